@@ -1,0 +1,59 @@
+package v1alpha1
+
+import upstream "open-cluster-management.io/api/addon/v1alpha1"
+
+// The condition types of a ManagedClusterAddOn that Tandem writes.
+const (
+	// ConditionAvailable says whether the add-on works. Written by the agent.
+	ConditionAvailable = upstream.ManagedClusterAddOnConditionAvailable
+	// ConditionDegraded carries the hub's verdict over the add-on's dependencies. Written by the hub.
+	ConditionDegraded = upstream.ManagedClusterAddOnConditionDegraded
+	// ConditionConfigured says that OCM has resolved the add-on's configuration. Written by OCM.
+	ConditionConfigured = upstream.ManagedClusterAddOnConditionConfigured
+	// ConditionResolved says, for an add-on that runs by plans, whether its Instance could be made. Written by the hub.
+	ConditionResolved = "Resolved"
+)
+
+// The reasons of ConditionDegraded (OCM's Addon Dependency Management proposal).
+const (
+	// ReasonDependencyNotSatisfied: Optional dependencies are not installed or not available; the add-on may still work.
+	ReasonDependencyNotSatisfied = "DependencyNotSatisfied"
+	// ReasonRequiredDependencyNotSatisfied: Required dependencies are not installed or not available; the add-on cannot work.
+	// The agent sets ConditionAvailable to False with the same reason.
+	ReasonRequiredDependencyNotSatisfied = "RequiredDependencyNotSatisfied"
+)
+
+// The reasons of ConditionAvailable, for an add-on that runs by plans.
+const (
+	// ReasonPlanComplete: the add-on's last plan is complete and everything it applied is healthy.
+	ReasonPlanComplete = "PlanComplete"
+	// ReasonNotInstalled: the hub has not made the add-on's Instance yet; condition Resolved says why.
+	ReasonNotInstalled = "NotInstalled"
+)
+
+// ReasonClusterLeaseStopped is the reason that OCM copies into ConditionAvailable (status Unknown) of every add-on of a
+// ManagedCluster that it cannot reach.
+const ReasonClusterLeaseStopped = "ManagedClusterLeaseUpdateStopped"
+
+// The reasons of ConditionResolved of a ManagedClusterAddOn, beside those of an Instance.
+const (
+	// ReasonWaitingForDependencies: the add-on is installed once its Required dependencies are satisfied.
+	ReasonWaitingForDependencies = "WaitingForDependencies"
+	// ReasonWaitingForConfiguration: OCM has not resolved the add-on's configuration yet.
+	ReasonWaitingForConfiguration = "WaitingForConfiguration"
+	// ReasonConfigurationInvalid: the configuration names no OperatorVersion, one in a namespace that agents may not read, or
+	// variables that the OperatorVersion does not define.
+	ReasonConfigurationInvalid = "ConfigurationInvalid"
+	// ReasonConfigurationNotFound: a configuration object does not exist.
+	ReasonConfigurationNotFound = "ConfigurationNotFound"
+)
+
+// ResourceOperatorVersions is the group and resource by which a ClusterManagementAddOn's supported configs say that the
+// add-on runs by plans.
+const (
+	GroupKudo                = "kudo.dev"
+	ResourceOperatorVersions = "operatorversions"
+
+	// ResourceAddOnDeploymentConfigs stands in the API group of this package.
+	ResourceAddOnDeploymentConfigs = "addondeploymentconfigs"
+)

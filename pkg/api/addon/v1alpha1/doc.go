@@ -1,0 +1,33 @@
+// Package v1alpha1 is the part of addon.open-cluster-management.io/v1alpha1 that Tandem extends: upstream's
+// ClusterManagementAddOn with the one field spec.dependencies (OCM's Addon Dependency Management proposal), and the
+// condition types and reasons that Tandem writes on a ManagedClusterAddOn. Everything else is used as upstream has it. It
+// is plain data and touches no cluster.
+//
+// +kubebuilder:object:generate=true
+// +groupName=addon.open-cluster-management.io
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/scheme"
+)
+
+var (
+	// GroupVersion is the group and version of the objects in this package.
+	GroupVersion = schema.GroupVersion{Group: "addon.open-cluster-management.io", Version: "v1alpha1"}
+
+	// SchemeBuilder collects the types of this package and upstream's types that Tandem uses beside them.
+	SchemeBuilder = &scheme.Builder{GroupVersion: GroupVersion}
+
+	// AddToScheme registers them in a scheme; upstream's own AddToScheme must not be called on the same scheme, for it
+	// registers a ClusterManagementAddOn without dependencies.
+	AddToScheme = SchemeBuilder.AddToScheme
+)
+
+func init() {
+	SchemeBuilder.Register(
+		&ClusterManagementAddOn{}, &ClusterManagementAddOnList{},
+		&ManagedClusterAddOn{}, &ManagedClusterAddOnList{},
+		&AddOnDeploymentConfig{}, &AddOnDeploymentConfigList{},
+	)
+}

@@ -1,0 +1,26 @@
+// Package v1beta1 holds the kudo.dev/v1beta1 API: Operator, OperatorVersion and Instance, wire-compatible with KUDO 0.19.
+// What Tandem adds to KUDO's types is optional and marked "Addition". It is plain data and touches no cluster.
+//
+// +kubebuilder:object:generate=true
+// +groupName=kudo.dev
+package v1beta1
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/scheme"
+)
+
+var (
+	// GroupVersion is the group and version of the objects in this package.
+	GroupVersion = schema.GroupVersion{Group: "kudo.dev", Version: "v1beta1"}
+
+	// SchemeBuilder collects the types of this package.
+	SchemeBuilder = &scheme.Builder{GroupVersion: GroupVersion}
+
+	// AddToScheme registers the types of this package in a scheme.
+	AddToScheme = SchemeBuilder.AddToScheme
+)
+
+func init() {
+	SchemeBuilder.Register(&Operator{}, &OperatorList{}, &OperatorVersion{}, &OperatorVersionList{}, &Instance{}, &InstanceList{})
+}

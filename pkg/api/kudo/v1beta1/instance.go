@@ -1,0 +1,351 @@
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// The plans that Tandem chooses by itself (KUDO's names).
+const (
+	DeployPlan  = "deploy"
+	UpdatePlan  = "update"
+	UpgradePlan = "upgrade"
+	CleanupPlan = "cleanup"
+)
+
+// InstanceSpec is the desired state of an Instance.
+type InstanceSpec struct {
+	// operatorVersion refers to the OperatorVersion to run. An empty namespace means the Instance's own.
+	// +optional
+	OperatorVersion corev1.ObjectReference `json:"operatorVersion,omitempty"`
+
+	// parameters set by the user, by name; the others have their defaults.
+	// +optional
+	// +mapType=atomic
+	Parameters map[string]string `json:"parameters,omitempty"`
+
+	// planExecution runs a plan by hand.
+	// +optional
+	PlanExecution PlanExecution `json:"planExecution,omitempty"`
+
+	// installNamespace is the namespace on the managed cluster that the resources go to; immutable once set.
+	// The Instance's own namespace if empty. Addition.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	InstallNamespace string `json:"installNamespace,omitempty"`
+}
+
+// PlanExecution asks for a run of a plan by hand.
+type PlanExecution struct {
+	// planName is the plan to run.
+	// +optional
+	PlanName string `json:"planName,omitempty"`
+
+	// uid identifies the request: one that was handled is inert and may stay.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+
+	// status is kept for KUDO's clients and not used.
+	// +optional
+	Status ExecutionStatus `json:"status,omitempty"`
+
+	// cancel ends the running execution of that uid. Addition.
+	// +optional
+	Cancel bool `json:"cancel,omitempty"`
+}
+
+// ExecutionStatus is the state of a plan, phase, step or task (KUDO's values).
+//
+// +kubebuilder:validation:Enum=NEVER_RUN;PENDING;IN_PROGRESS;COMPLETE;ERROR;FATAL_ERROR;""
+type ExecutionStatus string
+
+const (
+	// NeverRun means that it never ran.
+	NeverRun ExecutionStatus = "NEVER_RUN"
+	// Pending means that it waits for its turn.
+	Pending ExecutionStatus = "PENDING"
+	// InProgress means that it runs.
+	InProgress ExecutionStatus = "IN_PROGRESS"
+	// Complete means that it ended well.
+	Complete ExecutionStatus = "COMPLETE"
+	// Error means that it failed in a way that may pass; it is retried.
+	Error ExecutionStatus = "ERROR"
+	// FatalError means that it failed for good; it ends the plan.
+	FatalError ExecutionStatus = "FATAL_ERROR"
+)
+
+// Terminal says whether nothing more happens by itself.
+func (s ExecutionStatus) Terminal() bool { return s == Complete || s == FatalError }
+
+// Running says whether an execution has started and not ended.
+func (s ExecutionStatus) Running() bool { return s == Pending || s == InProgress || s == Error }
+
+// The condition types of an Instance.
+const (
+	// ConditionResolved is True when everything that the Instance refers to exists and is valid. Written by the hub.
+	ConditionResolved = "Resolved"
+	// ConditionReady is True when the last plan is complete and everything it applied is healthy and still there. Written by
+	// the agent.
+	ConditionReady = "Ready"
+)
+
+// The reasons of ConditionResolved.
+const (
+	// ReasonResolved: the OperatorVersion and the parameters are valid.
+	ReasonResolved = "Resolved"
+	// ReasonOperatorVersionNotFound: the OperatorVersion does not exist.
+	ReasonOperatorVersionNotFound = "OperatorVersionNotFound"
+	// ReasonOperatorVersionInvalid: the OperatorVersion exists and cannot be run; its message lists every fault.
+	ReasonOperatorVersionInvalid = "OperatorVersionInvalid"
+	// ReasonNamespaceNotAllowed: the OperatorVersion stands in a namespace that agents may not read.
+	ReasonNamespaceNotAllowed = "NamespaceNotAllowed"
+	// ReasonParametersInvalid: parameters are unknown, missing, or of the wrong type.
+	ReasonParametersInvalid = "ParametersInvalid"
+	// ReasonNameCollision: another Instance would use the same names on the managed cluster.
+	ReasonNameCollision = "NameCollision"
+	// ReasonNameInvalid: the Instance's name does not make a DNS label.
+	ReasonNameInvalid = "NameInvalid"
+)
+
+// The reasons of ConditionReady.
+const (
+	// ReasonHealthy: the last plan is complete and its objects are healthy.
+	ReasonHealthy = "Healthy"
+	// ReasonPlanPending: a plan is about to start.
+	ReasonPlanPending = "PlanPending"
+	// ReasonPlanInProgress: a plan runs; the message says what it waits for.
+	ReasonPlanInProgress = "PlanInProgress"
+	// ReasonPlanError: a task of the running plan fails and is retried.
+	ReasonPlanError = "PlanError"
+	// ReasonPlanFailed: the last plan ended with FATAL_ERROR.
+	ReasonPlanFailed = "PlanFailed"
+	// ReasonUnhealthy: an object that the Instance applied is missing or not healthy.
+	ReasonUnhealthy = "Unhealthy"
+	// ReasonRemoved: the Instance's resources are gone from the managed cluster, and the hub may let the object go.
+	ReasonRemoved = "Removed"
+	// ReasonRemoving: the Instance is being removed; the message says what is waited for.
+	ReasonRemoving = "Removing"
+)
+
+// InstanceStatus is the observed state of an Instance.
+type InstanceStatus struct {
+	// planStatus maps each plan's name to the state of its last execution.
+	// +optional
+	PlanStatus map[string]PlanStatus `json:"planStatus,omitempty"`
+
+	// conditions of the Instance.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// observedGeneration is the generation on the hub that the agent has acted on. Addition.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// execution is what was last started. Addition.
+	// +optional
+	Execution *Execution `json:"execution,omitempty"`
+
+	// children are the hub's acknowledgements of KudoOperator tasks. Addition.
+	// +optional
+	// +listType=map
+	// +listMapKey=task
+	Children []ChildStatus `json:"children,omitempty"`
+}
+
+// Execution is what the agent last started. A running execution is rendered from here, never from a newer spec.
+type Execution struct {
+	// uid of the execution.
+	UID types.UID `json:"uid"`
+
+	// plan that was started.
+	Plan string `json:"plan"`
+
+	// generation of the Instance on the hub from which it was started.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+
+	// operatorVersion that it runs, as named on the hub.
+	// +optional
+	OperatorVersion corev1.ObjectReference `json:"operatorVersion,omitempty"`
+
+	// parameters that it runs with, as the spec gave them.
+	// +optional
+	// +mapType=atomic
+	Parameters map[string]string `json:"parameters,omitempty"`
+
+	// restartPods says whether this execution restarts pods (KEP-27).
+	// +optional
+	RestartPods bool `json:"restartPods,omitempty"`
+
+	// restartPending says that a restart of pods which an earlier execution owed has not been completed yet.
+	// +optional
+	RestartPending bool `json:"restartPending,omitempty"`
+
+	// request is the uid of the last spec.planExecution that was handled.
+	// +optional
+	Request types.UID `json:"request,omitempty"`
+}
+
+// ChildState is what the hub has done about a KudoOperator task.
+//
+// +kubebuilder:validation:Enum=Applied;Removed
+type ChildState string
+
+const (
+	// ChildApplied means that the child Instance exists on the hub as the execution wants it.
+	ChildApplied ChildState = "Applied"
+	// ChildRemoved means that no child Instance exists on the hub.
+	ChildRemoved ChildState = "Removed"
+)
+
+// ChildStatus acknowledges one KudoOperator task.
+type ChildStatus struct {
+	// task that asked for the child.
+	Task string `json:"task"`
+
+	// execution of the parent that this answers.
+	// +optional
+	Execution types.UID `json:"execution,omitempty"`
+
+	// instance is the child's name.
+	// +optional
+	Instance string `json:"instance,omitempty"`
+
+	// uid of the child on the hub.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+
+	// generation of the child on the hub.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+
+	// state that the hub has brought about.
+	// +optional
+	State ChildState `json:"state,omitempty"`
+}
+
+// PlanStatus is the state of a plan's last execution.
+type PlanStatus struct {
+	// name of the plan.
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// status of the plan.
+	// +optional
+	Status ExecutionStatus `json:"status,omitempty"`
+
+	// message says why.
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// lastUpdatedTimestamp is when status or message last changed.
+	// +optional
+	// +nullable
+	LastUpdatedTimestamp *metav1.Time `json:"lastUpdatedTimestamp,omitempty"`
+
+	// phases of the plan.
+	// +optional
+	// +listType=atomic
+	Phases []PhaseStatus `json:"phases,omitempty"`
+
+	// uid of the execution.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+}
+
+// PhaseStatus is the state of a phase.
+type PhaseStatus struct {
+	// name of the phase.
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// status of the phase.
+	// +optional
+	Status ExecutionStatus `json:"status,omitempty"`
+
+	// message says why.
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// steps of the phase.
+	// +optional
+	// +listType=atomic
+	Steps []StepStatus `json:"steps,omitempty"`
+}
+
+// StepStatus is the state of a step.
+type StepStatus struct {
+	// name of the step.
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// message says why.
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// status of the step.
+	// +optional
+	Status ExecutionStatus `json:"status,omitempty"`
+
+	// tasks of the step, in their order. Addition.
+	// +optional
+	// +listType=atomic
+	Tasks []TaskStatus `json:"tasks,omitempty"`
+}
+
+// TaskStatus is the state of a task of a step.
+type TaskStatus struct {
+	// name of the task.
+	Name string `json:"name"`
+
+	// status of the task.
+	// +optional
+	Status ExecutionStatus `json:"status,omitempty"`
+
+	// message says what the task waits for, or why it failed.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// Instance is an operator that runs, or shall run, with parameters of its own. On the hub it stands in the namespace of the
+// managed cluster that it runs on; on the managed cluster its mirror stands in the install namespace.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=instances,scope=Namespaced,shortName=inst,categories=kudo
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.spec) || !has(oldSelf.spec.installNamespace) || (has(self.spec) && has(self.spec.installNamespace) && self.spec.installNamespace == oldSelf.spec.installNamespace)",message="spec.installNamespace is immutable"
+// +kubebuilder:printcolumn:name="Operator-Version",type=string,JSONPath=`.spec.operatorVersion.name`
+// +kubebuilder:printcolumn:name="Plan",type=string,JSONPath=`.status.execution.plan`
+// +kubebuilder:printcolumn:name="Resolved",type=string,JSONPath=`.status.conditions[?(@.type=="Resolved")].status`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Instance struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +optional
+	Spec InstanceSpec `json:"spec,omitempty"`
+	// +optional
+	Status InstanceStatus `json:"status,omitempty"`
+}
+
+// InstanceList is a list of Instances.
+//
+// +kubebuilder:object:root=true
+type InstanceList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Instance `json:"items"`
+}
+
+// TargetNamespace is the namespace on the managed cluster that the Instance's resources go to, and where its mirror stands.
+func (i *Instance) TargetNamespace() string {
+	if i.Spec.InstallNamespace != "" {
+		return i.Spec.InstallNamespace
+	}
+	return i.Namespace
+}
