@@ -1,0 +1,137 @@
+package parameter
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+var (
+	integerPattern = regexp.MustCompile(`^[+-]?[0-9]+$`)
+	numberPattern  = regexp.MustCompile(`^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$`)
+	// jsonNumberPattern is JSON's grammar of a number (RFC 8259, section 6): what json.Number may hold.
+	jsonNumberPattern = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+)
+
+// maxDepth bounds how deep lists and maps may be nested in a value.
+const maxDepth = 64
+
+func isInteger(value string) bool { return integerPattern.MatchString(value) }
+
+func isNumber(value string) bool { return numberPattern.MatchString(value) }
+
+// Decode reads the text of an array or map parameter, YAML or JSON, into []any or map[string]any.
+//
+// Numbers never pass through float64: an integer is an int64, or a json.Number where it does not fit; any other number is
+// a json.Number that keeps its digits. Anchors, aliases and duplicate keys are refused.
+func Decode(t kudo.ParameterType, text string) (any, error) {
+	kind, want := yaml.SequenceNode, "want a list, such as [a, b]"
+	if t == kudo.MapType {
+		kind, want = yaml.MappingNode, "want a map, such as {a: b}"
+	}
+	var document yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &document); err != nil {
+		return nil, fmt.Errorf("%s: %w", want, err)
+	}
+	if len(document.Content) != 1 || document.Content[0].Kind != kind {
+		return nil, errors.New(want)
+	}
+	return decode(document.Content[0], maxDepth)
+}
+
+func decode(node *yaml.Node, depth int) (any, error) {
+	if depth == 0 {
+		return nil, fmt.Errorf("lists and maps are nested deeper than %d levels", maxDepth)
+	}
+	switch node.Kind {
+	case yaml.SequenceNode:
+		return decodeSequence(node, depth)
+	case yaml.MappingNode:
+		return decodeMapping(node, depth)
+	case yaml.ScalarNode:
+		return decodeScalar(node), nil
+	default:
+		return nil, errors.New("anchors and aliases are not supported: write the value out")
+	}
+}
+
+func decodeSequence(node *yaml.Node, depth int) (any, error) {
+	list := make([]any, 0, len(node.Content))
+	for _, item := range node.Content {
+		value, err := decode(item, depth-1)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, value)
+	}
+	return list, nil
+}
+
+func decodeMapping(node *yaml.Node, depth int) (any, error) {
+	m := make(map[string]any, len(node.Content)/2)
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key := node.Content[i]
+		if key.Kind != yaml.ScalarNode || key.Tag == "!!merge" {
+			return nil, fmt.Errorf("line %d: a key must be plain text", key.Line)
+		}
+		if _, ok := m[key.Value]; ok {
+			return nil, fmt.Errorf("key %s stands twice", quote(key.Value))
+		}
+		value, err := decode(node.Content[i+1], depth-1)
+		if err != nil {
+			return nil, err
+		}
+		m[key.Value] = value
+	}
+	return m, nil
+}
+
+// decodeScalar reads a scalar by YAML's core types; what is none of them is text.
+func decodeScalar(node *yaml.Node) any {
+	switch node.ShortTag() {
+	case "!!null":
+		return nil
+	case "!!bool":
+		var b bool
+		if node.Decode(&b) == nil {
+			return b
+		}
+	case "!!int":
+		return integer(node)
+	case "!!float":
+		if jsonNumberPattern.MatchString(node.Value) {
+			return json.Number(node.Value)
+		}
+	}
+	return node.Value
+}
+
+func integer(node *yaml.Node) any {
+	if i, err := strconv.ParseInt(node.Value, 10, 64); err == nil && jsonNumberPattern.MatchString(node.Value) {
+		return i
+	}
+	if jsonNumberPattern.MatchString(node.Value) {
+		return json.Number(node.Value)
+	}
+	var i int64 // YAML's other notations: 0x1F, 0o17, 1_000
+	if node.Decode(&i) == nil {
+		return i
+	}
+	return node.Value
+}
+
+// sameContent compares the text of an array or map with a decoded value.
+func sameContent(t kudo.ParameterType, text string, typed any) bool {
+	if t != kudo.ArrayType && t != kudo.MapType {
+		return false
+	}
+	decoded, err := Decode(t, text)
+	return err == nil && reflect.DeepEqual(decoded, typed)
+}

@@ -1,0 +1,191 @@
+package parameter_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/parameter"
+)
+
+func TestValues(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		def   kudo.Parameter
+		given map[string]string
+		want  any
+	}{
+		"a given value goes before the default":                  {kudo.Parameter{Default: new("1")}, map[string]string{"P": "2"}, "2"},
+		"the default stands in":                                  {kudo.Parameter{Default: new("1")}, nil, "1"},
+		"an empty string that was given is a value":              {kudo.Parameter{Default: new("1"), Required: new(true)}, map[string]string{"P": ""}, ""},
+		"an optional parameter without value is empty":           {kudo.Parameter{}, nil, ""},
+		"an optional integer without value is empty":             {kudo.Parameter{Type: kudo.IntegerType}, nil, ""},
+		"an optional integer may be emptied":                     {kudo.Parameter{Type: kudo.IntegerType, Default: new("1")}, map[string]string{"P": ""}, ""},
+		"an optional array without value is an empty list":       {kudo.Parameter{Type: kudo.ArrayType}, nil, []any{}},
+		"an optional map without value is an empty map":          {kudo.Parameter{Type: kudo.MapType}, nil, map[string]any{}},
+		"an integer keeps its text":                              {kudo.Parameter{Type: kudo.IntegerType}, map[string]string{"P": "007"}, "007"},
+		"an integer has no bounds":                               {kudo.Parameter{Type: kudo.IntegerType}, map[string]string{"P": "-99999999999999999999"}, "-99999999999999999999"},
+		"a number keeps its text":                                {kudo.Parameter{Type: kudo.NumberType}, map[string]string{"P": "1.10"}, "1.10"},
+		"a boolean keeps its text":                               {kudo.Parameter{Type: kudo.BooleanType}, map[string]string{"P": "T"}, "T"},
+		"a value of an enum":                                     {kudo.Parameter{Enum: []string{"a", "b"}}, map[string]string{"P": "b"}, "b"},
+		"an enum of arrays compares content":                     {kudo.Parameter{Type: kudo.ArrayType, Enum: []string{`["a",1]`}}, map[string]string{"P": "[a, 1]"}, []any{"a", int64(1)}},
+		"an array keeps integers exact":                          {kudo.Parameter{Type: kudo.ArrayType}, map[string]string{"P": "[2000000, 9007199254740993]"}, []any{int64(2000000), int64(9007199254740993)}},
+		"an array keeps what does not fit into 64 bits":          {kudo.Parameter{Type: kudo.ArrayType}, map[string]string{"P": "[99999999999999999999]"}, []any{json.Number("99999999999999999999")}},
+		"an array keeps the digits of numbers":                   {kudo.Parameter{Type: kudo.ArrayType}, map[string]string{"P": "[1.10, 1e6, .inf]"}, []any{json.Number("1.10"), json.Number("1e6"), ".inf"}},
+		"an array tells texts, booleans and nothing apart":       {kudo.Parameter{Type: kudo.ArrayType}, map[string]string{"P": `["1", true, null, 2020-01-01, yes]`}, []any{"1", true, nil, "2020-01-01", "yes"}},
+		"an array understands YAML's other integers":             {kudo.Parameter{Type: kudo.ArrayType}, map[string]string{"P": `[0x1F, 0o17]`}, []any{int64(31), int64(15)}},
+		"a map may be written as a block, and its keys are text": {kudo.Parameter{Type: kudo.MapType}, map[string]string{"P": "a:\n  1: x\ntrue: [y]\n"}, map[string]any{"a": map[string]any{"1": "x"}, "true": []any{"y"}}},
+		"a map may be written as JSON":                           {kudo.Parameter{Type: kudo.MapType}, map[string]string{"P": `{"a":{"b":2000000}}`}, map[string]any{"a": map[string]any{"b": int64(2000000)}}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			test.def.Name = "P"
+			got, err := parameter.Values([]kudo.Parameter{test.def}, test.given)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(map[string]any{"P": test.want}, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestValuesRefuses(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		def   kudo.Parameter
+		given map[string]string
+		want  string
+	}{
+		"a required parameter without value":            {kudo.Parameter{Required: new(true)}, nil, `parameter "P": it is required and has neither a value nor a default: set it`},
+		"a required integer that is empty":              {kudo.Parameter{Required: new(true), Type: kudo.IntegerType, Default: new("")}, nil, `parameter "P": it is required and has neither a value nor a default: set it`},
+		"text for an integer":                           {kudo.Parameter{Type: kudo.IntegerType}, map[string]string{"P": "three"}, `parameter "P": value "three": want an integer, such as 3`},
+		"a number for an integer":                       {kudo.Parameter{Type: kudo.IntegerType}, map[string]string{"P": "1.5"}, `parameter "P": value "1.5": want an integer, such as 3`},
+		"text for a number":                             {kudo.Parameter{Type: kudo.NumberType}, map[string]string{"P": "NaN"}, `parameter "P": value "NaN": want a decimal number, such as 0.5 or 1e6`},
+		"text for a boolean":                            {kudo.Parameter{Type: kudo.BooleanType}, map[string]string{"P": "yes"}, `parameter "P": value "yes": want true or false`},
+		"a default of the wrong type":                   {kudo.Parameter{Type: kudo.BooleanType, Default: new("on")}, nil, `parameter "P": value "on": want true or false`},
+		"a map for an array":                            {kudo.Parameter{Type: kudo.ArrayType}, map[string]string{"P": "{a: b}"}, `parameter "P": value "{a: b}": want a list, such as [a, b]`},
+		"an array for a map":                            {kudo.Parameter{Type: kudo.MapType}, map[string]string{"P": "[a]"}, `parameter "P": value "[a]": want a map, such as {a: b}`},
+		"text that is no YAML":                          {kudo.Parameter{Type: kudo.MapType}, map[string]string{"P": "{a"}, `parameter "P": value "{a": want a map, such as {a: b}: yaml: line 1: did not find expected ',' or '}'`},
+		"a key that stands twice":                       {kudo.Parameter{Type: kudo.MapType}, map[string]string{"P": "{a: 1, a: 2}"}, `parameter "P": value "{a: 1, a: 2}": key "a" stands twice`},
+		"an alias":                                      {kudo.Parameter{Type: kudo.ArrayType}, map[string]string{"P": "[&x a, *x]"}, `parameter "P": value "[&x a, *x]": anchors and aliases are not supported: write the value out`},
+		"a key that is a list":                          {kudo.Parameter{Type: kudo.MapType}, map[string]string{"P": "{[a]: 1}"}, `parameter "P": value "{[a]: 1}": line 1: a key must be plain text`},
+		"a value that is not in the enum":               {kudo.Parameter{Enum: []string{"a", "b"}}, map[string]string{"P": "c"}, `parameter "P": value "c": want one of "a", "b"`},
+		"a type that does not exist":                    {kudo.Parameter{Type: "list"}, map[string]string{"P": "c"}, `parameter "P": value "c": its type "list" is not known: the package must use one of string, integer, number, boolean, array, map`},
+		"names that are not defined, sorted":            {kudo.Parameter{}, map[string]string{"Z": "1", "A": "1"}, `parameter "A": it is not defined: the operator has P; parameter "Z": it is not defined: the operator has P`},
+		"every fault, defined parameters before others": {kudo.Parameter{Type: kudo.IntegerType}, map[string]string{"P": "x", "A": "1"}, `parameter "P": value "x": want an integer, such as 3; parameter "A": it is not defined: the operator has P`},
+		"a long value, cut":                             {kudo.Parameter{Type: kudo.IntegerType}, map[string]string{"P": strings.Repeat("é", 61)}, `parameter "P": value "` + strings.Repeat("é", 60) + `"…: want an integer, such as 3`},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			test.def.Name = "P"
+			defs := []kudo.Parameter{test.def}
+			err := parameter.Validate(defs, test.given)
+			var invalid *parameter.InvalidError
+			if !errors.As(err, &invalid) {
+				t.Fatalf("got %v, want an InvalidError", err)
+			}
+			if diff := cmp.Diff(test.want, err.Error()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestValuesRefusesDeepNesting(t *testing.T) {
+	defs := []kudo.Parameter{{Name: "P", Type: kudo.ArrayType}}
+	given := map[string]string{"P": strings.Repeat("[", 80) + strings.Repeat("]", 80)}
+	if err := parameter.Validate(defs, given); err == nil || !strings.Contains(err.Error(), "nested deeper than 64 levels") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestEffective(t *testing.T) {
+	defs := []kudo.Parameter{{Name: "WITH", Default: new("d")}, {Name: "WITHOUT"}}
+	for sentence, test := range map[string]struct {
+		given   map[string]string
+		name    string
+		value   string
+		defined bool
+	}{
+		"given":                        {map[string]string{"WITH": "g"}, "WITH", "g", true},
+		"given and empty":              {map[string]string{"WITH": ""}, "WITH", "", true},
+		"defaulted":                    {nil, "WITH", "d", true},
+		"neither":                      {nil, "WITHOUT", "", true},
+		"not defined, although given":  {map[string]string{"OTHER": "g"}, "OTHER", "", false},
+		"not defined and not given at": {nil, "OTHER", "", false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			value, defined := parameter.Effective(defs, test.given, test.name)
+			if value != test.value || defined != test.defined {
+				t.Errorf("got %q, %v; want %q, %v", value, defined, test.value, test.defined)
+			}
+		})
+	}
+}
+
+func TestBool(t *testing.T) {
+	defs := []kudo.Parameter{{Name: "ON", Default: new("true"), Type: kudo.BooleanType}, {Name: "TEXT"}}
+	for sentence, test := range map[string]struct {
+		given map[string]string
+		name  string
+		want  bool
+		err   string
+	}{
+		"a default":                 {nil, "ON", true, ""},
+		"a given value":             {map[string]string{"ON": "false"}, "ON", false, ""},
+		"a string that converts":    {map[string]string{"TEXT": "T"}, "TEXT", true, ""},
+		"a string that does not":    {map[string]string{"TEXT": "yes"}, "TEXT", false, `parameter "TEXT": value "yes": want true or false`},
+		"an empty string":           {nil, "TEXT", false, `parameter "TEXT": want true or false`},
+		"a name that is not there":  {map[string]string{"X": "true"}, "X", false, `parameter "X": it is not defined: the operator has ON, TEXT`},
+		"a value of the wrong type": {map[string]string{"ON": "2"}, "ON", false, `parameter "ON": value "2": want true or false`},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got, err := parameter.Bool(defs, test.given, test.name)
+			if message := text(err); got != test.want || message != test.err {
+				t.Errorf("got %v, %q; want %v, %q", got, message, test.want, test.err)
+			}
+		})
+	}
+}
+
+func TestMessagesAreBounded(t *testing.T) {
+	var defs []kudo.Parameter
+	for _, name := range strings.Split("ABCDEFGHIJKLMNOP", "") {
+		defs = append(defs, kudo.Parameter{Name: name})
+	}
+	want := `parameter "X": it is not defined: the operator has A, B, C, D, E, F, G, H, I, J, K, L, and 4 more`
+	if got := text(parameter.Validate(defs, map[string]string{"X": ""})); got != want {
+		t.Errorf("got %s", got)
+	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func FuzzValues(f *testing.F) {
+	for _, seed := range []string{"", "1", "[1, 2.50, {a: b}]", "a: [&x 1, *x]", `{"a": {"b": 1e6}}`, "<<: {a: b}", "? [a]\n: b", "!!int x"} {
+		f.Add(seed)
+	}
+	types := []kudo.ParameterType{"", kudo.StringType, kudo.IntegerType, kudo.NumberType, kudo.BooleanType, kudo.ArrayType, kudo.MapType}
+	f.Fuzz(func(t *testing.T, value string) {
+		for _, typ := range types {
+			defs := []kudo.Parameter{{Name: "P", Type: typ}}
+			values, err := parameter.Values(defs, map[string]string{"P": value})
+			if err != nil {
+				continue
+			}
+			if text, ok := values["P"].(string); ok && text != value {
+				t.Errorf("type %q changed %q to %q", typ, value, text)
+			}
+			if _, err := json.Marshal(values); err != nil {
+				t.Errorf("type %q, value %q: %v", typ, value, err)
+			}
+		}
+	})
+}
