@@ -8,8 +8,9 @@
 package v1alpha1
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/scheme"
 )
 
 var (
@@ -17,17 +18,19 @@ var (
 	GroupVersion = schema.GroupVersion{Group: "addon.open-cluster-management.io", Version: "v1alpha1"}
 
 	// SchemeBuilder collects the types of this package and upstream's types that Tandem uses beside them.
-	SchemeBuilder = &scheme.Builder{GroupVersion: GroupVersion}
+	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 
 	// AddToScheme registers them in a scheme; upstream's own AddToScheme must not be called on the same scheme, for it
 	// registers a ClusterManagementAddOn without dependencies.
 	AddToScheme = SchemeBuilder.AddToScheme
 )
 
-func init() {
-	SchemeBuilder.Register(
+func addKnownTypes(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion,
 		&ClusterManagementAddOn{}, &ClusterManagementAddOnList{},
 		&ManagedClusterAddOn{}, &ManagedClusterAddOnList{},
 		&AddOnDeploymentConfig{}, &AddOnDeploymentConfigList{},
 	)
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
 }

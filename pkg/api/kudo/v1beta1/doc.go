@@ -6,8 +6,9 @@
 package v1beta1
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/scheme"
 )
 
 var (
@@ -15,12 +16,18 @@ var (
 	GroupVersion = schema.GroupVersion{Group: "kudo.dev", Version: "v1beta1"}
 
 	// SchemeBuilder collects the types of this package.
-	SchemeBuilder = &scheme.Builder{GroupVersion: GroupVersion}
+	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 
 	// AddToScheme registers the types of this package in a scheme.
 	AddToScheme = SchemeBuilder.AddToScheme
 )
 
-func init() {
-	SchemeBuilder.Register(&Operator{}, &OperatorList{}, &OperatorVersion{}, &OperatorVersionList{}, &Instance{}, &InstanceList{})
+func addKnownTypes(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion,
+		&Operator{}, &OperatorList{},
+		&OperatorVersion{}, &OperatorVersionList{},
+		&Instance{}, &InstanceList{},
+	)
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
 }

@@ -22,6 +22,7 @@ type InstanceSpec struct {
 
 	// parameters set by the user, by name; the others have their defaults.
 	// +optional
+	// +nullable
 	// +mapType=atomic
 	Parameters map[string]string `json:"parameters,omitempty"`
 
@@ -33,6 +34,7 @@ type InstanceSpec struct {
 	// The Instance's own namespace if empty. Addition.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
 	InstallNamespace string `json:"installNamespace,omitempty"`
 }
 
@@ -167,7 +169,7 @@ type Execution struct {
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 
-	// operatorVersion that it runs, as named on the hub.
+	// operatorVersion that it runs: namespace, name and uid on the hub.
 	// +optional
 	OperatorVersion corev1.ObjectReference `json:"operatorVersion,omitempty"`
 
@@ -176,11 +178,8 @@ type Execution struct {
 	// +mapType=atomic
 	Parameters map[string]string `json:"parameters,omitempty"`
 
-	// restartPods says whether this execution restarts pods (KEP-27).
-	// +optional
-	RestartPods bool `json:"restartPods,omitempty"`
-
-	// restartPending says that a restart of pods which an earlier execution owed has not been completed yet.
+	// restartPending says that pods must restart and have not all been restarted yet (KEP-27): it is set when an execution
+	// that restarts pods starts, and cleared when one completes.
 	// +optional
 	RestartPending bool `json:"restartPending,omitempty"`
 
@@ -316,7 +315,7 @@ type TaskStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=instances,scope=Namespaced,shortName=inst,categories=kudo
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.spec) || !has(oldSelf.spec.installNamespace) || (has(self.spec) && has(self.spec.installNamespace) && self.spec.installNamespace == oldSelf.spec.installNamespace)",message="spec.installNamespace is immutable"
+// +kubebuilder:validation:XValidation:rule="oldSelf.?spec.?installNamespace.orValue('') in ['', self.?spec.?installNamespace.orValue('')]",message="spec.installNamespace is immutable once it is set",fieldPath=".spec.installNamespace"
 // +kubebuilder:printcolumn:name="Operator-Version",type=string,JSONPath=`.spec.operatorVersion.name`
 // +kubebuilder:printcolumn:name="Plan",type=string,JSONPath=`.status.execution.plan`
 // +kubebuilder:printcolumn:name="Resolved",type=string,JSONPath=`.status.conditions[?(@.type=="Resolved")].status`

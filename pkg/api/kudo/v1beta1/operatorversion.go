@@ -6,8 +6,6 @@ import (
 )
 
 // OperatorVersionSpec is one version of an operator: its parameters, templates, tasks and plans.
-//
-// The quantities below bound what the API server has to check; no known KUDO package comes near them.
 type OperatorVersionSpec struct {
 	// operator refers to the Operator that this is a version of.
 	// +optional
@@ -23,15 +21,18 @@ type OperatorVersionSpec struct {
 
 	// templates maps a file name, as tasks refer to it, to the template's text.
 	// +optional
+	// +nullable
 	Templates map[string]string `json:"templates,omitempty"`
 
 	// tasks are the units of work that the steps of plans refer to by name.
 	// +optional
+	// +nullable
 	// +listType=atomic
 	Tasks []Task `json:"tasks,omitempty"`
 
 	// parameters are what an Instance may set.
 	// +optional
+	// +nullable
 	// +listType=atomic
 	Parameters []Parameter `json:"parameters,omitempty"`
 
@@ -46,6 +47,7 @@ type OperatorVersionSpec struct {
 
 	// upgradableFrom lists the OperatorVersions that can be upgraded to this one.
 	// +optional
+	// +nullable
 	// +listType=atomic
 	UpgradableFrom []corev1.ObjectReference `json:"upgradableFrom,omitempty"`
 }
@@ -67,6 +69,7 @@ const (
 type Plan struct {
 	// strategy says how the phases follow each other; serial if empty.
 	// +optional
+	// +kubebuilder:default=serial
 	Strategy Ordering `json:"strategy,omitempty"`
 
 	// phases of the plan; a plan without phases completes at once.
@@ -77,6 +80,8 @@ type Plan struct {
 
 	// timeout ends the plan with FATAL_ERROR when it runs longer. Addition.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,9})?(ms|s|m|h)){1,4}$`
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
 
@@ -88,6 +93,7 @@ type Phase struct {
 
 	// strategy says how the steps follow each other; serial if empty.
 	// +optional
+	// +kubebuilder:default=serial
 	Strategy Ordering `json:"strategy,omitempty"`
 
 	// steps of the phase.
@@ -98,6 +104,8 @@ type Phase struct {
 
 	// timeout ends the plan with FATAL_ERROR when the phase runs longer. Addition.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,9})?(ms|s|m|h)){1,4}$`
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
 
@@ -115,6 +123,8 @@ type Step struct {
 
 	// timeout ends the plan with FATAL_ERROR when the step runs longer. Addition.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,9})?(ms|s|m|h)){1,4}$`
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
 
@@ -284,10 +294,12 @@ type Parameter struct {
 
 	// required parameters must be set by an Instance unless they have a default.
 	// +optional
+	// +nullable
 	Required *bool `json:"required,omitempty"`
 
 	// default value where the Instance sets none.
 	// +optional
+	// +nullable
 	Default *string `json:"default,omitempty"`
 
 	// trigger is the plan that runs when the parameter changes; update if empty, else deploy.
@@ -296,19 +308,23 @@ type Parameter struct {
 
 	// value-type of the parameter; string if empty.
 	// +optional
+	// +kubebuilder:default=string
 	Type ParameterType `json:"value-type,omitempty"`
 
 	// immutable parameters cannot change once the Instance exists.
 	// +optional
+	// +nullable
 	Immutable *bool `json:"immutable,omitempty"`
 
 	// enum lists the allowed values.
 	// +optional
+	// +nullable
 	// +listType=atomic
 	Enum []string `json:"enum,omitempty"`
 
 	// forcePodRestart says whether a change of the parameter restarts pods; true if unset (KEP-27). Addition.
 	// +optional
+	// +nullable
 	ForcePodRestart *bool `json:"forcePodRestart,omitempty"`
 }
 
@@ -320,6 +336,7 @@ type OperatorVersionStatus struct{}
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=operatorversions,scope=Namespaced,shortName=ov,categories=kudo
+// +kubebuilder:validation:XValidation:rule="has(self.spec) == has(oldSelf.spec) && (!has(self.spec) || self.spec == oldSelf.spec)",message="the spec of an OperatorVersion is immutable: push a new version instead",fieldPath=".spec"
 // +kubebuilder:printcolumn:name="Operator",type=string,JSONPath=`.spec.operator.name`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.version`
 // +kubebuilder:printcolumn:name="App-Version",type=string,JSONPath=`.spec.appVersion`
@@ -329,7 +346,6 @@ type OperatorVersion struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="an OperatorVersion is immutable: push a new version instead"
 	Spec OperatorVersionSpec `json:"spec,omitempty"`
 	// +optional
 	Status OperatorVersionStatus `json:"status,omitempty"`
