@@ -1,0 +1,135 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Condition sets one condition of obj's status by forced server-side apply under manager, unless current (the conditions
+// that obj was read with) holds it already. It reports whether it wrote. now becomes lastTransitionTime where the status
+// changes.
+//
+// It is all that manager applies to the status: fields that manager applied before and that are not the condition go.
+// An object that was replaced since it was read is a conflict (apierrors.IsConflict).
+func Condition(
+	ctx context.Context, c client.Client, obj client.Object, current []metav1.Condition, manager string,
+	want metav1.Condition, now time.Time,
+) (bool, error) {
+	settled, changed := Settle(current, want, now)
+	if !changed {
+		return false, nil
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&settled)
+	if err != nil {
+		return false, fmt.Errorf("encoding condition %s: %w", want.Type, err)
+	}
+	err = Status(ctx, c, obj, manager, map[string]any{"conditions": []any{fields}})
+	return err == nil, err
+}
+
+// Settle is want as it is to be stored beside current, with its lastTransitionTime: that of the stored condition while the
+// status stays the same, else now. It reports whether storing it changes anything but that time.
+func Settle(current []metav1.Condition, want metav1.Condition, now time.Time) (metav1.Condition, bool) {
+	want.LastTransitionTime = metav1.NewTime(now).Rfc3339Copy()
+	stored := meta.FindStatusCondition(current, want.Type)
+	if stored == nil {
+		return want, true
+	}
+	if stored.Status == want.Status {
+		want.LastTransitionTime = stored.LastTransitionTime
+	}
+	same := stored.Status == want.Status && stored.Reason == want.Reason && stored.Message == want.Message &&
+		stored.ObservedGeneration == want.ObservedGeneration
+	return want, !same
+}
+
+// Status makes fields all that manager holds of obj's status, by forced server-side apply. Errors are the API server's;
+// an object that was replaced since it was read is a conflict (apierrors.IsConflict), never a new object.
+func Status(ctx context.Context, c client.Client, obj client.Object, manager string, fields map[string]any) error {
+	gvk, err := c.GroupVersionKindFor(obj)
+	if err != nil {
+		return fmt.Errorf("applying status: %w", err)
+	}
+	configuration := &unstructured.Unstructured{Object: map[string]any{"status": fields}}
+	configuration.SetGroupVersionKind(gvk)
+	configuration.SetName(obj.GetName())
+	configuration.SetNamespace(obj.GetNamespace())
+	configuration.SetUID(obj.GetUID())
+	err = c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(configuration),
+		client.FieldOwner(manager), client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("applying status of %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(obj), err)
+	}
+	return nil
+}
+
+// ReleaseCondition removes a condition of obj's status, so that no field manager holds it any longer. Nothing happens unless
+// current (the conditions that obj was read with) holds it with one of reasons. It reports whether it wrote.
+//
+// It is a JSON patch that tests what it removes: when the object or the condition is another by now, the error is a conflict
+// (apierrors.IsConflict) and nothing has changed. Applying an empty status instead would fail, or leave the condition
+// standing as soon as another manager owns it too.
+func ReleaseCondition(
+	ctx context.Context, c client.Client, obj client.Object, current []metav1.Condition, conditionType string, reasons ...string,
+) (bool, error) {
+	patch := releasePatch(obj.GetUID(), current, conditionType, reasons)
+	if patch == nil {
+		return false, nil
+	}
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return false, fmt.Errorf("encoding the release of condition %s: %w", conditionType, err)
+	}
+	gvk, err := c.GroupVersionKindFor(obj)
+	if err != nil {
+		return false, fmt.Errorf("releasing condition %s: %w", conditionType, err)
+	}
+	// Patched through a bare object: the caller's, which may stand in a cache, stays as it is.
+	target := &metav1.PartialObjectMetadata{}
+	target.SetGroupVersionKind(gvk)
+	target.SetName(obj.GetName())
+	target.SetNamespace(obj.GetNamespace())
+	err = c.Status().Patch(ctx, target, client.RawPatch(types.JSONPatchType, data))
+	if apierrors.IsInvalid(err) { // a test did not hold
+		resource := schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}
+		return false, apierrors.NewConflict(resource, obj.GetName(), fmt.Errorf("condition %s: %w", conditionType, err))
+	}
+	if err != nil {
+		return false, fmt.Errorf("releasing condition %s of %s %s: %w", conditionType, gvk.Kind, client.ObjectKeyFromObject(obj), err)
+	}
+	return true, nil
+}
+
+// operation is one operation of a JSON patch (RFC 6902).
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value string `json:"value,omitempty"`
+}
+
+// releasePatch removes the condition of that type, or is nil where current does not hold it with one of reasons.
+func releasePatch(uid types.UID, current []metav1.Condition, conditionType string, reasons []string) []operation {
+	at := slices.IndexFunc(current, func(c metav1.Condition) bool { return c.Type == conditionType })
+	if at < 0 || !slices.Contains(reasons, current[at].Reason) {
+		return nil
+	}
+	path := fmt.Sprintf("/status/conditions/%d", at)
+	return []operation{
+		{Op: "test", Path: "/metadata/uid", Value: string(uid)},
+		{Op: "test", Path: path + "/type", Value: conditionType},
+		{Op: "test", Path: path + "/reason", Value: current[at].Reason},
+		{Op: "remove", Path: path},
+	}
+}
