@@ -46,6 +46,9 @@ func Decode(t kudo.ParameterType, text string) (any, error) {
 	return decode(document.Content[0], maxDepth)
 }
 
+// DecodeNode is Decode for YAML that has been parsed already, and for values of any kind.
+func DecodeNode(node *yaml.Node) (any, error) { return decode(node, maxDepth) }
+
 func decode(node *yaml.Node, depth int) (any, error) {
 	if depth == 0 {
 		return nil, fmt.Errorf("lists and maps are nested deeper than %d levels", maxDepth)

@@ -15,7 +15,7 @@ import (
 // Values validates given against the definitions and returns what templates see as .Params.
 //
 // An array is a []any and a map is a map[string]any, as Decode says; a value of every other type is the string that was
-// given or defaulted. An optional parameter without value and default is "", or an empty list or map. The error is an
+// given or defaulted. A parameter without value and default is "", or an empty list or map; so is one that was emptied. The error is an
 // *InvalidError that lists every fault.
 func Values(defs []kudo.Parameter, given map[string]string) (map[string]any, error) {
 	values := make(map[string]any, len(defs))
@@ -47,8 +47,7 @@ func Effective(defs []kudo.Parameter, given map[string]string, name string) (val
 	if def == nil {
 		return "", false
 	}
-	value, _ = effective(def, given)
-	return value, true
+	return effective(def, given), true
 }
 
 // Bool reads a parameter as Toggle and enablingParameter do (KEP-23, KEP-36): by strconv.ParseBool, whatever its type.
@@ -102,11 +101,11 @@ const (
 	wantBoolean = `want true or false`
 )
 
-// valueOf is what templates see for one parameter.
+// valueOf is what templates see for one parameter. An empty value is no value, whatever the type or enum (KUDO's rule).
 func valueOf(def *kudo.Parameter, given map[string]string) (any, *Fault) {
-	value, set := effective(def, given)
-	if !set || (value == "" && def.Type != "" && def.Type != kudo.StringType) {
-		return absent(def)
+	value := effective(def, given)
+	if value == "" {
+		return emptyValue(def)
 	}
 	typed, err := typedValue(def.Type, value)
 	if err == nil {
@@ -118,9 +117,8 @@ func valueOf(def *kudo.Parameter, given map[string]string) (any, *Fault) {
 	return typed, nil
 }
 
-// absent is the value of a parameter that has none.
-func absent(def *kudo.Parameter) (any, *Fault) {
-	if def.Required != nil && *def.Required {
+func emptyValue(def *kudo.Parameter) (any, *Fault) {
+	if def.Required != nil && *def.Required && def.Default == nil {
 		return nil, &Fault{Parameter: def.Name, Reason: "it is required and has neither a value nor a default: set it"}
 	}
 	switch def.Type {
@@ -198,15 +196,15 @@ func find(defs []kudo.Parameter, name string) *kudo.Parameter {
 	return &defs[i]
 }
 
-// effective is the value in force, and whether anybody set it.
-func effective(def *kudo.Parameter, given map[string]string) (value string, set bool) {
-	if v, ok := given[def.Name]; ok {
-		return v, true
+// effective is the value in force, "" where there is none.
+func effective(def *kudo.Parameter, given map[string]string) string {
+	if value, ok := given[def.Name]; ok {
+		return value
 	}
 	if def.Default != nil {
-		return *def.Default, true
+		return *def.Default
 	}
-	return "", false
+	return ""
 }
 
 func require(ok bool, want string) error {

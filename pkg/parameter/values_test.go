@@ -30,6 +30,8 @@ func TestValues(t *testing.T) {
 		"an integer has no bounds":                               {kudo.Parameter{Type: kudo.IntegerType}, map[string]string{"P": "-99999999999999999999"}, "-99999999999999999999"},
 		"a number keeps its text":                                {kudo.Parameter{Type: kudo.NumberType}, map[string]string{"P": "1.10"}, "1.10"},
 		"a boolean keeps its text":                               {kudo.Parameter{Type: kudo.BooleanType}, map[string]string{"P": "T"}, "T"},
+		"an empty value is outside of enums":                     {kudo.Parameter{Enum: []string{"a", "b"}, Required: new(true), Default: new("a")}, map[string]string{"P": ""}, ""},
+		"a required list with an empty default":                  {kudo.Parameter{Type: kudo.ArrayType, Required: new(true), Default: new("")}, nil, []any{}},
 		"a value of an enum":                                     {kudo.Parameter{Enum: []string{"a", "b"}}, map[string]string{"P": "b"}, "b"},
 		"an enum of arrays compares content":                     {kudo.Parameter{Type: kudo.ArrayType, Enum: []string{`["a",1]`}}, map[string]string{"P": "[a, 1]"}, []any{"a", int64(1)}},
 		"an array keeps integers exact":                          {kudo.Parameter{Type: kudo.ArrayType}, map[string]string{"P": "[2000000, 9007199254740993]"}, []any{int64(2000000), int64(9007199254740993)}},
@@ -60,7 +62,7 @@ func TestValuesRefuses(t *testing.T) {
 		want  string
 	}{
 		"a required parameter without value":            {kudo.Parameter{Required: new(true)}, nil, `parameter "P": it is required and has neither a value nor a default: set it`},
-		"a required integer that is empty":              {kudo.Parameter{Required: new(true), Type: kudo.IntegerType, Default: new("")}, nil, `parameter "P": it is required and has neither a value nor a default: set it`},
+		"a required parameter that is given empty":      {kudo.Parameter{Required: new(true)}, map[string]string{"P": ""}, `parameter "P": it is required and has neither a value nor a default: set it`},
 		"text for an integer":                           {kudo.Parameter{Type: kudo.IntegerType}, map[string]string{"P": "three"}, `parameter "P": value "three": want an integer, such as 3`},
 		"a number for an integer":                       {kudo.Parameter{Type: kudo.IntegerType}, map[string]string{"P": "1.5"}, `parameter "P": value "1.5": want an integer, such as 3`},
 		"text for a number":                             {kudo.Parameter{Type: kudo.NumberType}, map[string]string{"P": "NaN"}, `parameter "P": value "NaN": want a decimal number, such as 0.5 or 1e6`},
@@ -109,12 +111,12 @@ func TestEffective(t *testing.T) {
 		value   string
 		defined bool
 	}{
-		"given":                        {map[string]string{"WITH": "g"}, "WITH", "g", true},
-		"given and empty":              {map[string]string{"WITH": ""}, "WITH", "", true},
-		"defaulted":                    {nil, "WITH", "d", true},
-		"neither":                      {nil, "WITHOUT", "", true},
-		"not defined, although given":  {map[string]string{"OTHER": "g"}, "OTHER", "", false},
-		"not defined and not given at": {nil, "OTHER", "", false},
+		"given":                       {map[string]string{"WITH": "g"}, "WITH", "g", true},
+		"given and empty":             {map[string]string{"WITH": ""}, "WITH", "", true},
+		"defaulted":                   {nil, "WITH", "d", true},
+		"neither":                     {nil, "WITHOUT", "", true},
+		"not defined, although given": {map[string]string{"OTHER": "g"}, "OTHER", "", false},
+		"neither defined nor given":   {nil, "OTHER", "", false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			value, defined := parameter.Effective(defs, test.given, test.name)
