@@ -1,0 +1,21 @@
+// Package manifests holds, embedded, what Tandem puts on a hub and on managed clusters: CRDs and RBAC. It is data and
+// touches no cluster.
+package manifests
+
+import "embed"
+
+// FS has one folder for each destination:
+//
+//	crds/     the CustomResourceDefinitions; generated
+//	hub/      once on the hub: namespaces, the rights of addon-manager, what every agent may read
+//	cluster/  once on the hub for each managed cluster: text/template sources, given ClusterParameters
+//	agent/    on each managed cluster: the rights of addon-agent
+//
+//go:embed */*.yaml
+var FS embed.FS
+
+// ClusterParameters is what the templates in cluster/ are given.
+type ClusterParameters struct {
+	// Cluster is the name of the managed cluster, which is also the name of its namespace on the hub.
+	Cluster string
+}
