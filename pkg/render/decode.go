@@ -1,0 +1,209 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+)
+
+// document is one YAML document of a rendered text.
+type document struct {
+	text string
+	// line of the rendered text, from 1, that it begins on.
+	line int
+}
+
+// splitDocuments splits a text at YAML's markers (YAML 1.2, section 9.1): a line that begins with --- or ..., and then ends
+// or has white space. What stands behind a --- belongs to its document. Documents of nothing but comments are dropped.
+func splitDocuments(text string) []document {
+	var documents []document
+	begin, beginLine := 0, 1
+	offset, line := 0, 0
+	for part := range strings.Lines(text) {
+		line++
+		next := offset + len(part)
+		switch {
+		case isMarker(part, "---"):
+			documents = appendDocument(documents, text[begin:offset], beginLine)
+			begin, beginLine = offset, line
+		case isMarker(part, "..."):
+			documents = appendDocument(documents, text[begin:offset], beginLine)
+			begin, beginLine = next, line+1
+		}
+		offset = next
+	}
+	return appendDocument(documents, text[begin:], beginLine)
+}
+
+func isMarker(line, marker string) bool {
+	rest, found := strings.CutPrefix(line, marker)
+	return found && (rest == "" || strings.ContainsAny(rest[:1], " \t\r\n"))
+}
+
+func appendDocument(documents []document, text string, line int) []document {
+	for part := range strings.Lines(text) {
+		if part = strings.TrimSpace(part); part != "" && part != "---" && part[0] != '#' {
+			return append(documents, document{text: text, line: line})
+		}
+	}
+	return documents
+}
+
+// objects decodes a document. Integers stay exact (int64); everything else is what kubectl makes of the same YAML.
+func (d document) objects() ([]map[string]any, error) {
+	encoded, err := yaml.YAMLToJSON([]byte(d.text))
+	if err != nil {
+		return nil, err
+	}
+	var decoded any
+	if err := utiljson.Unmarshal(encoded, &decoded); err != nil {
+		return nil, err
+	}
+	switch object := decoded.(type) {
+	case nil:
+		return nil, nil
+	case map[string]any:
+		return expand(object)
+	default:
+		return nil, fmt.Errorf("want an object with apiVersion, kind and metadata, got %s", describe(decoded))
+	}
+}
+
+// expand replaces a list by its items: kind List, or a list of one kind, whose items may leave out their kind.
+func expand(object map[string]any) ([]map[string]any, error) {
+	kind, _ := object["kind"].(string)
+	itemKind, isList := strings.CutSuffix(kind, "List")
+	items, hasItems := object["items"].([]any)
+	if !isList || (!hasItems && itemKind != "") {
+		return []map[string]any{object}, nil
+	}
+	var objects []map[string]any
+	for i, item := range items {
+		m, ok := item.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("items[%d] of the %s must be an object, got %s", i, kind, describe(item))
+		}
+		if itemKind != "" {
+			setDefault(m, "apiVersion", object["apiVersion"])
+			setDefault(m, "kind", itemKind)
+		}
+		expanded, err := expand(m)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, expanded...)
+	}
+	return objects, nil
+}
+
+func setDefault(m map[string]any, key string, value any) {
+	if m[key] == nil {
+		m[key] = value
+	}
+}
+
+var yamlLine = regexp.MustCompile(`yaml: line (\d+): (.*)`)
+
+// fail adds template, document and line to an error. YAML's own line counts from the document's first.
+func (d document) fail(template string, number int, err error) *Error {
+	line := d.line
+	if found := yamlLine.FindStringSubmatch(err.Error()); found != nil {
+		offset, convErr := strconv.Atoi(found[1])
+		if convErr == nil {
+			line += offset - 1
+		}
+		err = errors.New(found[2])
+	}
+	return &Error{Template: template, Document: number, Line: line, Err: err}
+}
+
+// validate checks what every object needs.
+func validate(object map[string]any) error {
+	for _, field := range []string{"apiVersion", "kind"} {
+		if err := requireText(object, field, field); err != nil {
+			return err
+		}
+	}
+	if _, err := schema.ParseGroupVersion(object["apiVersion"].(string)); err != nil {
+		return fmt.Errorf("apiVersion %q must be VERSION or GROUP/VERSION", object["apiVersion"])
+	}
+	metadata, ok := object["metadata"].(map[string]any)
+	if !ok {
+		return fmt.Errorf("metadata must be an object with a name, got %s", describe(object["metadata"]))
+	}
+	if generate, ok := metadata["generateName"]; ok && generate != nil && metadata["name"] == nil {
+		return errors.New("metadata.generateName is not supported, for each run would make another object: set metadata.name")
+	}
+	if err := requireText(metadata, "name", "metadata.name"); err != nil {
+		return err
+	}
+	if metadata["namespace"] == nil {
+		delete(metadata, "namespace")
+		return nil
+	}
+	return requireText(metadata, "namespace", "metadata.namespace")
+}
+
+func requireText(m map[string]any, key, path string) error {
+	switch value := m[key].(type) {
+	case nil:
+		return fmt.Errorf("%s is missing or empty", path)
+	case string:
+		if value == "" {
+			return fmt.Errorf("%s is empty", path)
+		}
+		return nil
+	default:
+		return fmt.Errorf("%s must be a string, got %s: quote it", path, describe(value))
+	}
+}
+
+// describe names a JSON value for a message.
+func describe(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return "nothing"
+	case map[string]any:
+		return "an object"
+	case []any:
+		return "a list"
+	case string:
+		const shown = 60
+		if runes := []rune(v); len(runes) > shown {
+			return strconv.Quote(string(runes[:shown])) + "…"
+		}
+		return strconv.Quote(v)
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+// identity tells objects of a task apart.
+type identity struct {
+	kind            schema.GroupKind
+	namespace, name string
+}
+
+// identify is the identity of an object; one without a namespace has the default namespace.
+func identify(obj *unstructured.Unstructured, defaultNamespace string) identity {
+	id := identity{kind: obj.GroupVersionKind().GroupKind(), namespace: obj.GetNamespace(), name: obj.GetName()}
+	if id.namespace == "" {
+		id.namespace = defaultNamespace
+	}
+	return id
+}
+
+// String is `Kind namespace/name`.
+func (id identity) String() string {
+	if id.namespace == "" {
+		return id.kind.Kind + " " + id.name
+	}
+	return id.kind.Kind + " " + id.namespace + "/" + id.name
+}

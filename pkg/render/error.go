@@ -1,0 +1,71 @@
+package render
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Error says what is wrong with one template. It is fatal: the same input fails the same way again.
+type Error struct {
+	// Template is its name, as tasks refer to it.
+	Template string
+	// Document counts the documents of the rendered text from 1; 0 if the template could not be rendered to text.
+	Document int
+	// Line counts from 1: in the template or, where Document is set, in the rendered text; 0 if there is none.
+	Line int
+	// Err is the fault.
+	Err error
+}
+
+func (e *Error) Error() string {
+	switch {
+	case e.Document > 0:
+		return fmt.Sprintf("template %q, document %d (line %d of the rendered text): %v", e.Template, e.Document, e.Line, e.Err)
+	case e.Line > 0:
+		return fmt.Sprintf("template %q, line %d: %v", e.Template, e.Line, e.Err)
+	default:
+		return fmt.Sprintf("template %q: %v", e.Template, e.Err)
+	}
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// templateError takes name and line out of text/template's message, `template: NAME:LINE[:COLUMN]: MESSAGE`.
+func templateError(name string, err error) *Error {
+	message, ok := strings.CutPrefix(err.Error(), "template: "+name+":")
+	if !ok {
+		return &Error{Template: name, Err: err}
+	}
+	position, message, _ := strings.Cut(message, ": ")
+	number, _, _ := strings.Cut(position, ":")
+	line, convErr := strconv.Atoi(number)
+	if convErr != nil {
+		return &Error{Template: name, Err: err}
+	}
+	message = strings.TrimPrefix(message, fmt.Sprintf("executing %q ", name))
+	return &Error{Template: name, Line: line, Err: &templateFault{message: message + wayOut(message), err: err}}
+}
+
+// templateFault is text/template's error with a shorter message.
+type templateFault struct {
+	message string
+	err     error
+}
+
+func (f *templateFault) Error() string { return f.message }
+
+func (f *templateFault) Unwrap() error { return f.err }
+
+// wayOut says what a template may refer to, where it referred to something else.
+func wayOut(message string) string {
+	switch {
+	case !strings.Contains(message, "map has no entry for key"):
+		return ""
+	case strings.Contains(message, ".Params."):
+		return ": .Params holds the parameters that the operator defines"
+	default:
+		return ": a template may refer to .Name, .Namespace, .OperatorName, .OperatorVersion, .AppVersion, .PlanName, " +
+			".PhaseName, .StepName, .Params and .Pipes"
+	}
+}

@@ -1,0 +1,164 @@
+package render
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"text/template"
+
+	"github.com/Masterminds/sprig/v3"
+	"go.yaml.in/yaml/v3"
+)
+
+// functions are what templates may call beside text/template's own: sprig's without those that reach the environment, the
+// file system or the network, and without the functions on paths (KUDO removed them as well); and toYaml.
+//
+// Functions that draw random values or read the clock are there for the packages that use them; such a template renders
+// differently each time.
+var functions = templateFunctions()
+
+// removedFunctions of sprig. The functions on paths are pure but for those whose name begins with os.
+var removedFunctions = []string{
+	"env", "expandenv", "getHostByName",
+	"base", "dir", "clean", "ext", "isAbs",
+	"osBase", "osDir", "osClean", "osExt", "osIsAbs",
+}
+
+func templateFunctions() template.FuncMap {
+	f := sprig.TxtFuncMap()
+	for _, name := range removedFunctions {
+		delete(f, name)
+	}
+	f["toYaml"] = toYAML
+	f["fromJson"] = func(text string) any { value, _ := fromJSON(text); return value }
+	f["mustFromJson"] = fromJSON
+	f["repeat"] = repeat
+	f["until"] = until
+	f["untilStep"] = untilStep
+	f["seq"] = seq
+	return f
+}
+
+// toYAML writes a value as kubectl does: keys sorted, numbers to the digit, no newline at the end.
+func toYAML(value any) (string, error) {
+	var out strings.Builder
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	encoder.CompactSeqIndent()
+	if err := encoder.Encode(literalNumbers(value)); err != nil {
+		return "", err
+	}
+	return strings.TrimSuffix(out.String(), "\n"), nil
+}
+
+// literalNumbers replaces each json.Number, which is text to the YAML encoder, by a scalar with these digits.
+func literalNumbers(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		m := make(map[string]any, len(v))
+		for key, item := range v {
+			m[key] = literalNumbers(item)
+		}
+		return m
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = literalNumbers(item)
+		}
+		return list
+	case json.Number:
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: v.String()}
+	default:
+		return value
+	}
+}
+
+// fromJSON is sprig's mustFromJson without float64: an integer is an int64, any other number keeps its digits.
+func fromJSON(text string) (any, error) {
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, err
+	}
+	return exactNumbers(value), nil
+}
+
+// exactNumbers replaces, in place, each json.Number that fits by an int64.
+func exactNumbers(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, item := range v {
+			v[key] = exactNumbers(item)
+		}
+	case []any:
+		for i, item := range v {
+			v[i] = exactNumbers(item)
+		}
+	case json.Number:
+		if i, err := v.Int64(); err == nil {
+			return i
+		}
+	}
+	return value
+}
+
+// maxItems bounds the functions whose result is as long as a parameter says: a number mistyped must not take the memory of
+// the agent.
+const maxItems = 100_000
+
+// repeat is sprig's, bounded.
+func repeat(count int, text string) (string, error) {
+	if count < 0 {
+		return "", errors.New("a text cannot be repeated a negative number of times")
+	}
+	if len(text) > 0 && count > maxTextBytes/len(text) {
+		return "", errTooLong
+	}
+	return strings.Repeat(text, count), nil
+}
+
+// until is sprig's, bounded: 0, 1, … before count, or 0, -1, … before a negative count.
+func until(count int) ([]int, error) {
+	if count < 0 {
+		return untilStep(0, count, -1)
+	}
+	return untilStep(0, count, 1)
+}
+
+// untilStep is sprig's, bounded: first, first+step, … before last; empty where the step does not lead towards last.
+func untilStep(first, last, step int) ([]int, error) {
+	items := []int{}
+	for i := first; (step > 0 && i < last) || (step < 0 && i > last); i += step {
+		if len(items) == maxItems {
+			return nil, fmt.Errorf("counting from %d to %d: more than %d items", first, last, maxItems)
+		}
+		items = append(items, i)
+	}
+	return items, nil
+}
+
+// seq is sprig's, bounded: LAST, FIRST LAST or FIRST STEP LAST, the last included, as text with blanks between.
+func seq(params ...int) (string, error) {
+	first, step, last := 1, 0, 0
+	switch len(params) {
+	case 1:
+		last = params[0]
+	case 2:
+		first, last = params[0], params[1]
+	case 3:
+		first, step, last = params[0], params[1], params[2]
+	default:
+		return "", nil
+	}
+	beyond := 1
+	if last < first {
+		beyond = -1
+	}
+	if len(params) < 3 {
+		step = beyond
+	}
+	items, err := untilStep(first, last+beyond, step)
+	return strings.Trim(fmt.Sprint(items), "[]"), err
+}

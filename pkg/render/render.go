@@ -1,0 +1,197 @@
+// Package render decides what a task applies: the templates of an OperatorVersion and an Instance's parameters become
+// objects that carry Tandem's labels and annotations. It is pure and touches no cluster.
+package render
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/parameter"
+)
+
+// Context is everything that rendering depends on. Nothing in it is changed.
+type Context struct {
+	// Version holds the templates and the definitions of the parameters.
+	Version *kudo.OperatorVersionSpec
+	// OperatorVersion is the version as the annotation on the objects says it; Version.Version if empty.
+	OperatorVersion string
+	// Instance is the Instance's name, with its dots.
+	Instance string
+	// Namespace is the one that the Instance stands in on the managed cluster.
+	Namespace string
+	// Parameters are the values that the Instance gives; the others have their defaults.
+	Parameters map[string]string
+	// Plan, Phase and Step are the names of what runs.
+	Plan, Phase, Step string
+	// Execution is the uid of the plan's execution.
+	Execution types.UID
+	// Pipes maps the keys of Pipe tasks to the names of the objects that keep their files.
+	Pipes map[string]string
+}
+
+// Objects renders templates, in the order listed, to the objects to apply, in the order in which they stand.
+//
+// A template may hold several documents; empty ones are dropped and lists expanded. Built-in kinds in an API version that
+// Kubernetes has removed come in the successor version, see Successor. Namespaces stay as written and there are no owner
+// references: only whoever knows the cluster knows the scope of a kind.
+//
+// Every error is fatal: the same input fails the same way again. It is an *Error, which names the template, or a
+// *parameter.InvalidError.
+func Objects(c Context, templates ...string) ([]*unstructured.Unstructured, error) {
+	r, err := newRenderer(c)
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	seen := map[identity]string{}
+	for _, name := range templates {
+		rendered, err := r.objects(name)
+		if err != nil {
+			return nil, err
+		}
+		for _, obj := range rendered {
+			id := identify(obj, c.Namespace)
+			if other, ok := seen[id]; ok {
+				return nil, &Error{Template: name, Err: fmt.Errorf("%s is rendered twice, already by template %q: remove one", id, other)}
+			}
+			seen[id] = name
+			objects = append(objects, obj)
+		}
+	}
+	return objects, nil
+}
+
+// Text renders one template to text, such as the parameter file of a KudoOperator task. Errors are those of Objects.
+func Text(c Context, template string) (string, error) {
+	r, err := newRenderer(c)
+	if err != nil {
+		return "", err
+	}
+	return r.text(template)
+}
+
+// InstanceName is what templates see as .Name: the Instance's name with dots replaced by dashes, so that it can be part of
+// the names of objects.
+func InstanceName(instance string) string { return strings.ReplaceAll(instance, ".", "-") }
+
+// renderer is a Context with its parameters' values.
+type renderer struct {
+	Context
+	params map[string]any
+}
+
+func newRenderer(c Context) (*renderer, error) {
+	if c.Version == nil {
+		return nil, errors.New("rendering templates: there is no OperatorVersion")
+	}
+	params, err := parameter.Values(c.Version.Parameters, c.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	return &renderer{Context: c, params: params}, nil
+}
+
+// text executes one template.
+func (r *renderer) text(name string) (string, error) {
+	source, ok := r.Version.Templates[name]
+	if !ok {
+		return "", &Error{Template: name, Err: r.noSuchTemplate()}
+	}
+	t, err := Parse(name, source)
+	if err != nil {
+		return "", err
+	}
+	return execute(t, r.data())
+}
+
+func (r *renderer) noSuchTemplate() error {
+	if len(r.Version.Templates) == 0 {
+		return errors.New("no such template: the operator has none")
+	}
+	const shown = 12
+	names := slices.Sorted(maps.Keys(r.Version.Templates))
+	if more := len(names) - shown; more > 0 {
+		names = append(names[:shown], fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Errorf("no such template: the operator has %s", strings.Join(names, ", "))
+}
+
+// data is all that a template can refer to (KUDO's variables). Each template gets its own, for templates can change maps
+// and lists.
+func (r *renderer) data() map[string]any {
+	return map[string]any{
+		"Name":            InstanceName(r.Instance),
+		"Namespace":       r.Namespace,
+		"OperatorName":    r.Version.Operator.Name,
+		"OperatorVersion": r.Version.Version,
+		"AppVersion":      r.Version.AppVersion,
+		"PlanName":        r.Plan,
+		"PhaseName":       r.Phase,
+		"StepName":        r.Step,
+		"Params":          clone(r.params),
+		"Pipes":           maps.Clone(r.Pipes),
+	}
+}
+
+// objects renders one template to its objects.
+func (r *renderer) objects(name string) ([]*unstructured.Unstructured, error) {
+	text, err := r.text(name)
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	for i, doc := range splitDocuments(text) {
+		decoded, err := doc.objects()
+		if err != nil {
+			return nil, doc.fail(name, i+1, err)
+		}
+		for _, object := range decoded {
+			obj, err := r.finish(object)
+			if err != nil {
+				return nil, doc.fail(name, i+1, err)
+			}
+			objects = append(objects, obj)
+		}
+	}
+	return objects, nil
+}
+
+// finish makes an object of what a template rendered.
+func (r *renderer) finish(object map[string]any) (*unstructured.Unstructured, error) {
+	if err := validate(object); err != nil {
+		return nil, err
+	}
+	obj := &unstructured.Unstructured{Object: object}
+	succeed(obj)
+	if err := r.mark(obj); err != nil {
+		return nil, fmt.Errorf("%s: %w", identify(obj, ""), err)
+	}
+	return obj, nil
+}
+
+// clone copies lists and maps; scalars are shared.
+func clone(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		m := make(map[string]any, len(v))
+		for key, item := range v {
+			m[key] = clone(item)
+		}
+		return m
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = clone(item)
+		}
+		return list
+	default:
+		return value
+	}
+}

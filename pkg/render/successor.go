@@ -1,0 +1,146 @@
+package render
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// removal is the end of an API version of a kind: the Kubernetes minor release that stopped serving it, and what came after.
+type removal struct {
+	since       string
+	replacement string
+}
+
+// successors are the API versions that Kubernetes has removed while the kind's schema lives on unchanged in the replacement.
+// Source: the "Deprecated API Migration Guide" of the Kubernetes documentation, and the release notes for alpha versions.
+var successors = removals(map[string][]gone{
+	"policy/v1beta1": {{"1.25", "policy/v1", kinds{"PodDisruptionBudget"}}},
+	"rbac.authorization.k8s.io/v1beta1": {
+		{"1.22", "rbac.authorization.k8s.io/v1", kinds{"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}},
+	},
+	"rbac.authorization.k8s.io/v1alpha1": {{"1.23", "rbac.authorization.k8s.io/v1", kinds{"Role", "ClusterRole"}}},
+	"batch/v1beta1":                      {{"1.25", "batch/v1", kinds{"CronJob"}}},
+	"batch/v2alpha1":                     {{"1.21", "batch/v1", kinds{"CronJob"}}},
+	"apps/v1beta2":                       {{"1.16", "apps/v1", kinds{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"}}},
+	"extensions/v1beta1":                 {{"1.16", "networking.k8s.io/v1", kinds{"NetworkPolicy"}}},
+	"networking.k8s.io/v1beta1":          {{"1.22", "networking.k8s.io/v1", kinds{"IngressClass"}}},
+	"autoscaling/v2beta2":                {{"1.26", "autoscaling/v2", kinds{"HorizontalPodAutoscaler"}}},
+	"scheduling.k8s.io/v1beta1":          {{"1.22", "scheduling.k8s.io/v1", kinds{"PriorityClass"}}},
+	"scheduling.k8s.io/v1alpha1":         {{"1.23", "scheduling.k8s.io/v1", kinds{"PriorityClass"}}},
+	"storage.k8s.io/v1beta1": {
+		{"1.22", "storage.k8s.io/v1", kinds{"StorageClass", "CSIDriver", "CSINode", "VolumeAttachment"}},
+		{"1.27", "storage.k8s.io/v1", kinds{"CSIStorageCapacity"}},
+	},
+	"coordination.k8s.io/v1beta1":          {{"1.22", "coordination.k8s.io/v1", kinds{"Lease"}}},
+	"node.k8s.io/v1beta1":                  {{"1.25", "node.k8s.io/v1", kinds{"RuntimeClass"}}},
+	"apiregistration.k8s.io/v1beta1":       {{"1.22", "apiregistration.k8s.io/v1", kinds{"APIService"}}},
+	"flowcontrol.apiserver.k8s.io/v1beta1": {{"1.26", "flowcontrol.apiserver.k8s.io/v1", kinds{"FlowSchema"}}},
+	"flowcontrol.apiserver.k8s.io/v1beta2": {{"1.29", "flowcontrol.apiserver.k8s.io/v1", kinds{"FlowSchema"}}},
+	"flowcontrol.apiserver.k8s.io/v1beta3": {{"1.32", "flowcontrol.apiserver.k8s.io/v1", kinds{"FlowSchema"}}},
+})
+
+// changed are the removed API versions whose replacement has another schema or other defaults, so that a manifest must be
+// rewritten by hand; an empty replacement means that there is none.
+var changed = removals(map[string][]gone{
+	"extensions/v1beta1": {
+		{"1.16", "apps/v1", kinds{"Deployment", "DaemonSet", "ReplicaSet"}},
+		{"1.22", "networking.k8s.io/v1", kinds{"Ingress"}},
+		{"1.16", "", kinds{"PodSecurityPolicy"}},
+	},
+	"apps/v1beta1":                       {{"1.16", "apps/v1", kinds{"Deployment", "StatefulSet"}}},
+	"networking.k8s.io/v1beta1":          {{"1.22", "networking.k8s.io/v1", kinds{"Ingress"}}},
+	"apiextensions.k8s.io/v1beta1":       {{"1.22", "apiextensions.k8s.io/v1", kinds{"CustomResourceDefinition"}}},
+	"rbac.authorization.k8s.io/v1alpha1": {{"1.23", "rbac.authorization.k8s.io/v1", kinds{"RoleBinding", "ClusterRoleBinding"}}},
+	"admissionregistration.k8s.io/v1beta1": {
+		{"1.22", "admissionregistration.k8s.io/v1", kinds{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}},
+	},
+	"certificates.k8s.io/v1beta1":          {{"1.22", "certificates.k8s.io/v1", kinds{"CertificateSigningRequest"}}},
+	"discovery.k8s.io/v1beta1":             {{"1.25", "discovery.k8s.io/v1", kinds{"EndpointSlice"}}},
+	"events.k8s.io/v1beta1":                {{"1.25", "events.k8s.io/v1", kinds{"Event"}}},
+	"autoscaling/v2beta1":                  {{"1.25", "autoscaling/v2", kinds{"HorizontalPodAutoscaler"}}},
+	"policy/v1beta1":                       {{"1.25", "", kinds{"PodSecurityPolicy"}}},
+	"flowcontrol.apiserver.k8s.io/v1beta1": {{"1.26", "flowcontrol.apiserver.k8s.io/v1", kinds{"PriorityLevelConfiguration"}}},
+	"flowcontrol.apiserver.k8s.io/v1beta2": {{"1.29", "flowcontrol.apiserver.k8s.io/v1", kinds{"PriorityLevelConfiguration"}}},
+	"flowcontrol.apiserver.k8s.io/v1beta3": {{"1.32", "flowcontrol.apiserver.k8s.io/v1", kinds{"PriorityLevelConfiguration"}}},
+	"settings.k8s.io/v1alpha1":             {{"1.20", "", kinds{"PodPreset"}}},
+})
+
+type kinds []string
+
+// gone are kinds of one API version that were removed together.
+type gone struct {
+	since, replacement string
+	kinds              kinds
+}
+
+// removals makes a lookup table of the listing.
+func removals(listing map[string][]gone) map[schema.GroupVersionKind]removal {
+	table := map[schema.GroupVersionKind]removal{}
+	for apiVersion, list := range listing {
+		for _, g := range list {
+			for _, kind := range g.kinds {
+				table[schema.FromAPIVersionAndKind(apiVersion, kind)] = removal{since: g.since, replacement: g.replacement}
+			}
+		}
+	}
+	return table
+}
+
+// Successor is the kind that gvk is applied as, where Kubernetes has removed that API version and the schema lives on in
+// another; false for every other kind.
+func Successor(gvk schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
+	r, ok := successors[gvk]
+	if !ok {
+		return gvk, false
+	}
+	return schema.FromAPIVersionAndKind(r.replacement, gvk.Kind), true
+}
+
+// Removed says of an API version that Kubernetes has removed and that has no Successor since which minor release it is gone
+// ("1.22"), and the API version to rewrite the manifest for; that is empty where the kind itself is gone.
+func Removed(gvk schema.GroupVersionKind) (since, replacement string, ok bool) {
+	r, ok := changed[gvk]
+	return r.since, r.replacement, ok
+}
+
+// succeed puts an object into its successor version, where it has one.
+func succeed(obj *unstructured.Unstructured) {
+	gvk := obj.GroupVersionKind()
+	successor, ok := Successor(gvk)
+	if !ok {
+		return
+	}
+	obj.SetAPIVersion(successor.GroupVersion().String())
+	if gvk.Kind == "PodDisruptionBudget" {
+		keepEmptySelector(obj)
+	}
+}
+
+// keepEmptySelector keeps the meaning of a PodDisruptionBudget's empty selector: in policy/v1beta1 it selects no pods, in
+// policy/v1 all pods of the namespace. No selector selects none in both.
+func keepEmptySelector(obj *unstructured.Unstructured) {
+	spec, _ := obj.Object["spec"].(map[string]any)
+	selector, ok := spec["selector"].(map[string]any)
+	if !ok {
+		return
+	}
+	for _, requirement := range selector {
+		if !isEmpty(requirement) {
+			return
+		}
+	}
+	delete(spec, "selector")
+}
+
+func isEmpty(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	default:
+		return false
+	}
+}

@@ -1,0 +1,53 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+	"text/template"
+)
+
+// maxTextBytes bounds what one template renders. It is more than the API server takes as one object (1.5 MiB in etcd's
+// default), and ends a template that would never stop.
+const maxTextBytes = 4 << 20
+
+// noValue is what text/template prints where an index of a list or map finds nothing: missingkey=error does not reach it.
+const noValue = "<no value>"
+
+// Parse parses a template of a package, with the functions that packages may use and so that a reference to something
+// unknown is an error when the template is executed. The error is an *Error with the line.
+func Parse(name, text string) (*template.Template, error) {
+	t, err := template.New(name).Option("missingkey=error").Funcs(functions).Parse(text)
+	if err != nil {
+		return nil, templateError(name, err)
+	}
+	return t, nil
+}
+
+// execute runs a parsed template.
+func execute(t *template.Template, data map[string]any) (string, error) {
+	var out boundedText
+	if err := t.Execute(&out, data); err != nil {
+		return "", templateError(t.Name(), err)
+	}
+	text := out.String()
+	if before, _, found := strings.Cut(text, noValue); found {
+		return "", &Error{Template: t.Name(), Err: fmt.Errorf(
+			"line %d of the rendered text has %s: an index or a lookup found nothing there; give a default", lineAt(before), noValue)}
+	}
+	return text, nil
+}
+
+// lineAt is the number of the line, from 1, that follows the text before it.
+func lineAt(before string) int { return strings.Count(before, "\n") + 1 }
+
+var errTooLong = fmt.Errorf("it renders more than %d MiB: does a loop never end?", maxTextBytes>>20)
+
+// boundedText is a writer that refuses more than maxTextBytes.
+type boundedText struct{ strings.Builder }
+
+func (b *boundedText) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > maxTextBytes {
+		return 0, errTooLong
+	}
+	return b.Builder.Write(p)
+}
