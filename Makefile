@@ -1,0 +1,96 @@
+# Everything works offline once the module cache is filled. docs/development.md explains the targets.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+
+# Passed to `go test`, for example TESTFLAGS="-race -run Dependency".
+TESTFLAGS ?=
+# How long each fuzz target runs.
+FUZZTIME ?= 10s
+# A value lets `make demo` assert every act and exit non-zero with the act that failed.
+CHECK ?=
+
+tool := go tool -modfile=hack/tools/go.mod
+controlplane := hack/controlplane/build.sh
+
+# The programs that a test of ours starts by itself; those that KUBEBUILDER_ASSETS holds are taken from there.
+envtest := $(controlplane) etcd kube-apiserver kubectl
+
+##@ Use
+
+.PHONY: help
+help: ## Show this list.
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build the programs into bin/.
+	go build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/ ./cmd/...
+
+.PHONY: controlplane
+controlplane: ## Build etcd, kube-apiserver and the like, once, into a cache folder; print it.
+	@$(controlplane)
+
+.PHONY: demo
+demo: build ## Show the whole idea on a hub and two managed clusters (CHECK=1 asserts every act).
+	@assets=$$($(controlplane)); TANDEM_ASSETS=$$assets bin/sandbox demo $(if $(CHECK),--check)
+
+.PHONY: demo-down
+demo-down: ## Stop what `make demo` left running.
+	@if [ -x bin/sandbox ]; then bin/sandbox down; else echo "nothing to stop: bin/sandbox was never built"; fi
+
+##@ Test
+
+.PHONY: test
+test: test-unit test-integration ## Run unit and integration tests.
+
+.PHONY: test-unit
+test-unit: ## Test everything that needs no control plane.
+	@packages=$$(go list ./... | grep -v -e /test/integration -e /test/e2e); echo "go test $(TESTFLAGS), no control plane"; \
+	  go test $(TESTFLAGS) $$packages
+
+# One suite at a time: each has an API server of its own, and two cores are enough for one. The first line compiles them side
+# by side all the same. Results are not cached, for the control plane is no input that `go test` could see.
+.PHONY: test-integration
+test-integration: ## Test against real API servers.
+	@go test $(TESTFLAGS) -count=1 -run='^$$' ./test/integration/... >/dev/null
+	@assets=$$($(envtest)); export KUBEBUILDER_ASSETS=$$assets; set -x; \
+	  go test -count=1 -p=1 $(TESTFLAGS) ./test/integration/...
+
+.PHONY: test-e2e
+test-e2e: build ## Test whole sandboxes: hub, managed clusters, workloads.
+	@assets=$$($(controlplane)); export TANDEM_ASSETS=$$assets; set -x; \
+	  go test -count=1 -p=1 -timeout=30m $(TESTFLAGS) ./test/e2e/...
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME.
+	hack/fuzz.sh $(FUZZTIME)
+
+##@ Maintain
+
+.PHONY: generate
+generate: ## Generate deep copies and resource definitions.
+	$(tool) controller-gen object paths=./pkg/api/...
+	$(tool) controller-gen crd paths=./pkg/api/kudo/... output:crd:dir=manifests/crds
+	$(tool) controller-gen crd paths=./pkg/api/addon/... output:crd:stdout | \
+	  go run ./hack/crds -upstream "$$(go list -m -f '{{.Dir}}' open-cluster-management.io/api)" -output manifests/crds
+
+.PHONY: tidy
+tidy: ## Tidy go.mod and go.sum.
+	go mod tidy
+
+.PHONY: lint
+lint: ## Check format, correctness, complexity, structure and style.
+	hack/lint.sh
+
+.PHONY: verify
+verify: generate tidy lint ## Generate, tidy and lint; fail if that leaves the tree dirty.
+	@changes=$$(git status --porcelain); [ -z "$$changes" ] || { \
+	  echo "verify: these files differ from what is committed:"; echo "$$changes"; git --no-pager diff; exit 1; }
+
+.PHONY: clean
+clean: demo-down ## Stop the demo and remove what was built here (not the control plane's cache).
+	rm -rf bin .sandbox

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Runs every fuzz target for a while, one after the other.
+#
+#   hack/fuzz.sh [TIME]      10s each if no time is given
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+time=${1:-10s}
+
+packages=$(git ls-files -co --exclude-standard '*_test.go' | xargs -r grep -l '^func Fuzz' | xargs -r -n1 dirname | sort -u)
+for package in $packages; do
+  for target in $(grep -ho '^func Fuzz[A-Za-z0-9_]*' "$package"/*_test.go | cut -c6-); do
+    echo "fuzz: $package $target ($time)"
+    go test -run='^$' -fuzz="^$target\$" -fuzztime="$time" "./$package"
+  done
+done

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Checks all Go code that is not ignored by git, committed or not: format, vet, staticcheck, cyclomatic complexity, and with
+# test/structure the walls between packages and the length of functions. Every check runs; it fails if one of them does.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+tool() { go tool -modfile=hack/tools/go.mod "$@"; }
+
+# The code that people write, tests apart from the rest.
+mapfile -t tests < <(git ls-files -co --exclude-standard '*_test.go')
+mapfile -t code < <(git ls-files -co --exclude-standard '*.go' ':!*_test.go' ':!*zz_generated*')
+
+formatted() {
+  local files
+  files=$(gofmt -l "${code[@]}" "${tests[@]}") || return
+  [ -z "$files" ] || { printf '%s: not formatted, run gofmt -w\n' $files; return 1; }
+}
+
+failed=()
+check() {
+  local name=$1
+  shift
+  echo "lint: $name"
+  "$@" || failed+=("$name")
+}
+
+check "format" formatted
+check "vet" go vet ./...
+check "staticcheck" tool staticcheck ./...
+check "complexity of code, at most 11" tool gocyclo -over 11 "${code[@]}"
+check "complexity of tests, at most 20" tool gocyclo -over 20 "${tests[@]}"
+check "structure" go test -count=1 ./test/structure
+
+[ ${#failed[@]} -eq 0 ] || { printf 'lint: %s failed\n' "${failed[@]}"; exit 1; }

@@ -1,0 +1,142 @@
+package structure
+
+import (
+	"go/ast"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// pure lists the packages that decide: they see plain data, and neither a cluster nor a clock.
+var pure = []string{
+	"pkg/availability",
+	"pkg/dependency",
+	"pkg/health",
+	"pkg/install",
+	"pkg/pack",
+	"pkg/parameter",
+	"pkg/plan",
+	"pkg/render",
+}
+
+// edges lists the packages that face the outside. They are apart from each other; only the programs in cmd and tests use them.
+var edges = []string{"pkg/hub", "pkg/agent", "pkg/cli", "pkg/sandbox"}
+
+// within says whether a path is a folder or lies in it.
+func within(folder string) func(string) bool {
+	return func(name string) bool { return name == folder || strings.HasPrefix(name, folder+"/") }
+}
+
+func isPure(folder string) bool {
+	return slices.ContainsFunc(pure, func(p string) bool { return within(p)(folder) })
+}
+
+// edgesAmong names the packages of edges that a list of import paths contains.
+func edgesAmong(imports []string) []string {
+	var found []string
+	for _, edge := range edges {
+		if slices.ContainsFunc(imports, within(module+"/"+edge)) {
+			found = append(found, edge)
+		}
+	}
+	return found
+}
+
+func TestPurePackagesAndAPIReachNoClient(t *testing.T) {
+	for _, p := range packages(t) {
+		if !isPure(p.path()) && !within("pkg/api")(p.path()) {
+			continue
+		}
+		for _, dependency := range p.Deps {
+			for _, wall := range []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime", module + "/pkg/apply"} {
+				if within(wall)(dependency) {
+					t.Errorf("%s reaches %s: what decides must not be able to reach a cluster; "+
+						"`go mod why` and `go list -deps` show the way", p.path(), dependency)
+				}
+			}
+		}
+	}
+}
+
+func TestPurePackagesImportNoWorld(t *testing.T) {
+	worldly := []string{"os", "os/exec", "net", "net/http", "math/rand", "math/rand/v2", "crypto/rand",
+		"github.com/google/uuid", "k8s.io/apimachinery/pkg/util/uuid", "k8s.io/apimachinery/pkg/util/wait"}
+	for _, p := range packages(t) {
+		for _, imported := range p.Imports {
+			if isPure(p.path()) && slices.Contains(worldly, imported) {
+				t.Errorf("%s imports %s: files come in as fs.FS, and identities as arguments", p.path(), imported)
+			}
+		}
+	}
+}
+
+func TestPurePackagesReadNoClock(t *testing.T) {
+	clock := map[string][]string{
+		"time":                                 {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
+		"k8s.io/apimachinery/pkg/apis/meta/v1": {"Now", "NowMicro"},
+	}
+	for _, s := range sources(t) {
+		if !isPure(s.folder()) || s.isTest() {
+			continue
+		}
+		s.uses(func(node ast.Node, importPath, name string) {
+			if slices.Contains(clock[importPath], name) {
+				t.Errorf("%s: %s.%s in a pure package: take the time as an argument", s.at(node), path.Base(importPath), name)
+			}
+		})
+	}
+}
+
+func TestEdgesAreImportedByProgramsOnly(t *testing.T) {
+	for _, p := range packages(t) {
+		if !within("pkg")(p.path()) {
+			continue
+		}
+		for _, edge := range edgesAmong(p.Deps) {
+			if !within(edge)(p.path()) {
+				t.Errorf("%s reaches %s: only a program in cmd may", p.path(), edge)
+			}
+		}
+	}
+}
+
+func TestEveryProgramImportsExactlyOneEdge(t *testing.T) {
+	for _, p := range packages(t) {
+		if !within("cmd")(p.path()) {
+			continue
+		}
+		if p.Name != "main" {
+			t.Errorf("%s is package %s: cmd holds programs only", p.path(), p.Name)
+		}
+		if found := edgesAmong(p.Imports); len(found) != 1 {
+			t.Errorf("%s imports %q, want exactly one of %q", p.path(), found, edges)
+		}
+	}
+}
+
+func TestAddonFrameworkHasOneDoor(t *testing.T) {
+	const door = "pkg/hub/delivery.go"
+	for _, s := range sources(t) {
+		for _, imported := range s.imports {
+			if within("open-cluster-management.io/addon-framework")(imported) && s.path != door {
+				t.Errorf("%s imports %s: only %s may", s.path, imported, door)
+			}
+		}
+	}
+}
+
+func TestLibraryGoHasOneDoorPerPackage(t *testing.T) {
+	doors := map[string]string{}
+	for _, s := range sources(t) {
+		for _, imported := range s.imports {
+			if !within("github.com/openshift/library-go")(imported) {
+				continue
+			}
+			if door, taken := doors[s.folder()]; taken && door != s.path {
+				t.Errorf("%s imports %s, and %s imports library-go as well: one file of a package may", s.path, imported, door)
+			}
+			doors[s.folder()] = s.path
+		}
+	}
+}
