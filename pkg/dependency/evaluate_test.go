@@ -1,0 +1,331 @@
+package dependency
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+)
+
+const (
+	required = addonv1alpha1.DependencyTypeRequired
+	optional = addonv1alpha1.DependencyTypeOptional
+)
+
+var (
+	available   = Seen{Defined: true, Installed: true, Available: metav1.ConditionTrue, Reason: "Works"}
+	unavailable = Seen{Defined: true, Installed: true, Available: metav1.ConditionFalse, Reason: "Broken"}
+	silent      = Seen{Defined: true, Installed: true}
+	unknown     = Seen{Defined: true, Installed: true, Available: metav1.ConditionUnknown, Reason: "ProbeMissing"}
+	cutOff      = Seen{
+		Defined: true, Installed: true, Available: metav1.ConditionUnknown, Reason: addonv1alpha1.ReasonClusterLeaseStopped,
+	}
+	deleting  = Seen{Defined: true, Installed: true, Deleting: true, Available: metav1.ConditionTrue, Reason: "Works"}
+	notOnIt   = Seen{Defined: true}
+	undefined = Seen{Installed: true, Available: metav1.ConditionTrue, Reason: "Works"}
+)
+
+func degraded(reason string, lines ...string) *metav1.Condition {
+	return &metav1.Condition{
+		Type: "Degraded", Status: metav1.ConditionTrue, Reason: reason, Message: strings.Join(lines, "\n"),
+	}
+}
+
+func TestEvaluate(t *testing.T) {
+	const (
+		requiredA = "Required addon 'a' is not installed or not available."
+		optionalB = "Optional addon 'b' is not installed or not available."
+	)
+	a := addonv1alpha1.AddonDependency{Name: "a", Type: required}
+	b := addonv1alpha1.AddonDependency{Name: "b", Type: optional}
+
+	for name, tc := range map[string]struct {
+		needs    []addonv1alpha1.AddonDependency
+		seen     map[string]Seen
+		previous *metav1.Condition
+		reason   string
+		message  string
+		causes   string // of the unmet ones
+		notReady string
+	}{
+		"no dependencies ask for nothing": {},
+		"all satisfied asks for nothing": {
+			needs: []addonv1alpha1.AddonDependency{a, b}, seen: map[string]Seen{"a": available, "b": available},
+		},
+		"a satisfied dependency needs no definition": {
+			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": undefined},
+		},
+		"a Required one that nobody knows": {
+			needs: []addonv1alpha1.AddonDependency{a}, reason: "RequiredDependencyNotSatisfied", message: requiredA,
+			causes: "Required a (NoSuchAddOn)", notReady: "Required a (NoSuchAddOn)",
+		},
+		"a Required one that is not enabled on the cluster": {
+			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": notOnIt},
+			reason: "RequiredDependencyNotSatisfied", message: requiredA,
+			causes: "Required a (NotInstalled)", notReady: "Required a (NotInstalled)",
+		},
+		"a Required one that is not available": {
+			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": unavailable},
+			reason: "RequiredDependencyNotSatisfied", message: requiredA,
+			causes: "Required a (NotAvailable)", notReady: "Required a (NotAvailable)",
+		},
+		"a Required one that has not said anything yet": {
+			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": silent},
+			reason: "RequiredDependencyNotSatisfied", message: requiredA,
+			causes: "Required a (NotAvailable)", notReady: "Required a (NotAvailable)",
+		},
+		"a Required one of which nothing is known": {
+			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": unknown},
+			reason: "RequiredDependencyNotSatisfied", message: requiredA,
+			causes: "Required a (Unknown)", notReady: "Required a (Unknown)",
+		},
+		"a Required one that is being deleted, although it is available": {
+			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": deleting},
+			reason: "RequiredDependencyNotSatisfied", message: requiredA,
+			causes: "Required a (Deleting)", notReady: "Required a (Deleting)",
+		},
+		"an unset type is Required": {
+			needs: []addonv1alpha1.AddonDependency{{Name: "a"}}, reason: "RequiredDependencyNotSatisfied", message: requiredA,
+			causes: "Required a (NoSuchAddOn)", notReady: "Required a (NoSuchAddOn)",
+		},
+		"only an Optional one is unmet": {
+			needs: []addonv1alpha1.AddonDependency{a, b}, seen: map[string]Seen{"a": available, "b": notOnIt},
+			reason: "DependencyNotSatisfied", message: optionalB, causes: "Optional b (NotInstalled)",
+		},
+		"Required ones come first, each kind in the order declared, with what is lost": {
+			needs: []addonv1alpha1.AddonDependency{
+				{Name: "z", Type: optional, Message: "No graphs"}, {Name: "d", Type: required, Message: "No storage"}, b, a,
+			},
+			reason: "RequiredDependencyNotSatisfied",
+			message: "Required addon 'd' is not installed or not available. No storage\n" + requiredA + "\n" +
+				"Optional addon 'z' is not installed or not available. No graphs\n" + optionalB,
+			causes:   "Required d (NoSuchAddOn), Required a (NoSuchAddOn), Optional z (NoSuchAddOn), Optional b (NoSuchAddOn)",
+			notReady: "Required d (NoSuchAddOn), Required a (NoSuchAddOn)",
+		},
+		"a message on several lines becomes one line": {
+			needs:   []addonv1alpha1.AddonDependency{{Name: "a", Message: " one\r\ntwo\nRequired addon 'x' is\n"}},
+			reason:  "RequiredDependencyNotSatisfied",
+			message: requiredA + " one two Required addon 'x' is",
+			causes:  "Required a (NoSuchAddOn)", notReady: "Required a (NoSuchAddOn)",
+		},
+
+		"hold: cut off and satisfied before stays satisfied": {
+			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": cutOff}, notReady: "Required a (Unknown)",
+		},
+		"hold: cut off and unmet before stays unmet": {
+			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": cutOff},
+			previous: degraded("RequiredDependencyNotSatisfied", requiredA),
+			reason:   "RequiredDependencyNotSatisfied", message: requiredA,
+			causes: "Required a (Unknown)", notReady: "Required a (Unknown)",
+		},
+		"hold: only what was unmet before is": {
+			needs: []addonv1alpha1.AddonDependency{a, b}, seen: map[string]Seen{"a": cutOff, "b": cutOff},
+			previous: degraded("DependencyNotSatisfied", optionalB+" No graphs"),
+			reason:   "DependencyNotSatisfied", message: optionalB,
+			causes: "Optional b (Unknown)", notReady: "Required a (Unknown)",
+		},
+		"hold: a name that begins like another one is another one": {
+			needs:    []addonv1alpha1.AddonDependency{{Name: "a-b"}, a},
+			seen:     map[string]Seen{"a": cutOff, "a-b": cutOff},
+			previous: degraded("RequiredDependencyNotSatisfied", requiredA),
+			reason:   "RequiredDependencyNotSatisfied", message: requiredA,
+			causes: "Required a (Unknown)", notReady: "Required a-b (Unknown), Required a (Unknown)",
+		},
+		"hold: a name inside of another one's message was not unmet": {
+			needs:    []addonv1alpha1.AddonDependency{a, b},
+			seen:     map[string]Seen{"a": cutOff, "b": notOnIt},
+			previous: degraded("DependencyNotSatisfied", optionalB+" "+requiredA),
+			reason:   "DependencyNotSatisfied", message: optionalB,
+			causes: "Optional b (NotInstalled)", notReady: "Required a (Unknown)",
+		},
+		"hold: the verdict outlives a change of type": {
+			needs: []addonv1alpha1.AddonDependency{{Name: "b", Type: required}}, seen: map[string]Seen{"b": cutOff},
+			previous: degraded("DependencyNotSatisfied", optionalB),
+			reason:   "RequiredDependencyNotSatisfied", message: "Required addon 'b' is not installed or not available.",
+			causes: "Required b (Unknown)", notReady: "Required b (Unknown)",
+		},
+		"hold: another writer's Degraded is no verdict": {
+			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": cutOff},
+			previous: degraded("DiskFull", requiredA), notReady: "Required a (Unknown)",
+		},
+		"hold: existence is judged all the same": {
+			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": notOnIt},
+			reason: "RequiredDependencyNotSatisfied", message: requiredA,
+			causes: "Required a (NotInstalled)", notReady: "Required a (NotInstalled)",
+		},
+		"hold: deletion is judged all the same": {
+			needs: []addonv1alpha1.AddonDependency{a},
+			seen: map[string]Seen{"a": {
+				Defined: true, Installed: true, Deleting: true,
+				Available: metav1.ConditionUnknown, Reason: addonv1alpha1.ReasonClusterLeaseStopped,
+			}},
+			reason: "RequiredDependencyNotSatisfied", message: requiredA,
+			causes: "Required a (Deleting)", notReady: "Required a (Deleting)",
+		},
+		"hold: recovery is judged anew": {
+			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": available},
+			previous: degraded("RequiredDependencyNotSatisfied", requiredA),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := Evaluate(tc.needs, tc.seen, tc.previous)
+			if diff := cmp.Diff(tc.reason, v.Reason()); diff != "" {
+				t.Errorf("reason (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.message, v.Message()); diff != "" {
+				t.Errorf("message (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.causes, Summary(v.Unmet())); diff != "" {
+				t.Errorf("causes (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.notReady, Summary(v.NotReady())); diff != "" {
+				t.Errorf("not ready (-want +got):\n%s", diff)
+			}
+			if (v.Condition() == nil) != (tc.reason == "") {
+				t.Errorf("condition %v with reason %q", v.Condition(), tc.reason)
+			}
+		})
+	}
+}
+
+func TestSee(t *testing.T) {
+	addOn := &addonv1alpha1.ManagedClusterAddOn{}
+	addOn.Status.Conditions = []metav1.Condition{
+		{Type: "Degraded", Status: "True", Reason: "Other"}, {Type: "Available", Status: "False", Reason: "Broken"},
+	}
+	gone := addOn.DeepCopy()
+	gone.DeletionTimestamp = &metav1.Time{}
+	now := metav1.Now()
+	going := addOn.DeepCopy()
+	going.DeletionTimestamp = &now
+
+	for name, tc := range map[string]struct {
+		definition *addonv1alpha1.ClusterManagementAddOn
+		addOn      *addonv1alpha1.ManagedClusterAddOn
+		want       Seen
+	}{
+		"nothing exists":              {want: Seen{}},
+		"it is defined only":          {definition: definition(nil), want: notOnIt},
+		"it is installed":             {definition: definition(nil), addOn: addOn, want: unavailable},
+		"it has no condition":         {definition: definition(nil), addOn: &addonv1alpha1.ManagedClusterAddOn{}, want: silent},
+		"it is being deleted":         {addOn: going, want: Seen{Installed: true, Deleting: true, Available: "False", Reason: "Broken"}},
+		"a zero timestamp is nothing": {addOn: gone, want: Seen{Installed: true, Available: "False", Reason: "Broken"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, See(tc.definition, tc.addOn)); diff != "" {
+				t.Errorf("seen (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestMessageStaysInItsBound(t *testing.T) {
+	needs := func(n, size int, letter string) []addonv1alpha1.AddonDependency {
+		var all []addonv1alpha1.AddonDependency
+		for i := range n {
+			all = append(all, addonv1alpha1.AddonDependency{Name: fmt.Sprintf("a%03d", i), Message: strings.Repeat(letter, size)})
+		}
+		return all
+	}
+	for name, tc := range map[string]struct {
+		needs []addonv1alpha1.AddonDependency
+		lines int
+		last  string
+	}{
+		"many short sentences stand whole":                        {needs: needs(100, 100, "x"), lines: 100, last: "Required addon 'a099'"},
+		"what does not fit is counted, and no sentence is halved": {needs: needs(40, 1000, "x"), lines: 31, last: "10 more dependencies are not satisfied."},
+		"one sentence that is too long is cut between characters": {needs: needs(1, 20000, "é"), lines: 1, last: "Required addon 'a000'"},
+		"and what follows it is counted":                          {needs: needs(3, 20000, "é"), lines: 2, last: "2 more dependencies are not satisfied."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			message := Evaluate(tc.needs, nil, nil).Message()
+			if len(message) > MessageLimit || !utf8.ValidString(message) {
+				t.Errorf("%d bytes, valid UTF-8: %v", len(message), utf8.ValidString(message))
+			}
+			lines := strings.Split(message, "\n")
+			if last := lines[len(lines)-1]; len(lines) != tc.lines || !strings.HasPrefix(last, tc.last) {
+				t.Errorf("%d lines, the last %.60q; want %d lines, the last %q", len(lines), last, tc.lines, tc.last)
+			}
+		})
+	}
+}
+
+// TestEvaluateProperties plays random fleets: whatever is declared and seen, these hold.
+func TestEvaluateProperties(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	kinds := []Seen{{}, available, unavailable, silent, unknown, cutOff, deleting, notOnIt, undefined}
+	for range 2000 {
+		needs, seen := randomFleet(random, kinds)
+		before := cmp.Diff(nil, needs) + cmp.Diff(nil, seen)
+		v := Evaluate(needs, seen, nil)
+		if after := cmp.Diff(nil, needs) + cmp.Diff(nil, seen); before != after {
+			t.Fatalf("input was changed: %s\n%s", before, after)
+		}
+		if len(v) != len(needs) {
+			t.Fatalf("%d judgements of %d dependencies", len(v), len(needs))
+		}
+		message := v.Message()
+		if len(message) > MessageLimit || !utf8.ValidString(message) {
+			t.Fatalf("message of %d bytes, valid UTF-8: %v", len(message), utf8.ValidString(message))
+		}
+		for _, j := range v {
+			if j.Satisfied != (j.Cause == "") {
+				t.Fatalf("%+v: satisfied with a cause or unmet without", j)
+			}
+			named := strings.Contains("\n"+message, "\n"+opening(j.Type, j.Name))
+			if cut := strings.Contains(message, " more dependencies "); named == j.Satisfied && !cut {
+				t.Fatalf("%+v: named %v in %q", j, named, message)
+			}
+		}
+		again := Evaluate(needs, seen, v.Condition())
+		if cut := strings.Contains(message, " more dependencies "); cut {
+			// What a cut message leaves out counts as unmet while it is held: one pass later, nothing changes any more.
+			v, again = again, Evaluate(needs, seen, again.Condition())
+		}
+		if diff := cmp.Diff(v, again); diff != "" {
+			t.Fatalf("a second pass judges otherwise:\n%s", diff)
+		}
+		checkHold(t, needs, seen, v)
+	}
+}
+
+// checkHold cuts the cluster off: no reason and no message changes unless something disappears.
+func checkHold(t *testing.T, needs []addonv1alpha1.AddonDependency, seen map[string]Seen, v Verdict) {
+	t.Helper()
+	outage := map[string]Seen{}
+	for name, s := range seen {
+		if s.Installed && !s.Deleting {
+			s.Available, s.Reason = metav1.ConditionUnknown, addonv1alpha1.ReasonClusterLeaseStopped
+		}
+		outage[name] = s
+	}
+	held := Evaluate(needs, outage, v.Condition())
+	if held.Reason() != v.Reason() {
+		t.Fatalf("reason %q became %q while the cluster was cut off", v.Reason(), held.Reason())
+	}
+	if cut := strings.Contains(v.Message(), " more dependencies "); !cut && held.Message() != v.Message() {
+		t.Fatalf("message became another one while the cluster was cut off:\n%s", cmp.Diff(v.Message(), held.Message()))
+	}
+}
+
+func randomFleet(random *rand.Rand, kinds []Seen) ([]addonv1alpha1.AddonDependency, map[string]Seen) {
+	messages := []string{"", "lost", "two\nlines", "ünïcödé", strings.Repeat("é", 9000), "Required addon 'd1' is not installed or not available."}
+	var needs []addonv1alpha1.AddonDependency
+	seen := map[string]Seen{}
+	for i := range random.IntN(8) {
+		need := addonv1alpha1.AddonDependency{
+			Name:    fmt.Sprintf("d%d", i),
+			Type:    []addonv1alpha1.DependencyType{required, optional, ""}[random.IntN(3)],
+			Message: messages[random.IntN(len(messages))],
+		}
+		needs = append(needs, need)
+		seen[need.Name] = kinds[random.IntN(len(kinds))]
+	}
+	return needs, seen
+}

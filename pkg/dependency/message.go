@@ -1,0 +1,127 @@
+package dependency
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+)
+
+// MessageLimit is the length of Message in bytes at most: what the API server takes as a condition's message.
+const MessageLimit = 32768
+
+// remainderFormat is the last line of a message that had to be cut; remainderRoom is kept free for it, in bytes.
+const (
+	remainderFormat = "%d more dependencies are not satisfied."
+	remainderRoom   = 64
+	ellipsis        = "…"
+)
+
+// Message is the message of condition Degraded: one sentence for each dependency that is not satisfied, joined by newlines,
+// in the proposal's wording. A message beyond MessageLimit is cut after the last sentence that fits (inside of the first one
+// if that alone is too long) and then says how many dependencies it leaves out.
+func (v Verdict) Message() string {
+	unmet := v.Unmet()
+	sentences := make([]string, 0, len(unmet))
+	for _, j := range unmet {
+		sentences = append(sentences, j.sentence())
+	}
+	if message := strings.Join(sentences, "\n"); len(message) <= MessageLimit {
+		return message
+	}
+	return cut(sentences)
+}
+
+// cut joins as many of sentences as fit, and counts the others.
+func cut(sentences []string) string {
+	var message strings.Builder
+	for i, sentence := range sentences {
+		if i == 0 {
+			sentence = cutText(sentence, MessageLimit-remainderRoom)
+		}
+		if message.Len()+1+len(sentence) > MessageLimit-remainderRoom && i > 0 {
+			message.WriteString("\n" + fmt.Sprintf(remainderFormat, len(sentences)-i))
+			break
+		}
+		if i > 0 {
+			message.WriteString("\n")
+		}
+		message.WriteString(sentence)
+	}
+	return message.String()
+}
+
+// cutText is text if it has at most limit bytes, else its beginning, cut between characters, with an ellipsis.
+func cutText(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	end := limit - len(ellipsis)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + ellipsis
+}
+
+// sentence says that the dependency is not satisfied, and what is lost.
+func (j Judgement) sentence() string {
+	if j.Message == "" {
+		return opening(j.Type, j.Name)
+	}
+	return opening(j.Type, j.Name) + " " + j.Message
+}
+
+// opening is how the sentence about a dependency begins.
+func opening(t addonv1alpha1.DependencyType, name string) string {
+	return fmt.Sprintf("%s addon '%s' is not installed or not available.", t, oneLine(name))
+}
+
+// oneLine is text on one line and in valid UTF-8, so that a message has exactly one line for each dependency.
+func oneLine(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	return strings.TrimSpace(strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ").Replace(text))
+}
+
+// memory is the last verdict as the add-on's own condition Degraded tells it.
+type memory struct {
+	reason string
+	lines  []string
+	// incomplete says that the message was cut, so that a dependency may be unmet that it does not name.
+	incomplete bool
+}
+
+// recall reads the last verdict; a condition that carries none of the dependency reasons says that nothing was unmet.
+func recall(previous *metav1.Condition) memory {
+	if previous == nil || previous.Status != metav1.ConditionTrue || !IsReason(previous.Reason) {
+		return memory{}
+	}
+	last := memory{reason: previous.Reason, lines: strings.Split(previous.Message, "\n")}
+	var left int
+	n, err := fmt.Sscanf(last.lines[len(last.lines)-1], remainderFormat, &left)
+	last.incomplete = err == nil && n == 1
+	return last
+}
+
+// unmet says whether the dependency was not satisfied in the last verdict; its type may have been another one then.
+func (m memory) unmet(j Judgement) bool {
+	required := opening(addonv1alpha1.DependencyTypeRequired, j.Name)
+	optional := opening(addonv1alpha1.DependencyTypeOptional, j.Name)
+	for _, line := range m.lines {
+		if strings.HasPrefix(line, required) || strings.HasPrefix(line, optional) {
+			return true
+		}
+	}
+	if !m.incomplete {
+		return false
+	}
+	// Left out of a message that was cut: unmet, unless the reason says that no Required dependency was.
+	return j.Type == addonv1alpha1.DependencyTypeOptional || m.reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied
+}
+
+// IsReason says whether reason is one of those that a verdict gives condition Degraded.
+func IsReason(reason string) bool {
+	return reason == addonv1alpha1.ReasonDependencyNotSatisfied || reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied
+}
