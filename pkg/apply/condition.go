@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,9 +40,16 @@ func Condition(
 	return err == nil, err
 }
 
+// messageLimit is the length of a condition's message in bytes at most; the API server takes that many characters.
+const messageLimit = 32768
+
 // Settle is want as it is to be stored beside current, with its lastTransitionTime: that of the stored condition while the
-// status stays the same, else now. It reports whether storing it changes anything but that time.
+// status stays the same, else now. A message that the API server would refuse for its length is cut. It reports whether
+// storing it changes anything but that time.
 func Settle(current []metav1.Condition, want metav1.Condition, now time.Time) (metav1.Condition, bool) {
+	if len(want.Message) > messageLimit {
+		want.Message = strings.ToValidUTF8(want.Message[:messageLimit-len("…")], "") + "…"
+	}
 	want.LastTransitionTime = metav1.NewTime(now).Rfc3339Copy()
 	stored := meta.FindStatusCondition(current, want.Type)
 	if stored == nil {

@@ -1,8 +1,10 @@
 package apply
 
 import (
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,6 +64,17 @@ func TestSettle(t *testing.T) {
 				t.Errorf("condition (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestSettleCutsAMessageThatIsTooLong(t *testing.T) {
+	long := metav1.Condition{Type: "Degraded", Status: metav1.ConditionTrue, Message: strings.Repeat("é", messageLimit)}
+	got, changed := Settle(nil, long, time.Time{})
+	if !changed || len(got.Message) > messageLimit || !utf8.ValidString(got.Message) || !strings.HasSuffix(got.Message, "é…") {
+		t.Fatalf("changed %v, %d bytes, ending in %q", changed, len(got.Message), got.Message[len(got.Message)-8:])
+	}
+	if _, changed := Settle([]metav1.Condition{got}, long, time.Time{}); changed {
+		t.Error("the same message would be written again")
 	}
 }
 

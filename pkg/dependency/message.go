@@ -3,7 +3,6 @@ package dependency
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -59,11 +58,7 @@ func cutText(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
-	end := limit - len(ellipsis)
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + ellipsis
+	return strings.ToValidUTF8(text[:limit-len(ellipsis)], "") + ellipsis
 }
 
 // sentence says that the dependency is not satisfied, and what is lost.
