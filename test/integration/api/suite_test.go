@@ -1,0 +1,101 @@
+// Package api checks on a real API server what the resource definitions accept, refuse, default and show.
+package api
+
+import (
+	"context"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// Set once, before the specs run.
+var (
+	config *rest.Config
+	server client.Client
+)
+
+func TestAPI(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "API")
+}
+
+var _ = BeforeSuite(func() {
+	environment := &envtest.Environment{
+		CRDDirectoryPaths:     []string{"../../../manifests/crds"},
+		ErrorIfCRDPathMissing: true,
+	}
+	var err error
+	config, err = environment.Start()
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(environment.Stop)
+
+	scheme := runtime.NewScheme()
+	Expect(corev1.AddToScheme(scheme)).To(Succeed())
+	Expect(addon.AddToScheme(scheme)).To(Succeed())
+	Expect(kudo.AddToScheme(scheme)).To(Succeed())
+	server, err = client.New(config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+})
+
+// newNamespace makes a namespace for one spec.
+func newNamespace(ctx context.Context) string {
+	GinkgoHelper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "api-"}}
+	Expect(server.Create(ctx, namespace)).To(Succeed())
+	return namespace.Name
+}
+
+// object parses one YAML document. Unless it says otherwise, it is named "sample".
+func object(document string) *unstructured.Unstructured {
+	GinkgoHelper()
+	content := map[string]any{}
+	Expect(yaml.Unmarshal([]byte(document), &content)).To(Succeed())
+	parsed := &unstructured.Unstructured{Object: content}
+	if parsed.GetName() == "" {
+		parsed.SetName("sample")
+	}
+	return parsed
+}
+
+// kudoObject makes an object of kudo.dev from the YAML of its body, such as "spec: {version: 1.0.0}".
+func kudoObject(kind, namespace, body string) *unstructured.Unstructured {
+	GinkgoHelper()
+	made := object(body)
+	made.SetGroupVersionKind(kudo.GroupVersion.WithKind(kind))
+	made.SetNamespace(namespace)
+	return made
+}
+
+// clusterManagementAddOn makes one of that name with the YAML of a spec.
+func clusterManagementAddOn(name, spec string) *unstructured.Unstructured {
+	GinkgoHelper()
+	made := object("{spec: " + spec + "}")
+	made.SetGroupVersionKind(addon.GroupVersion.WithKind("ClusterManagementAddOn"))
+	made.SetName(name)
+	return made
+}
+
+// field reads a nested field; nil if there is none.
+func field(from *unstructured.Unstructured, path ...string) any {
+	GinkgoHelper()
+	value, _, err := unstructured.NestedFieldNoCopy(from.Object, path...)
+	Expect(err).NotTo(HaveOccurred())
+	return value
+}
+
+// patch merges a JSON document into a stored object.
+func patch(ctx context.Context, stored client.Object, document string) error {
+	return server.Patch(ctx, stored, client.RawPatch("application/merge-patch+json", []byte(document)))
+}
