@@ -4,19 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"text/template"
 
 	"github.com/Masterminds/sprig/v3"
 	"go.yaml.in/yaml/v3"
 )
-
-// functions are what templates may call beside text/template's own: sprig's without those that reach the environment, the
-// file system or the network, and without the functions on paths (KUDO removed them as well); and toYaml.
-//
-// Functions that draw random values or read the clock are there for the packages that use them; such a template renders
-// differently each time.
-var functions = templateFunctions()
 
 // removedFunctions of sprig. The functions on paths are pure but for those whose name begins with os.
 var removedFunctions = []string{
@@ -25,6 +19,11 @@ var removedFunctions = []string{
 	"osBase", "osDir", "osClean", "osExt", "osIsAbs",
 }
 
+// templateFunctions are what templates may call beside text/template's own: sprig's without those that reach the
+// environment, the file system or the network, and without the functions on paths (KUDO removed them as well); and toYaml.
+//
+// Functions that draw random values or read the clock are there for the packages that use them; such a template renders
+// differently each time.
 func templateFunctions() template.FuncMap {
 	f := sprig.TxtFuncMap()
 	for _, name := range removedFunctions {
@@ -152,13 +151,16 @@ func seq(params ...int) (string, error) {
 	default:
 		return "", nil
 	}
-	beyond := 1
+	towards := 1
 	if last < first {
-		beyond = -1
+		towards = -1
 	}
 	if len(params) < 3 {
-		step = beyond
+		step = towards
 	}
-	items, err := untilStep(first, last+beyond, step)
+	if last == math.MaxInt || last == math.MinInt {
+		return "", fmt.Errorf("counting from %d to %d: more than %d items", first, last, maxItems)
+	}
+	items, err := untilStep(first, last+towards, step)
 	return strings.Trim(fmt.Sprint(items), "[]"), err
 }

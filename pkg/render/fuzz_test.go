@@ -1,0 +1,73 @@
+package render
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// FuzzObjects holds that whatever a template says, rendering ends in marked objects, each once, or in an *Error.
+func FuzzObjects(f *testing.F) {
+	f.Add(everything)
+	f.Add(named("a") + "---\n" + named("{{ .Params.NODES }}"))
+	f.Add("apiVersion: v1\nkind: List\nitems: [{}, 1]\n")
+	f.Add("{{ range .Params.HOSTS }}---\n{{ . | toYaml }}{{ end }}")
+	f.Add("a: &a [*a]\n...\n%YAML 1.1\n--- {b: !!binary x}")
+	f.Fuzz(func(t *testing.T, template string) {
+		objects, err := Objects(newContext("t", template), "t")
+		if err != nil {
+			var fault *Error
+			if !errors.As(err, &fault) || fault.Template != "t" || err.Error() == "" {
+				t.Fatalf("want an *Error of template t, got %v", err)
+			}
+			return
+		}
+		seen := map[identity]bool{}
+		for _, obj := range objects {
+			id := identify(obj, "prod")
+			if seen[id] || obj.GetName() == "" || obj.GetKind() == "" || obj.GetAPIVersion() == "" {
+				t.Errorf("%s stands twice or lacks its identity", id)
+			}
+			seen[id] = true
+			if obj.GetLabels()[kudo.LabelInstance] != "parent.zk" || obj.GetAnnotations()[kudo.AnnotationExecution] != "uid-1" {
+				t.Errorf("%s is not marked", id)
+			}
+			obj.DeepCopy() // panics on values that JSON does not have
+		}
+	})
+}
+
+// FuzzRestartPods holds that any two objects give an object, that the input stays as it is, and that a second pass changes
+// nothing.
+func FuzzRestartPods(f *testing.F) {
+	f.Add(`{"apiVersion":"apps/v1","kind":"Deployment","spec":{"template":{}}}`, `{"spec":{"template":{"metadata":{"annotations":{"a":1}}}}}`, true)
+	f.Add(`{"apiVersion":"batch/v1","kind":"CronJob","spec":{"jobTemplate":{"spec":{"template":{"metadata":[]}}}}}`, `{}`, false)
+	f.Add(`{"apiVersion":"apps/v1","kind":"StatefulSet","spec":{"template":{"metadata":{"annotations":{"kudo.dev/last-plan-execution-uid":{}}}}}}`, `null`, false)
+	f.Fuzz(func(t *testing.T, first, second string, restart bool) {
+		obj, live := decodedObject(first), decodedObject(second)
+		if obj == nil {
+			return
+		}
+		before := obj.DeepCopy()
+		once := RestartPods(obj, live, "me", restart)
+		if diff := cmp.Diff(before, obj); diff != "" {
+			t.Errorf("the object was changed (-want +got)\n%s", diff)
+		}
+		if diff := cmp.Diff(once, RestartPods(once, live, "me", restart)); diff != "" {
+			t.Errorf("a second pass changes it (-once +twice)\n%s", diff)
+		}
+	})
+}
+
+func decodedObject(text string) *unstructured.Unstructured {
+	var object map[string]any
+	if json.Unmarshal([]byte(text), &object) != nil || object == nil {
+		return nil
+	}
+	return &unstructured.Unstructured{Object: object}
+}

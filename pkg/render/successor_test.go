@@ -1,0 +1,102 @@
+package render
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestSuccessor(t *testing.T) {
+	for name, test := range map[string]struct{ apiVersion, kind, want string }{
+		"a disruption budget":                     {"policy/v1beta1", "PodDisruptionBudget", "policy/v1"},
+		"a role":                                  {"rbac.authorization.k8s.io/v1beta1", "Role", "rbac.authorization.k8s.io/v1"},
+		"a cron job":                              {"batch/v1beta1", "CronJob", "batch/v1"},
+		"a kind that moved to another group":      {"extensions/v1beta1", "NetworkPolicy", "networking.k8s.io/v1"},
+		"a version that is still served":          {"apps/v1", "Deployment", ""},
+		"a version whose schema changed":          {"networking.k8s.io/v1beta1", "Ingress", ""},
+		"a version with a kind that moved on":     {"networking.k8s.io/v1beta1", "IngressClass", "networking.k8s.io/v1"},
+		"an alpha binding, whose subjects differ": {"rbac.authorization.k8s.io/v1alpha1", "RoleBinding", ""},
+		"somebody's own kind":                     {"example.com/v1beta1", "CronJob", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			gvk := schema.FromAPIVersionAndKind(test.apiVersion, test.kind)
+			got, ok := Successor(gvk)
+			want, wantOK := gvk, test.want != ""
+			if wantOK {
+				want = schema.FromAPIVersionAndKind(test.want, test.kind)
+			}
+			if got != want || ok != wantOK {
+				t.Errorf("got %s %v, want %s %v", got, ok, want, wantOK)
+			}
+		})
+	}
+}
+
+func TestRemoved(t *testing.T) {
+	type verdict struct {
+		Since, Replacement string
+		OK                 bool
+	}
+	for name, test := range map[string]struct {
+		apiVersion, kind string
+		want             verdict
+	}{
+		"an ingress must be rewritten":          {"extensions/v1beta1", "Ingress", verdict{"1.22", "networking.k8s.io/v1", true}},
+		"a kind without a replacement":          {"policy/v1beta1", "PodSecurityPolicy", verdict{"1.25", "", true}},
+		"a kind with a successor is not named":  {"policy/v1beta1", "PodDisruptionBudget", verdict{}},
+		"a version that is still served is not": {"networking.k8s.io/v1", "Ingress", verdict{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			since, replacement, ok := Removed(schema.FromAPIVersionAndKind(test.apiVersion, test.kind))
+			if diff := cmp.Diff(test.want, verdict{since, replacement, ok}); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNoVersionHasBothASuccessorAndAReplacementByHand(t *testing.T) {
+	for gvk := range successors {
+		if _, ok := changed[gvk]; ok {
+			t.Errorf("%s stands in both tables", gvk)
+		}
+		if next, _ := Successor(gvk); successors[next] != (removal{}) || changed[next] != (removal{}) {
+			t.Errorf("the successor of %s, %s, is removed as well", gvk, next)
+		}
+	}
+}
+
+func TestSuccessorKeepsTheMeaningOfADisruptionBudget(t *testing.T) {
+	for name, test := range map[string]struct{ obj, want string }{
+		"an empty selector selects nothing": {
+			"{apiVersion: policy/v1beta1, kind: PodDisruptionBudget, spec: {maxUnavailable: 1, selector: {}}}",
+			"{apiVersion: policy/v1, kind: PodDisruptionBudget, spec: {maxUnavailable: 1}}",
+		},
+		"a selector of empty requirements selects nothing": {
+			"{apiVersion: policy/v1beta1, kind: PodDisruptionBudget, spec: {selector: {matchLabels: {}, matchExpressions: [], x: null}}}",
+			"{apiVersion: policy/v1, kind: PodDisruptionBudget, spec: {}}",
+		},
+		"a selector stays": {
+			"{apiVersion: policy/v1beta1, kind: PodDisruptionBudget, spec: {selector: {matchLabels: {a: b}}}}",
+			"{apiVersion: policy/v1, kind: PodDisruptionBudget, spec: {selector: {matchLabels: {a: b}}}}",
+		},
+		"a malformed selector is left for the API server": {
+			"{apiVersion: policy/v1beta1, kind: PodDisruptionBudget, spec: {selector: {matchLabels: x}}}",
+			"{apiVersion: policy/v1, kind: PodDisruptionBudget, spec: {selector: {matchLabels: x}}}",
+		},
+		"without a spec": {"{apiVersion: policy/v1beta1, kind: PodDisruptionBudget}", "{apiVersion: policy/v1, kind: PodDisruptionBudget}"},
+		"in the current version an empty selector selects everything": {
+			"{apiVersion: policy/v1, kind: PodDisruptionBudget, spec: {selector: {}}}",
+			"{apiVersion: policy/v1, kind: PodDisruptionBudget, spec: {selector: {}}}",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obj := object(t, test.obj)
+			succeed(obj)
+			if diff := cmp.Diff(object(t, test.want), obj); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
