@@ -1,0 +1,80 @@
+// Command addon-agent runs on a managed cluster: it carries out the plans that the hub wants there, and reports.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/tandem-addons/tandem/pkg/agent"
+)
+
+// version is set when the program is built.
+var version = "devel"
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "addon-agent:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	var (
+		options                   agent.Options
+		hubKubeconfig, kubeconfig string
+		logging                   = zap.Options{}
+		localQPS, hubQPS          float64
+		localBurst, hubBurst      int
+		printVersion              bool
+	)
+	flags := flag.NewFlagSet("addon-agent", flag.ExitOnError)
+	flags.StringVar(&hubKubeconfig, "hub-kubeconfig", "", "file that leads to the hub with the agent's identity (required)")
+	flags.StringVar(&kubeconfig, "kubeconfig", "", "file that leads to the managed cluster; empty inside of it")
+	flags.StringVar(&options.ClusterName, "cluster-name", "", "name of the managed cluster on the hub (required)")
+	flags.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8080", "host:port of the metrics; 0 for none")
+	flags.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "host:port of the health probes; 0 for none")
+	flags.BoolVar(&options.LeaderElection, "leader-elect", true, "let one agent at a time work")
+	flags.StringVar(&options.LeaderElectionNamespace, "leader-election-namespace", "", "namespace of the Lease; the pod's own if empty")
+	flags.DurationVar(&options.ReportInterval, "report-interval", 0, "least time between two reports of one Instance to the hub; 1s if zero")
+	flags.Float64Var(&hubQPS, "hub-api-qps", 20, "requests a second to the hub")
+	flags.IntVar(&hubBurst, "hub-api-burst", 40, "requests at once to the hub")
+	flags.Float64Var(&localQPS, "kube-api-qps", 50, "requests a second to the managed cluster")
+	flags.IntVar(&localBurst, "kube-api-burst", 100, "requests at once to the managed cluster")
+	flags.BoolVar(&printVersion, "version", false, "print the version and end")
+	logging.BindFlags(flags)
+	if err := flags.Parse(os.Args[1:]); err != nil {
+		return err
+	}
+	if printVersion {
+		fmt.Println(version)
+		return nil
+	}
+	if options.ClusterName == "" || hubKubeconfig == "" {
+		return fmt.Errorf("--cluster-name and --hub-kubeconfig are required")
+	}
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
+	var err error
+	if options.Hub, err = config(hubKubeconfig, hubQPS, hubBurst); err != nil {
+		return fmt.Errorf("reading --hub-kubeconfig: %w", err)
+	}
+	if options.Local, err = config(kubeconfig, localQPS, localBurst); err != nil {
+		return fmt.Errorf("reading --kubeconfig: %w", err)
+	}
+	return agent.Run(ctrl.SetupSignalHandler(), options)
+}
+
+// config reads a kubeconfig, or what a pod finds in its cluster where path is empty.
+func config(path string, qps float64, burst int) (*rest.Config, error) {
+	c, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return nil, err
+	}
+	c.QPS, c.Burst = float32(qps), burst
+	return c, nil
+}

@@ -1,0 +1,185 @@
+// Package agent runs on a managed cluster: it mirrors what the hub wants there, carries out plans, and reports. It does I/O;
+// what to do is decided by the pure packages plan and availability.
+//
+//	hub ──mirror──▶ Instance, OperatorVersion ──engine──▶ workloads
+//	hub ◀─report──  Instance status           ◀─engine──  health
+//	hub ◀─availability── Available
+//
+// The engine needs the managed cluster only, so that plans go on while the hub is away.
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// Field managers: one for each controller, so that none drops what another one applied.
+const (
+	managerMirror       = "addon-agent-mirror"
+	managerEngine       = "addon-agent-engine"
+	managerReport       = "addon-agent-report"
+	managerAvailability = "addon-agent-availability"
+)
+
+// Options say which cluster the agent speaks for and how it reaches both sides.
+type Options struct {
+	// ClusterName is the name of the managed cluster, which is its namespace on the hub.
+	ClusterName string
+
+	// Hub and Local lead to the hub, with the agent's narrow identity, and to the managed cluster.
+	Hub, Local *rest.Config
+
+	// MetricsAddress and ProbeAddress are host:port to listen on; "0" turns one off.
+	MetricsAddress, ProbeAddress string
+
+	// LeaderElection keeps a second agent of the same cluster waiting; the Lease is in LeaderElectionNamespace.
+	LeaderElection          bool
+	LeaderElectionNamespace string
+
+	// ReportInterval is the least time between two reports of one Instance to the hub; one second if zero.
+	ReportInterval time.Duration
+}
+
+// Run works until ctx ends. While the hub cannot be reached, the engine goes on and the rest is tried again.
+func Run(ctx context.Context, o Options) error {
+	local, err := localManager(o)
+	if err != nil {
+		return fmt.Errorf("connecting to the managed cluster: %w", err)
+	}
+	if err := addEngine(local); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return local.Start(ctx) })
+	group.Go(func() error { return keepHub(ctx, o, local) })
+	return group.Wait()
+}
+
+// keepHub runs the controllers that speak with the hub, again and again: they end when the hub cannot be reached for long.
+func keepHub(ctx context.Context, o Options, local ctrl.Manager) error {
+	select {
+	case <-local.Elected():
+	case <-ctx.Done():
+		return nil
+	}
+	if !local.GetCache().WaitForCacheSync(ctx) {
+		return nil
+	}
+	const pause = 5 * time.Second
+	for ctx.Err() == nil {
+		if err := runHub(ctx, o, local); err != nil {
+			ctrl.Log.WithName("agent").Error(err, "the hub cannot be reached; trying again", "after", pause)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+	return nil
+}
+
+// runHub adds the controllers that speak with the hub to a manager of it, and runs them.
+func runHub(ctx context.Context, o Options, local ctrl.Manager) error {
+	hub, err := hubManager(o)
+	if err != nil {
+		return fmt.Errorf("connecting to the hub: %w", err)
+	}
+	for _, add := range []func(Options, ctrl.Manager, ctrl.Manager) error{
+		addMirror,
+		addReport,
+		addAvailability,
+	} {
+		if err := add(o, hub, local); err != nil {
+			return err
+		}
+	}
+	return hub.Start(ctx)
+}
+
+// Scheme holds every type that the agent reads or writes typed.
+func Scheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kudo.AddToScheme, addon.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	return scheme, nil
+}
+
+// localManager caches Instances and OperatorVersions, and of everything else only what carries KUDO's heritage label.
+func localManager(o Options) (ctrl.Manager, error) {
+	scheme, err := Scheme()
+	if err != nil {
+		return nil, err
+	}
+	everything := cache.ByObject{Label: labels.Everything()}
+	local, err := ctrl.NewManager(o.Local, ctrl.Options{
+		Scheme: scheme,
+		Cache: cache.Options{
+			DefaultTransform:     cache.TransformStripManagedFields(),
+			DefaultLabelSelector: labels.SelectorFromSet(labels.Set{kudo.LabelHeritage: kudo.Heritage}),
+			ByObject: map[client.Object]cache.ByObject{
+				&kudo.Instance{}:        everything,
+				&kudo.OperatorVersion{}: everything,
+			},
+		},
+		Client: client.Options{Cache: &client.CacheOptions{
+			Unstructured: true,
+			DisableFor:   []client.Object{&corev1.Namespace{}},
+		}},
+		Controller:                    config.Controller{SkipNameValidation: ptr.To(true)},
+		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddress},
+		HealthProbeBindAddress:        o.ProbeAddress,
+		LeaderElection:                o.LeaderElection,
+		LeaderElectionID:              "tandem-addon-agent",
+		LeaderElectionNamespace:       o.LeaderElectionNamespace,
+		LeaderElectionReleaseOnCancel: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := local.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, err
+	}
+	return local, local.AddReadyzCheck("ping", healthz.Ping)
+}
+
+// hubManager sees nothing of the hub but the cluster's own namespace.
+func hubManager(o Options) (ctrl.Manager, error) {
+	scheme, err := Scheme()
+	if err != nil {
+		return nil, err
+	}
+	return ctrl.NewManager(o.Hub, ctrl.Options{
+		Scheme: scheme,
+		Cache: cache.Options{
+			DefaultTransform:  cache.TransformStripManagedFields(),
+			DefaultNamespaces: map[string]cache.Config{o.ClusterName: {}},
+		},
+		// OperatorVersions may be got but neither listed nor watched.
+		Client:                 client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&kudo.OperatorVersion{}}}},
+		// A hub that is away is waited for, not given up.
+		Controller:             config.Controller{SkipNameValidation: ptr.To(true), CacheSyncTimeout: 24 * time.Hour},
+		Metrics:                metricsserver.Options{BindAddress: "0"},
+		HealthProbeBindAddress: "0",
+	})
+}

@@ -1,0 +1,357 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// mirror copies Instances and their OperatorVersions from the hub to the managed cluster. A generation is copied once the hub
+// has resolved it, so that whatever stands here may be carried out, with or without the hub.
+type mirror struct {
+	cluster    string
+	hub, local client.Client
+	localLive  client.Reader
+	clock      func() time.Time
+}
+
+func addMirror(o Options, hub, local ctrl.Manager) error {
+	m := &mirror{
+		cluster:   o.ClusterName,
+		hub:       hub.GetClient(),
+		local:     local.GetClient(),
+		localLive: local.GetAPIReader(),
+		clock:     time.Now,
+	}
+	err := ctrl.NewControllerManagedBy(hub).
+		Named("mirror").
+		For(&kudo.Instance{}).
+		WatchesRawSource(localInstances(o.ClusterName, local)).
+		Complete(m)
+	if err != nil {
+		return fmt.Errorf("adding the mirror: %w", err)
+	}
+	return nil
+}
+
+// localInstances maps every mirror to its Instance on the hub.
+func localInstances(cluster string, local ctrl.Manager) source.Source {
+	return source.Kind(local.GetCache(), &kudo.Instance{}, handler.TypedEnqueueRequestsFromMapFunc(
+		func(_ context.Context, i *kudo.Instance) []reconcile.Request {
+			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: cluster, Name: i.Name}}}
+		}))
+}
+
+// Reconcile makes the mirror of one Instance what the hub says, or marks it when the hub says nothing any more.
+func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	wanted := &kudo.Instance{}
+	err := m.hub.Get(ctx, request.NamespacedName, wanted)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("reading Instance %q on the hub: %w", request.Name, err)
+	}
+	if apierrors.IsNotFound(err) {
+		wanted = nil
+	}
+	standing, err := findMirror(ctx, m.local, request.Name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := m.follow(ctx, wanted, standing); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, m.dropVersions(ctx)
+}
+
+// follow does what the state of the Instance on the hub asks for; wanted is nil where it is missing.
+func (m *mirror) follow(ctx context.Context, wanted, standing *kudo.Instance) error {
+	switch {
+	case wanted == nil:
+		return m.orphan(ctx, standing)
+	case wanted.DeletionTimestamp != nil:
+		return m.remove(ctx, standing)
+	case resolved(wanted):
+		return m.copy(ctx, wanted, standing)
+	}
+	return nil
+}
+
+// findMirror reads the mirror of an Instance by its name, which is unique on the hub; nil if there is none.
+func findMirror(ctx context.Context, local client.Reader, name string) (*kudo.Instance, error) {
+	list := &kudo.InstanceList{}
+	if err := local.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("listing mirrored Instances: %w", err)
+	}
+	for i := range list.Items {
+		if _, mirrored := list.Items[i].Annotations[kudo.AnnotationHubUID]; mirrored && list.Items[i].Name == name {
+			return &list.Items[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// resolved says whether the hub has found everything that this very generation refers to.
+func resolved(i *kudo.Instance) bool {
+	condition := meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionResolved)
+	return condition != nil && condition.Status == metav1.ConditionTrue && condition.ObservedGeneration == i.Generation
+}
+
+// orphan marks a mirror whose Instance is missing on the hub without having been seen deleted: the workloads stay.
+func (m *mirror) orphan(ctx context.Context, standing *kudo.Instance) error {
+	if standing == nil || standing.Annotations[kudo.AnnotationHubDeleted] != "" {
+		return nil
+	}
+	return m.annotate(ctx, standing, map[string]string{kudo.AnnotationOrphaned: "true"})
+}
+
+// remove hands the mirror over for removal: from here on the engine may destroy.
+func (m *mirror) remove(ctx context.Context, standing *kudo.Instance) error {
+	if standing == nil {
+		return nil
+	}
+	if standing.Annotations[kudo.AnnotationHubDeleted] == "" {
+		mark := map[string]string{kudo.AnnotationHubDeleted: m.clock().UTC().Format(time.RFC3339)}
+		if err := m.annotate(ctx, standing, mark); err != nil {
+			return err
+		}
+	}
+	if standing.DeletionTimestamp != nil {
+		return nil
+	}
+	err := m.local.Delete(ctx, standing, client.Preconditions{UID: &standing.UID})
+	return client.IgnoreNotFound(err)
+}
+
+func (m *mirror) annotate(ctx context.Context, standing *kudo.Instance, marks map[string]string) error {
+	changed := standing.DeepCopy()
+	if changed.Annotations == nil {
+		changed.Annotations = map[string]string{}
+	}
+	maps.Copy(changed.Annotations, marks)
+	return m.update(ctx, standing, changed)
+}
+
+// copy brings the mirror to the generation on the hub: OperatorVersion first, then the Instance, and last the mark by which
+// the engine knows that it may go on.
+func (m *mirror) copy(ctx context.Context, wanted, standing *kudo.Instance) error {
+	if err := m.ensureNamespace(ctx, wanted.TargetNamespace()); err != nil {
+		return err
+	}
+	version, err := m.copyVersion(ctx, wanted)
+	if err != nil {
+		return err
+	}
+	if standing == nil {
+		if standing, err = m.create(ctx, wanted, version); err != nil {
+			return err
+		}
+	}
+	if _, done := standing.Annotations[kudo.AnnotationHubGeneration]; !done {
+		if err := m.restore(ctx, wanted, standing); err != nil {
+			return err
+		}
+	}
+	changed := standing.DeepCopy()
+	changed.Spec = specOf(wanted, version)
+	if changed.Annotations == nil {
+		changed.Annotations = map[string]string{}
+	}
+	maps.Copy(changed.Annotations, marksOf(wanted))
+	delete(changed.Annotations, kudo.AnnotationOrphaned)
+	controllerutil.AddFinalizer(changed, kudo.Finalizer)
+	return m.update(ctx, standing, changed)
+}
+
+// specOf is the mirror's spec: the hub's, with the mirrored OperatorVersion.
+func specOf(wanted *kudo.Instance, version *kudo.OperatorVersion) kudo.InstanceSpec {
+	spec := *wanted.Spec.DeepCopy()
+	spec.OperatorVersion = corev1.ObjectReference{Name: version.Name, Namespace: version.Namespace}
+	spec.InstallNamespace = wanted.TargetNamespace()
+	return spec
+}
+
+func marksOf(wanted *kudo.Instance) map[string]string {
+	return map[string]string{
+		kudo.AnnotationHubUID:        string(wanted.UID),
+		kudo.AnnotationHubGeneration: strconv.FormatInt(wanted.Generation, 10),
+	}
+}
+
+// create makes a mirror that the engine leaves alone until its status is restored.
+func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version *kudo.OperatorVersion) (*kudo.Instance, error) {
+	made := &kudo.Instance{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        wanted.Name,
+			Namespace:   wanted.TargetNamespace(),
+			Annotations: map[string]string{kudo.AnnotationHubUID: string(wanted.UID)},
+			Finalizers:  []string{kudo.Finalizer},
+		},
+		Spec: specOf(wanted, version),
+	}
+	if err := m.local.Create(ctx, made, client.FieldOwner(managerMirror)); err != nil {
+		return nil, fmt.Errorf("mirroring Instance %q: %w", wanted.Name, err)
+	}
+	return made, nil
+}
+
+// restore gives a mirror made anew the status that the hub knows, so that nothing is executed again.
+func (m *mirror) restore(ctx context.Context, wanted, made *kudo.Instance) error {
+	if wanted.Status.Execution == nil {
+		return nil
+	}
+	if err := m.restoreVersion(ctx, wanted.Status.Execution.OperatorVersion, made.Namespace); err != nil {
+		return err
+	}
+	made.Status = *wanted.Status.DeepCopy()
+	made.Status.Children = nil
+	meta.RemoveStatusCondition(&made.Status.Conditions, kudo.ConditionResolved)
+	if err := m.local.Status().Update(ctx, made, client.FieldOwner(managerMirror)); err != nil {
+		return fmt.Errorf("restoring the status of Instance %q from the hub: %w", made.Name, err)
+	}
+	return nil
+}
+
+func (m *mirror) update(ctx context.Context, standing, changed *kudo.Instance) error {
+	if equality.Semantic.DeepEqual(standing.Spec, changed.Spec) &&
+		equality.Semantic.DeepEqual(standing.Annotations, changed.Annotations) &&
+		equality.Semantic.DeepEqual(standing.Finalizers, changed.Finalizers) {
+		return nil
+	}
+	if err := m.local.Update(ctx, changed, client.FieldOwner(managerMirror)); err != nil {
+		return fmt.Errorf("updating mirrored Instance %q: %w", changed.Name, err)
+	}
+	changed.DeepCopyInto(standing)
+	return nil
+}
+
+func (m *mirror) ensureNamespace(ctx context.Context, name string) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	err := m.local.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
+	if apierrors.IsNotFound(err) {
+		err = m.local.Create(ctx, namespace, client.FieldOwner(managerMirror))
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("ensuring namespace %q: %w", name, err)
+	}
+	return nil
+}
+
+// copyVersion mirrors the OperatorVersion that the Instance's spec refers to, once: it is immutable.
+func (m *mirror) copyVersion(ctx context.Context, wanted *kudo.Instance) (*kudo.OperatorVersion, error) {
+	key := types.NamespacedName{Namespace: wanted.Spec.OperatorVersion.Namespace, Name: wanted.Spec.OperatorVersion.Name}
+	if key.Namespace == "" {
+		key.Namespace = m.cluster
+	}
+	return m.ensureVersion(ctx, key, wanted.TargetNamespace())
+}
+
+// restoreVersion mirrors the OperatorVersion of an execution that another mirror had started, if the hub still has it.
+func (m *mirror) restoreVersion(ctx context.Context, reference corev1.ObjectReference, namespace string) error {
+	made, err := m.ensureVersion(ctx, types.NamespacedName{Namespace: reference.Namespace, Name: reference.Name}, namespace)
+	if err != nil {
+		return err
+	}
+	if made.Name != mirrorName(reference) {
+		return fmt.Errorf("OperatorVersion %q was replaced on the hub while no mirror of it existed", reference.Name)
+	}
+	return nil
+}
+
+func (m *mirror) ensureVersion(ctx context.Context, key types.NamespacedName, namespace string) (*kudo.OperatorVersion, error) {
+	original := &kudo.OperatorVersion{}
+	if err := m.hub.Get(ctx, key, original); err != nil {
+		return nil, fmt.Errorf("reading OperatorVersion %q on the hub: %w", key, err)
+	}
+	made := &kudo.OperatorVersion{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:      mirrorName(corev1.ObjectReference{Name: original.Name, UID: original.UID}),
+			Namespace: namespace,
+			Annotations: map[string]string{
+				kudo.AnnotationHubUID:             string(original.UID),
+				kudo.AnnotationHubOperatorVersion: key.String(),
+			},
+		},
+		Spec: original.Spec,
+	}
+	err := m.local.Get(ctx, client.ObjectKeyFromObject(made), &kudo.OperatorVersion{})
+	if apierrors.IsNotFound(err) {
+		err = m.local.Create(ctx, made, client.FieldOwner(managerMirror))
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, fmt.Errorf("mirroring OperatorVersion %q: %w", key, err)
+	}
+	return made, nil
+}
+
+// mirrorName is the name on the managed cluster of the mirror of an OperatorVersion on the hub. It holds the uid: one that was
+// replaced on the hub is another object here.
+func mirrorName(onHub corev1.ObjectReference) string {
+	short, _, _ := strings.Cut(string(onHub.UID), "-")
+	return onHub.Name + "-" + short
+}
+
+// hubReference is the identity on the hub of a mirrored OperatorVersion.
+func hubReference(mirrored *kudo.OperatorVersion) corev1.ObjectReference {
+	namespace, name, _ := strings.Cut(mirrored.Annotations[kudo.AnnotationHubOperatorVersion], string(types.Separator))
+	return corev1.ObjectReference{Namespace: namespace, Name: name, UID: types.UID(mirrored.Annotations[kudo.AnnotationHubUID])}
+}
+
+// dropVersions deletes the mirrored OperatorVersions that no Instance needs. Candidates come from the cache; that nothing
+// needs them is asked of the API server, for a cache may lag behind the Instance that was just written.
+func (m *mirror) dropVersions(ctx context.Context) error {
+	versions := &kudo.OperatorVersionList{}
+	if err := m.local.List(ctx, versions); err != nil {
+		return fmt.Errorf("listing mirrored OperatorVersions: %w", err)
+	}
+	candidates, err := unneeded(ctx, m.local, versions.Items)
+	if err == nil && len(candidates) > 0 {
+		candidates, err = unneeded(ctx, m.localLive, candidates)
+	}
+	if err != nil {
+		return err
+	}
+	for i := range candidates {
+		err := m.local.Delete(ctx, &candidates[i], client.Preconditions{UID: &candidates[i].UID})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("dropping OperatorVersion %q: %w", candidates[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// unneeded lists the mirrored versions that no Instance asks for and none runs.
+func unneeded(ctx context.Context, local client.Reader, versions []kudo.OperatorVersion) ([]kudo.OperatorVersion, error) {
+	instances := &kudo.InstanceList{}
+	if err := local.List(ctx, instances); err != nil {
+		return nil, fmt.Errorf("listing mirrored Instances: %w", err)
+	}
+	needed := map[types.NamespacedName]bool{}
+	for _, i := range instances.Items {
+		needed[types.NamespacedName{Namespace: i.Namespace, Name: i.Spec.OperatorVersion.Name}] = true
+		if i.Status.Execution != nil {
+			needed[types.NamespacedName{Namespace: i.Namespace, Name: mirrorName(i.Status.Execution.OperatorVersion)}] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(versions), func(v kudo.OperatorVersion) bool {
+		_, mirrored := v.Annotations[kudo.AnnotationHubUID]
+		return !mirrored || needed[client.ObjectKeyFromObject(&v)]
+	}), nil
+}

@@ -1,0 +1,195 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/render"
+)
+
+// execution is what status.execution says, with the OperatorVersion that it runs.
+type execution struct {
+	*kudo.Execution
+	instance *kudo.Instance
+	version  *kudo.OperatorVersionSpec
+}
+
+func (x *execution) owner() plan.Owner {
+	return plan.Owner{Namespace: x.instance.Namespace, Name: x.instance.Name}
+}
+
+// context is what the templates of a task see: the execution, never the Instance's spec.
+func (x *execution) context(placed plan.Placed) render.Context {
+	return render.Context{
+		Version:         x.version,
+		OperatorVersion: x.version.Version,
+		Instance:        x.instance.Name,
+		Namespace:       x.instance.Namespace,
+		Parameters:      x.Parameters,
+		Plan:            placed.Plan,
+		Phase:           placed.Phase,
+		Step:            placed.Step,
+		Execution:       x.UID,
+	}
+}
+
+// carryOut looks at one task of the running execution, does what is still to be done of it, and says what came of it. It may
+// be called any number of times: what was done already is not done again.
+func (e *engine) carryOut(ctx context.Context, x *execution, at plan.Task) plan.Outcome {
+	placed, found := plan.Find(x.version, x.Plan, at)
+	if !found {
+		return fatal(fmt.Errorf("the OperatorVersion has no task %q", placed.Task.Name))
+	}
+	action, err := plan.ActionOf(placed.Task, x.version, x.Parameters)
+	if err != nil {
+		return fatal(err)
+	}
+	if action == plan.Nothing {
+		return plan.DummyOutcome(placed.Task.Spec.DummyTaskSpec)
+	}
+	wants, err := render.Objects(x.context(placed), placed.Task.Spec.Resources...)
+	if err != nil {
+		return fatal(err)
+	}
+	if action == plan.Delete {
+		return e.deleteAll(ctx, x, wants)
+	}
+	return e.applyAll(ctx, x, wants)
+}
+
+// applyAll applies, in the listed order, what this step has not applied yet, and judges the health of all.
+func (e *engine) applyAll(ctx context.Context, x *execution, wants []*unstructured.Unstructured) plan.Outcome {
+	objects := make([]plan.Object, 0, len(wants))
+	for _, want := range wants {
+		object, err := e.objects.find(ctx, x.instance, want)
+		if meta.IsNoMatchError(err) && defines(wants, want.GroupVersionKind().GroupKind()) {
+			return plan.Outcome{Status: kudo.InProgress, Message: plan.Describe(want) + ": waits for its CustomResourceDefinition"}
+		}
+		if err != nil {
+			return outcomeOf(err)
+		}
+		if err := x.owner().Claim(object); err != nil {
+			return fatal(err)
+		}
+		if !object.Applied() {
+			desired := render.RestartPods(want, object.Live, x.UID, x.RestartPending)
+			if object.Live, err = apply.Object(ctx, e.client, desired, managerEngine); err != nil {
+				return outcomeOf(fmt.Errorf("applying %s: %w", plan.Describe(want), err))
+			}
+		}
+		objects = append(objects, object)
+	}
+	return plan.ApplyOutcome(objects)
+}
+
+// deleteAll deletes what exists, in the listed order, and waits until all are gone. A kind that is unknown is gone.
+func (e *engine) deleteAll(ctx context.Context, x *execution, wants []*unstructured.Unstructured) plan.Outcome {
+	objects := make([]plan.Object, 0, len(wants))
+	for _, want := range wants {
+		object, err := e.objects.find(ctx, x.instance, want)
+		if meta.IsNoMatchError(err) {
+			continue
+		}
+		if err != nil {
+			return outcomeOf(err)
+		}
+		if err := x.owner().Claim(object); err != nil {
+			return fatal(err)
+		}
+		if object, err = e.delete(ctx, object); err != nil {
+			return outcomeOf(err)
+		}
+		objects = append(objects, object)
+	}
+	return plan.DeleteOutcome(objects)
+}
+
+// delete removes an object unless it is on its way out already, and looks again: many are gone at once.
+func (e *engine) delete(ctx context.Context, object plan.Object) (plan.Object, error) {
+	if object.Deleted() {
+		return object, nil
+	}
+	if err := apply.Delete(ctx, e.client, object.Live); err != nil {
+		return object, fmt.Errorf("deleting %s: %w", plan.Describe(object.Live), err)
+	}
+	live, err := e.objects.read(ctx, object.Want)
+	return plan.Object{Want: object.Want, Live: live}, err
+}
+
+// defines says whether one of the objects is the CustomResourceDefinition of that kind.
+func defines(objects []*unstructured.Unstructured, kind schema.GroupKind) bool {
+	return slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+		group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
+		name, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
+		return o.GetKind() == "CustomResourceDefinition" && group == kind.Group && name == kind.Kind
+	})
+}
+
+func fatal(err error) plan.Outcome {
+	return plan.Outcome{Status: kudo.FatalError, Message: err.Error()}
+}
+
+// outcomeOf maps an error of the API server to an outcome: what it will never accept is fatal, everything else may pass.
+func outcomeOf(err error) plan.Outcome {
+	var status apierrors.APIStatus
+	known := errors.As(err, &status)
+	switch {
+	case meta.IsNoMatchError(err):
+		return fatal(err)
+	case known && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) ||
+		apierrors.IsRequestEntityTooLargeError(err)):
+		return fatal(err)
+	default:
+		return plan.Outcome{Status: kudo.Error, Message: err.Error()}
+	}
+}
+
+// standing renders what the plans that were executed to their end have left there: what the last of them did to an object is
+// what counts.
+func standing(x *execution) ([]*unstructured.Unstructured, error) {
+	type key struct {
+		kind            schema.GroupKind
+		namespace, name string
+	}
+	var order []key
+	wanted := map[key]*unstructured.Unstructured{}
+	for _, placed := range plan.Standing(x.version, x.instance.Status.PlanStatus, x.Plan) {
+		action, err := plan.ActionOf(placed.Task, x.version, x.Parameters)
+		if err != nil || action == plan.Nothing {
+			continue // it could not have been carried out
+		}
+		objects, err := render.Objects(x.context(placed), placed.Task.Spec.Resources...)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range objects {
+			k := key{o.GroupVersionKind().GroupKind(), o.GetNamespace(), o.GetName()}
+			if action == plan.Delete {
+				delete(wanted, k)
+				continue
+			}
+			if _, known := wanted[k]; !known {
+				order = append(order, k)
+			}
+			wanted[k] = o
+		}
+	}
+	var objects []*unstructured.Unstructured
+	for _, k := range order {
+		if o, still := wanted[k]; still {
+			objects = append(objects, o)
+			delete(wanted, k)
+		}
+	}
+	return objects, nil
+}

@@ -1,0 +1,202 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/parameter"
+)
+
+// Wish is what an Instance asks for, beside what was last started for it.
+type Wish struct {
+	// Version is the OperatorVersion that the Instance's spec asks for, and Reference its identity on the hub.
+	Version   *kudo.OperatorVersionSpec
+	Reference corev1.ObjectReference
+
+	// Generation of the Instance on the hub.
+	Generation int64
+
+	// Parameters of the Instance's spec.
+	Parameters map[string]string
+
+	// Request is the Instance's spec.planExecution.
+	Request kudo.PlanExecution
+
+	// Removing says that the Instance is to be removed.
+	Removing bool
+
+	// Last is what was last started, nil if nothing ever was, and LastStatus what became of it.
+	Last       *kudo.Execution
+	LastStatus kudo.ExecutionStatus
+
+	// LastVersion is the OperatorVersion of Last: the cleanup plan comes from there.
+	LastVersion *kudo.OperatorVersionSpec
+}
+
+// Choice is what to do about a Wish. The zero value means that nothing is to be started or stopped.
+type Choice struct {
+	// Start is the execution to start, without its uid unless the uid was given (a plan run by hand). It supersedes one that
+	// runs.
+	Start *kudo.Execution
+
+	// Version is what Start runs.
+	Version *kudo.OperatorVersionSpec
+
+	// Cancel says that the running execution is to be ended.
+	Cancel bool
+}
+
+// MissingPlanError says that an OperatorVersion lacks the plan that should run.
+type MissingPlanError struct{ Plan string }
+
+func (e *MissingPlanError) Error() string {
+	return fmt.Sprintf("the OperatorVersion has no plan %q", e.Plan)
+}
+
+// Choose compares what is wished for with what was last started (DESIGN §5, "Which plan runs"). It is level-triggered: it
+// never asks what the last edit was. A *MissingPlanError says that the plan that should run does not exist.
+func Choose(w Wish) (Choice, error) {
+	if w.Removing {
+		return chooseCleanup(w), nil
+	}
+	if w.Last != nil && w.Request.Cancel && w.Request.UID == w.Last.UID && w.LastStatus.Running() {
+		return Choice{Cancel: true}, nil
+	}
+	start, err := chooseStart(w)
+	if err != nil || start == nil {
+		return Choice{}, err
+	}
+	if _, exists := w.Version.Plans[start.Plan]; !exists {
+		return Choice{}, &MissingPlanError{Plan: start.Plan}
+	}
+	if mustWait(w, start.Plan) {
+		return Choice{}, nil
+	}
+	return Choice{Start: start, Version: w.Version}, nil
+}
+
+// chooseCleanup starts the cleanup plan once, whatever else runs, with what was last started. A cleanup plan that somebody
+// ran by hand does not count: its uid is that of a request.
+func chooseCleanup(w Wish) Choice {
+	if w.Last == nil || w.LastVersion == nil {
+		return Choice{}
+	}
+	if _, exists := w.LastVersion.Plans[kudo.CleanupPlan]; !exists {
+		return Choice{}
+	}
+	if w.Last.Plan == kudo.CleanupPlan && w.Last.UID != w.Last.Request && w.LastStatus != kudo.FatalError {
+		return Choice{}
+	}
+	start := *w.Last
+	start.Plan = kudo.CleanupPlan
+	start.UID = ""
+	return Choice{Start: &start, Version: w.LastVersion}
+}
+
+// mustWait says whether a running plan holds back another one. A change that selects the running plan restarts it; one that
+// selects another plan waits, unless the running one is in ERROR.
+func mustWait(w Wish, plan string) bool {
+	return w.Last != nil && w.LastStatus.Running() && w.LastStatus != kudo.Error && w.Last.Plan != plan
+}
+
+// chooseStart finds the first difference between the wish and what was last started, in the order of DESIGN's table.
+func chooseStart(w Wish) (*kudo.Execution, error) {
+	if w.Last == nil {
+		return w.execution(kudo.DeployPlan, w.Parameters, true), nil
+	}
+	if !sameVersion(w.Reference, w.Last.OperatorVersion) {
+		plan, err := firstPlan(w.Version, kudo.UpgradePlan, kudo.UpdatePlan, kudo.DeployPlan)
+		return w.execution(plan, w.Parameters, true), err
+	}
+	if changed := changedParameters(w); len(changed) > 0 {
+		return w.update(changed)
+	}
+	if w.Request.PlanName != "" && w.Request.UID != "" && !w.Request.Cancel && w.Request.UID != w.Last.Request {
+		start := w.execution(w.Request.PlanName, w.Last.Parameters, false)
+		start.UID, start.Request = w.Request.UID, w.Request.UID
+		return start, nil
+	}
+	return nil, nil
+}
+
+// update starts the plan of the first changed parameter, in the package's order, with the values of the parameters that
+// trigger that plan; the others keep what they had and have their turn when it has ended.
+func (w Wish) update(changed []kudo.Parameter) (*kudo.Execution, error) {
+	plan, err := triggeredPlan(w.Version, changed[0])
+	if err != nil {
+		return nil, err
+	}
+	values := maps.Clone(w.Last.Parameters)
+	if values == nil {
+		values = map[string]string{}
+	}
+	restart := false
+	for _, p := range changed {
+		if triggered, _ := triggeredPlan(w.Version, p); triggered != plan {
+			continue
+		}
+		if value, given := w.Parameters[p.Name]; given {
+			values[p.Name] = value
+		} else {
+			delete(values, p.Name)
+		}
+		restart = restart || p.ForcePodRestart == nil || *p.ForcePodRestart
+	}
+	return w.execution(plan, values, restart), nil
+}
+
+// execution is one of plan with values, which owes what the last one still owed.
+func (w Wish) execution(plan string, values map[string]string, restart bool) *kudo.Execution {
+	started := &kudo.Execution{
+		Plan:            plan,
+		Generation:      w.Generation,
+		OperatorVersion: w.Reference,
+		Parameters:      values,
+		RestartPending:  restart,
+	}
+	if w.Last != nil {
+		started.RestartPending = restart || w.Last.RestartPending
+		started.Request = w.Last.Request
+	}
+	return started
+}
+
+// sameVersion compares identities: an OperatorVersion that was deleted and made again is another one.
+func sameVersion(a, b corev1.ObjectReference) bool {
+	return a.Namespace == b.Namespace && a.Name == b.Name && a.UID == b.UID
+}
+
+// changedParameters lists the parameters whose value in force differs, in the package's order.
+func changedParameters(w Wish) []kudo.Parameter {
+	var changed []kudo.Parameter
+	for _, p := range w.Version.Parameters {
+		before, _ := parameter.Effective(w.Version.Parameters, w.Last.Parameters, p.Name)
+		after, _ := parameter.Effective(w.Version.Parameters, w.Parameters, p.Name)
+		if before != after {
+			changed = append(changed, p)
+		}
+	}
+	return changed
+}
+
+// triggeredPlan is the plan that a change of p runs.
+func triggeredPlan(version *kudo.OperatorVersionSpec, p kudo.Parameter) (string, error) {
+	if p.Trigger != "" {
+		return firstPlan(version, p.Trigger)
+	}
+	return firstPlan(version, kudo.UpdatePlan, kudo.DeployPlan)
+}
+
+// firstPlan is the first of names that exists. Its error names the last.
+func firstPlan(version *kudo.OperatorVersionSpec, names ...string) (string, error) {
+	for _, name := range names {
+		if _, exists := version.Plans[name]; exists {
+			return name, nil
+		}
+	}
+	last := names[len(names)-1]
+	return last, &MissingPlanError{Plan: last}
+}

@@ -1,0 +1,237 @@
+package plan_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/plan"
+)
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// world carries tasks out as a cluster would: each takes some passes, and may fail.
+type world struct {
+	random  *rand.Rand
+	left    map[plan.Task]int
+	fails   map[plan.Task]kudo.ExecutionStatus
+	started []plan.Task
+}
+
+func (w *world) carryOut(task plan.Task) plan.Outcome {
+	left, seen := w.left[task]
+	if !seen {
+		w.started = append(w.started, task)
+		left = w.random.IntN(3)
+	}
+	if status, fails := w.fails[task]; fails {
+		return plan.Outcome{Status: status, Message: "broken"}
+	}
+	w.left[task] = left - 1
+	if left > 0 {
+		return plan.Outcome{Status: kudo.InProgress, Message: fmt.Sprintf("%d left", left)}
+	}
+	return plan.Outcome{Status: kudo.Complete}
+}
+
+// play carries a plan out to its end, or until nothing changes any more. Between two passes nothing survives but the status:
+// every pass is a restart.
+func play(t *testing.T, spec kudo.Plan, w *world) kudo.PlanStatus {
+	t.Helper()
+	status := plan.Begin("deploy", spec, "x", noon)
+	still := 0
+	for pass := 0; !status.Status.Terminal() && still < 5; pass++ {
+		if pass > 10_000 {
+			t.Fatal("the plan does not settle")
+		}
+		tasks := plan.Next(spec, status)
+		if len(tasks) == 0 {
+			t.Fatalf("nothing is left to do, and yet the plan is %s", status.Status)
+		}
+		checkTurns(t, spec, status, tasks)
+		outcomes := map[plan.Task]plan.Outcome{}
+		for _, task := range tasks {
+			outcomes[task] = w.carryOut(task)
+		}
+		before := *status.DeepCopy()
+		next := plan.Record(spec, status, outcomes, noon)
+		if diff := cmp.Diff(before, status); diff != "" {
+			t.Fatalf("Record changed its input:\n%s", diff)
+		}
+		again := plan.Record(spec, next, outcomes, noon.Add(time.Hour))
+		if diff := cmp.Diff(next, again); diff != "" {
+			t.Fatalf("Record is not idempotent:\n%s", diff)
+		}
+		checkKept(t, before, next)
+		still++
+		if !cmp.Equal(before, next) {
+			still = 0
+		}
+		status = next
+	}
+	return status
+}
+
+// checkTurns asserts that serial order is kept: no task has its turn while one before it in serial order is incomplete.
+func checkTurns(t *testing.T, spec kudo.Plan, status kudo.PlanStatus, tasks []plan.Task) {
+	t.Helper()
+	for _, at := range tasks {
+		for p := range at.Phase {
+			if spec.Strategy != kudo.Parallel && status.Phases[p].Status != kudo.Complete {
+				t.Fatalf("task %v has its turn before phase %d is complete", at, p)
+			}
+		}
+		for s := range at.Step {
+			if spec.Phases[at.Phase].Strategy != kudo.Parallel && status.Phases[at.Phase].Steps[s].Status != kudo.Complete {
+				t.Fatalf("task %v has its turn before step %d is complete", at, s)
+			}
+		}
+		for k := range at.Task {
+			if status.Phases[at.Phase].Steps[at.Step].Tasks[k].Status != kudo.Complete {
+				t.Fatalf("task %v has its turn before task %d is complete", at, k)
+			}
+		}
+		if status.Phases[at.Phase].Steps[at.Step].Tasks[at.Task].Status == kudo.Complete {
+			t.Fatalf("task %v has its turn again", at)
+		}
+	}
+}
+
+// checkKept asserts that what is complete stays so.
+func checkKept(t *testing.T, before, after kudo.PlanStatus) {
+	t.Helper()
+	for p, phase := range before.Phases {
+		for s, step := range phase.Steps {
+			for k, task := range step.Tasks {
+				if task.Status == kudo.Complete && after.Phases[p].Steps[s].Tasks[k].Status != kudo.Complete {
+					t.Fatalf("task %d/%d/%d was complete and is %s", p, s, k, after.Phases[p].Steps[s].Tasks[k].Status)
+				}
+			}
+		}
+	}
+}
+
+// randomPlan makes a plan of any shape, empty phases, steps and all.
+func randomPlan(random *rand.Rand) kudo.Plan {
+	strategy := func() kudo.Ordering { return []kudo.Ordering{"", kudo.Serial, kudo.Parallel}[random.IntN(3)] }
+	spec := kudo.Plan{Strategy: strategy()}
+	for p := range random.IntN(4) {
+		phase := kudo.Phase{Name: fmt.Sprint("p", p), Strategy: strategy()}
+		for s := range random.IntN(4) {
+			step := kudo.Step{Name: fmt.Sprint("s", s)}
+			for k := range random.IntN(3) {
+				step.Tasks = append(step.Tasks, fmt.Sprint("t", k))
+			}
+			phase.Steps = append(phase.Steps, step)
+		}
+		spec.Phases = append(spec.Phases, phase)
+	}
+	return spec
+}
+
+func TestEveryPlanIsCarriedOutToItsEndEachTaskOnce(t *testing.T) {
+	for seed := range uint64(500) {
+		w := &world{random: rand.New(rand.NewPCG(seed, 1)), left: map[plan.Task]int{}}
+		spec := randomPlan(w.random)
+		status := play(t, spec, w)
+		if status.Status != kudo.Complete || status.Message != "" {
+			t.Fatalf("seed %d: the plan ends as %s %q", seed, status.Status, status.Message)
+		}
+		want := 0
+		for _, phase := range spec.Phases {
+			for _, step := range phase.Steps {
+				want += len(step.Tasks)
+			}
+		}
+		if len(w.started) != want {
+			t.Fatalf("seed %d: %d tasks were started, of %d", seed, len(w.started), want)
+		}
+	}
+}
+
+func TestAFailureStopsWhatComesAfterIt(t *testing.T) {
+	for seed := range uint64(500) {
+		for _, failure := range []kudo.ExecutionStatus{kudo.Error, kudo.FatalError} {
+			w := &world{random: rand.New(rand.NewPCG(seed, 2)), left: map[plan.Task]int{}}
+			spec := randomPlan(w.random)
+			broken, found := firstTask(spec)
+			if !found {
+				continue
+			}
+			w.fails = map[plan.Task]kudo.ExecutionStatus{broken: failure}
+			status := play(t, spec, w)
+			if status.Status != failure {
+				t.Fatalf("seed %d: the plan ends as %s, want %s", seed, status.Status, failure)
+			}
+			place := spec.Phases[broken.Phase]
+			want := fmt.Sprintf("phase %q: step %q: task %q: broken", place.Name, place.Steps[broken.Step].Name, "t0")
+			if status.Message != want {
+				t.Fatalf("seed %d: message %q, want %q", seed, status.Message, want)
+			}
+			if failure == kudo.FatalError && len(plan.Next(spec, status)) > 0 {
+				t.Fatalf("seed %d: a plan that ended goes on", seed)
+			}
+			if spec.Strategy == kudo.Parallel {
+				continue
+			}
+			for _, task := range w.started {
+				if task.Phase > broken.Phase {
+					t.Fatalf("seed %d: task %v was started after %v had failed", seed, task, broken)
+				}
+			}
+		}
+	}
+}
+
+func firstTask(spec kudo.Plan) (plan.Task, bool) {
+	for p, phase := range spec.Phases {
+		for s, step := range phase.Steps {
+			if len(step.Tasks) > 0 {
+				return plan.Task{Phase: p, Step: s}, true
+			}
+		}
+	}
+	return plan.Task{}, false
+}
+
+func TestParallelStepsHaveTheirTurnsTogether(t *testing.T) {
+	step := func(name string) kudo.Step { return kudo.Step{Name: name, Tasks: []string{"a", "b"}} }
+	spec := kudo.Plan{Strategy: kudo.Parallel, Phases: []kudo.Phase{
+		{Name: "one", Strategy: kudo.Parallel, Steps: []kudo.Step{step("x"), step("y")}},
+		{Name: "two", Steps: []kudo.Step{step("x"), step("y")}},
+	}}
+	status := plan.Begin("deploy", spec, "x", noon)
+	want := []plan.Task{{Phase: 0, Step: 0}, {Phase: 0, Step: 1}, {Phase: 1, Step: 0}}
+	if diff := cmp.Diff(want, plan.Next(spec, status)); diff != "" {
+		t.Errorf("turns (-want +got):\n%s", diff)
+	}
+}
+
+func TestTheTimestampMovesOnlyWithTheState(t *testing.T) {
+	spec := kudo.Plan{Phases: []kudo.Phase{{Name: "p", Steps: []kudo.Step{{Name: "s", Tasks: []string{"t"}}}}}}
+	status := plan.Begin("deploy", spec, "x", noon)
+	waiting := map[plan.Task]plan.Outcome{{}: {Status: kudo.InProgress, Message: "waits"}}
+	status = plan.Record(spec, status, waiting, noon.Add(time.Minute))
+	status = plan.Record(spec, status, waiting, noon.Add(time.Hour))
+	if got := status.LastUpdatedTimestamp.Time; !got.Equal(noon.Add(time.Minute)) {
+		t.Errorf("lastUpdatedTimestamp is %s", got)
+	}
+}
+
+func TestAnEmptyPlanIsCompleteAtOnce(t *testing.T) {
+	if status := plan.Begin("deploy", kudo.Plan{}, "x", noon); status.Status != kudo.Complete {
+		t.Errorf("it is %s", status.Status)
+	}
+}
+
+func TestACancelledPlanHasEnded(t *testing.T) {
+	spec := kudo.Plan{Phases: []kudo.Phase{{Name: "p", Steps: []kudo.Step{{Name: "s", Tasks: []string{"t"}}}}}}
+	status := plan.Cancel(plan.Begin("deploy", spec, "x", noon), noon)
+	if status.Status != kudo.FatalError || len(plan.Next(spec, status)) != 0 {
+		t.Errorf("it is %s, and %v would go on", status.Status, plan.Next(spec, status))
+	}
+}

@@ -1,0 +1,156 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/health"
+	"github.com/tandem-addons/tandem/pkg/parameter"
+)
+
+// Object is one object of a task: as it is wanted, and as it stands on the cluster (nil if it does not).
+type Object struct{ Want, Live *unstructured.Unstructured }
+
+// Owner is the Instance that objects belong to, by its place on the managed cluster.
+type Owner struct{ Namespace, Name string }
+
+// Action is what a task does to its objects.
+type Action string
+
+const (
+	// Apply brings the objects about and waits for their health.
+	Apply Action = "Apply"
+	// Delete removes the objects and waits until they are gone.
+	Delete Action = "Delete"
+	// Nothing means that the task has no objects.
+	Nothing Action = "Nothing"
+)
+
+// ActionOf says what a task does with the parameters of its execution. The error is final: the task cannot be carried out.
+func ActionOf(task kudo.Task, version *kudo.OperatorVersionSpec, parameters map[string]string) (Action, error) {
+	switch task.Kind {
+	case kudo.TaskApply:
+		return Apply, nil
+	case kudo.TaskDelete:
+		return Delete, nil
+	case kudo.TaskToggle:
+		on, err := parameter.Bool(version.Parameters, parameters, task.Spec.Parameter)
+		if err != nil {
+			return Nothing, err
+		}
+		if on {
+			return Apply, nil
+		}
+		return Delete, nil
+	case kudo.TaskDummy:
+		return Nothing, nil
+	default:
+		return Nothing, fmt.Errorf("this agent cannot carry out tasks of kind %q", task.Kind)
+	}
+}
+
+// DummyOutcome is what a Dummy task comes to (KUDO's rules).
+func DummyOutcome(spec kudo.DummyTaskSpec) Outcome {
+	switch {
+	case spec.WantErr && spec.Fatal:
+		return Outcome{kudo.FatalError, "the Dummy task is told to fail for good"}
+	case spec.WantErr:
+		return Outcome{kudo.Error, "the Dummy task is told to fail"}
+	case spec.Done:
+		return Outcome{kudo.Complete, ""}
+	default:
+		return Outcome{kudo.InProgress, "the Dummy task is told to wait"}
+	}
+}
+
+// Applied says whether the step that wants the object has applied it in the running execution. An object that another
+// execution or step applied is not: so a healthy object of old never completes a step.
+func (o Object) Applied() bool {
+	if o.Live == nil {
+		return false
+	}
+	want, live := o.Want.GetAnnotations(), o.Live.GetAnnotations()
+	for _, key := range []string{kudo.AnnotationExecution, kudo.AnnotationPhase, kudo.AnnotationStep} {
+		if want[key] != live[key] {
+			return false
+		}
+	}
+	return true
+}
+
+// Deleted says whether the object is gone or about to go.
+func (o Object) Deleted() bool { return o.Live == nil || o.Live.GetDeletionTimestamp() != nil }
+
+// Claim is an error if the object exists and does not belong to the owner: it must not be touched.
+func (w Owner) Claim(o Object) error {
+	if o.Live == nil || w.Owns(o.Live) {
+		return nil
+	}
+	return fmt.Errorf("%s: it exists and %s; delete or rename it, or choose other names in the package", Describe(o.Live), ownerOf(o.Live))
+}
+
+// Owns says whether an object on the cluster carries the labels of the owner.
+func (w Owner) Owns(live *unstructured.Unstructured) bool {
+	labels := live.GetLabels()
+	if labels[kudo.LabelHeritage] != kudo.Heritage || labels[kudo.LabelInstance] != w.Name {
+		return false
+	}
+	if namespace, marked := live.GetAnnotations()[kudo.AnnotationInstanceNamespace]; marked {
+		return namespace == w.Namespace
+	}
+	return live.GetNamespace() == w.Namespace
+}
+
+func ownerOf(live *unstructured.Unstructured) string {
+	labels := live.GetLabels()
+	if labels[kudo.LabelHeritage] != kudo.Heritage || labels[kudo.LabelInstance] == "" {
+		return "was not made by this Instance"
+	}
+	namespace := live.GetAnnotations()[kudo.AnnotationInstanceNamespace]
+	return "belongs to Instance " + strings.TrimPrefix(namespace+"/"+labels[kudo.LabelInstance], "/")
+}
+
+// ApplyOutcome is what has come of objects that were applied: the first failure, else the first that is waited for.
+func ApplyOutcome(objects []Object) Outcome {
+	waiting := ""
+	for _, o := range objects {
+		if o.Live == nil {
+			return Outcome{kudo.InProgress, Describe(o.Want) + ": is gone and will be applied again"}
+		}
+		switch result := health.Of(o.Live); result.Status {
+		case health.Failed:
+			return Outcome{kudo.FatalError, result.Message}
+		case health.Healthy:
+		default:
+			if waiting == "" {
+				waiting = result.Message
+			}
+		}
+	}
+	if waiting != "" {
+		return Outcome{kudo.InProgress, waiting}
+	}
+	return Outcome{kudo.Complete, ""}
+}
+
+// DeleteOutcome is what has come of objects that were deleted.
+func DeleteOutcome(objects []Object) Outcome {
+	for _, o := range objects {
+		if o.Live != nil {
+			return Outcome{kudo.InProgress, Describe(o.Live) + ": is being deleted"}
+		}
+	}
+	return Outcome{kudo.Complete, ""}
+}
+
+// Describe names an object as messages do: `Deployment ns/name`.
+func Describe(o *unstructured.Unstructured) string {
+	if o.GetNamespace() == "" {
+		return o.GetKind() + " " + o.GetName()
+	}
+	return o.GetKind() + " " + types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}.String()
+}
