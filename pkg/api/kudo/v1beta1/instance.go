@@ -315,7 +315,7 @@ type TaskStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=instances,scope=Namespaced,shortName=inst,categories=kudo
-// +kubebuilder:validation:XValidation:rule="oldSelf.?spec.?installNamespace.orValue('') in ['', self.?spec.?installNamespace.orValue('')]",message="spec.installNamespace is immutable once it is set",fieldPath=".spec.installNamespace"
+// +kubebuilder:validation:XValidation:rule=`oldSelf.?spec.?installNamespace.orValue("") in ["", self.?spec.?installNamespace.orValue("")]`,message="spec.installNamespace is immutable once it is set",fieldPath=".spec.installNamespace"
 // +kubebuilder:printcolumn:name="Operator-Version",type=string,JSONPath=`.spec.operatorVersion.name`
 // +kubebuilder:printcolumn:name="Plan",type=string,JSONPath=`.status.execution.plan`
 // +kubebuilder:printcolumn:name="Resolved",type=string,JSONPath=`.status.conditions[?(@.type=="Resolved")].status`
