@@ -1,0 +1,61 @@
+package pack
+
+import (
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// operatorName: the name becomes that of an Operator and the value of a label.
+func operatorName(s *subject) []Finding {
+	const field = "operator.name"
+	name := s.Operator.Name
+	if name == "" {
+		return []Finding{faultAt(field, "the operator has no name")}
+	}
+	faults := append(validation.IsDNS1123Subdomain(name), validation.IsValidLabelValue(name)...)
+	if len(faults) == 0 {
+		return nil
+	}
+	return []Finding{faultAt(field, "operator name %s is not valid: %s", quote(name), faults[0])}
+}
+
+// versions: the package's version is a semantic one, and together with the app's it can be part of an object's name.
+func versions(s *subject) []Finding {
+	var findings []Finding
+	if _, err := semver.NewVersion(s.Version); err != nil {
+		findings = append(findings, faultAt("version", "operatorVersion %s is not a semantic version such as 1.2.0", quote(s.Version)))
+	} else if _, err := semver.StrictNewVersion(s.Version); err != nil {
+		findings = append(findings, warningAt("version", "operatorVersion %s should have three parts, such as 1.2.0", quote(s.Version)))
+	}
+	name := VersionName("x", s.AppVersion, s.Version)
+	faults := validation.IsDNS1123Subdomain(name)
+	if full := VersionName(s.Operator.Name, s.AppVersion, s.Version); len(full) > validation.DNS1123SubdomainMaxLength {
+		faults = append(faults, "it is longer than 253 characters")
+	}
+	if len(faults) > 0 {
+		field, what := "version", "operatorVersion "+quote(s.Version)
+		if s.AppVersion != "" && len(validation.IsDNS1123Subdomain("x-"+s.AppVersion)) > 0 {
+			field, what = "appVersion", "appVersion "+quote(s.AppVersion)
+		}
+		findings = append(findings, faultAt(field, "%s cannot be part of the name of an OperatorVersion: %s", what, faults[0]))
+	}
+	return findings
+}
+
+// boundedSize: what is larger cannot be stored.
+func boundedSize(s *subject) []Finding {
+	bytes := size(s.OperatorVersionSpec)
+	if bytes <= MaxSize {
+		return nil
+	}
+	largest := ""
+	for name, text := range s.Templates {
+		if other := s.Templates[largest]; len(text) > len(other) || (len(text) == len(other) && strings.Compare(name, largest) < 0) {
+			largest = name
+		}
+	}
+	return []Finding{faultAt("templates", "the package makes an OperatorVersion of %d bytes, more than the %d that can be stored: "+
+		"split the operator or shorten its templates; the largest is %s", bytes, MaxSize, quote(largest))}
+}

@@ -1,0 +1,148 @@
+package pack
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/parameter"
+)
+
+// identifier is what text/template takes as a field: .Params.NAME.
+var identifier = regexp.MustCompile(`^[\p{L}_][\p{L}\p{Nd}_]*$`)
+
+func parameterField(i int, name string) string { return fmt.Sprintf("parameters[%d].%s", i, name) }
+
+// parameterNames: each parameter has a name of its own that templates can use.
+func parameterNames(s *subject) []Finding {
+	var findings []Finding
+	for i, p := range s.Parameters {
+		switch {
+		case p.Name == "":
+			findings = append(findings, faultAt(parameterField(i, "name"), "parameter %d has no name", i+1))
+		case !identifier.MatchString(p.Name):
+			findings = append(findings, warningAt(parameterField(i, "name"),
+				"parameter %s: templates cannot write .Params.NAME with this name, only index .Params %s: use letters, digits and _",
+				quote(p.Name), quote(p.Name)))
+		}
+	}
+	repeated(s.parameterNames(), func(i int) {
+		findings = append(findings, faultAt(parameterField(i, "name"), "parameter %s is defined twice: remove one", quote(s.Parameters[i].Name)))
+	})
+	return findings
+}
+
+// parameterValues: defaults and the values of an enum have the parameter's type, and the default is one of the enum.
+func parameterValues(s *subject) []Finding {
+	var findings []Finding
+	for i, p := range s.Parameters {
+		if !knownType(p.Type) {
+			findings = append(findings, faultAt(parameterField(i, "value-type"),
+				"parameter %s: type %s is not known: want one of string, integer, number, boolean, array, map", quote(p.Name), quote(string(p.Type))))
+			continue
+		}
+		findings = append(findings, valueFaults(p, p.Default, p.Enum, "default", parameterField(i, "default"))...)
+		for j := range p.Enum {
+			findings = append(findings, valueFaults(p, &p.Enum[j], nil, "enum", fmt.Sprintf("parameters[%d].enum[%d]", i, j))...)
+		}
+	}
+	return findings
+}
+
+func knownType(t kudo.ParameterType) bool {
+	switch t {
+	case "", kudo.StringType, kudo.IntegerType, kudo.NumberType, kudo.BooleanType, kudo.ArrayType, kudo.MapType:
+		return true
+	}
+	return false
+}
+
+// valueFaults judges one value as an Instance's parameter would be.
+func valueFaults(p kudo.Parameter, value *string, enum []string, what, field string) []Finding {
+	if value == nil {
+		return nil
+	}
+	err := parameter.Validate([]kudo.Parameter{{Name: p.Name, Type: p.Type, Default: value, Enum: enum}}, nil)
+	var invalid *parameter.InvalidError
+	if !errors.As(err, &invalid) {
+		return nil
+	}
+	findings := make([]Finding, len(invalid.Faults))
+	for i, fault := range invalid.Faults {
+		findings[i] = faultAt(field, "parameter %s: %s %s: %s", quote(p.Name), what, quote(fault.Value), fault.Reason)
+	}
+	return findings
+}
+
+// parameterTriggers: a parameter triggers a plan that exists.
+func parameterTriggers(s *subject) []Finding {
+	var findings []Finding
+	for i, p := range s.Parameters {
+		if _, ok := s.Plans[p.Trigger]; p.Trigger != "" && !ok {
+			findings = append(findings, faultAt(parameterField(i, "trigger"),
+				"parameter %s triggers plan %s, which does not exist: %s", quote(p.Name), quote(p.Trigger), choices(sortedKeys(s.Plans))))
+		}
+	}
+	return findings
+}
+
+// immutableParameters: one that is neither required nor defaulted can never get a value (KUDO's rule).
+func immutableParameters(s *subject) []Finding {
+	var findings []Finding
+	for i, p := range s.Parameters {
+		if isTrue(p.Immutable) && p.Default == nil && !isTrue(p.Required) {
+			findings = append(findings, warningAt(parameterField(i, "immutable"),
+				"parameter %s is immutable, and neither required nor has it a default: whoever does not set it at first never can", quote(p.Name)))
+		}
+	}
+	return findings
+}
+
+// unusedParameters: a parameter that nothing uses is perhaps a misspelt one. One with a trigger may serve to run the plan.
+func unusedParameters(s *subject) []Finding {
+	used := map[string]bool{}
+	for _, refs := range s.references {
+		for _, ref := range refs {
+			if ref.kind == wholeParams {
+				return nil // a template that takes all of .Params may use any of them
+			}
+			used[ref.name] = used[ref.name] || ref.kind == paramReference
+		}
+	}
+	if len(s.broken) > 0 {
+		return nil // what cannot be parsed may use any of them
+	}
+	for _, t := range s.Tasks {
+		used[t.Spec.Parameter], used[t.Spec.EnablingParameter] = true, true
+	}
+	var findings []Finding
+	for i, p := range s.Parameters {
+		if p.Name != "" && p.Trigger == "" && !used[p.Name] {
+			findings = append(findings, warningAt(parameterField(i, "name"), "parameter %s is not used by any template or task", quote(p.Name)))
+		}
+	}
+	return findings
+}
+
+// booleanFault says why a task cannot be switched by a parameter; "" if it can (KEP-23, KEP-36).
+func (s *subject) booleanFault(name string) string {
+	p := s.parameter(name)
+	switch {
+	case p == nil:
+		return fmt.Sprintf("parameter %s does not exist: %s", quote(name), choices(s.parameterNames()))
+	case p.Type == kudo.BooleanType:
+		return ""
+	case p.Type != "" && p.Type != kudo.StringType:
+		return fmt.Sprintf("parameter %s is of type %s: want a boolean", quote(name), p.Type)
+	case p.Default == nil:
+		return "" // whoever installs it gives the value, which is judged then
+	}
+	if _, err := strconv.ParseBool(*p.Default); err != nil {
+		return fmt.Sprintf("parameter %s has the default %s, which is not a boolean: want true or false", quote(name), quote(*p.Default))
+	}
+	return ""
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }

@@ -1,0 +1,249 @@
+package pack
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// taskKindNames are what a task may be, in the order in which messages list them.
+var taskKindNames = []string{
+	kudo.TaskApply, kudo.TaskDelete, kudo.TaskToggle, kudo.TaskPipe, kudo.TaskDummy, kudo.TaskKudoOperator,
+}
+
+func taskField(i int, name string) string { return fmt.Sprintf("tasks[%d].%s", i, name) }
+
+// hasResources: the kinds whose templates become objects.
+func hasResources(kind string) bool {
+	return kind == kudo.TaskApply || kind == kudo.TaskDelete || kind == kudo.TaskToggle
+}
+
+func makesChild(kind string) bool { return kind == kudo.TaskKudoOperator || kind == kudo.TaskOperator }
+
+// taskNames: each task has a name of its own.
+func taskNames(s *subject) []Finding {
+	var findings []Finding
+	for i, t := range s.Tasks {
+		if t.Name == "" {
+			findings = append(findings, faultAt(taskField(i, "name"), "task %d has no name", i+1))
+		}
+	}
+	repeated(s.taskNames(), func(i int) {
+		findings = append(findings, faultAt(taskField(i, "name"), "task %s is defined twice: remove one", quote(s.Tasks[i].Name)))
+	})
+	return findings
+}
+
+// taskKinds: each task is of a kind that exists.
+func taskKinds(s *subject) []Finding {
+	var findings []Finding
+	for i, t := range s.Tasks {
+		if !slices.Contains(taskKindNames, t.Kind) && t.Kind != kudo.TaskOperator {
+			findings = append(findings, faultAt(taskField(i, "kind"), "task %s: kind %s does not exist: want one of %s",
+				quote(t.Name), quote(t.Kind), strings.Join(taskKindNames, ", ")))
+		}
+	}
+	return findings
+}
+
+// taskFields: a field that the task's kind does not use says something that does not happen.
+func taskFields(s *subject) []Finding {
+	var findings []Finding
+	for i, t := range s.Tasks {
+		for _, f := range specFields(&t.Spec) {
+			if f.set && !slices.Contains(f.kinds, canonicalKind(t.Kind)) && slices.Contains(taskKindNames, canonicalKind(t.Kind)) {
+				findings = append(findings, warningAt(taskField(i, "spec."+f.name), "task %s: a task of kind %s does not use %s",
+					quote(t.Name), t.Kind, f.name))
+			}
+		}
+	}
+	return findings
+}
+
+func canonicalKind(kind string) string {
+	if kind == kudo.TaskOperator {
+		return kudo.TaskKudoOperator
+	}
+	return kind
+}
+
+type specField struct {
+	name  string
+	set   bool
+	kinds []string
+}
+
+// specFields says which kinds use which field.
+func specFields(spec *kudo.TaskSpec) []specField {
+	resources := []string{kudo.TaskApply, kudo.TaskDelete, kudo.TaskToggle}
+	dummy := []string{kudo.TaskDummy}
+	pipe := []string{kudo.TaskPipe}
+	child := []string{kudo.TaskKudoOperator}
+	return []specField{
+		{"resources", len(spec.Resources) > 0, resources},
+		{"parameter", spec.Parameter != "", []string{kudo.TaskToggle}},
+		{"wantErr", spec.WantErr, dummy},
+		{"fatal", spec.Fatal, dummy},
+		{"done", spec.Done, dummy},
+		{"pod", spec.Pod != "", pipe},
+		{"pipe", len(spec.Pipe) > 0, pipe},
+		{"package", spec.Package != "", child},
+		{"instanceName", spec.InstanceName != "", child},
+		{"appVersion", spec.AppVersion != "", child},
+		{"operatorVersion", spec.OperatorVersion != "", child},
+		{"parameterFile", spec.ParameterFile != "", child},
+		{"enablingParameter", spec.EnablingParameter != "", child},
+	}
+}
+
+// taskResources: tasks name templates that exist, each once.
+func taskResources(s *subject) []Finding {
+	var findings []Finding
+	for i, t := range s.Tasks {
+		if !hasResources(t.Kind) {
+			continue
+		}
+		if len(t.Spec.Resources) == 0 {
+			findings = append(findings, warningAt(taskField(i, "spec"), "task %s: it has no resources and does nothing", quote(t.Name)))
+		}
+		for j, name := range t.Spec.Resources {
+			findings = append(findings, s.templateExists(t.Name, taskField(i, fmt.Sprintf("spec.resources[%d]", j)), name)...)
+		}
+		repeated(t.Spec.Resources, func(j int) {
+			findings = append(findings, faultAt(taskField(i, fmt.Sprintf("spec.resources[%d]", j)),
+				"task %s: template %s is listed twice: remove one", quote(t.Name), quote(t.Spec.Resources[j])))
+		})
+	}
+	return findings
+}
+
+func (s *subject) templateExists(task, field, name string) []Finding {
+	if _, ok := s.Templates[name]; ok {
+		return nil
+	}
+	return []Finding{faultAt(field, "task %s: template %s does not exist: %s", quote(task), quote(name), choices(sortedKeys(s.Templates)))}
+}
+
+// toggleParameters: a Toggle is switched by a parameter that exists and is boolean (KEP-23).
+func toggleParameters(s *subject) []Finding {
+	var findings []Finding
+	for i, t := range s.Tasks {
+		if t.Kind != kudo.TaskToggle {
+			continue
+		}
+		if t.Spec.Parameter == "" {
+			findings = append(findings, faultAt(taskField(i, "spec"), "task %s: a task of kind Toggle needs a parameter", quote(t.Name)))
+		} else if why := s.booleanFault(t.Spec.Parameter); why != "" {
+			findings = append(findings, faultAt(taskField(i, "spec.parameter"), "task %s: %s", quote(t.Name), why))
+		}
+	}
+	return findings
+}
+
+// pipeShapes: a Pipe has a pod and files, each kept under a key of its own.
+func pipeShapes(s *subject) []Finding {
+	var findings []Finding
+	keys := map[string]string{}
+	for i, t := range s.Tasks {
+		if t.Kind != kudo.TaskPipe {
+			continue
+		}
+		if t.Spec.Pod == "" {
+			findings = append(findings, faultAt(taskField(i, "spec"), "task %s: a task of kind Pipe needs a pod, the name of a template", quote(t.Name)))
+		} else {
+			findings = append(findings, s.templateExists(t.Name, taskField(i, "spec.pod"), t.Spec.Pod)...)
+		}
+		if len(t.Spec.Pipe) == 0 {
+			findings = append(findings, faultAt(taskField(i, "spec"), "task %s: a task of kind Pipe needs at least one file under pipe", quote(t.Name)))
+		}
+		for j, p := range t.Spec.Pipe {
+			field := taskField(i, fmt.Sprintf("spec.pipe[%d]", j))
+			findings = append(findings, pipeFaults(t.Name, field, p)...)
+			if other, ok := keys[p.Key]; ok && p.Key != "" {
+				findings = append(findings, faultAt(field+".key", "task %s: key %s is taken by task %s: templates could not tell them apart",
+					quote(t.Name), quote(p.Key), quote(other)))
+			}
+			keys[p.Key] = t.Name
+		}
+	}
+	return findings
+}
+
+func pipeFaults(task, field string, p kudo.PipeSpec) []Finding {
+	var findings []Finding
+	if (p.File == "") == (p.EnvFile == "") {
+		findings = append(findings, faultAt(field, "task %s: each entry of pipe needs either file or envFile", quote(task)))
+	}
+	if path := p.File + p.EnvFile; path != "" && !strings.HasPrefix(path, "/") {
+		findings = append(findings, faultAt(field, "task %s: %s is not an absolute path in the container", quote(task), quote(path)))
+	}
+	if p.Kind != "Secret" && p.Kind != "ConfigMap" {
+		findings = append(findings, faultAt(field+".kind", "task %s: files are kept as Secret or ConfigMap, not as %s", quote(task), quote(p.Kind)))
+	}
+	if !identifier.MatchString(p.Key) {
+		findings = append(findings, faultAt(field+".key", "task %s: key %s cannot be used as .Pipes.KEY: use letters, digits and _", quote(task), quote(p.Key)))
+	}
+	return findings
+}
+
+// childOperators: a KudoOperator names its package, and what it refers to exists (KEP-29, KEP-36).
+func childOperators(s *subject) []Finding {
+	var findings []Finding
+	for i, t := range s.Tasks {
+		if !makesChild(t.Kind) {
+			continue
+		}
+		if t.Spec.Package == "" {
+			findings = append(findings, faultAt(taskField(i, "spec"), "task %s: a task of kind %s needs a package", quote(t.Name), t.Kind))
+		}
+		if file := t.Spec.ParameterFile; file != "" {
+			findings = append(findings, s.templateExists(t.Name, taskField(i, "spec.parameterFile"), file)...)
+		}
+		if name := t.Spec.EnablingParameter; name != "" {
+			if why := s.booleanFault(name); why != "" {
+				findings = append(findings, faultAt(taskField(i, "spec.enablingParameter"), "task %s: %s", quote(t.Name), why))
+			}
+		}
+		if name := t.Spec.InstanceName; name != "" {
+			for _, why := range validation.IsDNS1123Subdomain(name) {
+				findings = append(findings, faultAt(taskField(i, "spec.instanceName"), "task %s: instanceName %s is not valid: %s",
+					quote(t.Name), quote(name), why))
+			}
+		}
+	}
+	return findings
+}
+
+// unusedTasks: a task that no step runs is perhaps a misspelt one.
+func unusedTasks(s *subject) []Finding {
+	used := map[string]bool{}
+	s.eachStep(func(_ string, step *kudo.Step, _ string) {
+		for _, name := range step.Tasks {
+			used[name] = true
+		}
+	})
+	var findings []Finding
+	for i, t := range s.Tasks {
+		if t.Name != "" && !used[t.Name] {
+			findings = append(findings, warningAt(taskField(i, "name"), "task %s is not used by any step", quote(t.Name)))
+		}
+	}
+	return findings
+}
+
+// endlessTasks: packages use a Dummy that never completes to forbid a change. Its plan blocks the ones after it.
+func endlessTasks(s *subject) []Finding {
+	var findings []Finding
+	for i, t := range s.Tasks {
+		if t.Kind == kudo.TaskDummy && !t.Spec.Done && !t.Spec.WantErr {
+			findings = append(findings, warningAt(taskField(i, "name"),
+				"task %s waits for ever (Dummy without done: true), and so does every plan that runs it: to forbid a change, "+
+					"make the parameter immutable", quote(t.Name)))
+		}
+	}
+	return findings
+}

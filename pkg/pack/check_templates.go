@@ -1,0 +1,172 @@
+package pack
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/render"
+)
+
+// templateSyntax: every template parses with the functions that rendering knows.
+func templateSyntax(s *subject) []Finding {
+	var findings []Finding
+	for _, name := range sortedKeys(s.broken) {
+		finding := faultAt(templateField(name), "%v", s.broken[name])
+		var fault *render.Error
+		if errors.As(s.broken[name], &fault) {
+			finding.Line, finding.Message = fault.Line, fault.Err.Error()
+		}
+		findings = append(findings, finding)
+	}
+	return findings
+}
+
+// templateVariables are what a template can refer to at the top, beside functions (KUDO's).
+var templateVariables = []string{
+	"Name", "Namespace", "OperatorName", "OperatorVersion", "AppVersion", "PlanName", "PhaseName", "StepName", "Params", "Pipes",
+}
+
+// templateReferences: templates refer to variables, parameters and keys of Pipe tasks that exist.
+func templateReferences(s *subject) []Finding {
+	keys := s.pipeKeys()
+	var findings []Finding
+	for _, name := range sortedKeys(s.references) {
+		for _, ref := range s.references[name] {
+			message := ""
+			switch {
+			case ref.kind == paramReference && s.parameter(ref.name) == nil:
+				message = fmt.Sprintf("parameter %s is not defined in params.yaml: %s", quote(ref.name), choices(s.parameterNames()))
+			case ref.kind == pipeReference && !slices.Contains(keys, ref.name):
+				message = fmt.Sprintf(".Pipes.%s is not a key of any Pipe task: %s", ref.name, choices(keys))
+			case ref.kind == variableReference && !slices.Contains(templateVariables, ref.name):
+				message = fmt.Sprintf(".%s does not exist: templates can refer to .%s", ref.name, strings.Join(templateVariables, ", ."))
+			default:
+				continue
+			}
+			finding := faultAt(templateField(name), "%s", message)
+			finding.Line = ref.line
+			findings = append(findings, finding)
+		}
+	}
+	return findings
+}
+
+func (s *subject) pipeKeys() []string {
+	var keys []string
+	for _, t := range s.Tasks {
+		if t.Kind == kudo.TaskPipe {
+			for _, p := range t.Spec.Pipe {
+				keys = append(keys, p.Key)
+			}
+		}
+	}
+	return keys
+}
+
+// unusedTemplates: a template that no task uses is perhaps a misspelt one.
+func unusedTemplates(s *subject) []Finding {
+	used := map[string]bool{}
+	for _, t := range s.Tasks {
+		used[t.Spec.Pod], used[t.Spec.ParameterFile] = true, true
+		for _, name := range t.Spec.Resources {
+			used[name] = true
+		}
+	}
+	var findings []Finding
+	for _, name := range sortedKeys(s.Templates) {
+		if !used[name] {
+			findings = append(findings, warningAt(templateField(name), "template %s is not used by any task", quote(name)))
+		}
+	}
+	return findings
+}
+
+// removedAPIVersions: what a current cluster no longer serves. The text of a template is searched, not its rendering, so
+// that what a parameter switches off is found as well.
+func removedAPIVersions(s *subject) []Finding {
+	var findings []Finding
+	for _, name := range sortedKeys(s.Templates) {
+		for _, k := range writtenKinds(s.Templates[name]) {
+			if message := removalOf(k.gvk); message != "" {
+				finding := warningAt(templateField(name), "%s", message)
+				finding.Line = k.line
+				findings = append(findings, finding)
+			}
+		}
+	}
+	return findings
+}
+
+// removalOf says what becomes of a kind in an API version that Kubernetes has removed; "" for all others.
+func removalOf(gvk schema.GroupVersionKind) string {
+	what := gvk.GroupVersion().String() + " " + gvk.Kind
+	if successor, ok := render.Successor(gvk); ok {
+		version := successor.GroupVersion().String()
+		return fmt.Sprintf("%s is no longer served by Kubernetes: it is applied as %s, write that instead", what, version)
+	}
+	since, replacement, ok := render.Removed(gvk)
+	switch {
+	case !ok:
+		return ""
+	case replacement == "":
+		return fmt.Sprintf("%s is no longer served since Kubernetes %s, and nothing replaces it: remove it", what, since)
+	default:
+		return fmt.Sprintf("%s is no longer served since Kubernetes %s: use %s, whose fields are different", what, since, replacement)
+	}
+}
+
+// writtenKind is a pair of apiVersion and kind as a template writes them.
+type writtenKind struct {
+	gvk  schema.GroupVersionKind
+	line int
+}
+
+// typeLine matches apiVersion and kind of an object at the left margin, or of an item of a list.
+var typeLine = regexp.MustCompile(`^(-? *)(apiVersion|kind):\s*["']?([A-Za-z0-9./-]+)["']?\s*(?:#.*)?$`)
+
+// writtenKinds finds the objects of a template without rendering it. Deeper fields of that name, such as a roleRef's kind,
+// belong to something else.
+func writtenKinds(text string) []writtenKind {
+	var kinds []writtenKind
+	var apiVersion, kind string
+	var at int
+	margin := ""
+	flush := func() {
+		if apiVersion != "" && kind != "" {
+			kinds = append(kinds, writtenKind{schema.FromAPIVersionAndKind(apiVersion, kind), at})
+		}
+		apiVersion, kind, at = "", "", 0
+	}
+	for i, line := range strings.Split(text, "\n") {
+		line = strings.TrimRight(line, "\r")
+		if strings.HasPrefix(line, "---") {
+			flush()
+			margin = ""
+			continue
+		}
+		m := typeLine.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		switch {
+		case strings.HasPrefix(m[1], "-"):
+			flush()
+			margin = strings.Replace(m[1], "-", " ", 1)
+		case m[1] != margin && m[1] != "":
+			continue
+		}
+		if m[2] == "apiVersion" {
+			apiVersion, at = m[3], i+1
+		} else {
+			kind = m[3]
+		}
+	}
+	flush()
+	return kinds
+}

@@ -1,0 +1,277 @@
+package pack
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// document reads one YAML file strictly and collects what is wrong with it, with lines.
+type document struct {
+	file     string
+	findings []Finding
+	lines    map[string]int
+}
+
+// reader takes one value; path names it for messages.
+type reader func(node *yaml.Node, path string)
+
+// key is one field of an object.
+type key struct {
+	name     string
+	read     reader
+	required bool
+}
+
+// open parses a file that holds one object. It returns nil, and says why in a finding, where that fails.
+func (p *Package) open(fsys fs.FS, file string) (*document, *yaml.Node) {
+	if _, err := fs.Stat(fsys, file); errors.Is(err, fs.ErrNotExist) {
+		p.fault(file, 0, "is missing: a package has operator.yaml, params.yaml and templates/")
+		return nil, nil
+	}
+	text, ok := p.read(fsys, file)
+	if !ok {
+		return nil, nil
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader([]byte(text)))
+	var root, second yaml.Node
+	if err := decoder.Decode(&root); err != nil {
+		line, message := yamlFault(err)
+		p.fault(file, line, "%s", message)
+		return nil, nil
+	}
+	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
+		p.fault(file, second.Line, "holds a second YAML document: a package has one of each file")
+	}
+	return &document{file: file, lines: map[string]int{}}, root.Content[0]
+}
+
+// close takes over what the document has found; its lines are kept under the given prefix.
+func (p *Package) close(d *document, prefix string) {
+	p.findings = append(p.findings, d.findings...)
+	for field, line := range d.lines {
+		p.lines[prefix+field] = place{d.file, line}
+	}
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
+
+// yamlFault takes a parser's error apart.
+func yamlFault(err error) (line int, message string) {
+	if errors.Is(err, io.EOF) {
+		return 0, "is empty"
+	}
+	message = err.Error()
+	if m := yamlLine.FindStringSubmatch(message); m != nil {
+		line, _ = strconv.Atoi(m[1])
+		message = message[len(m[0]):]
+	}
+	return line, "is not valid YAML: " + strings.TrimPrefix(message, "yaml: ")
+}
+
+func (d *document) fault(node *yaml.Node, path, format string, args ...any) {
+	d.find(Error, node, path, format, args...)
+}
+
+func (d *document) find(severity Severity, node *yaml.Node, path, format string, args ...any) {
+	message := fmt.Sprintf(format, args...)
+	if path != "" {
+		message = path + ": " + message
+	}
+	d.findings = append(d.findings, Finding{File: d.file, Line: node.Line, Field: path, Severity: severity, Message: message})
+}
+
+// object reads the fields of a mapping: each at most once, and no others.
+func (d *document) object(node *yaml.Node, path string, keys ...key) {
+	seen := map[string]bool{}
+	d.entries(node, path, func(name string, value *yaml.Node, at string) {
+		i := slices.IndexFunc(keys, func(k key) bool { return k.name == name })
+		if i < 0 {
+			d.fault(value, at, "unknown field: want one of %s", names(keys))
+			return
+		}
+		seen[name] = true
+		keys[i].read(value, at)
+	})
+	for _, k := range keys {
+		if k.required && !seen[k.name] && node.Kind == yaml.MappingNode {
+			d.missing(node, path, k.name)
+		}
+	}
+}
+
+// missing names a field that is not there, at the line of its object; the file itself has none.
+func (d *document) missing(node *yaml.Node, path, name string) {
+	d.fault(node, path, "required field %s is missing", name)
+	if path == "" {
+		d.findings[len(d.findings)-1].Line = 0
+	}
+}
+
+// entries reads a mapping whose keys are free; each may stand once. Nothing at all is an empty mapping.
+func (d *document) entries(node *yaml.Node, path string, entry func(name string, value *yaml.Node, path string)) {
+	if isNull(node) {
+		return
+	}
+	if node.Kind != yaml.MappingNode {
+		d.fault(node, path, "want fields, got %s", describe(node))
+		return
+	}
+	first := map[string]int{}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		name, value := node.Content[i], node.Content[i+1]
+		at := join(path, name.Value)
+		if line, ok := first[name.Value]; ok {
+			d.fault(name, at, "stands twice, first in line %d", line)
+			continue
+		}
+		first[name.Value] = name.Line
+		if name.Kind != yaml.ScalarNode {
+			d.fault(name, path, "want the name of a field, got %s", describe(name))
+			continue
+		}
+		d.lines[at] = name.Line
+		entry(name.Value, value, at)
+	}
+}
+
+// list reads a sequence. Nothing at all is an empty one.
+func (d *document) list(item reader) reader {
+	return func(node *yaml.Node, path string) {
+		if isNull(node) {
+			return
+		}
+		if node.Kind != yaml.SequenceNode {
+			d.fault(node, path, "want a list, got %s", describe(node))
+			return
+		}
+		for i, value := range node.Content {
+			at := fmt.Sprintf("%s[%d]", path, i)
+			d.lines[at] = value.Line
+			item(value, at)
+		}
+	}
+}
+
+// text reads a scalar of any type by its literal text, so that an appVersion of 1.10 stays 1.10.
+func (d *document) text(into *string) reader {
+	return func(node *yaml.Node, path string) {
+		if isNull(node) {
+			return
+		}
+		if node.Kind != yaml.ScalarNode {
+			d.fault(node, path, "want text, got %s", describe(node))
+			return
+		}
+		*into = node.Value
+	}
+}
+
+// texts reads a list of texts.
+func (d *document) texts(into *[]string) reader {
+	return d.list(func(node *yaml.Node, path string) {
+		var item string
+		d.text(&item)(node, path)
+		*into = append(*into, item)
+	})
+}
+
+// flag reads a boolean.
+func (d *document) flag(into *bool) reader {
+	return func(node *yaml.Node, path string) {
+		if node.Kind != yaml.ScalarNode || node.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 || node.Decode(into) != nil {
+			d.fault(node, path, "want true or false without quotes, got %s", describe(node))
+		}
+	}
+}
+
+// optionalFlag reads a boolean whose absence means something else than false.
+func (d *document) optionalFlag(into **bool) reader {
+	return func(node *yaml.Node, path string) {
+		if isNull(node) {
+			return
+		}
+		*into = new(bool)
+		d.flag(*into)(node, path)
+	}
+}
+
+// quotedFlag is optionalFlag that takes quoted booleans as well (KEP-27 writes forcePodRestart so).
+func (d *document) quotedFlag(into **bool) reader {
+	return func(node *yaml.Node, path string) {
+		if isNull(node) {
+			return
+		}
+		value, err := strconv.ParseBool(node.Value)
+		if node.Kind != yaml.ScalarNode || err != nil {
+			d.fault(node, path, "want true or false, got %s", describe(node))
+			return
+		}
+		*into = &value
+	}
+}
+
+// duration reads a positive duration, such as 90s or 5m.
+func (d *document) duration(into **metav1.Duration) reader {
+	return func(node *yaml.Node, path string) {
+		value, err := time.ParseDuration(node.Value)
+		if node.Kind != yaml.ScalarNode || err != nil || value <= 0 {
+			d.fault(node, path, "want a duration such as 90s or 5m, got %s", describe(node))
+			return
+		}
+		*into = &metav1.Duration{Duration: value}
+	}
+}
+
+func isNull(node *yaml.Node) bool { return node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null" }
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+func names(keys []key) string {
+	list := make([]string, len(keys))
+	for i, k := range keys {
+		list[i] = k.name
+	}
+	return strings.Join(list, ", ")
+}
+
+// describe says what a node is, in a few words.
+func describe(node *yaml.Node) string {
+	switch node.Kind {
+	case yaml.MappingNode:
+		return "a map"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.AliasNode:
+		return "the alias *" + node.Value + ": write the value out"
+	}
+	if isNull(node) {
+		return "nothing"
+	}
+	return quote(node.Value)
+}
+
+// maxShown is the number of characters of a value that a message shows.
+const maxShown = 60
+
+func quote(value string) string {
+	if runes := []rune(value); len(runes) > maxShown {
+		return strconv.Quote(string(runes[:maxShown])) + "…"
+	}
+	return strconv.Quote(value)
+}

@@ -1,0 +1,243 @@
+package pack
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/parameter"
+)
+
+// operator reads operator.yaml. Lines are kept by the paths of an OperatorVersion.
+func (d *document) operator(root *yaml.Node, p *Package) {
+	d.object(root, "",
+		key{name: "apiVersion", read: d.apiVersion},
+		key{name: "name", read: d.text(&p.Name), required: true},
+		key{name: "description", read: d.text(&p.Operator.Description)},
+		key{name: "operatorVersion", read: d.text(&p.Version.Version), required: true},
+		key{name: "appVersion", read: d.text(&p.Version.AppVersion)},
+		key{name: "kudoVersion", read: d.text(&p.Operator.KudoVersion)},
+		key{name: "kubernetesVersion", read: d.text(&p.Operator.KubernetesVersion)},
+		key{name: "maintainers", read: d.list(d.maintainer(&p.Operator.Maintainers))},
+		key{name: "url", read: d.text(&p.Operator.URL)},
+		key{name: "namespaceManifest", read: d.text(&p.Operator.NamespaceManifest)},
+		key{name: "tasks", read: d.list(d.task(&p.Version.Tasks)), required: true},
+		key{name: "plans", read: d.plans(&p.Version.Plans), required: true},
+	)
+	d.lines["version"] = d.lines["operatorVersion"]
+	d.lines["operator.name"] = d.lines["name"]
+}
+
+func (d *document) apiVersion(node *yaml.Node, path string) {
+	if want := kudo.GroupVersion.String(); node.Value != want {
+		d.fault(node, path, "want %s, got %s", want, describe(node))
+	}
+}
+
+func (d *document) maintainer(into *[]kudo.Maintainer) reader {
+	return func(node *yaml.Node, path string) {
+		var m kudo.Maintainer
+		d.object(node, path, key{name: "name", read: d.text(&m.Name)}, key{name: "email", read: d.text(&m.Email)})
+		*into = append(*into, m)
+	}
+}
+
+func (d *document) task(into *[]kudo.Task) reader {
+	return func(node *yaml.Node, path string) {
+		var t kudo.Task
+		d.object(node, path,
+			key{name: "name", read: d.text(&t.Name), required: true},
+			key{name: "kind", read: d.text(&t.Kind), required: true},
+			key{name: "spec", read: d.taskSpec(&t.Spec)},
+		)
+		*into = append(*into, t)
+	}
+}
+
+func (d *document) taskSpec(s *kudo.TaskSpec) reader {
+	return func(node *yaml.Node, path string) {
+		d.object(node, path,
+			key{name: "resources", read: d.texts(&s.Resources)},
+			key{name: "parameter", read: d.text(&s.Parameter)},
+			key{name: "wantErr", read: d.flag(&s.WantErr)},
+			key{name: "fatal", read: d.flag(&s.Fatal)},
+			key{name: "done", read: d.flag(&s.Done)},
+			key{name: "pod", read: d.text(&s.Pod)},
+			key{name: "pipe", read: d.list(d.pipe(&s.Pipe))},
+			key{name: "package", read: d.text(&s.Package)},
+			key{name: "instanceName", read: d.text(&s.InstanceName)},
+			key{name: "appVersion", read: d.text(&s.AppVersion)},
+			key{name: "operatorVersion", read: d.text(&s.OperatorVersion)},
+			key{name: "parameterFile", read: d.text(&s.ParameterFile)},
+			key{name: "enablingParameter", read: d.text(&s.EnablingParameter)},
+		)
+	}
+}
+
+func (d *document) pipe(into *[]kudo.PipeSpec) reader {
+	return func(node *yaml.Node, path string) {
+		var s kudo.PipeSpec
+		d.object(node, path,
+			key{name: "file", read: d.text(&s.File)},
+			key{name: "envFile", read: d.text(&s.EnvFile)},
+			key{name: "kind", read: d.text(&s.Kind), required: true},
+			key{name: "key", read: d.text(&s.Key), required: true},
+		)
+		*into = append(*into, s)
+	}
+}
+
+func (d *document) plans(into *map[string]kudo.Plan) reader {
+	return func(node *yaml.Node, path string) {
+		plans := map[string]kudo.Plan{}
+		d.entries(node, path, func(name string, node *yaml.Node, path string) {
+			var p kudo.Plan
+			d.object(node, path,
+				key{name: "strategy", read: d.strategy(&p.Strategy)},
+				key{name: "phases", read: d.list(d.phase(&p.Phases))},
+				key{name: "timeout", read: d.duration(&p.Timeout)},
+			)
+			plans[name] = p
+		})
+		*into = plans
+	}
+}
+
+func (d *document) phase(into *[]kudo.Phase) reader {
+	return func(node *yaml.Node, path string) {
+		var p kudo.Phase
+		d.object(node, path,
+			key{name: "name", read: d.text(&p.Name), required: true},
+			key{name: "strategy", read: d.strategy(&p.Strategy)},
+			key{name: "steps", read: d.list(d.step(&p.Steps))},
+			key{name: "timeout", read: d.duration(&p.Timeout)},
+		)
+		*into = append(*into, p)
+	}
+}
+
+func (d *document) step(into *[]kudo.Step) reader {
+	return func(node *yaml.Node, path string) {
+		var s kudo.Step
+		d.object(node, path,
+			key{name: "name", read: d.text(&s.Name), required: true},
+			key{name: "tasks", read: d.texts(&s.Tasks)},
+			key{name: "delete", read: d.ignored("steps delete nothing: use a task of kind Delete")},
+			key{name: "timeout", read: d.duration(&s.Timeout)},
+		)
+		*into = append(*into, s)
+	}
+}
+
+func (d *document) strategy(into *kudo.Ordering) reader { return d.text((*string)(into)) }
+
+// ignored accepts what KUDO accepts and does not act upon either.
+func (d *document) ignored(why string) reader {
+	return func(node *yaml.Node, path string) { d.find(Warning, node, path, "%s", why) }
+}
+
+// params reads params.yaml.
+func (d *document) params(root *yaml.Node) []kudo.Parameter {
+	var defs []kudo.Parameter
+	groups := map[string]bool{}
+	var used []*yaml.Node
+	d.object(root, "",
+		key{name: "apiVersion", read: d.apiVersion},
+		key{name: "groups", read: d.list(d.group(groups))},
+		key{name: "parameters", read: d.list(d.parameter(&defs, &used))},
+	)
+	for _, group := range used {
+		if !groups[group.Value] {
+			d.find(Warning, group, "", "group %s is not defined: add it to groups", quote(group.Value))
+		}
+	}
+	return defs
+}
+
+// group reads what user interfaces show; only its name matters here.
+func (d *document) group(into map[string]bool) reader {
+	return func(node *yaml.Node, path string) {
+		var name, ignored string
+		d.object(node, path,
+			key{name: "name", read: d.text(&name), required: true},
+			key{name: "displayName", read: d.text(&ignored)},
+			key{name: "description", read: d.text(&ignored)},
+			key{name: "prio", read: d.text(&ignored)},
+		)
+		if into[name] {
+			d.find(Warning, node, path, "group %s is defined twice", quote(name))
+		}
+		into[name] = true
+	}
+}
+
+// parameter reads one parameter. A parameter is required unless it says otherwise (KUDO's rule for packages). What only
+// user interfaces need (group, advanced, hint) is checked and not kept, as in KUDO.
+func (d *document) parameter(into *[]kudo.Parameter, groups *[]*yaml.Node) reader {
+	return func(node *yaml.Node, path string) {
+		p := kudo.Parameter{Required: new(true)}
+		var advanced, hint string
+		d.object(node, path,
+			key{name: "name", read: d.text(&p.Name), required: true},
+			key{name: "displayName", read: d.text(&p.DisplayName)},
+			key{name: "description", read: d.text(&p.Description)},
+			key{name: "required", read: d.optionalFlag(&p.Required)},
+			key{name: "default", read: d.literal(&p.Default)},
+			key{name: "trigger", read: d.text(&p.Trigger)},
+			key{name: "type", read: d.text((*string)(&p.Type))},
+			key{name: "immutable", read: d.optionalFlag(&p.Immutable)},
+			key{name: "enum", read: d.list(d.enum(&p.Enum))},
+			key{name: "forcePodRestart", read: d.quotedFlag(&p.ForcePodRestart)},
+			key{name: "group", read: func(node *yaml.Node, _ string) { *groups = append(*groups, node) }},
+			key{name: "advanced", read: d.text(&advanced)},
+			key{name: "hint", read: d.text(&hint)},
+		)
+		if line, ok := d.lines[path+".type"]; ok {
+			d.lines[path+".value-type"] = line
+		}
+		*into = append(*into, p)
+	}
+}
+
+// literal reads any value as the text of a parameter: a scalar exactly as it was written, a list or map as compact JSON.
+// A default of nothing is the empty value: packages rely on it for required lists.
+func (d *document) literal(into **string) reader {
+	return func(node *yaml.Node, path string) {
+		text := new("")
+		*into = text
+		switch {
+		case isNull(node):
+		case node.Kind == yaml.ScalarNode:
+			*text = node.Value
+		default:
+			value, err := parameter.DecodeNode(node)
+			if err != nil {
+				d.fault(node, path, "%v", err)
+				return
+			}
+			*text = compactJSON(value)
+		}
+	}
+}
+
+func (d *document) enum(into *[]string) reader {
+	return func(node *yaml.Node, path string) {
+		var item *string
+		d.literal(&item)(node, path)
+		*into = append(*into, *item)
+	}
+}
+
+// compactJSON is JSON without escapes of HTML, so that templates and readers see what was written.
+func compactJSON(value any) string {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return "" // what was decoded from YAML always encodes
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}

@@ -1,0 +1,500 @@
+package pack_test
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/pack"
+)
+
+const operatorYAML = `apiVersion: kudo.dev/v1beta1
+name: shop
+operatorVersion: 1.2.0
+appVersion: 1.10
+tasks:
+  - name: app
+    kind: Apply
+    spec:
+      resources:
+        - app.yaml
+plans:
+  deploy:
+    strategy: serial
+    phases:
+      - name: main
+        strategy: parallel
+        steps:
+          - name: app
+            tasks:
+              - app
+`
+
+const paramsYAML = `apiVersion: kudo.dev/v1beta1
+parameters:
+  - name: REPLICAS
+    default: 2
+`
+
+const appYAML = `apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ .Name }}
+data:
+  replicas: "{{ .Params.REPLICAS }}"
+`
+
+// files is a valid package in which the given files are replaced; those that are empty are removed.
+func files(replaced map[string]string) fstest.MapFS {
+	texts := map[string]string{"operator.yaml": operatorYAML, "params.yaml": paramsYAML, "templates/app.yaml": appYAML}
+	maps.Copy(texts, replaced)
+	fsys := fstest.MapFS{}
+	for name, text := range texts {
+		if text != "" {
+			fsys[name] = &fstest.MapFile{Data: []byte(text)}
+		}
+	}
+	return fsys
+}
+
+func verify(fsys fstest.MapFS) []string {
+	p, _ := pack.Load(fsys)
+	findings := []string{}
+	for _, f := range p.Verify() {
+		findings = append(findings, f.String())
+	}
+	return findings
+}
+
+func TestVerifyAcceptsAValidPackage(t *testing.T) {
+	if diff := cmp.Diff([]string{}, verify(files(nil))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// change replaces a part of a text, once; a part that is not there is a fault of the test.
+func change(t *testing.T, text, old, replacement string) string {
+	t.Helper()
+	if !strings.Contains(text, old) {
+		t.Fatalf("%q does not stand in\n%s", old, text)
+	}
+	return strings.Replace(text, old, replacement, 1)
+}
+
+func TestVerifyOperatorFile(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		old, replacement string
+		want             []string
+	}{
+		"a field that does not exist": {"name: shop\n", "name: shop\nversion: 1\n",
+			[]string{`operator.yaml:3: error: version: unknown field: want one of apiVersion, name, description, operatorVersion, appVersion, kudoVersion, kubernetesVersion, maintainers, url, namespaceManifest, tasks, plans`}},
+		"a field that stands twice": {"name: shop\n", "name: shop\nname: shop\n",
+			[]string{`operator.yaml:3: error: name: stands twice, first in line 2`}},
+		"a missing field, deep down": {"  - name: app\n    kind: Apply\n", "  - name: app\n",
+			[]string{`operator.yaml:6: error: tasks[0]: required field kind is missing`}},
+		"every fault, not only the first": {"name: shop\noperatorVersion: 1.2.0\n", "name: Shop\noperatorVersion: one\n",
+			[]string{
+				`operator.yaml:2: error: operator name "Shop" is not valid: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
+				`operator.yaml:3: error: operatorVersion "one" is not a semantic version such as 1.2.0`,
+			}},
+		"a list for a text": {"name: shop\n", "name: [shop]\n",
+			[]string{`operator.yaml:2: error: name: want text, got a list`}},
+		"a text for a list": {"        - app.yaml\n", "        app.yaml\n",
+			[]string{
+				`operator.yaml:8: warning: task "app": it has no resources and does nothing`,
+				`operator.yaml:10: error: tasks[0].spec.resources: want a list, got "app.yaml"`,
+				`templates/app.yaml: warning: template "app.yaml" is not used by any task`,
+			}},
+		"a list for fields": {"  deploy:\n    strategy: serial\n    phases:\n", "  deploy:\n", // phases follow as a list
+			[]string{
+				`operator.yaml:6: warning: task "app" is not used by any step`,
+				`operator.yaml:13: error: plans.deploy: want fields, got a list`,
+			}},
+		"another API version": {"kudo.dev/v1beta1", "kudo.dev/v1",
+			[]string{`operator.yaml:1: error: apiVersion: want kudo.dev/v1beta1, got "kudo.dev/v1"`}},
+		"an alias": {"name: shop\noperatorVersion: 1.2.0\n", "name: &a shop\noperatorVersion: *a\n",
+			[]string{`operator.yaml:3: error: operatorVersion: want text, got the alias *a: write the value out`}},
+		"a flag in quotes": {"    kind: Apply\n    spec:\n", "    kind: Apply\n    spec:\n      done: \"true\"\n",
+			[]string{`operator.yaml:9: error: tasks[0].spec.done: want true or false without quotes, got "true"`}},
+		"a timeout that is none": {"    strategy: serial\n", "    timeout: soon\n",
+			[]string{`operator.yaml:13: error: plans.deploy.timeout: want a duration such as 90s or 5m, got "soon"`}},
+		"a step that deletes": {"          - name: app\n", "          - name: app\n            delete: true\n",
+			[]string{`operator.yaml:19: warning: plans.deploy.phases[0].steps[0].delete: steps delete nothing: use a task of kind Delete`}},
+		"a second document": {"plans:", "---\nplans:",
+			[]string{
+				`operator.yaml: error: required field plans is missing`,
+				`operator.yaml:6: warning: task "app" is not used by any step`,
+				`operator.yaml:11: error: holds a second YAML document: a package has one of each file`,
+			}},
+		"no YAML": {"name: shop", "name: [shop",
+			[]string{`operator.yaml:1: error: is not valid YAML: did not find expected ',' or ']'`}},
+		"an appVersion that no name can hold": {"appVersion: 1.10", "appVersion: 1_10",
+			[]string{`operator.yaml:4: error: appVersion "1_10" cannot be part of the name of an OperatorVersion: ` + subdomain}},
+		"a version that no name can hold": {"operatorVersion: 1.2.0", "operatorVersion: 1.2.0+b",
+			[]string{`operator.yaml:3: error: operatorVersion "1.2.0+b" cannot be part of the name of an OperatorVersion: ` + subdomain}},
+		"a version of two parts": {"operatorVersion: 1.2.0", "operatorVersion: 1.2",
+			[]string{`operator.yaml:3: warning: operatorVersion "1.2" should have three parts, such as 1.2.0`}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			text := change(t, operatorYAML, test.old, test.replacement)
+			if diff := cmp.Diff(test.want, verify(files(map[string]string{"operator.yaml": text}))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// subdomain is how apimachinery explains the names of objects.
+var subdomain = validation.IsDNS1123Subdomain("_")[0]
+
+func TestVerifyTasks(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		tasks string // replaces the task, from line 6 on; its name must be app
+		want  []string
+	}{
+		"an Apply of a template that does not exist": {"{name: app, kind: Apply, spec: {resources: [app.yaml, other.yaml]}}",
+			[]string{`operator.yaml:6: error: task "app": template "other.yaml" does not exist: there are app.yaml`}},
+		"an Apply of one template twice": {"{name: app, kind: Apply, spec: {resources: [app.yaml, app.yaml]}}",
+			[]string{`operator.yaml:6: error: task "app": template "app.yaml" is listed twice: remove one`}},
+		"a kind that does not exist": {"{name: app, kind: Aply, spec: {resources: [app.yaml]}}",
+			[]string{`operator.yaml:6: error: task "app": kind "Aply" does not exist: want one of Apply, Delete, Toggle, Pipe, Dummy, KudoOperator`}},
+		"a field of another kind": {"{name: app, kind: Delete, spec: {resources: [app.yaml], parameter: ON}}",
+			[]string{`operator.yaml:6: warning: task "app": a task of kind Delete does not use parameter`}},
+		"a Toggle by a boolean":                     {"{name: app, kind: Toggle, spec: {resources: [app.yaml], parameter: ON}}", []string{}},
+		"a Toggle by a text that converts":          {"{name: app, kind: Toggle, spec: {resources: [app.yaml], parameter: TEXT_ON}}", []string{}},
+		"a Toggle by a text without default":        {"{name: app, kind: Toggle, spec: {resources: [app.yaml], parameter: NO_DEFAULT}}", []string{}},
+		"a Toggle by nothing":                       {"{name: app, kind: Toggle, spec: {resources: [app.yaml]}}", []string{`operator.yaml:6: error: task "app": a task of kind Toggle needs a parameter`}},
+		"a Toggle by a text that does not convert":  {"{name: app, kind: Toggle, spec: {resources: [app.yaml], parameter: TEXT}}", []string{`operator.yaml:6: error: task "app": parameter "TEXT" has the default "yes", which is not a boolean: want true or false`}},
+		"a Toggle by a number":                      {"{name: app, kind: Toggle, spec: {resources: [app.yaml], parameter: REPLICAS}}", []string{`operator.yaml:6: error: task "app": parameter "REPLICAS" is of type integer: want a boolean`}},
+		"a Toggle by what does not exist":           {"{name: app, kind: Toggle, spec: {resources: [app.yaml], parameter: OFF}}", []string{`operator.yaml:6: error: task "app": parameter "OFF" does not exist: there are REPLICAS, ON, TEXT, TEXT_ON, NO_DEFAULT`}},
+		"a Dummy without anything waits for ever":   {"{name: app, kind: Dummy, spec: {resources: null}}", []string{`operator.yaml:6: warning: task "app" waits for ever (Dummy without done: true), and so does every plan that runs it: to forbid a change, make the parameter immutable`}},
+		"a Dummy that is done":                      {"{name: app, kind: Dummy, spec: {done: true}}", []string{}},
+		"a KudoOperator":                            {"{name: app, kind: KudoOperator, spec: {package: db, parameterFile: app.yaml, enablingParameter: ON}}", []string{}},
+		"an Operator, its alias":                    {"{name: app, kind: Operator, spec: {package: db, operatorVersion: 1.0.0}}", []string{}},
+		"a KudoOperator without package":            {"{name: app, kind: KudoOperator, spec: {}}", []string{`operator.yaml:6: error: task "app": a task of kind KudoOperator needs a package`}},
+		"a KudoOperator without its parameter file": {"{name: app, kind: KudoOperator, spec: {package: db, parameterFile: x.yaml}}", []string{`operator.yaml:6: error: task "app": template "x.yaml" does not exist: there are app.yaml`}},
+		"a KudoOperator enabled by no boolean":      {"{name: app, kind: KudoOperator, spec: {package: db, enablingParameter: TEXT}}", []string{`operator.yaml:6: error: task "app": parameter "TEXT" has the default "yes", which is not a boolean: want true or false`}},
+		"a KudoOperator with an impossible name":    {"{name: app, kind: KudoOperator, spec: {package: db, instanceName: D_B}}", []string{`operator.yaml:6: error: task "app": instanceName "D_B" is not valid: ` + subdomain}},
+		"a Pipe":                                    {"{name: app, kind: Pipe, spec: {pod: app.yaml, pipe: [{file: /a, kind: Secret, key: a}]}}", []string{}},
+		"a Pipe without anything": {"{name: app, kind: Pipe, spec: {}}", []string{
+			`operator.yaml:6: error: task "app": a task of kind Pipe needs a pod, the name of a template`,
+			`operator.yaml:6: error: task "app": a task of kind Pipe needs at least one file under pipe`,
+		}},
+		"a Pipe with everything wrong": {"{name: app, kind: Pipe, spec: {pod: app.yaml, pipe: [{file: a, envFile: /b, kind: Pod, key: a-b}, {file: /a, kind: Secret, key: k}, {envFile: /a, kind: Secret, key: k}]}}", []string{
+			`operator.yaml:6: error: task "app": "a/b" is not an absolute path in the container`,
+			`operator.yaml:6: error: task "app": each entry of pipe needs either file or envFile`,
+			`operator.yaml:6: error: task "app": files are kept as Secret or ConfigMap, not as "Pod"`,
+			`operator.yaml:6: error: task "app": key "a-b" cannot be used as .Pipes.KEY: use letters, digits and _`,
+			`operator.yaml:6: error: task "app": key "k" is taken by task "app": templates could not tell them apart`,
+		}},
+		"a task that stands twice": {"{name: app, kind: Dummy, spec: {done: true}}\n  - {name: app, kind: Dummy, spec: {done: true}}",
+			[]string{`operator.yaml:7: error: task "app" is defined twice: remove one`}},
+		"a task without name": {"{name: app, kind: Dummy, spec: {done: true}}\n  - {name: '', kind: Dummy, spec: {done: true}}",
+			[]string{`operator.yaml:7: error: task 2 has no name`}},
+		"a task that no step runs": {"{name: app, kind: Dummy, spec: {done: true}}\n  - {name: b, kind: Dummy, spec: {done: true}}",
+			[]string{`operator.yaml:7: warning: task "b" is not used by any step`}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			head, rest, _ := strings.Cut(operatorYAML, "  - name: app\n")
+			_, plans, _ := strings.Cut(rest, "plans:")
+			got := verify(files(map[string]string{
+				"operator.yaml": head + "  - " + test.tasks + "\nplans:" + plans,
+				"params.yaml": `parameters:
+  - {name: REPLICAS, default: 1, type: integer}
+  - {name: ON, default: true, type: boolean, trigger: deploy}
+  - {name: TEXT, default: "yes", trigger: deploy}
+  - {name: TEXT_ON, default: "T", trigger: deploy}
+  - {name: NO_DEFAULT, trigger: deploy}
+`}))
+			got = without(got, `templates/app.yaml: warning: template "app.yaml" is not used by any task`)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// without drops what a table is not about.
+func without(findings []string, aside string) []string {
+	kept := []string{}
+	for _, f := range findings {
+		if f != aside {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+func TestVerifyPlans(t *testing.T) {
+	const deploy = "{phases: [{name: m, steps: [{name: s, tasks: [app]}]}]}"
+	for sentence, test := range map[string]struct {
+		plans []string
+		want  []string
+	}{
+		"no deploy plan":    {[]string{"other: " + deploy}, []string{`operator.yaml:12: error: plan deploy is missing: it is the one that installs the operator`}},
+		"an empty plan":     {[]string{"deploy: " + deploy, "other: {}"}, []string{}},
+		"a plan of nothing": {[]string{"deploy: " + deploy, "other:"}, []string{}},
+		"timeouts":          {[]string{"deploy: {timeout: 5m, phases: [{name: m, timeout: 4m, steps: [{name: s, timeout: 90s, tasks: [app]}]}]}"}, []string{}},
+		"strategies that do not exist": {[]string{"deploy: " + deploy, "other: {strategy: fast, phases: [{name: m, strategy: slow}]}"}, []string{
+			`operator.yaml:14: error: plan "other", phase "m": strategy "slow" does not exist: want serial or parallel`,
+			`operator.yaml:14: error: plan "other": strategy "fast" does not exist: want serial or parallel`,
+		}},
+		"phases and steps of one name": {[]string{"deploy: " + deploy, "other: {phases: [{name: m}, {name: m, steps: [{name: s, tasks: [app]}, {name: s, tasks: [app]}]}]}"}, []string{
+			`operator.yaml:14: error: plan "other", phase "m": step "s" stands twice: rename one`,
+			`operator.yaml:14: error: plan "other": phase "m" stands twice: rename one`,
+		}},
+		"phases and steps without name": {[]string{"deploy: " + deploy, "other: {phases: [{name: '', steps: [{name: '', tasks: [app]}]}]}"}, []string{
+			`operator.yaml:14: error: plan "other", phase "": step 1 has no name`,
+			`operator.yaml:14: error: plan "other": phase 1 has no name`,
+		}},
+		"a task that does not exist": {[]string{"deploy: " + deploy, "other: {phases: [{name: m, steps: [{name: s, tasks: [ap]}]}]}"},
+			[]string{`operator.yaml:14: error: plan "other", step "s": task "ap" does not exist: there are app, child`}},
+		"a task that stands twice in a step": {[]string{"deploy: " + deploy, "other: {phases: [{name: m, steps: [{name: s, tasks: [app, app]}]}]}"},
+			[]string{`operator.yaml:14: error: plan "other", step "s": task "app" is listed twice, and a step runs each task once: remove one`}},
+		"a step without tasks": {[]string{"deploy: " + deploy, "other: {phases: [{name: m, steps: [{name: s, tasks: }]}]}"},
+			[]string{`operator.yaml:14: warning: plan "other", step "s": it has no tasks and does nothing`}},
+		"a child in any plan but cleanup": {[]string{"deploy: " + deploy, "cleanup: {phases: [{name: m, steps: [{name: s, tasks: [app, child]}]}]}"},
+			[]string{`operator.yaml:14: error: plan cleanup, step "s": task "child" is of kind KudoOperator, which cleanup cannot run: children are removed with their parent`}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			head, _, _ := strings.Cut(operatorYAML, "plans:")
+			head += "  - {name: child, kind: KudoOperator, spec: {package: db}}\nplans:\n  "
+			got := verify(files(map[string]string{"operator.yaml": head + strings.Join(test.plans, "\n  ") + "\n"}))
+			got = without(got, `operator.yaml:11: warning: task "child" is not used by any step`)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestVerifyParams(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		parameters []string // from line 3 on; REPLICAS comes first, trigger: deploy keeps the others from being unused
+		want       []string
+	}{
+		"a list of old":                              {nil, []string{`params.yaml:1: error: want fields, got a list`, `templates/app.yaml:6: error: parameter "REPLICAS" is not defined in params.yaml: there are none`}},
+		"a field that does not exist":                {[]string{"{name: A, trigger: deploy, typ: map}"}, []string{`params.yaml:3: error: parameters[1].typ: unknown field: want one of name, displayName, description, required, default, trigger, type, immutable, enum, forcePodRestart, group, advanced, hint`}},
+		"no name":                                    {[]string{"{trigger: deploy}"}, []string{`params.yaml:3: error: parameters[1]: required field name is missing`}},
+		"a name that stands twice":                   {[]string{"{name: A, trigger: deploy}", "{name: A, trigger: deploy}"}, []string{`params.yaml:4: error: parameter "A" is defined twice: remove one`}},
+		"a name that templates cannot write":         {[]string{"{name: a-b, trigger: deploy}"}, []string{`params.yaml:3: warning: parameter "a-b": templates cannot write .Params.NAME with this name, only index .Params "a-b": use letters, digits and _`}},
+		"an unused parameter":                        {[]string{"{name: A}"}, []string{`params.yaml:3: warning: parameter "A" is not used by any template or task`}},
+		"a trigger that does not exist":              {[]string{"{name: A, trigger: restart}"}, []string{`params.yaml:3: error: parameter "A" triggers plan "restart", which does not exist: there are deploy`}},
+		"a type that does not exist":                 {[]string{"{name: A, trigger: deploy, type: list}"}, []string{`params.yaml:3: error: parameter "A": type "list" is not known: want one of string, integer, number, boolean, array, map`}},
+		"a default of another type":                  {[]string{"{name: A, trigger: deploy, type: integer, default: x}"}, []string{`params.yaml:3: error: parameter "A": default "x": want an integer, such as 3`}},
+		"a default outside of the enum":              {[]string{"{name: A, trigger: deploy, enum: [a, b], default: c}"}, []string{`params.yaml:3: error: parameter "A": default "c": want one of "a", "b"`}},
+		"an enum of another type":                    {[]string{"{name: A, trigger: deploy, type: integer, enum: [1, two]}"}, []string{`params.yaml:3: error: parameter "A": enum "two": want an integer, such as 3`}},
+		"an immutable one that can never be set":     {[]string{"{name: A, trigger: deploy, required: false, immutable: true}"}, []string{`params.yaml:3: warning: parameter "A" is immutable, and neither required nor has it a default: whoever does not set it at first never can`}},
+		"a required flag in quotes":                  {[]string{`{name: A, trigger: deploy, required: "false"}`}, []string{`params.yaml:3: error: parameters[1].required: want true or false without quotes, got "false"`}},
+		"a forcePodRestart that is none":             {[]string{`{name: A, trigger: deploy, forcePodRestart: never}`}, []string{`params.yaml:3: error: parameters[1].forcePodRestart: want true or false, got "never"`}},
+		"a group that does not exist":                {[]string{`{name: A, trigger: deploy, group: g}`}, []string{`params.yaml:3: warning: group "g" is not defined: add it to groups`}},
+		"what only user interfaces need is accepted": {[]string{`{name: A, trigger: deploy, advanced: true, hint: h, displayName: d, description: e}`}, []string{}},
+		"an alias in a default":                      {[]string{`{name: A, trigger: deploy, type: array, default: [&a 1, *a]}`}, []string{`params.yaml:3: error: parameters[1].default: anchors and aliases are not supported: write the value out`}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			text := "- {name: REPLICAS}\n"
+			if test.parameters != nil {
+				text = "parameters:\n  - {name: REPLICAS, default: 2}\n  - " + strings.Join(test.parameters, "\n  - ") + "\n"
+			}
+			if diff := cmp.Diff(test.want, verify(files(map[string]string{"params.yaml": text}))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestVerifyTemplates(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		text string
+		want []string
+	}{
+		"everything that templates can refer to": {"{{ .Name }}{{ .Namespace }}{{ .OperatorName }}{{ .OperatorVersion }}{{ .AppVersion }}{{ .PlanName }}{{ .PhaseName }}{{ .StepName }}", []string{}},
+		"wrong syntax":                           {"a:\n  {{ if }}", []string{`templates/b.yaml:2: error: missing value for if`}},
+		"a function that does not exist":         {"{{ env \"HOME\" }}", []string{`templates/b.yaml:1: error: function "env" not defined`}},
+		"a parameter that does not exist":        {"a\n{{ .Params.REPLICA }}", []string{`templates/b.yaml:2: error: parameter "REPLICA" is not defined in params.yaml: there are REPLICAS`}},
+		"through the dollar":                     {"{{ range until 3 }}{{ $.Params.A }}{{ $.Nme }}{{ end }}", []string{`templates/b.yaml:1: error: .Nme does not exist: templates can refer to .Name, .Namespace, .OperatorName, .OperatorVersion, .AppVersion, .PlanName, .PhaseName, .StepName, .Params, .Pipes`, `templates/b.yaml:1: error: parameter "A" is not defined in params.yaml: there are REPLICAS`}},
+		"through a variable":                     {"{{ $root := . }}{{ $root.Params.A }}{{ $root.Whatever }}", []string{`templates/b.yaml:1: error: parameter "A" is not defined in params.yaml: there are REPLICAS`}},
+		"through index":                          {"{{ index .Params \"A\" }}", []string{`templates/b.yaml:1: error: parameter "A" is not defined in params.yaml: there are REPLICAS`}},
+		"in a condition, a pipeline and parentheses": {"{{ if (eq .Params.A \"1\") }}{{ else if .Params.B }}{{ end }}\n{{ .Params.C | quote }}", []string{
+			`templates/b.yaml:1: error: parameter "A" is not defined in params.yaml: there are REPLICAS`,
+			`templates/b.yaml:1: error: parameter "B" is not defined in params.yaml: there are REPLICAS`,
+			`templates/b.yaml:2: error: parameter "C" is not defined in params.yaml: there are REPLICAS`,
+		}},
+		"in a template defined in it":             {"{{ define \"x\" }}{{ .Params.A }}{{ .Whatever }}{{ $.Whatever }}{{ end }}{{ template \"x\" . }}", []string{`templates/b.yaml:1: error: parameter "A" is not defined in params.yaml: there are REPLICAS`}},
+		"the fields of something else":            {"{{ with fromJson \"{}\" }}{{ .Whatever }}{{ else }}{{ .Name }}{{ end }}", []string{}},
+		"a variable that does not exist":          {"{{ .Instance }}", []string{`templates/b.yaml:1: error: .Instance does not exist: templates can refer to .Name, .Namespace, .OperatorName, .OperatorVersion, .AppVersion, .PlanName, .PhaseName, .StepName, .Params, .Pipes`}},
+		"a key that no Pipe has":                  {"{{ .Pipes.cert }}", []string{`templates/b.yaml:1: error: .Pipes.cert is not a key of any Pipe task: there are none`}},
+		"an API version that has a successor":     {"kind: PodDisruptionBudget\n# and\napiVersion: policy/v1beta1 # old\n", []string{`templates/b.yaml:3: warning: policy/v1beta1 PodDisruptionBudget is no longer served by Kubernetes: it is applied as policy/v1, write that instead`}},
+		"an API version whose fields are changed": {"---\nx: 1\n---\napiVersion: \"extensions/v1beta1\"\r\nkind: 'Ingress'\r\n", []string{`templates/b.yaml:4: warning: extensions/v1beta1 Ingress is no longer served since Kubernetes 1.22: use networking.k8s.io/v1, whose fields are different`}},
+		"a kind that is gone":                     {"{{ if .Params.REPLICAS }}\napiVersion: policy/v1beta1\nkind: PodSecurityPolicy\n{{ end }}", []string{`templates/b.yaml:2: warning: policy/v1beta1 PodSecurityPolicy is no longer served since Kubernetes 1.25, and nothing replaces it: remove it`}},
+		"the items of a list":                     {"apiVersion: v1\nkind: List\nitems:\n- apiVersion: batch/v1beta1\n  kind: CronJob\n- kind: Role\n  apiVersion: rbac.authorization.k8s.io/v1beta1\n", []string{`templates/b.yaml:4: warning: batch/v1beta1 CronJob is no longer served by Kubernetes: it is applied as batch/v1, write that instead`, `templates/b.yaml:7: warning: rbac.authorization.k8s.io/v1beta1 Role is no longer served by Kubernetes: it is applied as rbac.authorization.k8s.io/v1, write that instead`}},
+		"a reference is no object":                {"apiVersion: v1\nkind: ConfigMap\nref:\n  apiVersion: policy/v1beta1\n  kind: PodDisruptionBudget\n", []string{}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got := verify(files(map[string]string{
+				"templates/b.yaml": test.text,
+				"operator.yaml":    change(t, operatorYAML, "        - app.yaml\n", "        - app.yaml\n        - b.yaml\n"),
+			}))
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestVerifyFiles(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		files map[string]string
+		want  []string
+	}{
+		"other files are left alone":        {map[string]string{"README.md": "# x", "docs/a.yaml": "{", "templates/.hidden": "{{", "templates/.git/x": "{{"}, []string{}},
+		"operator.yaml is missing":          {map[string]string{"operator.yaml": ""}, []string{`operator.yaml: error: is missing: a package has operator.yaml, params.yaml and templates/`}},
+		"operator.yaml is empty":            {map[string]string{"operator.yaml": "# nothing\n"}, []string{`operator.yaml: error: is empty`}},
+		"params.yaml is missing":            {map[string]string{"params.yaml": "", "templates/app.yaml": "a: b"}, []string{`params.yaml: error: is missing: a package has operator.yaml, params.yaml and templates/`}},
+		"a template is not text":            {map[string]string{"templates/logo.png": "\xff\xfe"}, []string{`templates/logo.png: error: is not UTF-8 text: remove it from the package or encode it, with base64 for example`}},
+		"a template is not used":            {map[string]string{"templates/sub/b.yaml": "a: b"}, []string{`templates/sub/b.yaml: warning: template "sub/b.yaml" is not used by any task`}},
+		"a template is larger than allowed": {map[string]string{"templates/b": strings.Repeat("x", pack.MaxSize+1)}, []string{`templates/b: error: has 1048577 bytes, more than the 1048576 that an OperatorVersion can hold: split the operator or shorten the file`}},
+		"all together are larger": {map[string]string{"templates/b": strings.Repeat("x", 1<<19), "templates/c": strings.Repeat("x", 1<<19)}, []string{
+			`operator.yaml: error: the package makes an OperatorVersion of 1049084 bytes, more than the 1048576 that can be stored: split the operator or shorten its templates; the largest is "b"`,
+			`templates/b: warning: template "b" is not used by any task`,
+			`templates/c: warning: template "c" is not used by any task`,
+		}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, verify(files(test.files))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestObjects(t *testing.T) {
+	p, findings := pack.Load(files(map[string]string{
+		"operator.yaml": `name: shop
+operatorVersion: "1.2.0"
+appVersion: 1.10
+kubernetesVersion: 1.13.0
+url: https://shop.example
+maintainers: [{name: A, email: <a@b.c>}]
+tasks:
+  - {name: app, kind: Toggle, spec: {parameter: ON, resources: [app.yaml]}}
+plans:
+  deploy: {strategy: serial, timeout: 5m, phases: [{name: m, strategy: parallel, steps: [{name: s, tasks: [app]}]}]}
+`,
+		"params.yaml": `parameters:
+  - {name: REPLICAS, default: 2000000, type: integer, forcePodRestart: "false", trigger: deploy}
+  - {name: VERSION, default: 1.10, required: false, immutable: true, displayName: d, description: e, enum: [1.10, 007]}
+  - {name: "ON", default: false, type: boolean, forcePodRestart: true}
+  - {name: LIST, type: array, default: [1.10, {a: <b>}]}
+  - {name: MAP, type: map, default: "a: b"}
+  - {name: EMPTY, type: array, default: }
+  - {name: NONE}
+`}))
+	if len(findings) != 0 {
+		t.Fatal(findings)
+	}
+	operator, version := p.Objects("addon-packages")
+	wantOperator := &kudo.Operator{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "kudo.dev/v1beta1", Kind: "Operator"},
+		ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "addon-packages"},
+		Spec: kudo.OperatorSpec{
+			KubernetesVersion: "1.13.0", URL: "https://shop.example", Maintainers: []kudo.Maintainer{{Name: "A", Email: "<a@b.c>"}},
+		},
+	}
+	if diff := cmp.Diff(wantOperator, operator); diff != "" {
+		t.Error(diff)
+	}
+	wantVersion := &kudo.OperatorVersion{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "kudo.dev/v1beta1", Kind: "OperatorVersion"},
+		ObjectMeta: metav1.ObjectMeta{Name: "shop-1.10-1.2.0", Namespace: "addon-packages"},
+		Spec: kudo.OperatorVersionSpec{
+			Operator:   corev1.ObjectReference{Kind: "Operator", Name: "shop"},
+			Version:    "1.2.0",
+			AppVersion: "1.10",
+			Templates:  map[string]string{"app.yaml": appYAML},
+			Tasks: []kudo.Task{{Name: "app", Kind: "Toggle", Spec: kudo.TaskSpec{
+				ResourceTaskSpec: kudo.ResourceTaskSpec{Resources: []string{"app.yaml"}},
+				ToggleTaskSpec:   kudo.ToggleTaskSpec{Parameter: "ON"},
+			}}},
+			Parameters: []kudo.Parameter{
+				{Name: "REPLICAS", Required: new(true), Default: new("2000000"), Type: "integer", ForcePodRestart: new(false), Trigger: "deploy"},
+				{Name: "VERSION", Required: new(false), Default: new("1.10"), Immutable: new(true), DisplayName: "d", Description: "e", Enum: []string{"1.10", "007"}},
+				{Name: "ON", Required: new(true), Default: new("false"), Type: "boolean", ForcePodRestart: new(true)},
+				{Name: "LIST", Required: new(true), Default: new(`[1.10,{"a":"<b>"}]`), Type: "array"},
+				{Name: "MAP", Required: new(true), Default: new("a: b"), Type: "map"},
+				{Name: "EMPTY", Required: new(true), Default: new(""), Type: "array"},
+				{Name: "NONE", Required: new(true)},
+			},
+			Plans: map[string]kudo.Plan{"deploy": {
+				Strategy: "serial",
+				Timeout:  &metav1.Duration{Duration: 5 * 60 * 1e9},
+				Phases:   []kudo.Phase{{Name: "m", Strategy: "parallel", Steps: []kudo.Step{{Name: "s", Tasks: []string{"app"}}}}},
+			}},
+		},
+	}
+	if diff := cmp.Diff(wantVersion, version); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestCheckNamesFieldsInsteadOfFiles(t *testing.T) {
+	spec := &kudo.OperatorVersionSpec{
+		Operator:  corev1.ObjectReference{Name: "shop"},
+		Version:   "1.0.0",
+		Templates: map[string]string{"a.yaml": "\n{{ .Nme }}"},
+		Tasks: []kudo.Task{{Name: "app", Kind: "Apply", Spec: kudo.TaskSpec{
+			ResourceTaskSpec: kudo.ResourceTaskSpec{Resources: []string{"a.yaml", "b.yaml"}},
+		}}},
+		Plans: map[string]kudo.Plan{"deploy": {Phases: []kudo.Phase{{Name: "m", Steps: []kudo.Step{{Name: "s", Tasks: []string{"app"}}}}}}},
+	}
+	want := []pack.Finding{
+		{Field: "tasks[0].spec.resources[1]", Severity: pack.Error, Message: `task "app": template "b.yaml" does not exist: there are a.yaml`},
+		{Field: "templates[a.yaml]", Line: 2, Severity: pack.Error, Message: `.Nme does not exist: templates can refer to .Name, .Namespace, .OperatorName, .OperatorVersion, .AppVersion, .PlanName, .PhaseName, .StepName, .Params, .Pipes`},
+	}
+	if diff := cmp.Diff(want, pack.Check(spec)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	findings := []pack.Finding{{Severity: pack.Warning, Message: "a"}, {Severity: pack.Error, Message: "b"}}
+	if diff := cmp.Diff(findings[1:], pack.Errors(findings)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestVersionName(t *testing.T) {
+	for want, got := range map[string]string{
+		"kafka-2.5.1-1.3.2":    pack.VersionName("kafka", "2.5.1", "1.3.2"),
+		"first-operator-0.2.0": pack.VersionName("first-operator", "", "0.2.0"),
+	} {
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	f.Add(operatorYAML, paramsYAML, appYAML)
+	f.Add("tasks: [&a {name: *a}]\nplans: {deploy: }", "- a", "{{ define \"x\" }}{{ end }}{{ range }}")
+	f.Add("name: {}\n? [a]\n: b", "parameters: [{default: {a: [1.0]}, enum: [1, {}]}]", "{{ (.Params).A }}{{ break }}")
+	f.Fuzz(func(t *testing.T, operator, params, template string) {
+		p, findings := pack.Load(files(map[string]string{"operator.yaml": operator, "params.yaml": params, "templates/app.yaml": template}))
+		all := p.Verify()
+		if len(pack.Errors(all)) < len(pack.Errors(findings)) {
+			t.Errorf("Verify forgets what Load found:\n%v\n%v", findings, all)
+		}
+		_, version := p.Objects("ns")
+		if again := pack.Check(&version.Spec); fmt.Sprint(again) != fmt.Sprint(pack.Check(&version.Spec)) {
+			t.Errorf("Check is not deterministic: %v", again)
+		}
+	})
+}

@@ -1,0 +1,153 @@
+package pack
+
+import (
+	"slices"
+	"strings"
+	"text/template"
+	"text/template/parse"
+)
+
+type referenceKind int
+
+const (
+	// variableReference is .NAME at the top of a template.
+	variableReference referenceKind = iota
+	// paramReference is .Params.NAME, or index .Params "NAME".
+	paramReference
+	// pipeReference is .Pipes.NAME.
+	pipeReference
+	// wholeParams is .Params as a value.
+	wholeParams
+)
+
+// reference is what a template refers to.
+type reference struct {
+	kind referenceKind
+	name string
+	line int
+}
+
+// references walks the parse trees of a template, in order of appearance. Where the dot is something else, inside of
+// range, with and define, only .Params and .Pipes are taken to be what they look like.
+func references(t *template.Template, text string) []reference {
+	w := &walker{text: text}
+	for _, associated := range t.Templates() {
+		if associated.Tree != nil && associated.Root != nil {
+			w.main = associated.Name() == t.Name()
+			w.list(associated.Root, w.main)
+		}
+	}
+	slices.SortStableFunc(w.found, func(a, b reference) int { return a.line - b.line })
+	return w.found
+}
+
+type walker struct {
+	text  string
+	found []reference
+	// main says whether this is the template itself, not one defined in it: there $ is what it was called with.
+	main bool
+}
+
+func (w *walker) list(list *parse.ListNode, top bool) {
+	if list == nil {
+		return
+	}
+	for _, node := range list.Nodes {
+		w.node(node, top)
+	}
+}
+
+// node walks a node; top says whether the dot is the one that the template was called with.
+func (w *walker) node(node parse.Node, top bool) {
+	switch n := node.(type) {
+	case *parse.ListNode:
+		w.list(n, top)
+	case *parse.ActionNode:
+		w.pipe(n.Pipe, top)
+	case *parse.TemplateNode:
+		w.pipe(n.Pipe, top)
+	case *parse.IfNode:
+		w.branch(&n.BranchNode, top, top)
+	case *parse.WithNode:
+		w.branch(&n.BranchNode, top, false)
+	case *parse.RangeNode:
+		w.branch(&n.BranchNode, top, false)
+	}
+}
+
+func (w *walker) branch(b *parse.BranchNode, top, inside bool) {
+	w.pipe(b.Pipe, top)
+	w.list(b.List, inside)
+	w.list(b.ElseList, top)
+}
+
+func (w *walker) pipe(pipe *parse.PipeNode, top bool) {
+	if pipe == nil {
+		return
+	}
+	for _, command := range pipe.Cmds {
+		if w.index(command) {
+			continue
+		}
+		for _, argument := range command.Args {
+			w.argument(argument, top)
+		}
+	}
+}
+
+// index recognises index .Params "NAME".
+func (w *walker) index(command *parse.CommandNode) bool {
+	if len(command.Args) < 3 || command.Args[0].String() != "index" {
+		return false
+	}
+	name, isText := command.Args[2].(*parse.StringNode)
+	path := fieldPath(command.Args[1])
+	if !isText || len(path) != 1 || path[0] != "Params" {
+		return false
+	}
+	w.add(paramReference, name.Text, name.Pos)
+	return true
+}
+
+func (w *walker) argument(node parse.Node, top bool) {
+	switch n := node.(type) {
+	case *parse.PipeNode:
+		w.pipe(n, top)
+	case *parse.ChainNode:
+		w.argument(n.Node, top)
+	case *parse.FieldNode:
+		w.path(n.Ident, top, n.Pos)
+	case *parse.VariableNode:
+		w.path(n.Ident[1:], w.main && n.Ident[0] == "$", n.Pos)
+	}
+}
+
+// fieldPath is the path behind the dot or a variable: [Params NAME] of .Params.NAME and of $root.Params.NAME.
+func fieldPath(node parse.Node) []string {
+	switch n := node.(type) {
+	case *parse.FieldNode:
+		return n.Ident
+	case *parse.VariableNode:
+		return n.Ident[1:]
+	}
+	return nil
+}
+
+func (w *walker) path(path []string, top bool, pos parse.Pos) {
+	switch {
+	case len(path) == 0:
+	case path[0] == "Params" && len(path) == 1:
+		w.add(wholeParams, "", pos)
+	case path[0] == "Params":
+		w.add(paramReference, path[1], pos)
+	case path[0] == "Pipes" && len(path) > 1:
+		w.add(pipeReference, path[1], pos)
+	case top:
+		w.add(variableReference, path[0], pos)
+	}
+}
+
+func (w *walker) add(kind referenceKind, name string, pos parse.Pos) {
+	line := 1 + strings.Count(w.text[:min(int(pos), len(w.text))], "\n")
+	w.found = append(w.found, reference{kind: kind, name: name, line: line})
+}
