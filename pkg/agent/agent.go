@@ -176,7 +176,7 @@ func hubManager(o Options) (ctrl.Manager, error) {
 			DefaultNamespaces: map[string]cache.Config{o.ClusterName: {}},
 		},
 		// OperatorVersions may be got but neither listed nor watched.
-		Client:                 client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&kudo.OperatorVersion{}}}},
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&kudo.OperatorVersion{}}}},
 		// A hub that is away is waited for, not given up.
 		Controller:             config.Controller{SkipNameValidation: ptr.To(true), CacheSyncTimeout: 24 * time.Hour},
 		Metrics:                metricsserver.Options{BindAddress: "0"},

@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/apply"
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
@@ -158,6 +159,7 @@ func handedOver(instance *kudo.Instance) bool {
 
 // seen is everything that a pass decides on, beside the objects of tasks.
 type seen struct {
+	now        time.Time
 	instance   *kudo.Instance
 	generation int64
 	wanted     *kudo.OperatorVersion
@@ -166,7 +168,7 @@ type seen struct {
 
 // gather reads the OperatorVersions that the Instance asks for and that was last started.
 func (e *engine) gather(ctx context.Context, instance *kudo.Instance) (seen, error) {
-	s := seen{instance: instance}
+	s := seen{now: e.clock(), instance: instance}
 	s.generation, _ = strconv.ParseInt(instance.Annotations[kudo.AnnotationHubGeneration], 10, 64)
 	var err error
 	if s.wanted, err = e.version(ctx, instance.Namespace, instance.Spec.OperatorVersion.Name); err != nil && !s.removing() {
@@ -235,7 +237,7 @@ func (e *engine) next(ctx context.Context, s seen, choice plan.Choice, chooseErr
 	last := s.instance.Status.Execution
 	switch {
 	case choice.Cancel:
-		return s.cancel(e.clock())
+		return s.cancel()
 	case choice.Start != nil:
 		return e.start(s, choice)
 	case last != nil && s.instance.Status.PlanStatus[last.Plan].Status.Running():
@@ -263,7 +265,7 @@ func (e *engine) start(s seen, choice plan.Choice) pass {
 	}
 	status := *s.instance.Status.DeepCopy()
 	status.PlanStatus = plansOf(choice.Version, status, started)
-	begun := plan.Begin(started.Plan, choice.Version.Plans[started.Plan], started.UID, e.clock())
+	begun := plan.Begin(started.Plan, choice.Version.Plans[started.Plan], started.UID, s.now)
 	if begun.Status == kudo.Complete {
 		started.RestartPending = false
 	}
@@ -312,7 +314,7 @@ func (e *engine) step(ctx context.Context, s seen) pass {
 	if ctx.Err() != nil {
 		return pass{err: ctx.Err()}
 	}
-	recorded := plan.Record(spec, before, outcomes, e.clock())
+	recorded := plan.Record(spec, before, outcomes, s.now)
 	status := *s.instance.Status.DeepCopy()
 	status.PlanStatus[x.Plan] = recorded
 	if recorded.Status == kudo.Complete {
@@ -409,17 +411,18 @@ func (s seen) stopped(ready metav1.Condition) pass {
 	return s.pass(*s.instance.Status.DeepCopy(), ready, false)
 }
 
-func (s seen) cancel(now time.Time) pass {
+func (s seen) cancel() pass {
 	status := *s.instance.Status.DeepCopy()
 	name := status.Execution.Plan
-	status.PlanStatus[name] = plan.Cancel(status.PlanStatus[name], now)
+	status.PlanStatus[name] = plan.Cancel(status.PlanStatus[name], s.now)
 	return s.pass(status, plan.Running(status.PlanStatus[name]), true)
 }
 
 // pass completes a status with condition Ready and the generation that it speaks of.
 func (s seen) pass(status kudo.InstanceStatus, ready metav1.Condition, again bool) pass {
 	ready.ObservedGeneration = s.generation
-	meta.SetStatusCondition(&status.Conditions, ready)
+	settled, _ := apply.Settle(status.Conditions, ready, s.now)
+	meta.SetStatusCondition(&status.Conditions, settled)
 	status.ObservedGeneration = s.generation
 	return pass{status: status, again: again}
 }

@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/apply"
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
@@ -144,14 +144,8 @@ func (r *reporter) send(ctx context.Context, onHub *kudo.Instance, want kudo.Ins
 	if err != nil {
 		return fmt.Errorf("encoding the status of Instance %q: %w", onHub.Name, err)
 	}
-	report := &unstructured.Unstructured{Object: map[string]any{"status": status}}
-	report.SetGroupVersionKind(kudo.GroupVersion.WithKind("Instance"))
-	report.SetNamespace(onHub.Namespace)
-	report.SetName(onHub.Name)
-	err = r.hub.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(report),
-		client.FieldOwner(managerReport), client.ForceOwnership)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reporting Instance %q: %w", onHub.Name, err)
+	if err := apply.Status(ctx, r.hub, onHub, managerReport, status); err != nil {
+		return client.IgnoreNotFound(err)
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

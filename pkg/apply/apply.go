@@ -1,4 +1,5 @@
-// Package apply brings objects onto a cluster and off it: server-side apply, deletion, and single conditions. It does I/O.
+// Package apply brings objects onto a cluster and off it, and writes status: server-side apply, deletion, and single
+// conditions. It does I/O.
 package apply
 
 import (

@@ -114,11 +114,7 @@ func Running(status kudo.PlanStatus) metav1.Condition {
 	return Condition(metav1.ConditionFalse, reason, message)
 }
 
-// Condition is condition Ready with its message bounded as the API demands.
+// Condition is condition Ready.
 func Condition(status metav1.ConditionStatus, reason, message string) metav1.Condition {
-	const most = 32768
-	if len(message) > most {
-		message = message[:most]
-	}
 	return metav1.Condition{Type: kudo.ConditionReady, Status: status, Reason: reason, Message: message}
 }

@@ -1,0 +1,78 @@
+package availability_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/availability"
+)
+
+func condition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
+}
+
+func instance(conditions ...metav1.Condition) *kudo.Instance {
+	return &kudo.Instance{Status: kudo.InstanceStatus{Conditions: conditions}}
+}
+
+func TestOf(t *testing.T) {
+	const available = addon.ConditionAvailable
+	resolved := condition(addon.ConditionResolved, metav1.ConditionTrue, kudo.ReasonResolved, "")
+	waiting := condition(addon.ConditionResolved, metav1.ConditionFalse, addon.ReasonWaitingForDependencies, "zookeeper")
+	required := condition(addon.ConditionDegraded, metav1.ConditionTrue, addon.ReasonRequiredDependencyNotSatisfied, "Required addon 'zookeeper' is not installed or not available.")
+	optional := condition(addon.ConditionDegraded, metav1.ConditionTrue, addon.ReasonDependencyNotSatisfied, "Optional addon 'monitoring' is not installed or not available.")
+	foreign := condition(addon.ConditionDegraded, metav1.ConditionTrue, "DiskFull", "")
+	ready := instance(condition(kudo.ConditionReady, metav1.ConditionTrue, kudo.ReasonHealthy, "all is well"))
+	broken := instance(condition(kudo.ConditionReady, metav1.ConditionFalse, kudo.ReasonUnhealthy, "StatefulSet a/b: 0 of 3 pods ready"))
+
+	for name, test := range map[string]struct {
+		conditions []metav1.Condition
+		instance   *kudo.Instance
+		want       metav1.Condition // without a type: not ours to write
+	}{
+		"an add-on that somebody else runs and that lacks nothing is left to its own writer": {
+			conditions: nil, instance: nil},
+		"one that somebody else runs and that lacks what it requires is not available": {
+			conditions: []metav1.Condition{required},
+			want:       condition(available, metav1.ConditionFalse, required.Reason, required.Message)},
+		"a healthy add-on that lacks what it requires is not available, for the hub's reason": {
+			conditions: []metav1.Condition{resolved, required}, instance: ready,
+			want: condition(available, metav1.ConditionFalse, required.Reason, required.Message)},
+		"a verdict that was withdrawn counts no more": {
+			conditions: []metav1.Condition{resolved, condition(addon.ConditionDegraded, metav1.ConditionFalse, required.Reason, "")}, instance: ready,
+			want: condition(available, metav1.ConditionTrue, addon.ReasonPlanComplete, "all is well")},
+		"a healthy add-on that lacks something optional is available": {
+			conditions: []metav1.Condition{resolved, optional}, instance: ready,
+			want: condition(available, metav1.ConditionTrue, addon.ReasonPlanComplete, "all is well")},
+		"a Degraded of somebody else's has no influence": {
+			conditions: []metav1.Condition{resolved, foreign}, instance: ready,
+			want: condition(available, metav1.ConditionTrue, addon.ReasonPlanComplete, "all is well")},
+		"one whose objects are broken is not available, and says which": {
+			conditions: []metav1.Condition{resolved}, instance: broken,
+			want: condition(available, metav1.ConditionFalse, kudo.ReasonUnhealthy, "StatefulSet a/b: 0 of 3 pods ready")},
+		"one that is held back is not available, and says why": {
+			conditions: []metav1.Condition{waiting},
+			want: condition(available, metav1.ConditionFalse, addon.ReasonNotInstalled,
+				"the add-on is not installed: WaitingForDependencies: zookeeper")},
+		"one that is about to be installed is not available yet": {
+			conditions: []metav1.Condition{resolved},
+			want:       condition(available, metav1.ConditionFalse, addon.ReasonNotInstalled, "the add-on is about to be installed")},
+		"one whose first plan has not started is not available yet": {
+			conditions: []metav1.Condition{resolved}, instance: instance(),
+			want: condition(available, metav1.ConditionFalse, kudo.ReasonPlanPending, "no plan has started yet")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, ours := availability.Of(test.conditions, test.instance)
+			if ours != (test.want.Type != "") {
+				t.Fatalf("ours to write: %v", ours)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,219 @@
+package plan_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/plan"
+)
+
+var owner = plan.Owner{Namespace: "apps", Name: "kafka"}
+
+// object is one as the owner applies it in step p/s of execution x, with changes.
+func object(kind, name string, change ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
+	o.SetNamespace("apps")
+	o.SetName(name)
+	o.SetLabels(map[string]string{kudo.LabelHeritage: kudo.Heritage, kudo.LabelInstance: "kafka"})
+	o.SetAnnotations(map[string]string{kudo.AnnotationExecution: "x", kudo.AnnotationPhase: "p", kudo.AnnotationStep: "s",
+		kudo.AnnotationInstanceNamespace: "apps"})
+	for _, c := range change {
+		c(o)
+	}
+	return o
+}
+
+func annotated(key, value string) func(*unstructured.Unstructured) {
+	return func(o *unstructured.Unstructured) {
+		annotations := o.GetAnnotations()
+		annotations[key] = value
+		if value == "" {
+			delete(annotations, key)
+		}
+		o.SetAnnotations(annotations)
+	}
+}
+
+func phase(value string) func(*unstructured.Unstructured) {
+	return func(o *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(o.Object, value, "status", "phase")
+	}
+}
+
+func TestApplied(t *testing.T) {
+	want := object("ConfigMap", "c")
+	for name, test := range map[string]struct {
+		live *unstructured.Unstructured
+		want bool
+	}{
+		"what is absent is not":                                  {nil, false},
+		"what this step applied is":                              {object("ConfigMap", "c"), true},
+		"what another execution applied is not, however healthy": {object("ConfigMap", "c", annotated(kudo.AnnotationExecution, "w")), false},
+		"what another step of this execution applied is not":     {object("ConfigMap", "c", annotated(kudo.AnnotationStep, "r")), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := (plan.Object{Want: want, Live: test.live}).Applied(); got != test.want {
+				t.Errorf("want %v, got %v", test.want, got)
+			}
+		})
+	}
+}
+
+func TestClaim(t *testing.T) {
+	for name, test := range map[string]struct {
+		live *unstructured.Unstructured
+		says string // part of the error, empty for none
+	}{
+		"what is absent may be made": {nil, ""},
+		"what it made is its own":    {object("ConfigMap", "c"), ""},
+		"what lacks KUDO's labels was made by somebody else": {
+			object("ConfigMap", "c", func(o *unstructured.Unstructured) { o.SetLabels(nil) }), "ConfigMap apps/c: it exists and was not made by this Instance"},
+		"what another Instance made is that one's": {
+			object("ConfigMap", "c", func(o *unstructured.Unstructured) {
+				o.SetLabels(map[string]string{kudo.LabelHeritage: kudo.Heritage, kudo.LabelInstance: "redis"})
+			}), "belongs to Instance apps/redis"},
+		"what an Instance of this name in another namespace made is that one's": {
+			object("ClusterRole", "c", func(o *unstructured.Unstructured) { o.SetNamespace("") }, annotated(kudo.AnnotationInstanceNamespace, "other")),
+			"ClusterRole c: it exists and belongs to Instance other/kafka"},
+		"a volume claim that a StatefulSet made from its template is its own": {
+			object("PersistentVolumeClaim", "c", func(o *unstructured.Unstructured) { o.SetAnnotations(nil) }), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := owner.Claim(plan.Object{Live: test.live})
+			if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
+				t.Errorf("want %q, got %v", test.says, err)
+			}
+		})
+	}
+}
+
+func TestApplyOutcome(t *testing.T) {
+	bound, pending, lost := phase("Bound"), phase("Pending"), phase("Lost")
+	claim := func(name string, of func(*unstructured.Unstructured)) plan.Object {
+		o := object("PersistentVolumeClaim", name, of)
+		return plan.Object{Want: o, Live: o}
+	}
+	for name, test := range map[string]struct {
+		objects []plan.Object
+		want    kudo.ExecutionStatus
+		says    string
+	}{
+		"nothing to apply is complete":                     {nil, kudo.Complete, ""},
+		"all healthy is complete":                          {[]plan.Object{claim("a", bound), claim("b", bound)}, kudo.Complete, ""},
+		"the first that is not healthy is waited for":      {[]plan.Object{claim("a", bound), claim("b", pending), claim("c", pending)}, kudo.InProgress, "apps/b"},
+		"a failure counts, also behind one that waits":     {[]plan.Object{claim("a", pending), claim("b", lost)}, kudo.FatalError, "apps/b"},
+		"what somebody deleted meanwhile is applied again": {[]plan.Object{{Want: object("ConfigMap", "c")}}, kudo.InProgress, "apps/c"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := plan.ApplyOutcome(test.objects)
+			if got.Status != test.want || !strings.Contains(got.Message, test.says) {
+				t.Errorf("want %s %q, got %s %q", test.want, test.says, got.Status, got.Message)
+			}
+		})
+	}
+}
+
+func TestDeleteOutcome(t *testing.T) {
+	gone, there := plan.Object{Want: object("Job", "a")}, plan.Object{Want: object("Job", "b"), Live: object("Job", "b")}
+	if got := plan.DeleteOutcome([]plan.Object{gone}); got.Status != kudo.Complete {
+		t.Errorf("what is gone: %v", got)
+	}
+	if got := plan.DeleteOutcome([]plan.Object{gone, there}); got.Status != kudo.InProgress || !strings.Contains(got.Message, "Job apps/b") {
+		t.Errorf("what is still there: %v", got)
+	}
+}
+
+func TestActionOf(t *testing.T) {
+	version := versionOf()
+	version.Parameters = append(version.Parameters, kudo.Parameter{Name: "ON", Type: kudo.BooleanType})
+	toggle := kudo.Task{Kind: kudo.TaskToggle}
+	toggle.Spec.Parameter = "ON"
+	for name, test := range map[string]struct {
+		task  kudo.Task
+		value string
+		want  plan.Action
+		fails bool
+	}{
+		"Apply applies":                         {kudo.Task{Kind: kudo.TaskApply}, "", plan.Apply, false},
+		"Delete deletes":                        {kudo.Task{Kind: kudo.TaskDelete}, "", plan.Delete, false},
+		"Dummy has no objects":                  {kudo.Task{Kind: kudo.TaskDummy}, "", plan.Nothing, false},
+		"Toggle applies when true":              {toggle, "true", plan.Apply, false},
+		"Toggle takes what ParseBool takes":     {toggle, "F", plan.Delete, false},
+		"Toggle fails on anything else":         {toggle, "maybe", plan.Nothing, true},
+		"a kind that nobody knows is an error":  {kudo.Task{Kind: "Fly"}, "", plan.Nothing, true},
+		"a kind that is not there yet is, too":  {kudo.Task{Kind: kudo.TaskPipe}, "", plan.Nothing, true},
+		"a Toggle of no parameter is, likewise": {kudo.Task{Kind: kudo.TaskToggle}, "", plan.Nothing, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := plan.ActionOf(test.task, version, map[string]string{"ON": test.value})
+			if got != test.want || (err != nil) != test.fails {
+				t.Errorf("want %s, got %s, %v", test.want, got, err)
+			}
+		})
+	}
+}
+
+func TestDummyOutcome(t *testing.T) {
+	for want, spec := range map[kudo.ExecutionStatus]kudo.DummyTaskSpec{
+		kudo.Complete:   {Done: true},
+		kudo.InProgress: {},
+		kudo.Error:      {WantErr: true, Done: true},
+		kudo.FatalError: {WantErr: true, Fatal: true},
+	} {
+		if got := plan.DummyOutcome(spec); got.Status != want {
+			t.Errorf("%+v: want %s, got %v", spec, want, got)
+		}
+	}
+}
+
+func TestStandingTakesCompletePlansTheLatestLast(t *testing.T) {
+	version := &kudo.OperatorVersionSpec{Plans: map[string]kudo.Plan{}}
+	statuses := map[string]kudo.PlanStatus{}
+	for i, name := range []string{"toggle", "deploy", "backup", "update"} {
+		version.Tasks = append(version.Tasks, kudo.Task{Name: name + "-task"})
+		version.Plans[name] = kudo.Plan{Phases: []kudo.Phase{{Name: "p", Steps: []kudo.Step{{Name: "s", Tasks: []string{name + "-task"}}}}}}
+		statuses[name] = kudo.PlanStatus{Status: kudo.Complete, LastUpdatedTimestamp: &metav1.Time{Time: noon.Add(time.Duration(i) * time.Minute)}}
+	}
+	statuses["backup"] = kudo.PlanStatus{Status: kudo.FatalError}
+	version.Plans["cleanup"] = version.Plans["deploy"]
+	statuses["cleanup"] = kudo.PlanStatus{Status: kudo.NeverRun}
+	var got []string
+	for _, placed := range plan.Standing(version, statuses, "toggle") {
+		got = append(got, placed.Task.Name)
+	}
+	if diff := cmp.Diff([]string{"deploy-task", "update-task", "toggle-task"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestReady(t *testing.T) {
+	complete := kudo.PlanStatus{Name: "deploy", Status: kudo.Complete}
+	there := object("ConfigMap", "c")
+	for name, test := range map[string]struct {
+		last     kudo.PlanStatus
+		standing []plan.Object
+		status   metav1.ConditionStatus
+		reason   string
+		says     string
+	}{
+		"complete and all there": {complete, []plan.Object{{Want: there, Live: there}}, metav1.ConditionTrue, kudo.ReasonHealthy, "deploy"},
+		"a failed plan, with what failed": {kudo.PlanStatus{Name: "update", Status: kudo.FatalError, Message: "broken"}, nil,
+			metav1.ConditionFalse, kudo.ReasonPlanFailed, `plan "update" failed: broken`},
+		"an object that is gone, with its name":    {complete, []plan.Object{{Want: there}}, metav1.ConditionFalse, kudo.ReasonUnhealthy, "ConfigMap apps/c: is missing"},
+		"a Job that is gone has done its work":     {complete, []plan.Object{{Want: object("Job", "j")}}, metav1.ConditionTrue, kudo.ReasonHealthy, ""},
+		"an object that is broken, with its cause": {complete, []plan.Object{{Want: there, Live: object("PersistentVolumeClaim", "v", phase("Lost"))}}, metav1.ConditionFalse, kudo.ReasonUnhealthy, "apps/v"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := plan.Ready(test.last, test.standing)
+			if got.Status != test.status || got.Reason != test.reason || !strings.Contains(got.Message, test.says) {
+				t.Errorf("got %s %s %q", got.Status, got.Reason, got.Message)
+			}
+		})
+	}
+}
