@@ -16,8 +16,9 @@ CHECK ?=
 tool := go tool -modfile=hack/tools/go.mod
 controlplane := hack/controlplane/build.sh
 
-# The programs that a test of ours starts by itself; those that KUBEBUILDER_ASSETS holds are taken from there.
-envtest := $(controlplane) etcd kube-apiserver kubectl
+# Where the programs stand: what integration tests start, and what a sandbox starts.
+envtest := $${KUBEBUILDER_ASSETS:-$$($(controlplane) etcd kube-apiserver kubectl)}
+assets := $${TANDEM_ASSETS:-$$($(controlplane))}
 
 ##@ Use
 
@@ -36,7 +37,7 @@ controlplane: ## Build etcd, kube-apiserver and the like, once, into a cache fol
 
 .PHONY: demo
 demo: build ## Show the whole idea on a hub and two managed clusters (CHECK=1 asserts every act).
-	@assets=$$($(controlplane)); TANDEM_ASSETS=$$assets bin/sandbox demo $(if $(CHECK),--check)
+	@assets=$(assets); TANDEM_ASSETS=$$assets bin/sandbox demo $(if $(CHECK),--check)
 
 .PHONY: demo-down
 demo-down: ## Stop what `make demo` left running.
@@ -49,7 +50,8 @@ test: test-unit test-integration ## Run unit and integration tests.
 
 .PHONY: test-unit
 test-unit: ## Test everything that needs no control plane.
-	@packages=$$(go list ./... | grep -v -e /test/integration -e /test/e2e); echo "go test $(TESTFLAGS), no control plane"; \
+	@packages=$$(go list ./... | grep -v -e /test/integration -e /test/e2e); \
+	  echo "unit tests: every package that needs no control plane"; \
 	  go test $(TESTFLAGS) $$packages
 
 # One suite at a time: each has an API server of its own, and two cores are enough for one. The first line compiles them side
@@ -57,12 +59,12 @@ test-unit: ## Test everything that needs no control plane.
 .PHONY: test-integration
 test-integration: ## Test against real API servers.
 	@go test $(TESTFLAGS) -count=1 -run='^$$' ./test/integration/... >/dev/null
-	@assets=$$($(envtest)); export KUBEBUILDER_ASSETS=$$assets; set -x; \
+	@assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; set -x; \
 	  go test -count=1 -p=1 $(TESTFLAGS) ./test/integration/...
 
 .PHONY: test-e2e
 test-e2e: build ## Test whole sandboxes: hub, managed clusters, workloads.
-	@assets=$$($(controlplane)); export TANDEM_ASSETS=$$assets; set -x; \
+	@assets=$(assets); export TANDEM_ASSETS=$$assets; set -x; \
 	  go test -count=1 -p=1 -timeout=30m $(TESTFLAGS) ./test/e2e/...
 
 .PHONY: fuzz
