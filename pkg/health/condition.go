@@ -1,0 +1,45 @@
+package health
+
+import (
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// byConditions judges a kind without a rule of its own as kstatus does: Reconciling and Stalled, then Ready; an object
+// without any of them is healthy. Beyond kstatus, a condition Ready of an older generation does not count.
+func byConditions(f *fields, obj *unstructured.Unstructured) verdict {
+	ready := f.condition("Ready")
+	generation := f.integer(0, "metadata", "generation")
+	if ready.observedGeneration > 0 && ready.observedGeneration < generation {
+		return progressing("generation %d has not been observed yet", generation)
+	}
+	result, err := status.Compute(obj)
+	if err != nil {
+		return unknown("its status is malformed: %s", foreign("", err.Error()))
+	}
+	switch result.Status {
+	case status.CurrentStatus:
+		if ready.isTrue() {
+			return healthy("is ready")
+		}
+		return healthy("exists")
+	case status.InProgressStatus:
+		return progressing("is not ready: %s", reasonOf(result))
+	case status.TerminatingStatus:
+		return progressing("is being deleted")
+	case status.FailedStatus:
+		return failed("%s", reasonOf(result))
+	default:
+		return unknown("%s", reasonOf(result))
+	}
+}
+
+// reasonOf is the reason and message of the first condition that kstatus gives, else its message.
+func reasonOf(result *status.Result) string {
+	for _, c := range result.Conditions {
+		if why := foreign(c.Reason, c.Message); why != "" {
+			return why
+		}
+	}
+	return foreign("", result.Message)
+}

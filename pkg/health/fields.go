@@ -1,0 +1,129 @@
+package health
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// fields reads an object and remembers the first field that has a type it should not have.
+type fields struct {
+	object map[string]any
+	fault  string
+}
+
+// checked is v, unless something that was read is malformed.
+func (f *fields) checked(v verdict) verdict {
+	if f.fault != "" {
+		return unknown("%s", f.fault)
+	}
+	return v
+}
+
+// value is a field; nil if it is missing or null.
+func (f *fields) value(path ...string) any {
+	value, _, err := unstructured.NestedFieldNoCopy(f.object, path...)
+	if err != nil {
+		f.malformed(path, "reachable")
+	}
+	return value
+}
+
+func (f *fields) has(path ...string) bool { return f.value(path...) != nil }
+
+// integer is a number without fraction, or missing where the field is not set.
+func (f *fields) integer(missing int64, path ...string) int64 {
+	switch value := f.value(path...).(type) {
+	case nil:
+		return missing
+	case int64:
+		return value
+	case float64: // an object that was not decoded by Kubernetes' rules
+		if value == float64(int64(value)) {
+			return int64(value)
+		}
+	}
+	f.malformed(path, "an integer")
+	return missing
+}
+
+func (f *fields) text(path ...string) string {
+	switch value := f.value(path...).(type) {
+	case nil:
+		return ""
+	case string:
+		return value
+	}
+	f.malformed(path, "a string")
+	return ""
+}
+
+func (f *fields) boolean(path ...string) bool {
+	switch value := f.value(path...).(type) {
+	case nil:
+		return false
+	case bool:
+		return value
+	}
+	f.malformed(path, "true or false")
+	return false
+}
+
+// list is the objects of a list.
+func (f *fields) list(path ...string) []*fields {
+	value := f.value(path...)
+	items, ok := value.([]any)
+	if !ok && value != nil {
+		f.malformed(path, "a list")
+	}
+	objects := make([]*fields, 0, len(items))
+	for _, item := range items {
+		object, ok := item.(map[string]any)
+		if !ok {
+			f.malformed(path, "a list of objects")
+			return nil
+		}
+		objects = append(objects, &fields{object: object})
+	}
+	return objects
+}
+
+// adopt takes over the fault of a part of the object, which stands under path.
+func (f *fields) adopt(part *fields, path string) {
+	if f.fault == "" && part.fault != "" {
+		f.fault = path + ": " + part.fault
+	}
+}
+
+func (f *fields) malformed(path []string, want string) {
+	if f.fault == "" {
+		f.fault = fmt.Sprintf("%s is not %s", strings.Join(path, "."), want)
+	}
+}
+
+// condition is an entry of status.conditions.
+type condition struct {
+	status, reason, message string
+	observedGeneration      int64
+}
+
+func (c condition) isTrue() bool { return c.status == "True" }
+
+func (c condition) isFalse() bool { return c.status == "False" }
+
+// why is the condition's reason and message.
+func (c condition) why() string { return foreign(c.reason, c.message) }
+
+// condition is the condition of that type; the zero condition if there is none.
+func (f *fields) condition(conditionType string) condition {
+	for _, entry := range f.list("status", "conditions") {
+		if entry.text("type") == conditionType {
+			c := condition{entry.text("status"), entry.text("reason"), entry.text("message"), entry.integer(0, "observedGeneration")}
+			f.adopt(entry, "status.conditions")
+			return c
+		}
+		f.adopt(entry, "status.conditions")
+	}
+	return condition{}
+}

@@ -1,0 +1,53 @@
+package health
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// FuzzOf holds that any object gets one status and a message of one line that names it, stays as it is, and that an outdated
+// or deleted object is never healthy.
+func FuzzOf(f *testing.F) {
+	for kind := range judges {
+		apiVersion := strings.TrimPrefix(kind.Group+"/v1", "/")
+		for _, rest := range []string{
+			`"metadata":{"generation":2},"status":{"observedGeneration":1}`,
+			`"spec":{"replicas":1,"completions":1},"status":{"conditions":[{"type":"Ready","status":"True"}],"phase":"Running"}`,
+			`"status":{"replicas":"1","conditions":[1],"containerStatuses":[{"state":[]}]}`,
+		} {
+			f.Add(fmt.Sprintf(`{"apiVersion":%q,"kind":%q,%s}`, apiVersion, kind.Kind, rest))
+		}
+	}
+	f.Add(`{"apiVersion":"example.com/v1","kind":"Custom","metadata":{"deletionTimestamp":1,"namespace":"a","name":"b"},"status":{"conditions":[{"type":"Ready"}]}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		var content map[string]any
+		if utiljson.Unmarshal([]byte(text), &content) != nil || content == nil {
+			return
+		}
+		obj := &unstructured.Unstructured{Object: content}
+		before := obj.DeepCopy()
+		got := Of(obj)
+		if diff := cmp.Diff(before, obj); diff != "" {
+			t.Errorf("the object was changed (-want +got)\n%s", diff)
+		}
+		switch got.Status {
+		case Healthy, Progressing, Failed, Unknown:
+		default:
+			t.Errorf("status %q", got.Status)
+		}
+		if !strings.HasPrefix(got.Message, subject(obj)+": ") {
+			t.Errorf("message %q does not name the object", got.Message)
+		}
+		observed, found, _ := unstructured.NestedInt64(content, "status", "observedGeneration")
+		outdated := found && observed < obj.GetGeneration() && obj.GetAnnotations() == nil
+		deleted, _, _ := unstructured.NestedFieldNoCopy(content, "metadata", "deletionTimestamp")
+		if (outdated || deleted != nil) && got.Status == Healthy {
+			t.Errorf("outdated or deleted, and healthy: %s", got.Message)
+		}
+	})
+}

@@ -1,0 +1,165 @@
+// Package health decides whether one object has become what its spec asks for: Healthy, Progressing, Failed or Unknown, with
+// a sentence that says why. It is pure and touches no cluster.
+package health
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Status is the health of an object.
+type Status string
+
+const (
+	// Healthy objects are what their current generation asks for.
+	Healthy Status = "Healthy"
+	// Progressing objects may become healthy by themselves.
+	Progressing Status = "Progressing"
+	// Failed objects do not become healthy unless somebody changes something.
+	Failed Status = "Failed"
+	// Unknown is what cannot be judged: the status is malformed.
+	Unknown Status = "Unknown"
+)
+
+// Result is a status and why.
+type Result struct {
+	Status Status
+	// Message names the object first: `Deployment ns/x: 1 of 3 replicas updated`. It is one line and carries no time.
+	Message string
+}
+
+// verdict is a Result without the object's name.
+type verdict struct {
+	status  Status
+	message string
+}
+
+func healthy(format string, args ...any) verdict {
+	return verdict{Healthy, fmt.Sprintf(format, args...)}
+}
+
+func progressing(format string, args ...any) verdict {
+	return verdict{Progressing, fmt.Sprintf(format, args...)}
+}
+
+func failed(format string, args ...any) verdict {
+	return verdict{Failed, fmt.Sprintf(format, args...)}
+}
+
+func unknown(format string, args ...any) verdict {
+	return verdict{Unknown, fmt.Sprintf(format, args...)}
+}
+
+// judge decides about one kind. What it reads of a wrong type, the fields remember: the object is Unknown then, whatever
+// the judge says.
+type judge func(*fields) verdict
+
+// judges of the kinds that have their own rule. The others are judged by their conditions, as kstatus does.
+var judges = map[schema.GroupKind]judge{
+	{Group: "apps", Kind: "Deployment"}:                               deployment,
+	{Group: "apps", Kind: "StatefulSet"}:                              statefulSet,
+	{Group: "apps", Kind: "DaemonSet"}:                                daemonSet,
+	{Group: "apps", Kind: "ReplicaSet"}:                               replicaSet,
+	{Group: "", Kind: "ReplicationController"}:                        replicaSet,
+	{Group: "batch", Kind: "Job"}:                                     job,
+	{Group: "batch", Kind: "CronJob"}:                                 existing,
+	{Group: "", Kind: "Pod"}:                                          pod,
+	{Group: "", Kind: "PersistentVolumeClaim"}:                        persistentVolumeClaim,
+	{Group: "", Kind: "PersistentVolume"}:                             persistentVolume,
+	{Group: "", Kind: "Service"}:                                      service,
+	{Group: "", Kind: "Namespace"}:                                    namespace,
+	{Group: "", Kind: "ConfigMap"}:                                    existing,
+	{Group: "", Kind: "Secret"}:                                       existing,
+	{Group: "", Kind: "ServiceAccount"}:                               existing,
+	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:                existing,
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:         existing,
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:         existing,
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}:  existing,
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: customResourceDefinition,
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}:             apiService,
+	instanceKind: instance,
+}
+
+// Of judges an object as it was read from a cluster.
+func Of(obj *unstructured.Unstructured) Result {
+	if obj == nil || obj.Object == nil {
+		return Result{Unknown, "there is no object to judge"}
+	}
+	v := verdictOf(&fields{object: obj.Object}, obj)
+	return Result{v.status, subject(obj) + ": " + v.message}
+}
+
+func verdictOf(f *fields, obj *unstructured.Unstructured) verdict {
+	if f.has("metadata", "deletionTimestamp") {
+		return progressing("is being deleted")
+	}
+	kind := obj.GroupVersionKind().GroupKind()
+	if v, outdated := generationOf(f, kind); outdated {
+		return f.checked(v)
+	}
+	if judge, ok := judges[kind]; ok {
+		return f.checked(judge(f))
+	}
+	return f.checked(byConditions(f, obj))
+}
+
+// observing are the kinds whose controllers always write status.observedGeneration: without it they have not seen the
+// object yet.
+var observing = map[schema.GroupKind]bool{
+	{Group: "apps", Kind: "Deployment"}:            true,
+	{Group: "apps", Kind: "StatefulSet"}:           true,
+	{Group: "apps", Kind: "DaemonSet"}:             true,
+	{Group: "apps", Kind: "ReplicaSet"}:            true,
+	{Group: "", Kind: "ReplicationController"}:     true,
+	{Group: "policy", Kind: "PodDisruptionBudget"}: true,
+}
+
+// generationOf says whether the status belongs to an older generation than the spec.
+func generationOf(f *fields, kind schema.GroupKind) (v verdict, outdated bool) {
+	if kind == instanceKind {
+		return verdict{}, false // its observed generation is the hub's
+	}
+	generation := f.integer(0, "metadata", "generation")
+	if !f.has("status", "observedGeneration") {
+		return progressing("waits for its controller to see it"), generation > 0 && observing[kind]
+	}
+	observed := f.integer(0, "status", "observedGeneration")
+	return progressing("generation %d has not been observed yet", generation), observed < generation
+}
+
+// existing objects are healthy.
+func existing(*fields) verdict { return healthy("exists") }
+
+// subject names an object: `Kind namespace/name`.
+func subject(obj *unstructured.Unstructured) string {
+	kind := obj.GetKind()
+	if kind == "" {
+		kind = "object"
+	}
+	if namespace := obj.GetNamespace(); namespace != "" {
+		return kind + " " + namespace + "/" + obj.GetName()
+	}
+	return kind + " " + obj.GetName()
+}
+
+// maxForeignRunes bounds what is taken over from a message that another controller wrote.
+const maxForeignRunes = 1024
+
+// foreign makes a reason and a message of another controller part of a sentence, on one line.
+func foreign(reason, message string) string {
+	message = strings.Join(strings.Fields(message), " ")
+	if runes := []rune(message); len(runes) > maxForeignRunes {
+		message = string(runes[:maxForeignRunes]) + "…"
+	}
+	switch {
+	case reason == "":
+		return message
+	case message == "":
+		return reason
+	default:
+		return reason + ": " + message
+	}
+}

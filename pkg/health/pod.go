@@ -1,0 +1,72 @@
+package health
+
+import "fmt"
+
+// job judges by the conditions that end a Job. SuccessCriteriaMet stands before Complete while its last pods go away: the
+// outcome is decided then.
+func job(f *fields) verdict {
+	if c := f.condition("Failed"); c.isTrue() {
+		return failed("failed: %s", c.why())
+	}
+	succeeded := f.integer(0, "status", "succeeded")
+	// Without completions the Job is a work queue: it is complete once one pod has succeeded and all have ended.
+	completions := f.integer(1, "spec", "completions")
+	progress := fmt.Sprintf("%d of %d completions", succeeded, completions)
+	if f.condition("Complete").isTrue() || f.condition("SuccessCriteriaMet").isTrue() {
+		return healthy("complete: %s", progress)
+	}
+	if f.boolean("spec", "suspend") {
+		return progressing("%s, and it is suspended", progress)
+	}
+	if c := f.condition("FailureTarget"); c.isTrue() {
+		return progressing("%s, and it is failing: %s", progress, c.why())
+	}
+	if pods := f.integer(0, "status", "failed"); pods > 0 {
+		return progressing("%s, %d failed pods", progress, pods)
+	}
+	return progressing("%s", progress)
+}
+
+func pod(f *fields) verdict {
+	switch phase := f.text("status", "phase"); phase {
+	case "Succeeded":
+		return healthy("succeeded")
+	case "Failed":
+		return failed("failed: %s", foreign(f.text("status", "reason"), f.text("status", "message")))
+	case "Unknown":
+		return unknown("its node does not answer")
+	}
+	ready := f.condition("Ready")
+	if ready.isTrue() {
+		return healthy("is ready")
+	}
+	if waiting := waitingContainer(f); waiting != "" {
+		return progressing("%s", waiting)
+	}
+	if c := f.condition("PodScheduled"); c.isFalse() {
+		return progressing("is not scheduled: %s", c.why())
+	}
+	if ready.status == "" {
+		return progressing("has not started yet")
+	}
+	return progressing("is not ready: %s", ready.why())
+}
+
+// waitingContainer says which container waits for what. The message beside the reason is left out: it carries a back-off time
+// that changes again and again.
+func waitingContainer(f *fields) string {
+	for _, list := range []string{"initContainerStatuses", "containerStatuses"} {
+		for _, status := range f.list("status", list) {
+			name, reason := status.text("name"), status.text("state", "waiting", "reason")
+			f.adopt(status, "status."+list)
+			switch reason {
+			case "", "PodInitializing", "ContainerCreating":
+				continue
+			case "ErrImagePull": // alternates with the back-off
+				reason = "ImagePullBackOff"
+			}
+			return fmt.Sprintf("container %s waits: %s", name, reason)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,69 @@
+package health
+
+func persistentVolumeClaim(f *fields) verdict {
+	switch phase := f.text("status", "phase"); phase {
+	case "Bound":
+		return healthy("is bound")
+	case "Lost":
+		return failed("has lost its volume")
+	default:
+		return progressing("is not bound yet")
+	}
+}
+
+// persistentVolume is healthy as well once its claim is gone: what happens then is up to its reclaim policy.
+func persistentVolume(f *fields) verdict {
+	switch phase := f.text("status", "phase"); phase {
+	case "Available", "Bound", "Released":
+		return healthy("is %s", phase)
+	case "Failed":
+		return failed("failed: %s", foreign(f.text("status", "reason"), f.text("status", "message")))
+	default:
+		return progressing("is not available yet")
+	}
+}
+
+// service waits for a load balancer's address; every other type works as soon as it exists.
+func service(f *fields) verdict {
+	if f.text("spec", "type") != "LoadBalancer" {
+		return healthy("exists")
+	}
+	if len(f.list("status", "loadBalancer", "ingress")) == 0 {
+		return progressing("its load balancer has no address yet")
+	}
+	return healthy("its load balancer has an address")
+}
+
+func namespace(f *fields) verdict {
+	switch f.text("status", "phase") {
+	case "Active":
+		return healthy("is active")
+	case "Terminating":
+		return progressing("is being deleted")
+	default:
+		return progressing("is not active yet")
+	}
+}
+
+func customResourceDefinition(f *fields) verdict {
+	if c := f.condition("NamesAccepted"); c.isFalse() {
+		return failed("its names are not accepted: %s", c.why())
+	}
+	if c := f.condition("Established"); !c.isTrue() {
+		return progressing("is not established yet")
+	}
+	return healthy("is established")
+}
+
+// apiService is Progressing while nothing answers behind it: the server may be about to start.
+func apiService(f *fields) verdict {
+	c := f.condition("Available")
+	switch {
+	case c.isTrue():
+		return healthy("is available")
+	case c.why() != "":
+		return progressing("is not available: %s", c.why())
+	default:
+		return progressing("is not available yet")
+	}
+}

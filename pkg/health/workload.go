@@ -1,0 +1,93 @@
+package health
+
+// onDelete is the update strategy that leaves it to somebody else to delete pods of an older revision.
+const onDelete = "OnDelete"
+
+// deployment follows `kubectl rollout status`. A Deployment whose replicas cannot be created (a quota, an admission) goes on
+// trying until its progress deadline, so it is Progressing until then.
+func deployment(f *fields) verdict {
+	if c := f.condition("Progressing"); c.isFalse() && c.reason == "ProgressDeadlineExceeded" {
+		return failed("%s", c.why())
+	}
+	replicas := f.integer(1, "spec", "replicas")
+	updated := f.integer(0, "status", "updatedReplicas")
+	available := f.integer(0, "status", "availableReplicas")
+	total := f.integer(0, "status", "replicas")
+	switch {
+	case updated < replicas && f.boolean("spec", "paused"):
+		return progressing("%d of %d replicas updated, and it is paused", updated, replicas)
+	case updated < replicas:
+		return withReplicaFailure(f, progressing("%d of %d replicas updated", updated, replicas))
+	case total > updated:
+		return progressing("%d old replicas are still there", total-updated)
+	case total > replicas:
+		return progressing("%d surplus replicas are still there", total-replicas)
+	case available < updated:
+		return withReplicaFailure(f, progressing("%d of %d replicas available", available, replicas))
+	default:
+		return healthy("%d of %d replicas available", available, replicas)
+	}
+}
+
+// withReplicaFailure adds why pods cannot be created or deleted.
+func withReplicaFailure(f *fields, v verdict) verdict {
+	if c := f.condition("ReplicaFailure"); c.isTrue() {
+		v.message += ": " + c.why()
+	}
+	return v
+}
+
+// replicaSet judges ReplicaSets and ReplicationControllers.
+func replicaSet(f *fields) verdict {
+	replicas := f.integer(1, "spec", "replicas")
+	available := f.integer(0, "status", "availableReplicas")
+	total := f.integer(0, "status", "replicas")
+	switch {
+	case available < replicas:
+		return withReplicaFailure(f, progressing("%d of %d replicas available", available, replicas))
+	case total > replicas:
+		return withReplicaFailure(f, progressing("%d surplus replicas are still there", total-replicas))
+	default:
+		return healthy("%d of %d replicas available", available, replicas)
+	}
+}
+
+// statefulSet waits for all pods to be ready, and for those that the update strategy covers to be updated: with a partition
+// those from its ordinal on, with OnDelete none.
+func statefulSet(f *fields) verdict {
+	replicas := f.integer(1, "spec", "replicas")
+	total := f.integer(0, "status", "replicas")
+	ready := f.integer(0, "status", "readyReplicas")
+	updated := f.integer(0, "status", "updatedReplicas")
+	toUpdate := max(0, replicas-f.integer(0, "spec", "updateStrategy", "rollingUpdate", "partition"))
+	if f.text("spec", "updateStrategy", "type") == onDelete {
+		toUpdate = 0
+	}
+	growing := total < replicas && f.text("status", "currentRevision") == f.text("status", "updateRevision")
+	switch {
+	case updated < toUpdate && !growing:
+		return progressing("%d of %d pods updated", updated, toUpdate)
+	case ready < replicas:
+		return progressing("%d of %d pods ready", ready, replicas)
+	case total > replicas:
+		return progressing("%d surplus pods are still there", total-replicas)
+	}
+	if available := f.integer(0, "status", "availableReplicas"); available < replicas && f.integer(0, "spec", "minReadySeconds") > 0 {
+		return progressing("%d of %d pods available", available, replicas)
+	}
+	return healthy("%d of %d pods ready", ready, replicas)
+}
+
+func daemonSet(f *fields) verdict {
+	desired := f.integer(0, "status", "desiredNumberScheduled")
+	updated := f.integer(0, "status", "updatedNumberScheduled")
+	available := f.integer(0, "status", "numberAvailable")
+	switch {
+	case updated < desired && f.text("spec", "updateStrategy", "type") != onDelete:
+		return progressing("%d of %d pods updated", updated, desired)
+	case available < desired:
+		return progressing("%d of %d pods available", available, desired)
+	default:
+		return healthy("%d of %d pods available", available, desired)
+	}
+}
