@@ -1,0 +1,92 @@
+// Command addon-manager runs the hub's controllers: flags in, hub.Run.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/tandem-addons/tandem/pkg/hub"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "addon-manager:", err)
+		os.Exit(1)
+	}
+}
+
+// settings are the flags.
+type settings struct {
+	options hub.Options
+	qps     float64
+	burst   int
+	logging zap.Options
+	version bool
+}
+
+func (s *settings) flags(errors io.Writer) *flag.FlagSet {
+	fs := flag.NewFlagSet("addon-manager", flag.ContinueOnError)
+	fs.SetOutput(errors)
+	config.RegisterFlags(fs) // --kubeconfig
+	o := &s.options
+	fs.StringVar(&o.PackagesNamespace, "packages-namespace", hub.DefaultPackagesNamespace,
+		"namespace of the OperatorVersions that all clusters may use")
+	fs.BoolVar(&o.LeaderElection, "leader-elect", false, "work only while holding a lease, so that several replicas can stand by")
+	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "", "namespace of the lease; the pod's own if empty")
+	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", "0", "HOST:PORT that serves metrics over HTTP; 0 for none")
+	fs.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", "0", "HOST:PORT that serves /healthz and /readyz; 0 for none")
+	fs.IntVar(&o.Concurrency, "concurrency", 10, "how many objects each controller works on at a time")
+	fs.Float64Var(&s.qps, "kube-api-qps", 200, "requests per second to the API server, on average")
+	fs.IntVar(&s.burst, "kube-api-burst", 400, "requests to the API server at once")
+	fs.BoolVar(&s.version, "version", false, "print the version and exit")
+	s.logging.BindFlags(fs)
+	return fs
+}
+
+func run(ctx context.Context, arguments []string, out, errOut io.Writer) error {
+	var s settings
+	fs := s.flags(errOut)
+	switch err := fs.Parse(arguments); {
+	case errors.Is(err, flag.ErrHelp):
+		return nil
+	case err != nil:
+		return err
+	case fs.NArg() > 0:
+		return fmt.Errorf("unexpected argument %q: addon-manager takes flags only", fs.Arg(0))
+	case s.version:
+		_, err := fmt.Fprintln(out, "addon-manager", version())
+		return err
+	}
+	cfg, err := config.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding the hub (name a kubeconfig with --kubeconfig): %w", err)
+	}
+	cfg.QPS, cfg.Burst = float32(s.qps), s.burst
+	cfg.UserAgent = "addon-manager/" + version()
+	s.options.Logger = zap.New(zap.UseFlagOptions(&s.logging))
+	ctrl.SetLogger(s.options.Logger)
+	return hub.Run(ctx, cfg, s.options)
+}
+
+// version is the module's version as the Go tool stamped it into the binary.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(devel)"
+	}
+	return info.Main.Version
+}

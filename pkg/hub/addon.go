@@ -1,0 +1,323 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/install"
+)
+
+// addOns gives every add-on that runs by plans its Instance, keeps it up to date, and lets the add-on go only after it.
+type addOns struct {
+	client            client.Client
+	live              client.Reader // not from the cache
+	recorder          events.EventRecorder
+	packagesNamespace string
+}
+
+func (a *addOns) setUp(mgr manager.Manager) error {
+	configured := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, changed(viewDefinition))
+	return ctrl.NewControllerManagedBy(mgr).Named("addon").
+		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(changed(viewAddOn))).
+		Watches(&addonv1alpha1.ManagedClusterAddOn{}, mapped(a.dependants), builder.WithPredicates(changed(viewDependedOn))).
+		Watches(&addonv1alpha1.ClusterManagementAddOn{}, mapped(a.everywhere), builder.WithPredicates(configured)).
+		Watches(&kudo.Instance{}, mapped(a.namesakes), builder.WithPredicates(changed(viewInstance))).
+		Watches(&kudo.OperatorVersion{}, mapped(a.configuredWith(addonv1alpha1.ResourceOperatorVersions)),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, mapped(a.configuredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Complete(a)
+}
+
+// Reconcile brings one add-on's Instance, on one cluster, to what its configuration says.
+func (a *addOns) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var addOn addonv1alpha1.ManagedClusterAddOn
+	if err := a.client.Get(ctx, request.NamespacedName, &addOn); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !addOn.DeletionTimestamp.IsZero() {
+		return retryConflict(a.remove(ctx, &addOn))
+	}
+	definition, err := definitionOf(ctx, a.client, addOn.Name)
+	if err != nil || definition == nil || !install.RunsByPlans(definition) {
+		return ctrl.Result{}, err
+	}
+	state, err := a.gather(ctx, definition, &addOn)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	decision := install.Decide(state)
+	if err := a.act(ctx, state, decision.Instance); err != nil {
+		return retryConflict(err)
+	}
+	wrote, err := a.commit(ctx, &addOn, decision.Resolved)
+	if wrote {
+		a.tell(&addOn, decision.Resolved)
+	}
+	return retryConflict(err)
+}
+
+// gather reads everything that matters about the add-on.
+func (a *addOns) gather(
+	ctx context.Context, definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn,
+) (install.AddOn, error) {
+	state := install.AddOn{
+		Definition:        definition,
+		ManagedAddOn:      addOn,
+		Configuration:     install.Configure(definition, addOn, a.packagesNamespace),
+		DeploymentConfigs: map[types.NamespacedName]*addonv1alpha1.AddOnDeploymentConfig{},
+	}
+	var err error
+	if len(state.Configuration.Obstacles) == 0 {
+		if state.Version, err = versionAt(ctx, a.client, state.Configuration.OperatorVersion); err != nil {
+			return state, err
+		}
+		for _, name := range state.Configuration.DeploymentConfigs {
+			config := &addonv1alpha1.AddOnDeploymentConfig{}
+			if err := a.client.Get(ctx, name, config); err == nil {
+				state.DeploymentConfigs[name] = config
+			} else if !apierrors.IsNotFound(err) {
+				return state, fmt.Errorf("reading AddOnDeploymentConfig %s: %w", name, err)
+			}
+		}
+	}
+	if state.Instances, err = instancesOn(ctx, a.client, addOn.Namespace); err != nil {
+		return state, err
+	}
+	needs, fault := dependency.Declared(definition)
+	seen, err := see(ctx, a.client, addOn.Namespace, needs)
+	// The gate judges what is seen now, not what the add-on's own condition says: no previous verdict is held.
+	state.Dependencies, state.DependencyFault = dependency.Evaluate(needs, seen, nil), fault
+	return state, err
+}
+
+// act writes the Instance as it is wanted, after the finalizer that keeps the add-on until the Instance is gone.
+func (a *addOns) act(ctx context.Context, state install.AddOn, want *kudo.Instance) error {
+	if want == nil {
+		return nil
+	}
+	if err := hold(ctx, a.client, state.ManagedAddOn, ManagerAddOn); err != nil {
+		return err
+	}
+	options := []client.ApplyOption{client.FieldOwner(ManagerAddOn)}
+	configuration, err := instanceConfiguration(want)
+	if err != nil {
+		return err
+	}
+	for i := range state.Instances {
+		if current := &state.Instances[i]; current.Name == want.Name {
+			if install.Matches(current, want) {
+				return nil
+			}
+			configuration.SetUID(current.UID)
+			options = append(options, client.ForceOwnership)
+		}
+	}
+	// A new Instance is not forced: should a user have made one of that name in this moment, the two conflict.
+	if err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(configuration), options...); err != nil {
+		return fmt.Errorf("applying Instance %s: %w", client.ObjectKeyFromObject(want), err)
+	}
+	return nil
+}
+
+// instanceConfiguration is what the hub applies of an add-on's Instance.
+func instanceConfiguration(want *kudo.Instance) (*unstructured.Unstructured, error) {
+	owner, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&want.OwnerReferences[0])
+	if err != nil {
+		return nil, fmt.Errorf("encoding Instance %s: %w", client.ObjectKeyFromObject(want), err)
+	}
+	parameters := make(map[string]any, len(want.Spec.Parameters))
+	for name, value := range want.Spec.Parameters {
+		parameters[name] = value
+	}
+	spec := map[string]any{
+		"operatorVersion": map[string]any{
+			"namespace": want.Spec.OperatorVersion.Namespace,
+			"name":      want.Spec.OperatorVersion.Name,
+		},
+		"parameters": parameters, // also when there are none: the hub's word holds
+	}
+	if want.Spec.InstallNamespace != "" {
+		spec["installNamespace"] = want.Spec.InstallNamespace
+	}
+	configuration := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"ownerReferences": []any{owner}},
+		"spec":     spec,
+	}}
+	configuration.SetGroupVersionKind(kudo.GroupVersion.WithKind("Instance"))
+	configuration.SetNamespace(want.Namespace)
+	configuration.SetName(want.Name)
+	return configuration, nil
+}
+
+// commit sets the condition Resolved, if there is anything new to say, and the health check mode that keeps OCM's klusterlet from
+// writing Available.
+func (a *addOns) commit(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, want *metav1.Condition) (bool, error) {
+	current := addOn.Status.Conditions
+	fields := map[string]any{"healthCheck": map[string]any{"mode": string(upstream.HealthCheckModeCustomized)}}
+	dirty := addOn.Status.HealthCheck.Mode != upstream.HealthCheckModeCustomized
+	if want == nil { // what this field manager does not apply, it gives up
+		want = meta.FindStatusCondition(current, addonv1alpha1.ConditionResolved)
+	}
+	if want != nil {
+		settled, changed := apply.Settle(current, *want, time.Now())
+		condition, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&settled)
+		if err != nil {
+			return false, fmt.Errorf("encoding condition %s: %w", want.Type, err)
+		}
+		fields["conditions"] = []any{condition}
+		dirty = dirty || changed
+	}
+	if !dirty {
+		return false, nil
+	}
+	err := apply.Status(ctx, a.client, addOn, ManagerResolved, fields)
+	return err == nil, err
+}
+
+// tell makes an event of a condition Resolved that was written, where it says something else than the one before.
+func (a *addOns) tell(addOn *addonv1alpha1.ManagedClusterAddOn, now *metav1.Condition) {
+	before := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved)
+	if now == nil || before != nil && before.Reason == now.Reason && before.Message == now.Message {
+		return
+	}
+	eventType := corev1.EventTypeWarning
+	if now.Status == metav1.ConditionTrue || strings.HasPrefix(now.Reason, "WaitingFor") {
+		eventType = corev1.EventTypeNormal
+	}
+	a.recorder.Eventf(addOn, nil, eventType, now.Reason, actionResolve, "%s", note(now.Message))
+}
+
+// remove deletes the add-on's Instance and lets the add-on go once the Instance is gone.
+func (a *addOns) remove(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) error {
+	if !controllerutil.ContainsFinalizer(addOn, kudo.Finalizer) {
+		return nil
+	}
+	var instance kudo.Instance
+	// Read past the cache, which may not know of an Instance yet that was made a moment ago.
+	err := a.live.Get(ctx, client.ObjectKeyFromObject(addOn), &instance)
+	if apierrors.IsNotFound(err) || err == nil && !install.OwnedBy(&instance, addOn) {
+		return release(ctx, a.client, addOn)
+	}
+	if err != nil {
+		return fmt.Errorf("reading Instance %s: %w", client.ObjectKeyFromObject(addOn), err)
+	}
+	if !instance.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	err = a.client.Delete(ctx, &instance, client.Preconditions{UID: &instance.UID})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting Instance %s: %w", client.ObjectKeyFromObject(&instance), err)
+	}
+	return nil
+}
+
+func (a *addOns) dependants(ctx context.Context, addOn client.Object) ([]reconcile.Request, error) {
+	return dependantsOf(ctx, a.client, addOn)
+}
+
+func (a *addOns) everywhere(ctx context.Context, definition client.Object) ([]reconcile.Request, error) {
+	return addOnsNamed(ctx, a.client, definition.GetName())
+}
+
+// namesakes are the add-ons whose Instance is, or would be, of the changed Instance's name on the managed cluster.
+func (a *addOns) namesakes(ctx context.Context, instance client.Object) ([]reconcile.Request, error) {
+	var found addonv1alpha1.ManagedClusterAddOnList
+	err := a.client.List(ctx, &found, client.InNamespace(instance.GetNamespace()), client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing ManagedClusterAddOns in %q: %w", instance.GetNamespace(), err)
+	}
+	var requests []reconcile.Request
+	for i := range found.Items {
+		if install.Dashed(found.Items[i].Name) == install.Dashed(instance.GetName()) {
+			requests = append(requests, requestFor(&found.Items[i]))
+		}
+	}
+	return requests, nil
+}
+
+// configuredWith finds the add-ons whose configuration may lead to a changed object of that resource.
+func (a *addOns) configuredWith(resource string) func(context.Context, client.Object) ([]reconcile.Request, error) {
+	return func(ctx context.Context, object client.Object) ([]reconcile.Request, error) {
+		key := client.MatchingFields{byConfig: configKey(resource, client.ObjectKeyFromObject(object))}
+		var addOns addonv1alpha1.ManagedClusterAddOnList
+		if err := a.client.List(ctx, &addOns, key, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("listing ManagedClusterAddOns configured with %s: %w", resource, err)
+		}
+		var definitions addonv1alpha1.ClusterManagementAddOnList
+		if err := a.client.List(ctx, &definitions, key, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("listing ClusterManagementAddOns configured with %s: %w", resource, err)
+		}
+		var requests []reconcile.Request
+		for i := range addOns.Items {
+			requests = append(requests, requestFor(&addOns.Items[i]))
+		}
+		for i := range definitions.Items {
+			named, err := addOnsNamed(ctx, a.client, definitions.Items[i].Name)
+			if err != nil {
+				return nil, err
+			}
+			requests = append(requests, named...)
+		}
+		return requests, nil
+	}
+}
+
+// addOnView is what matters of a ManagedClusterAddOn to the add-on controller.
+type addOnView struct {
+	generation int64
+	deleting   bool
+	held       bool
+	customized bool
+	configured conditionView
+	resolved   conditionView
+	references string
+}
+
+func viewAddOn(a *addonv1alpha1.ManagedClusterAddOn) addOnView {
+	return addOnView{
+		generation: a.Generation,
+		deleting:   !a.DeletionTimestamp.IsZero(),
+		held:       controllerutil.ContainsFinalizer(a, kudo.Finalizer),
+		customized: a.Status.HealthCheck.Mode == upstream.HealthCheckModeCustomized,
+		configured: viewCondition(a.Status.Conditions, addonv1alpha1.ConditionConfigured),
+		resolved:   viewCondition(a.Status.Conditions, addonv1alpha1.ConditionResolved),
+		references: strings.Join(configKeys(a), "\n"),
+	}
+}
+
+// definitionView is what matters of a ClusterManagementAddOn beside its spec.
+type definitionView struct {
+	dependencies string
+	managed      bool
+}
+
+func viewDefinition(d *addonv1alpha1.ClusterManagementAddOn) definitionView {
+	return definitionView{
+		dependencies: dependenciesAnnotation(d),
+		managed:      len(d.Status.DefaultConfigReferences)+len(d.Status.InstallProgressions) > 0,
+	}
+}

@@ -1,0 +1,48 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+)
+
+// definitions says, by an event on a ClusterManagementAddOn, that its dependencies are malformed: once for each change of them,
+// on however many clusters the add-on runs. It writes nothing else.
+type definitions struct {
+	client   client.Client
+	recorder events.EventRecorder
+}
+
+func (d *definitions) setUp(mgr manager.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).Named("definition").
+		For(&addonv1alpha1.ClusterManagementAddOn{}, builder.WithPredicates(
+			predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, changed(dependenciesAnnotation)))).
+		Complete(d)
+}
+
+// Reconcile checks one ClusterManagementAddOn.
+func (d *definitions) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var definition addonv1alpha1.ClusterManagementAddOn
+	if err := d.client.Get(ctx, request.NamespacedName, &definition); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("reading ClusterManagementAddOn %q: %w", request.Name, err))
+	}
+	if _, err := dependency.Declared(&definition); err != nil {
+		d.recorder.Eventf(&definition, nil, corev1.EventTypeWarning, eventDependenciesMalformed, actionEvaluate, "%s",
+			note(fmt.Sprintf("%v; the last verdict stays on every cluster", err)))
+	}
+	return ctrl.Result{}, nil
+}
+
+func dependenciesAnnotation(d *addonv1alpha1.ClusterManagementAddOn) string {
+	return d.Annotations[addonv1alpha1.AnnotationDependencies]
+}

@@ -1,0 +1,195 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+)
+
+// dependencies judges, for every add-on on every cluster, the add-ons that it depends on there, and says so in its condition
+// Degraded, of which it writes those with a dependency reason and no others.
+type dependencies struct {
+	client   client.Client
+	recorder events.EventRecorder
+}
+
+func (d *dependencies) setUp(mgr manager.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).Named("dependency").
+		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(changed(viewJudged))).
+		Watches(&addonv1alpha1.ManagedClusterAddOn{}, mapped(d.dependants), builder.WithPredicates(changed(viewDependedOn))).
+		Watches(&addonv1alpha1.ClusterManagementAddOn{}, mapped(d.everywhere), builder.WithPredicates(
+			predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, changed(dependenciesAnnotation)))).
+		Complete(d)
+}
+
+// Reconcile judges the dependencies of one add-on on one cluster.
+func (d *dependencies) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var addOn addonv1alpha1.ManagedClusterAddOn
+	if err := d.client.Get(ctx, request.NamespacedName, &addOn); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !addOn.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	needs, fault, err := declaredBy(ctx, d.client, addOn.Name)
+	if err != nil || fault != nil { // a malformed declaration was reported where it stands; the last verdict stays
+		return ctrl.Result{}, err
+	}
+	seen, err := see(ctx, d.client, addOn.Namespace, needs)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	previous := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded)
+	verdict := dependency.Evaluate(needs, seen, previous)
+	wrote, err := d.commit(ctx, &addOn, verdict)
+	if wrote {
+		d.tell(&addOn, previous, verdict)
+	}
+	return retryConflict(err)
+}
+
+// commit sets Degraded as the verdict asks for, or releases it where it carries a dependency reason for no reason any more.
+func (d *dependencies) commit(
+	ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, verdict dependency.Verdict,
+) (bool, error) {
+	current := addOn.Status.Conditions
+	if want := verdict.Condition(); want != nil {
+		return apply.Condition(ctx, d.client, addOn, current, ManagerDependency, *want, time.Now())
+	}
+	return apply.ReleaseCondition(ctx, d.client, addOn, current, addonv1alpha1.ConditionDegraded,
+		addonv1alpha1.ReasonDependencyNotSatisfied, addonv1alpha1.ReasonRequiredDependencyNotSatisfied)
+}
+
+// tell makes an event of a verdict that was written.
+func (d *dependencies) tell(addOn *addonv1alpha1.ManagedClusterAddOn, previous *metav1.Condition, verdict dependency.Verdict) {
+	unmet := verdict.Unmet()
+	if len(unmet) == 0 {
+		d.recorder.Eventf(addOn, nil, corev1.EventTypeNormal, eventDependenciesSatisfied, actionEvaluate, "%s",
+			note(fmt.Sprintf("all dependencies are satisfied; before: %s", previous.Reason)))
+		return
+	}
+	d.recorder.Eventf(addOn, nil, corev1.EventTypeWarning, verdict.Reason(), actionEvaluate, "%s",
+		note("not satisfied: "+dependency.Summary(unmet)))
+}
+
+// declaredBy is what the add-on of that name depends on. An add-on without definition depends on nothing. fault says that the
+// declaration is malformed.
+func declaredBy(ctx context.Context, c client.Reader, name string) (needs []addonv1alpha1.AddonDependency, fault, err error) {
+	definition, err := definitionOf(ctx, c, name)
+	if err != nil || definition == nil {
+		return nil, nil, err
+	}
+	needs, fault = dependency.Declared(definition)
+	return needs, fault, nil
+}
+
+// definitionOf is the ClusterManagementAddOn of that name; nil if there is none.
+func definitionOf(ctx context.Context, c client.Reader, name string) (*addonv1alpha1.ClusterManagementAddOn, error) {
+	var definition addonv1alpha1.ClusterManagementAddOn
+	err := c.Get(ctx, types.NamespacedName{Name: name}, &definition)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading ClusterManagementAddOn %q: %w", name, err)
+	}
+	return &definition, nil
+}
+
+// see gathers what is known on a cluster of the add-ons that are needed.
+func see(
+	ctx context.Context, c client.Reader, cluster string, needs []addonv1alpha1.AddonDependency,
+) (map[string]dependency.Seen, error) {
+	seen := make(map[string]dependency.Seen, len(needs))
+	for _, need := range needs {
+		definition, err := definitionOf(ctx, c, need.Name)
+		if err != nil {
+			return nil, err
+		}
+		addOn := &addonv1alpha1.ManagedClusterAddOn{}
+		err = c.Get(ctx, types.NamespacedName{Namespace: cluster, Name: need.Name}, addOn)
+		if apierrors.IsNotFound(err) {
+			addOn, err = nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading ManagedClusterAddOn %s/%s: %w", cluster, need.Name, err)
+		}
+		seen[need.Name] = dependency.See(definition, addOn)
+	}
+	return seen, nil
+}
+
+// dependants are the add-ons on the same cluster that depend on the one that changed.
+func (d *dependencies) dependants(ctx context.Context, addOn client.Object) ([]reconcile.Request, error) {
+	return dependantsOf(ctx, d.client, addOn)
+}
+
+// dependantsOf are requests for the add-ons that depend on addOn, on its cluster.
+func dependantsOf(ctx context.Context, c client.Reader, addOn client.Object) ([]reconcile.Request, error) {
+	var found addonv1alpha1.ClusterManagementAddOnList
+	if err := c.List(ctx, &found, client.MatchingFields{byDependency: addOn.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing what depends on add-on %q: %w", addOn.GetName(), err)
+	}
+	requests := make([]reconcile.Request, 0, len(found.Items))
+	for _, definition := range found.Items {
+		requests = append(requests, reconcile.Request{
+			NamespacedName: types.NamespacedName{Namespace: addOn.GetNamespace(), Name: definition.Name},
+		})
+	}
+	return requests, nil
+}
+
+// everywhere are the add-ons of a definition, on all clusters.
+func (d *dependencies) everywhere(ctx context.Context, definition client.Object) ([]reconcile.Request, error) {
+	return addOnsNamed(ctx, d.client, definition.GetName())
+}
+
+// judgedView is what matters of an add-on to the verdict over it.
+type judgedView struct {
+	uid      types.UID
+	degraded conditionView
+}
+
+func viewJudged(a *addonv1alpha1.ManagedClusterAddOn) judgedView {
+	return judgedView{uid: a.UID, degraded: viewCondition(a.Status.Conditions, addonv1alpha1.ConditionDegraded)}
+}
+
+// dependedOnView is what matters of an add-on to those that depend on it.
+type dependedOnView struct {
+	deleting  bool
+	available metav1.ConditionStatus
+	reason    string
+}
+
+func viewDependedOn(a *addonv1alpha1.ManagedClusterAddOn) dependedOnView {
+	seen := dependency.See(nil, a)
+	return dependedOnView{deleting: seen.Deleting, available: seen.Available, reason: seen.Reason}
+}
+
+// conflictRetry is how long to wait for the cache after another writer was faster.
+const conflictRetry = 100 * time.Millisecond
+
+// retryConflict turns a conflict into another look soon, which is no error: somebody else was faster.
+func retryConflict(err error) (ctrl.Result, error) {
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: conflictRetry}, nil
+	}
+	return ctrl.Result{}, client.IgnoreNotFound(err)
+}

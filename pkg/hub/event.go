@@ -1,0 +1,31 @@
+package hub
+
+import "strings"
+
+// The reasons of the hub's events, beside those of the conditions that they accompany.
+const (
+	// eventDependenciesMalformed: a ClusterManagementAddOn's dependencies cannot be read.
+	eventDependenciesMalformed = "DependenciesMalformed"
+	// eventDependenciesSatisfied: all dependencies of an add-on are satisfied again.
+	eventDependenciesSatisfied = "DependenciesSatisfied"
+	// eventInstanceCreated: an add-on is being installed.
+	eventInstanceCreated = "InstanceCreated"
+)
+
+// The actions of the hub's events: what the controller was doing.
+const (
+	actionEvaluate = "EvaluateDependencies"
+	actionResolve  = "Resolve"
+	actionInstall  = "Install"
+)
+
+// noteLimit is the length of an event's note in bytes at most, as the API server has it.
+const noteLimit = 1024
+
+// note is text as it fits into an event.
+func note(text string) string {
+	if len(text) <= noteLimit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:noteLimit-len("…")], "") + "…"
+}

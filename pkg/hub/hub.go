@@ -1,0 +1,149 @@
+// Package hub is what runs on the hub: controllers that judge add-on dependencies, turn add-ons into Instances and admit
+// Instances. Each controller reads the hub, lets a pure package decide, and writes what changed.
+package hub
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// The field managers of the hub, one for each concern, so that none drops another's fields.
+const (
+	ManagerDependency = "addon-manager-dependency" // condition Degraded of a ManagedClusterAddOn
+	ManagerAddOn      = "addon-manager-addon"      // a ManagedClusterAddOn's finalizer; metadata and spec of its Instance
+	ManagerResolved   = "addon-manager-resolved"   // condition Resolved and health check mode of a ManagedClusterAddOn
+	ManagerInstance   = "addon-manager-instance"   // an Instance's finalizer, condition Resolved and request uid
+)
+
+// Options say how the hub's controllers run.
+type Options struct {
+	// PackagesNamespace is where OperatorVersions for all clusters stand; OperatorVersions elsewhere serve their own cluster only.
+	PackagesNamespace string
+	// LeaderElection lets one of several processes work; the others stand by.
+	LeaderElection bool
+	// LeaderElectionNamespace holds the lease; the pod's own namespace if empty.
+	LeaderElectionNamespace string
+	// MetricsBindAddress and HealthProbeBindAddress are HOST:PORT; "0" serves nothing.
+	MetricsBindAddress     string
+	HealthProbeBindAddress string
+	// Concurrency is how many objects each controller works on at a time.
+	Concurrency int
+	// Logger gets everything that the controllers log.
+	Logger logr.Logger
+}
+
+// DefaultPackagesNamespace is where OperatorVersions for all clusters stand unless an option says otherwise.
+const DefaultPackagesNamespace = "addon-packages"
+
+// controllers is the table of contents: everything that runs on the hub.
+func controllers(mgr manager.Manager, options Options) []interface{ setUp(manager.Manager) error } {
+	return []interface{ setUp(manager.Manager) error }{
+		&indexes{},
+		&definitions{recorder: mgr.GetEventRecorder("addon-manager"), client: mgr.GetClient()},
+		&dependencies{recorder: mgr.GetEventRecorder("addon-manager"), client: mgr.GetClient()},
+		&addOns{
+			recorder: mgr.GetEventRecorder("addon-manager"), client: mgr.GetClient(), live: mgr.GetAPIReader(),
+			packagesNamespace: options.PackagesNamespace,
+		},
+		&instances{recorder: mgr.GetEventRecorder("addon-manager"), client: mgr.GetClient(), packagesNamespace: options.PackagesNamespace},
+	}
+}
+
+// Run runs the hub's controllers until ctx ends. It fails when the hub cannot be reached at the start, or the leadership is lost.
+func Run(ctx context.Context, cfg *rest.Config, options Options) error {
+	mgr, err := newManager(cfg, options)
+	if err != nil {
+		return fmt.Errorf("preparing the hub's controllers: %w", err)
+	}
+	for _, c := range controllers(mgr, options) {
+		if err := c.setUp(mgr); err != nil {
+			return fmt.Errorf("setting up the hub's controllers: %w", err)
+		}
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running the hub's controllers: %w", err)
+	}
+	return nil
+}
+
+func newManager(cfg *rest.Config, options Options) (manager.Manager, error) {
+	scheme, err := Scheme()
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme:                        scheme,
+		Logger:                        options.Logger,
+		Cache:                         cache.Options{DefaultTransform: forget},
+		LeaderElection:                options.LeaderElection,
+		LeaderElectionID:              "tandem-addon-manager",
+		LeaderElectionNamespace:       options.LeaderElectionNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		Metrics:                       metricsserver.Options{BindAddress: options.MetricsBindAddress},
+		HealthProbeBindAddress:        options.HealthProbeBindAddress,
+		Controller: config.Controller{
+			MaxConcurrentReconciles: max(1, options.Concurrency),
+			// A process may run the controllers again after they ended, and their names are unique in the list above.
+			SkipNameValidation: ptr.To(true),
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, add := range []func(string, healthz.Checker) error{mgr.AddHealthzCheck, mgr.AddReadyzCheck} {
+		if err := add("ping", healthz.Ping); err != nil {
+			return nil, err
+		}
+	}
+	return mgr, nil
+}
+
+// Scheme knows every kind that the hub's controllers read or write.
+func Scheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, addonv1alpha1.AddToScheme, kudo.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("registering API types: %w", err)
+		}
+	}
+	return scheme, nil
+}
+
+// forget drops, before an object is cached, what the hub never reads and what makes up most of it: managed fields, and the
+// progress of plans.
+func forget(object any) (any, error) {
+	if o, ok := object.(client.Object); ok {
+		o.SetManagedFields(nil)
+	}
+	if instance, ok := object.(*kudo.Instance); ok {
+		instance.Status.PlanStatus = nil
+	}
+	return object, nil
+}
+
+// managedCluster is a ManagedCluster of which only the metadata is read.
+func managedCluster() *metav1.PartialObjectMetadata {
+	cluster := &metav1.PartialObjectMetadata{}
+	cluster.SetGroupVersionKind(schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1", Kind: "ManagedCluster"})
+	return cluster
+}

@@ -1,0 +1,110 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/install"
+)
+
+// The indexes of the cache. They lead from an object that changed to those that it matters to, so that nothing polls.
+const (
+	// byDependency finds ClusterManagementAddOns by the name of an add-on that they depend on.
+	byDependency = "dependency"
+	// byAddOn finds ManagedClusterAddOns, of all clusters, by their name.
+	byAddOn = "addon"
+	// byConfig finds ClusterManagementAddOns and ManagedClusterAddOns by RESOURCE/NAMESPACE/NAME of a configuration object.
+	byConfig = "config"
+	// byVersion finds Instances by NAMESPACE/NAME of their OperatorVersion.
+	byVersion = "version"
+	// bySlot finds Instances by cluster, target namespace and name there.
+	bySlot = "slot"
+)
+
+// indexes sets up the indexes of the cache.
+type indexes struct{}
+
+func (*indexes) setUp(mgr manager.Manager) error {
+	for _, index := range []struct {
+		object client.Object
+		field  string
+		keys   client.IndexerFunc
+	}{
+		{&addonv1alpha1.ClusterManagementAddOn{}, byDependency, dependencyKeys},
+		{&addonv1alpha1.ClusterManagementAddOn{}, byConfig, configKeys},
+		{&addonv1alpha1.ManagedClusterAddOn{}, byAddOn, func(o client.Object) []string { return []string{o.GetName()} }},
+		{&addonv1alpha1.ManagedClusterAddOn{}, byConfig, configKeys},
+		{&kudo.Instance{}, byVersion, func(o client.Object) []string {
+			return []string{install.VersionOf(o.(*kudo.Instance)).String()}
+		}},
+		{&kudo.Instance{}, bySlot, func(o client.Object) []string { return []string{slotKey(o.(*kudo.Instance))} }},
+	} {
+		if err := mgr.GetFieldIndexer().IndexField(context.Background(), index.object, index.field, index.keys); err != nil {
+			return fmt.Errorf("indexing %T by %s: %w", index.object, index.field, err)
+		}
+	}
+	return nil
+}
+
+// dependencyKeys are the names that a ClusterManagementAddOn depends on; none where they are malformed, for then the last verdict
+// stays whatever happens to others.
+func dependencyKeys(o client.Object) []string {
+	needs, err := dependency.Declared(o.(*addonv1alpha1.ClusterManagementAddOn))
+	if err != nil {
+		return nil
+	}
+	names := make([]string, 0, len(needs))
+	for _, need := range needs {
+		names = append(names, need.Name)
+	}
+	return names
+}
+
+func configKeys(o client.Object) []string {
+	var named []install.Reference
+	switch o := o.(type) {
+	case *addonv1alpha1.ClusterManagementAddOn:
+		named = install.Named(o, nil)
+	case *addonv1alpha1.ManagedClusterAddOn:
+		named = install.Named(nil, o)
+	}
+	keys := make([]string, 0, len(named))
+	for _, reference := range named {
+		keys = append(keys, configKey(reference.Resource, reference.NamespacedName))
+	}
+	return keys
+}
+
+func configKey(resource string, name types.NamespacedName) string {
+	return resource + "/" + name.String()
+}
+
+func slotKey(i *kudo.Instance) string {
+	slot := install.SlotOf(i)
+	return slot.Cluster + "/" + slot.Namespace + "/" + slot.Name
+}
+
+// addOnsNamed are requests for the ManagedClusterAddOns of that name on all clusters.
+func addOnsNamed(ctx context.Context, c client.Reader, name string) ([]reconcile.Request, error) {
+	var found addonv1alpha1.ManagedClusterAddOnList
+	if err := c.List(ctx, &found, client.MatchingFields{byAddOn: name}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing ManagedClusterAddOns named %q: %w", name, err)
+	}
+	requests := make([]reconcile.Request, 0, len(found.Items))
+	for i := range found.Items {
+		requests = append(requests, requestFor(&found.Items[i]))
+	}
+	return requests, nil
+}
+
+func requestFor(o client.Object) reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)}
+}

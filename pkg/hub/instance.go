@@ -1,0 +1,212 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/install"
+)
+
+// instances admits Instances in the namespaces of managed clusters, an add-on's or a user's alike: condition Resolved says whether
+// the agent may run the generation. Instances elsewhere on the hub are left alone.
+type instances struct {
+	client            client.Client
+	recorder          events.EventRecorder
+	packagesNamespace string
+}
+
+func (i *instances) setUp(mgr manager.Manager) error {
+	existence := predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+	return ctrl.NewControllerManagedBy(mgr).Named("instance").
+		For(&kudo.Instance{}, builder.WithPredicates(changed(viewInstance))).
+		Watches(&kudo.Instance{}, mapped(i.rivals), builder.WithPredicates(existence)).
+		Watches(&kudo.OperatorVersion{}, mapped(i.running), builder.WithPredicates(existence)).
+		WatchesMetadata(managedCluster(), mapped(i.onCluster), builder.WithPredicates(existence)).
+		Complete(i)
+}
+
+// Reconcile judges one Instance, or lets it go.
+func (i *instances) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var instance kudo.Instance
+	if err := i.client.Get(ctx, request.NamespacedName, &instance); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	managed, err := i.isManaged(ctx, instance.Namespace)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !instance.DeletionTimestamp.IsZero() {
+		return retryConflict(i.letGo(ctx, &instance, managed))
+	}
+	if !managed {
+		return ctrl.Result{}, nil
+	}
+	state, err := i.gather(ctx, &instance)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	resolved := install.Judge(state)
+	if err := i.act(ctx, &instance, resolved); err != nil {
+		return retryConflict(err)
+	}
+	wrote, err := apply.Condition(ctx, i.client, &instance, instance.Status.Conditions, ManagerInstance, resolved, time.Now())
+	if wrote {
+		i.tell(&instance, resolved)
+	}
+	return retryConflict(err)
+}
+
+// gather reads everything that matters about the Instance.
+func (i *instances) gather(ctx context.Context, instance *kudo.Instance) (install.Instance, error) {
+	state := install.Instance{Instance: instance, PackagesNamespace: i.packagesNamespace}
+	var err error
+	if state.Version, err = versionAt(ctx, i.client, install.VersionOf(instance)); err != nil {
+		return state, err
+	}
+	state.Instances, err = instancesOn(ctx, i.client, instance.Namespace)
+	return state, err
+}
+
+// act gives a request for a plan its uid, and puts the finalizer on before the Instance first becomes Resolved. The agent runs
+// nothing before that, so that an Instance without the finalizer has left no trace on its cluster and may go at once.
+func (i *instances) act(ctx context.Context, instance *kudo.Instance, resolved metav1.Condition) error {
+	if resolved.Status == metav1.ConditionTrue {
+		if err := hold(ctx, i.client, instance, ManagerInstance); err != nil {
+			return err
+		}
+	}
+	uid := install.Request(instance)
+	if uid == "" {
+		return nil
+	}
+	return patchTested(ctx, i.client, instance, []patchOperation{
+		{Op: "test", Path: "/metadata/generation", Value: instance.Generation},
+		{Op: "add", Path: "/spec/planExecution/uid", Value: uid},
+	}, client.FieldOwner(ManagerInstance))
+}
+
+// letGo drops the finalizer once the agent has reported that nothing of the Instance is left, or where there is no managed cluster
+// any more on which anything could be removed.
+func (i *instances) letGo(ctx context.Context, instance *kudo.Instance, managed bool) error {
+	if managed && !isRemoved(instance) {
+		return nil
+	}
+	return release(ctx, i.client, instance)
+}
+
+// tell makes an event of a condition Resolved that was written, where it says something else than the one before.
+func (i *instances) tell(instance *kudo.Instance, now metav1.Condition) {
+	before := meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionResolved)
+	if before != nil && before.Reason == now.Reason && before.Message == now.Message {
+		return
+	}
+	eventType := corev1.EventTypeNormal
+	if now.Status != metav1.ConditionTrue {
+		eventType = corev1.EventTypeWarning
+	}
+	i.recorder.Eventf(instance, nil, eventType, now.Reason, actionResolve, "%s", note(now.Message))
+}
+
+// isManaged says whether the namespace is a managed cluster's.
+func (i *instances) isManaged(ctx context.Context, namespace string) (bool, error) {
+	err := i.client.Get(ctx, types.NamespacedName{Name: namespace}, managedCluster())
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading ManagedCluster %q: %w", namespace, err)
+	}
+	return true, nil
+}
+
+// isRemoved says whether the agent has reported the Instance's resources gone.
+func isRemoved(instance *kudo.Instance) bool {
+	ready := meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionReady)
+	return ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason == kudo.ReasonRemoved
+}
+
+// versionAt is the OperatorVersion of that name; nil if there is none.
+func versionAt(ctx context.Context, c client.Reader, name types.NamespacedName) (*kudo.OperatorVersion, error) {
+	version := &kudo.OperatorVersion{}
+	err := c.Get(ctx, name, version)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading OperatorVersion %s: %w", name, err)
+	}
+	return version, nil
+}
+
+// instancesOn are all Instances of a cluster.
+func instancesOn(ctx context.Context, c client.Reader, cluster string) ([]kudo.Instance, error) {
+	var found kudo.InstanceList
+	if err := c.List(ctx, &found, client.InNamespace(cluster)); err != nil {
+		return nil, fmt.Errorf("listing Instances in %q: %w", cluster, err)
+	}
+	return found.Items, nil
+}
+
+// rivals are the Instances that want the changed Instance's place on the managed cluster.
+func (i *instances) rivals(ctx context.Context, object client.Object) ([]reconcile.Request, error) {
+	return i.find(ctx, client.MatchingFields{bySlot: slotKey(object.(*kudo.Instance))})
+}
+
+// running are the Instances of a changed OperatorVersion.
+func (i *instances) running(ctx context.Context, version client.Object) ([]reconcile.Request, error) {
+	return i.find(ctx, client.MatchingFields{byVersion: client.ObjectKeyFromObject(version).String()})
+}
+
+// onCluster are the Instances of a changed ManagedCluster.
+func (i *instances) onCluster(ctx context.Context, cluster client.Object) ([]reconcile.Request, error) {
+	return i.find(ctx, client.InNamespace(cluster.GetName()))
+}
+
+func (i *instances) find(ctx context.Context, which client.ListOption) ([]reconcile.Request, error) {
+	var found kudo.InstanceList
+	if err := i.client.List(ctx, &found, which, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing Instances: %w", err)
+	}
+	requests := make([]reconcile.Request, 0, len(found.Items))
+	for at := range found.Items {
+		requests = append(requests, requestFor(&found.Items[at]))
+	}
+	return requests, nil
+}
+
+// instanceView is what matters of an Instance to the hub.
+type instanceView struct {
+	generation int64
+	deleting   bool
+	held       bool
+	removed    bool
+	resolved   conditionView
+}
+
+func viewInstance(i *kudo.Instance) instanceView {
+	return instanceView{
+		generation: i.Generation,
+		deleting:   !i.DeletionTimestamp.IsZero(),
+		held:       controllerutil.ContainsFinalizer(i, kudo.Finalizer),
+		removed:    isRemoved(i),
+		resolved:   viewCondition(i.Status.Conditions, kudo.ConditionResolved),
+	}
+}

@@ -1,0 +1,164 @@
+package install
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+)
+
+// Configuration is what an add-on's configs name for one cluster.
+type Configuration struct {
+	// OperatorVersion is the package to run.
+	OperatorVersion types.NamespacedName
+	// DeploymentConfigs hold the parameters, in the order in which they are applied.
+	DeploymentConfigs []types.NamespacedName
+	// Obstacles say why the above is not to be used.
+	Obstacles []Obstacle
+}
+
+var (
+	operatorVersions  = upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions}
+	deploymentConfigs = upstream.ConfigGroupResource{
+		Group: addonv1alpha1.GroupVersion.Group, Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs,
+	}
+)
+
+// RunsByPlans says whether Tandem runs the add-on: its supported configs name OperatorVersions.
+func RunsByPlans(definition *addonv1alpha1.ClusterManagementAddOn) bool {
+	for _, config := range definition.Spec.SupportedConfigs {
+		if config.ConfigGroupResource == operatorVersions {
+			return true
+		}
+	}
+	return false
+}
+
+// Configure resolves the add-on's configs. Where OCM manages the add-on, it is OCM that resolves them (rollout, placements) and
+// its result is waited for; elsewhere those of the ManagedClusterAddOn override the definition's defaults, each resource by
+// itself. An OperatorVersion may stand in packagesNamespace or in the cluster's own namespace, which agents may read.
+func Configure(
+	definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, packagesNamespace string,
+) Configuration {
+	managed := managedByOCM(definition, addOn)
+	if managed && !meta.IsStatusConditionTrue(addOn.Status.Conditions, addonv1alpha1.ConditionConfigured) {
+		return Configuration{Obstacles: []Obstacle{{addonv1alpha1.ReasonWaitingForConfiguration,
+			"OCM's addon-manager has not resolved the add-on's configuration yet: its condition Configured says why"}}}
+	}
+	find := func(resource upstream.ConfigGroupResource) []upstream.ConfigReferent {
+		if managed {
+			return resolvedByOCM(addOn, resource)
+		}
+		return resolvedHere(definition, addOn, resource)
+	}
+
+	var c Configuration
+	c.takeVersion(find(operatorVersions), addOn.Namespace, packagesNamespace)
+	for _, referent := range find(deploymentConfigs) {
+		c.DeploymentConfigs = append(c.DeploymentConfigs, types.NamespacedName(referent))
+		if referent.Namespace == "" {
+			c.invalid("AddOnDeploymentConfig %q is named without a namespace: name it with one", referent.Name)
+		}
+	}
+	return c
+}
+
+// takeVersion takes the one OperatorVersion out of what was found.
+func (c *Configuration) takeVersion(found []upstream.ConfigReferent, cluster, packagesNamespace string) {
+	switch {
+	case len(found) == 0:
+		c.invalid("no OperatorVersion is named: name one (group %s, resource %s) in the ManagedClusterAddOn's spec.configs, or as "+
+			"the ClusterManagementAddOn's default config", operatorVersions.Group, operatorVersions.Resource)
+		return
+	case len(found) > 1:
+		c.invalid("two OperatorVersions are named, %s and %s: name one",
+			types.NamespacedName(found[0]), types.NamespacedName(found[1]))
+		return
+	}
+	c.OperatorVersion = types.NamespacedName(found[0])
+	if namespace := found[0].Namespace; namespace != cluster && namespace != packagesNamespace {
+		c.invalid("OperatorVersion %q is named in namespace %q, which agents may not read: push it to %s, or to %s for this cluster "+
+			"alone", found[0].Name, namespace, packagesNamespace, cluster)
+	}
+}
+
+// invalid adds an obstacle: the configuration is invalid.
+func (c *Configuration) invalid(format string, args ...any) {
+	c.Obstacles = append(c.Obstacles, Obstacle{addonv1alpha1.ReasonConfigurationInvalid, fmt.Sprintf(format, args...)})
+}
+
+// managedByOCM says whether OCM's addon-manager looks after the add-on's configs: it has left its marks on one of the objects.
+func managedByOCM(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn) bool {
+	return len(addOn.Status.ConfigReferences) > 0 ||
+		meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionConfigured) != nil ||
+		len(definition.Status.DefaultConfigReferences) > 0 ||
+		len(definition.Status.InstallProgressions) > 0
+}
+
+// resolvedByOCM are the configs that OCM has resolved, in its order.
+func resolvedByOCM(addOn *addonv1alpha1.ManagedClusterAddOn, resource upstream.ConfigGroupResource) []upstream.ConfigReferent {
+	var found []upstream.ConfigReferent
+	for _, reference := range addOn.Status.ConfigReferences {
+		if reference.ConfigGroupResource == resource && reference.DesiredConfig != nil {
+			found = append(found, reference.DesiredConfig.ConfigReferent)
+		}
+	}
+	return found
+}
+
+// resolvedHere are the ManagedClusterAddOn's configs of that resource, else the definition's default.
+func resolvedHere(
+	definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, resource upstream.ConfigGroupResource,
+) []upstream.ConfigReferent {
+	var found []upstream.ConfigReferent
+	for _, config := range addOn.Spec.Configs {
+		if config.ConfigGroupResource == resource {
+			found = append(found, config.ConfigReferent)
+		}
+	}
+	if len(found) > 0 {
+		return found
+	}
+	for _, config := range definition.Spec.SupportedConfigs {
+		if config.ConfigGroupResource == resource && config.DefaultConfig != nil {
+			found = append(found, *config.DefaultConfig)
+		}
+	}
+	return found
+}
+
+// Named lists every configuration object that the definition's and the add-on's configs (each may be nil) may lead to, whoever
+// resolves them: what has to be watched on behalf of the add-on.
+func Named(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn) []Reference {
+	var named []Reference
+	add := func(resource upstream.ConfigGroupResource, referent upstream.ConfigReferent) {
+		named = append(named, Reference{Resource: resource.Resource, NamespacedName: types.NamespacedName(referent)})
+	}
+	if definition != nil {
+		for _, config := range definition.Spec.SupportedConfigs {
+			if config.DefaultConfig != nil {
+				add(config.ConfigGroupResource, *config.DefaultConfig)
+			}
+		}
+	}
+	if addOn != nil {
+		for _, config := range addOn.Spec.Configs {
+			add(config.ConfigGroupResource, config.ConfigReferent)
+		}
+		for _, reference := range addOn.Status.ConfigReferences {
+			if reference.DesiredConfig != nil {
+				add(reference.ConfigGroupResource, reference.DesiredConfig.ConfigReferent)
+			}
+		}
+	}
+	return named
+}
+
+// Reference names a configuration object.
+type Reference struct {
+	Resource string
+	types.NamespacedName
+}

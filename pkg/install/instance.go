@@ -1,0 +1,169 @@
+package install
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/pack"
+	"github.com/tandem-addons/tandem/pkg/parameter"
+)
+
+// Instance is everything that matters about one Instance on the hub. Nothing in it is changed.
+type Instance struct {
+	Instance *kudo.Instance
+	// Version is the OperatorVersion at VersionOf; nil where it does not exist.
+	Version *kudo.OperatorVersion
+	// Instances are all those of the cluster; Instance may be among them.
+	Instances []kudo.Instance
+	// PackagesNamespace is where OperatorVersions for all clusters stand.
+	PackagesNamespace string
+}
+
+// rules are what an Instance is judged by, in the order in which their obstacles are named.
+var rules = []func(Instance) []Obstacle{nameRule, collisionRule, namespaceRule, versionRule, parametersRule}
+
+// Judge is the condition Resolved of the Instance at its generation: True, or False with every obstacle.
+func Judge(i Instance) metav1.Condition {
+	var obstacles []Obstacle
+	for _, rule := range rules {
+		obstacles = append(obstacles, rule(i)...)
+	}
+	return *resolved(obstacles, fmt.Sprintf("OperatorVersion %s", VersionOf(i.Instance)), i.Instance.Generation)
+}
+
+// VersionOf is the OperatorVersion that the Instance refers to; without a namespace it stands beside the Instance.
+func VersionOf(i *kudo.Instance) types.NamespacedName {
+	reference := i.Spec.OperatorVersion
+	return types.NamespacedName{Namespace: cmp.Or(reference.Namespace, i.Namespace), Name: reference.Name}
+}
+
+// NameFault says why Instances cannot have the name; empty if they can. On the managed cluster the name stands with its dots
+// replaced by dashes, as templates see it.
+func NameFault(name string) string {
+	if len(name) > validation.DNS1123LabelMaxLength {
+		return fmt.Sprintf("name %q has %d characters: at most %d are allowed", name, len(name), validation.DNS1123LabelMaxLength)
+	}
+	if faults := validation.IsDNS1123Label(Dashed(name)); len(faults) > 0 {
+		return fmt.Sprintf("name %q does not make a DNS label once its dots are dashes: %s", name, strings.Join(faults, "; "))
+	}
+	return ""
+}
+
+// Collision is the obstacle that another Instance, which was there first, has the Instance's name in its target namespace on the
+// managed cluster; nil if there is none.
+func Collision(instance *kudo.Instance, instances []kudo.Instance) *Obstacle {
+	for i := range instances {
+		other := &instances[i]
+		if other.Name == instance.Name || SlotOf(other) != SlotOf(instance) || !olderThan(other, instance) {
+			continue
+		}
+		return &Obstacle{kudo.ReasonNameCollision, fmt.Sprintf(
+			"Instance %s/%s already has the name %q in namespace %q of the managed cluster: use another name or install namespace",
+			other.Namespace, other.Name, Dashed(instance.Name), instance.TargetNamespace())}
+	}
+	return nil
+}
+
+// Slot is what one Instance at a time may have on a managed cluster.
+type Slot struct{ Cluster, Namespace, Name string }
+
+// SlotOf is the Instance's slot.
+func SlotOf(i *kudo.Instance) Slot {
+	return Slot{Cluster: i.Namespace, Namespace: i.TargetNamespace(), Name: Dashed(i.Name)}
+}
+
+// olderThan says whether a was there before b; one that does not exist yet is the youngest.
+func olderThan(a, b *kudo.Instance) bool {
+	switch {
+	case b.CreationTimestamp.IsZero():
+		return true
+	case !a.CreationTimestamp.Time.Equal(b.CreationTimestamp.Time):
+		return a.CreationTimestamp.Time.Before(b.CreationTimestamp.Time)
+	default:
+		return a.Name < b.Name
+	}
+}
+
+// Request is the uid that a request for a plan by hand gets which has none (KUDO's clients leave it to the server); empty where
+// nothing is requested or the request has one. The same request always gets the same uid.
+func Request(i *kudo.Instance) types.UID {
+	execution := i.Spec.PlanExecution
+	if execution.PlanName == "" || execution.UID != "" {
+		return ""
+	}
+	request := fmt.Sprintf("%s/%d/%s", i.UID, i.Generation, execution.PlanName)
+	return types.UID(uuid.NewSHA1(uuid.NameSpaceURL, []byte(request)).String())
+}
+
+func nameRule(i Instance) []Obstacle {
+	if fault := NameFault(i.Instance.Name); fault != "" {
+		return []Obstacle{{kudo.ReasonNameInvalid, fault}}
+	}
+	return nil
+}
+
+func collisionRule(i Instance) []Obstacle {
+	if collision := Collision(i.Instance, i.Instances); collision != nil {
+		return []Obstacle{*collision}
+	}
+	return nil
+}
+
+func namespaceRule(i Instance) []Obstacle {
+	version := VersionOf(i.Instance)
+	if version.Namespace == i.Instance.Namespace || version.Namespace == i.PackagesNamespace {
+		return nil
+	}
+	return []Obstacle{{kudo.ReasonNamespaceNotAllowed, fmt.Sprintf(
+		"spec.operatorVersion.namespace is %q, which agents may not read: push OperatorVersion %q to %s, or to %s for this cluster alone",
+		version.Namespace, version.Name, i.PackagesNamespace, i.Instance.Namespace)}}
+}
+
+func versionRule(i Instance) []Obstacle {
+	if len(namespaceRule(i)) > 0 {
+		return nil // it was not even looked for
+	}
+	if i.Version == nil {
+		return []Obstacle{versionNotFound(VersionOf(i.Instance))}
+	}
+	faults := pack.Errors(pack.Check(&i.Version.Spec))
+	if len(faults) == 0 {
+		return nil
+	}
+	lines := make([]string, 0, len(faults))
+	for _, fault := range faults {
+		lines = append(lines, fault.String())
+	}
+	return []Obstacle{{kudo.ReasonOperatorVersionInvalid, fmt.Sprintf(
+		"OperatorVersion %s cannot be run; push a corrected version: %s", VersionOf(i.Instance), strings.Join(lines, "; "))}}
+}
+
+func parametersRule(i Instance) []Obstacle {
+	if i.Version == nil {
+		return nil
+	}
+	if err := parameter.Validate(i.Version.Spec.Parameters, i.Instance.Spec.Parameters); err != nil {
+		return []Obstacle{{kudo.ReasonParametersInvalid, err.Error()}}
+	}
+	return nil
+}
+
+// versionNotFound is the obstacle that the OperatorVersion does not exist.
+func versionNotFound(name types.NamespacedName) Obstacle {
+	if name.Name == "" {
+		return Obstacle{kudo.ReasonOperatorVersionNotFound, "spec.operatorVersion.name is empty: name an OperatorVersion"}
+	}
+	return Obstacle{kudo.ReasonOperatorVersionNotFound, fmt.Sprintf(
+		"OperatorVersion %s does not exist: push its package (kubectl addon package push DIR -n %s), or name another one",
+		name, name.Namespace)}
+}
+
+// Dashed is the name as it stands on the managed cluster, where templates see it.
+func Dashed(name string) string { return strings.ReplaceAll(name, ".", "-") }
