@@ -1,0 +1,209 @@
+// Command sandbox runs a hub and managed clusters on this machine, with Tandem on them.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-addons/tandem/pkg/sandbox"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := newCommand().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		os.Exit(1)
+	}
+}
+
+// flags are what the commands are told.
+type flags struct {
+	home          string
+	assets        string
+	clusters      int
+	withoutTandem bool
+	forPID        int
+}
+
+func newCommand() *cobra.Command {
+	f := &flags{}
+	root := &cobra.Command{
+		Use:           "sandbox",
+		Short:         "Run a hub and managed clusters on this machine, with Tandem on them",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+	}
+	root.PersistentFlags().StringVar(&f.home, "home", ".sandbox", "folder that holds the sandbox's data, logs and kubeconfigs")
+	root.AddCommand(newUp(f), newSupervise(f), newDown(f), newStatus(f), newEnv(f))
+	return root
+}
+
+// bind adds the flags that say what to run.
+func (f *flags) bind(command *cobra.Command) {
+	command.Flags().IntVar(&f.clusters, "clusters", 2, "number of managed clusters")
+	command.Flags().StringVar(&f.assets, "assets", "",
+		"folder with the control plane's programs (default: TANDEM_ASSETS, else KUBEBUILDER_ASSETS if it holds them all)")
+	command.Flags().BoolVar(&f.withoutTandem, "without-tandem", false, "run the clusters without addon-manager and agents")
+	command.Flags().IntVar(&f.forPID, "for-pid", 0, "stop when the process with this id ends")
+}
+
+func (f *flags) options(progress func(string)) (sandbox.Options, error) {
+	options := sandbox.Options{Home: f.home, Clusters: f.clusters, Assets: f.assets, Progress: progress}
+	if f.withoutTandem {
+		return options, nil
+	}
+	programs, err := programsFolder()
+	options.Tandem = programs
+	return options, err
+}
+
+// supervise are the arguments for the process that runs the sandbox.
+func (f *flags) supervise() []string {
+	return []string{
+		"supervise", "--home=" + f.home, "--assets=" + f.assets, "--clusters=" + strconv.Itoa(f.clusters),
+		"--without-tandem=" + strconv.FormatBool(f.withoutTandem), "--for-pid=" + strconv.Itoa(f.forPID),
+	}
+}
+
+// programsFolder is where this executable lies, and Tandem's other programs with it.
+func programsFolder() (string, error) {
+	executable, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("finding the folder of Tandem's programs: %w", err)
+	}
+	return filepath.Dir(executable), nil
+}
+
+func newUp(f *flags) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "up",
+		Short: "Start the sandbox, or find the one that runs, and wait until it is ready",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			out, started := command.OutOrStdout(), time.Now()
+			options, err := f.options(func(line string) {
+				fmt.Fprintf(out, "%4.0fs  %s\n", time.Since(started).Seconds(), line)
+			})
+			if err != nil {
+				return err
+			}
+			state, found, err := sandbox.Up(command.Context(), options, f.supervise())
+			if err != nil {
+				return err
+			}
+			if found {
+				fmt.Fprintf(out, "The sandbox runs already (process %d).\n", state.PID)
+			} else {
+				fmt.Fprintf(out, "The sandbox is ready after %.0f s: a hub and %d managed clusters.\n",
+					time.Since(started).Seconds(), f.clusters)
+			}
+			fmt.Fprintf(out, "To look around:  eval \"$(%[1]s env --home %[2]s)\"; kubectl config get-contexts\n"+
+				"To stop it:      %[1]s down --home %[2]s\n", os.Args[0], f.home)
+			return nil
+		},
+	}
+	f.bind(command)
+	return command
+}
+
+func newSupervise(f *flags) *cobra.Command {
+	command := &cobra.Command{
+		Use:    "supervise",
+		Short:  "Run the sandbox in this process until it is told to end",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			options, err := f.options(nil)
+			if err != nil {
+				return err
+			}
+			return sandbox.Supervise(command.Context(), options, f.forPID)
+		},
+	}
+	f.bind(command)
+	return command
+}
+
+func newDown(f *flags) *cobra.Command {
+	var keep bool
+	command := &cobra.Command{
+		Use:   "down",
+		Short: "Stop the sandbox and delete its data",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			stopped, err := sandbox.Down(command.Context(), f.home, keep)
+			if err != nil {
+				return err
+			}
+			if !stopped {
+				fmt.Fprintf(command.OutOrStdout(), "No sandbox runs in %s.\n", f.home)
+				return nil
+			}
+			fmt.Fprintln(command.OutOrStdout(), "The sandbox is stopped.")
+			return nil
+		},
+	}
+	command.Flags().BoolVar(&keep, "keep", false, "keep the data, for the next `up` to go on with")
+	return command
+}
+
+func newStatus(f *flags) *cobra.Command {
+	var output string
+	command := &cobra.Command{
+		Use:   "status",
+		Short: "Show the sandbox's programs",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			state, err := sandbox.Read(f.home)
+			if err != nil {
+				return err
+			}
+			switch output {
+			case "":
+				return sandbox.WriteTable(command.OutOrStdout(), state, time.Now())
+			case "json":
+				encoder := json.NewEncoder(command.OutOrStdout())
+				encoder.SetIndent("", "  ")
+				return encoder.Encode(state)
+			default:
+				return fmt.Errorf("unknown output format %q: the only one is json", output)
+			}
+		},
+	}
+	command.Flags().StringVarP(&output, "output", "o", "", "output format: json")
+	return command
+}
+
+func newEnv(f *flags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "env",
+		Short: "Print shell code that lets kubectl see the sandbox's clusters",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			state, err := sandbox.Read(f.home)
+			if err != nil {
+				return err
+			}
+			if len(state.Clusters) == 0 {
+				return fmt.Errorf("no sandbox has run in %s: start one with `sandbox up`", f.home)
+			}
+			programs, err := programsFolder()
+			if err != nil {
+				return err
+			}
+			fmt.Fprint(command.OutOrStdout(), sandbox.Environment(state, programs))
+			return nil
+		},
+	}
+}

@@ -1,0 +1,249 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tandem-addons/tandem/manifests"
+)
+
+// Cluster is one running cluster of a sandbox.
+type Cluster struct {
+	plan      clusterPlan
+	authority *authority
+	config    *rest.Config
+	client    client.Client
+	spawner   *spawner
+	onChange  func()
+
+	mu        sync.Mutex
+	processes []*process
+
+	stopVolumes context.CancelFunc
+	volumes     sync.WaitGroup
+}
+
+// Name is "hub", or the name of the managed cluster and of its namespace on the hub.
+func (c *Cluster) Name() string { return c.plan.Name }
+
+// Config lets the caller in as administrator.
+func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
+
+// Kubeconfig is the path of the administrator's kubeconfig.
+func (c *Cluster) Kubeconfig() string { return c.plan.Home.kubeconfig(c.plan.Name) }
+
+// AuditLog is the path of the log of all writes, one JSON object a line, without those of the cluster's own machinery.
+func (c *Cluster) AuditLog() string { return c.plan.folder().path("audit.log") }
+
+// State tells about the cluster and its programs.
+func (c *Cluster) State() ClusterState {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	state := ClusterState{
+		Name: c.plan.Name, Server: c.plan.server(), Kubeconfig: c.Kubeconfig(), AuditLog: c.AuditLog(),
+	}
+	for _, process := range c.processes {
+		state.Processes = append(state.Processes, process.snapshot())
+	}
+	return state
+}
+
+// start brings the control plane up and returns when it is at work, with everything applied that does not depend on other
+// clusters. Its stages are told to progress.
+func (c *Cluster) start(ctx context.Context, progress func(string)) error {
+	ctx, stop := c.untilGivenUp(ctx)
+	defer stop()
+	for _, p := range c.plan.storage() {
+		c.run(p)
+	}
+	if err := c.waitForAPI(ctx); err != nil {
+		return err
+	}
+	progress(c.plan.Name + ": kube-apiserver answers")
+	for _, p := range c.plan.control() {
+		c.run(p)
+	}
+	if err := c.furnish(ctx); err != nil {
+		return fmt.Errorf("furnishing %s: %w", c.plan.Name, err)
+	}
+	progress(c.plan.Name + ": the control plane works")
+	return nil
+}
+
+// waitForAPI waits until the API server is ready, and makes the client to it.
+func (c *Cluster) waitForAPI(ctx context.Context) error {
+	err := waitUntil(ctx, func(ctx context.Context) error { return ready(ctx, c.config) })
+	if err != nil {
+		return fmt.Errorf("waiting for the kube-apiserver of %s: %w", c.plan.Name, err)
+	}
+	if c.client, err = client.New(c.config, client.Options{}); err != nil {
+		return fmt.Errorf("connecting to %s: %w", c.plan.Name, err)
+	}
+	return nil
+}
+
+// ready asks an API server whether it is.
+func ready(ctx context.Context, config *rest.Config) error {
+	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return err
+	}
+	return discoverer.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+}
+
+// furnish applies what the cluster is to hold, and waits until its controllers work.
+func (c *Cluster) furnish(ctx context.Context) error {
+	definitions, err := customResourceDefinitions(c.plan.managed())
+	if err != nil {
+		return err
+	}
+	if err := applyDefinitions(ctx, c.client, definitions); err != nil {
+		return err
+	}
+	if !c.plan.managed() {
+		if err := c.applyManifests(ctx, manifests.FS, "hub/*.yaml", nil); err != nil {
+			return err
+		}
+		return waitForController(ctx, c.client)
+	}
+	if err := c.applyManifests(ctx, manifests.FS, "agent/*.yaml", nil); err != nil {
+		return err
+	}
+	if err := c.applyManifests(ctx, clusterFiles, "cluster/managed.yaml", nil); err != nil {
+		return err
+	}
+	if err := c.startVolumes(); err != nil {
+		return err
+	}
+	if err := waitForController(ctx, c.client); err != nil {
+		return err
+	}
+	return waitForNodes(ctx, c.client)
+}
+
+func (c *Cluster) applyManifests(ctx context.Context, fsys fs.FS, pattern string, parameters any) error {
+	objects, err := readObjects(fsys, pattern, parameters)
+	if err != nil {
+		return err
+	}
+	return applyAll(ctx, c.client, objects)
+}
+
+// startVolumes runs the provisioner of volumes in this process, with a log of its own beside those of the programs.
+func (c *Cluster) startVolumes() error {
+	config, err := clientcmd.BuildConfigFromFlags("", c.plan.identity("volumes"))
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig of the provisioner: %w", err)
+	}
+	log, err := openLog(c.plan.folder().log("volumes"))
+	if err != nil {
+		return err
+	}
+	provisioner, err := newVolumeProvisioner(config, slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		_ = log.Close()
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	c.stopVolumes = cancel
+	c.volumes.Go(func() {
+		defer log.Close()
+		if err := provisioner.Start(ctx); err != nil {
+			fmt.Fprintf(log, "the provisioner of volumes ended, claims will stay Pending: %v\n", err)
+		}
+	})
+	return nil
+}
+
+// accept registers a managed cluster on this cluster, the hub: its ManagedCluster, its namespace and the rights of its
+// agent.
+func (c *Cluster) accept(ctx context.Context, managed *Cluster, now time.Time) error {
+	name := managed.plan.Name
+	registration := managedCluster(name, managed.plan.server(), managed.authority.Certificate)
+	if err := applyAll(ctx, c.client, []*unstructured.Unstructured{registration}); err != nil {
+		return err
+	}
+	if err := applyStatusOnce(ctx, c.client, managedClusterStatus(name, now)); err != nil {
+		return err
+	}
+	return c.applyManifests(ctx, manifests.FS, "cluster/*.yaml", manifests.ClusterParameters{Cluster: name})
+}
+
+// startTandem runs one of Tandem's programs and waits until it says that it is ready.
+func (c *Cluster) startTandem(ctx context.Context, p program) error {
+	ctx, stop := c.untilGivenUp(ctx)
+	defer stop()
+	c.run(p)
+	url := "http://" + loopback(c.plan.port("health")) + "/readyz"
+	err := waitUntil(ctx, func(ctx context.Context) error { return probe(ctx, url) })
+	if err != nil {
+		return fmt.Errorf("waiting for the %s of %s: %w", p.Name, c.plan.Name, err)
+	}
+	return nil
+}
+
+// probe asks a program's health endpoint.
+func probe(ctx context.Context, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", url, response.Status)
+	}
+	return nil
+}
+
+// run starts a program of the cluster.
+func (c *Cluster) run(p program) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.processes = append(c.processes, startProcess(p, c.plan.folder(), c.spawner, c.onChange))
+}
+
+// untilGivenUp is a context that is cancelled once a program of the cluster has ended too often; the cause names it and has
+// the end of its log. The caller calls stop when it no longer waits.
+func (c *Cluster) untilGivenUp(ctx context.Context) (watched context.Context, stop context.CancelFunc) {
+	watched, cancel := context.WithCancelCause(ctx)
+	go wait.UntilWithContext(watched, func(context.Context) {
+		for _, process := range c.running() {
+			if err := process.givenUp(); err != nil {
+				cancel(fmt.Errorf("%s: %w", c.plan.Name, err))
+			}
+		}
+	}, pollInterval)
+	return watched, func() { cancel(context.Canceled) }
+}
+
+func (c *Cluster) running() []*process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.processes)
+}
+
+// stop ends the cluster's programs, the last started first, and returns when all are gone.
+func (c *Cluster) stop() {
+	c.stopVolumes()
+	c.volumes.Wait()
+	for _, process := range slices.Backward(c.running()) {
+		process.stop()
+	}
+}

@@ -1,0 +1,210 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// stopTimeout is how long a sandbox may take to stop when it is asked to.
+const stopTimeout = time.Minute
+
+// Supervise runs a sandbox until ctx ends or, if forPID is not 0, that process does. It is what a process does that Up
+// started.
+func Supervise(ctx context.Context, options Options, forPID int) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if forPID != 0 {
+		go func() {
+			defer cancel()
+			waitForExit(ctx, forPID)
+		}()
+	}
+	s, err := Start(ctx, options)
+	if err != nil {
+		return err
+	}
+	<-ctx.Done()
+	s.Stop()
+	return nil
+}
+
+// Up makes sure that a sandbox runs in options.Home, in a process of its own: this executable, called with the arguments
+// supervise, which are to end in Supervise with the same options. It returns once the sandbox is ready; found tells that
+// one ran before. If ctx ends earlier, what Up started is stopped.
+func Up(ctx context.Context, options Options, supervise []string) (state State, found bool, err error) {
+	if options, err = options.complete(); err != nil {
+		return State{}, false, err
+	}
+	h := home(options.Home)
+	running, err := h.running()
+	if err != nil {
+		return State{}, false, err
+	}
+	if running {
+		state, err = follow(ctx, h, nil, options.Progress)
+		if had := len(state.Clusters) - 1; err == nil && had != options.Clusters {
+			err = fmt.Errorf("the sandbox that runs in %s has %d managed clusters, not %d: stop it first (`sandbox down`)",
+				options.Home, had, options.Clusters)
+		}
+		return state, true, err
+	}
+	if err := h.prepare(); err != nil {
+		return State{}, false, err
+	}
+	supervisor, err := startSupervisor(h, supervise)
+	if err != nil {
+		return State{}, false, err
+	}
+	state, err = follow(ctx, h, supervisor, options.Progress)
+	if ctx.Err() != nil {
+		supervisor.stop()
+	}
+	return state, false, err
+}
+
+// supervisor is the process that runs a sandbox, started by this one.
+type supervisor struct {
+	process *os.Process
+	ended   chan struct{}
+}
+
+// startSupervisor starts this executable in a session of its own, so that it outlives this process and its terminal.
+func startSupervisor(h home, arguments []string) (*supervisor, error) {
+	executable, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding this executable: %w", err)
+	}
+	log, err := openLog(h.logFile())
+	if err != nil {
+		return nil, fmt.Errorf("opening the sandbox's log: %w", err)
+	}
+	defer log.Close()
+	command := exec.Command(executable, arguments...)
+	command.Stdout, command.Stderr = log, log
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("starting the sandbox's process: %w", err)
+	}
+	s := &supervisor{process: command.Process, ended: make(chan struct{})}
+	go func() {
+		defer close(s.ended)
+		// How it ended stands in the state file and in its log.
+		_ = command.Wait()
+	}()
+	return s, nil
+}
+
+func (s *supervisor) stop() {
+	_ = s.process.Signal(syscall.SIGTERM)
+	<-s.ended
+}
+
+// follow passes a sandbox's progress on until it is ready or has failed. Without a supervisor it follows whatever process
+// runs the sandbox.
+func follow(ctx context.Context, h home, supervisor *supervisor, progress func(string)) (State, error) {
+	var state State
+	told := 0
+	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(context.Context) (bool, error) {
+		ended := supervisor.hasEnded(h)
+		current, err := readState(h)
+		if err != nil {
+			return false, err
+		}
+		if supervisor == nil || current.PID == supervisor.process.Pid {
+			state = current
+		}
+		for ; told < len(state.Progress); told++ {
+			if progress != nil {
+				progress(state.Progress[told])
+			}
+		}
+		return ended || state.Phase == Ready, nil
+	})
+	switch {
+	case err != nil:
+		return state, fmt.Errorf("waiting for the sandbox: %w", err)
+	case state.Phase == Failed:
+		return state, errors.New(state.Error)
+	case state.Phase != Ready:
+		return state, fmt.Errorf("the sandbox's process ended; the end of %s:\n%s", h.logFile(), tail(h.logFile()))
+	}
+	return state, nil
+}
+
+// hasEnded tells whether nothing runs the sandbox any more.
+func (s *supervisor) hasEnded(h home) bool {
+	if s == nil {
+		running, err := h.running()
+		return err == nil && !running
+	}
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// Down stops the sandbox that runs in the home, if there is one, and deletes its data unless keep is set.
+func Down(ctx context.Context, path string, keep bool) (stopped bool, err error) {
+	h := home(path)
+	running, err := h.running()
+	if err != nil {
+		return false, err
+	}
+	if running {
+		if err := stopOwner(ctx, h); err != nil {
+			return false, err
+		}
+	}
+	if keep {
+		return running, nil
+	}
+	return running, Remove(path)
+}
+
+// stopOwner asks the process that runs the sandbox to stop it, and waits until it has.
+func stopOwner(ctx context.Context, h home) error {
+	state, err := readState(h)
+	if err != nil {
+		return err
+	}
+	if state.PID == 0 {
+		return fmt.Errorf("the sandbox in %s has not told its process yet; try again", string(h))
+	}
+	if err := syscall.Kill(state.PID, syscall.SIGTERM); err != nil {
+		return fmt.Errorf("stopping the sandbox's process %d: %w", state.PID, err)
+	}
+	err = wait.PollUntilContextTimeout(ctx, pollInterval, stopTimeout, false, func(context.Context) (bool, error) {
+		running, err := h.running()
+		return !running, err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the sandbox's process %d to stop: %w", state.PID, err)
+	}
+	return nil
+}
+
+// Read tells about the sandbox of a home, whoever runs it.
+func Read(path string) (State, error) {
+	h := home(path)
+	state, err := readState(h)
+	if err != nil {
+		return State{}, err
+	}
+	running, err := h.running()
+	if err != nil {
+		return State{}, err
+	}
+	if !running && state.Phase != Failed {
+		state.Phase = Stopped
+	}
+	return state, nil
+}

@@ -1,0 +1,158 @@
+package sandbox
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"time"
+)
+
+// validity is how long the certificates of a sandbox last; leaves are made anew at every start.
+const validity = 365 * 24 * time.Hour
+
+// keyPair is a certificate and its private key, both in PEM.
+type keyPair struct {
+	Certificate, Key []byte
+}
+
+// identity is whom a client certificate stands for.
+type identity struct {
+	User   string
+	Groups []string
+}
+
+// authority is the certificate authority of one cluster.
+type authority struct {
+	keyPair
+	certificate *x509.Certificate
+	key         crypto.Signer
+}
+
+// newAuthority makes a self-signed authority for the cluster.
+func newAuthority(cluster string, now time.Time) (*authority, error) {
+	template := &x509.Certificate{
+		Subject:               pkix.Name{CommonName: cluster + "-ca"},
+		NotBefore:             now.Add(-time.Hour),
+		NotAfter:              now.Add(10 * validity),
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+	}
+	pair, err := sign(template, nil)
+	if err != nil {
+		return nil, fmt.Errorf("making the certificate authority of %s: %w", cluster, err)
+	}
+	return parseAuthority(pair)
+}
+
+// parseAuthority reads an authority that was kept.
+func parseAuthority(pair keyPair) (*authority, error) {
+	certificate, err := parsePEM(pair.Certificate, "CERTIFICATE", x509.ParseCertificate)
+	if err != nil {
+		return nil, fmt.Errorf("reading the authority's certificate: %w", err)
+	}
+	key, err := parsePEM(pair.Key, "PRIVATE KEY", x509.ParsePKCS8PrivateKey)
+	if err != nil {
+		return nil, fmt.Errorf("reading the authority's key: %w", err)
+	}
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("reading the authority's key: a %T cannot sign", key)
+	}
+	return &authority{keyPair: pair, certificate: certificate, key: signer}, nil
+}
+
+// client issues a client certificate. The group system:authenticated is the API server's to add.
+func (a *authority) client(id identity, now time.Time) (keyPair, error) {
+	pair, err := sign(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: id.User, Organization: id.Groups},
+		NotBefore:   now.Add(-time.Hour),
+		NotAfter:    now.Add(validity),
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, a)
+	if err != nil {
+		return keyPair{}, fmt.Errorf("issuing a client certificate to %s: %w", id.User, err)
+	}
+	return pair, nil
+}
+
+// server issues a serving certificate for the loopback addresses.
+func (a *authority) server(now time.Time) (keyPair, error) {
+	pair, err := sign(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: "kube-apiserver"},
+		NotBefore:   now.Add(-time.Hour),
+		NotAfter:    now.Add(validity),
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames:    []string{"localhost", "kubernetes.default.svc"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+	}, a)
+	if err != nil {
+		return keyPair{}, fmt.Errorf("issuing a serving certificate: %w", err)
+	}
+	return pair, nil
+}
+
+// newSigningKey makes the key that a cluster's service account tokens are signed with; the Certificate is its public half.
+func newSigningKey() (keyPair, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return keyPair{}, fmt.Errorf("making a signing key: %w", err)
+	}
+	public, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return keyPair{}, fmt.Errorf("encoding a signing key: %w", err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return keyPair{}, fmt.Errorf("encoding a signing key: %w", err)
+	}
+	return keyPair{Certificate: encodePEM("PUBLIC KEY", public), Key: encodePEM("PRIVATE KEY", private)}, nil
+}
+
+// sign completes the template with a new key and a serial number, signed by issuer or, without one, by itself.
+func sign(template *x509.Certificate, issuer *authority) (keyPair, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return keyPair{}, err
+	}
+	template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return keyPair{}, err
+	}
+	parent, signer := template, crypto.Signer(key)
+	if issuer != nil {
+		parent, signer = issuer.certificate, issuer.key
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	if err != nil {
+		return keyPair{}, err
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return keyPair{}, err
+	}
+	return keyPair{Certificate: encodePEM("CERTIFICATE", certificate), Key: encodePEM("PRIVATE KEY", private)}, nil
+}
+
+func encodePEM(kind string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+}
+
+func parsePEM[T any](data []byte, kind string, parse func([]byte) (T, error)) (T, error) {
+	block, _ := pem.Decode(data)
+	if block == nil || block.Type != kind {
+		var none T
+		return none, errors.New("no PEM block of type " + kind)
+	}
+	return parse(block.Bytes)
+}

@@ -1,0 +1,124 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// newCluster writes the files of the cluster: keys, kubeconfigs, configuration. An authority that a former start left is
+// used again, so kubeconfigs stay good.
+func newCluster(plan clusterPlan, spawner *spawner, onChange func(), now time.Time) (*Cluster, error) {
+	c := &Cluster{plan: plan, spawner: spawner, onChange: onChange, stopVolumes: func() {}}
+	if err := os.MkdirAll(plan.folder().path("pki"), 0o700); err != nil {
+		return nil, fmt.Errorf("making the folder of %s: %w", plan.Name, err)
+	}
+	for _, step := range []func(time.Time) error{c.writeKeys, c.writeKubeconfigs} {
+		if err := step(now); err != nil {
+			return nil, fmt.Errorf("preparing %s: %w", plan.Name, err)
+		}
+	}
+	for _, name := range []string{"audit.yaml", "kwok.yaml"} {
+		data, err := clusterFiles.ReadFile("cluster/" + name)
+		if err != nil {
+			return nil, fmt.Errorf("preparing %s: %w", plan.Name, err)
+		}
+		if err := writePrivate(plan.folder().path(name), data); err != nil {
+			return nil, fmt.Errorf("preparing %s: %w", plan.Name, err)
+		}
+	}
+	return c, c.connect()
+}
+
+func (c *Cluster) writeKeys(now time.Time) error {
+	folder := c.plan.folder()
+	ca, err := keptPair(folder, "ca", func() (keyPair, error) {
+		made, err := newAuthority(c.plan.Name, now)
+		if err != nil {
+			return keyPair{}, err
+		}
+		return made.keyPair, nil
+	})
+	if err != nil {
+		return err
+	}
+	if c.authority, err = parseAuthority(ca); err != nil {
+		return err
+	}
+	if _, err := keptPair(folder, "service-account", newSigningKey); err != nil {
+		return err
+	}
+	serving, err := c.authority.server(now)
+	if err != nil {
+		return err
+	}
+	return writePair(folder, "apiserver", serving)
+}
+
+func (c *Cluster) writeKubeconfigs(now time.Time) error {
+	if err := c.issueKubeconfig(c.Kubeconfig(), administrator(), now); err != nil {
+		return err
+	}
+	for name, id := range c.plan.identities() {
+		if err := c.issueKubeconfig(c.plan.identity(name), id, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// issueKubeconfig writes a file with which the identity reaches this cluster.
+func (c *Cluster) issueKubeconfig(file string, id identity, now time.Time) error {
+	pair, err := c.authority.client(id, now)
+	if err != nil {
+		return err
+	}
+	data, err := kubeconfig(c.plan.Name, c.plan.server(), id.User, c.authority.Certificate, pair)
+	if err != nil {
+		return err
+	}
+	return writePrivate(file, data)
+}
+
+// connect makes the administrator's client. It does not need the cluster to run.
+func (c *Cluster) connect() error {
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig of %s: %w", c.plan.Name, err)
+	}
+	config.QPS, config.Burst = 200, 400
+	c.config = config
+	return nil
+}
+
+// keptPair reads a pair of the folder, or makes and keeps it.
+func keptPair(folder clusterFolder, name string, generate func() (keyPair, error)) (keyPair, error) {
+	certificate, err := os.ReadFile(folder.pki(name + ".crt"))
+	if err == nil {
+		key, err := os.ReadFile(folder.pki(name + ".key"))
+		return keyPair{Certificate: certificate, Key: key}, err
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return keyPair{}, err
+	}
+	pair, err := generate()
+	if err != nil {
+		return keyPair{}, err
+	}
+	return pair, writePair(folder, name, pair)
+}
+
+// writePair writes the key first: a certificate tells that its key is there.
+func writePair(folder clusterFolder, name string, pair keyPair) error {
+	if err := writePrivate(folder.pki(name+".key"), pair.Key); err != nil {
+		return err
+	}
+	return writePrivate(folder.pki(name+".crt"), pair.Certificate)
+}
+
+// writePrivate writes a file that only its owner may read.
+func writePrivate(file string, data []byte) error { return os.WriteFile(file, data, 0o600) }

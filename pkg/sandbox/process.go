@@ -1,0 +1,149 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	firstBackoff = 200 * time.Millisecond
+	lastBackoff  = 5 * time.Second
+	// settled is how long a program must have run for its next restart to be quick again.
+	settled = 10 * time.Second
+	// stopGrace is how long a program has to end by itself once it was asked to.
+	stopGrace = 10 * time.Second
+	// tolerableExits is how often a program may end before it is given up while the sandbox starts.
+	tolerableExits = 3
+)
+
+// process keeps one program running until it is stopped.
+type process struct {
+	program  program
+	folder   clusterFolder
+	spawner  *spawner
+	onChange func()
+
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu    sync.Mutex
+	state ProcessState
+	exit  error
+}
+
+// startProcess starts the program with its log in the folder, and again whenever it ends, with growing pauses. onChange is
+// called after each change of its state.
+func startProcess(p program, folder clusterFolder, spawner *spawner, onChange func()) *process {
+	ctx, cancel := context.WithCancel(context.Background())
+	proc := &process{
+		program: p, folder: folder, spawner: spawner, onChange: onChange, cancel: cancel, done: make(chan struct{}),
+		state: ProcessState{Name: p.Name, Port: p.Port, Log: folder.log(p.Name)},
+	}
+	go proc.keepRunning(ctx)
+	return proc
+}
+
+func (p *process) keepRunning(ctx context.Context) {
+	defer close(p.done)
+	backoff := firstBackoff
+	for {
+		started := time.Now()
+		err := p.runOnce(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(started) > settled {
+			backoff = firstBackoff
+		}
+		p.change(func() { p.exit = err })
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(backoff):
+		}
+		backoff = min(2*backoff, lastBackoff)
+		p.change(func() { p.state.Restarts++ })
+	}
+}
+
+// runOnce runs the program to its end. When ctx ends, the program is asked to end, and killed after the grace.
+func (p *process) runOnce(ctx context.Context) error {
+	log, err := openLog(p.folder.log(p.program.Name))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	command := exec.CommandContext(ctx, p.program.Path, p.program.Args...)
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
+	command.WaitDelay = stopGrace
+	command.Dir = string(p.folder)
+	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + string(p.folder), "TMPDIR=" + os.TempDir()}
+	command.Stdout, command.Stderr = log, log
+	if err := p.spawner.start(command); err != nil {
+		return err
+	}
+	p.change(func() { p.state.PID, p.state.Since = command.Process.Pid, time.Now() })
+	err = command.Wait()
+	p.change(func() { p.state.PID = 0 })
+	if err == nil {
+		return errors.New("exit status 0")
+	}
+	return err
+}
+
+func (p *process) change(mutate func()) {
+	p.mu.Lock()
+	mutate()
+	p.mu.Unlock()
+	p.onChange()
+}
+
+// stop ends the program and returns when it is gone.
+func (p *process) stop() {
+	p.cancel()
+	<-p.done
+}
+
+func (p *process) snapshot() ProcessState {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state
+}
+
+// givenUp is an error with the end of the program's log once it has ended too often for a sandbox that is starting.
+func (p *process) givenUp() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.exit == nil || p.state.Restarts < tolerableExits {
+		return nil
+	}
+	return fmt.Errorf("%s keeps ending (%w); the end of %s:\n%s", p.state.Name, p.exit, p.state.Log, tail(p.state.Log))
+}
+
+// openLog opens a log to append to.
+func openLog(file string) (*os.File, error) {
+	return os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+}
+
+// tail is the end of a log, indented; empty if it cannot be read.
+func tail(file string) string {
+	const lines, limit = 15, 16 << 10
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return ""
+	}
+	return lastLines(string(data[max(0, len(data)-limit):]), lines)
+}
+
+// lastLines are up to n last lines of the text, each indented by two spaces.
+func lastLines(text string, n int) string {
+	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return "  " + strings.Join(all[max(0, len(all)-n):], "\n  ")
+}

@@ -1,0 +1,285 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// startTimeout is how long a sandbox may take to start; programs that keep ending are given up much earlier.
+const startTimeout = 3 * time.Minute
+
+// Options say what to run, and where.
+type Options struct {
+	// Home is the folder that holds everything; it is made if it does not exist.
+	Home string
+	// Clusters is the number of managed clusters: cluster1, cluster2, …
+	Clusters int
+	// Assets is the folder with the control plane's programs. If empty, TANDEM_ASSETS or KUBEBUILDER_ASSETS is used.
+	Assets string
+	// Tandem is the folder with addon-manager and addon-agent, which are run then; without it the clusters stay bare.
+	Tandem string
+	// Progress, if set, is told one line for each stage.
+	Progress func(line string)
+}
+
+// clusterNames are the names of the managed clusters.
+func (o Options) clusterNames() []string {
+	names := make([]string, o.Clusters)
+	for i := range names {
+		names[i] = fmt.Sprintf("cluster%d", i+1)
+	}
+	return names
+}
+
+// complete checks the options and fills in what follows from the environment.
+func (o Options) complete() (Options, error) {
+	if o.Clusters < 0 || o.Clusters > 50 {
+		return o, fmt.Errorf("a sandbox has 0 to 50 managed clusters, not %d", o.Clusters)
+	}
+	assets, err := findAssets(o.Assets, os.Getenv)
+	if err != nil {
+		return o, err
+	}
+	o.Assets = assets
+	if o.Home, err = filepath.Abs(o.Home); err != nil {
+		return o, fmt.Errorf("finding the sandbox's home: %w", err)
+	}
+	if o.Tandem == "" {
+		return o, nil
+	}
+	if o.Tandem, err = filepath.Abs(o.Tandem); err != nil {
+		return o, fmt.Errorf("finding Tandem's programs: %w", err)
+	}
+	if missing := missingPrograms(o.Tandem, []string{"addon-manager", "addon-agent"}); len(missing) > 0 {
+		return o, fmt.Errorf("the folder %q lacks %s; `make build` builds them, --without-tandem does without",
+			o.Tandem, strings.Join(missing, " and "))
+	}
+	return o, nil
+}
+
+// Sandbox is a hub and its managed clusters, run by this process.
+type Sandbox struct {
+	home     home
+	options  Options
+	release  func()
+	spawner  *spawner
+	clusters []*Cluster
+
+	mu    sync.Mutex
+	state State
+}
+
+// Start runs a sandbox and returns when all of it is ready; ctx bounds the start, not the life of the sandbox. Data that
+// Stop left in the home is used again. On an error nothing runs; a program that does not start is named with the end of
+// its log.
+func Start(ctx context.Context, options Options) (*Sandbox, error) {
+	options, err := options.complete()
+	if err != nil {
+		return nil, err
+	}
+	s := &Sandbox{home: home(options.Home), options: options}
+	if err := s.home.prepare(); err != nil {
+		return nil, err
+	}
+	previous, err := previousState(s.home, options.Clusters)
+	if err != nil {
+		return nil, err
+	}
+	if s.release, err = s.home.lock(); err != nil {
+		return nil, fmt.Errorf("starting a sandbox in %s: %w", options.Home, err)
+	}
+	s.spawner = newSpawner()
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errors.New("the sandbox did not get ready in time"))
+	defer cancel()
+	if err := s.start(ctx, previous.Ports); err != nil {
+		s.end(Failed, err)
+		return nil, err
+	}
+	s.change(func(state *State) { state.Phase = Ready })
+	return s, nil
+}
+
+// Stop ends all programs, the ones that depend on others first. The data stays; Remove deletes it.
+func (s *Sandbox) Stop() {
+	s.change(func(state *State) { state.Phase = Stopping })
+	s.end(Stopped, nil)
+}
+
+// Remove deletes everything that a sandbox that does not run has left in the home.
+func Remove(path string) error {
+	h := home(path)
+	running, err := h.running()
+	if err != nil {
+		return err
+	}
+	if running {
+		return fmt.Errorf("removing the sandbox in %s: %w", path, errRunning)
+	}
+	return h.remove()
+}
+
+// Hub is the hub.
+func (s *Sandbox) Hub() *Cluster { return s.clusters[0] }
+
+// Cluster is the cluster of that name, nil if there is none.
+func (s *Sandbox) Cluster(name string) *Cluster {
+	for _, cluster := range s.clusters {
+		if cluster.Name() == name {
+			return cluster
+		}
+	}
+	return nil
+}
+
+// State tells about the sandbox and all of its programs.
+func (s *Sandbox) State() State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.snapshot()
+}
+
+// snapshot is State for a caller that holds the lock.
+func (s *Sandbox) snapshot() State {
+	state := s.state
+	state.Progress = slices.Clone(state.Progress)
+	state.Ports = maps.Clone(state.Ports)
+	state.Clusters = nil
+	for _, cluster := range s.clusters {
+		state.Clusters = append(state.Clusters, cluster.State())
+	}
+	return state
+}
+
+func (s *Sandbox) start(ctx context.Context, formerPorts map[string]int) error {
+	if err := s.prepare(formerPorts); err != nil {
+		return err
+	}
+	s.progress(fmt.Sprintf("starting the control planes of the hub and %d managed clusters", s.options.Clusters))
+	err := each(s.clusters, func(c *Cluster) error { return c.start(ctx, s.progress) })
+	if err != nil {
+		return err
+	}
+	for _, managed := range s.clusters[1:] {
+		if err := s.Hub().accept(ctx, managed, time.Now()); err != nil {
+			return fmt.Errorf("registering %s on the hub: %w", managed.Name(), err)
+		}
+	}
+	if s.options.Tandem == "" {
+		return nil
+	}
+	return s.startTandem(ctx)
+}
+
+// previousState is what a former sandbox left in the home. One with more clusters is refused: the hub knows them.
+func previousState(h home, clusters int) (State, error) {
+	previous, err := readState(h)
+	if err != nil {
+		return State{}, err
+	}
+	if had := len(previous.Clusters) - 1; had > clusters {
+		return State{}, fmt.Errorf("the data in %s is of %d managed clusters, more than %d: ask for as many, or remove it first",
+			string(h), had, clusters)
+	}
+	return previous, nil
+}
+
+// prepare finds ports, former ones if they are free, and writes the files of all clusters.
+func (s *Sandbox) prepare(formerPorts map[string]int) error {
+	ports, err := allocatePorts(portKeys(s.options.clusterNames(), s.options.Tandem != ""), formerPorts)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.state = State{
+		PID: os.Getpid(), Phase: Starting, Assets: s.options.Assets, Tandem: s.options.Tandem, Ports: ports,
+	}
+	s.mu.Unlock()
+	for _, name := range append([]string{hubName}, s.options.clusterNames()...) {
+		plan := clusterPlan{Name: name, Home: s.home, Assets: s.options.Assets, Ports: ports}
+		cluster, err := newCluster(plan, s.spawner, s.publish, time.Now())
+		if err != nil {
+			return err
+		}
+		s.mu.Lock()
+		s.clusters = append(s.clusters, cluster)
+		s.mu.Unlock()
+	}
+	for _, managed := range s.clusters[1:] {
+		file := managed.plan.identity("addon-agent-hub")
+		if err := s.Hub().issueKubeconfig(file, hubAgent(managed.Name()), time.Now()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Sandbox) startTandem(ctx context.Context) error {
+	err := each(s.clusters, func(c *Cluster) error {
+		if c.plan.managed() {
+			return c.startTandem(ctx, c.plan.addonAgent(s.options.Tandem))
+		}
+		return c.startTandem(ctx, c.plan.addonManager(s.options.Tandem))
+	})
+	if err == nil {
+		s.progress("addon-manager and the agents are ready")
+	}
+	return err
+}
+
+// end stops what runs: Tandem and the control planes of the managed clusters, then the hub.
+func (s *Sandbox) end(phase Phase, cause error) {
+	if len(s.clusters) > 0 {
+		_ = each(s.clusters[1:], func(c *Cluster) error { c.stop(); return nil })
+		s.Hub().stop()
+	}
+	s.spawner.close()
+	s.change(func(state *State) {
+		state.Phase = phase
+		if cause != nil {
+			state.Error = cause.Error()
+		}
+	})
+	s.release()
+}
+
+func (s *Sandbox) progress(line string) {
+	s.change(func(state *State) { state.Progress = append(state.Progress, line) })
+	if s.options.Progress != nil {
+		s.options.Progress(line)
+	}
+}
+
+func (s *Sandbox) change(mutate func(*State)) {
+	s.mu.Lock()
+	mutate(&s.state)
+	s.mu.Unlock()
+	s.publish()
+}
+
+// publish writes the state file. It is there for onlookers: a failure shows in their view, and must not end the sandbox.
+func (s *Sandbox) publish() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := writeState(s.home, s.snapshot()); err != nil {
+		fmt.Fprintln(os.Stderr, "sandbox:", err)
+	}
+}
+
+// each calls do for all clusters side by side, and joins the errors.
+func each(clusters []*Cluster, do func(*Cluster) error) error {
+	failures := make([]error, len(clusters))
+	var group sync.WaitGroup
+	for i, cluster := range clusters {
+		group.Go(func() { failures[i] = do(cluster) })
+	}
+	group.Wait()
+	return errors.Join(failures...)
+}

@@ -1,0 +1,63 @@
+package sandbox
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// WriteTable writes the state for people: a line for each program, with its age as of now.
+func WriteTable(w io.Writer, state State, now time.Time) error {
+	fmt.Fprintf(w, "sandbox: %s", state.Phase)
+	if state.Phase != Stopped && state.Phase != Failed {
+		fmt.Fprintf(w, " (process %d)", state.PID)
+	}
+	fmt.Fprintln(w)
+	if state.Error != "" {
+		fmt.Fprintln(w, state.Error)
+	}
+	if state.Phase == Stopped || state.Phase == Failed {
+		return nil
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "CLUSTER\tPROGRAM\tPID\tPORT\tUP\tRESTARTS\tLOG")
+	for _, cluster := range state.Clusters {
+		for _, process := range cluster.Processes {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", cluster.Name, process.Name, orDash(process.PID),
+				orDash(process.Port), uptime(process, now), process.Restarts, process.Log)
+		}
+	}
+	return table.Flush()
+}
+
+func orDash(number int) string {
+	if number == 0 {
+		return "-"
+	}
+	return fmt.Sprint(number)
+}
+
+func uptime(process ProcessState, now time.Time) string {
+	if process.PID == 0 {
+		return "down"
+	}
+	return now.Sub(process.Since).Round(time.Second).String()
+}
+
+// Environment is shell code after which kubectl sees all clusters, one context for each and the hub's the current one, and
+// which puts the control plane's programs and those in the folder of programs on the path.
+func Environment(state State, programs string) string {
+	kubeconfigs := make([]string, 0, len(state.Clusters))
+	for _, cluster := range state.Clusters {
+		kubeconfigs = append(kubeconfigs, cluster.Kubeconfig)
+	}
+	return fmt.Sprintf("export KUBECONFIG=%s\nexport PATH=%s:\"$PATH\"\n",
+		quote(strings.Join(kubeconfigs, ":")), quote(programs+":"+state.Assets))
+}
+
+// quote makes a shell word of the text.
+func quote(text string) string {
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
