@@ -129,4 +129,16 @@ var _ = Describe("Instance", func() {
 		Expect(stored.Object["spec"]).To(Equal(sent.Object["spec"]), "the spec that a client with Go types writes back")
 		Expect(stored.Object["status"]).To(Equal(sent.Object["status"]), "the status that a client with Go types writes back")
 	})
+
+	It("keeps its generation when a client with Go types writes labels", func(ctx SpecContext) {
+		stored := create(ctx, `spec: {parameters: {A: "1"}}`)
+		typed := &kudo.Instance{}
+		Expect(server.Get(ctx, client.ObjectKeyFromObject(stored), typed)).To(Succeed())
+		typed.Labels = map[string]string{"touched": "true"}
+		Expect(server.Update(ctx, typed)).To(Succeed())
+
+		Expect(server.Get(ctx, client.ObjectKeyFromObject(stored), stored)).To(Succeed())
+		Expect(stored.Object["spec"]).To(Equal(map[string]any{"parameters": map[string]any{"A": "1"}}))
+		Expect(stored.GetGeneration()).To(Equal(int64(1)))
+	})
 })

@@ -114,4 +114,18 @@ var _ = Describe("OperatorVersion", func() {
 		Expect(server.Get(ctx, client.ObjectKeyFromObject(sent), sent)).To(Succeed())
 		Expect(sent.Object["spec"]).To(Equal(spec), "what a client with Go types writes back")
 	})
+
+	It("lets a client with Go types write labels, however little the spec says", func(ctx SpecContext) {
+		for _, body := range []string{`{}`, `spec: {version: 1.0.0}`, `spec: {tasks: [{name: nothing, kind: Dummy}]}`} {
+			stored := kudoObject("OperatorVersion", namespace, body)
+			stored.SetName("")
+			stored.SetGenerateName("sparse-")
+			Expect(server.Create(ctx, stored)).To(Succeed())
+
+			typed := &kudo.OperatorVersion{}
+			Expect(server.Get(ctx, client.ObjectKeyFromObject(stored), typed)).To(Succeed())
+			typed.Labels = map[string]string{"touched": "true"}
+			Expect(server.Update(ctx, typed)).To(Succeed(), body)
+		}
+	})
 })

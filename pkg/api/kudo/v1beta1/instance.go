@@ -18,7 +18,7 @@ const (
 type InstanceSpec struct {
 	// operatorVersion refers to the OperatorVersion to run. An empty namespace means the Instance's own.
 	// +optional
-	OperatorVersion corev1.ObjectReference `json:"operatorVersion,omitempty"`
+	OperatorVersion corev1.ObjectReference `json:"operatorVersion,omitzero"`
 
 	// parameters set by the user, by name; the others have their defaults.
 	// +optional
@@ -28,7 +28,7 @@ type InstanceSpec struct {
 
 	// planExecution runs a plan by hand.
 	// +optional
-	PlanExecution PlanExecution `json:"planExecution,omitempty"`
+	PlanExecution PlanExecution `json:"planExecution,omitzero"`
 
 	// installNamespace is the namespace on the managed cluster that the resources go to; immutable once set.
 	// The Instance's own namespace if empty. Addition.
@@ -171,7 +171,7 @@ type Execution struct {
 
 	// operatorVersion that it runs: namespace, name and uid on the hub.
 	// +optional
-	OperatorVersion corev1.ObjectReference `json:"operatorVersion,omitempty"`
+	OperatorVersion corev1.ObjectReference `json:"operatorVersion,omitzero"`
 
 	// parameters that it runs with, as the spec gave them.
 	// +optional
@@ -327,9 +327,9 @@ type Instance struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// +optional
-	Spec InstanceSpec `json:"spec,omitempty"`
+	Spec InstanceSpec `json:"spec,omitzero"`
 	// +optional
-	Status InstanceStatus `json:"status,omitempty"`
+	Status InstanceStatus `json:"status,omitzero"`
 }
 
 // InstanceList is a list of Instances.

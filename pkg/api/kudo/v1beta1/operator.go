@@ -56,9 +56,9 @@ type Operator struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// +optional
-	Spec OperatorSpec `json:"spec,omitempty"`
+	Spec OperatorSpec `json:"spec,omitzero"`
 	// +optional
-	Status OperatorStatus `json:"status,omitempty"`
+	Status OperatorStatus `json:"status,omitzero"`
 }
 
 // OperatorList is a list of Operators.

@@ -9,7 +9,7 @@ import (
 type OperatorVersionSpec struct {
 	// operator refers to the Operator that this is a version of.
 	// +optional
-	Operator corev1.ObjectReference `json:"operator,omitempty"`
+	Operator corev1.ObjectReference `json:"operator,omitzero"`
 
 	// version of the package, a semantic version.
 	// +optional
@@ -159,7 +159,7 @@ type Task struct {
 	// spec of the task.
 	// +optional
 	// +nullable
-	Spec TaskSpec `json:"spec,omitempty"`
+	Spec TaskSpec `json:"spec,omitzero"`
 }
 
 // TaskSpec joins the fields of all kinds of tasks, as KUDO does.
@@ -346,9 +346,9 @@ type OperatorVersion struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// +optional
-	Spec OperatorVersionSpec `json:"spec,omitempty"`
+	Spec OperatorVersionSpec `json:"spec,omitzero"`
 	// +optional
-	Status OperatorVersionStatus `json:"status,omitempty"`
+	Status OperatorVersionStatus `json:"status,omitzero"`
 }
 
 // OperatorVersionList is a list of OperatorVersions.
