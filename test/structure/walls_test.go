@@ -20,6 +20,25 @@ var pure = []string{
 	"pkg/render",
 }
 
+// foundation lists what every pure package may import beside the standard library and other pure packages.
+var foundation = []string{
+	module + "/pkg/api",
+	"go.yaml.in/yaml/v3",
+	"k8s.io/api",
+	"k8s.io/apimachinery",
+	"open-cluster-management.io/api",
+	"sigs.k8s.io/json",
+	"sigs.k8s.io/yaml",
+}
+
+// subjects lists the libraries that are the subject of one pure package.
+var subjects = map[string][]string{
+	"pkg/health":  {"github.com/fluxcd/cli-utils/pkg/kstatus/status"},
+	"pkg/install": {"github.com/google/uuid"},
+	"pkg/pack":    {"github.com/Masterminds/semver/v3"},
+	"pkg/render":  {"github.com/Masterminds/sprig/v3"},
+}
+
 // edges lists the packages that face the outside. They are apart from each other; only the programs in cmd and tests use them.
 var edges = []string{"pkg/hub", "pkg/agent", "pkg/cli", "pkg/sandbox"}
 
@@ -53,6 +72,23 @@ func TestPurePackagesAndAPIReachNoClient(t *testing.T) {
 			if reached := slices.IndexFunc(p.Deps, within(wall)); reached >= 0 {
 				t.Errorf("%s reaches %s: what decides must not be able to reach a cluster (`go list -deps ./%s` shows all)",
 					p.path(), p.Deps[reached], p.path())
+			}
+		}
+	}
+}
+
+func TestPurePackagesImportLittle(t *testing.T) {
+	for _, p := range packages(t) {
+		if !isPure(p.path()) {
+			continue
+		}
+		allowed := slices.Concat(foundation, subjects[p.path()])
+		for _, imported := range p.Imports {
+			first, _, _ := strings.Cut(imported, "/")
+			standard := !strings.Contains(first, ".")
+			fits := func(wall string) bool { return within(wall)(imported) }
+			if !standard && !isPure(strings.TrimPrefix(imported, module+"/")) && !slices.ContainsFunc(allowed, fits) {
+				t.Errorf("%s imports %s, which is not among what it may import: %q", p.path(), imported, allowed)
 			}
 		}
 	}
