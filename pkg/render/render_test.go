@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -411,4 +412,25 @@ func decoded(t *testing.T, text string) any {
 		t.Fatal(err)
 	}
 	return value
+}
+
+func TestRenderingSideBySide(t *testing.T) {
+	c := newContext("t", everything)
+	want, err := Objects(c, "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			got, err := Objects(c, "t")
+			if err != nil {
+				t.Error(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-alone +beside others)\n%s", diff)
+			}
+		})
+	}
+	group.Wait()
 }
