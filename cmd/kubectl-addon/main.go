@@ -1,0 +1,30 @@
+// Command kubectl-addon is a kubectl plugin: installed in the PATH, it runs as `kubectl addon`.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/tandem-addons/tandem/pkg/cli"
+)
+
+// version is set when the program is built.
+var version = "devel"
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	err := cli.New(streams, version).ExecuteContext(ctx)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+	}
+	return cli.ExitCode(err)
+}

@@ -1,0 +1,109 @@
+// Package cli is the kubectl plugin: it verifies and pushes packages and shows what plans do. It reads and writes the hub.
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// Exit codes of the plugin.
+const (
+	ExitOK = 0
+	// ExitFailure: what was asked for could not be done, or a package is not valid.
+	ExitFailure = 1
+	// ExitUsage: the command line makes no sense.
+	ExitUsage = 2
+)
+
+// ExitCode is the exit code for what the command returned.
+func ExitCode(err error) int {
+	var usage *usageError
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &usage):
+		return ExitUsage
+	default:
+		return ExitFailure
+	}
+}
+
+// New is the plugin's command, `kubectl addon`. Its errors are not printed yet.
+func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
+	flags := genericclioptions.NewConfigFlags(true)
+	flags.ClusterName = nil // --cluster names a managed cluster here
+	root := group("kubectl-addon", "Manage add-ons that run by plans on a fleet of clusters",
+		group("package", "Work with operator packages", verifyCommand(streams), pushCommand(streams, flags)),
+		group("plan", "Look at plans", statusCommand(streams, flags)),
+	)
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl addon"}
+	root.Version = version
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.ErrOut)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usagef(cmd, "%v", err) })
+	flags.AddFlags(root.PersistentFlags())
+	return root
+}
+
+// group is a command that only holds others.
+func group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   use,
+		Short: short,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef(cmd, "unknown command %q", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
+// exactly demands one argument for each name.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != len(names) {
+			return usagef(cmd, "want %s, got %d arguments", strings.Join(names, " and "), len(args))
+		}
+		return nil
+	}
+}
+
+// usageError is an error in the command line.
+type usageError struct{ message string }
+
+func (e *usageError) Error() string { return e.message }
+
+func usagef(cmd *cobra.Command, format string, args ...any) error {
+	return &usageError{fmt.Sprintf("%s\nSee '%s --help'", fmt.Sprintf(format, args...), cmd.CommandPath())}
+}
+
+// hubClient connects to the hub that the flags and the kubeconfig name.
+func hubClient(flags *genericclioptions.ConfigFlags) (client.Client, error) {
+	config, err := flags.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig of the hub: %w", err)
+	}
+	scheme := runtime.NewScheme()
+	utilruntime.Must(kudo.AddToScheme(scheme))
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the hub: %w", err)
+	}
+	return c, nil
+}

@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// statusText is what `plan status` prints: what the Instance is, how it is, and the tree of its plans.
+func statusText(view statusView) string {
+	var b strings.Builder
+	instance := view.instance
+	field := func(name, value string) { fmt.Fprintf(&b, "%-18s%s\n", name+":", value) }
+	field("Instance", fmt.Sprintf("%s (cluster %s)", instance.Name, instance.Namespace))
+	field("OperatorVersion", instance.Spec.OperatorVersion.Name)
+	if execution := instance.Status.Execution; execution != nil {
+		field("Last plan", lastPlan(instance))
+	}
+	field("Resolved", conditionText(instance, kudo.ConditionResolved))
+	field("Ready", conditionText(instance, kudo.ConditionReady))
+	if view.unreadable != nil {
+		fmt.Fprintf(&b, "\nPlans that never ran are not shown: reading OperatorVersion %q: %v\n", instance.Spec.OperatorVersion.Name, view.unreadable)
+	}
+	b.WriteString("\n")
+	writeTree(&b, planTree(view))
+	return b.String()
+}
+
+// lastPlan names the plan that was last started, and what it was started with where that is not what is wanted now.
+func lastPlan(instance *kudo.Instance) string {
+	execution := instance.Status.Execution
+	text := execution.Plan
+	if started := execution.OperatorVersion.Name; started != "" && started != instance.Spec.OperatorVersion.Name {
+		text += " of " + started
+	}
+	return text
+}
+
+// conditionText is status, reason and message on one line.
+func conditionText(instance *kudo.Instance, conditionType string) string {
+	condition := meta.FindStatusCondition(instance.Status.Conditions, conditionType)
+	if condition == nil {
+		return "Unknown: not reported yet"
+	}
+	text := string(condition.Status) + " (" + condition.Reason + ")"
+	if condition.Message != "" {
+		text += ": " + oneLine(condition.Message)
+	}
+	return text
+}
+
+// planTree is KUDO's tree of plans, sorted by name.
+func planTree(view statusView) node {
+	root := node{text: view.instance.Name}
+	if view.version != nil {
+		root.text += fmt.Sprintf(" (operator %s, version %s)", view.version.Spec.Operator.Name, view.version.Spec.Version)
+	}
+	var plans map[string]kudo.Plan
+	if view.version != nil {
+		plans = view.version.Spec.Plans
+	}
+	names := map[string]bool{}
+	for name := range plans {
+		names[name] = true
+	}
+	for name := range view.instance.Status.PlanStatus {
+		names[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		root.children = append(root.children, planNode(name, plans[name], view.instance.Status.PlanStatus[name]))
+	}
+	return root
+}
+
+// planNode shows what ran, which may be of an earlier version; what never ran is shown in the shape of the current one.
+func planNode(name string, plan kudo.Plan, status kudo.PlanStatus) node {
+	n := node{text: fmt.Sprintf("Plan %s%s [%s]", name, strategyText(plan.Strategy), state(status.Status))}
+	if at := status.LastUpdatedTimestamp; at != nil {
+		n.text += ", last updated " + at.UTC().Format(time.RFC3339)
+	}
+	phases := status.Phases
+	if len(phases) == 0 {
+		phases = neverRun(plan)
+	}
+	for _, phase := range phases {
+		n.children = append(n.children, phaseNode(phase, plan))
+	}
+	return n.explained(status.Message)
+}
+
+func phaseNode(status kudo.PhaseStatus, plan kudo.Plan) node {
+	strategy := ""
+	if i := slices.IndexFunc(plan.Phases, func(p kudo.Phase) bool { return p.Name == status.Name }); i >= 0 {
+		strategy = strategyText(plan.Phases[i].Strategy)
+	}
+	n := node{text: fmt.Sprintf("Phase %s%s [%s]", status.Name, strategy, state(status.Status))}
+	for _, step := range status.Steps {
+		n.children = append(n.children, stepNode(step))
+	}
+	return n.explained(status.Message)
+}
+
+// stepNode shows tasks only while they have something to say.
+func stepNode(status kudo.StepStatus) node {
+	n := node{text: fmt.Sprintf("Step %s [%s]", status.Name, state(status.Status))}
+	if status.Status.Running() || status.Status == kudo.FatalError {
+		for _, task := range status.Tasks {
+			n.children = append(n.children, node{text: fmt.Sprintf("Task %s [%s]", task.Name, state(task.Status))}.explained(task.Message))
+		}
+	}
+	return n.explained(status.Message)
+}
+
+// neverRun is the shape of a plan without any progress.
+func neverRun(plan kudo.Plan) []kudo.PhaseStatus {
+	phases := make([]kudo.PhaseStatus, len(plan.Phases))
+	for i, phase := range plan.Phases {
+		phases[i].Name = phase.Name
+		for _, step := range phase.Steps {
+			phases[i].Steps = append(phases[i].Steps, kudo.StepStatus{Name: step.Name})
+		}
+	}
+	return phases
+}
+
+func strategyText(strategy kudo.Ordering) string {
+	if strategy == "" {
+		strategy = kudo.Serial
+	}
+	return fmt.Sprintf(" (%s strategy)", strategy)
+}
+
+func state(status kudo.ExecutionStatus) kudo.ExecutionStatus {
+	if status == "" {
+		return kudo.NeverRun
+	}
+	return status
+}
+
+// oneLine keeps a message in its place in the tree.
+func oneLine(message string) string {
+	return strings.ReplaceAll(strings.TrimSpace(message), "\n", "; ")
+}
