@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+var update = flag.Bool("update", false, "write testdata/*.golden instead of comparing with it")
+
+// golden compares got with testdata/NAME.golden.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// run executes the plugin and returns everything that it printed, its error and its exit code.
+func run(args ...string) (output string, code int) {
+	var out bytes.Buffer
+	cmd := New(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &out}, "v0.0.0")
+	cmd.SetArgs(args)
+	err := cmd.Execute()
+	if err != nil {
+		out.WriteString("error: " + err.Error() + "\n")
+	}
+	return out.String(), ExitCode(err)
+}
+
+func TestCommands(t *testing.T) {
+	for name, test := range map[string]struct {
+		args []string
+		code int
+	}{
+		"verify-valid":       {[]string{"package", "verify", "testdata/valid"}, ExitOK},
+		"verify-broken":      {[]string{"package", "verify", "testdata/broken"}, ExitFailure},
+		"verify-missing":     {[]string{"package", "verify", "testdata/none"}, ExitFailure},
+		"verify-no-argument": {[]string{"package", "verify"}, ExitUsage},
+		"push-broken":        {[]string{"package", "push", "testdata/broken"}, ExitFailure},
+		"status-no-cluster":  {[]string{"plan", "status", "kafka"}, ExitUsage},
+		"unknown-command":    {[]string{"package", "frobnicate"}, ExitUsage},
+		"unknown-flag":       {[]string{"plan", "status", "--frobnicate"}, ExitUsage},
+		"version":            {[]string{"--version"}, ExitOK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			output, code := run(test.args...)
+			if code != test.code {
+				t.Errorf("exit code %d, want %d", code, test.code)
+			}
+			golden(t, name, output)
+		})
+	}
+}
+
+func TestVerifyPointsToTheFolderOfTheOperator(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "operator"), os.DirFS("testdata/valid")); err != nil {
+		t.Fatal(err)
+	}
+	output, code := run("package", "verify", dir)
+	want := "error: " + dir + " holds no operator.yaml, but " + filepath.Join(dir, "operator") + " does: name that\n"
+	if code != ExitFailure || output != want {
+		t.Errorf("got %d, %s", code, output)
+	}
+}
+
+func TestChangedFields(t *testing.T) {
+	stored := kudo.OperatorVersionSpec{
+		Version:   "1.0.0",
+		Templates: map[string]string{"a": "1", "b": "1", "gone": "1"},
+		Tasks:     []kudo.Task{{Name: "a", Kind: "Dummy"}},
+		Plans:     map[string]kudo.Plan{"deploy": {}},
+	}
+	for sentence, test := range map[string]struct {
+		edit func(*kudo.OperatorVersionSpec)
+		want []string
+	}{
+		"nothing": {func(*kudo.OperatorVersionSpec) {}, nil},
+		"empty and nothing are the same": {func(s *kudo.OperatorVersionSpec) {
+			s.Parameters = []kudo.Parameter{}
+			s.Tasks = []kudo.Task{{Name: "a", Kind: "Dummy", Spec: kudo.TaskSpec{PipeTaskSpec: kudo.PipeTaskSpec{Pipe: []kudo.PipeSpec{}}}}}
+		}, nil},
+		"templates": {func(s *kudo.OperatorVersionSpec) { s.Templates = map[string]string{"a": "2", "b": "1", "new": "1"} },
+			[]string{"template a", "template gone", "template new"}},
+		"everything else": {func(s *kudo.OperatorVersionSpec) {
+			*s = kudo.OperatorVersionSpec{
+				Operator: corev1.ObjectReference{Name: "x"}, Version: "2", AppVersion: "2", ConnectionString: "x", Templates: s.Templates,
+				Parameters: []kudo.Parameter{{Name: "A"}}, UpgradableFrom: []corev1.ObjectReference{{Name: "x"}},
+			}
+		}, []string{"appVersion", "connectionString", "operator", "parameters", "plans", "tasks", "upgradableFrom", "version"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			wanted := *stored.DeepCopy()
+			test.edit(&wanted)
+			if diff := cmp.Diff(test.want, changedFields(&stored, &wanted)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestStatusText(t *testing.T) {
+	for name, view := range map[string]statusView{
+		"status-never-run":  {instance: sampleInstance(), version: sampleVersion()},
+		"status-running":    {instance: running(), version: sampleVersion()},
+		"status-failed":     {instance: failed(), version: sampleVersion()},
+		"status-unreadable": {instance: running(), unreadable: errors.New(`operatorversions.kudo.dev "kafka-3.9.0-1.0.0" not found`)},
+	} {
+		t.Run(name, func(t *testing.T) { golden(t, name, statusText(view)) })
+	}
+}
+
+func sampleInstance() *kudo.Instance {
+	return &kudo.Instance{
+		ObjectMeta: metav1.ObjectMeta{Name: "kafka", Namespace: "cluster1"},
+		Spec:       kudo.InstanceSpec{OperatorVersion: corev1.ObjectReference{Namespace: "addon-packages", Name: "kafka-3.9.0-1.0.0"}},
+	}
+}
+
+func sampleVersion() *kudo.OperatorVersion {
+	return &kudo.OperatorVersion{Spec: kudo.OperatorVersionSpec{
+		Operator: corev1.ObjectReference{Name: "kafka"},
+		Version:  "1.0.0",
+		Plans: map[string]kudo.Plan{
+			"deploy": {Strategy: kudo.Serial, Phases: []kudo.Phase{
+				{Name: "brokers", Strategy: kudo.Parallel, Steps: []kudo.Step{{Name: "config"}, {Name: "brokers"}}},
+				{Name: "topics", Steps: []kudo.Step{{Name: "setup"}}},
+			}},
+			"cleanup": {Phases: []kudo.Phase{{Name: "drain", Steps: []kudo.Step{{Name: "drain"}, {Name: "wait"}}}}},
+			"noop":    {},
+		},
+	}}
+}
+
+func condition(conditionType, status, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: conditionType, Status: metav1.ConditionStatus(status), Reason: reason, Message: message}
+}
+
+const waiting = "StatefulSet kafka/kafka: 1 of 3 replicas ready"
+
+func running() *kudo.Instance {
+	i := sampleInstance()
+	i.Status = kudo.InstanceStatus{
+		Execution: &kudo.Execution{Plan: "deploy", OperatorVersion: corev1.ObjectReference{Name: "kafka-3.8.0-0.9.0"}},
+		Conditions: []metav1.Condition{
+			condition(kudo.ConditionResolved, "True", kudo.ReasonResolved, ""),
+			condition(kudo.ConditionReady, "False", kudo.ReasonPlanInProgress, "plan deploy: "+waiting),
+		},
+		PlanStatus: map[string]kudo.PlanStatus{"deploy": {
+			Name: "deploy", Status: kudo.InProgress, Message: waiting,
+			LastUpdatedTimestamp: &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
+			Phases: []kudo.PhaseStatus{
+				{Name: "brokers", Status: kudo.InProgress, Message: waiting, Steps: []kudo.StepStatus{
+					{Name: "config", Status: kudo.Complete, Tasks: []kudo.TaskStatus{{Name: "config", Status: kudo.Complete}}},
+					{Name: "brokers", Status: kudo.InProgress, Message: waiting, Tasks: []kudo.TaskStatus{
+						{Name: "service", Status: kudo.Complete},
+						{Name: "brokers", Status: kudo.InProgress, Message: waiting},
+					}},
+				}},
+				{Name: "of-an-earlier-version", Status: kudo.Pending, Steps: []kudo.StepStatus{{Name: "setup", Status: kudo.Pending}}},
+			},
+		}},
+	}
+	return i
+}
+
+func failed() *kudo.Instance {
+	i := running()
+	i.Status.Execution.OperatorVersion = i.Spec.OperatorVersion
+	i.Status.Conditions = []metav1.Condition{
+		condition(kudo.ConditionResolved, "False", kudo.ReasonParametersInvalid, "parameter \"A\": it is not defined\nparameter \"B\": it is not defined"),
+		condition(kudo.ConditionReady, "False", kudo.ReasonPlanFailed, `plan deploy failed`),
+	}
+	plan := i.Status.PlanStatus["deploy"]
+	plan.Status, plan.Message = kudo.FatalError, "step brokers of phase brokers failed"
+	phase := &plan.Phases[0]
+	phase.Status, phase.Message = kudo.FatalError, ""
+	phase.Steps[1].Status, phase.Steps[1].Message = kudo.FatalError, ""
+	phase.Steps[1].Tasks[1] = kudo.TaskStatus{Name: "brokers", Status: kudo.FatalError, Message: "template \"x.yaml\"\nline 3: unknown field"}
+	i.Status.PlanStatus["deploy"] = plan
+	return i
+}
