@@ -146,11 +146,14 @@ func newDown(f *flags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if !stopped {
-				fmt.Fprintf(command.OutOrStdout(), "No sandbox runs in %s.\n", f.home)
-				return nil
+			said, left := "No sandbox runs in", "nothing is left there"
+			if stopped {
+				said = "Stopped the sandbox in"
 			}
-			fmt.Fprintln(command.OutOrStdout(), "The sandbox is stopped.")
+			if keep {
+				left = "its data is kept"
+			}
+			fmt.Fprintf(command.OutOrStdout(), "%s %s; %s.\n", said, f.home, left)
 			return nil
 		},
 	}

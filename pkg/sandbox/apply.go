@@ -70,8 +70,8 @@ func applyDefinitions(ctx context.Context, c client.Client, definitions []*unstr
 	return nil
 }
 
-// waitForController waits until kube-controller-manager is at work: it makes the default service account, without
-// which no pod can be created.
+// waitForController waits until kube-controller-manager has made the default service account, without which no pod can be
+// created. On data of a former sandbox it is there from the beginning.
 func waitForController(ctx context.Context, c client.Client) error {
 	return waitUntil(ctx, func(ctx context.Context) error {
 		key := types.NamespacedName{Namespace: "default", Name: "default"}

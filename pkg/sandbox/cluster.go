@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
@@ -152,12 +153,13 @@ func (c *Cluster) startVolumes() error {
 	if err != nil {
 		return err
 	}
-	provisioner, err := newVolumeProvisioner(config, slog.New(slog.NewTextHandler(log, nil)))
+	logger := logr.FromSlogHandler(slog.NewTextHandler(log, nil))
+	provisioner, err := newVolumeProvisioner(config, logger)
 	if err != nil {
 		_ = log.Close()
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(logr.NewContext(context.Background(), logger))
 	c.stopVolumes = cancel
 	c.volumes.Go(func() {
 		defer log.Close()
@@ -226,7 +228,7 @@ func (c *Cluster) untilGivenUp(ctx context.Context) (watched context.Context, st
 	go wait.UntilWithContext(watched, func(context.Context) {
 		for _, process := range c.running() {
 			if err := process.givenUp(); err != nil {
-				cancel(fmt.Errorf("%s: %w", c.plan.Name, err))
+				cancel(err)
 			}
 		}
 	}, pollInterval)

@@ -48,14 +48,13 @@ func Up(ctx context.Context, options Options, supervise []string) (state State, 
 		return State{}, false, err
 	}
 	if running {
-		state, err = follow(ctx, h, nil, options.Progress)
-		if had := len(state.Clusters) - 1; err == nil && had != options.Clusters {
-			err = fmt.Errorf("the sandbox that runs in %s has %d managed clusters, not %d: stop it first (`sandbox down`)",
-				options.Home, had, options.Clusters)
-		}
+		state, err = find(ctx, h, options)
 		return state, true, err
 	}
 	if err := h.prepare(); err != nil {
+		return State{}, false, err
+	}
+	if _, err := previousState(h, options.Clusters); err != nil {
 		return State{}, false, err
 	}
 	supervisor, err := startSupervisor(h, supervise)
@@ -67,6 +66,26 @@ func Up(ctx context.Context, options Options, supervise []string) (state State, 
 		supervisor.stop()
 	}
 	return state, false, err
+}
+
+// find waits for the sandbox that another process runs, and checks that it is the one that is asked for.
+func find(ctx context.Context, h home, options Options) (State, error) {
+	state, err := readState(h)
+	if err == nil && state.Phase != Ready {
+		state, err = follow(ctx, h, nil, options.Progress)
+	}
+	if err != nil {
+		return state, err
+	}
+	if had := len(state.Clusters) - 1; had != options.Clusters {
+		return state, fmt.Errorf("the sandbox that runs in %s has %d managed clusters, not %d: stop it first (`sandbox down`)",
+			options.Home, had, options.Clusters)
+	}
+	if state.Tandem != options.Tandem {
+		return state, fmt.Errorf("the sandbox that runs in %s has Tandem's programs from %q, not from %q: stop it first (`sandbox down`)",
+			options.Home, state.Tandem, options.Tandem)
+	}
+	return state, nil
 }
 
 // supervisor is the process that runs a sandbox, started by this one.

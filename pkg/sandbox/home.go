@@ -87,7 +87,7 @@ func (h home) running() (bool, error) {
 	return false, nil
 }
 
-// prepare makes the home. A folder that holds something else than a sandbox is refused, because Down removes a home.
+// prepare makes the home, marked by its lock file. A folder that holds something else than a sandbox is refused, because Down removes a home.
 func (h home) prepare() error {
 	entries, err := os.ReadDir(string(h))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -99,7 +99,11 @@ func (h home) prepare() error {
 	if err := os.MkdirAll(filepath.Dir(h.identity("any")), 0o700); err != nil {
 		return fmt.Errorf("making the sandbox's home: %w", err)
 	}
-	return nil
+	mark, err := os.OpenFile(h.lockFile(), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("marking the sandbox's home: %w", err)
+	}
+	return mark.Close()
 }
 
 // remove deletes what sandboxes left in the home, and the home itself if nothing else is in it.

@@ -142,8 +142,11 @@ func tail(file string) string {
 	return lastLines(string(data[max(0, len(data)-limit):]), lines)
 }
 
-// lastLines are up to n last lines of the text, each indented by two spaces.
+// lastLines are up to n last lines of the text, each indented by two spaces; if there are none, it says so.
 func lastLines(text string, n int) string {
+	if strings.TrimSpace(text) == "" {
+		return "  (nothing)"
+	}
 	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	return "  " + strings.Join(all[max(0, len(all)-n):], "\n  ")
 }

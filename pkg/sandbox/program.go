@@ -145,6 +145,7 @@ func (c clusterPlan) kwok() program {
 		"--manage-all-nodes=true",
 		"--cidr=10.244.0.0/16",
 		"--node-lease-duration-seconds=40",
+		"--v=WARN",
 	)
 }
 

@@ -3,7 +3,6 @@ package sandbox
 import (
 	"context"
 	"fmt"
-	"log/slog"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -28,9 +27,9 @@ const (
 
 // newVolumeProvisioner makes a manager that gives claims of a cluster their volumes and removes released ones. The volumes
 // exist in the API only: no simulated node mounts anything.
-func newVolumeProvisioner(config *rest.Config, log *slog.Logger) (manager.Manager, error) {
+func newVolumeProvisioner(config *rest.Config, logger logr.Logger) (manager.Manager, error) {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Logger:     logr.FromSlogHandler(log.Handler()),
+		Logger:     logger,
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Controller: uniqueNamesNotNeeded(),
 	})
