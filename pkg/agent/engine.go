@@ -31,6 +31,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
 	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/render"
 )
 
 const (
@@ -66,7 +67,7 @@ func addEngine(local ctrl.Manager) error {
 	built, err := ctrl.NewControllerManagedBy(local).
 		Named("engine").
 		For(&kudo.Instance{}, builder.WithPredicates(specChanged())).
-		Watches(&kudo.OperatorVersion{}, handler.EnqueueRequestsFromMapFunc(e.instancesOf)).
+		Watches(&kudo.OperatorVersion{}, handler.EnqueueRequestsFromMapFunc(e.usersOf)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: sideBySide}).
 		Build(e)
 	if err != nil {
@@ -75,7 +76,7 @@ func addEngine(local ctrl.Manager) error {
 	e.objects.watch = func(gvk schema.GroupVersionKind) error {
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(gvk)
-		return built.Watch(source.Kind(local.GetCache(), client.Object(object), handler.EnqueueRequestsFromMapFunc(ownerOf)))
+		return built.Watch(source.Kind(local.GetCache(), client.Object(object), handler.EnqueueRequestsFromMapFunc(e.ownersOf)))
 	}
 	return nil
 }
@@ -89,29 +90,34 @@ func deletionChanged() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetDeletionTimestamp() != nil })
 }
 
-// ownerOf maps an object that was applied to its Instance.
-func ownerOf(_ context.Context, o client.Object) []reconcile.Request {
-	name, labelled := o.GetLabels()[kudo.LabelInstance]
-	if !labelled {
-		return nil
-	}
+// ownersOf maps an object that was applied to its Instance.
+func (e *engine) ownersOf(ctx context.Context, o client.Object) []reconcile.Request {
 	namespace, marked := o.GetAnnotations()[kudo.AnnotationInstanceNamespace]
 	if !marked {
 		namespace = o.GetNamespace()
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
+	return e.requestsFor(ctx, namespace, func(i *kudo.Instance) bool {
+		return render.InstanceName(i.Name) == o.GetLabels()[kudo.LabelInstance]
+	})
 }
 
-// instancesOf maps an OperatorVersion to the Instances beside it.
-func (e *engine) instancesOf(ctx context.Context, version client.Object) []reconcile.Request {
+// usersOf maps an OperatorVersion to the Instances that ask for it.
+func (e *engine) usersOf(ctx context.Context, version client.Object) []reconcile.Request {
+	return e.requestsFor(ctx, version.GetNamespace(), func(i *kudo.Instance) bool {
+		return i.Spec.OperatorVersion.Name == version.GetName()
+	})
+}
+
+// requestsFor asks for a pass over each Instance of a namespace that is concerned.
+func (e *engine) requestsFor(ctx context.Context, namespace string, concerned func(*kudo.Instance) bool) []reconcile.Request {
 	list := &kudo.InstanceList{}
-	if err := e.client.List(ctx, list, client.InNamespace(version.GetNamespace())); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing Instances", "namespace", version.GetNamespace())
+	if err := e.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing Instances", "namespace", namespace)
 		return nil
 	}
 	var requests []reconcile.Request
 	for i := range list.Items {
-		if list.Items[i].Spec.OperatorVersion.Name == version.GetName() {
+		if concerned(&list.Items[i]) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 		}
 	}
@@ -141,13 +147,10 @@ func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		return reconcile.Result{}, e.release(ctx, instance)
 	}
 	changed, err := e.commit(ctx, instance, pass)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	if changed && pass.again {
+	if apierrors.IsConflict(err) || changed && pass.again {
 		return reconcile.Result{RequeueAfter: time.Nanosecond}, nil
 	}
-	return reconcile.Result{RequeueAfter: pass.after}, nil
+	return reconcile.Result{RequeueAfter: pass.after}, err
 }
 
 // handedOver says whether the mirror has finished with the Instance and still stands behind it.
@@ -240,12 +243,12 @@ func (e *engine) next(ctx context.Context, s seen, choice plan.Choice, chooseErr
 		return s.cancel()
 	case choice.Start != nil:
 		return e.start(s, choice)
+	case choice.Remove:
+		return e.remove(ctx, s)
 	case last != nil && s.instance.Status.PlanStatus[last.Plan].Status.Running():
 		return e.step(ctx, s)
 	case chooseErr != nil:
 		return s.stopped(plan.Condition(metav1.ConditionFalse, kudo.ReasonPlanFailed, chooseErr.Error()))
-	case s.removing():
-		return e.remove(ctx, s)
 	default:
 		return e.rest(ctx, s)
 	}

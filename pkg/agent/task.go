@@ -25,7 +25,7 @@ type execution struct {
 }
 
 func (x *execution) owner() plan.Owner {
-	return plan.Owner{Namespace: x.instance.Namespace, Name: x.instance.Name}
+	return plan.Owner{Namespace: x.instance.Namespace, Name: render.InstanceName(x.instance.Name)}
 }
 
 // context is what the templates of a task see: the execution, never the Instance's spec.

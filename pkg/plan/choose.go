@@ -47,6 +47,9 @@ type Choice struct {
 
 	// Cancel says that the running execution is to be ended.
 	Cancel bool
+
+	// Remove says that what the Instance applied is to be removed, whatever else runs.
+	Remove bool
 }
 
 // MissingPlanError says that an OperatorVersion lacks the plan that should run.
@@ -78,17 +81,17 @@ func Choose(w Wish) (Choice, error) {
 	return Choice{Start: start, Version: w.Version}, nil
 }
 
-// chooseCleanup starts the cleanup plan once, whatever else runs, with what was last started. A cleanup plan that somebody
-// ran by hand does not count: its uid is that of a request.
+// chooseCleanup runs the cleanup plan to its end before anything is removed. It supersedes whatever runs, and is of what was
+// last started. A cleanup plan that somebody ran by hand does not count: its uid is that of a request.
 func chooseCleanup(w Wish) Choice {
 	if w.Last == nil || w.LastVersion == nil {
-		return Choice{}
+		return Choice{Remove: true}
 	}
 	if _, exists := w.LastVersion.Plans[kudo.CleanupPlan]; !exists {
-		return Choice{}
+		return Choice{Remove: true}
 	}
 	if w.Last.Plan == kudo.CleanupPlan && w.Last.UID != w.Last.Request && w.LastStatus != kudo.FatalError {
-		return Choice{}
+		return Choice{Remove: w.LastStatus == kudo.Complete}
 	}
 	start := *w.Last
 	start.Plan = kudo.CleanupPlan

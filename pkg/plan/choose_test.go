@@ -56,6 +56,7 @@ func TestChoose(t *testing.T) {
 		wish   plan.Wish
 		start  *kudo.Execution
 		cancel bool
+		remove bool
 		lacks  string
 	}{
 		"never executed: deploy, and pods start with its uid": {
@@ -178,8 +179,12 @@ func TestChoose(t *testing.T) {
 				return s
 			}(),
 		},
-		"cleanup runs once": {
-			wish: plan.Wish{Removing: true, Last: ran("cleanup", nil), LastStatus: kudo.Complete},
+		"cleanup runs to its end": {
+			wish: plan.Wish{Removing: true, Last: ran("cleanup", nil), LastStatus: kudo.Error},
+		},
+		"and once, and then everything is removed": {
+			wish:   plan.Wish{Removing: true, Last: ran("cleanup", nil), LastStatus: kudo.Complete},
+			remove: true,
 		},
 		"and again when it failed": {
 			wish: plan.Wish{Removing: true, Last: ran("cleanup", nil), LastStatus: kudo.FatalError},
@@ -199,10 +204,12 @@ func TestChoose(t *testing.T) {
 			}(),
 		},
 		"removal of what was never executed needs no plan": {
-			wish: plan.Wish{Removing: true, Parameters: unchanged},
+			wish:   plan.Wish{Removing: true, Parameters: unchanged},
+			remove: true,
 		},
-		"removal without a cleanup plan needs none": {
-			wish: plan.Wish{Removing: true, Version: versionOf("deploy"), Last: done, LastStatus: kudo.Complete},
+		"removal without a cleanup plan needs none, whatever runs": {
+			wish:   plan.Wish{Removing: true, Version: versionOf("deploy"), Last: done, LastStatus: kudo.Error},
+			remove: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -226,8 +233,8 @@ func TestChoose(t *testing.T) {
 			if diff := cmp.Diff(test.start, choice.Start); diff != "" {
 				t.Errorf("started (-want +got):\n%s", diff)
 			}
-			if choice.Cancel != test.cancel {
-				t.Errorf("cancel: want %v, got %v", test.cancel, choice.Cancel)
+			if choice.Cancel != test.cancel || choice.Remove != test.remove {
+				t.Errorf("cancel: want %v, got %v; remove: want %v, got %v", test.cancel, choice.Cancel, test.remove, choice.Remove)
 			}
 		})
 	}

@@ -15,7 +15,8 @@ import (
 // Object is one object of a task: as it is wanted, and as it stands on the cluster (nil if it does not).
 type Object struct{ Want, Live *unstructured.Unstructured }
 
-// Owner is the Instance that objects belong to, by its place on the managed cluster.
+// Owner is the Instance that objects belong to, by its namespace on the managed cluster and its name in labels, which is
+// that of render.InstanceName.
 type Owner struct{ Namespace, Name string }
 
 // Action is what a task does to its objects.

@@ -34,7 +34,7 @@ func FuzzObjects(f *testing.F) {
 				t.Errorf("%s stands twice or lacks its identity", id)
 			}
 			seen[id] = true
-			if obj.GetLabels()[kudo.LabelInstance] != "parent.zk" || obj.GetAnnotations()[kudo.AnnotationExecution] != "uid-1" {
+			if obj.GetLabels()[kudo.LabelInstance] != "parent-zk" || obj.GetAnnotations()[kudo.AnnotationExecution] != "uid-1" {
 				t.Errorf("%s is not marked", id)
 			}
 			obj.DeepCopy() // panics on values that JSON does not have

@@ -30,7 +30,7 @@ func (r *renderer) mark(obj *unstructured.Unstructured) error {
 	labels := map[string]string{
 		kudo.LabelHeritage: kudo.Heritage,
 		kudo.LabelOperator: r.Version.Operator.Name,
-		kudo.LabelInstance: r.Instance,
+		kudo.LabelInstance: InstanceName(r.Instance),
 	}
 	if err := merge(obj.Object, "", "labels", labels); err != nil {
 		return err

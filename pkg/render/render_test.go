@@ -336,7 +336,7 @@ func TestObjectsCarryLabelsAndAnnotations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const labels = `"heritage": "kudo", "kudo.dev/operator": "zookeeper", "kudo.dev/instance": "parent.zk"`
+	const labels = `"heritage": "kudo", "kudo.dev/operator": "zookeeper", "kudo.dev/instance": "parent-zk"`
 	const annotations = `"kudo.dev/plan": "deploy", "kudo.dev/phase": "main", "kudo.dev/step": "nodes", "kudo.dev/operator-version": "0.3.0-custom",
 		"kudo.dev/last-plan-execution-uid": "uid-1", "kudo.dev/instance-namespace": "prod"`
 	want := `[

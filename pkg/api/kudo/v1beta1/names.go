@@ -4,6 +4,7 @@ package v1beta1
 const (
 	LabelHeritage = "heritage"
 	LabelOperator = "kudo.dev/operator"
+	// LabelInstance holds the Instance's name with dashes for dots, as .Name in templates: packages select by it.
 	LabelInstance = "kudo.dev/instance"
 
 	// Heritage is the value of LabelHeritage.

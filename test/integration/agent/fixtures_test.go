@@ -1,0 +1,276 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// eachItem calls do for every item of a list.
+func eachItem(list client.ObjectList, do func(client.Object)) error {
+	return meta.EachListItem(list, func(o runtime.Object) error {
+		do(o.(client.Object))
+		return nil
+	})
+}
+
+// serial is a plan of one phase whose steps run one after the other, each with one task of its name.
+func serial(steps ...string) kudo.Plan {
+	phase := kudo.Phase{Name: "main"}
+	for _, step := range steps {
+		phase.Steps = append(phase.Steps, kudo.Step{Name: step, Tasks: []string{step}})
+	}
+	return kudo.Plan{Phases: []kudo.Phase{phase}}
+}
+
+func task(name, kind string, resources ...string) kudo.Task {
+	t := kudo.Task{Name: name, Kind: kind}
+	t.Spec.Resources = resources
+	return t
+}
+
+const configTemplate = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ .Name }}-%s"}
+data: {value: "{{ .Params.VALUE }}"}
+`
+
+const deploymentTemplate = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: "{{ .Name }}-app"}
+spec:
+  replicas: {{ .Params.REPLICAS }}
+  selector: {matchLabels: {app: "{{ .Name }}"}}
+  template:
+    metadata: {labels: {app: "{{ .Name }}"}}
+    spec: {containers: [{name: app, image: app:1}]}
+`
+
+// standard is a package with a config map, a Deployment to wait for, a feature to toggle, and plans for all occasions.
+func standard() kudo.OperatorVersionSpec {
+	toggle := task("feature", kudo.TaskToggle, "feature.yaml")
+	toggle.Spec.Parameter = "FEATURE"
+	return kudo.OperatorVersionSpec{
+		Operator: corev1.ObjectReference{Kind: "Operator", Name: "app"},
+		Version:  "1.0.0",
+		Templates: map[string]string{
+			"config.yaml":   fmt.Sprintf(configTemplate, "config"),
+			"feature.yaml":  fmt.Sprintf(configTemplate, "feature"),
+			"farewell.yaml": fmt.Sprintf(configTemplate, "farewell"),
+			"app.yaml":      deploymentTemplate,
+			"role.yaml":     "apiVersion: rbac.authorization.k8s.io/v1beta1\nkind: ClusterRole\nmetadata: {name: \"{{ .Namespace }}-{{ .Name }}\"}\n",
+		},
+		Tasks: []kudo.Task{
+			task("config", kudo.TaskApply, "role.yaml", "config.yaml"),
+			task("app", kudo.TaskApply, "app.yaml"),
+			toggle,
+			task("farewell", kudo.TaskApply, "farewell.yaml"),
+		},
+		Parameters: []kudo.Parameter{
+			{Name: "VALUE", Default: ptr.To("one")},
+			{Name: "REPLICAS", Type: kudo.IntegerType, Default: ptr.To("2"), ForcePodRestart: ptr.To(false)},
+			{Name: "FEATURE", Type: kudo.BooleanType, Default: ptr.To("false"), Trigger: "feature"},
+		},
+		Plans: map[string]kudo.Plan{
+			"deploy":  serial("config", "app", "feature"),
+			"update":  serial("config", "app"),
+			"feature": serial("feature"),
+			"cleanup": serial("farewell"),
+		},
+	}
+}
+
+// configOnly is a package whose one plan completes by itself.
+func configOnly() kudo.OperatorVersionSpec {
+	spec := standard()
+	spec.Plans = map[string]kudo.Plan{"deploy": serial("config")}
+	return spec
+}
+
+// hubPart plays the hub's controllers for one Instance.
+type hubPart struct {
+	name, namespace string
+}
+
+// push makes an OperatorVersion on the hub.
+func push(ctx context.Context, name string, spec kudo.OperatorVersionSpec) {
+	GinkgoHelper()
+	Expect(hub.Create(ctx, &kudo.OperatorVersion{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: packages},
+		Spec:       spec,
+	})).To(Succeed())
+}
+
+// made counts the Instances, for names that no two share.
+var made int
+
+// newInstance makes an OperatorVersion and an Instance of it on the hub, without resolving it, with an install namespace of
+// its own on the managed cluster.
+func newInstance(ctx context.Context, spec kudo.OperatorVersionSpec, parameters map[string]string) *hubPart {
+	GinkgoHelper()
+	made++
+	h := &hubPart{name: fmt.Sprintf("app-%d", made), namespace: fmt.Sprintf("apps-%d", made)}
+	push(ctx, h.name+"-1.0.0", spec)
+	Expect(hub.Create(ctx, &kudo.Instance{
+		ObjectMeta: metav1.ObjectMeta{Name: h.name, Namespace: clusterName, Finalizers: []string{kudo.Finalizer}},
+		Spec: kudo.InstanceSpec{
+			OperatorVersion:  corev1.ObjectReference{Namespace: packages, Name: h.name + "-1.0.0"},
+			Parameters:       parameters,
+			InstallNamespace: h.namespace,
+		},
+	})).To(Succeed())
+	return h
+}
+
+// get reads the Instance on the hub; nil if it is gone.
+func (h *hubPart) get(ctx context.Context) *kudo.Instance {
+	GinkgoHelper()
+	instance := &kudo.Instance{}
+	if err := hub.Get(ctx, client.ObjectKey{Namespace: clusterName, Name: h.name}, instance); err != nil {
+		Expect(client.IgnoreNotFound(err)).To(Succeed())
+		return nil
+	}
+	return instance
+}
+
+// resolve says for the newest generation that everything was found.
+func (h *hubPart) resolve(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(func() error {
+		instance := h.get(ctx)
+		meta.SetStatusCondition(&instance.Status.Conditions, metav1.Condition{Type: kudo.ConditionResolved,
+			Status: metav1.ConditionTrue, Reason: kudo.ReasonResolved, ObservedGeneration: instance.Generation})
+		return hub.Status().Update(ctx, instance)
+	}).Should(Succeed())
+}
+
+// change edits the spec and resolves what comes of it.
+func (h *hubPart) change(ctx context.Context, edit func(*kudo.InstanceSpec)) {
+	GinkgoHelper()
+	Eventually(func() error {
+		instance := h.get(ctx)
+		edit(&instance.Spec)
+		return hub.Update(ctx, instance)
+	}).Should(Succeed())
+	h.resolve(ctx)
+}
+
+// finish deletes the Instance and, once the agent reports it removed, lets it go, as the hub does.
+func (h *hubPart) finish(ctx context.Context) {
+	GinkgoHelper()
+	Expect(client.IgnoreNotFound(hub.Delete(ctx, h.get(ctx)))).To(Succeed())
+	Eventually(func() string { return h.ready(ctx).Reason }).Should(Equal(kudo.ReasonRemoved))
+	h.release(ctx)
+}
+
+func (h *hubPart) release(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(func() error {
+		instance := h.get(ctx)
+		controllerutil.RemoveFinalizer(instance, kudo.Finalizer)
+		return hub.Update(ctx, instance)
+	}).Should(Succeed())
+}
+
+// ready is condition Ready on the hub, empty while there is none.
+func (h *hubPart) ready(ctx context.Context) metav1.Condition {
+	GinkgoHelper()
+	instance := h.get(ctx)
+	if instance == nil {
+		return metav1.Condition{}
+	}
+	if condition := meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionReady); condition != nil {
+		return *condition
+	}
+	return metav1.Condition{}
+}
+
+// plan is the state of a plan on the hub.
+func (h *hubPart) plan(ctx context.Context, name string) kudo.PlanStatus {
+	GinkgoHelper()
+	return h.get(ctx).Status.PlanStatus[name]
+}
+
+// completes waits until a plan of that name has been executed to its end, other than the execution given.
+func (h *hubPart) completes(ctx context.Context, name string, before kudo.PlanStatus) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		status := h.plan(ctx, name)
+		g.Expect(status.UID).NotTo(Equal(before.UID))
+		g.Expect(status.Status).To(Equal(kudo.Complete), "%s", status.Message)
+		g.Expect(h.ready(ctx).Status).To(Equal(metav1.ConditionTrue), "%s", h.ready(ctx).Message)
+	}).Should(Succeed())
+}
+
+// local reads an object of the Instance's on the managed cluster; false if it is not there.
+func (h *hubPart) local(ctx context.Context, suffix string, into client.Object) bool {
+	GinkgoHelper()
+	err := managed.Get(ctx, client.ObjectKey{Namespace: h.namespace, Name: h.name + suffix}, into)
+	Expect(client.IgnoreNotFound(err)).To(Succeed())
+	return err == nil
+}
+
+// config reads one of the Instance's config maps; empty if it is not there.
+func (h *hubPart) config(ctx context.Context, suffix string) string {
+	GinkgoHelper()
+	config := &corev1.ConfigMap{}
+	if !h.local(ctx, suffix, config) {
+		return ""
+	}
+	return config.Data["value"]
+}
+
+// mirror reads the Instance's mirror; nil if there is none.
+func (h *hubPart) mirror(ctx context.Context) *kudo.Instance {
+	GinkgoHelper()
+	instance := &kudo.Instance{}
+	if !h.local(ctx, "", instance) {
+		return nil
+	}
+	return instance
+}
+
+// versions counts the mirrored OperatorVersions in the Instance's namespace.
+func (h *hubPart) versions(ctx context.Context) []string {
+	GinkgoHelper()
+	list := &kudo.OperatorVersionList{}
+	Expect(managed.List(ctx, list, client.InNamespace(h.namespace))).To(Succeed())
+	var names []string
+	for _, v := range list.Items {
+		names = append(names, v.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// rollOut plays the Deployment controller: it makes the Deployment healthy for the generation that it has now.
+func (h *hubPart) rollOut(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(func() error {
+		deployment := &appsv1.Deployment{}
+		if !h.local(ctx, "-app", deployment) {
+			return fmt.Errorf("there is no Deployment yet")
+		}
+		n := *deployment.Spec.Replicas
+		deployment.Status = appsv1.DeploymentStatus{
+			ObservedGeneration: deployment.Generation,
+			Replicas:           n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n,
+		}
+		return managed.Status().Update(ctx, deployment)
+	}).Should(Succeed())
+}

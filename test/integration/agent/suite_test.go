@@ -1,0 +1,153 @@
+// Package agent checks the agent between two real API servers: a hub, on which the specs play the hub's controllers, and a
+// managed cluster, on which they play the controllers of Kubernetes.
+package agent
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"testing"
+	"text/template"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/tandem-addons/tandem/manifests"
+	"github.com/tandem-addons/tandem/pkg/agent"
+	"github.com/tandem-addons/tandem/test/integration/environment"
+)
+
+const (
+	clusterName = "cluster1"
+	packages    = "addon-packages"
+	patience    = 20 * time.Second
+)
+
+// Set once, before the specs run: clients with all rights, and the configs that the agent gets.
+var (
+	hub, managed             client.Client
+	agentOnHub, agentLocally *rest.Config
+)
+
+func TestAgent(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Agent")
+}
+
+var _ = BeforeSuite(func() {
+	SetDefaultEventuallyTimeout(patience)
+	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+	SetDefaultConsistentlyDuration(2 * time.Second)
+	ctrl.SetLogger(klog.NewKlogr())
+	klog.LogToStderr(false)
+	klog.SetOutput(GinkgoWriter)
+
+	hubServer, managedServer := start(), start()
+	hub, managed = clientOf(hubServer.Config), clientOf(managedServer.Config)
+	agentLocally = managedServer.Config
+
+	const group = "system:open-cluster-management:cluster:" + clusterName + ":addon:tandem"
+	var err error
+	agentOnHub, err = hubServer.User(group+":agent:addon-agent", group, "system:open-cluster-management:addon:tandem")
+	Expect(err).NotTo(HaveOccurred())
+
+	ctx, cancel := context.WithCancel(context.Background())
+	DeferCleanup(cancel)
+	install(ctx, "hub/namespaces.yaml", "hub/packages.yaml", "cluster/agent.yaml")
+	go collectGarbage(ctx)
+})
+
+func start() *environment.Environment {
+	GinkgoHelper()
+	server, err := environment.Start()
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(server.Stop)
+	return server
+}
+
+func clientOf(config *rest.Config) client.Client {
+	GinkgoHelper()
+	scheme, err := agent.Scheme()
+	Expect(err).NotTo(HaveOccurred())
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+// install creates on the hub what files of the manifests hold, as for clusterName.
+func install(ctx context.Context, files ...string) {
+	GinkgoHelper()
+	for _, file := range files {
+		parsed, err := template.ParseFS(manifests.FS, file)
+		Expect(err).NotTo(HaveOccurred())
+		var text bytes.Buffer
+		Expect(parsed.Execute(&text, manifests.ClusterParameters{Cluster: clusterName})).To(Succeed())
+		decoder := yaml.NewYAMLOrJSONDecoder(&text, 4096)
+		for {
+			object := &unstructured.Unstructured{}
+			err := decoder.Decode(&object.Object)
+			if err == io.EOF {
+				break
+			}
+			Expect(err).NotTo(HaveOccurred())
+			if len(object.Object) > 0 {
+				Expect(hub.Create(ctx, object)).To(Or(Succeed(), Satisfy(apierrors.IsAlreadyExists)))
+			}
+		}
+	}
+}
+
+// collectGarbage plays Kubernetes' garbage collector for what the specs delete in the foreground, which have no dependants.
+func collectGarbage(ctx context.Context) {
+	kinds := []client.ObjectList{&corev1.ConfigMapList{}, &corev1.PersistentVolumeClaimList{}, &appsv1.DeploymentList{}, &rbacv1.ClusterRoleList{}}
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		for _, list := range kinds {
+			if managed.List(ctx, list) != nil {
+				continue
+			}
+			_ = eachItem(list, func(o client.Object) {
+				finalized := controllerutil.RemoveFinalizer(o, metav1.FinalizerDeleteDependents)
+				finalized = controllerutil.RemoveFinalizer(o, "kubernetes.io/pvc-protection") || finalized
+				if o.GetDeletionTimestamp() != nil && finalized {
+					_ = managed.Update(ctx, o)
+				}
+			})
+		}
+	}, 50*time.Millisecond)
+}
+
+// runAgent starts an agent and returns what stops it and waits for its end.
+func runAgent() func() { return runAgentWith(agentOnHub, agentLocally) }
+
+func runAgentWith(onHub, locally *rest.Config) func() {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- agent.Run(ctx, agent.Options{
+			ClusterName:    clusterName,
+			Hub:            onHub,
+			Local:          locally,
+			MetricsAddress: "0",
+			ProbeAddress:   "0",
+			ReportInterval: 100 * time.Millisecond,
+		})
+	}()
+	return func() {
+		cancel()
+		Expect(<-ended).To(Succeed())
+	}
+}
