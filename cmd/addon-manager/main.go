@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,6 +17,9 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/hub"
 )
+
+// version is set by the linker (see the Makefile).
+var version = "devel"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -68,7 +70,7 @@ func run(ctx context.Context, arguments []string, out, errOut io.Writer) error {
 	case fs.NArg() > 0:
 		return fmt.Errorf("unexpected argument %q: addon-manager takes flags only", fs.Arg(0))
 	case s.version:
-		_, err := fmt.Fprintln(out, "addon-manager", version())
+		_, err := fmt.Fprintln(out, "addon-manager", version)
 		return err
 	}
 	cfg, err := config.GetConfig()
@@ -76,17 +78,8 @@ func run(ctx context.Context, arguments []string, out, errOut io.Writer) error {
 		return fmt.Errorf("finding the hub (name a kubeconfig with --kubeconfig): %w", err)
 	}
 	cfg.QPS, cfg.Burst = float32(s.qps), s.burst
-	cfg.UserAgent = "addon-manager/" + version()
+	cfg.UserAgent = "addon-manager/" + version
 	s.options.Logger = zap.New(zap.UseFlagOptions(&s.logging))
 	ctrl.SetLogger(s.options.Logger)
 	return hub.Run(ctx, cfg, s.options)
-}
-
-// version is the module's version as the Go tool stamped it into the binary.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "(devel)"
-	}
-	return info.Main.Version
 }

@@ -1,0 +1,267 @@
+package hub
+
+import (
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+var _ = Describe("The add-on controller", func() {
+	var (
+		f       fleet
+		cluster string
+		version *kudo.OperatorVersion
+	)
+	BeforeEach(func(ctx SpecContext) {
+		f = newFleet()
+		cluster = f.cluster(ctx, "cluster")
+		version = f.push(ctx, "kafka", packages)
+	})
+	resolved := func(v *kudo.OperatorVersion) seen {
+		return seen{"True", "Resolved", "OperatorVersion " + v.Namespace + "/" + v.Name}
+	}
+
+	It("gives an add-on its Instance, and follows the Instance's Resolved", func(ctx SpecContext) {
+		f.define(ctx, "kafka", runs(version))
+		kafka := f.enable(ctx, cluster, "kafka", func(a *addonv1alpha1.ManagedClusterAddOn) { a.Spec.InstallNamespace = "kafka" })
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+
+		instance := get(ctx, instanceOf(kafka))
+		Expect(instance.Spec).To(Equal(kudo.InstanceSpec{
+			OperatorVersion:  corev1.ObjectReference{Namespace: packages, Name: version.Name},
+			Parameters:       map[string]string{},
+			InstallNamespace: "kafka",
+		}))
+		Expect(metav1.GetControllerOf(instance).UID).To(Equal(kafka.UID))
+		Expect(instance.Finalizers).To(Equal([]string{kudo.Finalizer}))
+		current := get(ctx, kafka)
+		Expect(current.Finalizers).To(Equal([]string{kudo.Finalizer}))
+		Expect(current.Status.HealthCheck.Mode).To(Equal(upstream.HealthCheckModeCustomized))
+	})
+
+	It("installs once the Required dependencies are satisfied, and never takes that back", func(ctx SpecContext) {
+		f.define(ctx, "kafka", both(runs(version), f.needing(
+			addonv1alpha1.AddonDependency{Name: "zookeeper"},
+			addonv1alpha1.AddonDependency{Name: "graphs", Type: addonv1alpha1.DependencyTypeOptional})))
+		kafka := f.enable(ctx, cluster, "kafka")
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(seen{"False", "WaitingForDependencies",
+			"the add-on is installed once these are available on the cluster: Required " + f.named("zookeeper") + " (NoSuchAddOn)"}))
+		zookeeper := f.enable(ctx, cluster, "zookeeper")
+		Consistently(exists(instanceOf(kafka))).WithContext(ctx).Should(BeFalse())
+
+		report(ctx, zookeeper, metav1.ConditionTrue, "Works")
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+
+		By("the dependency going away, and an update meanwhile")
+		Expect(server.Delete(ctx, zookeeper)).To(Succeed())
+		Eventually(conditionOf(kafka, "Degraded")).WithContext(ctx).ShouldNot(Equal(none))
+		newer := f.push(ctx, "newer", packages)
+		current := get(ctx, kafka)
+		configured(newer)(current)
+		Expect(server.Update(ctx, current)).To(Succeed())
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(newer)))
+		Expect(specOf(instanceOf(kafka))(Default, ctx).OperatorVersion.Name).To(Equal(newer.Name))
+	})
+
+	It("does not install while the declaration of dependencies is malformed", func(ctx SpecContext) {
+		definition := f.define(ctx, "kafka", both(runs(version), annotated(`{}`)))
+		kafka := f.enable(ctx, cluster, "kafka")
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Reason", "WaitingForDependencies"))
+		Expect(exists(instanceOf(kafka))(Default, ctx)).To(BeFalse())
+
+		definition.Annotations = nil
+		Expect(server.Update(ctx, definition)).To(Succeed())
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+	})
+
+	It("passes on the variables that the OperatorVersion defines, later ones winning, and names the others", func(ctx SpecContext) {
+		f.define(ctx, "kafka", runs(version))
+		first := f.variables(ctx, "first", cluster, "TEXT", "one", "COUNT", "2000000", "TYPO", "x")
+		second := f.variables(ctx, "second", cluster, "TEXT", "two")
+		kafka := f.enable(ctx, cluster, "kafka", configured(first, second))
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(seen{"False", "ConfigurationInvalid",
+			`OperatorVersion "` + version.Name + `" does not define these variables of the add-on's AddOnDeploymentConfigs: TYPO; ` +
+				"correct or remove them, all others are passed on"}))
+		Eventually(resolvedOf(instanceOf(kafka))).WithContext(ctx).Should(Equal(resolved(version)))
+		Expect(specOf(instanceOf(kafka))(Default, ctx).Parameters).To(Equal(map[string]string{"TEXT": "two", "COUNT": "2000000"}))
+		Eventually(eventsOn(kafka)).WithContext(ctx).Should(ContainElement(ContainSubstring("TYPO")))
+
+		By("correcting the variables")
+		first.Spec.CustomizedVariables = first.Spec.CustomizedVariables[:1]
+		Expect(server.Update(ctx, first)).To(Succeed())
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+		Expect(specOf(instanceOf(kafka))(Default, ctx).Parameters).To(Equal(map[string]string{"TEXT": "two"}))
+
+		By("a value of the wrong type")
+		second.Spec.CustomizedVariables = append(second.Spec.CustomizedVariables, upstream.CustomizedVariable{Name: "COUNT", Value: "many"})
+		Expect(server.Update(ctx, second)).To(Succeed())
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(And(
+			HaveField("Reason", "ParametersInvalid"), HaveField("Message", ContainSubstring(`"COUNT"`))))
+
+		By("taking all of them back")
+		current := get(ctx, kafka)
+		current.Spec.Configs = nil
+		Expect(server.Update(ctx, current)).To(Succeed())
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+		Expect(specOf(instanceOf(kafka))(Default, ctx).Parameters).To(BeEmpty())
+	})
+
+	It("puts a user's edit of an add-on's Instance right", func(ctx SpecContext) {
+		f.define(ctx, "kafka", runs(version))
+		kafka := f.enable(ctx, cluster, "kafka", configured(f.variables(ctx, "vars", cluster, "TEXT", "one")))
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+		instance := get(ctx, instanceOf(kafka))
+		instance.Spec.Parameters = map[string]string{"COUNT": "7"}
+		Expect(server.Update(ctx, instance)).To(Succeed())
+		Eventually(func(g Gomega) {
+			g.Expect(specOf(instance)(g, ctx).Parameters).To(Equal(map[string]string{"TEXT": "one"}))
+		}).Should(Succeed())
+	})
+
+	It("waits for what is missing, and names it", func(ctx SpecContext) {
+		f.define(ctx, "kafka", runs(&kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: f.named("late") + "-1.0.0"}}))
+		missing := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "vars"}}
+		kafka := f.enable(ctx, cluster, "kafka", configured(missing))
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(And(
+			HaveField("Reason", "OperatorVersionNotFound"),
+			HaveField("Message", ContainSubstring("AddOnDeploymentConfig "+cluster+"/vars does not exist"))))
+		late := f.push(ctx, "late", packages)
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Reason", "ConfigurationNotFound"))
+		Expect(server.Create(ctx, missing)).To(Succeed())
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(late)))
+	})
+
+	DescribeTable("refuses a configuration",
+		func(ctx SpecContext, configure func() func(*addonv1alpha1.ManagedClusterAddOn), reason, message string) {
+			f.define(ctx, "kafka", runs(version))
+			kafka := f.enable(ctx, cluster, "kafka", configure())
+			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(And(
+				HaveField("Status", "False"), HaveField("Reason", reason), HaveField("Message", ContainSubstring(message))))
+			Expect(exists(instanceOf(kafka))(Default, ctx)).To(BeFalse())
+		},
+		Entry("that names a foreign namespace", func() func(*addonv1alpha1.ManagedClusterAddOn) {
+			return configured(&kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "x"}})
+		}, "ConfigurationInvalid", `in namespace "kube-system", which agents may not read`),
+		Entry("that names two OperatorVersions", func() func(*addonv1alpha1.ManagedClusterAddOn) {
+			other := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: "other"}}
+			return configured(version, other)
+		}, "ConfigurationInvalid", "two OperatorVersions are named"),
+	)
+
+	It("waits for OCM where OCM manages the add-on, and takes what it has resolved", func(ctx SpecContext) {
+		f.define(ctx, "kafka", runs(version))
+		chosen := f.push(ctx, "chosen", packages)
+		stopHub() // so that OCM comes first
+		kafka := f.enable(ctx, cluster, "kafka")
+		setCondition(ctx, kafka, "ocm", metav1.Condition{Type: "Configured", Status: metav1.ConditionFalse, Reason: "Resolving"})
+		runHub()
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Reason", "WaitingForConfiguration"))
+		Expect(exists(instanceOf(kafka))(Default, ctx)).To(BeFalse())
+
+		current := get(ctx, kafka)
+		referent := upstream.ConfigReferent{Namespace: packages, Name: chosen.Name}
+		current.Status.ConfigReferences = []upstream.ConfigReference{{
+			ConfigGroupResource: resource(addonv1alpha1.GroupKudo, addonv1alpha1.ResourceOperatorVersions),
+			ConfigReferent:      referent,
+			DesiredConfig:       &upstream.ConfigSpecHash{ConfigReferent: referent, SpecHash: "1"},
+		}}
+		Expect(server.Status().Update(ctx, current)).To(Succeed())
+		Consistently(exists(instanceOf(kafka))).WithContext(ctx).Should(BeFalse())
+		setCondition(ctx, kafka, "ocm", metav1.Condition{Type: "Configured", Status: metav1.ConditionTrue, Reason: "Resolved"})
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(chosen)))
+	})
+
+	It("lets an add-on go only after its Instance", func(ctx SpecContext) {
+		f.define(ctx, "kafka", runs(version))
+		kafka := f.enable(ctx, cluster, "kafka")
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+		instance := get(ctx, instanceOf(kafka))
+
+		Expect(server.Delete(ctx, kafka)).To(Succeed())
+		Eventually(func(g Gomega) {
+			current := &kudo.Instance{}
+			g.Expect(server.Get(ctx, keyOf(instance), current)).To(Succeed())
+			g.Expect(current.DeletionTimestamp).NotTo(BeNil())
+		}).Should(Succeed())
+		Consistently(exists(kafka)).WithContext(ctx).Should(BeTrue())
+
+		removed(ctx, instance)
+		Eventually(exists(instance)).WithContext(ctx).Should(BeFalse())
+		Eventually(exists(kafka)).WithContext(ctx).Should(BeFalse())
+	})
+
+	It("lets an add-on that was never installed go at once", func(ctx SpecContext) {
+		f.define(ctx, "kafka", both(runs(version), f.needing(addonv1alpha1.AddonDependency{Name: "zookeeper"})))
+		kafka := f.enable(ctx, cluster, "kafka")
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Reason", "WaitingForDependencies"))
+		Expect(server.Delete(ctx, kafka)).To(Succeed())
+		Expect(exists(kafka)(Default, ctx)).To(BeFalse())
+	})
+
+	It("never takes over a user's Instance of the add-on's name", func(ctx SpecContext) {
+		kafka := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: f.named("kafka")}}
+		users := instanceOf(kafka)
+		users.Spec.OperatorVersion = corev1.ObjectReference{Namespace: packages, Name: version.Name}
+		Expect(server.Create(ctx, users)).To(Succeed())
+		f.define(ctx, "kafka", runs(version))
+		f.enable(ctx, cluster, "kafka")
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(seen{"False", "NameCollision",
+			"Instance " + cluster + "/" + users.Name + " exists and does not belong to the add-on: delete it, or give the add-on another name"}))
+		Expect(get(ctx, users).OwnerReferences).To(BeEmpty())
+
+		By("the user deleting it")
+		Expect(server.Delete(ctx, users)).To(Succeed())
+		removed(ctx, users)
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+	})
+
+	It("refuses a name that another Instance has once dots are dashes", func(ctx SpecContext) {
+		f.define(ctx, "a-b", runs(version))
+		f.define(ctx, "a.b", runs(version))
+		first := f.enable(ctx, cluster, "a-b")
+		Eventually(conditionOf(first, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+		second := f.enable(ctx, cluster, "a.b")
+		Eventually(conditionOf(second, "Resolved")).WithContext(ctx).Should(HaveField("Reason", "NameCollision"))
+
+		Expect(server.Delete(ctx, first)).To(Succeed())
+		Eventually(func(g Gomega) {
+			g.Expect(get(ctx, instanceOf(first)).DeletionTimestamp).NotTo(BeNil())
+		}).Should(Succeed())
+		removed(ctx, instanceOf(first))
+		Eventually(conditionOf(second, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+	})
+
+	It("leaves add-ons alone that it does not run", func(ctx SpecContext) {
+		f.define(ctx, "other", nil)
+		other := f.enable(ctx, cluster, "other")
+		f.define(ctx, "kafka", runs(version))
+		kafka := f.enable(ctx, cluster, "kafka")
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+		Expect(get(ctx, other).Status).To(Equal(upstream.ManagedClusterAddOnStatus{}))
+		Expect(get(ctx, other).Finalizers).To(BeEmpty())
+	})
+
+	It("writes nothing when it is started again", func(ctx SpecContext) {
+		f.define(ctx, "kafka", runs(version))
+		kafka := f.enable(ctx, cluster, "kafka", configured(f.variables(ctx, "vars", cluster, "TEXT", "one")))
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+		stopHub()
+		writes, _ := runHub()
+		Consistently(writes.Requests).Should(BeEmpty())
+
+		f.push(ctx, "unrelated", packages)
+		marker := f.enable(ctx, cluster, "unrelated")
+		f.define(ctx, "unrelated", runs(version))
+		Eventually(conditionOf(marker, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+		for _, write := range writes.Requests() {
+			Expect(strings.Contains(write, kafka.Name)).To(BeFalse(), write)
+		}
+	})
+})

@@ -1,0 +1,290 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/rand"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/hub"
+)
+
+// fleet is one spec's own part of the hub: names in it are its alone.
+type fleet struct{ suffix string }
+
+func newFleet() fleet { return fleet{suffix: rand.String(6)} }
+
+// named is a name that no other spec uses.
+func (f fleet) named(name string) string { return name + "-" + f.suffix }
+
+func makeNamespace(ctx context.Context, name string) {
+	GinkgoHelper()
+	Expect(server.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
+}
+
+// cluster registers a managed cluster, with its namespace.
+func (f fleet) cluster(ctx context.Context, name string) string {
+	GinkgoHelper()
+	name = f.named(name)
+	makeNamespace(ctx, name)
+	Expect(server.Create(ctx, managedCluster(name))).To(Succeed())
+	return name
+}
+
+func managedCluster(name string) *unstructured.Unstructured {
+	cluster := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"hubAcceptsClient": true}}}
+	cluster.SetAPIVersion("cluster.open-cluster-management.io/v1")
+	cluster.SetKind("ManagedCluster")
+	cluster.SetName(name)
+	return cluster
+}
+
+// define makes a ClusterManagementAddOn and removes it with the spec.
+func (f fleet) define(ctx context.Context, name string, change func(*addonv1alpha1.ClusterManagementAddOn)) *addonv1alpha1.ClusterManagementAddOn {
+	GinkgoHelper()
+	definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: f.named(name)}}
+	definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
+	if change != nil {
+		change(definition)
+	}
+	Expect(server.Create(ctx, definition)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(client.IgnoreNotFound(server.Delete(ctx, definition))).To(Succeed())
+	})
+	return definition
+}
+
+// needing declares dependencies by the field.
+func (f fleet) needing(needs ...addonv1alpha1.AddonDependency) func(*addonv1alpha1.ClusterManagementAddOn) {
+	return func(d *addonv1alpha1.ClusterManagementAddOn) {
+		for _, need := range needs {
+			need.Name = f.named(need.Name)
+			d.Spec.Dependencies = append(d.Spec.Dependencies, need)
+		}
+	}
+}
+
+// annotated declares dependencies by the annotation.
+func annotated(text string) func(*addonv1alpha1.ClusterManagementAddOn) {
+	return func(d *addonv1alpha1.ClusterManagementAddOn) {
+		d.Annotations = map[string]string{addonv1alpha1.AnnotationDependencies: text}
+	}
+}
+
+// enable makes a ManagedClusterAddOn, as `clusteradm addon enable` does.
+func (f fleet) enable(ctx context.Context, cluster, name string, change ...func(*addonv1alpha1.ManagedClusterAddOn)) *addonv1alpha1.ManagedClusterAddOn {
+	GinkgoHelper()
+	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: f.named(name)}}
+	for _, c := range change {
+		c(addOn)
+	}
+	Expect(server.Create(ctx, addOn)).To(Succeed())
+	return addOn
+}
+
+// report sets Available as the agent does.
+func report(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, status metav1.ConditionStatus, reason string) {
+	GinkgoHelper()
+	setCondition(ctx, addOn, "addon-agent-availability", metav1.Condition{
+		Type: addonv1alpha1.ConditionAvailable, Status: status, Reason: reason,
+	})
+}
+
+// setCondition sets a condition as the given writer.
+func setCondition(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, manager string, condition metav1.Condition) {
+	GinkgoHelper()
+	current := get(ctx, addOn)
+	_, err := apply.Condition(ctx, server, current, current.Status.Conditions, manager, condition, time.Now())
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// get reads an object as it is now.
+func get[O client.Object](ctx context.Context, object O) O {
+	GinkgoHelper()
+	current := object.DeepCopyObject().(O)
+	Expect(server.Get(ctx, client.ObjectKeyFromObject(object), current)).To(Succeed())
+	return current
+}
+
+// seen is what a spec expects of a condition.
+type seen struct{ Status, Reason, Message string }
+
+// none is a condition that is not there.
+var none = seen{}
+
+// conditionOf reads a condition of a ManagedClusterAddOn, for Eventually.
+func conditionOf(addOn *addonv1alpha1.ManagedClusterAddOn, conditionType string) func(Gomega, context.Context) seen {
+	return func(g Gomega, ctx context.Context) seen {
+		current := &addonv1alpha1.ManagedClusterAddOn{}
+		g.Expect(server.Get(ctx, client.ObjectKeyFromObject(addOn), current)).To(Succeed())
+		return seenOf(current.Status.Conditions, conditionType)
+	}
+}
+
+// resolvedOf reads condition Resolved of an Instance for its current generation, for Eventually.
+func resolvedOf(instance *kudo.Instance) func(Gomega, context.Context) seen {
+	return func(g Gomega, ctx context.Context) seen {
+		current := &kudo.Instance{}
+		g.Expect(server.Get(ctx, client.ObjectKeyFromObject(instance), current)).To(Succeed())
+		condition := meta.FindStatusCondition(current.Status.Conditions, kudo.ConditionResolved)
+		if condition == nil || condition.ObservedGeneration != current.Generation {
+			return none
+		}
+		return seenOf(current.Status.Conditions, kudo.ConditionResolved)
+	}
+}
+
+func seenOf(conditions []metav1.Condition, conditionType string) seen {
+	condition := meta.FindStatusCondition(conditions, conditionType)
+	if condition == nil {
+		return none
+	}
+	return seen{string(condition.Status), condition.Reason, condition.Message}
+}
+
+// eventsOn lists REASON: NOTE of the events about an object, for Eventually.
+func eventsOn(object client.Object) func(Gomega, context.Context) []string {
+	return func(g Gomega, ctx context.Context) []string {
+		namespace := object.GetNamespace()
+		if namespace == "" {
+			namespace = metav1.NamespaceDefault
+		}
+		var found eventsv1.EventList
+		g.Expect(server.List(ctx, &found, client.InNamespace(namespace))).To(Succeed())
+		var notes []string
+		for _, event := range found.Items {
+			if event.Regarding.UID == object.GetUID() {
+				notes = append(notes, fmt.Sprintf("%s %s: %s", event.Type, event.Reason, event.Note))
+			}
+		}
+		return notes
+	}
+}
+
+// push stores an OperatorVersion with one parameter of each type.
+func (f fleet) push(ctx context.Context, name, namespace string) *kudo.OperatorVersion {
+	GinkgoHelper()
+	text := "a"
+	version := &kudo.OperatorVersion{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: f.named(name) + "-1.0.0"},
+		Spec: kudo.OperatorVersionSpec{
+			Operator: corev1.ObjectReference{Name: f.named(name)}, Version: "1.0.0",
+			Templates: map[string]string{"config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Name }}\n" +
+				"data:\n  text: \"{{ .Params.TEXT }}\"\n  count: \"{{ .Params.COUNT }}\"\n"},
+			Parameters: []kudo.Parameter{
+				{Name: "TEXT", Default: &text}, {Name: "COUNT", Type: kudo.IntegerType, Default: ptrTo("1")},
+			},
+			Tasks: []kudo.Task{{Name: "config", Kind: kudo.TaskApply, Spec: kudo.TaskSpec{
+				ResourceTaskSpec: kudo.ResourceTaskSpec{Resources: []string{"config.yaml"}},
+			}}},
+			Plans: map[string]kudo.Plan{kudo.DeployPlan: {Phases: []kudo.Phase{{
+				Name: "main", Steps: []kudo.Step{{Name: "main", Tasks: []string{"config"}}},
+			}}}},
+		},
+	}
+	Expect(server.Create(ctx, version)).To(Succeed())
+	return version
+}
+
+func ptrTo[T any](value T) *T { return &value }
+
+// runs makes a definition run an OperatorVersion by default.
+func runs(version *kudo.OperatorVersion) func(*addonv1alpha1.ClusterManagementAddOn) {
+	return func(d *addonv1alpha1.ClusterManagementAddOn) {
+		d.Spec.SupportedConfigs = []upstream.ConfigMeta{
+			{
+				ConfigGroupResource: resource(addonv1alpha1.GroupKudo, addonv1alpha1.ResourceOperatorVersions),
+				DefaultConfig:       &upstream.ConfigReferent{Namespace: version.Namespace, Name: version.Name},
+			},
+			{ConfigGroupResource: resource(addonv1alpha1.GroupVersion.Group, addonv1alpha1.ResourceAddOnDeploymentConfigs)},
+		}
+	}
+}
+
+func both(changes ...func(*addonv1alpha1.ClusterManagementAddOn)) func(*addonv1alpha1.ClusterManagementAddOn) {
+	return func(d *addonv1alpha1.ClusterManagementAddOn) {
+		for _, change := range changes {
+			change(d)
+		}
+	}
+}
+
+func resource(group, name string) upstream.ConfigGroupResource {
+	return upstream.ConfigGroupResource{Group: group, Resource: name}
+}
+
+// variables stores an AddOnDeploymentConfig with variables, as NAME, VALUE, NAME, VALUE.
+func (f fleet) variables(ctx context.Context, name, namespace string, pairs ...string) *addonv1alpha1.AddOnDeploymentConfig {
+	GinkgoHelper()
+	config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: f.named(name)}}
+	for at := 0; at < len(pairs); at += 2 {
+		config.Spec.CustomizedVariables = append(config.Spec.CustomizedVariables,
+			upstream.CustomizedVariable{Name: pairs[at], Value: pairs[at+1]})
+	}
+	Expect(server.Create(ctx, config)).To(Succeed())
+	return config
+}
+
+// configured makes an add-on use configuration objects, in that order.
+func configured(configs ...client.Object) func(*addonv1alpha1.ManagedClusterAddOn) {
+	return func(a *addonv1alpha1.ManagedClusterAddOn) {
+		for _, config := range configs {
+			group := resource(addonv1alpha1.GroupVersion.Group, addonv1alpha1.ResourceAddOnDeploymentConfigs)
+			if _, ok := config.(*kudo.OperatorVersion); ok {
+				group = resource(addonv1alpha1.GroupKudo, addonv1alpha1.ResourceOperatorVersions)
+			}
+			a.Spec.Configs = append(a.Spec.Configs, upstream.AddOnConfig{
+				ConfigGroupResource: group,
+				ConfigReferent:      upstream.ConfigReferent{Namespace: config.GetNamespace(), Name: config.GetName()},
+			})
+		}
+	}
+}
+
+// instanceOf is the Instance of an add-on, by name.
+func instanceOf(addOn *addonv1alpha1.ManagedClusterAddOn) *kudo.Instance {
+	return &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: addOn.Namespace, Name: addOn.Name}}
+}
+
+// exists says whether an object exists, for Eventually.
+func exists(object client.Object) func(Gomega, context.Context) bool {
+	return func(g Gomega, ctx context.Context) bool {
+		err := server.Get(ctx, client.ObjectKeyFromObject(object), object.DeepCopyObject().(client.Object))
+		g.Expect(client.IgnoreNotFound(err)).To(Succeed())
+		return err == nil
+	}
+}
+
+// specOf reads the spec of an Instance, for Eventually.
+func specOf(instance *kudo.Instance) func(Gomega, context.Context) kudo.InstanceSpec {
+	return func(g Gomega, ctx context.Context) kudo.InstanceSpec {
+		current := &kudo.Instance{}
+		g.Expect(server.Get(ctx, client.ObjectKeyFromObject(instance), current)).To(Succeed())
+		return current.Spec
+	}
+}
+
+// removed reports, as the agent does, that nothing of an Instance is left on its cluster.
+func removed(ctx context.Context, instance *kudo.Instance) {
+	GinkgoHelper()
+	current := get(ctx, instance)
+	_, err := apply.Condition(ctx, server, current, current.Status.Conditions, "addon-agent-report", metav1.Condition{
+		Type: kudo.ConditionReady, Status: metav1.ConditionFalse, Reason: kudo.ReasonRemoved,
+	}, time.Now())
+	Expect(err).NotTo(HaveOccurred())
+}
+
+const packages = hub.DefaultPackagesNamespace

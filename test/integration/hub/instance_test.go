@@ -1,0 +1,155 @@
+package hub
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+func keyOf(object client.Object) types.NamespacedName { return client.ObjectKeyFromObject(object) }
+
+var _ = Describe("The Instance controller", func() {
+	var (
+		f       fleet
+		cluster string
+		version *kudo.OperatorVersion
+	)
+	BeforeEach(func(ctx SpecContext) {
+		f = newFleet()
+		cluster = f.cluster(ctx, "cluster")
+		version = f.push(ctx, "kafka", packages)
+	})
+	// create makes a user's Instance.
+	create := func(ctx SpecContext, name string, change func(*kudo.Instance)) *kudo.Instance {
+		GinkgoHelper()
+		instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}}
+		instance.Spec.OperatorVersion = corev1.ObjectReference{Namespace: packages, Name: version.Name}
+		if change != nil {
+			change(instance)
+		}
+		Expect(server.Create(ctx, instance)).To(Succeed())
+		return instance
+	}
+
+	It("admits a user's Instance, at each of its generations", func(ctx SpecContext) {
+		instance := create(ctx, "mine", nil)
+		Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Status", "True"))
+		Expect(get(ctx, instance).Finalizers).To(Equal([]string{kudo.Finalizer}))
+
+		instance = get(ctx, instance)
+		instance.Spec.Parameters = map[string]string{"COUNT": "many"}
+		Expect(server.Update(ctx, instance)).To(Succeed())
+		Eventually(resolvedOf(instance)).WithContext(ctx).Should(And(
+			HaveField("Status", "False"), HaveField("Reason", "ParametersInvalid")))
+	})
+
+	DescribeTable("refuses",
+		func(ctx SpecContext, name string, change func(*kudo.Instance), reason, message string) {
+			instance := create(ctx, name, change)
+			Eventually(resolvedOf(instance)).WithContext(ctx).Should(And(
+				HaveField("Status", "False"), HaveField("Reason", reason), HaveField("Message", ContainSubstring(message))))
+			Expect(get(ctx, instance).Finalizers).To(BeEmpty())
+
+			By("letting it go at once, for nothing was ever started")
+			Expect(server.Delete(ctx, instance)).To(Succeed())
+			Expect(exists(instance)(Default, ctx)).To(BeFalse())
+		},
+		Entry("an OperatorVersion that does not exist", "a",
+			func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "missing-1.0.0" },
+			"OperatorVersionNotFound", "OperatorVersion addon-packages/missing-1.0.0 does not exist: push its package"),
+		Entry("an OperatorVersion beside it that does not exist", "a",
+			func(i *kudo.Instance) { i.Spec.OperatorVersion.Namespace = "" },
+			"OperatorVersionNotFound", "does not exist"),
+		Entry("an OperatorVersion where agents may not read", "a",
+			func(i *kudo.Instance) { i.Spec.OperatorVersion.Namespace = "kube-system" },
+			"NamespaceNotAllowed", `spec.operatorVersion.namespace is "kube-system"`),
+		Entry("an unknown parameter", "a",
+			func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"TYPO": "1"} },
+			"ParametersInvalid", `"TYPO"`),
+		Entry("a name that is too long", "a123456789b123456789c123456789d123456789e123456789f123456789-123", nil,
+			"NameInvalid", "has 64 characters: at most 63 are allowed"),
+	)
+
+	It("refuses an OperatorVersion that cannot be run", func(ctx SpecContext) {
+		broken := version.DeepCopy()
+		broken.ObjectMeta = metav1.ObjectMeta{Namespace: packages, Name: f.named("broken") + "-1.0.0"}
+		broken.Spec.Tasks[0].Spec.Resources = []string{"missing.yaml"}
+		Expect(server.Create(ctx, broken)).To(Succeed())
+		instance := create(ctx, "a", func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = broken.Name })
+		Eventually(resolvedOf(instance)).WithContext(ctx).Should(And(
+			HaveField("Reason", "OperatorVersionInvalid"), HaveField("Message", ContainSubstring("missing.yaml"))))
+	})
+
+	It("admits an Instance as soon as its OperatorVersion is there", func(ctx SpecContext) {
+		instance := create(ctx, "a", func(i *kudo.Instance) {
+			i.Spec.OperatorVersion = corev1.ObjectReference{Name: f.named("late") + "-1.0.0"}
+		})
+		Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Reason", "OperatorVersionNotFound"))
+		f.push(ctx, "late", cluster)
+		Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Status", "True"))
+	})
+
+	It("lets the older of two Instances have a name, and the younger after it", func(ctx SpecContext) {
+		older := create(ctx, "a-b", func(i *kudo.Instance) { i.Spec.InstallNamespace = "x" })
+		Eventually(resolvedOf(older)).WithContext(ctx).Should(HaveField("Status", "True"))
+		younger := create(ctx, "a.b", func(i *kudo.Instance) { i.Spec.InstallNamespace = "x" })
+		elsewhere := create(ctx, "a.b.c", func(i *kudo.Instance) { i.Spec.InstallNamespace = "y" })
+		Eventually(resolvedOf(elsewhere)).WithContext(ctx).Should(HaveField("Status", "True"))
+		Eventually(resolvedOf(younger)).WithContext(ctx).Should(And(HaveField("Reason", "NameCollision"), HaveField("Message",
+			"Instance "+cluster+`/a-b already has the name "a-b" in namespace "x" of the managed cluster: use another name or install namespace`)))
+		Expect(resolvedOf(older)(Default, ctx).Status).To(Equal("True"))
+
+		Expect(server.Delete(ctx, older)).To(Succeed())
+		removed(ctx, older)
+		Eventually(resolvedOf(younger)).WithContext(ctx).Should(HaveField("Status", "True"))
+	})
+
+	It("gives a request for a plan a uid, once", func(ctx SpecContext) {
+		instance := create(ctx, "a", func(i *kudo.Instance) { i.Spec.PlanExecution.PlanName = "deploy" })
+		Eventually(func(g Gomega) {
+			g.Expect(specOf(instance)(g, ctx).PlanExecution.UID).NotTo(BeEmpty())
+		}).Should(Succeed())
+		Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Status", "True"))
+		request := get(ctx, instance).Spec.PlanExecution
+		Expect(request.PlanName).To(Equal("deploy"))
+		Consistently(func(g Gomega) {
+			g.Expect(specOf(instance)(g, ctx).PlanExecution).To(Equal(request))
+		}).Should(Succeed())
+	})
+
+	It("holds an Instance until its agent has removed it", func(ctx SpecContext) {
+		instance := create(ctx, "a", nil)
+		Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Status", "True"))
+		Expect(server.Delete(ctx, instance)).To(Succeed())
+		Consistently(exists(instance)).WithContext(ctx).Should(BeTrue())
+		removed(ctx, instance)
+		Eventually(exists(instance)).WithContext(ctx).Should(BeFalse())
+	})
+
+	It("lets an Instance go when its managed cluster is gone", func(ctx SpecContext) {
+		instance := create(ctx, "a", nil)
+		Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Status", "True"))
+		Expect(server.Delete(ctx, instance)).To(Succeed())
+		Consistently(exists(instance)).WithContext(ctx).Should(BeTrue())
+		Expect(server.Delete(ctx, managedCluster(cluster))).To(Succeed())
+		Eventually(exists(instance)).WithContext(ctx).Should(BeFalse())
+	})
+
+	It("leaves Instances alone that are on no managed cluster, until there is one", func(ctx SpecContext) {
+		namespace := f.named("elsewhere")
+		makeNamespace(ctx, namespace)
+		outside := create(ctx, "a", func(i *kudo.Instance) { i.Namespace = namespace })
+		inside := create(ctx, "a", nil)
+		Eventually(resolvedOf(inside)).WithContext(ctx).Should(HaveField("Status", "True"))
+		Expect(get(ctx, outside).Status).To(Equal(kudo.InstanceStatus{}))
+		Expect(get(ctx, outside).Finalizers).To(BeEmpty())
+
+		Expect(server.Create(ctx, managedCluster(namespace))).To(Succeed())
+		Eventually(resolvedOf(outside)).WithContext(ctx).Should(HaveField("Status", "True"))
+	})
+})

@@ -1,0 +1,86 @@
+// Package hub runs the hub's controllers against a real API server; the specs play the users, OCM and the agents.
+package hub
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tandem-addons/tandem/pkg/hub"
+	"github.com/tandem-addons/tandem/test/integration/environment"
+	"github.com/tandem-addons/tandem/test/integration/invariants"
+)
+
+// Set once, before the specs run.
+var (
+	config *rest.Config
+	server client.Client
+)
+
+func TestHub(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(20 * time.Second)
+	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
+	SetDefaultConsistentlyDuration(time.Second)
+	RunSpecs(t, "Hub")
+}
+
+var _ = BeforeSuite(func() {
+	ctrl.SetLogger(GinkgoLogr)
+	started, err := environment.Start()
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(started.Stop)
+	config = started.Config
+
+	scheme, err := hub.Scheme()
+	Expect(err).NotTo(HaveOccurred())
+	server, err = client.New(config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	makeNamespace(context.Background(), hub.DefaultPackagesNamespace)
+})
+
+// stopHub stops the hub that runs in every spec.
+var stopHub func()
+
+var _ = BeforeEach(func() { _, stopHub = runHub() })
+
+var _ = AfterEach(func(ctx SpecContext) {
+	violations, err := invariants.Violations(ctx, server)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(violations).To(BeEmpty(), "who wrote what")
+})
+
+// runHub runs the hub's controllers until stop is called, at the latest until the spec ends, and records what they write.
+func runHub() (writes *environment.Writes, stop func()) {
+	GinkgoHelper()
+	recorded, writes := environment.Recorded(config)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- hub.Run(ctx, recorded, hub.Options{
+			PackagesNamespace:      hub.DefaultPackagesNamespace,
+			MetricsBindAddress:     "0",
+			HealthProbeBindAddress: "0",
+			Concurrency:            4,
+			Logger:                 GinkgoLogr,
+		})
+	}()
+	var stopped bool
+	stop = func() {
+		GinkgoHelper()
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		Eventually(ended).Should(Receive(Succeed()), "the hub ends without an error")
+	}
+	DeferCleanup(stop)
+	return writes, stop
+}

@@ -1,0 +1,123 @@
+// Package invariants checks, from the managed fields that an API server keeps, that every writer of Tandem writes its own fields
+// and no others. Integration tests ask it after every step.
+package invariants
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// The kinds that both hub and agent write.
+const (
+	addOn    = "ManagedClusterAddOn"
+	instance = "Instance"
+)
+
+// allowed are the fields, by prefix, that each field manager of Tandem may hold on the hub, by kind. A manager that begins with
+// addon-manager or addon-agent and is not named here may hold none.
+var allowed = map[string]map[string][]string{
+	"addon-manager-dependency": {addOn: {`.status.conditions[type="Degraded"]`}},
+	"addon-manager-resolved":   {addOn: {`.status.conditions[type="Resolved"]`, `.status.healthCheck`}},
+	"addon-manager-addon": {
+		addOn:    {`.metadata.finalizers`},
+		instance: {`.metadata.ownerReferences`, `.spec.operatorVersion`, `.spec.parameters`, `.spec.installNamespace`},
+	},
+	"addon-manager-instance": {
+		instance: {`.metadata.finalizers`, `.spec.planExecution.uid`, `.status.conditions[type="Resolved"]`},
+	},
+	"addon-manager-children":   {instance: {`.metadata`, `.spec`, `.status.children`}},
+	"addon-agent-availability": {addOn: {`.status.conditions[type="Available"]`}},
+	"addon-agent-report": {
+		instance: {
+			`.status.execution`, `.status.planStatus`, `.status.observedGeneration`, `.status.conditions[type="Ready"]`,
+		},
+	},
+}
+
+// Violations lists, for every ManagedClusterAddOn and Instance on the hub, the fields that a writer of Tandem holds although they
+// are not its own, and those that it shares with another writer. Errors are those of reading.
+func Violations(ctx context.Context, hub client.Reader) ([]string, error) {
+	var addOns addonv1alpha1.ManagedClusterAddOnList
+	if err := hub.List(ctx, &addOns); err != nil {
+		return nil, fmt.Errorf("listing ManagedClusterAddOns: %w", err)
+	}
+	var instances kudo.InstanceList
+	if err := hub.List(ctx, &instances); err != nil {
+		return nil, fmt.Errorf("listing Instances: %w", err)
+	}
+	var violations []string
+	for i := range addOns.Items {
+		found, err := Of(addOn, &addOns.Items[i])
+		if err != nil {
+			return nil, err
+		}
+		violations = append(violations, found...)
+	}
+	for i := range instances.Items {
+		found, err := Of(instance, &instances.Items[i])
+		if err != nil {
+			return nil, err
+		}
+		violations = append(violations, found...)
+	}
+	return violations, nil
+}
+
+// Of lists the violations of one object of that kind.
+func Of(kind string, object client.Object) ([]string, error) {
+	holders := map[string][]string{}
+	for _, entry := range object.GetManagedFields() {
+		if entry.FieldsV1 == nil {
+			continue
+		}
+		var fields fieldpath.Set
+		if err := fields.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)); err != nil {
+			return nil, fmt.Errorf("reading the managed fields of %s %s: %w", kind, client.ObjectKeyFromObject(object), err)
+		}
+		fields.Leaves().Iterate(func(path fieldpath.Path) {
+			field := path.String()
+			if !slices.Contains(holders[field], entry.Manager) {
+				holders[field] = append(holders[field], entry.Manager)
+			}
+		})
+	}
+	var violations []string
+	for field, managers := range holders {
+		for _, fault := range faults(kind, field, managers) {
+			violations = append(violations, fmt.Sprintf("%s %s: %s", kind, client.ObjectKeyFromObject(object), fault))
+		}
+	}
+	slices.Sort(violations)
+	return violations, nil
+}
+
+// faults says what is wrong about a field that managers hold.
+func faults(kind, field string, managers []string) []string {
+	var faults []string
+	for _, manager := range managers {
+		if !isTandem(manager) {
+			continue
+		}
+		own := slices.ContainsFunc(allowed[manager][kind], func(prefix string) bool { return strings.HasPrefix(field, prefix) })
+		if !own {
+			faults = append(faults, fmt.Sprintf("%s holds %s, which is not its own", manager, field))
+		}
+		if len(managers) > 1 {
+			faults = append(faults, fmt.Sprintf("%s shares %s with %s", manager, field, strings.Join(managers, ", ")))
+		}
+	}
+	return faults
+}
+
+func isTandem(manager string) bool {
+	return strings.HasPrefix(manager, "addon-manager") || strings.HasPrefix(manager, "addon-agent")
+}
