@@ -2,6 +2,7 @@ package pack
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -10,6 +11,9 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/parameter"
 )
+
+// The readers below write out what the resource definition defaults (serial, string), so that a package is equal to what is
+// stored of it.
 
 // operator reads operator.yaml. Lines are kept by the paths of an OperatorVersion.
 func (d *document) operator(root *yaml.Node, p *Package) {
@@ -100,6 +104,7 @@ func (d *document) plans(into *map[string]kudo.Plan) reader {
 				key{name: "phases", read: d.list(d.phase(&p.Phases))},
 				key{name: "timeout", read: d.duration(&p.Timeout)},
 			)
+			p.Strategy = cmp.Or(p.Strategy, kudo.Serial)
 			plans[name] = p
 		})
 		*into = plans
@@ -115,6 +120,7 @@ func (d *document) phase(into *[]kudo.Phase) reader {
 			key{name: "steps", read: d.list(d.step(&p.Steps))},
 			key{name: "timeout", read: d.duration(&p.Timeout)},
 		)
+		p.Strategy = cmp.Or(p.Strategy, kudo.Serial)
 		*into = append(*into, p)
 	}
 }
@@ -198,6 +204,7 @@ func (d *document) parameter(into *[]kudo.Parameter, groups *[]*yaml.Node) reade
 		if line, ok := d.lines[path+".type"]; ok {
 			d.lines[path+".value-type"] = line
 		}
+		p.Type = cmp.Or(p.Type, kudo.StringType)
 		*into = append(*into, p)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -362,17 +363,22 @@ func TestVerifyFiles(t *testing.T) {
 		"a template is not text":            {map[string]string{"templates/logo.png": "\xff\xfe"}, []string{`templates/logo.png: error: is not UTF-8 text: remove it from the package or encode it, with base64 for example`}},
 		"a template is not used":            {map[string]string{"templates/sub/b.yaml": "a: b"}, []string{`templates/sub/b.yaml: warning: template "sub/b.yaml" is not used by any task`}},
 		"a template is larger than allowed": {map[string]string{"templates/b": strings.Repeat("x", pack.MaxSize+1)}, []string{`templates/b: error: has 1048577 bytes, more than the 1048576 that an OperatorVersion can hold: split the operator or shorten the file`}},
-		"all together are larger": {map[string]string{"templates/b": strings.Repeat("x", 1<<19), "templates/c": strings.Repeat("x", 1<<19)}, []string{
-			`operator.yaml: error: the package makes an OperatorVersion of 1049084 bytes, more than the 1048576 that can be stored: split the operator or shorten its templates; the largest is "b"`,
-			`templates/b: warning: template "b" is not used by any task`,
-			`templates/c: warning: template "c" is not used by any task`,
-		}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, verify(files(test.files))); diff != "" {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestVerifyRefusesWhatCannotBeStored(t *testing.T) {
+	half := strings.Repeat("x", pack.MaxSize/2)
+	p, _ := pack.Load(files(map[string]string{"templates/b": half, "templates/c": half}))
+	errors := pack.Errors(p.Verify())
+	const want = `more than the 1048576 that can be stored: split the operator or shorten its templates; the largest is "b"`
+	if len(errors) != 1 || !strings.Contains(errors[0].Message, want) {
+		t.Errorf("got %v", errors)
 	}
 }
 
@@ -387,7 +393,8 @@ maintainers: [{name: A, email: <a@b.c>}]
 tasks:
   - {name: app, kind: Toggle, spec: {parameter: ON, resources: [app.yaml]}}
 plans:
-  deploy: {strategy: serial, timeout: 5m, phases: [{name: m, strategy: parallel, steps: [{name: s, tasks: [app]}]}]}
+  other:
+  deploy: {timeout: 5m, phases: [{name: n}, {name: m, strategy: parallel, steps: [{name: s, tasks: [app]}]}]}
 `,
 		"params.yaml": `parameters:
   - {name: REPLICAS, default: 2000000, type: integer, forcePodRestart: "false", trigger: deploy}
@@ -426,17 +433,20 @@ plans:
 			}}},
 			Parameters: []kudo.Parameter{
 				{Name: "REPLICAS", Required: new(true), Default: new("2000000"), Type: "integer", ForcePodRestart: new(false), Trigger: "deploy"},
-				{Name: "VERSION", Required: new(false), Default: new("1.10"), Immutable: new(true), DisplayName: "d", Description: "e", Enum: []string{"1.10", "007"}},
+				{Name: "VERSION", Required: new(false), Default: new("1.10"), Type: "string", Immutable: new(true), DisplayName: "d", Description: "e", Enum: []string{"1.10", "007"}},
 				{Name: "ON", Required: new(true), Default: new("false"), Type: "boolean", ForcePodRestart: new(true)},
 				{Name: "LIST", Required: new(true), Default: new(`[1.10,{"a":"<b>"}]`), Type: "array"},
 				{Name: "MAP", Required: new(true), Default: new("a: b"), Type: "map"},
 				{Name: "EMPTY", Required: new(true), Default: new(""), Type: "array"},
-				{Name: "NONE", Required: new(true)},
+				{Name: "NONE", Required: new(true), Type: "string"},
 			},
-			Plans: map[string]kudo.Plan{"deploy": {
+			Plans: map[string]kudo.Plan{"other": {Strategy: "serial"}, "deploy": {
 				Strategy: "serial",
-				Timeout:  &metav1.Duration{Duration: 5 * 60 * 1e9},
-				Phases:   []kudo.Phase{{Name: "m", Strategy: "parallel", Steps: []kudo.Step{{Name: "s", Tasks: []string{"app"}}}}},
+				Timeout:  &metav1.Duration{Duration: 5 * time.Minute},
+				Phases: []kudo.Phase{
+					{Name: "n", Strategy: "serial"},
+					{Name: "m", Strategy: "parallel", Steps: []kudo.Step{{Name: "s", Tasks: []string{"app"}}}},
+				},
 			}},
 		},
 	}

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli"
+)
+
+var _ = Describe("package push", func() {
+	It("stores a package once, says so when it is there, and refuses another content under the same version", func(ctx context.Context) {
+		namespace := newNamespace(ctx)
+		dir := packageDir("a: b\n")
+
+		By("pushing it")
+		pushed := run(ctx, "package", "push", dir, "-n", namespace)
+		Expect(pushed.err).NotTo(HaveOccurred())
+		Expect(pushed.out).To(Equal("operator.kudo.dev/shop created\noperatorversion.kudo.dev/shop-1.10-1.2.0 created\n"))
+		var version kudo.OperatorVersion
+		Expect(hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "shop-1.10-1.2.0"}, &version)).To(Succeed())
+		Expect(version.Spec.Operator.Name).To(Equal("shop"))
+		Expect(version.Spec.Parameters).To(Equal([]kudo.Parameter{{
+			Name: "SIZE", Required: new(true), Default: new("2000000"), Trigger: "backup", Type: "string", ForcePodRestart: new(false),
+		}}))
+		Expect(version.ManagedFields).To(HaveLen(1))
+		Expect(version.ManagedFields[0].Manager).To(Equal("kubectl-addon"))
+		Expect(version.ManagedFields[0].Operation).To(Equal(metav1.ManagedFieldsOperationApply))
+
+		By("pushing it again")
+		again := run(ctx, "package", "push", dir, "-n", namespace)
+		Expect(again.err).NotTo(HaveOccurred())
+		Expect(again.out).To(Equal("operator.kudo.dev/shop unchanged\noperatorversion.kudo.dev/shop-1.10-1.2.0 unchanged\n"))
+
+		By("pushing another content under the same version")
+		changed := run(ctx, "package", "push", packageDir("a: c\n"), "-n", namespace)
+		Expect(changed.err).To(MatchError(`OperatorVersion "shop-1.10-1.2.0" exists in namespace "` + namespace +
+			`" with another content (template app.yaml), and versions are immutable: raise operatorVersion in operator.yaml`))
+		Expect(changed.code).To(Equal(cli.ExitFailure))
+		Expect(changed.out).To(BeEmpty())
+	})
+
+	It("looks for the packages' namespace where none is given, and says how to make it", func(ctx context.Context) {
+		missing := run(ctx, "package", "push", packageDir("a: b\n"))
+		Expect(missing.err).To(MatchError(`applying operator "shop": namespaces "addon-packages" not found: ` +
+			`create it with 'kubectl create namespace addon-packages', or name another one with -n`))
+
+		Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "addon-packages"}})).To(Succeed())
+		Expect(run(ctx, "package", "push", packageDir("a: b\n")).err).NotTo(HaveOccurred())
+		Expect(hub.Get(ctx, client.ObjectKey{Namespace: "addon-packages", Name: "shop-1.10-1.2.0"}, &kudo.OperatorVersion{})).To(Succeed())
+	})
+
+	It("stores nothing of a package with errors", func(ctx context.Context) {
+		namespace := newNamespace(ctx)
+		refused := run(ctx, "package", "push", packageDir("{{ .Params.NONE }}"), "-n", namespace)
+		Expect(refused.err).To(MatchError(ContainSubstring("is not valid: 1 error")))
+		Expect(refused.errOut).To(ContainSubstring(`templates/app.yaml:1: error: parameter "NONE" is not defined in params.yaml`))
+		var operators kudo.OperatorList
+		Expect(hub.List(ctx, &operators, client.InNamespace(namespace))).To(Succeed())
+		Expect(operators.Items).To(BeEmpty())
+	})
+})

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli"
+)
+
+var _ = Describe("plan status", func() {
+	newInstance := func(ctx context.Context, cluster, name, version string) *kudo.Instance {
+		GinkgoHelper()
+		instance := &kudo.Instance{
+			ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name},
+			Spec:       kudo.InstanceSpec{OperatorVersion: corev1.ObjectReference{Name: version}},
+		}
+		Expect(hub.Create(ctx, instance)).To(Succeed())
+		return instance
+	}
+
+	It("shows what runs, why it waits, and the shape of plans that never ran", func(ctx context.Context) {
+		cluster := newNamespace(ctx)
+		Expect(run(ctx, "package", "push", packageDir("a: b\n"), "-n", cluster).err).NotTo(HaveOccurred())
+		instance := newInstance(ctx, cluster, "shop", "shop-1.10-1.2.0")
+		instance.Status.Execution = &kudo.Execution{UID: "1", Plan: "deploy"}
+		instance.Status.PlanStatus = map[string]kudo.PlanStatus{"deploy": {Name: "deploy", Status: kudo.InProgress, Phases: []kudo.PhaseStatus{{
+			Name: "main", Status: kudo.InProgress, Steps: []kudo.StepStatus{{
+				Name: "app", Status: kudo.InProgress, Tasks: []kudo.TaskStatus{{Name: "app", Status: kudo.InProgress, Message: "Pod x: not ready"}},
+			}},
+		}}}}
+		Expect(hub.Status().Update(ctx, instance)).To(Succeed())
+
+		status := run(ctx, "plan", "status", "shop", "--cluster", cluster)
+		Expect(status.err).NotTo(HaveOccurred())
+		Expect(status.out).To(Equal(`Instance:         shop (cluster ` + cluster + `)
+OperatorVersion:  shop-1.10-1.2.0
+Last plan:        deploy
+Resolved:         Unknown: not reported yet
+Ready:            Unknown: not reported yet
+
+shop (operator shop, version 1.2.0)
+├── Plan backup (serial strategy) [NEVER_RUN]
+└── Plan deploy (serial strategy) [IN_PROGRESS]
+    └── Phase main (serial strategy) [IN_PROGRESS]
+        └── Step app [IN_PROGRESS]
+            └── Task app [IN_PROGRESS]: Pod x: not ready
+`))
+	})
+
+	It("names the Instances that there are instead of one that does not exist", func(ctx context.Context) {
+		cluster := newNamespace(ctx)
+		none := run(ctx, "plan", "status", "shop", "--cluster", cluster)
+		Expect(none.err).To(MatchError(`cluster "` + cluster + `" has no Instance "shop", nor any other: is its name right?`))
+		Expect(none.code).To(Equal(cli.ExitFailure))
+
+		newInstance(ctx, cluster, "kafka", "kafka-1")
+		newInstance(ctx, cluster, "a", "a-1")
+		others := run(ctx, "plan", "status", "shop", "--cluster", cluster)
+		Expect(others.err).To(MatchError(`cluster "` + cluster + `" has no Instance "shop": it has a, kafka`))
+	})
+
+	It("shows what it can where the OperatorVersion cannot be read", func(ctx context.Context) {
+		cluster := newNamespace(ctx)
+		newInstance(ctx, cluster, "kafka", "kafka-1")
+		status := run(ctx, "plan", "status", "kafka", "--cluster", cluster)
+		Expect(status.err).NotTo(HaveOccurred())
+		Expect(status.out).To(ContainSubstring(`reading OperatorVersion "kafka-1": operatorversions.kudo.dev "kafka-1" not found`))
+	})
+})

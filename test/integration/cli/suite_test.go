@@ -1,0 +1,111 @@
+// Package cli runs the kubectl plugin against a real API server.
+package cli
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli"
+	"github.com/tandem-addons/tandem/test/integration/environment"
+)
+
+// Set once, before the specs run.
+var (
+	hub        client.Client
+	kubeconfig string
+)
+
+func TestCLI(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "CLI")
+}
+
+var _ = BeforeSuite(func() {
+	env, err := environment.Start()
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(env.Stop)
+	scheme := runtime.NewScheme()
+	Expect(corev1.AddToScheme(scheme)).To(Succeed())
+	Expect(kudo.AddToScheme(scheme)).To(Succeed())
+	hub, err = client.New(env.Config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	kubeconfig = writeKubeconfig(env.Config)
+})
+
+func writeKubeconfig(config *rest.Config) string {
+	GinkgoHelper()
+	content := clientcmdapi.NewConfig()
+	content.Clusters["hub"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	content.AuthInfos["admin"] = &clientcmdapi.AuthInfo{
+		ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Token: config.BearerToken,
+	}
+	content.Contexts["hub"] = &clientcmdapi.Context{Cluster: "hub", AuthInfo: "admin"}
+	content.CurrentContext = "hub"
+	file := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
+	Expect(clientcmd.WriteToFile(*content, file)).To(Succeed())
+	return file
+}
+
+// result is what a run of the plugin gave.
+type result struct {
+	out, errOut string
+	err         error
+	code        int
+}
+
+// run executes `kubectl addon` against the hub.
+func run(ctx context.Context, args ...string) result {
+	var out, errOut bytes.Buffer
+	cmd := cli.New(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &errOut}, "v0.0.0")
+	cmd.SetArgs(append(args, "--kubeconfig", kubeconfig, "--cache-dir", GinkgoT().TempDir()))
+	err := cmd.ExecuteContext(ctx)
+	return result{out: out.String(), errOut: errOut.String(), err: err, code: cli.ExitCode(err)}
+}
+
+// newNamespace makes a namespace for one spec.
+func newNamespace(ctx context.Context) string {
+	GinkgoHelper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "cli-"}}
+	Expect(hub.Create(ctx, namespace)).To(Succeed())
+	return namespace.Name
+}
+
+// packageDir makes a package with the given text in its only template.
+func packageDir(template string) string {
+	GinkgoHelper()
+	dir := GinkgoT().TempDir()
+	Expect(os.Mkdir(filepath.Join(dir, "templates"), 0o755)).To(Succeed())
+	for name, text := range map[string]string{
+		"operator.yaml": `name: shop
+operatorVersion: 1.2.0
+appVersion: 1.10
+description: sells
+tasks:
+  - {name: app, kind: Apply, spec: {resources: [app.yaml]}}
+  - {name: done, kind: Dummy, spec: {done: true}}
+plans:
+  deploy: {phases: [{name: main, steps: [{name: app, tasks: [app, done]}]}]}
+  backup: {}
+`,
+		"params.yaml":        "parameters: [{name: SIZE, default: 2000000, trigger: backup, forcePodRestart: \"false\"}]\n",
+		"templates/app.yaml": template,
+	} {
+		Expect(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)).To(Succeed())
+	}
+	return dir
+}
