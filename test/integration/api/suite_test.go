@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 // Set once, before the specs run.
@@ -32,14 +32,10 @@ func TestAPI(t *testing.T) {
 }
 
 var _ = BeforeSuite(func() {
-	environment := &envtest.Environment{
-		CRDDirectoryPaths:     []string{"../../../manifests/crds"},
-		ErrorIfCRDPathMissing: true,
-	}
-	var err error
-	config, err = environment.Start()
+	running, err := environment.Start()
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(environment.Stop)
+	DeferCleanup(running.Stop)
+	config = running.Config
 
 	scheme := runtime.NewScheme()
 	Expect(corev1.AddToScheme(scheme)).To(Succeed())
