@@ -155,7 +155,10 @@ func (c clusterPlan) addonManager(tandem string) program {
 		Name: "addon-manager",
 		Path: filepath.Join(tandem, "addon-manager"),
 		Port: c.port("metrics"),
-		Args: append([]string{"--kubeconfig=" + c.identity("addon-manager")}, c.tandemArgs()...),
+		Args: append([]string{
+			"--kubeconfig=" + c.identity("addon-manager"),
+			"--packages-namespace=" + packagesNamespace,
+		}, c.tandemArgs()...),
 	}
 }
 
@@ -175,7 +178,6 @@ func (c clusterPlan) addonAgent(tandem string) program {
 
 func (c clusterPlan) tandemArgs() []string {
 	return []string{
-		"--packages-namespace=" + packagesNamespace,
 		"--leader-elect=false",
 		"--metrics-bind-address=" + loopback(c.port("metrics")),
 		"--health-probe-bind-address=" + loopback(c.port("health")),
