@@ -3,8 +3,8 @@
 #
 #   hack/controlplane/build.sh [PROGRAM...]      all of them, or the named ones
 #
-# Programs that KUBEBUILDER_ASSETS (setup-envtest) already holds are taken from there. The cache is
-# ${TANDEM_CACHE:-${XDG_CACHE_HOME:-~/.cache}/tandem}; a change of versions makes a new folder in it.
+# Programs that KUBEBUILDER_ASSETS (setup-envtest) holds are not built: the folder then has links to them. The cache is
+# ${TANDEM_CACHE:-${XDG_CACHE_HOME:-~/.cache}/tandem}; a change of versions, or of this file, makes a new folder in it.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
@@ -22,6 +22,9 @@ kube-controller-manager kubernetes k8s.io/kubernetes/cmd/kube-controller-manager
 
 cache=${TANDEM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tandem}
 key=$(cat "$here"/*/go.mod "$here/build.sh" | git hash-object --stdin | cut -c1-12)
+given=${KUBEBUILDER_ASSETS:-}
+# Links go to a folder of their own, so that they do not outlive the variable.
+[ -z "$given" ] || key+=-$(git hash-object --stdin <<<"$given" | cut -c1-12)
 out=$cache/controlplane-$kubernetes_version-$key
 mkdir -p "$out"
 
@@ -41,8 +44,11 @@ ldflags+=" -X k8s.io/component-base/version.gitTreeState=clean"
 wanted=${*:-$(cut -d' ' -f1 <<<"$programs")}
 missing=""
 for program in $wanted; do
-  if [ -n "${KUBEBUILDER_ASSETS:-}" ] && [ -x "$KUBEBUILDER_ASSETS/$program" ]; then
-    ln -sf "$(cd "$KUBEBUILDER_ASSETS" && pwd)/$program" "$out/$program"
+  if ! grep -q "^$program " <<<"$programs"; then
+    say "control plane: no program is called $program; there are:" $(cut -d' ' -f1 <<<"$programs")
+    exit 1
+  elif [ -n "$given" ] && [ -x "$given/$program" ]; then
+    ln -sf "$(cd "$given" && pwd)/$program" "$out/$program"
   elif [ ! -x "$out/$program" ]; then
     missing+=" $program"
   fi
@@ -56,7 +62,9 @@ for program in $missing; do
   started=$SECONDS
   (
     cd "$here/$module"
-    GOWORK=off CGO_ENABLED=0 GOFLAGS=-mod=readonly go build -trimpath -ldflags "$ldflags" -o "$out/.$program.tmp" "$package"
+    # exec: the process to be killed below is go itself.
+    exec env GOWORK=off CGO_ENABLED=0 GOFLAGS=-mod=readonly \
+      go build -trimpath -ldflags "$ldflags" -o "$out/.$program.tmp" "$package"
   ) &
   building=$!
   trap 'kill "$building" 2>/dev/null || true' EXIT
