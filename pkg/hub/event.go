@@ -8,15 +8,12 @@ const (
 	eventDependenciesMalformed = "DependenciesMalformed"
 	// eventDependenciesSatisfied: all dependencies of an add-on are satisfied again.
 	eventDependenciesSatisfied = "DependenciesSatisfied"
-	// eventInstanceCreated: an add-on is being installed.
-	eventInstanceCreated = "InstanceCreated"
 )
 
 // The actions of the hub's events: what the controller was doing.
 const (
 	actionEvaluate = "EvaluateDependencies"
 	actionResolve  = "Resolve"
-	actionInstall  = "Install"
 )
 
 // noteLimit is the length of an event's note in bytes at most, as the API server has it.

@@ -1,0 +1,256 @@
+package install
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+)
+
+// addOn is one that can be installed: version 1.0.0, the given AddOnDeploymentConfigs, no dependencies.
+func addOn(configs ...*addonv1alpha1.AddOnDeploymentConfig) AddOn {
+	a := AddOn{
+		ManagedAddOn:      enabled(),
+		Configuration:     Configuration{OperatorVersion: types.NamespacedName{Namespace: packages, Name: "kafka-1.0.0"}},
+		Version:           version(),
+		DeploymentConfigs: map[types.NamespacedName]*addonv1alpha1.AddOnDeploymentConfig{},
+	}
+	a.ManagedAddOn.Spec.InstallNamespace = "default-namespace"
+	for _, c := range configs {
+		key := types.NamespacedName{Namespace: c.Namespace, Name: c.Name}
+		a.Configuration.DeploymentConfigs = append(a.Configuration.DeploymentConfigs, key)
+		a.DeploymentConfigs[key] = c
+	}
+	return a
+}
+
+func (a AddOn) with(change func(*AddOn)) AddOn { change(&a); return a }
+
+func variables(name, namespace string, pairs ...string) *addonv1alpha1.AddOnDeploymentConfig {
+	c := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: name}}
+	c.Spec.AgentInstallNamespace = namespace
+	for at := 0; at < len(pairs); at += 2 {
+		c.Spec.CustomizedVariables = append(c.Spec.CustomizedVariables, upstream.CustomizedVariable{Name: pairs[at], Value: pairs[at+1]})
+	}
+	return c
+}
+
+// own is the add-on's Instance as it was made, judged with a reason ("" if not yet) at a generation.
+func own(reason string, generation int64, change ...func(*kudo.Instance)) kudo.Instance {
+	instance := running("kafka", installedIn("default-namespace"))
+	instance.OwnerReferences = []metav1.OwnerReference{{UID: "add-on", Controller: ptrTo(true)}}
+	if reason != "" {
+		status := metav1.ConditionFalse
+		if reason == "Resolved" {
+			status = metav1.ConditionTrue
+		}
+		instance.Status.Conditions = []metav1.Condition{{
+			Type: "Resolved", Status: status, Reason: reason, Message: "said of the Instance", ObservedGeneration: generation,
+		}}
+	}
+	for _, c := range change {
+		c(instance)
+	}
+	return *instance
+}
+
+func ptrTo[T any](value T) *T { return &value }
+
+func unmet(t addonv1alpha1.DependencyType) dependency.Verdict {
+	return dependency.Verdict{{Name: "zookeeper", Type: t, Cause: dependency.NotInstalled}}
+}
+
+// wanted is what an Instance is to run with, and where.
+type wanted struct {
+	Parameters map[string]string
+	Namespace  string
+}
+
+func TestDecide(t *testing.T) {
+	fresh := &wanted{Parameters: map[string]string{}, Namespace: "default-namespace"}
+
+	for name, tc := range map[string]struct {
+		addOn    AddOn
+		instance *wanted // nil: it is left alone
+		reason   string  // of Resolved; "" if it is left alone
+		mentions []string
+	}{
+		"a new add-on gets an Instance, and nothing is said until that is judged": {addOn: addOn(), instance: fresh},
+		"later variables win": {
+			addOn:    addOn(variables("a", "", "TEXT", "one", "COUNT", "1"), variables("b", "", "TEXT", "two")),
+			instance: &wanted{map[string]string{"TEXT": "two", "COUNT": "1"}, "default-namespace"},
+		},
+		"the last install namespace of the AddOnDeploymentConfigs wins over the add-on's": {
+			addOn:    addOn(variables("a", "first"), variables("b", "second"), variables("c", "")),
+			instance: &wanted{map[string]string{}, "second"},
+		},
+		"an Instance that stands keeps its install namespace": {
+			addOn: addOn(variables("a", "moved")).with(func(a *AddOn) {
+				a.Instances = []kudo.Instance{own("Resolved", 7, installedIn("old"))}
+			}),
+			instance: &wanted{map[string]string{}, "old"}, reason: "Resolved",
+		},
+		"an undefined variable is not passed on, and is named": {
+			addOn:    addOn(variables("a", "", "TYPO", "x", "TEXT", "one", "ALSO", "y")),
+			instance: &wanted{map[string]string{"TEXT": "one"}, "default-namespace"},
+			reason:   "ConfigurationInvalid", mentions: []string{`"kafka-1.0.0" does not define`, "ALSO, TYPO;"},
+		},
+		"a missing OperatorVersion and a missing AddOnDeploymentConfig are both named": {
+			addOn: addOn(variables("a", "")).with(func(a *AddOn) {
+				a.Version, a.DeploymentConfigs = nil, nil
+			}),
+			reason: "OperatorVersionNotFound", mentions: []string{"addon-packages/kafka-1.0.0", "cluster1/a does not exist"},
+		},
+		"a configuration that is not to be used leaves the Instance that stands": {
+			addOn: addOn().with(func(a *AddOn) {
+				a.Configuration = Configuration{Obstacles: []Obstacle{{"WaitingForConfiguration", "OCM is at it"}}}
+				a.Version, a.Instances = nil, []kudo.Instance{own("Resolved", 7)}
+			}),
+			reason: "WaitingForConfiguration", mentions: []string{"OCM is at it"},
+		},
+		"a name that no Instance can have": {
+			addOn:  addOn().with(func(a *AddOn) { a.ManagedAddOn.Name = strings.Repeat("a", 64) }),
+			reason: "NameInvalid",
+		},
+		"an Instance of somebody else's is not taken over": {
+			addOn:  addOn().with(func(a *AddOn) { a.Instances = []kudo.Instance{*running("kafka")} }),
+			reason: "NameCollision", mentions: []string{"cluster1/kafka"},
+		},
+		"an Instance of an add-on that had the name before is somebody else's": {
+			addOn: addOn().with(func(a *AddOn) {
+				a.Instances = []kudo.Instance{own("Resolved", 7, func(i *kudo.Instance) { i.OwnerReferences[0].UID = "former" })}
+			}),
+			reason: "NameCollision",
+		},
+		"a name that is taken once dots are dashes is not even tried": {
+			addOn: addOn().with(func(a *AddOn) {
+				a.ManagedAddOn.Name = "a.b"
+				a.Instances = []kudo.Instance{*running("a-b", installedIn("default-namespace"), created(50))}
+			}),
+			reason: "NameCollision",
+		},
+		"an Instance on its way out is left alone": {
+			addOn: addOn().with(func(a *AddOn) {
+				a.Instances = []kudo.Instance{own("Resolved", 7, func(i *kudo.Instance) { i.DeletionTimestamp = ptrTo(at(20)) })}
+			}),
+		},
+
+		"gate: an unmet Required dependency holds the first install": {
+			addOn:  addOn().with(func(a *AddOn) { a.Dependencies = unmet("Required") }),
+			reason: "WaitingForDependencies", mentions: []string{"Required zookeeper (NotInstalled)"},
+		},
+		"gate: so does one that is held, whatever it was": {
+			addOn: addOn().with(func(a *AddOn) {
+				a.Dependencies = dependency.Verdict{{Name: "zookeeper", Type: "Required", Satisfied: true, Held: true}}
+			}),
+			reason: "WaitingForDependencies", mentions: []string{"Required zookeeper (Unknown)"},
+		},
+		"gate: an Optional one does not": {
+			addOn: addOn().with(func(a *AddOn) { a.Dependencies = unmet("Optional") }), instance: fresh,
+		},
+		"gate: a malformed declaration does": {
+			addOn:  addOn().with(func(a *AddOn) { a.DependencyFault = errors.New("no JSON") }),
+			reason: "WaitingForDependencies", mentions: []string{"no JSON"},
+		},
+		"gate: undefined variables are named beside it": {
+			addOn:  addOn(variables("a", "", "TYPO", "x")).with(func(a *AddOn) { a.Dependencies = unmet("Required") }),
+			reason: "WaitingForDependencies", mentions: []string{"zookeeper", "TYPO"},
+		},
+		"gate: an update passes it": {
+			addOn: addOn(variables("a", "", "TEXT", "new")).with(func(a *AddOn) {
+				a.Dependencies, a.Instances = unmet("Required"), []kudo.Instance{own("Resolved", 7)}
+			}),
+			instance: &wanted{map[string]string{"TEXT": "new"}, "default-namespace"},
+		},
+
+		"follow: the Instance's True": {
+			addOn:    addOn().with(func(a *AddOn) { a.Instances = []kudo.Instance{own("Resolved", 7)} }),
+			instance: fresh, reason: "Resolved", mentions: []string{"said of the Instance"},
+		},
+		"follow: the Instance's obstacle": {
+			addOn:    addOn().with(func(a *AddOn) { a.Instances = []kudo.Instance{own("OperatorVersionInvalid", 7)} }),
+			instance: fresh, reason: "OperatorVersionInvalid", mentions: []string{"said of the Instance"},
+		},
+		"follow: not the word over another generation": {
+			addOn:    addOn().with(func(a *AddOn) { a.Instances = []kudo.Instance{own("Resolved", 6)} }),
+			instance: fresh,
+		},
+		"follow: the obstacle comes before undefined variables, and both are named": {
+			addOn: addOn(variables("a", "", "TYPO", "x")).with(func(a *AddOn) {
+				a.Instances = []kudo.Instance{own("NameCollision", 7)}
+			}),
+			instance: fresh, reason: "NameCollision", mentions: []string{"said of the Instance", "TYPO"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Decide(tc.addOn)
+			checkInstance(t, tc.instance, got.Instance)
+			if got.Resolved == nil {
+				if tc.reason != "" {
+					t.Fatalf("condition Resolved is left alone, want reason %s", tc.reason)
+				}
+				return
+			}
+			if got.Resolved.Reason != tc.reason || got.Resolved.ObservedGeneration != 3 ||
+				(got.Resolved.Status == metav1.ConditionTrue) != (tc.reason == "Resolved") {
+				t.Errorf("got %+v, want reason %q at generation 3", got.Resolved, tc.reason)
+			}
+			for _, text := range tc.mentions {
+				if !strings.Contains(got.Resolved.Message, text) {
+					t.Errorf("message %q does not mention %q", got.Resolved.Message, text)
+				}
+			}
+		})
+	}
+}
+
+// checkInstance checks whose the Instance is and what it runs, where one is wanted.
+func checkInstance(t *testing.T, want *wanted, got *kudo.Instance) {
+	t.Helper()
+	if (want == nil) != (got == nil) {
+		t.Fatalf("got Instance %+v, want %+v", got, want)
+	}
+	if got == nil {
+		return
+	}
+	if diff := cmp.Diff(*want, wanted{got.Spec.Parameters, got.Spec.InstallNamespace}); diff != "" {
+		t.Errorf("Instance (-want +got):\n%s", diff)
+	}
+	owner := metav1.GetControllerOf(got)
+	if owner == nil || owner.UID != "add-on" || owner.Kind != "ManagedClusterAddOn" || got.Spec.OperatorVersion.Name != "kafka-1.0.0" {
+		t.Errorf("got Instance %+v, want one of kafka-1.0.0 that the add-on controls", got)
+	}
+}
+
+func TestMatches(t *testing.T) {
+	want := own("", 0, func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"TEXT": "a"} })
+	for name, tc := range map[string]struct {
+		change func(*kudo.Instance)
+		want   bool
+	}{
+		"nothing differs":                         {func(*kudo.Instance) {}, true},
+		"fields that others write do not matter":  {func(i *kudo.Instance) { i.Spec.PlanExecution.PlanName = "x"; i.Spec.OperatorVersion.Kind = "y" }, true},
+		"another version does":                    {func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "x" }, false},
+		"another namespace of the version does":   {func(i *kudo.Instance) { i.Spec.OperatorVersion.Namespace = "x" }, false},
+		"another value does":                      {func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"TEXT": "b"} }, false},
+		"a missing value does":                    {func(i *kudo.Instance) { i.Spec.Parameters = nil }, false},
+		"a missing owner does":                    {func(i *kudo.Instance) { i.OwnerReferences = nil }, false},
+		"an install namespace that is unset does": {func(i *kudo.Instance) { i.Spec.InstallNamespace = "" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			current := want.DeepCopy()
+			tc.change(current)
+			if got := Matches(current, &want); got != tc.want {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,181 @@
+package install
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+)
+
+const packages = "addon-packages"
+
+func referent(namespace, name string) upstream.ConfigReferent {
+	return upstream.ConfigReferent{Namespace: namespace, Name: name}
+}
+
+// supporting is a definition whose supported configs have these defaults; nil supports the resource without one.
+func supporting(version, config *upstream.ConfigReferent) *addonv1alpha1.ClusterManagementAddOn {
+	definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "kafka"}}
+	definition.Spec.SupportedConfigs = []upstream.ConfigMeta{
+		{ConfigGroupResource: deploymentConfigs, DefaultConfig: config},
+		{ConfigGroupResource: operatorVersions, DefaultConfig: version},
+	}
+	return definition
+}
+
+// enabled is an add-on on cluster1 with configs of its own.
+func enabled(configs ...upstream.AddOnConfig) *addonv1alpha1.ManagedClusterAddOn {
+	addOn := &addonv1alpha1.ManagedClusterAddOn{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "kafka", UID: "add-on", Generation: 3},
+	}
+	addOn.Spec.Configs = configs
+	return addOn
+}
+
+func config(resource upstream.ConfigGroupResource, r upstream.ConfigReferent) upstream.AddOnConfig {
+	return upstream.AddOnConfig{ConfigGroupResource: resource, ConfigReferent: r}
+}
+
+func desiredBy(resource upstream.ConfigGroupResource, r upstream.ConfigReferent) upstream.ConfigReference {
+	return upstream.ConfigReference{ConfigGroupResource: resource, DesiredConfig: &upstream.ConfigSpecHash{ConfigReferent: r}}
+}
+
+func TestRunsByPlans(t *testing.T) {
+	for name, tc := range map[string]struct {
+		definition *addonv1alpha1.ClusterManagementAddOn
+		want       bool
+	}{
+		"it supports OperatorVersions":   {supporting(nil, nil), true},
+		"it supports nothing":            {&addonv1alpha1.ClusterManagementAddOn{}, false},
+		"it supports other configs only": {supportingOther(), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := RunsByPlans(tc.definition); got != tc.want {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func supportingOther() *addonv1alpha1.ClusterManagementAddOn {
+	definition := supporting(nil, nil)
+	definition.Spec.SupportedConfigs[1].Group = "example.com"
+	return definition
+}
+
+func TestConfigure(t *testing.T) {
+	own, shared := referent("cluster1", "kafka-2.0.0"), referent(packages, "kafka-1.0.0")
+	a, b := referent("cluster1", "a"), referent("cluster1", "b")
+	key := func(r upstream.ConfigReferent) types.NamespacedName { return types.NamespacedName(r) }
+	marked := func(definition *addonv1alpha1.ClusterManagementAddOn) *addonv1alpha1.ClusterManagementAddOn {
+		definition.Status.InstallProgressions = []upstream.InstallProgression{{}}
+		return definition
+	}
+	byOCM := func(configured metav1.ConditionStatus, references ...upstream.ConfigReference) *addonv1alpha1.ManagedClusterAddOn {
+		addOn := enabled(config(operatorVersions, own))
+		addOn.Status.ConfigReferences = references
+		if configured != "" {
+			addOn.Status.Conditions = []metav1.Condition{{Type: "Configured", Status: configured}}
+		}
+		return addOn
+	}
+	waiting := []string{"WaitingForConfiguration"}
+
+	for name, tc := range map[string]struct {
+		definition *addonv1alpha1.ClusterManagementAddOn
+		addOn      *addonv1alpha1.ManagedClusterAddOn
+		version    types.NamespacedName
+		configs    []types.NamespacedName
+		reasons    []string
+	}{
+		"the definition's defaults hold where the add-on names nothing": {
+			definition: supporting(&shared, &a), addOn: enabled(), version: key(shared), configs: []types.NamespacedName{key(a)},
+		},
+		"the add-on's own configs win, each resource by itself": {
+			definition: supporting(&shared, &a), addOn: enabled(config(operatorVersions, own)),
+			version: key(own), configs: []types.NamespacedName{key(a)},
+		},
+		"several AddOnDeploymentConfigs keep their order": {
+			definition: supporting(&shared, nil), addOn: enabled(config(deploymentConfigs, b), config(deploymentConfigs, a)),
+			version: key(shared), configs: []types.NamespacedName{key(b), key(a)},
+		},
+		"no OperatorVersion at all is invalid": {
+			definition: supporting(nil, nil), addOn: enabled(), reasons: []string{"ConfigurationInvalid"},
+		},
+		"two OperatorVersions are invalid": {
+			definition: supporting(nil, nil), addOn: enabled(config(operatorVersions, own), config(operatorVersions, shared)),
+			reasons: []string{"ConfigurationInvalid"},
+		},
+		"an OperatorVersion of another cluster's is invalid": {
+			definition: supporting(&upstream.ConfigReferent{Namespace: "cluster2", Name: "x"}, nil), addOn: enabled(),
+			version: types.NamespacedName{Namespace: "cluster2", Name: "x"}, reasons: []string{"ConfigurationInvalid"},
+		},
+		"configs without a namespace are invalid, and both are named": {
+			definition: supporting(&upstream.ConfigReferent{Name: "x"}, &upstream.ConfigReferent{Name: "y"}), addOn: enabled(),
+			version: types.NamespacedName{Name: "x"}, configs: []types.NamespacedName{{Name: "y"}},
+			reasons: []string{"ConfigurationInvalid", "ConfigurationInvalid"},
+		},
+		"OCM: its result holds once it is configured": {
+			definition: supporting(nil, &b),
+			addOn:      byOCM("True", desiredBy(deploymentConfigs, a), desiredBy(operatorVersions, shared)),
+			version:    key(shared), configs: []types.NamespacedName{key(a)},
+		},
+		"OCM: a result that is not configured yet is waited for": {
+			definition: supporting(nil, nil), addOn: byOCM("False", desiredBy(operatorVersions, shared)), reasons: waiting,
+		},
+		"OCM: references without the condition are waited for": {
+			definition: supporting(nil, nil), addOn: byOCM("", desiredBy(operatorVersions, shared)), reasons: waiting,
+		},
+		"OCM: the condition alone is a mark": {
+			definition: supporting(&shared, nil), addOn: byOCM("Unknown"), reasons: waiting,
+		},
+		"OCM: its work on the definition is a mark": {
+			definition: marked(supporting(&shared, nil)), addOn: enabled(), reasons: waiting,
+		},
+		"OCM: nothing is guessed where it has resolved no OperatorVersion": {
+			definition: supporting(&shared, nil), addOn: byOCM("True"), reasons: []string{"ConfigurationInvalid"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Configure(tc.definition, tc.addOn, packages)
+			if diff := cmp.Diff(tc.version, got.OperatorVersion); diff != "" {
+				t.Errorf("OperatorVersion (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.configs, got.DeploymentConfigs); diff != "" {
+				t.Errorf("AddOnDeploymentConfigs (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.reasons, reasonsOf(got.Obstacles)); diff != "" {
+				t.Errorf("obstacles (-want +got):\n%s\n%v", diff, got.Obstacles)
+			}
+		})
+	}
+}
+
+func reasonsOf(obstacles []Obstacle) []string {
+	var reasons []string
+	for _, o := range obstacles {
+		reasons = append(reasons, o.Reason)
+	}
+	return reasons
+}
+
+func TestNamed(t *testing.T) {
+	shared, a, b := referent(packages, "kafka-1.0.0"), referent("cluster1", "a"), referent("cluster1", "b")
+	addOn := enabled(config(deploymentConfigs, a))
+	addOn.Status.ConfigReferences = []upstream.ConfigReference{desiredBy(deploymentConfigs, b), {ConfigGroupResource: deploymentConfigs}}
+	want := []Reference{
+		{"operatorversions", types.NamespacedName(shared)},
+		{"addondeploymentconfigs", types.NamespacedName(a)},
+		{"addondeploymentconfigs", types.NamespacedName(b)},
+	}
+	if diff := cmp.Diff(want, Named(supporting(&shared, nil), addOn)); diff != "" {
+		t.Errorf("references (-want +got):\n%s", diff)
+	}
+	if got := Named(nil, nil); got != nil {
+		t.Errorf("got %v of nothing", got)
+	}
+}

@@ -1,0 +1,178 @@
+package install
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// version is a minimal OperatorVersion that can be run.
+func version() *kudo.OperatorVersion {
+	return &kudo.OperatorVersion{
+		ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: "kafka-1.0.0"},
+		Spec: kudo.OperatorVersionSpec{
+			Operator: corev1.ObjectReference{Name: "kafka"}, Version: "1.0.0",
+			Parameters: []kudo.Parameter{{Name: "TEXT"}, {Name: "COUNT", Type: kudo.IntegerType}},
+			Tasks:      []kudo.Task{{Name: "nothing", Kind: kudo.TaskDummy, Spec: kudo.TaskSpec{DummyTaskSpec: kudo.DummyTaskSpec{Done: true}}}},
+			Plans: map[string]kudo.Plan{kudo.DeployPlan: {Phases: []kudo.Phase{{
+				Name: "main", Steps: []kudo.Step{{Name: "main", Tasks: []string{"nothing"}}},
+			}}}},
+		},
+	}
+}
+
+// running is an Instance of it on cluster1.
+func running(name string, change ...func(*kudo.Instance)) *kudo.Instance {
+	instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "cluster1", Name: name, UID: "instance", Generation: 7, CreationTimestamp: at(10),
+	}}
+	instance.Spec.OperatorVersion = corev1.ObjectReference{Namespace: packages, Name: "kafka-1.0.0"}
+	for _, c := range change {
+		c(instance)
+	}
+	return instance
+}
+
+func at(minute int) metav1.Time {
+	return metav1.NewTime(time.Date(2026, 1, 1, 0, minute, 0, 0, time.UTC))
+}
+
+func created(minute int) func(*kudo.Instance) {
+	return func(i *kudo.Instance) { i.CreationTimestamp = at(minute) }
+}
+
+func installedIn(namespace string) func(*kudo.Instance) {
+	return func(i *kudo.Instance) { i.Spec.InstallNamespace = namespace }
+}
+
+func TestJudge(t *testing.T) {
+	broken := version()
+	broken.Spec.Plans[kudo.DeployPlan].Phases[0].Steps[0].Tasks[0] = "missing"
+	with := func(parameters map[string]string) func(*kudo.Instance) {
+		return func(i *kudo.Instance) { i.Spec.Parameters = parameters }
+	}
+	for name, tc := range map[string]struct {
+		instance *kudo.Instance
+		version  *kudo.OperatorVersion
+		others   []kudo.Instance
+		reason   string
+		mentions []string // in the message
+	}{
+		"everything is there and valid": {
+			instance: running("kafka"), version: version(), reason: "Resolved", mentions: []string{"OperatorVersion addon-packages/kafka-1.0.0"},
+		},
+		"it is not in its own way": {
+			instance: running("kafka"), version: version(), others: []kudo.Instance{*running("kafka")}, reason: "Resolved",
+		},
+		"the OperatorVersion is missing": {
+			instance: running("kafka"), reason: "OperatorVersionNotFound",
+			mentions: []string{"addon-packages/kafka-1.0.0 does not exist", "kubectl addon package push DIR -n addon-packages"},
+		},
+		"no OperatorVersion is named": {
+			instance: running("kafka", func(i *kudo.Instance) { i.Spec.OperatorVersion = corev1.ObjectReference{} }),
+			reason:   "OperatorVersionNotFound", mentions: []string{"spec.operatorVersion.name is empty"},
+		},
+		"without a namespace the OperatorVersion stands beside the Instance": {
+			instance: running("kafka", func(i *kudo.Instance) { i.Spec.OperatorVersion.Namespace = "" }),
+			reason:   "OperatorVersionNotFound", mentions: []string{"OperatorVersion cluster1/kafka-1.0.0 does not exist"},
+		},
+		"the namespace is one that agents may not read, whatever stands there": {
+			instance: running("kafka", func(i *kudo.Instance) { i.Spec.OperatorVersion.Namespace = "cluster2" }), version: version(),
+			reason: "NamespaceNotAllowed", mentions: []string{`spec.operatorVersion.namespace is "cluster2"`, packages, "cluster1"},
+		},
+		"the OperatorVersion cannot be run": {
+			instance: running("kafka"), version: broken, reason: "OperatorVersionInvalid", mentions: []string{"missing", "push a corrected version"},
+		},
+		"parameters are wrong, and all of them are named": {
+			instance: running("kafka", with(map[string]string{"COUNT": "many", "TYPO": "x"})), version: version(),
+			reason: "ParametersInvalid", mentions: []string{"COUNT", "many", "TYPO"},
+		},
+		"the name is too long": {
+			instance: running(strings.Repeat("a", 64)), version: version(), reason: "NameInvalid", mentions: []string{"64 characters", "63"},
+		},
+		"the name does not make a label once its dots are dashes": {
+			instance: running("a_b"), version: version(), reason: "NameInvalid", mentions: []string{"DNS label"},
+		},
+		"an older Instance has the name": {
+			instance: running("a.b", installedIn("x")), version: version(),
+			others: []kudo.Instance{*running("a-b", created(9), installedIn("x"))},
+			reason: "NameCollision", mentions: []string{"cluster1/a-b", `"a-b"`, `"x"`},
+		},
+		"of two that are equally old the first by name has it": {
+			instance: running("a.b"), version: version(), others: []kudo.Instance{*running("a-b")}, reason: "NameCollision",
+		},
+		"and the other one keeps it": {
+			instance: running("a-b"), version: version(), others: []kudo.Instance{*running("a.b")}, reason: "Resolved",
+		},
+		"a younger Instance has to give way": {
+			instance: running("a.b"), version: version(), others: []kudo.Instance{*running("a-b", created(11))}, reason: "Resolved",
+		},
+		"the name is free in another install namespace": {
+			instance: running("a.b", installedIn("x")), version: version(), others: []kudo.Instance{*running("a-b", created(9))},
+			reason: "Resolved",
+		},
+		"an install namespace of the cluster's own name is the same as none": {
+			instance: running("a.b", installedIn("cluster1")), version: version(), others: []kudo.Instance{*running("a-b", created(9))},
+			reason: "NameCollision",
+		},
+		"everything that is wrong is named, the first gives the reason": {
+			instance: running(strings.Repeat("a", 64)), reason: "NameInvalid", mentions: []string{"64 characters", "does not exist"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			input := Instance{Instance: tc.instance, Version: tc.version, Instances: tc.others, PackagesNamespace: packages}
+			before := tc.instance.DeepCopy()
+			got := Judge(input)
+			wantStatus := metav1.ConditionFalse
+			if tc.reason == "Resolved" {
+				wantStatus = metav1.ConditionTrue
+			}
+			if got.Type != "Resolved" || got.Status != wantStatus || got.Reason != tc.reason || got.ObservedGeneration != 7 {
+				t.Errorf("got %+v, want %s with reason %s at generation 7", got, wantStatus, tc.reason)
+			}
+			for _, text := range tc.mentions {
+				if !strings.Contains(got.Message, text) {
+					t.Errorf("message %q does not mention %q", got.Message, text)
+				}
+			}
+			if diff := cmp.Diff(before, tc.instance); diff != "" {
+				t.Errorf("input was changed (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRequest(t *testing.T) {
+	asked := func(plan, uid string, generation int64) *kudo.Instance {
+		return running("kafka", func(i *kudo.Instance) {
+			i.Generation = generation
+			i.Spec.PlanExecution.PlanName = plan
+			i.Spec.PlanExecution.UID = types.UID(uid)
+		})
+	}
+	first := Request(asked("backup", "", 1))
+	for name, tc := range map[string]struct {
+		instance *kudo.Instance
+		want     func(uid string) bool
+	}{
+		"nothing is requested":                    {asked("", "", 1), func(uid string) bool { return uid == "" }},
+		"the request has a uid":                   {asked("backup", "mine", 1), func(uid string) bool { return uid == "" }},
+		"a request without one gets one":          {asked("backup", "", 1), func(uid string) bool { return len(uid) == 36 }},
+		"the same request gets the same":          {asked("backup", "", 1), func(uid string) bool { return uid == string(first) }},
+		"a later request gets another":            {asked("backup", "", 3), func(uid string) bool { return uid != string(first) }},
+		"a request for another plan gets another": {asked("restore", "", 1), func(uid string) bool { return uid != string(first) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := string(Request(tc.instance)); !tc.want(got) {
+				t.Errorf("got %q (the first request's is %q)", got, first)
+			}
+		})
+	}
+}
