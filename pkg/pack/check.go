@@ -13,12 +13,7 @@ import (
 // Check applies the rules of verification to an OperatorVersion. Its findings have a Field instead of a file; those about
 // the text of a template have the line in it.
 func Check(spec *kudo.OperatorVersionSpec) []Finding {
-	s := newSubject(spec)
-	var findings []Finding
-	for _, rule := range rules {
-		findings = append(findings, rule(s)...)
-	}
-	return findings
+	return newSubject(spec).judge()
 }
 
 // rules of verification, each about one matter. Every rule sees the whole subject and says everything it finds.
@@ -53,6 +48,7 @@ var rules = []func(*subject) []Finding{
 	templateReferences,
 	unusedTemplates,
 	removedAPIVersions,
+	fixedNames,
 }
 
 // subject is what the rules judge, with what several of them need.
@@ -82,6 +78,15 @@ func newSubject(spec *kudo.OperatorVersionSpec) *subject {
 		s.references[name] = references(t, text)
 	}
 	return s
+}
+
+// judge applies the rules in their order.
+func (s *subject) judge() []Finding {
+	var findings []Finding
+	for _, rule := range rules {
+		findings = append(findings, rule(s)...)
+	}
+	return findings
 }
 
 func (s *subject) parameter(name string) *kudo.Parameter {

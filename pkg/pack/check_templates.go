@@ -170,3 +170,37 @@ func writtenKinds(text string) []writtenKind {
 	flush()
 	return kinds
 }
+
+var (
+	topKey = regexp.MustCompile(`^([A-Za-z]+):`)
+	// nameLine matches metadata's name, which stands deeper than metadata, without its comment.
+	nameLine = regexp.MustCompile(`^ +name:\s*(.*?)\s*(?: #.*)?$`)
+	// ownName is what makes a name differ between Instances: the Instance's, a parameter's value, or what a variable holds.
+	ownName = regexp.MustCompile(`\{\{.*(\.Name\b|\.Params\b|\$|index).*\}\}`)
+)
+
+// fixedNames: two Instances in one namespace would claim the same object, and the second one fails.
+func fixedNames(s *subject) []Finding {
+	var findings []Finding
+	for _, template := range sortedKeys(s.templatesOfObjects()) {
+		inMetadata := false
+		for i, line := range strings.Split(s.Templates[template], "\n") {
+			if key := topKey.FindStringSubmatch(line); key != nil || strings.HasPrefix(line, "---") {
+				inMetadata = key != nil && key[1] == "metadata"
+				continue
+			}
+			m := nameLine.FindStringSubmatch(strings.TrimRight(line, "\r"))
+			if !inMetadata || m == nil {
+				continue
+			}
+			inMetadata = false
+			if m[1] != "" && !ownName.MatchString(m[1]) {
+				finding := warningAt(templateField(template), "the name %s is the same for every Instance, and two in one namespace would "+
+					"claim the same object: make .Name a part of it", quote(m[1]))
+				finding.Line = i + 1
+				findings = append(findings, finding)
+			}
+		}
+	}
+	return findings
+}

@@ -105,20 +105,21 @@ func Load(fsys fs.FS) (*Package, []Finding) {
 	return p, slices.Clone(p.findings)
 }
 
-// Verify is everything that can be said about the package: the findings of Load and those of Check, with file and line,
-// sorted by them. A line that Load could not read is not judged again.
+// Verify is everything that can be said about the package, sorted by file and line: the findings of Load, those of Check,
+// and, if nothing is wrong so far, whether the templates render with the default parameters. A line that Load could not
+// read is not judged again.
 func (p *Package) Verify() []Finding {
 	findings := slices.Clone(p.findings)
 	if !p.readable {
 		return findings
 	}
-	unread := map[place]bool{}
-	for _, f := range p.findings {
-		if f.Severity == Error {
-			unread[place{f.File, f.Line}] = true
-		}
+	subject := newSubject(&p.Version)
+	judged := subject.judge()
+	if len(Errors(findings)) == 0 && len(Errors(judged)) == 0 {
+		judged = append(judged, trial(subject)...)
 	}
-	for _, f := range Check(&p.Version) {
+	unread := p.unread()
+	for _, f := range judged {
 		f = p.locate(f)
 		if !unread[place{f.File, f.Line}] {
 			findings = append(findings, f)
@@ -126,6 +127,17 @@ func (p *Package) Verify() []Finding {
 	}
 	sortFindings(findings)
 	return slices.Compact(findings)
+}
+
+// unread are the places that Load could not read.
+func (p *Package) unread() map[place]bool {
+	places := map[place]bool{}
+	for _, f := range p.findings {
+		if f.Severity == Error {
+			places[place{f.File, f.Line}] = true
+		}
+	}
+	return places
 }
 
 // Objects are the Operator and the OperatorVersion to store in namespace.

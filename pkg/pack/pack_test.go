@@ -3,6 +3,7 @@ package pack_test
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -317,7 +318,7 @@ func TestVerifyTemplates(t *testing.T) {
 		text string
 		want []string
 	}{
-		"everything that templates can refer to": {"{{ .Name }}{{ .Namespace }}{{ .OperatorName }}{{ .OperatorVersion }}{{ .AppVersion }}{{ .PlanName }}{{ .PhaseName }}{{ .StepName }}", []string{}},
+		"everything that templates can refer to": {"# {{ .Name }}{{ .Namespace }}{{ .OperatorName }}{{ .OperatorVersion }}{{ .AppVersion }}{{ .PlanName }}{{ .PhaseName }}{{ .StepName }}", []string{}},
 		"wrong syntax":                           {"a:\n  {{ if }}", []string{`templates/b.yaml:2: error: missing value for if`}},
 		"a function that does not exist":         {"{{ env \"HOME\" }}", []string{`templates/b.yaml:1: error: function "env" not defined`}},
 		"a parameter that does not exist":        {"a\n{{ .Params.REPLICA }}", []string{`templates/b.yaml:2: error: parameter "REPLICA" is not defined in params.yaml: there are REPLICAS`}},
@@ -337,14 +338,44 @@ func TestVerifyTemplates(t *testing.T) {
 		"an API version whose fields are changed": {"---\nx: 1\n---\napiVersion: \"extensions/v1beta1\"\r\nkind: 'Ingress'\r\n", []string{`templates/b.yaml:4: warning: extensions/v1beta1 Ingress is no longer served since Kubernetes 1.22: use networking.k8s.io/v1, whose fields are different`}},
 		"a kind that is gone":                     {"{{ if .Params.REPLICAS }}\napiVersion: policy/v1beta1\nkind: PodSecurityPolicy\n{{ end }}", []string{`templates/b.yaml:2: warning: policy/v1beta1 PodSecurityPolicy is no longer served since Kubernetes 1.25, and nothing replaces it: remove it`}},
 		"the items of a list":                     {"apiVersion: v1\nkind: List\nitems:\n- apiVersion: batch/v1beta1\n  kind: CronJob\n- kind: Role\n  apiVersion: rbac.authorization.k8s.io/v1beta1\n", []string{`templates/b.yaml:4: warning: batch/v1beta1 CronJob is no longer served by Kubernetes: it is applied as batch/v1, write that instead`, `templates/b.yaml:7: warning: rbac.authorization.k8s.io/v1beta1 Role is no longer served by Kubernetes: it is applied as rbac.authorization.k8s.io/v1, write that instead`}},
-		"a reference is no object":                {"apiVersion: v1\nkind: ConfigMap\nref:\n  apiVersion: policy/v1beta1\n  kind: PodDisruptionBudget\n", []string{}},
+		"a name that every Instance shares": {"kind: A\napiVersion: v1\nmetadata:\n  labels: {}\n  name: \"{{ .PlanName }}-job\" # x\nspec:\n  name: b\n---\nkind: B\napiVersion: v1\nmetadata:\n  name: {{ .Name }}-b\n  labels:\n    name: b\n",
+			[]string{"templates/b.yaml:5: warning: the name \"\\\"{{ .PlanName }}-job\\\"\" is the same for every Instance, and two in one namespace would claim the same object: make .Name a part of it"}},
+		"a name by a parameter":    {"kind: A\napiVersion: v1\nmetadata:\n  name: {{ .Params.REPLICAS | quote }}\n", []string{}},
+		"a reference is no object": {"apiVersion: v1\nkind: ConfigMap\nref:\n  apiVersion: policy/v1beta1\n  kind: PodDisruptionBudget\n", []string{}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			got := verify(files(map[string]string{
-				"templates/b.yaml": test.text,
-				"operator.yaml":    change(t, operatorYAML, "        - app.yaml\n", "        - app.yaml\n        - b.yaml\n"),
-			}))
+			got := slices.DeleteFunc(verifyTemplate(t, test.text), func(finding string) bool {
+				return strings.Contains(finding, "does not render") // most of these texts are no objects
+			})
 			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// verifyTemplate adds b.yaml to the valid package.
+func verifyTemplate(t *testing.T, text string) []string {
+	t.Helper()
+	return verify(files(map[string]string{
+		"templates/b.yaml": text,
+		"operator.yaml":    change(t, operatorYAML, "        - app.yaml\n", "        - app.yaml\n        - b.yaml\n"),
+	}))
+}
+
+func TestVerifyRendersWithTheDefaults(t *testing.T) {
+	const prefix = "warning: does not render with the default parameters: "
+	for sentence, test := range map[string]struct {
+		text string
+		want []string
+	}{
+		"what refuses them":         {"{{ if eq .Params.REPLICAS \"2\" }}\n{{ fail \"two is too few\" }}\n{{ end }}", []string{"templates/b.yaml:2: " + prefix + `at <fail "two is too few">: error calling fail: two is too few`}},
+		"what is no object":         {"a: b", []string{"templates/b.yaml: " + prefix + "document 1, line 1 of the rendered text: apiVersion is missing or empty"}},
+		"what is switched off":      {"{{ if ne .Params.REPLICAS \"2\" }}\n{{ fail \"more\" }}\n{{ end }}", []string{}},
+		"nothing, while others err": {"{{ fail .Params.NONE }}", []string{`templates/b.yaml:1: error: parameter "NONE" is not defined in params.yaml: there are REPLICAS`}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, verifyTemplate(t, test.text)); diff != "" {
 				t.Error(diff)
 			}
 		})
