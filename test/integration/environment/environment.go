@@ -2,11 +2,20 @@
 package environment
 
 import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	yamlutil "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
@@ -35,6 +44,66 @@ func Start() (*Environment, error) {
 	}
 	config.QPS, config.Burst = 1000, 1000
 	return &Environment{Config: config, server: server}, nil
+}
+
+// Apply puts all objects of a folder of manifests.FS, such as "hub", onto the API server.
+func (e *Environment) Apply(ctx context.Context, folder string) error {
+	c, err := client.New(e.Config, client.Options{})
+	if err != nil {
+		return fmt.Errorf("applying manifests: %w", err)
+	}
+	files, err := fs.Glob(manifests.FS, folder+"/*.yaml")
+	if err != nil {
+		return fmt.Errorf("listing manifests in %s: %w", folder, err)
+	}
+	var objects []*unstructured.Unstructured
+	for _, file := range files {
+		read, err := parse(file)
+		if err != nil {
+			return err
+		}
+		objects = append(objects, read...)
+	}
+	// Namespaces first, for others stand in them.
+	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int {
+		return cmp.Compare(order(a), order(b))
+	})
+	for _, object := range objects {
+		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("administrator"))
+		if err != nil {
+			return fmt.Errorf("applying %s %s: %w", object.GetKind(), client.ObjectKeyFromObject(object), err)
+		}
+	}
+	return nil
+}
+
+// order is 0 for a namespace, else 1.
+func order(object *unstructured.Unstructured) int {
+	if object.GetKind() == "Namespace" {
+		return 0
+	}
+	return 1
+}
+
+// parse reads the objects of one embedded file.
+func parse(file string) ([]*unstructured.Unstructured, error) {
+	text, err := fs.ReadFile(manifests.FS, file)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", file, err)
+	}
+	var objects []*unstructured.Unstructured
+	decoder := yamlutil.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		switch err := decoder.Decode(object); {
+		case errors.Is(err, io.EOF):
+			return objects, nil
+		case err != nil:
+			return nil, fmt.Errorf("parsing %s: %w", file, err)
+		case len(object.Object) > 0:
+			objects = append(objects, object)
+		}
+	}
 }
 
 // Stop ends both processes.

@@ -42,7 +42,7 @@ var _ = BeforeSuite(func() {
 	Expect(err).NotTo(HaveOccurred())
 	server, err = client.New(config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
-	makeNamespace(context.Background(), hub.DefaultPackagesNamespace)
+	Expect(started.Apply(context.Background(), "hub")).To(Succeed())
 })
 
 // stopHub stops the hub that runs in every spec.
@@ -60,6 +60,8 @@ var _ = AfterEach(func(ctx SpecContext) {
 func runHub() (writes *environment.Writes, stop func()) {
 	GinkgoHelper()
 	recorded, writes := environment.Recorded(config)
+	// With the rights that it has on a real hub, no more.
+	recorded.Impersonate.UserName = "system:serviceaccount:tandem-system:addon-manager"
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
