@@ -20,6 +20,7 @@ func Check(spec *kudo.OperatorVersionSpec) []Finding {
 var rules = []func(*subject) []Finding{
 	operatorName,
 	versions,
+	operatorDetails,
 	boundedSize,
 
 	parameterNames,
@@ -54,6 +55,8 @@ var rules = []func(*subject) []Finding{
 // subject is what the rules judge, with what several of them need.
 type subject struct {
 	*kudo.OperatorVersionSpec
+	// operator is what a package says beside its version; nothing where only an OperatorVersion is judged.
+	operator kudo.OperatorSpec
 	// parsed templates by name; those with wrong syntax are missing and stand in broken.
 	parsed map[string]*template.Template
 	broken map[string]error

@@ -44,6 +44,22 @@ func versions(s *subject) []Finding {
 	return findings
 }
 
+// operatorDetails: the Kubernetes version is one, and the namespace's manifest exists.
+func operatorDetails(s *subject) []Finding {
+	var findings []Finding
+	if version := s.operator.KubernetesVersion; version != "" {
+		if _, err := semver.NewVersion(version); err != nil {
+			findings = append(findings, warningAt("kubernetesVersion", "kubernetesVersion %s is not a version such as 1.25.0", quote(version)))
+		}
+	}
+	if name := s.operator.NamespaceManifest; name != "" {
+		if _, ok := s.Templates[name]; !ok {
+			findings = append(findings, faultAt("namespaceManifest", "namespaceManifest %s does not exist: %s", quote(name), choices(sortedKeys(s.Templates))))
+		}
+	}
+	return findings
+}
+
 // boundedSize: what is larger cannot be stored.
 func boundedSize(s *subject) []Finding {
 	bytes := size(s.OperatorVersionSpec)

@@ -71,7 +71,7 @@ func (s *subject) pipeKeys() []string {
 
 // unusedTemplates: a template that no task uses is perhaps a misspelt one.
 func unusedTemplates(s *subject) []Finding {
-	used := map[string]bool{}
+	used := map[string]bool{s.operator.NamespaceManifest: true}
 	for _, t := range s.Tasks {
 		used[t.Spec.Pod], used[t.Spec.ParameterFile] = true, true
 		for _, name := range t.Spec.Resources {

@@ -114,6 +114,7 @@ func (p *Package) Verify() []Finding {
 		return findings
 	}
 	subject := newSubject(&p.Version)
+	subject.operator = p.Operator
 	judged := subject.judge()
 	if len(Errors(findings)) == 0 && len(Errors(judged)) == 0 {
 		judged = append(judged, trial(subject)...)

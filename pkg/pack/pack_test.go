@@ -142,6 +142,8 @@ func TestVerifyOperatorFile(t *testing.T) {
 			[]string{`operator.yaml:4: error: appVersion "1_10" cannot be part of the name of an OperatorVersion: ` + subdomain}},
 		"a version that no name can hold": {"operatorVersion: 1.2.0", "operatorVersion: 1.2.0+b",
 			[]string{`operator.yaml:3: error: operatorVersion "1.2.0+b" cannot be part of the name of an OperatorVersion: ` + subdomain}},
+		"a namespace's manifest":            {"name: shop\n", "name: shop\nnamespaceManifest: ns.yaml\n", []string{`operator.yaml:3: error: namespaceManifest "ns.yaml" does not exist: there are app.yaml`}},
+		"a Kubernetes version that is none": {"name: shop\n", "name: shop\nkubernetesVersion: new\n", []string{`operator.yaml:3: warning: kubernetesVersion "new" is not a version such as 1.25.0`}},
 		"a version of two parts": {"operatorVersion: 1.2.0", "operatorVersion: 1.2",
 			[]string{`operator.yaml:3: warning: operatorVersion "1.2" should have three parts, such as 1.2.0`}},
 	} {
@@ -361,6 +363,16 @@ func verifyTemplate(t *testing.T, text string) []string {
 		"templates/b.yaml": text,
 		"operator.yaml":    change(t, operatorYAML, "        - app.yaml\n", "        - app.yaml\n        - b.yaml\n"),
 	}))
+}
+
+func TestVerifyTakesTheNamespaceManifestForUsed(t *testing.T) {
+	got := verify(files(map[string]string{
+		"operator.yaml":     operatorYAML + "namespaceManifest: ns.yaml\n",
+		"templates/ns.yaml": "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {{ .Namespace }}\n",
+	}))
+	if diff := cmp.Diff([]string{}, got); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestVerifyRendersWithTheDefaults(t *testing.T) {
