@@ -186,12 +186,13 @@ func (d *document) parameter(into *[]kudo.Parameter, groups *[]*yaml.Node) reade
 	return func(node *yaml.Node, path string) {
 		p := kudo.Parameter{Required: new(true)}
 		var advanced, hint string
+		var written *yaml.Node
 		d.object(node, path,
 			key{name: "name", read: d.text(&p.Name), required: true},
 			key{name: "displayName", read: d.text(&p.DisplayName)},
 			key{name: "description", read: d.text(&p.Description)},
 			key{name: "required", read: d.optionalFlag(&p.Required)},
-			key{name: "default", read: d.literal(&p.Default)},
+			key{name: "default", read: func(node *yaml.Node, path string) { written = node; d.literal(&p.Default)(node, path) }},
 			key{name: "trigger", read: d.text(&p.Trigger)},
 			key{name: "type", read: d.text((*string)(&p.Type))},
 			key{name: "immutable", read: d.optionalFlag(&p.Immutable)},
@@ -205,6 +206,9 @@ func (d *document) parameter(into *[]kudo.Parameter, groups *[]*yaml.Node) reade
 			d.lines[path+".value-type"] = line
 		}
 		p.Type = cmp.Or(p.Type, kudo.StringType)
+		if written != nil && written.Kind != yaml.ScalarNode && p.Type == kudo.StringType {
+			d.fault(written, path+".default", "want text, got %s: set type: array or type: map", describe(written))
+		}
 		*into = append(*into, p)
 	}
 }
