@@ -143,15 +143,24 @@ func report(out io.Writer, kind, name, did string) error {
 
 // explain adds the way out to the errors that a hub which is not prepared gives.
 func explain(err error, namespace string) error {
-	var status apierrors.APIStatus
 	switch {
 	case err == nil:
 		return nil
 	case meta.IsNoMatchError(err):
 		return fmt.Errorf("%w: the cluster does not know %s; is it a hub with Tandem's CRDs?", err, kudo.GroupVersion)
-	case errors.As(err, &status) && apierrors.IsNotFound(err) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces":
+	case isMissingNamespace(err):
 		return fmt.Errorf("%w: create it with 'kubectl create namespace %s', or name another one with -n", err, namespace)
 	default:
 		return err
 	}
+}
+
+// isMissingNamespace says whether a write failed because its namespace does not exist.
+func isMissingNamespace(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details != nil && details.Kind == "namespaces"
 }

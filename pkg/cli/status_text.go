@@ -25,7 +25,8 @@ func statusText(view statusView) string {
 	field("Resolved", conditionText(instance, kudo.ConditionResolved))
 	field("Ready", conditionText(instance, kudo.ConditionReady))
 	if view.unreadable != nil {
-		fmt.Fprintf(&b, "\nPlans that never ran are not shown: reading OperatorVersion %q: %v\n", instance.Spec.OperatorVersion.Name, view.unreadable)
+		fmt.Fprintf(&b, "\nPlans that never ran are not shown: reading OperatorVersion %q: %v\n",
+			instance.Spec.OperatorVersion.Name, view.unreadable)
 	}
 	b.WriteString("\n")
 	writeTree(&b, planTree(view))
@@ -111,7 +112,8 @@ func stepNode(status kudo.StepStatus) node {
 	n := node{text: fmt.Sprintf("Step %s [%s]", status.Name, state(status.Status))}
 	if status.Status.Running() || status.Status == kudo.FatalError {
 		for _, task := range status.Tasks {
-			n.children = append(n.children, node{text: fmt.Sprintf("Task %s [%s]", task.Name, state(task.Status))}.explained(task.Message))
+			text := fmt.Sprintf("Task %s [%s]", task.Name, state(task.Status))
+			n.children = append(n.children, node{text: text}.explained(task.Message))
 		}
 	}
 	return n.explained(status.Message)

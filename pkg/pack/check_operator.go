@@ -1,7 +1,7 @@
 package pack
 
 import (
-	"strings"
+	"cmp"
 
 	"github.com/Masterminds/semver/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -25,9 +25,11 @@ func operatorName(s *subject) []Finding {
 func versions(s *subject) []Finding {
 	var findings []Finding
 	if _, err := semver.NewVersion(s.Version); err != nil {
-		findings = append(findings, faultAt("version", "operatorVersion %s is not a semantic version such as 1.2.0", quote(s.Version)))
+		findings = append(findings, faultAt("version",
+			"operatorVersion %s is not a semantic version such as 1.2.0", quote(s.Version)))
 	} else if _, err := semver.StrictNewVersion(s.Version); err != nil {
-		findings = append(findings, warningAt("version", "operatorVersion %s should have three parts, such as 1.2.0", quote(s.Version)))
+		findings = append(findings, warningAt("version",
+			"operatorVersion %s should have three parts, such as 1.2.0", quote(s.Version)))
 	}
 	name := VersionName("x", s.AppVersion, s.Version)
 	faults := validation.IsDNS1123Subdomain(name)
@@ -39,7 +41,8 @@ func versions(s *subject) []Finding {
 		if s.AppVersion != "" && len(validation.IsDNS1123Subdomain("x-"+s.AppVersion)) > 0 {
 			field, what = "appVersion", "appVersion "+quote(s.AppVersion)
 		}
-		findings = append(findings, faultAt(field, "%s cannot be part of the name of an OperatorVersion: %s", what, faults[0]))
+		findings = append(findings, faultAt(field,
+			"%s cannot be part of the name of an OperatorVersion: %s", what, faults[0]))
 	}
 	return findings
 }
@@ -49,12 +52,14 @@ func operatorDetails(s *subject) []Finding {
 	var findings []Finding
 	if version := s.operator.KubernetesVersion; version != "" {
 		if _, err := semver.NewVersion(version); err != nil {
-			findings = append(findings, warningAt("kubernetesVersion", "kubernetesVersion %s is not a version such as 1.25.0", quote(version)))
+			findings = append(findings, warningAt("kubernetesVersion",
+				"kubernetesVersion %s is not a version such as 1.25.0", quote(version)))
 		}
 	}
 	if name := s.operator.NamespaceManifest; name != "" {
 		if _, ok := s.Templates[name]; !ok {
-			findings = append(findings, faultAt("namespaceManifest", "namespaceManifest %s does not exist: %s", quote(name), choices(sortedKeys(s.Templates))))
+			findings = append(findings, faultAt("namespaceManifest",
+				"namespaceManifest %s does not exist: %s", quote(name), choices(sortedKeys(s.Templates))))
 		}
 	}
 	return findings
@@ -68,10 +73,12 @@ func boundedSize(s *subject) []Finding {
 	}
 	largest := ""
 	for name, text := range s.Templates {
-		if other := s.Templates[largest]; len(text) > len(other) || (len(text) == len(other) && strings.Compare(name, largest) < 0) {
+		longer := cmp.Compare(len(text), len(s.Templates[largest]))
+		if longer > 0 || (longer == 0 && name < largest) {
 			largest = name
 		}
 	}
-	return []Finding{faultAt("templates", "the package makes an OperatorVersion of %d bytes, more than the %d that can be stored: "+
-		"split the operator or shorten its templates; the largest is %s", bytes, MaxSize, quote(largest))}
+	return []Finding{faultAt("templates",
+		"the package makes an OperatorVersion of %d bytes, more than the %d that can be stored: "+
+			"split the operator or shorten its templates; the largest is %s", bytes, MaxSize, quote(largest))}
 }

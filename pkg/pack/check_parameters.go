@@ -29,7 +29,8 @@ func parameterNames(s *subject) []Finding {
 		}
 	}
 	repeated(s.parameterNames(), func(i int) {
-		findings = append(findings, faultAt(parameterField(i, "name"), "parameter %s is defined twice: remove one", quote(s.Parameters[i].Name)))
+		findings = append(findings, faultAt(parameterField(i,
+			"name"), "parameter %s is defined twice: remove one", quote(s.Parameters[i].Name)))
 	})
 	return findings
 }
@@ -40,7 +41,8 @@ func parameterValues(s *subject) []Finding {
 	for i, p := range s.Parameters {
 		if !knownType(p.Type) {
 			findings = append(findings, faultAt(parameterField(i, "value-type"),
-				"parameter %s: type %s is not known: want one of string, integer, number, boolean, array, map", quote(p.Name), quote(string(p.Type))))
+				"parameter %s: type %s is not known: want one of string, integer, number, boolean, array, map",
+				quote(p.Name), quote(string(p.Type))))
 			continue
 		}
 		findings = append(findings, valueFaults(p, p.Default, p.Enum, "default", parameterField(i, "default"))...)
@@ -82,7 +84,8 @@ func parameterTriggers(s *subject) []Finding {
 	for i, p := range s.Parameters {
 		if _, ok := s.Plans[p.Trigger]; p.Trigger != "" && !ok {
 			findings = append(findings, faultAt(parameterField(i, "trigger"),
-				"parameter %s triggers plan %s, which does not exist: %s", quote(p.Name), quote(p.Trigger), choices(sortedKeys(s.Plans))))
+				"parameter %s triggers plan %s, which does not exist: %s",
+				quote(p.Name), quote(p.Trigger), choices(sortedKeys(s.Plans))))
 		}
 	}
 	return findings
@@ -94,7 +97,8 @@ func immutableParameters(s *subject) []Finding {
 	for i, p := range s.Parameters {
 		if isTrue(p.Immutable) && p.Default == nil && !isTrue(p.Required) {
 			findings = append(findings, warningAt(parameterField(i, "immutable"),
-				"parameter %s is immutable, and neither required nor has it a default: whoever does not set it at first never can", quote(p.Name)))
+				"parameter %s is immutable, and neither required nor has it a default: whoever does not set it at first never can",
+				quote(p.Name)))
 		}
 	}
 	return findings
@@ -120,7 +124,8 @@ func unusedParameters(s *subject) []Finding {
 	var findings []Finding
 	for i, p := range s.Parameters {
 		if p.Name != "" && p.Trigger == "" && !used[p.Name] {
-			findings = append(findings, warningAt(parameterField(i, "name"), "parameter %s is not used by any template or task", quote(p.Name)))
+			findings = append(findings, warningAt(parameterField(i,
+				"name"), "parameter %s is not used by any template or task", quote(p.Name)))
 		}
 	}
 	return findings
@@ -140,7 +145,8 @@ func (s *subject) booleanFault(name string) string {
 		return "" // whoever installs it gives the value, which is judged then
 	}
 	if _, err := strconv.ParseBool(*p.Default); err != nil {
-		return fmt.Sprintf("parameter %s has the default %s, which is not a boolean: want true or false", quote(name), quote(*p.Default))
+		return fmt.Sprintf("parameter %s has the default %s, which is not a boolean: want true or false",
+			quote(name), quote(*p.Default))
 	}
 	return ""
 }

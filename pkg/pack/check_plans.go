@@ -19,14 +19,16 @@ func planStrategies(s *subject) []Finding {
 	var findings []Finding
 	judge := func(what, field string, strategy kudo.Ordering) {
 		if strategy != "" && strategy != kudo.Serial && strategy != kudo.Parallel {
-			findings = append(findings, faultAt(field+".strategy", "%s: strategy %s does not exist: want serial or parallel", what, quote(string(strategy))))
+			findings = append(findings, faultAt(field+".strategy",
+				"%s: strategy %s does not exist: want serial or parallel", what, quote(string(strategy))))
 		}
 	}
 	for _, name := range sortedKeys(s.Plans) {
 		plan, field := s.Plans[name], "plans."+name
 		judge("plan "+quote(name), field, plan.Strategy)
 		for i, phase := range plan.Phases {
-			judge(fmt.Sprintf("plan %s, phase %s", quote(name), quote(phase.Name)), fmt.Sprintf("%s.phases[%d]", field, i), phase.Strategy)
+			where := fmt.Sprintf("plan %s, phase %s", quote(name), quote(phase.Name))
+			judge(where, fmt.Sprintf("%s.phases[%d]", field, i), phase.Strategy)
 		}
 	}
 	return findings
@@ -65,7 +67,8 @@ func distinct(where, what, field string, names []string) []Finding {
 		}
 	}
 	repeated(names, func(i int) {
-		findings = append(findings, faultAt(fmt.Sprintf("%s[%d].name", field, i), "%s: %s %s stands twice: rename one", where, what, quote(names[i])))
+		findings = append(findings, faultAt(fmt.Sprintf("%s[%d].name", field, i),
+			"%s: %s %s stands twice: rename one", where, what, quote(names[i])))
 	})
 	return findings
 }

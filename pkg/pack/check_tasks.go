@@ -33,7 +33,8 @@ func taskNames(s *subject) []Finding {
 		}
 	}
 	repeated(s.taskNames(), func(i int) {
-		findings = append(findings, faultAt(taskField(i, "name"), "task %s is defined twice: remove one", quote(s.Tasks[i].Name)))
+		findings = append(findings, faultAt(taskField(i,
+			"name"), "task %s is defined twice: remove one", quote(s.Tasks[i].Name)))
 	})
 	return findings
 }
@@ -55,8 +56,10 @@ func taskFields(s *subject) []Finding {
 	var findings []Finding
 	for i, t := range s.Tasks {
 		for _, f := range specFields(&t.Spec) {
-			if f.set && !slices.Contains(f.kinds, canonicalKind(t.Kind)) && slices.Contains(taskKindNames, canonicalKind(t.Kind)) {
-				findings = append(findings, warningAt(taskField(i, "spec."+f.name), "task %s: a task of kind %s does not use %s",
+			kind := canonicalKind(t.Kind)
+			if f.set && slices.Contains(taskKindNames, kind) && !slices.Contains(f.kinds, kind) {
+				findings = append(findings, warningAt(taskField(i,
+					"spec."+f.name), "task %s: a task of kind %s does not use %s",
 					quote(t.Name), t.Kind, f.name))
 			}
 		}
@@ -108,7 +111,8 @@ func taskResources(s *subject) []Finding {
 			continue
 		}
 		if len(t.Spec.Resources) == 0 {
-			findings = append(findings, warningAt(taskField(i, "spec"), "task %s: it has no resources and does nothing", quote(t.Name)))
+			findings = append(findings, warningAt(taskField(i,
+				"spec"), "task %s: it has no resources and does nothing", quote(t.Name)))
 		}
 		for j, name := range t.Spec.Resources {
 			findings = append(findings, s.templateExists(t.Name, taskField(i, fmt.Sprintf("spec.resources[%d]", j)), name)...)
@@ -125,7 +129,8 @@ func (s *subject) templateExists(task, field, name string) []Finding {
 	if _, ok := s.Templates[name]; ok {
 		return nil
 	}
-	return []Finding{faultAt(field, "task %s: template %s does not exist: %s", quote(task), quote(name), choices(sortedKeys(s.Templates)))}
+	return []Finding{faultAt(field,
+		"task %s: template %s does not exist: %s", quote(task), quote(name), choices(sortedKeys(s.Templates)))}
 }
 
 // toggleParameters: a Toggle is switched by a parameter that exists and is boolean (KEP-23).
@@ -136,7 +141,8 @@ func toggleParameters(s *subject) []Finding {
 			continue
 		}
 		if t.Spec.Parameter == "" {
-			findings = append(findings, faultAt(taskField(i, "spec"), "task %s: a task of kind Toggle needs a parameter", quote(t.Name)))
+			findings = append(findings, faultAt(taskField(i,
+				"spec"), "task %s: a task of kind Toggle needs a parameter", quote(t.Name)))
 		} else if why := s.booleanFault(t.Spec.Parameter); why != "" {
 			findings = append(findings, faultAt(taskField(i, "spec.parameter"), "task %s: %s", quote(t.Name), why))
 		}
@@ -153,18 +159,21 @@ func pipeShapes(s *subject) []Finding {
 			continue
 		}
 		if t.Spec.Pod == "" {
-			findings = append(findings, faultAt(taskField(i, "spec"), "task %s: a task of kind Pipe needs a pod, the name of a template", quote(t.Name)))
+			findings = append(findings, faultAt(taskField(i,
+				"spec"), "task %s: a task of kind Pipe needs a pod, the name of a template", quote(t.Name)))
 		} else {
 			findings = append(findings, s.templateExists(t.Name, taskField(i, "spec.pod"), t.Spec.Pod)...)
 		}
 		if len(t.Spec.Pipe) == 0 {
-			findings = append(findings, faultAt(taskField(i, "spec"), "task %s: a task of kind Pipe needs at least one file under pipe", quote(t.Name)))
+			findings = append(findings, faultAt(taskField(i,
+				"spec"), "task %s: a task of kind Pipe needs at least one file under pipe", quote(t.Name)))
 		}
 		for j, p := range t.Spec.Pipe {
 			field := taskField(i, fmt.Sprintf("spec.pipe[%d]", j))
 			findings = append(findings, pipeFaults(t.Name, field, p)...)
 			if other, ok := keys[p.Key]; ok && p.Key != "" {
-				findings = append(findings, faultAt(field+".key", "task %s: key %s is taken by task %s: templates could not tell them apart",
+				findings = append(findings, faultAt(field+".key",
+					"task %s: key %s is taken by task %s: templates could not tell them apart",
 					quote(t.Name), quote(p.Key), quote(other)))
 			}
 			keys[p.Key] = t.Name
@@ -179,13 +188,16 @@ func pipeFaults(task, field string, p kudo.PipeSpec) []Finding {
 		findings = append(findings, faultAt(field, "task %s: each entry of pipe needs either file or envFile", quote(task)))
 	}
 	if path := p.File + p.EnvFile; path != "" && !strings.HasPrefix(path, "/") {
-		findings = append(findings, faultAt(field, "task %s: %s is not an absolute path in the container", quote(task), quote(path)))
+		findings = append(findings, faultAt(field,
+			"task %s: %s is not an absolute path in the container", quote(task), quote(path)))
 	}
 	if p.Kind != "Secret" && p.Kind != "ConfigMap" {
-		findings = append(findings, faultAt(field+".kind", "task %s: files are kept as Secret or ConfigMap, not as %s", quote(task), quote(p.Kind)))
+		findings = append(findings, faultAt(field+".kind",
+			"task %s: files are kept as Secret or ConfigMap, not as %s", quote(task), quote(p.Kind)))
 	}
 	if !identifier.MatchString(p.Key) {
-		findings = append(findings, faultAt(field+".key", "task %s: key %s cannot be used as .Pipes.KEY: use letters, digits and _", quote(task), quote(p.Key)))
+		findings = append(findings, faultAt(field+".key",
+			"task %s: key %s cannot be used as .Pipes.KEY: use letters, digits and _", quote(task), quote(p.Key)))
 	}
 	return findings
 }
@@ -198,19 +210,22 @@ func childOperators(s *subject) []Finding {
 			continue
 		}
 		if t.Spec.Package == "" {
-			findings = append(findings, faultAt(taskField(i, "spec"), "task %s: a task of kind %s needs a package", quote(t.Name), t.Kind))
+			findings = append(findings, faultAt(taskField(i,
+				"spec"), "task %s: a task of kind %s needs a package", quote(t.Name), t.Kind))
 		}
 		if file := t.Spec.ParameterFile; file != "" {
 			findings = append(findings, s.templateExists(t.Name, taskField(i, "spec.parameterFile"), file)...)
 		}
 		if name := t.Spec.EnablingParameter; name != "" {
 			if why := s.booleanFault(name); why != "" {
-				findings = append(findings, faultAt(taskField(i, "spec.enablingParameter"), "task %s: %s", quote(t.Name), why))
+				findings = append(findings, faultAt(taskField(i,
+					"spec.enablingParameter"), "task %s: %s", quote(t.Name), why))
 			}
 		}
 		if name := t.Spec.InstanceName; name != "" {
 			for _, why := range validation.IsDNS1123Subdomain(name) {
-				findings = append(findings, faultAt(taskField(i, "spec.instanceName"), "task %s: instanceName %s is not valid: %s",
+				findings = append(findings, faultAt(taskField(i,
+					"spec.instanceName"), "task %s: instanceName %s is not valid: %s",
 					quote(t.Name), quote(name), why))
 			}
 		}

@@ -195,8 +195,9 @@ func fixedNames(s *subject) []Finding {
 			}
 			inMetadata = false
 			if m[1] != "" && !ownName.MatchString(m[1]) {
-				finding := warningAt(templateField(template), "the name %s is the same for every Instance, and two in one namespace would "+
-					"claim the same object: make .Name a part of it", quote(m[1]))
+				finding := warningAt(templateField(template),
+					"the name %s is the same for every Instance, and two in one namespace would "+
+						"claim the same object: make .Name a part of it", quote(m[1]))
 				finding.Line = i + 1
 				findings = append(findings, finding)
 			}

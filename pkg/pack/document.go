@@ -88,7 +88,9 @@ func (d *document) find(severity Severity, node *yaml.Node, path, format string,
 	if path != "" {
 		message = path + ": " + message
 	}
-	d.findings = append(d.findings, Finding{File: d.file, Line: node.Line, Field: path, Severity: severity, Message: message})
+	d.findings = append(d.findings, Finding{
+		File: d.file, Line: node.Line, Field: path, Severity: severity, Message: message,
+	})
 }
 
 // object reads the fields of a mapping: each at most once, and no others.
@@ -189,7 +191,8 @@ func (d *document) texts(into *[]string) reader {
 // flag reads a boolean.
 func (d *document) flag(into *bool) reader {
 	return func(node *yaml.Node, path string) {
-		if node.Kind != yaml.ScalarNode || node.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 || node.Decode(into) != nil {
+		quoted := node.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0
+		if node.Kind != yaml.ScalarNode || quoted || node.Decode(into) != nil {
 			d.fault(node, path, "want true or false without quotes, got %s", describe(node))
 		}
 	}

@@ -15,8 +15,8 @@ import (
 // Values validates given against the definitions and returns what templates see as .Params.
 //
 // An array is a []any and a map is a map[string]any, as Decode says; a value of every other type is the string that was
-// given or defaulted. A parameter without value and default is "", or an empty list or map; so is one that was emptied. The error is an
-// *InvalidError that lists every fault.
+// given or defaulted. A parameter without value and default is "", or an empty list or map; so is one that was emptied.
+// The error is an *InvalidError that lists every fault.
 func Values(defs []kudo.Parameter, given map[string]string) (map[string]any, error) {
 	values := make(map[string]any, len(defs))
 	var faults []Fault
