@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -15,7 +16,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tandem-addons/tandem/pkg/sandbox"
+	"github.com/tandem-addons/tandem/pkg/sandbox/story"
 )
+
+// version is set by the linker (see the Makefile).
+var version = "devel"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -40,12 +45,13 @@ func newCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "sandbox",
 		Short:         "Run a hub and managed clusters on this machine, with Tandem on them",
+		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
 	}
 	root.PersistentFlags().StringVar(&f.home, "home", ".sandbox", "folder that holds the sandbox's data, logs and kubeconfigs")
-	root.AddCommand(newUp(f), newSupervise(f), newDown(f), newStatus(f), newEnv(f))
+	root.AddCommand(newUp(f), newSupervise(f), newDown(f), newStatus(f), newEnv(f), newDemo(f))
 	return root
 }
 
@@ -91,29 +97,74 @@ func newUp(f *flags) *cobra.Command {
 		Short: "Start the sandbox, or find the one that runs, and wait until it is ready",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			out, started := command.OutOrStdout(), time.Now()
-			options, err := f.options(func(line string) {
-				fmt.Fprintf(out, "%4.0fs  %s\n", time.Since(started).Seconds(), line)
-			})
-			if err != nil {
+			if _, err := f.up(command.Context(), command.OutOrStdout()); err != nil {
 				return err
 			}
-			state, found, err := sandbox.Up(command.Context(), options, f.supervise())
-			if err != nil {
-				return err
-			}
-			if found {
-				fmt.Fprintf(out, "The sandbox runs already (process %d).\n", state.PID)
-			} else {
-				fmt.Fprintf(out, "The sandbox is ready after %.0f s: a hub and %d managed clusters.\n",
-					time.Since(started).Seconds(), f.clusters)
-			}
-			fmt.Fprintf(out, "To look around:  eval \"$(%[1]s env --home %[2]s)\"; kubectl config get-contexts\n"+
-				"To stop it:      %[1]s down --home %[2]s\n", os.Args[0], f.home)
+			f.whatNext(command.OutOrStdout())
 			return nil
 		},
 	}
 	f.bind(command)
+	return command
+}
+
+// up starts the sandbox, or finds the one that runs, and tells of its progress.
+func (f *flags) up(ctx context.Context, out io.Writer) (sandbox.State, error) {
+	started := time.Now()
+	options, err := f.options(func(line string) {
+		fmt.Fprintf(out, "%4.0fs  %s\n", time.Since(started).Seconds(), line)
+	})
+	if err != nil {
+		return sandbox.State{}, err
+	}
+	state, found, err := sandbox.Up(ctx, options, f.supervise())
+	if err != nil {
+		return state, err
+	}
+	if found {
+		fmt.Fprintf(out, "The sandbox runs already (process %d).\n", state.PID)
+	} else {
+		fmt.Fprintf(out, "The sandbox is ready after %.0f s: a hub and %d managed clusters.\n",
+			time.Since(started).Seconds(), f.clusters)
+	}
+	return state, nil
+}
+
+func (f *flags) whatNext(out io.Writer) {
+	fmt.Fprintf(out, "To look around:  eval \"$(%[1]s env --home %[2]s)\"; kubectl config get-contexts\n"+
+		"To stop it:      %[1]s down --home %[2]s\n", os.Args[0], f.home)
+}
+
+func newDemo(f *flags) *cobra.Command {
+	var check bool
+	var packages string
+	command := &cobra.Command{
+		Use:   "demo",
+		Short: "Show on the sandbox, act by act, what Tandem is for; fail if an act does not come true",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			out := command.OutOrStdout()
+			programs, err := programsFolder()
+			if err != nil {
+				return err
+			}
+			state, err := f.up(command.Context(), out)
+			if err != nil {
+				return err
+			}
+			options := story.Options{Plugin: filepath.Join(programs, "kubectl-addon"), Packages: packages, Check: check, Out: out}
+			options.Stand(state)
+			if err := story.Tell(command.Context(), options); err != nil {
+				return err
+			}
+			fmt.Fprintln(out, "\nThe sandbox is still running.")
+			f.whatNext(out)
+			return nil
+		},
+	}
+	f.bind(command)
+	command.Flags().BoolVar(&check, "check", false, "also check who wrote what, and that nothing is written at rest")
+	command.Flags().StringVar(&packages, "packages", "examples/packages", "folder that holds the packages zookeeper and kafka")
 	return command
 }
 

@@ -1,0 +1,283 @@
+package story
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+const (
+	packagesNamespace = "addon-packages"
+	installNamespace  = "data"
+
+	zookeeperVersion = "zookeeper-3.9.2-1.0.0"
+	kafkaVersion     = "kafka-3.9.0-1.0.0"
+
+	lacksZookeeper  = "Required addon 'zookeeper' is not installed or not available. Brokers keep their metadata there."
+	lacksMonitoring = "Optional addon 'monitoring' is not installed or not available. Broker metrics are not collected."
+)
+
+// story is the list of acts.
+func story() []act {
+	return slices.Concat(installing(), changing(), removing())
+}
+
+// installing is how the add-ons come to the clusters.
+func installing() []act {
+	return []act{
+		{
+			title: "A platform team pushes two packages to the hub and describes the add-ons. kafka requires zookeeper; monitoring is optional.",
+			do:    prepare,
+			promises: []promise{
+				{"the hub holds both packages", packagesPushed},
+			},
+		},
+		{
+			title: "kafka is enabled on both clusters. Nobody has enabled zookeeper.",
+			do:    enable("kafka", "cluster1", "cluster2"),
+			promises: []promise{
+				held("cluster1"),
+				held("cluster2"),
+				nothingInstalled("cluster1"),
+				nothingInstalled("cluster2"),
+			},
+		},
+		{
+			title: "zookeeper is enabled on cluster1: it is deployed phase by phase, and kafka follows by itself.",
+			do:    enable("zookeeper", "cluster1"),
+			promises: []promise{
+				planComplete("cluster1", "zookeeper", kudo.DeployPlan),
+				condition("cluster1", "zookeeper", addon.ConditionAvailable, metav1.ConditionTrue, addon.ReasonPlanComplete, ""),
+				planComplete("cluster1", "kafka", kudo.DeployPlan),
+				condition("cluster1", "kafka", addon.ConditionAvailable, metav1.ConditionTrue, addon.ReasonPlanComplete, ""),
+				condition("cluster1", "kafka", addon.ConditionDegraded, metav1.ConditionTrue, addon.ReasonDependencyNotSatisfied, lacksMonitoring),
+				replicas("cluster1", "zookeeper", 3),
+				replicas("cluster1", "kafka", 3),
+				installedAfter("cluster1", "kafka", "zookeeper"),
+				held("cluster2"),
+			},
+		},
+	}
+}
+
+// changing is what happens while they run.
+func changing() []act {
+	return []act{
+		{
+			title: "A parameter of kafka is changed on cluster1: five brokers. The plan `update` runs, and no pod is restarted.",
+			do:    configure(map[string]string{"BROKERS": "5"}),
+			promises: []promise{
+				planComplete("cluster1", "kafka", kudo.UpdatePlan),
+				replicas("cluster1", "kafka", 5),
+				notRestarted("cluster1", "kafka"),
+				condition("cluster1", "kafka", addon.ConditionAvailable, metav1.ConditionTrue, addon.ReasonPlanComplete, ""),
+			},
+		},
+		{
+			title: "A feature is switched on (KEP-23): kafka's exporter.",
+			do:    configure(map[string]string{"BROKERS": "5", "EXPORTER_ENABLED": "true"}),
+			promises: []promise{
+				planComplete("cluster1", "kafka", "exporter"),
+				exporter("cluster1", true),
+				condition("cluster1", "kafka", addon.ConditionAvailable, metav1.ConditionTrue, addon.ReasonPlanComplete, ""),
+			},
+		},
+		{
+			title: "And off again.",
+			do:    configure(map[string]string{"BROKERS": "5", "EXPORTER_ENABLED": "false"}),
+			promises: []promise{
+				planComplete("cluster1", "kafka", "exporter"),
+				exporter("cluster1", false),
+				condition("cluster1", "kafka", addon.ConditionAvailable, metav1.ConditionTrue, addon.ReasonPlanComplete, ""),
+			},
+		},
+	}
+}
+
+// removing is how they leave cluster1, and come to cluster2 after all.
+func removing() []act {
+	return []act{
+		{
+			title: "zookeeper is disabled. kafka keeps running, and the hub says what is wrong with it.",
+			do:    disable("zookeeper", "cluster1"),
+			promises: []promise{
+				gone("cluster1", "zookeeper"),
+				condition("cluster1", "kafka", addon.ConditionDegraded, metav1.ConditionTrue,
+					addon.ReasonRequiredDependencyNotSatisfied, lacksZookeeper+"\n"+lacksMonitoring),
+				condition("cluster1", "kafka", addon.ConditionAvailable, metav1.ConditionFalse,
+					addon.ReasonRequiredDependencyNotSatisfied, lacksZookeeper+"\n"+lacksMonitoring),
+				replicas("cluster1", "kafka", 5),
+			},
+		},
+		{
+			title: "kafka is disabled on cluster1: its plan `cleanup` runs, and nothing is left of it.",
+			do:    disable("kafka", "cluster1"),
+			promises: []promise{
+				gone("cluster1", "kafka"),
+				cleanedUp("cluster1", "kafka"),
+				held("cluster2"),
+			},
+		},
+		{
+			title: "zookeeper is enabled on cluster2, and kafka follows there as well.",
+			do:    enable("zookeeper", "cluster2"),
+			promises: []promise{
+				planComplete("cluster2", "kafka", kudo.DeployPlan),
+				condition("cluster2", "kafka", addon.ConditionAvailable, metav1.ConditionTrue, addon.ReasonPlanComplete, ""),
+				replicas("cluster2", "kafka", 3),
+			},
+		},
+	}
+}
+
+// prepare pushes the packages, as a person would, and describes the add-ons.
+func prepare(ctx context.Context, s *stage) error {
+	for _, name := range []string{"zookeeper", "kafka"} {
+		if err := s.kubectlAddon(ctx, "package", "push", filepath.Join(s.Packages, name)); err != nil {
+			return err
+		}
+	}
+	zookeeper := definition("zookeeper", zookeeperVersion)
+	kafka := definition("kafka", kafkaVersion,
+		addon.AddonDependency{Name: "zookeeper", Type: addon.DependencyTypeRequired, Message: "Brokers keep their metadata there."},
+		addon.AddonDependency{Name: "monitoring", Type: addon.DependencyTypeOptional, Message: "Broker metrics are not collected."})
+	for _, d := range []*addon.ClusterManagementAddOn{zookeeper, kafka} {
+		if err := client.IgnoreAlreadyExists(s.hub.Create(ctx, d)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// definition describes an add-on that runs by the plans of an OperatorVersion.
+func definition(name, version string, dependencies ...addon.AddonDependency) *addon.ClusterManagementAddOn {
+	d := &addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	d.Spec.Dependencies = dependencies
+	d.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
+	d.Spec.SupportedConfigs = []upstream.ConfigMeta{
+		{
+			ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupKudo, Resource: addon.ResourceOperatorVersions},
+			DefaultConfig:       &upstream.ConfigReferent{Namespace: packagesNamespace, Name: version},
+		},
+		{ConfigGroupResource: deploymentConfigs},
+	}
+	return d
+}
+
+var deploymentConfigs = upstream.ConfigGroupResource{
+	Group: addon.GroupVersion.Group, Resource: addon.ResourceAddOnDeploymentConfigs,
+}
+
+// kubectlAddon runs the plugin on the hub and shows what it says.
+func (s *stage) kubectlAddon(ctx context.Context, arguments ...string) error {
+	shown := ""
+	for _, a := range arguments {
+		shown += " " + a
+	}
+	fmt.Fprintf(s.Out, "   $ kubectl addon%s\n", shown)
+	command := exec.CommandContext(ctx, s.Plugin, append(arguments, "--kubeconfig", s.Hub)...)
+	command.Env = append(os.Environ(), "KUBECONFIG=")
+	output, err := command.CombinedOutput()
+	fmt.Fprint(s.Out, indent(string(output)))
+	if err != nil {
+		return fmt.Errorf("kubectl addon%s: %w", shown, err)
+	}
+	return nil
+}
+
+// enable makes ManagedClusterAddOns.
+func enable(name string, clusters ...string) func(context.Context, *stage) error {
+	return func(ctx context.Context, s *stage) error {
+		for _, cluster := range clusters {
+			enabled := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: cluster}}
+			enabled.Spec.InstallNamespace = installNamespace
+			if err := s.hub.Create(ctx, enabled); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func disable(name, cluster string) func(context.Context, *stage) error {
+	return func(ctx context.Context, s *stage) error {
+		return s.hub.Delete(ctx, &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: cluster}})
+	}
+}
+
+// configure gives kafka on cluster1 these parameters, by an AddOnDeploymentConfig that the add-on refers to.
+func configure(variables map[string]string) func(context.Context, *stage) error {
+	return func(ctx context.Context, s *stage) error {
+		if err := s.remember(ctx, "cluster1", "kafka"); err != nil {
+			return err
+		}
+		config := &addon.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Name: "kafka", Namespace: "cluster1"}}
+		if err := client.IgnoreNotFound(s.hub.Get(ctx, client.ObjectKeyFromObject(config), config)); err != nil {
+			return err
+		}
+		config.Spec.AgentInstallNamespace = installNamespace
+		config.Spec.CustomizedVariables = nil
+		for _, name := range []string{"BROKERS", "EXPORTER_ENABLED"} {
+			if value, given := variables[name]; given {
+				config.Spec.CustomizedVariables = append(config.Spec.CustomizedVariables, upstream.CustomizedVariable{Name: name, Value: value})
+			}
+		}
+		if err := put(ctx, s.hub, config); err != nil {
+			return err
+		}
+		subject := &addon.ManagedClusterAddOn{}
+		if err := s.hub.Get(ctx, client.ObjectKeyFromObject(config), subject); err != nil {
+			return err
+		}
+		before := subject.DeepCopy()
+		subject.Spec.Configs = []upstream.AddOnConfig{{
+			ConfigGroupResource: deploymentConfigs,
+			ConfigReferent:      upstream.ConfigReferent{Namespace: config.Namespace, Name: config.Name},
+		}}
+		return s.hub.Patch(ctx, subject, client.MergeFrom(before))
+	}
+}
+
+func put(ctx context.Context, c client.Client, o client.Object) error {
+	if o.GetResourceVersion() == "" {
+		return c.Create(ctx, o)
+	}
+	return c.Update(ctx, o)
+}
+
+// clear takes away what an earlier telling has left.
+func (s *stage) clear(ctx context.Context) error {
+	var leave []promise
+	for cluster := range s.clusters {
+		for _, name := range []string{"kafka", "zookeeper"} {
+			if err := client.IgnoreNotFound(disable(name, cluster)(ctx, s)); err != nil {
+				return err
+			}
+			leave = append(leave, gone(cluster, name))
+		}
+	}
+	if err := s.await(ctx, "clearing the stage", leave); err != nil {
+		return err
+	}
+	for cluster, managed := range s.clusters {
+		config := &addon.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Name: "kafka", Namespace: cluster}}
+		if err := client.IgnoreNotFound(s.hub.Delete(ctx, config)); err != nil {
+			return err
+		}
+		if err := managed.DeleteAllOf(ctx, &corev1.Event{}, client.InNamespace(installNamespace)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

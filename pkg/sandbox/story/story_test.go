@@ -1,0 +1,81 @@
+package story
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+func planOf(phases ...kudo.ExecutionStatus) kudo.PlanStatus {
+	status := kudo.PlanStatus{Name: "deploy", Status: kudo.InProgress, Message: "waits"}
+	for _, phase := range phases {
+		status.Phases = append(status.Phases, kudo.PhaseStatus{Name: "p", Status: phase})
+	}
+	return status
+}
+
+func TestOvertaken(t *testing.T) {
+	for name, test := range map[string]struct {
+		status kudo.PlanStatus
+		want   bool
+	}{
+		"one after the other":                   {planOf(kudo.Complete, kudo.InProgress, kudo.Pending), false},
+		"all complete":                          {planOf(kudo.Complete, kudo.Complete), false},
+		"the second begins before the first":    {planOf(kudo.Pending, kudo.InProgress), true},
+		"the second is complete, not the first": {planOf(kudo.InProgress, kudo.Complete), true},
+	} {
+		if err := overtaken(test.status); (err != nil) != test.want {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestWhere(t *testing.T) {
+	const want = "deploy IN_PROGRESS (1 of 2 phases complete): waits"
+	if got := where(planOf(kudo.Complete, kudo.InProgress)); got != want {
+		t.Errorf("want %q, got %q", want, got)
+	}
+}
+
+func TestHolders(t *testing.T) {
+	entry := func(manager, fields string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+	}
+	subject := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
+		entry("a", `{"f:status":{"f:conditions":{"k:{\"type\":\"Degraded\"}":{"f:status":{}}}}}`),
+		entry("b", `{"f:spec":{"f:installNamespace":{}}}`),
+		entry("c", `{"f:status":{"f:conditions":{"k:{\"type\":\"Degraded\"}":{"f:reason":{}},"k:{\"type\":\"Available\"}":{}}}}`),
+	}}}
+	got, err := holders(subject, "Degraded")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"a", "c"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWritesCountsAllButLeases(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "audit.log")
+	text := `{"verb":"patch","user":{"username":"addon-manager"},"objectRef":{"resource":"instances","subresource":"status"}}
+{"verb":"update","user":{"username":"addon-manager"},"objectRef":{"resource":"leases"}}
+{"verb":"patch","user":{"username":"addon-manager"},"objectRef":{"resource":"instances","subresource":"status"}}
+a line that was cut
+`
+	if err := os.WriteFile(log, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := writes(map[string]string{"hub": log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]int{"hub: addon-manager (patch instances/status)": 2}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,125 @@
+package story
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// table shows every add-on on every cluster.
+func (s *stage) table(ctx context.Context) error {
+	addOns, instances := &addon.ManagedClusterAddOnList{}, &kudo.InstanceList{}
+	if err := s.hub.List(ctx, addOns); err != nil {
+		return err
+	}
+	if err := s.hub.List(ctx, instances); err != nil {
+		return err
+	}
+	plans := map[client.ObjectKey]string{}
+	for i := range instances.Items {
+		if last := instances.Items[i].Status.Execution; last != nil {
+			state := instances.Items[i].Status.PlanStatus[last.Plan].Status
+			plans[client.ObjectKeyFromObject(&instances.Items[i])] = fmt.Sprintf("%s %s", last.Plan, state)
+		}
+	}
+	w := tabwriter.NewWriter(s.Out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "   CLUSTER\tADD-ON\tAVAILABLE\tDEGRADED\tPLAN")
+	for i := range addOns.Items {
+		a := &addOns.Items[i]
+		fmt.Fprintf(w, "   %s\t%s\t%s\t%s\t%s\n", a.Namespace, a.Name, shown(a, addon.ConditionAvailable), shown(a, addon.ConditionDegraded),
+			orDash(plans[client.ObjectKeyFromObject(a)]))
+	}
+	return w.Flush()
+}
+
+func shown(a *addon.ManagedClusterAddOn, kind string) string {
+	c := meta.FindStatusCondition(a.Status.Conditions, kind)
+	if c == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%s (%s)", c.Status, c.Reason)
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func indent(text string) string {
+	text = strings.TrimRight(text, "\n")
+	if text == "" {
+		return ""
+	}
+	return "     " + strings.ReplaceAll(text, "\n", "\n     ") + "\n"
+}
+
+// progress tells of plans as they advance, each change once.
+type progress struct {
+	out  io.Writer
+	told map[client.ObjectKey]string
+}
+
+// tell reads where all plans are on the hub. An error says that a serial plan was seen to overtake itself; what cannot be
+// read now is told later.
+func (p *progress) tell(ctx context.Context, hub client.Client) error {
+	instances := &kudo.InstanceList{}
+	if hub.List(ctx, instances) != nil {
+		return nil
+	}
+	if p.told == nil {
+		p.told = map[client.ObjectKey]string{}
+	}
+	for i := range instances.Items {
+		instance := &instances.Items[i]
+		if instance.Status.Execution == nil {
+			continue
+		}
+		status := instance.Status.PlanStatus[instance.Status.Execution.Plan]
+		line := fmt.Sprintf("   … %s/%s: plan %s", instance.Namespace, instance.Name, where(status))
+		if key := client.ObjectKeyFromObject(instance); p.told[key] != line {
+			fmt.Fprintln(p.out, line)
+			p.told[key] = line
+		}
+		if err := overtaken(status); err != nil {
+			return fmt.Errorf("%s/%s: %w", instance.Namespace, instance.Name, err)
+		}
+	}
+	return nil
+}
+
+// where says in short how far a plan is.
+func where(status kudo.PlanStatus) string {
+	var done []string
+	for _, phase := range status.Phases {
+		if phase.Status == kudo.Complete {
+			done = append(done, phase.Name)
+		}
+	}
+	text := fmt.Sprintf("%s %s (%d of %d phases complete)", status.Name, status.Status, len(done), len(status.Phases))
+	if status.Message != "" {
+		text += ": " + status.Message
+	}
+	return text
+}
+
+// overtaken is an error if a phase has begun before the one before it was complete. Both packages of the story have serial
+// plans only.
+func overtaken(status kudo.PlanStatus) error {
+	for i := 1; i < len(status.Phases); i++ {
+		before, phase := status.Phases[i-1], status.Phases[i]
+		if before.Status != kudo.Complete && phase.Status != kudo.Pending {
+			return fmt.Errorf("phase %q of plan %q is %s while %q is %s", phase.Name, status.Name, phase.Status, before.Name, before.Status)
+		}
+	}
+	return nil
+}
