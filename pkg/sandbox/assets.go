@@ -12,8 +12,8 @@ func controlPlanePrograms() []string {
 	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "kubectl"}
 }
 
-// findAssets is the folder with the control plane's programs: the given one, else TANDEM_ASSETS, else KUBEBUILDER_ASSETS if
-// it holds them all. The error says what is missing where, and how to build it.
+// findAssets is the folder with the control plane's programs: the given one, else TANDEM_ASSETS, else KUBEBUILDER_ASSETS
+// if it holds them all. The error says what is missing where, and how to build it.
 func findAssets(given string, getenv func(string) string) (string, error) {
 	const advice = "`make controlplane` builds them and prints their folder: give it by --assets or TANDEM_ASSETS"
 	for _, candidate := range []struct{ source, folder string }{

@@ -21,8 +21,12 @@ func TestFindAssets(t *testing.T) {
 		want      string
 		fault     string
 	}{
-		"a given folder comes first":                {given: all, variables: map[string]string{"TANDEM_ASSETS": others}, want: all},
-		"TANDEM_ASSETS comes before KUBEBUILDER's":  {variables: map[string]string{"TANDEM_ASSETS": all, "KUBEBUILDER_ASSETS": others}, want: all},
+		"a given folder comes first": {
+			given: all, variables: map[string]string{"TANDEM_ASSETS": others}, want: all,
+		},
+		"TANDEM_ASSETS comes before KUBEBUILDER's": {
+			variables: map[string]string{"TANDEM_ASSETS": all, "KUBEBUILDER_ASSETS": others}, want: all,
+		},
 		"KUBEBUILDER_ASSETS serves if it holds all": {variables: map[string]string{"KUBEBUILDER_ASSETS": all}, want: all},
 		"what KUBEBUILDER_ASSETS lacks is named": {
 			variables: map[string]string{"KUBEBUILDER_ASSETS": partial}, fault: "kube-scheduler, kwok",

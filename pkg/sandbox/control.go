@@ -18,12 +18,12 @@ const stopTimeout = time.Minute
 // Supervise runs a sandbox until ctx ends or, if forPID is not 0, that process does. It is what a process does that Up
 // started.
 func Supervise(ctx context.Context, options Options, forPID int) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	if forPID != 0 {
 		go func() {
-			defer cancel()
 			waitForExit(ctx, forPID)
+			cancel(fmt.Errorf("process %d, which the sandbox was to run for, has ended", forPID))
 		}()
 	}
 	s, err := Start(ctx, options)
@@ -35,9 +35,9 @@ func Supervise(ctx context.Context, options Options, forPID int) error {
 	return nil
 }
 
-// Up makes sure that a sandbox runs in options.Home, in a process of its own: this executable, called with the arguments
-// supervise, which are to end in Supervise with the same options. It returns once the sandbox is ready; found tells that
-// one ran before. If ctx ends earlier, what Up started is stopped.
+// Up makes sure that a sandbox runs in options.Home, in a process of its own: this executable, called with the
+// arguments supervise, which are to end in Supervise with the same options. It returns once the sandbox is ready; found
+// tells that one ran before. If ctx ends earlier, what Up started is stopped.
 func Up(ctx context.Context, options Options, supervise []string) (state State, found bool, err error) {
 	if options, err = options.complete(); err != nil {
 		return State{}, false, err
@@ -77,13 +77,14 @@ func find(ctx context.Context, h home, options Options) (State, error) {
 	if err != nil {
 		return state, err
 	}
+	const advice = "stop it first (`sandbox down`)"
 	if had := len(state.Clusters) - 1; had != options.Clusters {
-		return state, fmt.Errorf("the sandbox that runs in %s has %d managed clusters, not %d: stop it first (`sandbox down`)",
-			options.Home, had, options.Clusters)
+		return state, fmt.Errorf("the sandbox that runs in %s has %d managed clusters, not %d: %s",
+			options.Home, had, options.Clusters, advice)
 	}
 	if state.Tandem != options.Tandem {
-		return state, fmt.Errorf("the sandbox that runs in %s has Tandem's programs from %q, not from %q: stop it first (`sandbox down`)",
-			options.Home, state.Tandem, options.Tandem)
+		return state, fmt.Errorf("the sandbox that runs in %s has Tandem's programs from %q, not from %q: %s",
+			options.Home, state.Tandem, options.Tandem, advice)
 	}
 	return state, nil
 }

@@ -43,8 +43,9 @@ func (c clusterFolder) log(program string) string {
 // errRunning means that another process runs the sandbox of this home.
 var errRunning = errors.New("a sandbox runs in this home")
 
-// lock makes the calling process the one that runs the sandbox of this home, until release is called or the process ends
-// in whatever way. The error is errRunning if there is another. It tries for a moment, because running holds the lock too.
+// lock makes the calling process the one that runs the sandbox of this home, until release is called or the process
+// ends in whatever way. The error is errRunning if there is another. It tries for a moment, because running holds the
+// lock too.
 func (h home) lock() (release func(), err error) {
 	const tries = 10
 	for range tries {
@@ -87,14 +88,16 @@ func (h home) running() (bool, error) {
 	return false, nil
 }
 
-// prepare makes the home, marked by its lock file. A folder that holds something else than a sandbox is refused, because Down removes a home.
+// prepare makes the home, marked by its lock file. A folder that holds something else than a sandbox is refused, because
+// Down removes a home.
 func (h home) prepare() error {
 	entries, err := os.ReadDir(string(h))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("looking into the sandbox's home: %w", err)
 	}
 	if _, err := os.Stat(h.lockFile()); err != nil && len(entries) > 0 {
-		return fmt.Errorf("the folder %q holds something else than a sandbox; give an empty or a new one by --home", string(h))
+		return fmt.Errorf("the folder %q holds something else than a sandbox; give an empty or a new one by --home",
+			string(h))
 	}
 	if err := os.MkdirAll(filepath.Dir(h.identity("any")), 0o700); err != nil {
 		return fmt.Errorf("making the sandbox's home: %w", err)

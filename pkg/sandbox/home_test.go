@@ -75,7 +75,8 @@ func TestRemoveDeletesNothingButTheSandbox(t *testing.T) {
 
 func TestFewerClustersThanTheDataHasAreRefused(t *testing.T) {
 	h := home(t.TempDir())
-	if err := writeState(h, State{Clusters: []ClusterState{{Name: "hub"}, {Name: "cluster1"}, {Name: "cluster2"}}}); err != nil {
+	two := State{Clusters: []ClusterState{{Name: "hub"}, {Name: "cluster1"}, {Name: "cluster2"}}}
+	if err := writeState(h, two); err != nil {
 		t.Fatal(err)
 	}
 	for clusters, allowed := range map[int]bool{1: false, 2: true, 3: true} {

@@ -14,7 +14,15 @@ import (
 
 func TestReadObjectsPutsNamespacesFirst(t *testing.T) {
 	fsys := fstest.MapFS{
-		"a/1.yaml": {Data: []byte("---\nkind: Role\nmetadata: {name: r}\n---\n# nothing\n---\nkind: Namespace\nmetadata: {name: spoke}\n")},
+		"a/1.yaml": {Data: []byte(`---
+kind: Role
+metadata: {name: r}
+---
+# nothing
+---
+kind: Namespace
+metadata: {name: spoke}
+`)},
 		"a/2.yaml": {Data: []byte("kind: Namespace\nmetadata: {name: {{ .Cluster }}}\n")},
 	}
 	objects, err := readObjects(fsys, "a/*.yaml", manifests.ClusterParameters{Cluster: "cluster1"})

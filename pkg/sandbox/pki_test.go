@@ -19,8 +19,9 @@ func TestClientCertificateNamesUserAndGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	leaf := parseLeaf(t, pair)
-	if diff := cmp.Diff([]string{"readers", "writers"}, leaf.Subject.Organization); leaf.Subject.CommonName != "jane" || diff != "" {
-		t.Errorf("user %q, groups (-want +got):\n%s", leaf.Subject.CommonName, diff)
+	got := identity{User: leaf.Subject.CommonName, Groups: leaf.Subject.Organization}
+	if diff := cmp.Diff(identity{User: "jane", Groups: []string{"readers", "writers"}}, got); diff != "" {
+		t.Errorf("identity (-want +got):\n%s", diff)
 	}
 	verify(t, ca, leaf, x509.VerifyOptions{KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, CurrentTime: now})
 }

@@ -29,8 +29,10 @@ func TestPrograms(t *testing.T) {
 		cluster string
 		want    []string
 	}{
-		"a hub schedules no pods":               {"hub", []string{"etcd", "kube-apiserver", "kube-controller-manager"}},
-		"a managed cluster has simulated nodes": {"cluster1", []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}},
+		"a hub schedules no pods": {"hub", []string{"etcd", "kube-apiserver", "kube-controller-manager"}},
+		"a managed cluster has simulated nodes": {"cluster1", []string{
+			"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := testPlan(test.cluster)

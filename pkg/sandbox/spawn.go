@@ -6,8 +6,8 @@ import (
 )
 
 // spawner starts processes from one thread that lives as long as it does: the kernel can then end them when that thread,
-// and with it this process, is gone (dieWithParent). From an ordinary goroutine they would die with whatever thread happened
-// to start them.
+// and with it this process, is gone (dieWithParent). From an ordinary goroutine they would die with whatever thread
+// happened to start them.
 type spawner struct {
 	requests chan func()
 }

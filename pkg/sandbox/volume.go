@@ -46,7 +46,8 @@ func newVolumeProvisioner(config *rest.Config, logger logr.Logger) (manager.Mana
 	return mgr, nil
 }
 
-// uniqueNamesNotNeeded allows one provisioner for each cluster: their metrics, which the names would clash in, are not served.
+// uniqueNamesNotNeeded allows one provisioner for each cluster: their metrics, in which the names would clash, are not
+// served.
 func uniqueNamesNotNeeded() config.Controller {
 	return config.Controller{SkipNameValidation: ptr.To(true)}
 }

@@ -13,7 +13,8 @@ import (
 func waitingClaim() *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "ns", Name: "data", UID: "1234", Annotations: map[string]string{annotationWantedProvisioner: volumeProvisioner},
+			Namespace: "ns", Name: "data", UID: "1234",
+			Annotations: map[string]string{annotationWantedProvisioner: volumeProvisioner},
 		},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},

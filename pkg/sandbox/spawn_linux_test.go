@@ -1,0 +1,62 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// parentVariable makes the test's executable a parent that starts a child, tells its process id, and waits to be killed.
+const parentVariable = "SANDBOX_TEST_PARENT"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(parentVariable) == "" {
+		os.Exit(m.Run())
+	}
+	child := exec.Command("sleep", "600")
+	if err := newSpawner().start(child); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println(child.Process.Pid)
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+func TestProgramsDieWithTheirParent(t *testing.T) {
+	executable, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent := exec.Command(executable)
+	parent.Env = append(os.Environ(), parentVariable+"=1")
+	parent.Stderr = os.Stderr
+	output, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parent.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var child int
+	if _, err := fmt.Fscan(output, &child); err != nil {
+		t.Errorf("reading the child's process id: %v", err)
+	}
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = parent.Wait() // it was killed, and says so
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if waitForExit(ctx, child); ctx.Err() != nil {
+		t.Errorf("process %d outlives its parent", child)
+		_ = syscall.Kill(child, syscall.SIGKILL)
+	}
+}
