@@ -149,6 +149,7 @@ func (c *Cluster) startVolumes() error {
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig of the provisioner: %w", err)
 	}
+	config.QPS, config.Burst = requestsPerSecond, 2*requestsPerSecond
 	log, err := openLog(c.plan.folder().log("volumes"))
 	if err != nil {
 		return err

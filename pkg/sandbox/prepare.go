@@ -10,6 +10,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
+// requestsPerSecond is what this package's clients may send to a cluster, on average.
+const requestsPerSecond = 200
+
 // newCluster writes the files of the cluster: keys, kubeconfigs, configuration. An authority that a former start left is
 // used again, so kubeconfigs stay good.
 func newCluster(plan clusterPlan, spawner *spawner, onChange func(), now time.Time) (*Cluster, error) {
@@ -90,7 +93,7 @@ func (c *Cluster) connect() error {
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig of %s: %w", c.plan.Name, err)
 	}
-	config.QPS, config.Burst = 200, 400
+	config.QPS, config.Burst = requestsPerSecond, 2*requestsPerSecond
 	c.config = config
 	return nil
 }

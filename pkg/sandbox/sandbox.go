@@ -185,8 +185,8 @@ func previousState(h home, clusters int) (State, error) {
 		return State{}, err
 	}
 	if had := len(previous.Clusters) - 1; had > clusters {
-		return State{}, fmt.Errorf("the data in %s is of %d managed clusters, more than %d: ask for as many, or remove it first",
-			string(h), had, clusters)
+		return State{}, fmt.Errorf("the data in %s is of %d managed clusters, more than %d: "+
+			"ask for as many, or remove it (`sandbox down`)", string(h), had, clusters)
 	}
 	return previous, nil
 }
