@@ -202,7 +202,7 @@ func enable(name string, clusters ...string) func(context.Context, *stage) error
 		for _, cluster := range clusters {
 			enabled := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: cluster}}
 			enabled.Spec.InstallNamespace = installNamespace
-			if err := s.hub.Create(ctx, enabled); err != nil {
+			if err := client.IgnoreAlreadyExists(s.hub.Create(ctx, enabled)); err != nil {
 				return err
 			}
 		}
@@ -212,15 +212,20 @@ func enable(name string, clusters ...string) func(context.Context, *stage) error
 
 func disable(name, cluster string) func(context.Context, *stage) error {
 	return func(ctx context.Context, s *stage) error {
-		return s.hub.Delete(ctx, &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: cluster}})
+		enabled := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: cluster}}
+		return client.IgnoreNotFound(s.hub.Delete(ctx, enabled))
 	}
 }
 
 // configure gives kafka on cluster1 these parameters, by an AddOnDeploymentConfig that the add-on refers to.
 func configure(variables map[string]string) func(context.Context, *stage) error {
+	remembered := false
 	return func(ctx context.Context, s *stage) error {
-		if err := s.remember(ctx, "cluster1", "kafka"); err != nil {
-			return err
+		if !remembered {
+			if err := s.remember(ctx, "cluster1", "kafka"); err != nil {
+				return err
+			}
+			remembered = true
 		}
 		config := &addon.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Name: "kafka", Namespace: "cluster1"}}
 		if err := client.IgnoreNotFound(s.hub.Get(ctx, client.ObjectKeyFromObject(config), config)); err != nil {
@@ -261,7 +266,7 @@ func (s *stage) clear(ctx context.Context) error {
 	var leave []promise
 	for cluster := range s.clusters {
 		for _, name := range []string{"kafka", "zookeeper"} {
-			if err := client.IgnoreNotFound(disable(name, cluster)(ctx, s)); err != nil {
+			if err := disable(name, cluster)(ctx, s); err != nil {
 				return err
 			}
 			leave = append(leave, gone(cluster, name))

@@ -70,7 +70,8 @@ func (e *ActError) Unwrap() error { return e.Err }
 // act is one part of the story.
 type act struct {
 	title string
-	do    func(context.Context, *stage) error
+	// do may be called again when it failed.
+	do func(context.Context, *stage) error
 	// promises hold, all at once, when the act is over.
 	promises []promise
 }
@@ -149,8 +150,9 @@ func connect(kubeconfig string) (client.Client, error) {
 
 // play carries an act out and waits until its promises hold.
 func (s *stage) play(ctx context.Context, a act) error {
-	if err := a.do(ctx, s); err != nil {
-		return &ActError{Act: a.title, Promise: "it can be begun", Err: err}
+	begun := promise{"it can be begun", a.do}
+	if err := s.await(ctx, a.title, []promise{begun}); err != nil {
+		return err
 	}
 	if err := s.await(ctx, a.title, a.promises); err != nil {
 		return err
