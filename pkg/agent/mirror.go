@@ -25,6 +25,9 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
+// staleCachePause is how long a cache is given to catch up with a write that it has not seen.
+const staleCachePause = 50 * time.Millisecond
+
 // mirror copies Instances and their OperatorVersions from the hub to the managed cluster. A generation is copied once the hub
 // has resolved it, so that whatever stands here may be carried out, with or without the hub.
 type mirror struct {
@@ -75,7 +78,11 @@ func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := m.follow(ctx, wanted, standing); err != nil {
+	err = m.follow(ctx, wanted, standing)
+	if apierrors.IsConflict(err) { // the cache lags behind: the next look is at what is there now
+		return reconcile.Result{RequeueAfter: staleCachePause}, nil
+	}
+	if err != nil {
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{}, m.dropVersions(ctx)
