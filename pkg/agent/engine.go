@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -51,17 +52,23 @@ type engine struct {
 	objects *objects
 	backoff *flowcontrol.Backoff
 	events  events.EventRecorder
+	metrics *metrics
 	clock   func() time.Time
 }
 
 // addEngine adds the engine to the manager of the managed cluster.
 func addEngine(local ctrl.Manager) error {
+	measured, err := newMetrics(registry.Registry)
+	if err != nil {
+		return err
+	}
 	e := &engine{
 		client:  local.GetClient(),
 		live:    local.GetAPIReader(),
 		objects: &objects{client: local.GetClient(), live: local.GetAPIReader(), watched: map[schema.GroupVersionKind]bool{}},
 		backoff: flowcontrol.NewBackOff(leastBackoff, mostBackoff),
 		events:  local.GetEventRecorder(managerEngine),
+		metrics: measured,
 		clock:   time.Now,
 	}
 	built, err := ctrl.NewControllerManagedBy(local).
@@ -146,7 +153,7 @@ func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if pass.removed {
 		return reconcile.Result{}, e.release(ctx, instance)
 	}
-	changed, err := e.commit(ctx, instance, pass)
+	changed, err := e.commit(ctx, seen, pass)
 	if apierrors.IsConflict(err) || changed && pass.again {
 		return reconcile.Result{RequeueAfter: time.Nanosecond}, nil
 	}
@@ -431,39 +438,50 @@ func (s seen) pass(status kudo.InstanceStatus, ready metav1.Condition, again boo
 }
 
 // commit writes the status if it changed. A conflict means that somebody was faster: the pass is thrown away.
-func (e *engine) commit(ctx context.Context, instance *kudo.Instance, p pass) (bool, error) {
-	if equality.Semantic.DeepEqual(instance.Status, p.status) {
+func (e *engine) commit(ctx context.Context, s seen, p pass) (bool, error) {
+	if equality.Semantic.DeepEqual(s.instance.Status, p.status) {
 		return false, nil
 	}
-	before := instance.Status
-	instance.Status = p.status
-	err := e.client.Status().Update(ctx, instance, client.FieldOwner(managerEngine))
+	committed := s.instance.DeepCopy()
+	committed.Status = p.status
+	err := e.client.Status().Update(ctx, committed, client.FieldOwner(managerEngine))
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("writing status of Instance %q: %w", instance.Name, err)
+		return false, fmt.Errorf("writing status of Instance %q: %w", s.instance.Name, err)
 	}
-	e.announce(instance, before, p.status)
+	e.announce(s, p.status)
 	return true, nil
 }
 
 // announce tells of plans that started or ended.
-func (e *engine) announce(instance *kudo.Instance, before, after kudo.InstanceStatus) {
+func (e *engine) announce(s seen, after kudo.InstanceStatus) {
 	if after.Execution == nil {
 		return
 	}
 	name := after.Execution.Plan
-	now, then := after.PlanStatus[name], before.PlanStatus[name]
-	switch {
-	case now.UID != then.UID:
-		e.events.Eventf(instance, nil, corev1.EventTypeNormal, "PlanStarted", "Start", "plan %q started", name)
-	case now.Status == then.Status:
-	case now.Status == kudo.Complete:
-		e.events.Eventf(instance, nil, corev1.EventTypeNormal, "PlanComplete", "Execute", "plan %q is complete", name)
-	case now.Status == kudo.FatalError:
-		e.events.Eventf(instance, nil, corev1.EventTypeWarning, "PlanFailed", "Execute", "plan %q failed: %s", name, bounded(now.Message))
+	now, then := after.PlanStatus[name], s.instance.Status.PlanStatus[name]
+	if now.UID != then.UID {
+		e.events.Eventf(s.instance, nil, corev1.EventTypeNormal, "PlanStarted", "Start", "plan %q started", name)
 	}
+	if !now.Status.Terminal() || now.UID == then.UID && now.Status == then.Status {
+		return
+	}
+	e.metrics.end(s.operator(), now)
+	if now.Status == kudo.Complete {
+		e.events.Eventf(s.instance, nil, corev1.EventTypeNormal, "PlanComplete", "Execute", "plan %q is complete", name)
+		return
+	}
+	e.events.Eventf(s.instance, nil, corev1.EventTypeWarning, "PlanFailed", "Execute", "plan %q failed: %s", name, bounded(now.Message))
+}
+
+// operator is the name of the operator that runs, or is to run.
+func (s seen) operator() string {
+	if s.running != nil {
+		return s.running.Operator.Name
+	}
+	return s.wanted.Spec.Operator.Name
 }
 
 // bounded keeps a message within what the API takes of an Event's note.

@@ -261,21 +261,17 @@ func put(ctx context.Context, c client.Client, o client.Object) error {
 	return c.Update(ctx, o)
 }
 
-// clear takes away what an earlier telling has left.
-func (s *stage) clear(ctx context.Context) error {
-	var leave []promise
-	for cluster := range s.clusters {
+// clear takes away what an earlier telling has left. It may be called again when it failed.
+func clear(ctx context.Context, s *stage) error {
+	for cluster, managed := range s.clusters {
 		for _, name := range []string{"kafka", "zookeeper"} {
 			if err := disable(name, cluster)(ctx, s); err != nil {
 				return err
 			}
-			leave = append(leave, gone(cluster, name))
+			if err := gone(cluster, name).kept(ctx, s); err != nil {
+				return err
+			}
 		}
-	}
-	if err := s.await(ctx, "clearing the stage", leave); err != nil {
-		return err
-	}
-	for cluster, managed := range s.clusters {
 		config := &addon.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Name: "kafka", Namespace: cluster}}
 		if err := client.IgnoreNotFound(s.hub.Delete(ctx, config)); err != nil {
 			return err

@@ -101,8 +101,8 @@ func Tell(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := s.clear(ctx); err != nil {
-		return fmt.Errorf("clearing the stage: %w", err)
+	if err := s.await(ctx, "clearing the stage", []promise{{"nothing is left of an earlier telling", clear}}); err != nil {
+		return err
 	}
 	acts := story()
 	if o.Check {
@@ -113,7 +113,7 @@ func Tell(ctx context.Context, o Options) error {
 		if err := s.play(ctx, a); err != nil {
 			return err
 		}
-		if err := s.table(ctx); err != nil {
+		if err := s.await(ctx, a.title, []promise{{"the hub can be read", table}}); err != nil {
 			return err
 		}
 	}

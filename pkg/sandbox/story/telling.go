@@ -15,7 +15,7 @@ import (
 )
 
 // table shows every add-on on every cluster.
-func (s *stage) table(ctx context.Context) error {
+func table(ctx context.Context, s *stage) error {
 	addOns, instances := &addon.ManagedClusterAddOnList{}, &kudo.InstanceList{}
 	if err := s.hub.List(ctx, addOns); err != nil {
 		return err

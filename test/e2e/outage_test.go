@@ -1,0 +1,102 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/tandem-addons/tandem/pkg/sandbox"
+	"github.com/tandem-addons/tandem/pkg/sandbox/story"
+)
+
+// respite is the time between two programs that are killed.
+const respite = 4 * time.Second
+
+// programs is where `make build` puts Tandem's programs.
+const programs = "../../bin"
+
+// victims are killed in turn; all of them matter to cluster1.
+var victims = []struct{ cluster, program string }{
+	{"hub", "kube-apiserver"}, {"cluster1", "addon-agent"}, {"cluster1", "kube-apiserver"},
+	{"hub", "addon-manager"}, {"cluster1", "etcd"}, {"hub", "etcd"},
+}
+
+var _ = Describe("Tandem", func() {
+	It("tells its story to the end while one program after another is killed", func(ctx SpecContext) {
+		box, err := sandbox.Start(ctx, sandbox.Options{
+			Home: filepath.Join(GinkgoT().TempDir(), "home"), Clusters: 2, Tandem: programs,
+			Progress: func(line string) { GinkgoWriter.Println(line) },
+		})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(box.Stop)
+
+		killing, stop := context.WithCancel(ctx)
+		killed := make(chan int)
+		go func() {
+			defer GinkgoRecover()
+			killed <- killInTurn(killing, box)
+		}()
+		options := story.Options{
+			Plugin: filepath.Join(programs, "kubectl-addon"), Packages: "../../examples/packages", Out: GinkgoWriter,
+		}
+		options.Stand(box.State())
+		err = story.Tell(ctx, options)
+		stop()
+		interruptions := <-killed
+		Expect(err).NotTo(HaveOccurred())
+		Expect(interruptions).To(BeNumerically(">", 2))
+
+		By("doing nothing twice that was complete")
+		Expect(created(box.Cluster("cluster1").AuditLog(), "jobs")).To(Equal(map[string]int{
+			"zookeeper-validation": 1, "kafka-topics": 1, "kafka-drain": 1,
+		}))
+	}, SpecTimeout(5*time.Minute))
+})
+
+// killInTurn kills the victims until it is told to end, and returns how many it has killed.
+func killInTurn(ctx context.Context, box *sandbox.Sandbox) int {
+	n := 0
+	wait.UntilWithContext(ctx, func(context.Context) {
+		victim := victims[n%len(victims)]
+		for _, process := range box.Cluster(victim.cluster).State().Processes {
+			if process.Name == victim.program && process.PID != 0 {
+				Expect(syscall.Kill(process.PID, syscall.SIGKILL)).To(Succeed())
+				n++
+			}
+		}
+	}, respite)
+	return n
+}
+
+// created counts, from an audit log, how often the agent has created each object of a resource.
+func created(log, resource string) map[string]int {
+	GinkgoHelper()
+	file, err := os.Open(log)
+	Expect(err).NotTo(HaveOccurred())
+	defer file.Close()
+	counts := map[string]int{}
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var event struct {
+			Verb           string
+			ObjectRef      struct{ Resource, Name string }
+			ResponseStatus struct{ Code int }
+		}
+		if json.Unmarshal(lines.Bytes(), &event) == nil && event.Verb == "patch" && event.ObjectRef.Resource == resource &&
+			event.ResponseStatus.Code == http.StatusCreated {
+			counts[event.ObjectRef.Name]++
+		}
+	}
+	Expect(lines.Err()).NotTo(HaveOccurred())
+	return counts
+}
