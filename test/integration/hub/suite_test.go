@@ -25,6 +25,7 @@ var (
 
 func TestHub(t *testing.T) {
 	RegisterFailHandler(Fail)
+	EnforceDefaultTimeoutsWhenUsingContexts()
 	SetDefaultEventuallyTimeout(20 * time.Second)
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	SetDefaultConsistentlyDuration(time.Second)
