@@ -3,11 +3,8 @@
 package agent
 
 import (
-	"bytes"
 	"context"
-	"io"
 	"testing"
-	"text/template"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -15,13 +12,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -52,22 +45,25 @@ var _ = BeforeSuite(func() {
 	SetDefaultEventuallyTimeout(patience)
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	SetDefaultConsistentlyDuration(2 * time.Second)
-	ctrl.SetLogger(klog.NewKlogr())
-	klog.LogToStderr(false)
-	klog.SetOutput(GinkgoWriter)
+	ctrl.SetLogger(GinkgoLogr)
 
 	hubServer, managedServer := start(), start()
 	hub, managed = clientOf(hubServer.Config), clientOf(managedServer.Config)
 	agentLocally = managedServer.Config
 
+	// With the rights that it has on a real hub, no more.
 	const group = "system:open-cluster-management:cluster:" + clusterName + ":addon:tandem"
-	var err error
-	agentOnHub, err = hubServer.User(group+":agent:addon-agent", group, "system:open-cluster-management:addon:tandem")
-	Expect(err).NotTo(HaveOccurred())
+	agentOnHub = rest.CopyConfig(hubServer.Config)
+	agentOnHub.Impersonate = rest.ImpersonationConfig{
+		UserName: group + ":agent:addon-agent",
+		Groups:   []string{group, "system:open-cluster-management:addon:tandem"},
+	}
 
 	ctx, cancel := context.WithCancel(context.Background())
 	DeferCleanup(cancel)
-	install(ctx, "hub/namespaces.yaml", "hub/packages.yaml", "cluster/agent.yaml")
+	for _, folder := range []string{"hub", "cluster"} {
+		Expect(hubServer.Apply(ctx, folder, manifests.ClusterParameters{Cluster: clusterName})).To(Succeed())
+	}
 	go collectGarbage(ctx)
 })
 
@@ -86,29 +82,6 @@ func clientOf(config *rest.Config) client.Client {
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	return c
-}
-
-// install creates on the hub what files of the manifests hold, as for clusterName.
-func install(ctx context.Context, files ...string) {
-	GinkgoHelper()
-	for _, file := range files {
-		parsed, err := template.ParseFS(manifests.FS, file)
-		Expect(err).NotTo(HaveOccurred())
-		var text bytes.Buffer
-		Expect(parsed.Execute(&text, manifests.ClusterParameters{Cluster: clusterName})).To(Succeed())
-		decoder := yaml.NewYAMLOrJSONDecoder(&text, 4096)
-		for {
-			object := &unstructured.Unstructured{}
-			err := decoder.Decode(&object.Object)
-			if err == io.EOF {
-				break
-			}
-			Expect(err).NotTo(HaveOccurred())
-			if len(object.Object) > 0 {
-				Expect(hub.Create(ctx, object)).To(Or(Succeed(), Satisfy(apierrors.IsAlreadyExists)))
-			}
-		}
-	}
 }
 
 // collectGarbage plays Kubernetes' garbage collector for what the specs delete in the foreground, which have no dependants.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"text/template"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -46,8 +47,8 @@ func Start() (*Environment, error) {
 	return &Environment{Config: config, server: server}, nil
 }
 
-// Apply puts all objects of a folder of manifests.FS, such as "hub", onto the API server.
-func (e *Environment) Apply(ctx context.Context, folder string) error {
+// Apply puts all objects of a folder of manifests.FS, such as "hub", onto the API server, as for that managed cluster.
+func (e *Environment) Apply(ctx context.Context, folder string, cluster manifests.ClusterParameters) error {
 	c, err := client.New(e.Config, client.Options{})
 	if err != nil {
 		return fmt.Errorf("applying manifests: %w", err)
@@ -58,7 +59,7 @@ func (e *Environment) Apply(ctx context.Context, folder string) error {
 	}
 	var objects []*unstructured.Unstructured
 	for _, file := range files {
-		read, err := parse(file)
+		read, err := parse(file, cluster)
 		if err != nil {
 			return err
 		}
@@ -85,14 +86,18 @@ func order(object *unstructured.Unstructured) int {
 	return 1
 }
 
-// parse reads the objects of one embedded file.
-func parse(file string) ([]*unstructured.Unstructured, error) {
-	text, err := fs.ReadFile(manifests.FS, file)
+// parse reads the objects of one embedded file, a template.
+func parse(file string, cluster manifests.ClusterParameters) ([]*unstructured.Unstructured, error) {
+	source, err := template.ParseFS(manifests.FS, file)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", file, err)
 	}
+	var text bytes.Buffer
+	if err := source.Execute(&text, cluster); err != nil {
+		return nil, fmt.Errorf("rendering %s: %w", file, err)
+	}
 	var objects []*unstructured.Unstructured
-	decoder := yamlutil.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	decoder := yamlutil.NewYAMLOrJSONDecoder(&text, 4096)
 	for {
 		object := &unstructured.Unstructured{}
 		switch err := decoder.Decode(object); {

@@ -1,0 +1,113 @@
+package agent
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/integration/invariants"
+)
+
+const lacks = "Required addon 'other' is not installed or not available."
+
+// enable makes a ManagedClusterAddOn on the hub.
+func enable(ctx context.Context, name string) *addon.ManagedClusterAddOn {
+	GinkgoHelper()
+	enabled := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: clusterName}}
+	Expect(hub.Create(ctx, enabled)).To(Succeed())
+	return enabled
+}
+
+// judge plays the hub: it sets conditions, or takes away those without a status.
+func judge(ctx context.Context, subject *addon.ManagedClusterAddOn, conditions ...metav1.Condition) {
+	GinkgoHelper()
+	Eventually(func() error {
+		if err := hub.Get(ctx, client.ObjectKeyFromObject(subject), subject); err != nil {
+			return err
+		}
+		for _, c := range conditions {
+			if c.Status == "" {
+				meta.RemoveStatusCondition(&subject.Status.Conditions, c.Type)
+				continue
+			}
+			meta.SetStatusCondition(&subject.Status.Conditions, c)
+		}
+		return hub.Status().Update(ctx, subject)
+	}).Should(Succeed())
+}
+
+// available reads condition Available; empty while there is none.
+func available(ctx context.Context, subject *addon.ManagedClusterAddOn) metav1.Condition {
+	GinkgoHelper()
+	Expect(hub.Get(ctx, client.ObjectKeyFromObject(subject), subject)).To(Succeed())
+	if c := meta.FindStatusCondition(subject.Status.Conditions, addon.ConditionAvailable); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
+}
+
+func is(status metav1.ConditionStatus, reason, message string) OmegaMatcher {
+	return And(HaveField("Status", status), HaveField("Reason", reason), HaveField("Message", ContainSubstring(message)))
+}
+
+var _ = Describe("An add-on on the hub", func() {
+	var (
+		stop     func()
+		resolved = metav1.Condition{Type: addon.ConditionResolved, Status: metav1.ConditionTrue, Reason: kudo.ReasonResolved}
+		held     = metav1.Condition{Type: addon.ConditionResolved, Status: metav1.ConditionFalse, Reason: addon.ReasonWaitingForDependencies}
+		required = metav1.Condition{Type: addon.ConditionDegraded, Status: metav1.ConditionTrue,
+			Reason: addon.ReasonRequiredDependencyNotSatisfied, Message: lacks}
+		satisfied = metav1.Condition{Type: addon.ConditionDegraded}
+	)
+	BeforeEach(func() { stop = runAgent() })
+	AfterEach(func(ctx context.Context) {
+		Expect(invariants.Violations(ctx, hub)).To(BeEmpty())
+		stop()
+	})
+
+	It("that runs by plans is available when its Instance is ready and the hub has nothing against it", func(ctx context.Context) {
+		h := newInstance(ctx, standard(), nil)
+		subject := enable(ctx, h.name)
+
+		By("saying what it lacks before it is installed")
+		judge(ctx, subject, held, required)
+		Eventually(func() metav1.Condition { return available(ctx, subject) }).Should(
+			is(metav1.ConditionFalse, addon.ReasonRequiredDependencyNotSatisfied, lacks))
+
+		By("saying what its plan waits for")
+		h.resolve(ctx)
+		judge(ctx, subject, resolved, satisfied)
+		Eventually(func() metav1.Condition { return available(ctx, subject) }).Should(
+			is(metav1.ConditionFalse, kudo.ReasonPlanInProgress, "Deployment "+h.namespace+"/"+h.name+"-app"))
+
+		By("being available when the plan is complete")
+		h.rollOut(ctx)
+		Eventually(func() metav1.Condition { return available(ctx, subject) }).Should(is(metav1.ConditionTrue, addon.ReasonPlanComplete, ""))
+
+		By("following the hub's verdict, and its withdrawal")
+		judge(ctx, subject, required)
+		Eventually(func() metav1.Condition { return available(ctx, subject) }).Should(
+			is(metav1.ConditionFalse, addon.ReasonRequiredDependencyNotSatisfied, lacks))
+		judge(ctx, subject, satisfied)
+		Eventually(func() metav1.Condition { return available(ctx, subject) }).Should(is(metav1.ConditionTrue, addon.ReasonPlanComplete, ""))
+		h.finish(ctx)
+		Expect(hub.Delete(ctx, subject)).To(Succeed())
+	})
+
+	It("that somebody else runs is touched only while it lacks what it requires", func(ctx context.Context) {
+		subject := enable(ctx, "foreign")
+		Consistently(func() metav1.Condition { return available(ctx, subject) }).Should(BeZero())
+		judge(ctx, subject, required)
+		Eventually(func() metav1.Condition { return available(ctx, subject) }).Should(
+			is(metav1.ConditionFalse, addon.ReasonRequiredDependencyNotSatisfied, lacks))
+		judge(ctx, subject, satisfied, metav1.Condition{Type: addon.ConditionAvailable, Status: metav1.ConditionTrue, Reason: "Probed"})
+		Consistently(func() metav1.Condition { return available(ctx, subject) }).Should(is(metav1.ConditionTrue, "Probed", ""))
+		Expect(hub.Delete(ctx, subject)).To(Succeed())
+	})
+})
