@@ -64,6 +64,9 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("connecting to the managed cluster: %w", err)
 	}
+	if err := indexInstances(ctx, local); err != nil {
+		return fmt.Errorf("indexing Instances: %w", err)
+	}
 	if err := addEngine(local); err != nil {
 		return err
 	}

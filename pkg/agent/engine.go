@@ -118,7 +118,7 @@ func (e *engine) usersOf(ctx context.Context, version client.Object) []reconcile
 // requestsFor asks for a pass over each Instance of a namespace that is concerned.
 func (e *engine) requestsFor(ctx context.Context, namespace string, concerned func(*kudo.Instance) bool) []reconcile.Request {
 	list := &kudo.InstanceList{}
-	if err := e.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+	if err := e.client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing Instances", "namespace", namespace)
 		return nil
 	}

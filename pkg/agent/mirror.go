@@ -101,14 +101,24 @@ func (m *mirror) follow(ctx context.Context, wanted, standing *kudo.Instance) er
 	return nil
 }
 
+// byName is the field by which Instances are found; the API server has it, and the cache an index of it.
+const byName = "metadata.name"
+
+// indexInstances lets the cache of the managed cluster find Instances by name.
+func indexInstances(ctx context.Context, local ctrl.Manager) error {
+	return local.GetFieldIndexer().IndexField(ctx, &kudo.Instance{}, byName, func(o client.Object) []string {
+		return []string{o.GetName()}
+	})
+}
+
 // findMirror reads the mirror of an Instance by its name, which is unique on the hub; nil if there is none.
 func findMirror(ctx context.Context, local client.Reader, name string) (*kudo.Instance, error) {
 	list := &kudo.InstanceList{}
-	if err := local.List(ctx, list); err != nil {
+	if err := local.List(ctx, list, client.MatchingFields{byName: name}); err != nil {
 		return nil, fmt.Errorf("listing mirrored Instances: %w", err)
 	}
 	for i := range list.Items {
-		if _, mirrored := list.Items[i].Annotations[kudo.AnnotationHubUID]; mirrored && list.Items[i].Name == name {
+		if _, mirrored := list.Items[i].Annotations[kudo.AnnotationHubUID]; mirrored {
 			return &list.Items[i], nil
 		}
 	}
@@ -325,7 +335,7 @@ func hubReference(mirrored *kudo.OperatorVersion) corev1.ObjectReference {
 // needs them is asked of the API server, for a cache may lag behind the Instance that was just written.
 func (m *mirror) dropVersions(ctx context.Context) error {
 	versions := &kudo.OperatorVersionList{}
-	if err := m.local.List(ctx, versions); err != nil {
+	if err := m.local.List(ctx, versions, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing mirrored OperatorVersions: %w", err)
 	}
 	candidates, err := unneeded(ctx, m.local, versions.Items)
@@ -347,7 +357,7 @@ func (m *mirror) dropVersions(ctx context.Context) error {
 // unneeded lists the mirrored versions that no Instance asks for and none runs.
 func unneeded(ctx context.Context, local client.Reader, versions []kudo.OperatorVersion) ([]kudo.OperatorVersion, error) {
 	instances := &kudo.InstanceList{}
-	if err := local.List(ctx, instances); err != nil {
+	if err := local.List(ctx, instances, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing mirrored Instances: %w", err)
 	}
 	needed := map[types.NamespacedName]bool{}
