@@ -1,0 +1,349 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/plan"
+)
+
+// seen is everything that a pass decides on, beside the objects of tasks.
+type seen struct {
+	now        time.Time
+	instance   *kudo.Instance
+	generation int64
+	wanted     *kudo.OperatorVersion
+	running    *kudo.OperatorVersionSpec
+}
+
+// gather reads the OperatorVersions that the Instance asks for and that was last started.
+func (e *engine) gather(ctx context.Context, instance *kudo.Instance) (seen, error) {
+	s := seen{now: e.clock(), instance: instance}
+	s.generation, _ = strconv.ParseInt(instance.Annotations[kudo.AnnotationHubGeneration], 10, 64)
+	var err error
+	if s.wanted, err = e.version(ctx, instance.Namespace, instance.Spec.OperatorVersion.Name); err != nil && !s.removing() {
+		return s, err
+	}
+	if last := instance.Status.Execution; last != nil {
+		version, err := e.version(ctx, instance.Namespace, mirrorName(last.OperatorVersion))
+		if err != nil {
+			return s, err
+		}
+		s.running = &version.Spec
+	}
+	return s, nil
+}
+
+func (e *engine) version(ctx context.Context, namespace, name string) (*kudo.OperatorVersion, error) {
+	version := &kudo.OperatorVersion{}
+	if err := e.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, version); err != nil {
+		return nil, fmt.Errorf("reading OperatorVersion %q: %w", name, err)
+	}
+	return version, nil
+}
+
+func (s seen) wish() plan.Wish {
+	w := plan.Wish{
+		Generation:  s.generation,
+		Parameters:  s.instance.Spec.Parameters,
+		Request:     s.instance.Spec.PlanExecution,
+		Removing:    s.removing(),
+		Last:        s.instance.Status.Execution,
+		LastVersion: s.running,
+	}
+	if s.wanted != nil {
+		w.Version, w.Reference = &s.wanted.Spec, hubReference(s.wanted)
+	}
+	if w.Last != nil {
+		w.LastStatus = s.instance.Status.PlanStatus[w.Last.Plan].Status
+	}
+	return w
+}
+
+// removing says whether the hub has deleted the Instance; a deletion that only this cluster has seen destroys nothing.
+func (s seen) removing() bool {
+	_, deleted := s.instance.Annotations[kudo.AnnotationHubDeleted]
+	return deleted
+}
+
+func (s seen) execution() *execution {
+	return &execution{Execution: s.instance.Status.Execution, instance: s.instance, version: s.running}
+}
+
+// pass is what a pass came to.
+type pass struct {
+	// status to commit; condition Ready is in it.
+	status kudo.InstanceStatus
+	// again says that there is more to do at once, if anything changed; after, when to come back in any case.
+	again bool
+	after time.Duration
+	// removed says that nothing is left of the Instance.
+	removed bool
+	err     error
+}
+
+// next does what the choice says, or else what the state of the last execution asks for.
+func (e *engine) next(ctx context.Context, s seen, choice plan.Choice, chooseErr error) pass {
+	last := s.instance.Status.Execution
+	switch {
+	case choice.Cancel:
+		return s.cancel()
+	case choice.Start != nil:
+		return e.start(s, choice)
+	case choice.Remove:
+		return e.remove(ctx, s)
+	case last != nil && s.instance.Status.PlanStatus[last.Plan].Status.Running():
+		return e.step(ctx, s)
+	case chooseErr != nil:
+		return s.stopped(plan.Condition(metav1.ConditionFalse, kudo.ReasonPlanFailed, chooseErr.Error()))
+	default:
+		return e.rest(ctx, s)
+	}
+}
+
+// start records the execution before anything of it is done: whoever comes after knows what runs.
+func (e *engine) start(s seen, choice plan.Choice) pass {
+	if wait := e.cleanupBackoff(s, choice); wait > 0 {
+		p := s.stopped(plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoving,
+			fmt.Sprintf("plan %q failed and will be tried again: %s", kudo.CleanupPlan, s.instance.Status.PlanStatus[kudo.CleanupPlan].Message)))
+		p.after = wait
+		return p
+	}
+	started := *choice.Start
+	if started.UID == "" {
+		started.UID = uuid.NewUUID()
+	}
+	status := *s.instance.Status.DeepCopy()
+	status.PlanStatus = plansOf(choice.Version, status, started)
+	begun := plan.Begin(started.Plan, choice.Version.Plans[started.Plan], started.UID, s.now)
+	if begun.Status == kudo.Complete {
+		started.RestartPending = false
+	}
+	status.PlanStatus[started.Plan] = begun
+	status.Execution = &started
+	return s.pass(status, plan.Running(begun), true)
+}
+
+// cleanupBackoff is how long a cleanup plan that failed must wait before it is tried again.
+func (e *engine) cleanupBackoff(s seen, choice plan.Choice) time.Duration {
+	last := s.instance.Status.Execution
+	if last == nil || last.Plan != kudo.CleanupPlan || choice.Start.Plan != kudo.CleanupPlan {
+		return 0
+	}
+	failed := s.instance.Status.PlanStatus[kudo.CleanupPlan]
+	if failed.Status != kudo.FatalError || failed.LastUpdatedTimestamp == nil {
+		return 0
+	}
+	key := string(s.instance.UID) + "/" + kudo.CleanupPlan
+	if e.backoff.IsInBackOffSinceUpdate(key, e.clock()) {
+		return e.backoff.Get(key)
+	}
+	e.backoff.Next(key, e.clock())
+	return 0
+}
+
+// plansOf keeps the states of plans as long as the OperatorVersion is the same; another one's plans have never run.
+func plansOf(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, started kudo.Execution) map[string]kudo.PlanStatus {
+	same := status.Execution != nil && status.Execution.OperatorVersion == started.OperatorVersion
+	statuses := make(map[string]kudo.PlanStatus, len(version.Plans))
+	for name, spec := range version.Plans {
+		if before, known := status.PlanStatus[name]; known && same {
+			statuses[name] = before
+			continue
+		}
+		statuses[name] = plan.NeverRun(name, spec)
+	}
+	return statuses
+}
+
+// step carries out, side by side, the tasks whose turn it is.
+func (e *engine) step(ctx context.Context, s seen) pass {
+	x := s.execution()
+	spec, before := x.version.Plans[x.Plan], s.instance.Status.PlanStatus[x.Plan]
+	outcomes, after := e.carryOutAll(ctx, x, plan.Next(spec, before))
+	if ctx.Err() != nil {
+		return pass{err: ctx.Err()}
+	}
+	recorded := plan.Record(spec, before, outcomes, s.now)
+	status := *s.instance.Status.DeepCopy()
+	status.PlanStatus[x.Plan] = recorded
+	if recorded.Status == kudo.Complete {
+		status.Execution.RestartPending = false
+	}
+	if recorded.Status.Terminal() {
+		s.instance = s.instance.DeepCopy()
+		s.instance.Status = status
+		p := e.rest(ctx, s)
+		p.again = true
+		return p
+	}
+	p := s.pass(status, plan.Running(recorded), progressed(before, recorded))
+	p.after = after
+	return p
+}
+
+// progressed says whether more tasks may have their turn now than before.
+func progressed(before, after kudo.PlanStatus) bool {
+	for p := range after.Phases {
+		for s := range after.Phases[p].Steps {
+			for t, task := range after.Phases[p].Steps[s].Tasks {
+				if task.Status == kudo.Complete && before.Phases[p].Steps[s].Tasks[t].Status != kudo.Complete {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// carryOutAll carries tasks out side by side; those that failed lately are left alone until after.
+func (e *engine) carryOutAll(ctx context.Context, x *execution, tasks []plan.Task) (map[plan.Task]plan.Outcome, time.Duration) {
+	var (
+		mutex    sync.Mutex
+		after    time.Duration
+		outcomes = map[plan.Task]plan.Outcome{}
+		group    errgroup.Group
+	)
+	e.backoff.GC()
+	group.SetLimit(sideBySide)
+	for _, task := range tasks {
+		key := fmt.Sprintf("%s/%d/%d/%d", x.UID, task.Phase, task.Step, task.Task)
+		if e.backoff.IsInBackOffSinceUpdate(key, e.clock()) {
+			after = soonest(after, e.backoff.Get(key))
+			continue
+		}
+		group.Go(func() error {
+			outcome := e.carryOut(ctx, x, task)
+			mutex.Lock()
+			defer mutex.Unlock()
+			outcomes[task] = outcome
+			if outcome.Status == kudo.Error {
+				e.backoff.Next(key, e.clock())
+				after = soonest(after, e.backoff.Get(key))
+			} else {
+				e.backoff.DeleteEntry(key)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // the tasks' errors are in their outcomes
+	return outcomes, after
+}
+
+// soonest is the shorter of two waits, of which zero is none.
+func soonest(a, b time.Duration) time.Duration {
+	if a == 0 || b < a {
+		return b
+	}
+	return a
+}
+
+// rest judges what stands once no plan runs.
+func (e *engine) rest(ctx context.Context, s seen) pass {
+	wants, err := standing(s.execution())
+	if err != nil {
+		return s.stopped(plan.Condition(metav1.ConditionFalse, kudo.ReasonUnhealthy, err.Error()))
+	}
+	objects := make([]plan.Object, 0, len(wants))
+	for _, want := range wants {
+		object, err := e.objects.find(ctx, s.instance, want)
+		if err != nil && !meta.IsNoMatchError(err) {
+			return pass{err: err}
+		}
+		objects = append(objects, plan.Object{Want: want, Live: object.Live})
+	}
+	last := s.instance.Status.PlanStatus[s.instance.Status.Execution.Plan]
+	return s.stopped(plan.Ready(last, objects))
+}
+
+// stopped is a pass that leaves the plans alone.
+func (s seen) stopped(ready metav1.Condition) pass {
+	return s.pass(*s.instance.Status.DeepCopy(), ready, false)
+}
+
+func (s seen) cancel() pass {
+	status := *s.instance.Status.DeepCopy()
+	name := status.Execution.Plan
+	status.PlanStatus[name] = plan.Cancel(status.PlanStatus[name], s.now)
+	return s.pass(status, plan.Running(status.PlanStatus[name]), true)
+}
+
+// pass completes a status with condition Ready and the generation that it speaks of.
+func (s seen) pass(status kudo.InstanceStatus, ready metav1.Condition, again bool) pass {
+	ready.ObservedGeneration = s.generation
+	settled, _ := apply.Settle(status.Conditions, ready, s.now)
+	meta.SetStatusCondition(&status.Conditions, settled)
+	status.ObservedGeneration = s.generation
+	return pass{status: status, again: again}
+}
+
+// commit writes the status if it changed. A conflict means that somebody was faster: the pass is thrown away.
+func (e *engine) commit(ctx context.Context, s seen, p pass) (bool, error) {
+	if equality.Semantic.DeepEqual(s.instance.Status, p.status) {
+		return false, nil
+	}
+	committed := s.instance.DeepCopy()
+	committed.Status = p.status
+	err := e.client.Status().Update(ctx, committed, client.FieldOwner(managerEngine))
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("writing status of Instance %q: %w", s.instance.Name, err)
+	}
+	e.announce(s, p.status)
+	return true, nil
+}
+
+// announce tells of plans that started or ended.
+func (e *engine) announce(s seen, after kudo.InstanceStatus) {
+	if after.Execution == nil {
+		return
+	}
+	name := after.Execution.Plan
+	now, then := after.PlanStatus[name], s.instance.Status.PlanStatus[name]
+	if now.UID != then.UID {
+		e.events.Eventf(s.instance, nil, corev1.EventTypeNormal, "PlanStarted", "Start", "plan %q started", name)
+	}
+	if !now.Status.Terminal() || now.UID == then.UID && now.Status == then.Status {
+		return
+	}
+	e.metrics.end(s.operator(), now)
+	if now.Status == kudo.Complete {
+		e.events.Eventf(s.instance, nil, corev1.EventTypeNormal, "PlanComplete", "Execute", "plan %q is complete", name)
+		return
+	}
+	e.events.Eventf(s.instance, nil, corev1.EventTypeWarning, "PlanFailed", "Execute", "plan %q failed: %s", name, bounded(now.Message))
+}
+
+// operator is the name of the operator that runs, or is to run.
+func (s seen) operator() string {
+	if s.running != nil {
+		return s.running.Operator.Name
+	}
+	return s.wanted.Spec.Operator.Name
+}
+
+// bounded keeps a message within what the API takes of an Event's note.
+func bounded(message string) string {
+	const most = 900
+	if len(message) > most {
+		return message[:most]
+	}
+	return message
+}
