@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/hub"
 )
 
@@ -45,7 +46,7 @@ func (s *settings) flags(errors io.Writer) *flag.FlagSet {
 	fs.SetOutput(errors)
 	config.RegisterFlags(fs) // --kubeconfig
 	o := &s.options
-	fs.StringVar(&o.PackagesNamespace, "packages-namespace", hub.DefaultPackagesNamespace,
+	fs.StringVar(&o.PackagesNamespace, "packages-namespace", kudo.DefaultPackagesNamespace,
 		"namespace of the OperatorVersions that all clusters may use")
 	fs.BoolVar(&o.LeaderElection, "leader-elect", false, "work only while holding a lease, so that several replicas can stand by")
 	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "", "namespace of the lease; the pod's own if empty")

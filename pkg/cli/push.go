@@ -22,19 +22,15 @@ import (
 	"github.com/tandem-addons/tandem/pkg/apply"
 )
 
-const (
-	// packagesNamespace is where all agents look for OperatorVersions.
-	packagesNamespace = "addon-packages"
-	// pushManager is the field manager of what is pushed.
-	pushManager = "kubectl-addon"
-)
+// pushManager is the field manager of what is pushed.
+const pushManager = "kubectl-addon"
 
 func pushCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "push DIR",
 		Short: "Store a package on the hub",
 		Long: "Push verifies the package in DIR and stores it on the hub as Operator and OperatorVersion, in the namespace " +
-			packagesNamespace + "\nunless -n names another one. An OperatorVersion is immutable: a package that was changed needs " +
+			kudo.DefaultPackagesNamespace + "\nunless -n names another one. An OperatorVersion is immutable: a package that was changed needs " +
 			"another operatorVersion.",
 		Args: exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -44,7 +40,7 @@ func pushCommand(streams genericiooptions.IOStreams, flags *genericclioptions.Co
 			}
 			namespace := *flags.Namespace
 			if namespace == "" {
-				namespace = packagesNamespace
+				namespace = kudo.DefaultPackagesNamespace
 			}
 			c, err := hubClient(flags)
 			if err != nil {

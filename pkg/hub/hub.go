@@ -50,9 +50,6 @@ type Options struct {
 	Logger logr.Logger
 }
 
-// DefaultPackagesNamespace is where OperatorVersions for all clusters stand unless an option says otherwise.
-const DefaultPackagesNamespace = "addon-packages"
-
 // controllers is the table of contents: everything that runs on the hub.
 func controllers(mgr manager.Manager, options Options) []interface{ setUp(manager.Manager) error } {
 	return []interface{ setUp(manager.Manager) error }{

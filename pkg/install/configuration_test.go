@@ -9,9 +9,10 @@ import (
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-const packages = "addon-packages"
+const packages = kudo.DefaultPackagesNamespace
 
 func referent(namespace, name string) upstream.ConfigReferent {
 	return upstream.ConfigReferent{Namespace: namespace, Name: name}

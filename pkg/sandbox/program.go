@@ -3,13 +3,15 @@ package sandbox
 import (
 	"fmt"
 	"path/filepath"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
 // hubName is the name of the hub among the clusters of a sandbox.
 const hubName = "hub"
 
 // packagesNamespace is where packages are pushed to on the hub (manifests/hub).
-const packagesNamespace = "addon-packages"
+const packagesNamespace = kudo.DefaultPackagesNamespace
 
 // program is one program to run: where it is, what it is told, and which port it serves on (0 if none).
 type program struct {

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	packagesNamespace = "addon-packages"
+	packagesNamespace = kudo.DefaultPackagesNamespace
 	installNamespace  = "data"
 
 	zookeeperVersion = "zookeeper-3.9.2-1.0.0"

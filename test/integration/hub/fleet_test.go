@@ -19,7 +19,6 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
-	"github.com/tandem-addons/tandem/pkg/hub"
 )
 
 // fleet is one spec's own part of the hub: names in it are its alone.
@@ -287,4 +286,4 @@ func removed(ctx context.Context, instance *kudo.Instance) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-const packages = hub.DefaultPackagesNamespace
+const packages = kudo.DefaultPackagesNamespace

@@ -68,7 +68,7 @@ func runHub() (writes *environment.Writes, stop func()) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- hub.Run(ctx, recorded, hub.Options{
-			PackagesNamespace:      hub.DefaultPackagesNamespace,
+			PackagesNamespace:      packages,
 			MetricsBindAddress:     "0",
 			HealthProbeBindAddress: "0",
 			Concurrency:            4,

@@ -1,5 +1,9 @@
 package v1beta1
 
+// DefaultPackagesNamespace is where OperatorVersions for all clusters stand on the hub unless addon-manager is told otherwise
+// (manifests/hub lets agents read them there).
+const DefaultPackagesNamespace = "addon-packages"
+
 // Labels that Tandem puts on everything an Instance applies (KUDO's names): objects, pod templates, volume claim templates.
 const (
 	LabelHeritage = "heritage"
