@@ -74,7 +74,8 @@ func Collision(instance *kudo.Instance, instances []kudo.Instance) *Obstacle {
 // Slot is what one Instance at a time may have on a managed cluster.
 type Slot struct{ Cluster, Namespace, Name string }
 
-// SlotOf is the Instance's slot.
+// SlotOf is the Instance's slot. It never changes while the Instance exists, for its name, namespace and install namespace are
+// immutable: what is on the managed cluster cannot be left behind there.
 func SlotOf(i *kudo.Instance) Slot {
 	return Slot{Cluster: i.Namespace, Namespace: i.TargetNamespace(), Name: Dashed(i.Name)}
 }

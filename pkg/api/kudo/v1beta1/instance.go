@@ -30,8 +30,8 @@ type InstanceSpec struct {
 	// +optional
 	PlanExecution PlanExecution `json:"planExecution,omitzero"`
 
-	// installNamespace is the namespace on the managed cluster that the resources go to; immutable once set.
-	// The Instance's own namespace if empty. Addition.
+	// installNamespace is the namespace on the managed cluster that the resources go to; the Instance's own namespace if
+	// empty. It is immutable, also while it is empty. Addition.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
@@ -309,13 +309,15 @@ type TaskStatus struct {
 	Message string `json:"message,omitempty"`
 }
 
+// In the rule below, `in` stands for `==`, whose cost the API server overestimates on optional fields so far that it refuses it.
+
 // Instance is an operator that runs, or shall run, with parameters of its own. On the hub it stands in the namespace of the
 // managed cluster that it runs on; on the managed cluster its mirror stands in the install namespace.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=instances,scope=Namespaced,shortName=inst,categories=kudo
-// +kubebuilder:validation:XValidation:rule=`oldSelf.?spec.?installNamespace.orValue("") in ["", self.?spec.?installNamespace.orValue("")]`,message="spec.installNamespace is immutable once it is set",fieldPath=".spec.installNamespace"
+// +kubebuilder:validation:XValidation:rule=`oldSelf.?spec.?installNamespace.orValue("") in [self.?spec.?installNamespace.orValue("")]`,message="spec.installNamespace is immutable: delete the Instance and create it anew to move it",fieldPath=".spec.installNamespace"
 // +kubebuilder:printcolumn:name="Operator-Version",type=string,JSONPath=`.spec.operatorVersion.name`
 // +kubebuilder:printcolumn:name="Plan",type=string,JSONPath=`.status.execution.plan`
 // +kubebuilder:printcolumn:name="Resolved",type=string,JSONPath=`.status.conditions[?(@.type=="Resolved")].status`
