@@ -2,19 +2,15 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -92,50 +88,24 @@ func Status(ctx context.Context, c client.Client, obj client.Object, manager str
 func ReleaseCondition(
 	ctx context.Context, c client.Client, obj client.Object, current []metav1.Condition, conditionType string, reasons ...string,
 ) (bool, error) {
-	patch := releasePatch(obj.GetUID(), current, conditionType, reasons)
-	if patch == nil {
+	operations := releaseOperations(current, conditionType, reasons)
+	if operations == nil {
 		return false, nil
 	}
-	data, err := json.Marshal(patch)
-	if err != nil {
-		return false, fmt.Errorf("encoding the release of condition %s: %w", conditionType, err)
-	}
-	gvk, err := c.GroupVersionKindFor(obj)
-	if err != nil {
+	if err := patchStatus(ctx, c, obj, operations); err != nil {
 		return false, fmt.Errorf("releasing condition %s: %w", conditionType, err)
-	}
-	// Patched through a bare object: the caller's, which may stand in a cache, stays as it is.
-	target := &metav1.PartialObjectMetadata{}
-	target.SetGroupVersionKind(gvk)
-	target.SetName(obj.GetName())
-	target.SetNamespace(obj.GetNamespace())
-	err = c.Status().Patch(ctx, target, client.RawPatch(types.JSONPatchType, data))
-	if apierrors.IsInvalid(err) { // a test did not hold
-		resource := schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}
-		return false, apierrors.NewConflict(resource, obj.GetName(), fmt.Errorf("condition %s: %w", conditionType, err))
-	}
-	if err != nil {
-		return false, fmt.Errorf("releasing condition %s of %s %s: %w", conditionType, gvk.Kind, client.ObjectKeyFromObject(obj), err)
 	}
 	return true, nil
 }
 
-// operation is one operation of a JSON patch (RFC 6902).
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value string `json:"value,omitempty"`
-}
-
-// releasePatch removes the condition of that type, or is nil where current does not hold it with one of reasons.
-func releasePatch(uid types.UID, current []metav1.Condition, conditionType string, reasons []string) []operation {
+// releaseOperations remove the condition of that type; there are none where current does not hold it with one of reasons.
+func releaseOperations(current []metav1.Condition, conditionType string, reasons []string) []Operation {
 	at := slices.IndexFunc(current, func(c metav1.Condition) bool { return c.Type == conditionType })
 	if at < 0 || !slices.Contains(reasons, current[at].Reason) {
 		return nil
 	}
 	path := fmt.Sprintf("/status/conditions/%d", at)
-	return []operation{
-		{Op: "test", Path: "/metadata/uid", Value: string(uid)},
+	return []Operation{
 		{Op: "test", Path: path + "/type", Value: conditionType},
 		{Op: "test", Path: path + "/reason", Value: current[at].Reason},
 		{Op: "remove", Path: path},

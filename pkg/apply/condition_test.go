@@ -78,7 +78,7 @@ func TestSettleCutsAMessageThatIsTooLong(t *testing.T) {
 	}
 }
 
-func TestReleasePatch(t *testing.T) {
+func TestReleaseOperations(t *testing.T) {
 	current := []metav1.Condition{
 		{Type: "Available", Status: metav1.ConditionTrue, Reason: "Works"},
 		{Type: "Degraded", Status: metav1.ConditionTrue, Reason: "Ours"},
@@ -86,12 +86,11 @@ func TestReleasePatch(t *testing.T) {
 	for name, tc := range map[string]struct {
 		current []metav1.Condition
 		reasons []string
-		want    []operation
+		want    []Operation
 	}{
 		"a condition with one of the reasons is tested and removed": {
 			current: current, reasons: []string{"Other", "Ours"},
-			want: []operation{
-				{Op: "test", Path: "/metadata/uid", Value: "u1"},
+			want: []Operation{
 				{Op: "test", Path: "/status/conditions/1/type", Value: "Degraded"},
 				{Op: "test", Path: "/status/conditions/1/reason", Value: "Ours"},
 				{Op: "remove", Path: "/status/conditions/1"},
@@ -102,8 +101,8 @@ func TestReleasePatch(t *testing.T) {
 		"without reasons nothing is removed":       {current: current},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, releasePatch("u1", tc.current, "Degraded", tc.reasons)); diff != "" {
-				t.Errorf("patch (-want +got):\n%s", diff)
+			if diff := cmp.Diff(tc.want, releaseOperations(tc.current, "Degraded", tc.reasons)); diff != "" {
+				t.Errorf("operations (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -97,7 +97,7 @@ func (i *instances) act(ctx context.Context, instance *kudo.Instance, resolved m
 	if uid == "" {
 		return nil
 	}
-	return patchTested(ctx, i.client, instance, []patchOperation{
+	return apply.Patch(ctx, i.client, instance, []apply.Operation{
 		{Op: "test", Path: "/metadata/generation", Value: instance.Generation},
 		{Op: "add", Path: "/spec/planExecution/uid", Value: uid},
 	}, client.FieldOwner(ManagerInstance))
