@@ -85,7 +85,7 @@ func (i *instances) gather(ctx context.Context, instance *kudo.Instance) (instal
 	return state, err
 }
 
-// act gives a request for a plan its uid, and puts the finalizer on before the Instance first becomes Resolved. The agent runs
+// act brings the request for a plan by hand forward, and puts the finalizer on before the Instance first becomes Resolved. The agent runs
 // nothing before that, so that an Instance without the finalizer has left no trace on its cluster and may go at once.
 func (i *instances) act(ctx context.Context, instance *kudo.Instance, resolved metav1.Condition) error {
 	if resolved.Status == metav1.ConditionTrue {
@@ -93,13 +93,17 @@ func (i *instances) act(ctx context.Context, instance *kudo.Instance, resolved m
 			return err
 		}
 	}
-	uid := install.Request(instance)
-	if uid == "" {
+	var operation apply.Operation
+	switch change := install.Request(instance); {
+	case change.UID != "":
+		operation = apply.Operation{Op: "add", Path: "/spec/planExecution/uid", Value: change.UID}
+	case change.Clear:
+		operation = apply.Operation{Op: "remove", Path: "/spec/planExecution"}
+	default:
 		return nil
 	}
 	return apply.Patch(ctx, i.client, instance, []apply.Operation{
-		{Op: "test", Path: "/metadata/generation", Value: instance.Generation},
-		{Op: "add", Path: "/spec/planExecution/uid", Value: uid},
+		{Op: "test", Path: "/metadata/generation", Value: instance.Generation}, operation,
 	}, client.FieldOwner(ManagerInstance))
 }
 
@@ -198,11 +202,17 @@ type instanceView struct {
 	deleting   bool
 	held       bool
 	removed    bool
+	handled    types.UID // of the last request for a plan by hand
 	resolved   conditionView
 }
 
 func viewInstance(i *kudo.Instance) instanceView {
+	var handled types.UID
+	if i.Status.Execution != nil {
+		handled = i.Status.Execution.Request
+	}
 	return instanceView{
+		handled:    handled,
 		generation: i.Generation,
 		deleting:   !i.DeletionTimestamp.IsZero(),
 		held:       controllerutil.ContainsFinalizer(i, kudo.Finalizer),

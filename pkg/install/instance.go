@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/google/uuid"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -27,7 +26,7 @@ type Instance struct {
 }
 
 // rules are what an Instance is judged by, in the order in which their obstacles are named.
-var rules = []func(Instance) []Obstacle{nameRule, collisionRule, namespaceRule, versionRule, parametersRule}
+var rules = []func(Instance) []Obstacle{nameRule, collisionRule, namespaceRule, versionRule, parametersRule, requestRule}
 
 // Judge is the condition Resolved of the Instance at its generation: True, or False with every obstacle.
 func Judge(i Instance) metav1.Condition {
@@ -90,17 +89,6 @@ func olderThan(a, b *kudo.Instance) bool {
 	default:
 		return a.Name < b.Name
 	}
-}
-
-// Request is the uid that a request for a plan by hand gets which has none (KUDO's clients leave it to the server); empty where
-// nothing is requested or the request has one. The same request always gets the same uid.
-func Request(i *kudo.Instance) types.UID {
-	execution := i.Spec.PlanExecution
-	if execution.PlanName == "" || execution.UID != "" {
-		return ""
-	}
-	request := fmt.Sprintf("%s/%d/%s", i.UID, i.Generation, execution.PlanName)
-	return types.UID(uuid.NewSHA1(uuid.NameSpaceURL, []byte(request)).String())
 }
 
 func nameRule(i Instance) []Obstacle {

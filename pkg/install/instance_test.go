@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
@@ -122,6 +121,21 @@ func TestJudge(t *testing.T) {
 			instance: running("a.b", installedIn("cluster1")), version: version(), others: []kudo.Instance{*running("a-b", created(9))},
 			reason: "NameCollision",
 		},
+		"the request names a plan that does not exist": {
+			instance: asking("fly", "mine", 7), version: version(), reason: "RequestInvalid",
+			mentions: []string{`spec.planExecution.planName is "fly"`, "addon-packages/kafka-1.0.0", "(deploy)", "remove spec.planExecution"},
+		},
+		"the request names one that does": {instance: asking("deploy", "mine", 7), version: version(), reason: "Resolved"},
+		"a request that was handled is inert": {
+			instance: asking("fly", "mine", 7, handled("mine")), version: version(), reason: "Resolved",
+		},
+		"a request to cancel asks for no plan": {
+			instance: asking("fly", "mine", 7, cancelling), version: version(), reason: "Resolved",
+		},
+		"a request that has no uid yet is judged as well": {
+			instance: asking("fly", "", 7, func(i *kudo.Instance) { i.Status.Execution = &kudo.Execution{UID: "x"} }),
+			version:  version(), reason: "RequestInvalid",
+		},
 		"everything that is wrong is named, the first gives the reason": {
 			instance: running(strings.Repeat("a", 64)), reason: "NameInvalid", mentions: []string{"64 characters", "does not exist"},
 		},
@@ -144,34 +158,6 @@ func TestJudge(t *testing.T) {
 			}
 			if diff := cmp.Diff(before, tc.instance); diff != "" {
 				t.Errorf("input was changed (-before +after):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestRequest(t *testing.T) {
-	asked := func(plan, uid string, generation int64) *kudo.Instance {
-		return running("kafka", func(i *kudo.Instance) {
-			i.Generation = generation
-			i.Spec.PlanExecution.PlanName = plan
-			i.Spec.PlanExecution.UID = types.UID(uid)
-		})
-	}
-	first := Request(asked("backup", "", 1))
-	for name, tc := range map[string]struct {
-		instance *kudo.Instance
-		want     func(uid string) bool
-	}{
-		"nothing is requested":                    {asked("", "", 1), func(uid string) bool { return uid == "" }},
-		"the request has a uid":                   {asked("backup", "mine", 1), func(uid string) bool { return uid == "" }},
-		"a request without one gets one":          {asked("backup", "", 1), func(uid string) bool { return len(uid) == 36 }},
-		"the same request gets the same":          {asked("backup", "", 1), func(uid string) bool { return uid == string(first) }},
-		"a later request gets another":            {asked("backup", "", 3), func(uid string) bool { return uid != string(first) }},
-		"a request for another plan gets another": {asked("restore", "", 1), func(uid string) bool { return uid != string(first) }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := string(Request(tc.instance)); !tc.want(got) {
-				t.Errorf("got %q (the first request's is %q)", got, first)
 			}
 		})
 	}

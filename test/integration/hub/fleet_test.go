@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -173,8 +174,14 @@ func eventsOn(object client.Object) func(Gomega, context.Context) []string {
 	}
 }
 
-// push stores an OperatorVersion with one parameter of each type.
+// push stores an OperatorVersion with a text, a number, and the plan deploy.
 func (f fleet) push(ctx context.Context, name, namespace string) *kudo.OperatorVersion {
+	GinkgoHelper()
+	return f.pushPlans(ctx, name, namespace)
+}
+
+// pushPlans stores one that has plans besides.
+func (f fleet) pushPlans(ctx context.Context, name, namespace string, plans ...string) *kudo.OperatorVersion {
 	GinkgoHelper()
 	text := "a"
 	version := &kudo.OperatorVersion{
@@ -193,6 +200,9 @@ func (f fleet) push(ctx context.Context, name, namespace string) *kudo.OperatorV
 				Name: "main", Steps: []kudo.Step{{Name: "main", Tasks: []string{"config"}}},
 			}}}},
 		},
+	}
+	for _, plan := range plans {
+		version.Spec.Plans[plan] = version.Spec.Plans[kudo.DeployPlan]
 	}
 	Expect(server.Create(ctx, version)).To(Succeed())
 	return version
@@ -274,6 +284,14 @@ func specOf(instance *kudo.Instance) func(Gomega, context.Context) kudo.Instance
 		g.Expect(server.Get(ctx, client.ObjectKeyFromObject(instance), current)).To(Succeed())
 		return current.Spec
 	}
+}
+
+// executes reports, as the agent does, that a request for a plan was handled.
+func executes(ctx context.Context, instance *kudo.Instance, request types.UID) {
+	GinkgoHelper()
+	Expect(apply.Status(ctx, server, get(ctx, instance), "addon-agent-report", map[string]any{
+		"execution": map[string]any{"uid": string(request), "plan": "deploy", "request": string(request)},
+	})).To(Succeed())
 }
 
 // removed reports, as the agent does, that nothing of an Instance is left on its cluster.

@@ -1,6 +1,8 @@
 package hub
 
 import (
+	"context"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -109,17 +111,71 @@ var _ = Describe("The Instance controller", func() {
 		Eventually(resolvedOf(younger)).WithContext(ctx).Should(HaveField("Status", "True"))
 	})
 
-	It("gives a request for a plan a uid, once", func(ctx SpecContext) {
-		instance := create(ctx, "a", func(i *kudo.Instance) { i.Spec.PlanExecution.PlanName = "deploy" })
-		Eventually(func(g Gomega) {
-			g.Expect(specOf(instance)(g, ctx).PlanExecution.UID).NotTo(BeEmpty())
-		}).Should(Succeed())
-		Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Status", "True"))
-		request := get(ctx, instance).Spec.PlanExecution
-		Expect(request.PlanName).To(Equal("deploy"))
-		Consistently(func(g Gomega) {
-			g.Expect(specOf(instance)(g, ctx).PlanExecution).To(Equal(request))
-		}).Should(Succeed())
+	Describe("asked for a plan by hand", func() {
+		requestOf := func(instance *kudo.Instance) func(Gomega, context.Context) kudo.PlanExecution {
+			return func(g Gomega, ctx context.Context) kudo.PlanExecution { return specOf(instance)(g, ctx).PlanExecution }
+		}
+		// ask does what KUDO's client does: it names a plan and nothing else.
+		ask := func(ctx SpecContext, instance *kudo.Instance, plan string) {
+			GinkgoHelper()
+			Expect(server.Patch(ctx, instance.DeepCopy(), client.RawPatch(types.MergePatchType,
+				[]byte(`{"spec":{"planExecution":{"planName":"`+plan+`"}}}`)))).To(Succeed())
+		}
+		given := func(plan string) OmegaMatcher {
+			return And(HaveField("PlanName", plan), WithTransform(
+				func(request kudo.PlanExecution) string { return string(request.UID) }, HavePrefix("hub."+plan+".")))
+		}
+
+		It("gives the request a uid, clears it once it was handled, and takes the next one", func(ctx SpecContext) {
+			instance := create(ctx, "a", nil)
+			ask(ctx, instance, "deploy")
+			Eventually(requestOf(instance)).WithContext(ctx).Should(given("deploy"))
+			first := requestOf(instance)(Default, ctx)
+			Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Status", "True"))
+			Consistently(requestOf(instance)).WithContext(ctx).Should(Equal(first))
+
+			By("the agent handling it")
+			executes(ctx, instance, first.UID)
+			Eventually(requestOf(instance)).WithContext(ctx).Should(Equal(kudo.PlanExecution{}))
+			Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Status", "True"))
+			settled := get(ctx, instance).ResourceVersion
+			Consistently(func(g Gomega) { g.Expect(get(ctx, instance).ResourceVersion).To(Equal(settled)) }).Should(Succeed())
+
+			By("asking for the same plan again")
+			ask(ctx, instance, "deploy")
+			Eventually(requestOf(instance)).WithContext(ctx).Should(And(given("deploy"), HaveField("UID", Not(Equal(first.UID)))))
+		})
+
+		It("gives another uid when the plan changes before it was handled", func(ctx SpecContext) {
+			instance := create(ctx, "a", func(i *kudo.Instance) {
+				i.Spec.OperatorVersion.Name = f.pushPlans(ctx, "plans", packages, "backup", "restore").Name
+			})
+			ask(ctx, instance, "backup")
+			Eventually(requestOf(instance)).WithContext(ctx).Should(given("backup"))
+			ask(ctx, instance, "restore")
+			Eventually(requestOf(instance)).WithContext(ctx).Should(given("restore"))
+			Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Status", "True"))
+		})
+
+		It("leaves a user's uid alone, handled or not", func(ctx SpecContext) {
+			instance := create(ctx, "a", func(i *kudo.Instance) {
+				i.Spec.PlanExecution = kudo.PlanExecution{PlanName: "deploy", UID: "mine"}
+			})
+			Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Status", "True"))
+			executes(ctx, instance, "mine")
+			Consistently(requestOf(instance)).WithContext(ctx).Should(Equal(kudo.PlanExecution{PlanName: "deploy", UID: "mine"}))
+		})
+
+		It("refuses a plan that does not exist, until another one is named", func(ctx SpecContext) {
+			instance := create(ctx, "a", nil)
+			ask(ctx, instance, "fly")
+			Eventually(resolvedOf(instance)).WithContext(ctx).Should(Equal(seen{"False", "RequestInvalid",
+				`spec.planExecution.planName is "fly", a plan that OperatorVersion addon-packages/` + version.Name +
+					` does not have: name one of its plans (deploy), or remove spec.planExecution`}))
+			ask(ctx, instance, "deploy")
+			Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Status", "True"))
+			Expect(requestOf(instance)(Default, ctx)).To(given("deploy"))
+		})
 	})
 
 	It("holds an Instance until its agent has removed it", func(ctx SpecContext) {

@@ -44,7 +44,8 @@ type PlanExecution struct {
 	// +optional
 	PlanName string `json:"planName,omitempty"`
 
-	// uid identifies the request: one that was handled is inert and may stay.
+	// uid identifies the request: one that was handled is inert and may stay. A request without one (KUDO's clients) gets
+	// hub.PLAN.UUID from the hub, which removes planExecution once such a request was handled.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 
@@ -104,6 +105,8 @@ const (
 	ReasonNamespaceNotAllowed = "NamespaceNotAllowed"
 	// ReasonParametersInvalid: parameters are unknown, missing, or of the wrong type.
 	ReasonParametersInvalid = "ParametersInvalid"
+	// ReasonRequestInvalid: spec.planExecution asks for a plan that the OperatorVersion does not have.
+	ReasonRequestInvalid = "RequestInvalid"
 	// ReasonNameCollision: another Instance would use the same names on the managed cluster.
 	ReasonNameCollision = "NameCollision"
 	// ReasonNameInvalid: the Instance's name does not make a DNS label.
@@ -124,6 +127,8 @@ const (
 	ReasonPlanFailed = "PlanFailed"
 	// ReasonUnhealthy: an object that the Instance applied is missing or not healthy.
 	ReasonUnhealthy = "Unhealthy"
+	// ReasonNotMirrored: the agent cannot bring the Instance to the managed cluster; the message says why.
+	ReasonNotMirrored = "NotMirrored"
 	// ReasonRemoved: the Instance's resources are gone from the managed cluster, and the hub may let the object go.
 	ReasonRemoved = "Removed"
 	// ReasonRemoving: the Instance is being removed; the message says what is waited for.

@@ -1,0 +1,76 @@
+package install
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// asking is an Instance at a generation whose request names a plan and carries a uid.
+func asking(plan string, uid types.UID, generation int64, change ...func(*kudo.Instance)) *kudo.Instance {
+	return running("kafka", append([]func(*kudo.Instance){func(i *kudo.Instance) {
+		i.Generation = generation
+		i.Spec.PlanExecution = kudo.PlanExecution{PlanName: plan, UID: uid}
+	}}, change...)...)
+}
+
+// handled says that the agent has handled the request with that uid.
+func handled(uid types.UID) func(*kudo.Instance) {
+	return func(i *kudo.Instance) { i.Status.Execution = &kudo.Execution{UID: uid, Request: uid} }
+}
+
+func cancelling(i *kudo.Instance) { i.Spec.PlanExecution.Cancel = true }
+
+func TestRequest(t *testing.T) {
+	first := Request(asking("backup", "", 1)).UID
+	if !strings.HasPrefix(string(first), "hub.backup.") {
+		t.Fatalf("the uid %q does not tell who gave it, and for which plan", first)
+	}
+	dotted := Request(asking("back.up", "", 1)).UID
+	cleared := RequestChange{Clear: true}
+	for name, tc := range map[string]struct {
+		instance *kudo.Instance
+		want     RequestChange
+	}{
+		"nothing is requested":                              {asking("", "", 1), RequestChange{}},
+		"the same request gets the same uid":                {asking("backup", "", 1), RequestChange{UID: first}},
+		"the hub's uid stays until it is handled":           {asking("backup", first, 2), RequestChange{}},
+		"also while another request was handled last":       {asking("backup", first, 2, handled("x")), RequestChange{}},
+		"the hub's request is cleared once it is handled":   {asking("backup", first, 2, handled(first)), cleared},
+		"a plan's name may have dots":                       {asking("back.up", dotted, 2, handled(dotted)), cleared},
+		"a withdrawn request stays withdrawn":               {asking("", first, 2), RequestChange{}},
+		"a user's uid stays":                                {asking("backup", "mine", 1), RequestChange{}},
+		"also once it is handled":                           {asking("backup", "mine", 1, handled("mine")), RequestChange{}},
+		"also if it only looks like the hub's":              {asking("backup", "hub.backup.1", 1, handled("hub.backup.1")), RequestChange{}},
+		"a request to cancel is left alone":                 {asking("backup", first, 2, handled(first), cancelling), RequestChange{}},
+		"a request to cancel without a uid is left alone":   {asking("backup", "", 2, cancelling), RequestChange{}},
+		"a user's uid is not judged by the plan it is with": {asking("restore", "mine", 1, handled("mine")), RequestChange{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Request(tc.instance); got != tc.want {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestRequestGivesEachRequestItsOwnUID(t *testing.T) {
+	first := Request(asking("backup", "", 1)).UID
+	given := map[types.UID]string{first: "the first"}
+	for name, instance := range map[string]*kudo.Instance{
+		"a later one":                             asking("backup", "", 3),
+		"one for another plan":                    asking("restore", "", 1),
+		"one of another Instance":                 asking("backup", "", 1, func(i *kudo.Instance) { i.UID = "other" }),
+		"one that changes the plan before it ran": asking("restore", first, 2),
+		"one that changes the plan after it ran":  asking("restore", first, 4, handled(first)),
+	} {
+		uid := Request(instance).UID
+		if other, taken := given[uid]; taken || uid == "" {
+			t.Errorf("%s: uid %q, as %q has it", name, uid, other)
+		}
+		given[uid] = name
+	}
+}
