@@ -3,6 +3,7 @@
 package install
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -168,14 +169,23 @@ func desired(a AddOn, own *kudo.Instance, parameters map[string]string) *kudo.In
 	return instance
 }
 
-// installNamespace is that of the last AddOnDeploymentConfig that names one, else the ManagedClusterAddOn's.
+// defaultInstallNamespace is what OCM's resource definitions put into an AddOnDeploymentConfig's agentInstallNamespace, and into a
+// ManagedClusterAddOn's installNamespace, where their authors name none.
+const defaultInstallNamespace = "open-cluster-management-agent-addon"
+
+// installNamespace is that of the last AddOnDeploymentConfig that names one, else the ManagedClusterAddOn's. OCM's default counts
+// as not named, for nobody can tell whether it was written or filled in; it holds where nothing else is named.
 func installNamespace(a AddOn) string {
+	var sources []string
 	for _, name := range slices.Backward(a.Configuration.DeploymentConfigs) {
-		if namespace := a.DeploymentConfigs[name].Spec.AgentInstallNamespace; namespace != "" {
-			return namespace
-		}
+		sources = append(sources, a.DeploymentConfigs[name].Spec.AgentInstallNamespace)
 	}
-	return a.ManagedAddOn.Spec.InstallNamespace
+	sources = append(sources, a.ManagedAddOn.Spec.InstallNamespace)
+	isNamed := func(namespace string) bool { return namespace != "" && namespace != defaultInstallNamespace }
+	if at := slices.IndexFunc(sources, isNamed); at >= 0 {
+		return sources[at]
+	}
+	return cmp.Or(sources...)
 }
 
 // holdsOf lists what holds a first install up: a name that is taken, and the install gate, which opens once the Required

@@ -92,6 +92,24 @@ func TestDecide(t *testing.T) {
 			addOn:    addOn(variables("a", "first"), variables("b", "second"), variables("c", "")),
 			instance: &wanted{map[string]string{}, "second"},
 		},
+		"OCM's default names none beside an earlier AddOnDeploymentConfig that does": {
+			addOn:    addOn(variables("a", "first"), variables("b", defaultInstallNamespace)),
+			instance: &wanted{map[string]string{}, "first"},
+		},
+		"nor beside the add-on's install namespace": {
+			addOn:    addOn(variables("a", defaultInstallNamespace)),
+			instance: &wanted{map[string]string{}, "default-namespace"},
+		},
+		"OCM's default on the add-on gives way to what an AddOnDeploymentConfig names": {
+			addOn: addOn(variables("a", "first")).with(func(a *AddOn) {
+				a.ManagedAddOn.Spec.InstallNamespace = defaultInstallNamespace
+			}),
+			instance: &wanted{map[string]string{}, "first"},
+		},
+		"OCM's default holds where nothing else is named": {
+			addOn:    addOn(variables("a", defaultInstallNamespace)).with(func(a *AddOn) { a.ManagedAddOn.Spec.InstallNamespace = "" }),
+			instance: &wanted{map[string]string{}, defaultInstallNamespace},
+		},
 		"an Instance that stands keeps its install namespace": {
 			addOn: addOn(variables("a", "moved")).with(func(a *AddOn) {
 				a.Instances = []kudo.Instance{own("Resolved", 7, installedIn("old"))}

@@ -113,6 +113,22 @@ var _ = Describe("The add-on controller", func() {
 		Expect(specOf(instanceOf(kafka))(Default, ctx).Parameters).To(BeEmpty())
 	})
 
+	It("takes the default install namespace of OCM's definitions for none", func(ctx SpecContext) {
+		f.define(ctx, "kafka", runs(version))
+		vars := f.variables(ctx, "vars", cluster, "TEXT", "one")
+		const byDefault = "open-cluster-management-agent-addon"
+		Expect(vars.Spec.AgentInstallNamespace).To(Equal(byDefault), "what the API server fills in")
+		kafka := f.enable(ctx, cluster, "kafka", configured(vars),
+			func(a *addonv1alpha1.ManagedClusterAddOn) { a.Spec.InstallNamespace = "kafka" })
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+		Expect(specOf(instanceOf(kafka))(Default, ctx).InstallNamespace).To(Equal("kafka"))
+
+		f.define(ctx, "plain", runs(version))
+		plain := f.enable(ctx, cluster, "plain", configured(vars))
+		Eventually(conditionOf(plain, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+		Expect(specOf(instanceOf(plain))(Default, ctx).InstallNamespace).To(Equal(byDefault))
+	})
+
 	It("puts a user's edit of an add-on's Instance right", func(ctx SpecContext) {
 		f.define(ctx, "kafka", runs(version))
 		kafka := f.enable(ctx, cluster, "kafka", configured(f.variables(ctx, "vars", cluster, "TEXT", "one")))
