@@ -176,6 +176,15 @@ func (v Verdict) NotReady() []Judgement {
 	return missing
 }
 
+// Names are the names of the add-ons that are judged.
+func Names(judgements []Judgement) []string {
+	names := make([]string, 0, len(judgements))
+	for _, j := range judgements {
+		names = append(names, oneLine(j.Name))
+	}
+	return names
+}
+
 // Summary names the given dependencies with type and cause, for events and logs: "Required zookeeper (NotInstalled)".
 func Summary(judgements []Judgement) string {
 	parts := make([]string, 0, len(judgements))

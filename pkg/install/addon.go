@@ -200,8 +200,9 @@ func holdsOf(a AddOn, want *kudo.Instance) []Obstacle {
 			"the add-on's dependencies cannot be read, and so it is not installed: %v", a.DependencyFault)})
 	}
 	if missing := a.Dependencies.NotReady(); len(missing) > 0 {
+		// Without the causes, which change while the dependencies come up: Degraded and its events tell them.
 		holds = append(holds, Obstacle{addonv1alpha1.ReasonWaitingForDependencies,
-			"the add-on is installed once these are available on the cluster: " + dependency.Summary(missing)})
+			"the add-on is installed once these add-ons are available on the cluster: " + strings.Join(dependency.Names(missing), ", ")})
 	}
 	return holds
 }

@@ -163,13 +163,13 @@ func TestDecide(t *testing.T) {
 
 		"gate: an unmet Required dependency holds the first install": {
 			addOn:  addOn().with(func(a *AddOn) { a.Dependencies = unmet("Required") }),
-			reason: "WaitingForDependencies", mentions: []string{"Required zookeeper (NotInstalled)"},
+			reason: "WaitingForDependencies", mentions: []string{"available on the cluster: zookeeper"},
 		},
 		"gate: so does one that is held, whatever it was": {
 			addOn: addOn().with(func(a *AddOn) {
 				a.Dependencies = dependency.Verdict{{Name: "zookeeper", Type: "Required", Satisfied: true, Held: true}}
 			}),
-			reason: "WaitingForDependencies", mentions: []string{"Required zookeeper (Unknown)"},
+			reason: "WaitingForDependencies", mentions: []string{"available on the cluster: zookeeper"},
 		},
 		"gate: an Optional one does not": {
 			addOn: addOn().with(func(a *AddOn) { a.Dependencies = unmet("Optional") }), instance: fresh,
@@ -245,6 +245,18 @@ func checkInstance(t *testing.T, want *wanted, got *kudo.Instance) {
 	owner := metav1.GetControllerOf(got)
 	if owner == nil || owner.UID != "add-on" || owner.Kind != "ManagedClusterAddOn" || got.Spec.OperatorVersion.Name != "kafka-1.0.0" {
 		t.Errorf("got Instance %+v, want one of kafka-1.0.0 that the add-on controls", got)
+	}
+}
+
+func TestTheGateSaysTheSameWhateverKeepsADependencyAway(t *testing.T) {
+	messages := map[string]bool{}
+	for _, cause := range []dependency.Cause{dependency.NoSuchAddOn, dependency.NotInstalled, dependency.NotAvailable, dependency.Unknown} {
+		messages[Decide(addOn().with(func(a *AddOn) {
+			a.Dependencies = dependency.Verdict{{Name: "zookeeper", Type: "Required", Cause: cause}}
+		})).Resolved.Message] = true
+	}
+	if len(messages) != 1 {
+		t.Errorf("the message flaps: %v", messages)
 	}
 }
 

@@ -52,9 +52,12 @@ var _ = Describe("The add-on controller", func() {
 			addonv1alpha1.AddonDependency{Name: "graphs", Type: addonv1alpha1.DependencyTypeOptional})))
 		kafka := f.enable(ctx, cluster, "kafka")
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(seen{"False", "WaitingForDependencies",
-			"the add-on is installed once these are available on the cluster: Required " + f.named("zookeeper") + " (NoSuchAddOn)"}))
+			"the add-on is installed once these add-ons are available on the cluster: " + f.named("zookeeper")}))
 		zookeeper := f.enable(ctx, cluster, "zookeeper")
+		waiting := get(ctx, kafka)
+		report(ctx, zookeeper, metav1.ConditionFalse, "Starting")
 		Consistently(exists(instanceOf(kafka))).WithContext(ctx).Should(BeFalse())
+		Expect(conditionOf(kafka, "Resolved")(Default, ctx)).To(Equal(seenOf(waiting.Status.Conditions, "Resolved")))
 
 		report(ctx, zookeeper, metav1.ConditionTrue, "Works")
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
