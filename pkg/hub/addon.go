@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
@@ -127,20 +129,36 @@ func (a *addOns) act(ctx context.Context, state install.AddOn, want *kudo.Instan
 	if err != nil {
 		return err
 	}
-	for i := range state.Instances {
-		if current := &state.Instances[i]; current.Name == want.Name {
-			if install.Matches(current, want) {
-				return nil
-			}
-			configuration.SetUID(current.UID)
-			options = append(options, client.ForceOwnership)
+	switch current := state.OwnInstance(); {
+	case current == nil:
+		if err := a.absent(ctx, want); err != nil {
+			return err
 		}
+	case install.Matches(current, want):
+		return nil
+	default:
+		configuration.SetUID(current.UID)
+		options = append(options, client.ForceOwnership)
 	}
-	// A new Instance is not forced: should a user have made one of that name in this moment, the two conflict.
 	if err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(configuration), options...); err != nil {
 		return fmt.Errorf("applying Instance %s: %w", client.ObjectKeyFromObject(want), err)
 	}
 	return nil
+}
+
+// absent makes sure, past the cache, that no Instance of that name stands before the first apply, which would take over a user's
+// wherever the two do not differ. One that stands is a conflict: the next look, once the cache has it, says whose it is. What
+// remains is the moment between this look and the apply, which is not forced and so conflicts with every value that differs.
+func (a *addOns) absent(ctx context.Context, want *kudo.Instance) error {
+	err := a.live.Get(ctx, client.ObjectKeyFromObject(want), &kudo.Instance{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading Instance %s: %w", client.ObjectKeyFromObject(want), err)
+	}
+	resource := schema.GroupResource{Group: kudo.GroupVersion.Group, Resource: "instances"}
+	return apierrors.NewConflict(resource, want.Name, errors.New("it exists already, unknown to the cache"))
 }
 
 // instanceConfiguration is what the hub applies of an add-on's Instance.

@@ -60,7 +60,7 @@ type Decision struct {
 // nothing after it does. Variables that the OperatorVersion does not define hold nothing up: the Instance gets the others, and
 // Resolved names them.
 func Decide(a AddOn) Decision {
-	own := ownInstance(a)
+	own := a.OwnInstance()
 	if own != nil && !own.DeletionTimestamp.IsZero() {
 		return Decision{} // it is made anew once it is gone
 	}
@@ -83,8 +83,8 @@ func OwnedBy(instance *kudo.Instance, addOn *addonv1alpha1.ManagedClusterAddOn) 
 	return owner != nil && owner.UID == addOn.UID
 }
 
-// ownInstance is the Instance of the add-on's name, whoever made it; nil if there is none.
-func ownInstance(a AddOn) *kudo.Instance {
+// OwnInstance is the Instance of the add-on's name, whoever made it; nil if there is none.
+func (a AddOn) OwnInstance() *kudo.Instance {
 	at := slices.IndexFunc(a.Instances, func(i kudo.Instance) bool { return i.Name == a.ManagedAddOn.Name })
 	if at < 0 {
 		return nil

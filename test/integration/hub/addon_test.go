@@ -1,7 +1,9 @@
 package hub
 
 import (
+	"net/http"
 	"strings"
+	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -239,6 +241,29 @@ var _ = Describe("The add-on controller", func() {
 		Expect(server.Delete(ctx, users)).To(Succeed())
 		removed(ctx, users)
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+	})
+
+	It("never takes over one that a user makes in the same moment, as it would make its own", func(ctx SpecContext) {
+		stopHub()
+		f.define(ctx, "kafka", runs(version))
+		kafka := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: f.named("kafka")}}
+		users := instanceOf(kafka)
+		users.Spec = kudo.InstanceSpec{
+			OperatorVersion:  corev1.ObjectReference{Namespace: packages, Name: version.Name},
+			Parameters:       map[string]string{},
+			InstallNamespace: "kafka",
+		}
+		var once sync.Once
+		made := make(chan error, 1)
+		runHub(before(func(request *http.Request) {
+			if request.Method == http.MethodGet && strings.HasSuffix(request.URL.Path, "/instances/"+users.Name) {
+				once.Do(func() { made <- server.Create(request.Context(), users) })
+			}
+		}))
+		f.enable(ctx, cluster, "kafka", func(a *addonv1alpha1.ManagedClusterAddOn) { a.Spec.InstallNamespace = "kafka" })
+		Eventually(made).WithContext(ctx).Should(Receive(Succeed()), "it looks before it makes its own")
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Reason", "NameCollision"))
+		Expect(get(ctx, users).OwnerReferences).To(BeEmpty())
 	})
 
 	It("refuses a name that another Instance has once dots are dashes", func(ctx SpecContext) {

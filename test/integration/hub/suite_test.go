@@ -3,6 +3,7 @@ package hub
 
 import (
 	"context"
+	"net/http"
 	"testing"
 	"time"
 
@@ -47,6 +48,20 @@ var _ = BeforeSuite(func() {
 	Expect(started.Apply(context.Background(), "hub", manifests.ClusterParameters{})).To(Succeed())
 })
 
+// before makes a function run before each request that the hub sends.
+func before(do func(*http.Request)) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			do(request)
+			return next.RoundTrip(request)
+		})
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
+
 // stopHub stops the hub that runs in every spec.
 var stopHub func()
 
@@ -58,10 +73,14 @@ var _ = AfterEach(func(ctx SpecContext) {
 	Expect(violations).To(BeEmpty(), "who wrote what")
 })
 
-// runHub runs the hub's controllers until stop is called, at the latest until the spec ends, and records what they write.
-func runHub() (writes *environment.Writes, stop func()) {
+// runHub runs the hub's controllers until stop is called, at the latest until the spec ends, and records what they write. Their
+// requests pass through what they are given.
+func runHub(through ...func(http.RoundTripper) http.RoundTripper) (writes *environment.Writes, stop func()) {
 	GinkgoHelper()
 	recorded, writes := environment.Recorded(config)
+	for _, wrap := range through {
+		recorded.Wrap(wrap)
+	}
 	// With the rights that it has on a real hub, no more.
 	recorded.Impersonate.UserName = "system:serviceaccount:tandem-system:addon-manager"
 	ctx, cancel := context.WithCancel(context.Background())
