@@ -72,14 +72,18 @@ func (a *addOns) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	decision := install.Decide(state)
-	if err := a.act(ctx, state, decision.Instance); err != nil {
-		return retryConflict(err)
+	refused := a.act(ctx, state, decision.Instance)
+	switch {
+	case apierrors.IsForbidden(refused), apierrors.IsInvalid(refused):
+		decision = decision.Refused(&addOn, refused)
+	case refused != nil:
+		return retryConflict(refused)
 	}
 	wrote, err := a.commit(ctx, &addOn, decision.Resolved)
 	if wrote {
 		a.tell(&addOn, decision.Resolved)
 	}
-	return retryConflict(err)
+	return retryConflict(errors.Join(refused, err))
 }
 
 // gather reads everything that matters about the add-on.

@@ -77,6 +77,17 @@ func Decide(a AddOn) Decision {
 	return Decision{Instance: want, Resolved: follow(a, own, want, undefined)}
 }
 
+// Refused is what becomes of the decision when the API server refuses the Instance that it asks for: Resolved says so, before
+// what it would have said otherwise. The same refusal always makes the same condition.
+func (d Decision) Refused(addOn *addonv1alpha1.ManagedClusterAddOn, why error) Decision {
+	obstacles := []Obstacle{{addonv1alpha1.ReasonInstanceRefused, fmt.Sprintf("the hub's API server refuses the add-on's Instance: %v", why)}}
+	if d.Resolved != nil && d.Resolved.Status != metav1.ConditionTrue {
+		obstacles = append(obstacles, Obstacle{d.Resolved.Reason, d.Resolved.Message})
+	}
+	d.Resolved = resolved(obstacles, "", addOn.Generation)
+	return d
+}
+
 // OwnedBy says whether the Instance is that of the add-on, and not of a user or of another add-on that had its name before.
 func OwnedBy(instance *kudo.Instance, addOn *addonv1alpha1.ManagedClusterAddOn) bool {
 	owner := metav1.GetControllerOf(instance)

@@ -248,6 +248,34 @@ func checkInstance(t *testing.T, want *wanted, got *kudo.Instance) {
 	}
 }
 
+func TestRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		addOn    AddOn
+		mentions []string
+	}{
+		"a new Instance is refused": {addOn(), []string{"refuses the add-on's Instance: no such luck"}},
+		"undefined variables are named beside the refusal": {
+			addOn(variables("a", "", "TYPO", "x")), []string{"no such luck\n", "TYPO"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := Decide(tc.addOn)
+			got := before.Refused(tc.addOn.ManagedAddOn, errors.New("no such luck"))
+			if got.Resolved.Reason != "InstanceRefused" || got.Resolved.Status != metav1.ConditionFalse || got.Resolved.ObservedGeneration != 3 {
+				t.Errorf("got %+v, want False with reason InstanceRefused at generation 3", got.Resolved)
+			}
+			for _, text := range tc.mentions {
+				if !strings.Contains(got.Resolved.Message, text) {
+					t.Errorf("message %q does not mention %q", got.Resolved.Message, text)
+				}
+			}
+			if diff := cmp.Diff(Decide(tc.addOn), before); diff != "" {
+				t.Errorf("the decision was changed (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestTheGateSaysTheSameWhateverKeepsADependencyAway(t *testing.T) {
 	messages := map[string]bool{}
 	for _, cause := range []dependency.Cause{dependency.NoSuchAddOn, dependency.NotInstalled, dependency.NotAvailable, dependency.Unknown} {

@@ -266,6 +266,26 @@ var _ = Describe("The add-on controller", func() {
 		Expect(get(ctx, users).OwnerReferences).To(BeEmpty())
 	})
 
+	It("says once that the API server refuses the Instance, and goes on when it does not any more", func(ctx SpecContext) {
+		probe := &kudo.Instance{}
+		probe.Spec.InstallNamespace = "forbidden"
+		lift := f.refuse(ctx, cluster, `object.spec.installNamespace != "forbidden"`, "nothing goes there", probe)
+		stopHub()
+		f.define(ctx, "kafka", runs(version))
+		writes, _ := runHub()
+		kafka := f.enable(ctx, cluster, "kafka", func(a *addonv1alpha1.ManagedClusterAddOn) { a.Spec.InstallNamespace = "forbidden" })
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(And(
+			HaveField("Status", "False"), HaveField("Reason", "InstanceRefused"), HaveField("Message", ContainSubstring("nothing goes there"))))
+		stored := get(ctx, kafka).ResourceVersion
+		attempts := func() int { return count(writes.Requests(), "/instances/"+kafka.Name) }
+		tried := attempts()
+		Eventually(attempts).Should(BeNumerically(">", tried), "it tries again")
+		Expect(get(ctx, kafka).ResourceVersion).To(Equal(stored), "and has nothing new to say")
+
+		lift(ctx)
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+	})
+
 	It("refuses a name that another Instance has once dots are dashes", func(ctx SpecContext) {
 		f.define(ctx, "a-b", runs(version))
 		f.define(ctx, "a.b", runs(version))

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -292,6 +293,17 @@ func executes(ctx context.Context, instance *kudo.Instance, request types.UID) {
 	Expect(apply.Status(ctx, server, get(ctx, instance), "addon-agent-report", map[string]any{
 		"execution": map[string]any{"uid": string(request), "plan": "deploy", "request": string(request)},
 	})).To(Succeed())
+}
+
+// count is how many of the requests end in that path.
+func count(requests []string, path string) int {
+	n := 0
+	for _, request := range requests {
+		if strings.HasSuffix(request, path) {
+			n++
+		}
+	}
+	return n
 }
 
 // removed reports, as the agent does, that nothing of an Instance is left on its cluster.

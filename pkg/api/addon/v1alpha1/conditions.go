@@ -42,8 +42,11 @@ const (
 	// ReasonWaitingForConfiguration: OCM has not resolved the add-on's configuration yet.
 	ReasonWaitingForConfiguration = "WaitingForConfiguration"
 	// ReasonConfigurationInvalid: the configuration names no OperatorVersion, one in a namespace that agents may not read, or
-	// variables that the OperatorVersion does not define.
+	// variables that the OperatorVersion does not define; or the definition names OperatorVersions no longer.
 	ReasonConfigurationInvalid = "ConfigurationInvalid"
+	// ReasonInstanceRefused: the hub's API server refuses the add-on's Instance, as a policy or missing rights make it do; it is
+	// tried again with growing intervals.
+	ReasonInstanceRefused = "InstanceRefused"
 	// ReasonConfigurationNotFound: a configuration object does not exist.
 	ReasonConfigurationNotFound = "ConfigurationNotFound"
 )
