@@ -105,12 +105,13 @@ func runHub(ctx context.Context, o Options, local ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("connecting to the hub: %w", err)
 	}
-	for _, add := range []func(Options, ctrl.Manager, ctrl.Manager) error{
+	shared := newNotes()
+	for _, add := range []func(Options, *notes, ctrl.Manager, ctrl.Manager) error{
 		addMirror,
 		addReport,
 		addAvailability,
 	} {
-		if err := add(o, hub, local); err != nil {
+		if err := add(o, shared, hub, local); err != nil {
 			return err
 		}
 	}

@@ -21,7 +21,7 @@ type available struct {
 	clock func() time.Time
 }
 
-func addAvailability(o Options, hub, local ctrl.Manager) error {
+func addAvailability(o Options, _ *notes, hub, local ctrl.Manager) error {
 	a := &available{hub: hub.GetClient(), local: local.GetClient(), clock: time.Now}
 	err := ctrl.NewControllerManagedBy(hub).
 		Named("availability").

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/flowcontrol"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -52,10 +53,17 @@ func addEngine(local ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
+	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(local.GetConfig(), local.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("adding the engine: %w", err)
+	}
 	e := &engine{
-		client:  local.GetClient(),
-		live:    local.GetAPIReader(),
-		objects: &objects{client: local.GetClient(), live: local.GetAPIReader(), watched: map[schema.GroupVersionKind]bool{}},
+		client: local.GetClient(),
+		live:   local.GetAPIReader(),
+		objects: &objects{
+			client: local.GetClient(), live: local.GetAPIReader(), discovery: kinds,
+			watched: map[schema.GroupVersionKind]bool{}, left: map[plan.Owner][]schema.GroupVersionKind{},
+		},
 		backoff: flowcontrol.NewBackOff(leastBackoff, mostBackoff),
 		events:  local.GetEventRecorder(managerEngine),
 		metrics: measured,
@@ -135,8 +143,7 @@ func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	choice, err := plan.Choose(seen.wish())
-	pass := e.next(ctx, seen, choice, err)
+	pass := e.decide(ctx, seen)
 	if pass.err != nil {
 		return reconcile.Result{}, pass.err
 	}
@@ -150,9 +157,15 @@ func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: pass.after}, err
 }
 
-// handedOver says whether the mirror has finished with the Instance and still stands behind it.
+// handedOver says whether the mirror has finished with the Instance and still stands behind it. Removal is never held up.
 func handedOver(instance *kudo.Instance) bool {
 	_, copied := instance.Annotations[kudo.AnnotationHubGeneration]
 	_, orphaned := instance.Annotations[kudo.AnnotationOrphaned]
-	return copied && !orphaned
+	return copied && !orphaned || removing(instance)
+}
+
+// removing says whether the hub has deleted the Instance; a deletion that only this cluster has seen destroys nothing.
+func removing(instance *kudo.Instance) bool {
+	_, deleted := instance.Annotations[kudo.AnnotationHubDeleted]
+	return deleted
 }

@@ -2,8 +2,10 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,9 +18,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -34,21 +39,29 @@ type mirror struct {
 	cluster    string
 	hub, local client.Client
 	localLive  client.Reader
+	notes      *notes
 	clock      func() time.Time
+
+	// removing holds the uids on the hub of Instances whose mirror was seen on its way out: when it is gone, it has done its
+	// work, and is not one that was lost.
+	removing map[types.UID]bool
 }
 
-func addMirror(o Options, hub, local ctrl.Manager) error {
+func addMirror(o Options, shared *notes, hub, local ctrl.Manager) error {
 	m := &mirror{
 		cluster:   o.ClusterName,
 		hub:       hub.GetClient(),
 		local:     local.GetClient(),
 		localLive: local.GetAPIReader(),
+		notes:     shared,
 		clock:     time.Now,
+		removing:  map[types.UID]bool{},
 	}
 	err := ctrl.NewControllerManagedBy(hub).
 		Named("mirror").
-		For(&kudo.Instance{}).
-		WatchesRawSource(localInstances(o.ClusterName, local)).
+		For(&kudo.Instance{}, builder.WithPredicates(onHubChanged())).
+		WatchesRawSource(localInstances(o.ClusterName, local, mirrorChanged())).
+		WatchesRawSource(source.Kind(local.GetCache(), &kudo.OperatorVersion{}, handler.TypedEnqueueRequestsFromMapFunc(m.usersOf))).
 		Complete(m)
 	if err != nil {
 		return fmt.Errorf("adding the mirror: %w", err)
@@ -56,15 +69,77 @@ func addMirror(o Options, hub, local ctrl.Manager) error {
 	return nil
 }
 
+// onHubView is what matters to the mirror of an Instance on the hub; what the agent itself reports does not.
+type onHubView struct {
+	uid        types.UID
+	generation int64
+	deleting   bool
+	resolved   metav1.Time
+	executed   bool
+}
+
+func onHubChanged() predicate.Predicate {
+	return changed(func(o client.Object) onHubView {
+		i := o.(*kudo.Instance)
+		view := onHubView{uid: i.UID, generation: i.Generation, deleting: i.DeletionTimestamp != nil, executed: i.Status.Execution != nil}
+		if resolved(i) {
+			view.resolved = meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionResolved).LastTransitionTime
+		}
+		return view
+	})
+}
+
 // localInstances maps every mirror to its Instance on the hub.
-func localInstances(cluster string, local ctrl.Manager) source.Source {
+func localInstances(cluster string, local ctrl.Manager, which ...predicate.TypedPredicate[*kudo.Instance]) source.Source {
 	return source.Kind(local.GetCache(), &kudo.Instance{}, handler.TypedEnqueueRequestsFromMapFunc(
 		func(_ context.Context, i *kudo.Instance) []reconcile.Request {
 			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: cluster, Name: i.Name}}}
-		}))
+		}), which...)
 }
 
-// Reconcile makes the mirror of one Instance what the hub says, or marks it when the hub says nothing any more.
+// mirrorChanged lets through what matters to the mirror of what stands: everything but the engine's status, and of that which
+// OperatorVersion it runs.
+func mirrorChanged() predicate.TypedPredicate[*kudo.Instance] {
+	type view struct {
+		metadata string
+		spec     int64
+		runs     corev1.ObjectReference
+	}
+	return changed(func(i *kudo.Instance) view {
+		v := view{
+			metadata: fmt.Sprint(i.UID, i.Annotations, i.Finalizers, i.DeletionTimestamp != nil),
+			spec:     i.Generation,
+		}
+		if i.Status.Execution != nil {
+			v.runs = i.Status.Execution.OperatorVersion
+		}
+		return v
+	})
+}
+
+// changed lets an update pass only where what view shows of the object differs; creation and deletion always pass.
+func changed[O client.Object, V comparable](view func(O) V) predicate.TypedPredicate[O] {
+	return predicate.TypedFuncs[O]{UpdateFunc: func(e event.TypedUpdateEvent[O]) bool {
+		return view(e.ObjectOld) != view(e.ObjectNew)
+	}}
+}
+
+// usersOf maps a mirrored OperatorVersion to the Instances beside it: one that is lost is mirrored again.
+func (m *mirror) usersOf(ctx context.Context, version *kudo.OperatorVersion) []reconcile.Request {
+	list := &kudo.InstanceList{}
+	if err := m.local.List(ctx, list, client.InNamespace(version.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing Instances", "namespace", version.Namespace)
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: m.cluster, Name: list.Items[i].Name}})
+	}
+	return requests
+}
+
+// Reconcile makes the mirror of one Instance what the hub says, or marks it when the hub says nothing any more. What stands is
+// read from the API server: a mirror that the cache has not seen yet must not be taken for one that is gone.
 func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	wanted := &kudo.Instance{}
 	err := m.hub.Get(ctx, request.NamespacedName, wanted)
@@ -74,7 +149,7 @@ func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if apierrors.IsNotFound(err) {
 		wanted = nil
 	}
-	standing, err := findMirror(ctx, m.local, request.Name)
+	standing, err := findMirror(ctx, m.localLive, request.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -82,10 +157,27 @@ func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if apierrors.IsConflict(err) { // the cache lags behind: the next look is at what is there now
 		return reconcile.Result{RequeueAfter: staleCachePause}, nil
 	}
+	if wanted != nil {
+		m.notes.setFault(wanted, faultOf(err))
+	}
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{}, m.dropVersions(ctx)
+}
+
+// faultOf is what a user should know of an error: nothing of those that pass by themselves.
+func faultOf(err error) string {
+	var network *url.Error
+	switch {
+	case err == nil, errors.As(err, &network), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return ""
+	case apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), apierrors.IsTooManyRequests(err), apierrors.IsInternalError(err),
+		apierrors.IsServiceUnavailable(err):
+		return ""
+	default:
+		return err.Error()
+	}
 }
 
 // follow does what the state of the Instance on the hub asks for; wanted is nil where it is missing.
@@ -94,7 +186,9 @@ func (m *mirror) follow(ctx context.Context, wanted, standing *kudo.Instance) er
 	case wanted == nil:
 		return m.orphan(ctx, standing)
 	case wanted.DeletionTimestamp != nil:
-		return m.remove(ctx, standing)
+		return m.remove(ctx, wanted, standing)
+	case standing != nil && standing.Annotations[kudo.AnnotationHubDeleted] != "":
+		return nil // that of another Instance of this name; its turn comes when it is gone
 	case resolved(wanted):
 		return m.copy(ctx, wanted, standing)
 	}
@@ -133,22 +227,43 @@ func resolved(i *kudo.Instance) bool {
 
 // orphan marks a mirror whose Instance is missing on the hub without having been seen deleted: the workloads stay.
 func (m *mirror) orphan(ctx context.Context, standing *kudo.Instance) error {
-	if standing == nil || standing.Annotations[kudo.AnnotationHubDeleted] != "" {
+	if standing == nil || standing.Annotations[kudo.AnnotationHubDeleted] != "" || standing.Annotations[kudo.AnnotationOrphaned] != "" {
 		return nil
 	}
 	return m.annotate(ctx, standing, map[string]string{kudo.AnnotationOrphaned: "true"})
 }
 
-// remove hands the mirror over for removal: from here on the engine may destroy.
-func (m *mirror) remove(ctx context.Context, standing *kudo.Instance) error {
+// remove hands the mirror over for removal: from here on the engine may destroy. Where the hub knows of an execution and the
+// mirror was lost, it is made again first, for its workloads stand.
+func (m *mirror) remove(ctx context.Context, wanted, standing *kudo.Instance) error {
 	if standing == nil {
-		return nil
-	}
-	if standing.Annotations[kudo.AnnotationHubDeleted] == "" {
-		mark := map[string]string{kudo.AnnotationHubDeleted: m.clock().UTC().Format(time.RFC3339)}
-		if err := m.annotate(ctx, standing, mark); err != nil {
+		if wanted.Status.Execution == nil || m.removing[wanted.UID] {
+			delete(m.removing, wanted.UID)
+			m.notes.setRemoved(wanted)
+			return nil
+		}
+		if err := m.ensureNamespace(ctx, wanted.TargetNamespace()); err != nil {
 			return err
 		}
+		var err error
+		if standing, err = m.create(ctx, wanted, wanted.Spec.OperatorVersion); err != nil {
+			return err
+		}
+	}
+	if _, handedOver := standing.Annotations[kudo.AnnotationHubGeneration]; !handedOver {
+		if err := m.restore(ctx, wanted, standing); err != nil {
+			return err
+		}
+	}
+	m.removing[wanted.UID] = true
+	if standing.Annotations[kudo.AnnotationHubDeleted] == "" {
+		changed := standing.DeepCopy()
+		delete(changed.Annotations, kudo.AnnotationOrphaned)
+		mark := map[string]string{kudo.AnnotationHubDeleted: m.clock().UTC().Format(time.RFC3339)}
+		if err := m.annotate(ctx, changed, mark); err != nil {
+			return err
+		}
+		standing = changed
 	}
 	if standing.DeletionTimestamp != nil {
 		return nil
@@ -157,18 +272,22 @@ func (m *mirror) remove(ctx context.Context, standing *kudo.Instance) error {
 	return client.IgnoreNotFound(err)
 }
 
+// annotate adds marks to what stands.
 func (m *mirror) annotate(ctx context.Context, standing *kudo.Instance, marks map[string]string) error {
-	changed := standing.DeepCopy()
-	if changed.Annotations == nil {
-		changed.Annotations = map[string]string{}
+	if standing.Annotations == nil {
+		standing.Annotations = map[string]string{}
 	}
-	maps.Copy(changed.Annotations, marks)
-	return m.update(ctx, standing, changed)
+	maps.Copy(standing.Annotations, marks)
+	return m.update(ctx, standing)
 }
 
 // copy brings the mirror to the generation on the hub: OperatorVersion first, then the Instance, and last the mark by which
 // the engine knows that it may go on.
 func (m *mirror) copy(ctx context.Context, wanted, standing *kudo.Instance) error {
+	if standing != nil && standing.Namespace != wanted.TargetNamespace() {
+		return fmt.Errorf("its workloads stand in namespace %q: set spec.installNamespace to that, or delete Instance %q there first",
+			standing.Namespace, standing.Name)
+	}
 	if err := m.ensureNamespace(ctx, wanted.TargetNamespace()); err != nil {
 		return err
 	}
@@ -176,31 +295,32 @@ func (m *mirror) copy(ctx context.Context, wanted, standing *kudo.Instance) erro
 	if err != nil {
 		return err
 	}
+	reference := corev1.ObjectReference{Name: version.Name, Namespace: version.Namespace}
 	if standing == nil {
-		if standing, err = m.create(ctx, wanted, version); err != nil {
+		if standing, err = m.create(ctx, wanted, reference); err != nil {
 			return err
 		}
 	}
-	if _, done := standing.Annotations[kudo.AnnotationHubGeneration]; !done {
+	if _, handedOver := standing.Annotations[kudo.AnnotationHubGeneration]; !handedOver {
 		if err := m.restore(ctx, wanted, standing); err != nil {
 			return err
 		}
 	}
 	changed := standing.DeepCopy()
-	changed.Spec = specOf(wanted, version)
-	if changed.Annotations == nil {
-		changed.Annotations = map[string]string{}
-	}
-	maps.Copy(changed.Annotations, marksOf(wanted))
+	changed.Spec = specOf(wanted, reference)
 	delete(changed.Annotations, kudo.AnnotationOrphaned)
 	controllerutil.AddFinalizer(changed, kudo.Finalizer)
-	return m.update(ctx, standing, changed)
+	maps.Copy(changed.Annotations, marksOf(wanted))
+	if equality.Semantic.DeepEqual(standing.Spec, changed.Spec) && equality.Semantic.DeepEqual(standing.ObjectMeta, changed.ObjectMeta) {
+		return nil
+	}
+	return m.update(ctx, changed)
 }
 
 // specOf is the mirror's spec: the hub's, with the mirrored OperatorVersion.
-func specOf(wanted *kudo.Instance, version *kudo.OperatorVersion) kudo.InstanceSpec {
+func specOf(wanted *kudo.Instance, version corev1.ObjectReference) kudo.InstanceSpec {
 	spec := *wanted.Spec.DeepCopy()
-	spec.OperatorVersion = corev1.ObjectReference{Name: version.Name, Namespace: version.Namespace}
+	spec.OperatorVersion = version
 	spec.InstallNamespace = wanted.TargetNamespace()
 	return spec
 }
@@ -213,7 +333,7 @@ func marksOf(wanted *kudo.Instance) map[string]string {
 }
 
 // create makes a mirror that the engine leaves alone until its status is restored.
-func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version *kudo.OperatorVersion) (*kudo.Instance, error) {
+func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version corev1.ObjectReference) (*kudo.Instance, error) {
 	made := &kudo.Instance{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        wanted.Name,
@@ -229,12 +349,15 @@ func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version *kud
 	return made, nil
 }
 
-// restore gives a mirror made anew the status that the hub knows, so that nothing is executed again.
+// restore gives a mirror made anew the status that the hub knows, so that nothing is executed again. An OperatorVersion that
+// the hub has no more is done without: the engine then goes on with the one that the Instance asks for.
 func (m *mirror) restore(ctx context.Context, wanted, made *kudo.Instance) error {
-	if wanted.Status.Execution == nil {
+	last := wanted.Status.Execution
+	if last == nil {
 		return nil
 	}
-	if err := m.restoreVersion(ctx, wanted.Status.Execution.OperatorVersion, made.Namespace); err != nil {
+	key := types.NamespacedName{Namespace: last.OperatorVersion.Namespace, Name: last.OperatorVersion.Name}
+	if _, err := m.ensureVersion(ctx, key, made.Namespace); client.IgnoreNotFound(err) != nil {
 		return err
 	}
 	made.Status = *wanted.Status.DeepCopy()
@@ -246,16 +369,10 @@ func (m *mirror) restore(ctx context.Context, wanted, made *kudo.Instance) error
 	return nil
 }
 
-func (m *mirror) update(ctx context.Context, standing, changed *kudo.Instance) error {
-	if equality.Semantic.DeepEqual(standing.Spec, changed.Spec) &&
-		equality.Semantic.DeepEqual(standing.Annotations, changed.Annotations) &&
-		equality.Semantic.DeepEqual(standing.Finalizers, changed.Finalizers) {
-		return nil
-	}
+func (m *mirror) update(ctx context.Context, changed *kudo.Instance) error {
 	if err := m.local.Update(ctx, changed, client.FieldOwner(managerMirror)); err != nil {
 		return fmt.Errorf("updating mirrored Instance %q: %w", changed.Name, err)
 	}
-	changed.DeepCopyInto(standing)
 	return nil
 }
 
@@ -278,18 +395,6 @@ func (m *mirror) copyVersion(ctx context.Context, wanted *kudo.Instance) (*kudo.
 		key.Namespace = m.cluster
 	}
 	return m.ensureVersion(ctx, key, wanted.TargetNamespace())
-}
-
-// restoreVersion mirrors the OperatorVersion of an execution that another mirror had started, if the hub still has it.
-func (m *mirror) restoreVersion(ctx context.Context, reference corev1.ObjectReference, namespace string) error {
-	made, err := m.ensureVersion(ctx, types.NamespacedName{Namespace: reference.Namespace, Name: reference.Name}, namespace)
-	if err != nil {
-		return err
-	}
-	if made.Name != mirrorName(reference) {
-		return fmt.Errorf("OperatorVersion %q was replaced on the hub while no mirror of it existed", reference.Name)
-	}
-	return nil
 }
 
 func (m *mirror) ensureVersion(ctx context.Context, key types.NamespacedName, namespace string) (*kudo.OperatorVersion, error) {

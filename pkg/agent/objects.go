@@ -2,14 +2,19 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,23 +22,43 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
+// errUnwatchable says that a kind can be neither listed nor watched, so that nobody could tell what became of an object.
+var errUnwatchable = errors.New("objects of this kind can be neither listed nor watched, and so not be a part of an operator")
+
+// cachePatience is how long a read may wait until a kind that was never read before is cached.
+const cachePatience = 15 * time.Second
+
 // objects finds on the managed cluster what tasks want, and keeps watching every kind that it was asked for.
 type objects struct {
-	client client.Client
-	live   client.Reader
-	watch  func(schema.GroupVersionKind) error
+	client    client.Client
+	live      client.Reader
+	discovery discovery.DiscoveryInterface
+	watch     func(schema.GroupVersionKind) error
 
 	mutex   sync.Mutex
 	watched map[schema.GroupVersionKind]bool
+	left    map[plan.Owner][]schema.GroupVersionKind // of Instances that are being removed: where something was found
 }
 
-// find puts a wanted object in its place (namespace, owner) and pairs it with what stands on the cluster. A kind that the
-// cluster does not have is an error that meta.IsNoMatchError knows.
+// find puts a wanted object in its place (namespace, owner) and pairs it with what stands on the cluster, as the cache knows
+// it. A kind that the cluster does not have is an error that meta.IsNoMatchError knows.
 func (o *objects) find(ctx context.Context, owner *kudo.Instance, want *unstructured.Unstructured) (plan.Object, error) {
 	if err := o.place(owner, want); err != nil {
 		return plan.Object{}, fmt.Errorf("%s: %w", plan.Describe(want), err)
 	}
 	live, err := o.get(ctx, want)
+	return plan.Object{Want: want, Live: live}, err
+}
+
+// findLive is find, past the cache.
+func (o *objects) findLive(ctx context.Context, owner *kudo.Instance, want *unstructured.Unstructured) (plan.Object, error) {
+	if err := o.place(owner, want); err != nil {
+		return plan.Object{}, fmt.Errorf("%s: %w", plan.Describe(want), err)
+	}
+	if err := o.ensureWatch(want.GroupVersionKind()); err != nil {
+		return plan.Object{}, fmt.Errorf("%s: %w", plan.Describe(want), err)
+	}
+	live, err := o.read(ctx, want)
 	return plan.Object{Want: want, Live: live}, err
 }
 
@@ -73,7 +98,9 @@ func (o *objects) get(ctx context.Context, want *unstructured.Unstructured) (*un
 	}
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(want.GroupVersionKind())
-	err := o.client.Get(ctx, client.ObjectKeyFromObject(want), live)
+	cached, cancel := context.WithTimeout(ctx, cachePatience)
+	defer cancel()
+	err := o.client.Get(cached, client.ObjectKeyFromObject(want), live)
 	if apierrors.IsNotFound(err) {
 		return o.read(ctx, want)
 	}
@@ -97,21 +124,96 @@ func (o *objects) read(ctx context.Context, want *unstructured.Unstructured) (*u
 	return live, nil
 }
 
-// list reads all objects of a kind that belong to the Instance.
-func (o *objects) list(ctx context.Context, owner plan.Owner, gvk schema.GroupVersionKind) ([]plan.Object, error) {
-	if err := o.ensureWatch(gvk); err != nil {
-		return nil, err
+// owned lists what carries the owner's labels and was applied by a task, and apart from it the volume claims that StatefulSets
+// have made. What another object owns goes with that one. All kinds that the cluster has are looked through; as long as something
+// is found, the next look is at the kinds that it was found in.
+func (o *objects) owned(ctx context.Context, owner plan.Owner) (applied, claims []plan.Object, err error) {
+	if kinds := o.swapLeft(owner, nil); kinds != nil {
+		if applied, claims, err = o.ownedOf(ctx, owner, kinds); err != nil || len(applied)+len(claims) > 0 {
+			return applied, claims, err
+		}
 	}
-	list := &unstructured.UnstructuredList{}
+	kinds, err := o.deletableKinds()
+	if err != nil {
+		return nil, nil, err
+	}
+	return o.ownedOf(ctx, owner, kinds)
+}
+
+// swapLeft remembers in which kinds something of the owner was found, and returns what it remembered before.
+func (o *objects) swapLeft(owner plan.Owner, kinds []schema.GroupVersionKind) []schema.GroupVersionKind {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	before := o.left[owner]
+	o.left[owner] = kinds
+	if kinds == nil {
+		delete(o.left, owner)
+	}
+	return before
+}
+
+func (o *objects) ownedOf(ctx context.Context, owner plan.Owner, kinds []schema.GroupVersionKind) (applied, claims []plan.Object, err error) {
+	var left []schema.GroupVersionKind
+	for _, kind := range kinds {
+		found, err := o.list(ctx, owner, kind)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, object := range found {
+			if object.Live.GetKind() == "PersistentVolumeClaim" {
+				claims = append(claims, object)
+			} else if object.Live.GetAnnotations()[kudo.AnnotationExecution] != "" {
+				applied = append(applied, object)
+			}
+		}
+		if len(found) > 0 {
+			left = append(left, kind)
+		}
+	}
+	o.swapLeft(owner, left)
+	return applied, claims, nil
+}
+
+// deletableKinds are all kinds of which objects can be listed and deleted, but Tandem's own.
+func (o *objects) deletableKinds() ([]schema.GroupVersionKind, error) {
+	lists, err := o.discovery.ServerPreferredResources()
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return nil, fmt.Errorf("finding the kinds of objects: %w", err)
+	}
+	var kinds []schema.GroupVersionKind
+	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists) {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil || gv.Group == kudo.GroupVersion.Group {
+			continue
+		}
+		for _, resource := range list.APIResources {
+			kinds = append(kinds, gv.WithKind(resource.Kind))
+		}
+	}
+	return kinds, nil
+}
+
+// list reads, of one kind, the metadata of what belongs to the owner and to no other object.
+func (o *objects) list(ctx context.Context, owner plan.Owner, gvk schema.GroupVersionKind) ([]plan.Object, error) {
+	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	err := o.live.List(ctx, list, client.MatchingLabels{kudo.LabelHeritage: kudo.Heritage, kudo.LabelInstance: owner.Name})
+	if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || meta.IsNoMatchError(err) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("listing %s: %w", gvk.Kind, err)
 	}
 	var found []plan.Object
 	for i := range list.Items {
-		if owner.Owns(&list.Items[i]) {
-			found = append(found, plan.Object{Want: &list.Items[i], Live: &list.Items[i]})
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&list.Items[i])
+		if err != nil {
+			return nil, fmt.Errorf("reading %s %q: %w", gvk.Kind, list.Items[i].Name, err)
+		}
+		live := &unstructured.Unstructured{Object: content}
+		live.SetGroupVersionKind(gvk)
+		if controller := metav1.GetControllerOf(live); owner.Owns(live) && (controller == nil || controller.Kind == "Instance") {
+			found = append(found, plan.Object{Want: live, Live: live})
 		}
 	}
 	return found, nil
@@ -123,9 +225,26 @@ func (o *objects) ensureWatch(gvk schema.GroupVersionKind) error {
 	if o.watched[gvk] {
 		return nil
 	}
+	if err := o.watchable(gvk); err != nil {
+		return err
+	}
 	if err := o.watch(gvk); err != nil {
 		return fmt.Errorf("watching %s: %w", gvk.Kind, err)
 	}
 	o.watched[gvk] = true
 	return nil
+}
+
+// watchable is errUnwatchable where a kind lacks the verbs that a watch needs.
+func (o *objects) watchable(gvk schema.GroupVersionKind) error {
+	resources, err := o.discovery.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
+	if err != nil {
+		return fmt.Errorf("finding what can be done with objects of kind %s: %w", gvk.Kind, err)
+	}
+	for _, resource := range resources.APIResources {
+		if resource.Kind == gvk.Kind && slices.Contains(resource.Verbs, "list") && slices.Contains(resource.Verbs, "watch") {
+			return nil
+		}
+	}
+	return errUnwatchable
 }

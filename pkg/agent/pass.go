@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,27 +32,33 @@ type seen struct {
 	running    *kudo.OperatorVersionSpec
 }
 
-// gather reads the OperatorVersions that the Instance asks for and that was last started.
+// gather reads the OperatorVersions that the Instance asks for and that was last started, each nil where it is not there.
 func (e *engine) gather(ctx context.Context, instance *kudo.Instance) (seen, error) {
 	s := seen{now: e.clock(), instance: instance}
 	s.generation, _ = strconv.ParseInt(instance.Annotations[kudo.AnnotationHubGeneration], 10, 64)
 	var err error
-	if s.wanted, err = e.version(ctx, instance.Namespace, instance.Spec.OperatorVersion.Name); err != nil && !s.removing() {
+	if s.wanted, err = e.version(ctx, instance.Namespace, instance.Spec.OperatorVersion.Name); err != nil {
 		return s, err
 	}
 	if last := instance.Status.Execution; last != nil {
-		version, err := e.version(ctx, instance.Namespace, mirrorName(last.OperatorVersion))
+		started, err := e.version(ctx, instance.Namespace, mirrorName(last.OperatorVersion))
 		if err != nil {
 			return s, err
 		}
-		s.running = &version.Spec
+		if started != nil {
+			s.running = &started.Spec
+		}
 	}
 	return s, nil
 }
 
 func (e *engine) version(ctx context.Context, namespace, name string) (*kudo.OperatorVersion, error) {
 	version := &kudo.OperatorVersion{}
-	if err := e.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, version); err != nil {
+	err := e.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, version)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
 		return nil, fmt.Errorf("reading OperatorVersion %q: %w", name, err)
 	}
 	return version, nil
@@ -62,7 +69,7 @@ func (s seen) wish() plan.Wish {
 		Generation:  s.generation,
 		Parameters:  s.instance.Spec.Parameters,
 		Request:     s.instance.Spec.PlanExecution,
-		Removing:    s.removing(),
+		Removing:    removing(s.instance),
 		Last:        s.instance.Status.Execution,
 		LastVersion: s.running,
 	}
@@ -73,12 +80,6 @@ func (s seen) wish() plan.Wish {
 		w.LastStatus = s.instance.Status.PlanStatus[w.Last.Plan].Status
 	}
 	return w
-}
-
-// removing says whether the hub has deleted the Instance; a deletion that only this cluster has seen destroys nothing.
-func (s seen) removing() bool {
-	_, deleted := s.instance.Annotations[kudo.AnnotationHubDeleted]
-	return deleted
 }
 
 func (s seen) execution() *execution {
@@ -97,8 +98,13 @@ type pass struct {
 	err     error
 }
 
-// next does what the choice says, or else what the state of the last execution asks for.
-func (e *engine) next(ctx context.Context, s seen, choice plan.Choice, chooseErr error) pass {
+// decide chooses, and does what the choice says, or else what the state of the last execution asks for.
+func (e *engine) decide(ctx context.Context, s seen) pass {
+	if s.wanted == nil && !removing(s.instance) {
+		return s.stopped(plan.Condition(metav1.ConditionFalse, kudo.ReasonNotMirrored,
+			fmt.Sprintf("OperatorVersion %q is missing here and will be mirrored again", s.instance.Spec.OperatorVersion.Name)))
+	}
+	choice, err := plan.Choose(s.wish())
 	last := s.instance.Status.Execution
 	switch {
 	case choice.Cancel:
@@ -109,8 +115,8 @@ func (e *engine) next(ctx context.Context, s seen, choice plan.Choice, chooseErr
 		return e.remove(ctx, s)
 	case last != nil && s.instance.Status.PlanStatus[last.Plan].Status.Running():
 		return e.step(ctx, s)
-	case chooseErr != nil:
-		return s.stopped(plan.Condition(metav1.ConditionFalse, kudo.ReasonPlanFailed, chooseErr.Error()))
+	case err != nil:
+		return s.stopped(plan.Condition(metav1.ConditionFalse, kudo.ReasonPlanFailed, err.Error()))
 	default:
 		return e.rest(ctx, s)
 	}
@@ -141,21 +147,14 @@ func (e *engine) start(s seen, choice plan.Choice) pass {
 
 // cleanupBackoff is how long a cleanup plan that failed must wait before it is tried again.
 func (e *engine) cleanupBackoff(s seen, choice plan.Choice) time.Duration {
-	last := s.instance.Status.Execution
-	if last == nil || last.Plan != kudo.CleanupPlan || choice.Start.Plan != kudo.CleanupPlan {
+	key := cleanupKey(s.instance)
+	if choice.Start.Plan != kudo.CleanupPlan || !e.backoff.IsInBackOffSinceUpdate(key, s.now) {
 		return 0
 	}
-	failed := s.instance.Status.PlanStatus[kudo.CleanupPlan]
-	if failed.Status != kudo.FatalError || failed.LastUpdatedTimestamp == nil {
-		return 0
-	}
-	key := string(s.instance.UID) + "/" + kudo.CleanupPlan
-	if e.backoff.IsInBackOffSinceUpdate(key, e.clock()) {
-		return e.backoff.Get(key)
-	}
-	e.backoff.Next(key, e.clock())
-	return 0
+	return e.backoff.Get(key)
 }
+
+func cleanupKey(instance *kudo.Instance) string { return string(instance.UID) + "/" + kudo.CleanupPlan }
 
 // plansOf keeps the states of plans as long as the OperatorVersion is the same; another one's plans have never run.
 func plansOf(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, started kudo.Execution) map[string]kudo.PlanStatus {
@@ -184,6 +183,9 @@ func (e *engine) step(ctx context.Context, s seen) pass {
 	status.PlanStatus[x.Plan] = recorded
 	if recorded.Status == kudo.Complete {
 		status.Execution.RestartPending = false
+	}
+	if recorded.Status == kudo.FatalError && x.Plan == kudo.CleanupPlan {
+		e.backoff.Next(cleanupKey(s.instance), s.now)
 	}
 	if recorded.Status.Terminal() {
 		s.instance = s.instance.DeepCopy()
@@ -343,7 +345,7 @@ func (s seen) operator() string {
 func bounded(message string) string {
 	const most = 900
 	if len(message) > most {
-		return message[:most]
+		return strings.ToValidUTF8(message[:most], "")
 	}
 	return message
 }

@@ -2,15 +2,14 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"regexp"
 	"slices"
-	"strings"
+	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -19,84 +18,82 @@ import (
 	"github.com/tandem-addons/tandem/pkg/render"
 )
 
-var claimKind = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
+// removalPause is the time between two looks at what is still left of an Instance: not all of it is watched.
+const removalPause = time.Second
 
 // remove deletes everything that belongs to the Instance, volume claims last, and waits until it is gone.
 func (e *engine) remove(ctx context.Context, s seen) pass {
 	if s.instance.Status.Execution == nil {
 		return pass{removed: true}
 	}
-	x := s.execution()
-	rendered := everything(x)
-	left, err := e.deleteKinds(ctx, x.owner(), kindsOf(rendered), nil)
+	left, err := e.deleteOwned(ctx, s)
 	if err == nil && len(left) == 0 {
-		left, err = e.deleteKinds(ctx, x.owner(), []schema.GroupVersionKind{claimKind}, retainedClaims(rendered))
-	}
-	if err != nil {
-		return pass{err: err}
-	}
-	if len(left) == 0 {
 		return pass{removed: true}
 	}
-	message := fmt.Sprintf("waiting for %d objects to be gone, %s among them", len(left), plan.Describe(left[0].Live))
-	return s.stopped(plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoving, message))
+	message := ""
+	if err != nil {
+		message = oneLine(err)
+	} else {
+		message = fmt.Sprintf("waiting for %d objects to be gone, %s among them", len(left), plan.Describe(left[0].Live))
+	}
+	p := s.stopped(plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoving, message))
+	p.after = removalPause
+	return p
 }
 
-// deleteKinds deletes the owner's objects of these kinds but the kept ones, and returns those that are still there.
-func (e *engine) deleteKinds(ctx context.Context, owner plan.Owner, kinds []schema.GroupVersionKind, kept []string) ([]plan.Object, error) {
-	var left []plan.Object
-	for _, kind := range kinds {
-		found, err := e.objects.list(ctx, owner, kind)
-		if meta.IsNoMatchError(err) {
-			continue
-		}
-		if err != nil {
+// deleteOwned deletes what the Instance's tasks have applied, and then the volume claims of its StatefulSets but those that the
+// package asks to keep. It returns what is still there.
+func (e *engine) deleteOwned(ctx context.Context, s seen) ([]plan.Object, error) {
+	x := s.execution()
+	applied, claims, err := e.objects.owned(ctx, x.owner())
+	if err != nil {
+		return nil, err
+	}
+	left, err := e.deleteEach(ctx, applied)
+	if err != nil || len(left) > 0 {
+		return left, err
+	}
+	kept := retained(x)
+	return e.deleteEach(ctx, slices.DeleteFunc(claims, func(o plan.Object) bool { return kept(o.Live.GetName()) }))
+}
+
+func (e *engine) deleteEach(ctx context.Context, objects []plan.Object) (left []plan.Object, err error) {
+	for _, object := range objects {
+		if object, err = e.delete(ctx, object); err != nil {
 			return nil, err
 		}
-		for _, object := range found {
-			if hasPrefix(object.Live.GetName(), kept) {
-				continue
-			}
-			if object, err = e.delete(ctx, object); err != nil {
-				return nil, err
-			}
-			if object.Live != nil {
-				left = append(left, object)
-			}
+		if object.Live != nil {
+			left = append(left, object)
 		}
 	}
 	return left, nil
 }
 
-// everything renders all templates that any task of the version names. What cannot be rendered with the parameters in force
-// was not applied with them either.
-func everything(x *execution) []*unstructured.Unstructured {
-	var rendered []*unstructured.Unstructured
+// everything renders all templates that any task of the version names. The error says that some could not be rendered with the
+// parameters in force.
+func everything(x *execution) ([]*unstructured.Unstructured, error) {
+	if x.version == nil {
+		return nil, errors.New("the OperatorVersion is lost")
+	}
+	var (
+		rendered []*unstructured.Unstructured
+		faults   error
+	)
 	for _, task := range x.version.Tasks {
 		for _, template := range task.Spec.Resources {
 			objects, err := render.Objects(x.context(plan.Placed{Task: task}), template)
-			if err == nil {
-				rendered = append(rendered, objects...)
-			}
+			faults = errors.Join(faults, err)
+			rendered = append(rendered, objects...)
 		}
 	}
-	return rendered
+	return rendered, faults
 }
 
-func kindsOf(objects []*unstructured.Unstructured) []schema.GroupVersionKind {
-	var kinds []schema.GroupVersionKind
-	for _, o := range objects {
-		if kind := o.GroupVersionKind(); kind != claimKind && !slices.Contains(kinds, kind) {
-			kinds = append(kinds, kind)
-		}
-	}
-	return kinds
-}
-
-// retainedClaims are the prefixes of the names of volume claims that a StatefulSet asks in so many words to keep when it is
-// deleted. Without that, what Kubernetes would keep by default is removed with the Instance.
-func retainedClaims(objects []*unstructured.Unstructured) []string {
-	var prefixes []string
+// retained tells the names of volume claims that a StatefulSet asks in so many words to keep when it is deleted. Without that,
+// what Kubernetes would keep by default is removed with the Instance. Where it cannot be told what the package asks, all are kept.
+func retained(x *execution) func(claim string) bool {
+	objects, err := everything(x)
+	var names []*regexp.Regexp
 	for _, o := range objects {
 		policy, _, _ := unstructured.NestedString(o.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
 		if o.GetKind() != "StatefulSet" || policy != "Retain" {
@@ -106,14 +103,12 @@ func retainedClaims(objects []*unstructured.Unstructured) []string {
 		for _, t := range templates {
 			template, _ := t.(map[string]any)
 			name, _, _ := unstructured.NestedString(template, "metadata", "name")
-			prefixes = append(prefixes, name+"-"+o.GetName()+"-")
+			names = append(names, regexp.MustCompile("^"+regexp.QuoteMeta(name+"-"+o.GetName())+"-[0-9]+$"))
 		}
 	}
-	return prefixes
-}
-
-func hasPrefix(name string, prefixes []string) bool {
-	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+	return func(claim string) bool {
+		return err != nil || slices.ContainsFunc(names, func(n *regexp.Regexp) bool { return n.MatchString(claim) })
+	}
 }
 
 // release lets the Instance go.

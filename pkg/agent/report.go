@@ -12,7 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
@@ -22,24 +24,24 @@ import (
 // reporter tells the hub the status of every Instance. It coalesces: what changed within the interval goes in one write, and
 // the last state always arrives, because the comparison is with what the hub has.
 type reporter struct {
-	hub       client.Client
-	local     client.Client
-	localLive client.Reader
-	interval  time.Duration
-	clock     func() time.Time
+	hub      client.Client
+	local    client.Client
+	notes    *notes
+	interval time.Duration
+	clock    func() time.Time
 
 	mutex sync.Mutex
 	sent  map[string]time.Time // by Instance: when it was last written
 }
 
-func addReport(o Options, hub, local ctrl.Manager) error {
+func addReport(o Options, shared *notes, hub, local ctrl.Manager) error {
 	r := &reporter{
-		hub:       hub.GetClient(),
-		local:     local.GetClient(),
-		localLive: local.GetAPIReader(),
-		interval:  o.ReportInterval,
-		clock:     time.Now,
-		sent:      map[string]time.Time{},
+		hub:      hub.GetClient(),
+		local:    local.GetClient(),
+		notes:    shared,
+		interval: o.ReportInterval,
+		clock:    time.Now,
+		sent:     map[string]time.Time{},
 	}
 	if r.interval == 0 {
 		r.interval = time.Second
@@ -48,6 +50,7 @@ func addReport(o Options, hub, local ctrl.Manager) error {
 		Named("report").
 		For(&kudo.Instance{}).
 		WatchesRawSource(localInstances(o.ClusterName, local)).
+		WatchesRawSource(source.Channel(shared.changed, &handler.EnqueueRequestForObject{})).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("adding the report: %w", err)
@@ -62,9 +65,13 @@ func (r *reporter) Reconcile(ctx context.Context, request reconcile.Request) (re
 		r.forget(request.Name)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	want, err := r.gather(ctx, onHub)
-	if err != nil || want == nil || upToDate(onHub.Status, *want) {
+	standing, err := findMirror(ctx, r.local, onHub.Name)
+	if err != nil {
 		return reconcile.Result{}, err
+	}
+	want := r.decide(onHub, standing)
+	if want == nil || upToDate(onHub.Status, *want) {
+		return reconcile.Result{}, nil
 	}
 	if wait := r.wait(request.Name); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
@@ -72,36 +79,33 @@ func (r *reporter) Reconcile(ctx context.Context, request reconcile.Request) (re
 	return reconcile.Result{}, r.send(ctx, onHub, *want)
 }
 
-// gather is what the hub should say; nil where the agent has nothing to say yet.
-func (r *reporter) gather(ctx context.Context, onHub *kudo.Instance) (*kudo.InstanceStatus, error) {
-	standing, err := findMirror(ctx, r.local, onHub.Name)
-	if err != nil {
-		return nil, err
-	}
-	if standing != nil {
-		if _, copied := standing.Annotations[kudo.AnnotationHubGeneration]; !copied {
-			return nil, nil
+// decide is what the hub should say; nil where the agent has nothing to say yet. A mirror of another Instance of that name says
+// nothing about this one.
+func (r *reporter) decide(onHub, standing *kudo.Instance) *kudo.InstanceStatus {
+	removed, fault := r.notes.of(onHub)
+	switch {
+	case removed:
+		return r.withReady(onHub.Status, onHub.Generation, kudo.ReasonRemoved, "nothing is left of it on the managed cluster")
+	case standing != nil && standing.Annotations[kudo.AnnotationHubUID] == string(onHub.UID) && handedOver(standing):
+		if fault != "" {
+			return r.withReady(standing.Status, onHub.Generation, kudo.ReasonNotMirrored, fault)
 		}
-		return reportable(standing.Status), nil
+		return reportable(standing.Status)
+	case fault != "":
+		return r.withReady(onHub.Status, onHub.Generation, kudo.ReasonNotMirrored, fault)
+	default:
+		return nil
 	}
-	if onHub.DeletionTimestamp == nil {
-		return nil, nil
-	}
-	return r.removed(ctx, onHub)
 }
 
-// removed is the last report of an Instance: nothing of it is left here. That is asked of the API server, for a mirror that
-// the cache has not seen yet must not be forgotten.
-func (r *reporter) removed(ctx context.Context, onHub *kudo.Instance) (*kudo.InstanceStatus, error) {
-	standing, err := findMirror(ctx, r.localLive, onHub.Name)
-	if err != nil || standing != nil {
-		return nil, err
-	}
-	status := reportable(onHub.Status)
-	gone := plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoved, "nothing is left of it on the managed cluster")
-	gone.ObservedGeneration = onHub.Generation
-	meta.SetStatusCondition(&status.Conditions, gone)
-	return status, nil
+// withReady is the agent's part of a status, with another condition Ready.
+func (r *reporter) withReady(status kudo.InstanceStatus, generation int64, reason, message string) *kudo.InstanceStatus {
+	part := reportable(status)
+	ready := plan.Condition(metav1.ConditionFalse, reason, message)
+	ready.ObservedGeneration = generation
+	settled, _ := apply.Settle(part.Conditions, ready, r.clock())
+	part.Conditions = []metav1.Condition{settled}
+	return part
 }
 
 // reportable is the agent's part of a status.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -43,6 +44,21 @@ func (x *execution) context(placed plan.Placed) render.Context {
 	}
 }
 
+// status is what is recorded of a task of the execution.
+func (x *execution) status(at plan.Task) kudo.ExecutionStatus {
+	return x.instance.Status.PlanStatus[x.Plan].Phases[at.Phase].Steps[at.Step].Tasks[at.Task].Status
+}
+
+// defines says whether the package itself has the CustomResourceDefinition of that kind.
+func (x *execution) defines(kind schema.GroupKind) bool {
+	objects, _ := everything(x)
+	return slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+		group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
+		name, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
+		return o.GetKind() == "CustomResourceDefinition" && group == kind.Group && name == kind.Kind
+	})
+}
+
 // carryOut looks at one task of the running execution, does what is still to be done of it, and says what came of it. It may
 // be called any number of times: what was done already is not done again.
 func (e *engine) carryOut(ctx context.Context, x *execution, at plan.Task) plan.Outcome {
@@ -64,16 +80,21 @@ func (e *engine) carryOut(ctx context.Context, x *execution, at plan.Task) plan.
 	if action == plan.Delete {
 		return e.deleteAll(ctx, x, wants)
 	}
-	return e.applyAll(ctx, x, wants)
+	return e.applyAll(ctx, x, at, wants)
 }
 
-// applyAll applies, in the listed order, what this step has not applied yet, and judges the health of all.
-func (e *engine) applyAll(ctx context.Context, x *execution, wants []*unstructured.Unstructured) plan.Outcome {
+// applyAll applies, in the listed order and once in an execution, what the task renders, and judges the health of all. A task
+// that is recorded as in progress has done so: only what has been deleted or overwritten since is applied again. Everything is
+// read from the API server, so that no object of old, which a cache may still show, completes the task.
+func (e *engine) applyAll(ctx context.Context, x *execution, at plan.Task, wants []*unstructured.Unstructured) plan.Outcome {
+	begun := x.status(at) == kudo.InProgress
 	objects := make([]plan.Object, 0, len(wants))
+	var undefined *plan.Outcome
 	for _, want := range wants {
-		object, err := e.objects.find(ctx, x.instance, want)
-		if meta.IsNoMatchError(err) && defines(wants, want.GroupVersionKind().GroupKind()) {
-			return plan.Outcome{Status: kudo.InProgress, Message: plan.Describe(want) + ": waits for its CustomResourceDefinition"}
+		object, err := e.objects.findLive(ctx, x.instance, want)
+		if meta.IsNoMatchError(err) && x.defines(want.GroupVersionKind().GroupKind()) {
+			undefined = &plan.Outcome{Status: kudo.Error, Message: plan.Describe(want) + ": waits for its CustomResourceDefinition"}
+			continue
 		}
 		if err != nil {
 			return outcomeOf(err)
@@ -81,13 +102,16 @@ func (e *engine) applyAll(ctx context.Context, x *execution, wants []*unstructur
 		if err := x.owner().Claim(object); err != nil {
 			return fatal(err)
 		}
-		if !object.Applied() {
+		if !begun || !object.AppliedBy(x.UID) {
 			desired := render.RestartPods(want, object.Live, x.UID, x.RestartPending)
 			if object.Live, err = apply.Object(ctx, e.client, desired, managerEngine); err != nil {
 				return outcomeOf(fmt.Errorf("applying %s: %w", plan.Describe(want), err))
 			}
 		}
 		objects = append(objects, object)
+	}
+	if undefined != nil {
+		return *undefined
 	}
 	return plan.ApplyOutcome(objects)
 }
@@ -96,7 +120,7 @@ func (e *engine) applyAll(ctx context.Context, x *execution, wants []*unstructur
 func (e *engine) deleteAll(ctx context.Context, x *execution, wants []*unstructured.Unstructured) plan.Outcome {
 	objects := make([]plan.Object, 0, len(wants))
 	for _, want := range wants {
-		object, err := e.objects.find(ctx, x.instance, want)
+		object, err := e.objects.findLive(ctx, x.instance, want)
 		if meta.IsNoMatchError(err) {
 			continue
 		}
@@ -126,31 +150,27 @@ func (e *engine) delete(ctx context.Context, object plan.Object) (plan.Object, e
 	return plan.Object{Want: object.Want, Live: live}, err
 }
 
-// defines says whether one of the objects is the CustomResourceDefinition of that kind.
-func defines(objects []*unstructured.Unstructured, kind schema.GroupKind) bool {
-	return slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
-		group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
-		name, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
-		return o.GetKind() == "CustomResourceDefinition" && group == kind.Group && name == kind.Kind
-	})
+func fatal(err error) plan.Outcome {
+	return plan.Outcome{Status: kudo.FatalError, Message: oneLine(err)}
 }
 
-func fatal(err error) plan.Outcome {
-	return plan.Outcome{Status: kudo.FatalError, Message: err.Error()}
-}
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // outcomeOf maps an error of the API server to an outcome: what it will never accept is fatal, everything else may pass.
 func outcomeOf(err error) plan.Outcome {
 	var status apierrors.APIStatus
 	known := errors.As(err, &status)
 	switch {
-	case meta.IsNoMatchError(err):
+	case meta.IsNoMatchError(err), errors.Is(err, errUnwatchable):
+		return fatal(err)
+	// What the schema does not know or types otherwise; server-side apply answers so before any validation.
+	case known && strings.Contains(err.Error(), "failed to create typed patch object"):
 		return fatal(err)
 	case known && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) ||
 		apierrors.IsRequestEntityTooLargeError(err)):
 		return fatal(err)
 	default:
-		return plan.Outcome{Status: kudo.Error, Message: err.Error()}
+		return plan.Outcome{Status: kudo.Error, Message: oneLine(err)}
 	}
 }
 

@@ -32,7 +32,7 @@ type Wish struct {
 	Last       *kudo.Execution
 	LastStatus kudo.ExecutionStatus
 
-	// LastVersion is the OperatorVersion of Last: the cleanup plan comes from there.
+	// LastVersion is the OperatorVersion of Last, nil if it is lost: the cleanup plan comes from there.
 	LastVersion *kudo.OperatorVersionSpec
 }
 
@@ -100,9 +100,9 @@ func chooseCleanup(w Wish) Choice {
 }
 
 // mustWait says whether a running plan holds back another one. A change that selects the running plan restarts it; one that
-// selects another plan waits, unless the running one is in ERROR.
+// selects another plan waits, unless the running one is in ERROR, or cannot go on because its OperatorVersion is lost.
 func mustWait(w Wish, plan string) bool {
-	return w.Last != nil && w.LastStatus.Running() && w.LastStatus != kudo.Error && w.Last.Plan != plan
+	return w.Last != nil && w.LastStatus.Running() && w.LastStatus != kudo.Error && w.Last.Plan != plan && w.LastVersion != nil
 }
 
 // chooseStart finds the first difference between the wish and what was last started, in the order of DESIGN's table.

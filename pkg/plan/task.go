@@ -68,19 +68,9 @@ func DummyOutcome(spec kudo.DummyTaskSpec) Outcome {
 	}
 }
 
-// Applied says whether the step that wants the object has applied it in the running execution. An object that another
-// execution or step applied is not: so a healthy object of old never completes a step.
-func (o Object) Applied() bool {
-	if o.Live == nil {
-		return false
-	}
-	want, live := o.Want.GetAnnotations(), o.Live.GetAnnotations()
-	for _, key := range []string{kudo.AnnotationExecution, kudo.AnnotationPhase, kudo.AnnotationStep} {
-		if want[key] != live[key] {
-			return false
-		}
-	}
-	return true
+// AppliedBy says whether the object stands as that execution has applied it, or another task of it.
+func (o Object) AppliedBy(execution types.UID) bool {
+	return o.Live != nil && o.Live.GetAnnotations()[kudo.AnnotationExecution] == string(execution)
 }
 
 // Deleted says whether the object is gone or about to go.
@@ -127,7 +117,7 @@ func ApplyOutcome(objects []Object) Outcome {
 			return Outcome{kudo.FatalError, result.Message}
 		case health.Healthy:
 		default:
-			if waiting == "" {
+			if waiting == "" && !waitsForConsumer(o.Live) {
 				waiting = result.Message
 			}
 		}
@@ -136,6 +126,13 @@ func ApplyOutcome(objects []Object) Outcome {
 		return Outcome{kudo.InProgress, waiting}
 	}
 	return Outcome{kudo.Complete, ""}
+}
+
+// waitsForConsumer says whether the object is a volume claim that is not bound yet. It does not hold up a step, for many are
+// bound only when a pod uses them, and that pod may be a later step's. Condition Ready does not overlook it.
+func waitsForConsumer(live *unstructured.Unstructured) bool {
+	phase, _, _ := unstructured.NestedString(live.Object, "status", "phase")
+	return live.GetKind() == "PersistentVolumeClaim" && live.GetDeletionTimestamp() == nil && phase != "Bound"
 }
 
 // DeleteOutcome is what has come of objects that were deleted.

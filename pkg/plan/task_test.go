@@ -46,19 +46,17 @@ func phase(value string) func(*unstructured.Unstructured) {
 	}
 }
 
-func TestApplied(t *testing.T) {
-	want := object("ConfigMap", "c")
+func TestAppliedBy(t *testing.T) {
 	for name, test := range map[string]struct {
 		live *unstructured.Unstructured
 		want bool
 	}{
 		"what is absent is not":                                  {nil, false},
-		"what this step applied is":                              {object("ConfigMap", "c"), true},
+		"what this execution applied is":                         {object("ConfigMap", "c"), true},
 		"what another execution applied is not, however healthy": {object("ConfigMap", "c", annotated(kudo.AnnotationExecution, "w")), false},
-		"what another step of this execution applied is not":     {object("ConfigMap", "c", annotated(kudo.AnnotationStep, "r")), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := (plan.Object{Want: want, Live: test.live}).Applied(); got != test.want {
+			if got := (plan.Object{Live: test.live}).AppliedBy("x"); got != test.want {
 				t.Errorf("want %v, got %v", test.want, got)
 			}
 		})
@@ -94,21 +92,22 @@ func TestClaim(t *testing.T) {
 }
 
 func TestApplyOutcome(t *testing.T) {
-	bound, pending, lost := phase("Bound"), phase("Pending"), phase("Lost")
-	claim := func(name string, of func(*unstructured.Unstructured)) plan.Object {
-		o := object("PersistentVolumeClaim", name, of)
+	of := func(kind, name, state string) plan.Object {
+		o := object(kind, name, phase(state))
 		return plan.Object{Want: o, Live: o}
 	}
+	const pod, claim = "Pod", "PersistentVolumeClaim"
 	for name, test := range map[string]struct {
 		objects []plan.Object
 		want    kudo.ExecutionStatus
 		says    string
 	}{
-		"nothing to apply is complete":                     {nil, kudo.Complete, ""},
-		"all healthy is complete":                          {[]plan.Object{claim("a", bound), claim("b", bound)}, kudo.Complete, ""},
-		"the first that is not healthy is waited for":      {[]plan.Object{claim("a", bound), claim("b", pending), claim("c", pending)}, kudo.InProgress, "apps/b"},
-		"a failure counts, also behind one that waits":     {[]plan.Object{claim("a", pending), claim("b", lost)}, kudo.FatalError, "apps/b"},
-		"what somebody deleted meanwhile is applied again": {[]plan.Object{{Want: object("ConfigMap", "c")}}, kudo.InProgress, "apps/c"},
+		"nothing to apply is complete":                                {nil, kudo.Complete, ""},
+		"all healthy is complete":                                     {[]plan.Object{of(claim, "a", "Bound"), of(pod, "b", "Succeeded")}, kudo.Complete, ""},
+		"the first that is not healthy is waited for":                 {[]plan.Object{of(claim, "a", "Bound"), of(pod, "b", "Pending"), of(pod, "c", "Pending")}, kudo.InProgress, "apps/b"},
+		"a failure counts, also behind one that waits":                {[]plan.Object{of(pod, "a", "Pending"), of(claim, "b", "Lost")}, kudo.FatalError, "apps/b"},
+		"a claim that may wait for its pod does not hold up the step": {[]plan.Object{of(claim, "a", "Pending")}, kudo.Complete, ""},
+		"what somebody deleted meanwhile is applied again":            {[]plan.Object{{Want: object("ConfigMap", "c")}}, kudo.InProgress, "apps/c"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := plan.ApplyOutcome(test.objects)
