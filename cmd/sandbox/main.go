@@ -22,12 +22,33 @@ import (
 // version is set by the linker (see the Makefile).
 var version = "devel"
 
-func main() {
+// defaultHome is the sandbox's home unless --home names another one.
+const defaultHome = ".sandbox"
+
+// Exit codes, beside 0.
+const (
+	exitFailure = 1
+	// exitInterrupted is what a shell reports of a program that SIGINT has ended.
+	exitInterrupted = 130
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := newCommand().ExecuteContext(ctx); err != nil {
+	context.AfterFunc(ctx, stop) // a second signal ends this process at once
+	f := &flags{}
+	err := newCommand(f).ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return 0
+	case ctx.Err() != nil:
+		fmt.Fprintf(os.Stderr, "interrupted: %s\n", f.left())
+		return exitInterrupted
+	default:
 		fmt.Fprintln(os.Stderr, "Error:", err)
-		os.Exit(1)
+		return exitFailure
 	}
 }
 
@@ -40,32 +61,60 @@ type flags struct {
 	forPID        int
 }
 
-func newCommand() *cobra.Command {
-	f := &flags{}
+// newCommand makes the program's command, which puts what it is told into f.
+func newCommand(f *flags) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "sandbox",
 		Short:         "Run a hub and managed clusters on this machine, with Tandem on them",
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Args: func(command *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("unknown command %q; %s --help lists what there is", args[0], os.Args[0])
+			}
+			return nil
+		},
+		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	root.PersistentFlags().StringVar(&f.home, "home", ".sandbox", "folder that holds the sandbox's data, logs and kubeconfigs")
+	root.PersistentFlags().StringVar(&f.home, "home", defaultHome, "folder that holds the sandbox's data, logs and kubeconfigs")
 	root.AddCommand(newUp(f), newSupervise(f), newDown(f), newStatus(f), newEnv(f), newDemo(f))
 	return root
+}
+
+// call is the command line that runs another command of this program on the same home, as the user calls it.
+func (f *flags) call(command string) string {
+	if f.home != defaultHome {
+		command += " --home " + f.home
+	}
+	return os.Args[0] + " " + command
+}
+
+// left says what runs on after an interruption, and how to stop it.
+func (f *flags) left() string {
+	state, err := sandbox.Read(f.home)
+	switch {
+	case err != nil:
+		return err.Error()
+	case state.Phase == sandbox.Stopped || state.Phase == sandbox.Failed:
+		return fmt.Sprintf("no sandbox runs in %s", f.home)
+	default:
+		return fmt.Sprintf("the sandbox in %s runs on (process %d); `%s` stops it", f.home, state.PID, f.call("down"))
+	}
 }
 
 // bind adds the flags that say what to run.
 func (f *flags) bind(command *cobra.Command) {
 	command.Flags().IntVar(&f.clusters, "clusters", 2, "number of managed clusters")
 	command.Flags().StringVar(&f.assets, "assets", "",
-		"folder with the control plane's programs (default: TANDEM_ASSETS, else KUBEBUILDER_ASSETS if it holds them all)")
+		"folder with the control plane's programs (default: TANDEM_ASSETS, else KUBEBUILDER_ASSETS if it holds them all, "+
+			"else what make controlplane has built)")
 	command.Flags().BoolVar(&f.withoutTandem, "without-tandem", false, "run the clusters without addon-manager and agents")
 	command.Flags().IntVar(&f.forPID, "for-pid", 0, "stop when the process with this id ends")
 }
 
 func (f *flags) options(progress func(string)) (sandbox.Options, error) {
-	options := sandbox.Options{Home: f.home, Clusters: f.clusters, Assets: f.assets, Progress: progress}
+	options := sandbox.Options{Home: f.home, Clusters: f.clusters, Assets: f.assets, Progress: progress, DownCommand: f.call("down")}
 	if f.withoutTandem {
 		return options, nil
 	}
@@ -131,8 +180,8 @@ func (f *flags) up(ctx context.Context, out io.Writer) (sandbox.State, error) {
 }
 
 func (f *flags) whatNext(out io.Writer) {
-	fmt.Fprintf(out, "To look around:  eval \"$(%[1]s env --home %[2]s)\"; kubectl config get-contexts\n"+
-		"To stop it:      %[1]s down --home %[2]s\n", os.Args[0], f.home)
+	fmt.Fprintf(out, "To look around:  eval \"$(%s)\"; kubectl config get-contexts\n"+
+		"To stop it:      %s\n", f.call("env"), f.call("down"))
 }
 
 func newDemo(f *flags) *cobra.Command {
@@ -208,7 +257,7 @@ func newDown(f *flags) *cobra.Command {
 			return nil
 		},
 	}
-	command.Flags().BoolVar(&keep, "keep", false, "keep the data, for the next `up` to go on with")
+	command.Flags().BoolVar(&keep, "keep", false, "keep the data, for the next start to go on with")
 	return command
 }
 
@@ -249,8 +298,8 @@ func newEnv(f *flags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if len(state.Clusters) == 0 {
-				return fmt.Errorf("no sandbox has run in %s: start one with `sandbox up`", f.home)
+			if state.Phase == sandbox.Stopped || state.Phase == sandbox.Failed {
+				return fmt.Errorf("no sandbox runs in %s: `%s` starts one", f.home, f.call("up"))
 			}
 			programs, err := programsFolder()
 			if err != nil {

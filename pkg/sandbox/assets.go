@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // controlPlanePrograms are what a folder of assets must hold; kubectl is there for whoever looks around.
@@ -13,29 +14,67 @@ func controlPlanePrograms() []string {
 }
 
 // findAssets is the folder with the control plane's programs: the given one, else TANDEM_ASSETS, else KUBEBUILDER_ASSETS
-// if it holds them all. The error says what is missing where, and how to build it.
+// if it holds them all, else the newest in the cache that does. A folder that was named for this purpose and lacks some is
+// an error, as is finding none; the error says what is missing where, and how to build it.
 func findAssets(given string, getenv func(string) string) (string, error) {
-	const advice = "`make controlplane` builds them and prints their folder: give it by --assets or TANDEM_ASSETS"
-	for _, candidate := range []struct{ source, folder string }{
+	const advice = "`make controlplane` builds them all, into the cache, where they are found"
+	for _, named := range []struct{ source, folder string }{
 		{"the assets folder", given},
 		{"TANDEM_ASSETS", getenv("TANDEM_ASSETS")},
 	} {
-		if candidate.folder == "" {
+		if named.folder == "" {
 			continue
 		}
-		if missing := missingPrograms(candidate.folder, controlPlanePrograms()); len(missing) > 0 {
-			return "", fmt.Errorf("%s %q lacks %s; %s", candidate.source, candidate.folder, strings.Join(missing, ", "), advice)
+		if missing := missingPrograms(named.folder, controlPlanePrograms()); len(missing) > 0 {
+			return "", fmt.Errorf("%s %q lacks %s; %s", named.source, named.folder, strings.Join(missing, ", "), advice)
 		}
-		return filepath.Abs(candidate.folder)
+		return filepath.Abs(named.folder)
 	}
-	folder := getenv("KUBEBUILDER_ASSETS")
-	if folder == "" {
-		return "", fmt.Errorf("no folder with the control plane's programs was given; %s", advice)
+	lacking := ""
+	if folder := getenv("KUBEBUILDER_ASSETS"); folder != "" {
+		missing := missingPrograms(folder, controlPlanePrograms())
+		if len(missing) == 0 {
+			return filepath.Abs(folder)
+		}
+		lacking = fmt.Sprintf(" (KUBEBUILDER_ASSETS %q lacks %s)", folder, strings.Join(missing, ", "))
 	}
-	if missing := missingPrograms(folder, controlPlanePrograms()); len(missing) > 0 {
-		return "", fmt.Errorf("KUBEBUILDER_ASSETS %q lacks %s; %s", folder, strings.Join(missing, ", "), advice)
+	cache := cacheFolder(getenv)
+	if folder := newestAssets(cache); folder != "" {
+		return filepath.Abs(folder)
 	}
-	return filepath.Abs(folder)
+	return "", fmt.Errorf("the control plane's programs are not in %q%s; %s", cache, lacking, advice)
+}
+
+// cacheFolder is where hack/controlplane keeps what it builds.
+func cacheFolder(getenv func(string) string) string {
+	if folder := getenv("TANDEM_CACHE"); folder != "" {
+		return folder
+	}
+	if folder := getenv("XDG_CACHE_HOME"); folder != "" {
+		return filepath.Join(folder, "tandem")
+	}
+	return filepath.Join(getenv("HOME"), ".cache", "tandem")
+}
+
+// newestAssets is the folder of the cache that holds all of the control plane's programs and was changed last, empty if none
+// does: the cache keeps former versions, and builds that were broken off.
+func newestAssets(cache string) string {
+	folders, err := filepath.Glob(filepath.Join(cache, "controlplane-*"))
+	if err != nil { // the pattern is fine unless the cache's own name is odd
+		return ""
+	}
+	var newest string
+	var changed time.Time
+	for _, folder := range folders {
+		info, err := os.Stat(folder)
+		if err != nil || len(missingPrograms(folder, controlPlanePrograms())) > 0 {
+			continue
+		}
+		if newest == "" || info.ModTime().After(changed) {
+			newest, changed = folder, info.ModTime()
+		}
+	}
+	return newest
 }
 
 // missingPrograms are those of the named programs that are not executable files in the folder.

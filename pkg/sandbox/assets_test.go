@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestFindAssets(t *testing.T) {
@@ -15,6 +16,7 @@ func TestFindAssets(t *testing.T) {
 		}
 	}
 	addProgram(t, partial, "etcd")
+	cache, newest := fillCache(t)
 	for name, test := range map[string]struct {
 		given     string
 		variables map[string]string
@@ -31,9 +33,28 @@ func TestFindAssets(t *testing.T) {
 		"what KUBEBUILDER_ASSETS lacks is named": {
 			variables: map[string]string{"KUBEBUILDER_ASSETS": partial}, fault: "kube-scheduler, kwok",
 		},
+		"the cache serves if KUBEBUILDER_ASSETS lacks some": {
+			variables: map[string]string{"KUBEBUILDER_ASSETS": partial, "TANDEM_CACHE": cache}, want: newest,
+		},
+		"the newest complete folder of the cache serves": {
+			variables: map[string]string{"TANDEM_CACHE": cache}, want: newest,
+		},
+		"the cache may be the desktop's": {
+			variables: map[string]string{"XDG_CACHE_HOME": filepath.Dir(cache), "HOME": partial}, want: newest,
+		},
+		"the cache may be the user's": {
+			variables: map[string]string{"HOME": filepath.Dir(filepath.Dir(cache))}, want: newest,
+		},
+		"a folder that was named comes before the cache": {
+			given: all, variables: map[string]string{"TANDEM_CACHE": cache}, want: all,
+		},
 		"a given folder that lacks some does not fall back": {
 			given: partial, variables: map[string]string{"TANDEM_ASSETS": all}, fault: "make controlplane",
 		},
+		"TANDEM_ASSETS that lacks some does not fall back": {
+			variables: map[string]string{"TANDEM_ASSETS": partial, "TANDEM_CACHE": cache}, fault: "TANDEM_ASSETS",
+		},
+		"without any, the error names the cache": {variables: map[string]string{"TANDEM_CACHE": partial}, fault: partial},
 		"without any, the error says what to do": {fault: "make controlplane"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,6 +70,32 @@ func TestFindAssets(t *testing.T) {
 			}
 		})
 	}
+}
+
+// fillCache makes a cache with an old folder, a newer one, and the newest of all, which lacks programs; newest is the one in
+// the middle.
+func fillCache(t *testing.T) (cache, newest string) {
+	t.Helper()
+	cache = filepath.Join(t.TempDir(), ".cache", "tandem")
+	now := time.Now()
+	for i, name := range []string{"controlplane-c-old", "controlplane-b-newer", "controlplane-a-broken-off"} {
+		folder := filepath.Join(cache, name)
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		programs := controlPlanePrograms()
+		if name == "controlplane-a-broken-off" {
+			programs = programs[:1]
+		}
+		for _, program := range programs {
+			addProgram(t, folder, program)
+		}
+		at := now.Add(time.Duration(i) * time.Minute)
+		if err := os.Chtimes(folder, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cache, filepath.Join(cache, "controlplane-b-newer")
 }
 
 func addProgram(t *testing.T, folder, name string) {

@@ -51,10 +51,13 @@ func Up(ctx context.Context, options Options, supervise []string) (state State, 
 		state, err = find(ctx, h, options)
 		return state, true, err
 	}
+	if _, err := findAssets(options.Assets, os.Getenv); err != nil {
+		return State{}, false, err
+	}
 	if err := h.prepare(); err != nil {
 		return State{}, false, err
 	}
-	if _, err := previousState(h, options.Clusters); err != nil {
+	if _, err := previousState(h, options); err != nil {
 		return State{}, false, err
 	}
 	supervisor, err := startSupervisor(h, supervise)
@@ -77,16 +80,27 @@ func find(ctx context.Context, h home, options Options) (State, error) {
 	if err != nil {
 		return state, err
 	}
-	const advice = "stop it first (`sandbox down`)"
-	if had := len(state.Clusters) - 1; had != options.Clusters {
-		return state, fmt.Errorf("the sandbox that runs in %s has %d managed clusters, not %d: %s",
-			options.Home, had, options.Clusters, advice)
-	}
-	if state.Tandem != options.Tandem {
-		return state, fmt.Errorf("the sandbox that runs in %s has Tandem's programs from %q, not from %q: %s",
-			options.Home, state.Tandem, options.Tandem, advice)
+	if fault := mismatch(state, options); fault != "" {
+		return state, fmt.Errorf("the sandbox that runs in %s %s: stop it first (`%s`)", options.Home, fault, options.DownCommand)
 	}
 	return state, nil
+}
+
+// mismatch says in what a sandbox is another than the one that is asked for, empty if it is the same.
+func mismatch(state State, options Options) string {
+	had := len(state.Clusters) - 1
+	switch {
+	case had != options.Clusters:
+		return fmt.Sprintf("has %d managed clusters, not %d", had, options.Clusters)
+	case state.Tandem == options.Tandem:
+		return ""
+	case options.Tandem == "":
+		return "runs with Tandem, not without it"
+	case state.Tandem == "":
+		return "runs without Tandem"
+	default:
+		return fmt.Sprintf("has Tandem's programs from %q, not from %q", state.Tandem, options.Tandem)
+	}
 }
 
 // supervisor is the process that runs a sandbox, started by this one.

@@ -80,7 +80,7 @@ func TestFewerClustersThanTheDataHasAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for clusters, allowed := range map[int]bool{1: false, 2: true, 3: true} {
-		if _, err := previousState(h, clusters); (err == nil) != allowed {
+		if _, err := previousState(h, Options{Clusters: clusters}); (err == nil) != allowed {
 			t.Errorf("%d clusters on data of two: %v", clusters, err)
 		}
 	}

@@ -22,12 +22,15 @@ type Options struct {
 	Home string
 	// Clusters is the number of managed clusters: cluster1, cluster2, …
 	Clusters int
-	// Assets is the folder with the control plane's programs. If empty, TANDEM_ASSETS or KUBEBUILDER_ASSETS is used.
+	// Assets is the folder with the control plane's programs. If empty, they are found by TANDEM_ASSETS, KUBEBUILDER_ASSETS or in
+	// the cache that hack/controlplane builds them into.
 	Assets string
 	// Tandem is the folder with addon-manager and addon-agent, which are run then; without it the clusters stay bare.
 	Tandem string
 	// Progress, if set, is told one line for each stage.
 	Progress func(line string)
+	// DownCommand is the command line that stops this sandbox and deletes its data, for the advice in errors.
+	DownCommand string
 }
 
 // clusterNames are the names of the managed clusters.
@@ -39,16 +42,12 @@ func (o Options) clusterNames() []string {
 	return names
 }
 
-// complete checks the options and fills in what follows from the environment.
+// complete checks the options and makes their paths absolute, except for the assets: a sandbox that runs needs none.
 func (o Options) complete() (Options, error) {
 	if o.Clusters < 0 || o.Clusters > 50 {
 		return o, fmt.Errorf("a sandbox has 0 to 50 managed clusters, not %d", o.Clusters)
 	}
-	assets, err := findAssets(o.Assets, os.Getenv)
-	if err != nil {
-		return o, err
-	}
-	o.Assets = assets
+	var err error
 	if o.Home, err = filepath.Abs(o.Home); err != nil {
 		return o, fmt.Errorf("finding the sandbox's home: %w", err)
 	}
@@ -85,11 +84,14 @@ func Start(ctx context.Context, options Options) (*Sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
+	if options.Assets, err = findAssets(options.Assets, os.Getenv); err != nil {
+		return nil, err
+	}
 	s := &Sandbox{home: home(options.Home), options: options}
 	if err := s.home.prepare(); err != nil {
 		return nil, err
 	}
-	previous, err := previousState(s.home, options.Clusters)
+	previous, err := previousState(s.home, options)
 	if err != nil {
 		return nil, err
 	}
@@ -179,14 +181,14 @@ func (s *Sandbox) start(ctx context.Context, formerPorts map[string]int) error {
 }
 
 // previousState is what a former sandbox left in the home. One with more clusters is refused: the hub knows them.
-func previousState(h home, clusters int) (State, error) {
+func previousState(h home, options Options) (State, error) {
 	previous, err := readState(h)
 	if err != nil {
 		return State{}, err
 	}
-	if had := len(previous.Clusters) - 1; had > clusters {
+	if had := len(previous.Clusters) - 1; had > options.Clusters {
 		return State{}, fmt.Errorf("the data in %s is of %d managed clusters, more than %d: "+
-			"ask for as many, or remove it (`sandbox down`)", string(h), had, clusters)
+			"ask for as many, or remove it (`%s`)", string(h), had, options.Clusters, options.DownCommand)
 	}
 	return previous, nil
 }

@@ -1,0 +1,30 @@
+package sandbox
+
+import "testing"
+
+func TestMismatch(t *testing.T) {
+	with := func(tandem string, names ...string) State {
+		state := State{Tandem: tandem, Clusters: []ClusterState{{Name: hubName}}}
+		for _, name := range names {
+			state.Clusters = append(state.Clusters, ClusterState{Name: name})
+		}
+		return state
+	}
+	for sentence, test := range map[string]struct {
+		running State
+		asked   Options
+		want    string
+	}{
+		"the same":                {with("bin", "cluster1"), Options{Clusters: 1, Tandem: "bin"}, ""},
+		"another number":          {with("bin", "cluster1"), Options{Clusters: 2, Tandem: "bin"}, "has 1 managed clusters, not 2"},
+		"asked for without":       {with("bin", "cluster1"), Options{Clusters: 1}, "runs with Tandem, not without it"},
+		"it runs without":         {with("", "cluster1"), Options{Clusters: 1, Tandem: "bin"}, "runs without Tandem"},
+		"programs from elsewhere": {with("a"), Options{Tandem: "b"}, `has Tandem's programs from "a", not from "b"`},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if got := mismatch(test.running, test.asked); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
