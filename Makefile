@@ -20,6 +20,9 @@ controlplane := hack/controlplane/build.sh
 envtest := $${KUBEBUILDER_ASSETS:-$$($(controlplane) etcd kube-apiserver kubectl)}
 assets := $${TANDEM_ASSETS:-$$($(controlplane))}
 
+# The packages of integration tests, which need a control plane.
+suites := $(patsubst %/suite_test.go,./%,$(wildcard test/integration/*/suite_test.go))
+
 ##@ Use
 
 .PHONY: help
@@ -39,8 +42,12 @@ controlplane: ## Build etcd, kube-apiserver and the like, once, into a cache fol
 demo: build ## Show the whole idea on a hub and two managed clusters (CHECK=1 asserts every act).
 	@assets=$(assets); TANDEM_ASSETS=$$assets bin/sandbox demo $(if $(CHECK),--check)
 
+.PHONY: sandbox
+sandbox: build ## Start a hub and two managed clusters with nothing on them, for you to use.
+	@assets=$(assets); TANDEM_ASSETS=$$assets bin/sandbox up
+
 .PHONY: demo-down
-demo-down: ## Stop what `make demo` left running.
+demo-down: ## Stop what `make demo` or `make sandbox` left running.
 	@if [ -x bin/sandbox ]; then bin/sandbox down; else echo "nothing to stop: bin/sandbox was never built"; fi
 
 ##@ Test
@@ -50,22 +57,23 @@ test: test-unit test-integration ## Run unit and integration tests.
 
 .PHONY: test-unit
 test-unit: ## Test everything that needs no control plane.
-	@packages=$$(go list ./... | grep -v -e /test/integration -e /test/e2e); \
+	@packages=$$(go list ./... | grep -v -e /test/e2e $(suites:./%=-e /%$$)); \
 	  echo "unit tests: every package that needs no control plane"; \
-	  go test $(TESTFLAGS) $$packages
+	  go test $$packages $(TESTFLAGS)
 
 # One suite at a time: each has an API server of its own, and two cores are enough for one. The first line compiles them side
-# by side all the same. Results are not cached, for the control plane is no input that `go test` could see.
+# by side all the same. Results are not cached, for the control plane is no input that `go test` could see. The packages come
+# before TESTFLAGS: go takes what follows a flag that it does not know for arguments of the test.
 .PHONY: test-integration
-test-integration: ## Test against real API servers.
-	@go test $(TESTFLAGS) -count=1 -run='^$$' ./test/integration/... >/dev/null
+test-integration: ## Test against real API servers (TESTFLAGS='-ginkgo.focus=TEXT' for some of the tests).
+	@go test -count=1 $(suites) $(TESTFLAGS) -run='^$$' >/dev/null
 	@assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; set -x; \
-	  go test -count=1 -p=1 $(TESTFLAGS) ./test/integration/...
+	  go test -count=1 -p=1 $(suites) $(TESTFLAGS)
 
 .PHONY: test-e2e
 test-e2e: build ## Test whole sandboxes: hub, managed clusters, workloads.
 	@assets=$(assets); export TANDEM_ASSETS=$$assets; set -x; \
-	  go test -count=1 -p=1 -timeout=30m $(TESTFLAGS) ./test/e2e/...
+	  go test -count=1 -p=1 -timeout=30m ./test/e2e/... $(TESTFLAGS)
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME.
