@@ -6,11 +6,11 @@ import (
 )
 
 // byConditions judges a kind without a rule of its own as kstatus does: Reconciling and Stalled, then Ready; an object
-// without any of them is healthy. Beyond kstatus, a condition Ready of an older generation does not count.
+// without any of them is healthy. Beyond kstatus, neither Ready nor Stalled counts while it is that of an older generation.
 func byConditions(f *fields, obj *unstructured.Unstructured) verdict {
-	ready := f.condition("Ready")
+	ready, stalled := f.condition("Ready"), f.condition("Stalled")
 	generation := f.integer(0, "metadata", "generation")
-	if ready.observedGeneration > 0 && ready.observedGeneration < generation {
+	if ready.outdated(generation) || stalled.isTrue() && stalled.outdated(generation) {
 		return progressing("generation %d has not been observed yet", generation)
 	}
 	result, err := status.Compute(obj)

@@ -112,6 +112,11 @@ func (c condition) isTrue() bool { return c.status == "True" }
 
 func (c condition) isFalse() bool { return c.status == "False" }
 
+// outdated says whether the condition is known to be that of an older generation; most kinds do not tell.
+func (c condition) outdated(generation int64) bool {
+	return c.observedGeneration > 0 && c.observedGeneration < generation
+}
+
 // why is the condition's reason and message.
 func (c condition) why() string { return foreign(c.reason, c.message) }
 

@@ -88,6 +88,22 @@ func TestDeployment(t *testing.T) {
 			"{spec: {replicas: 3}, status: {replicas: 3, updatedReplicas: 1, conditions: [{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded, message: timed out}]}}",
 			Failed, "ProgressDeadlineExceeded: timed out",
 		},
+		"past its deadline, beside replicas of an older template that are available": {
+			"{spec: {replicas: 3}, status: {replicas: 6, updatedReplicas: 3, availableReplicas: 3, conditions: [{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded}]}}",
+			Failed, "ProgressDeadlineExceeded",
+		},
+		"all there, beside the deadline that an earlier rollout missed": {
+			"{metadata: {generation: 2}, spec: {replicas: 2}, status: {observedGeneration: 2, replicas: 2, updatedReplicas: 2, availableReplicas: 2, conditions: [{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded}]}}",
+			Healthy, "2 of 2 replicas available",
+		},
+		"old pods are left, beside the deadline that an earlier rollout missed": {
+			"{spec: {replicas: 2}, status: {replicas: 3, updatedReplicas: 2, availableReplicas: 3, conditions: [{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded}]}}",
+			Progressing, "1 old replicas are still there",
+		},
+		"scaled to zero after a missed deadline": {
+			"{spec: {replicas: 0}, status: {conditions: [{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded}]}}",
+			Healthy, "0 of 0 replicas available",
+		},
 		"a deadline of an older generation does not count": {
 			"{metadata: {generation: 2}, spec: {replicas: 3}, status: {observedGeneration: 1, conditions: [{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded}]}}",
 			Progressing, "generation 2 has not been observed yet",
@@ -321,12 +337,20 @@ func TestOtherKinds(t *testing.T) {
 		"a budget that its pods do not meet": {"{metadata: {generation: 1}, status: {observedGeneration: 1, currentHealthy: 0, desiredHealthy: 2}}", Healthy, "exists"},
 	}.run(t, "policy/v1", "PodDisruptionBudget")
 	cases{
-		"without a status":      {"{metadata: {generation: 1}}", Healthy, "exists"},
-		"ready":                 {"{status: {conditions: [{type: Ready, status: 'True'}]}}", Healthy, "is ready"},
-		"not ready":             {"{status: {conditions: [{type: Ready, status: 'False', reason: Waits, message: for it}]}}", Progressing, "is not ready: Waits: for it"},
-		"it is not known":       {"{status: {conditions: [{type: Ready, status: Unknown, reason: Waits}]}}", Progressing, "is not ready: Waits"},
-		"reconciling":           {"{status: {conditions: [{type: Ready, status: 'True'}, {type: Reconciling, status: 'True', reason: New}]}}", Progressing, "is not ready: New"},
-		"stalled":               {"{status: {conditions: [{type: Stalled, status: 'True', reason: Broken, message: for good}]}}", Failed, "Broken: for good"},
+		"without a status": {"{metadata: {generation: 1}}", Healthy, "exists"},
+		"ready":            {"{status: {conditions: [{type: Ready, status: 'True'}]}}", Healthy, "is ready"},
+		"not ready":        {"{status: {conditions: [{type: Ready, status: 'False', reason: Waits, message: for it}]}}", Progressing, "is not ready: Waits: for it"},
+		"it is not known":  {"{status: {conditions: [{type: Ready, status: Unknown, reason: Waits}]}}", Progressing, "is not ready: Waits"},
+		"reconciling":      {"{status: {conditions: [{type: Ready, status: 'True'}, {type: Reconciling, status: 'True', reason: New}]}}", Progressing, "is not ready: New"},
+		"stalled":          {"{status: {conditions: [{type: Stalled, status: 'True', reason: Broken, message: for good}]}}", Failed, "Broken: for good"},
+		"stalled in an older generation": {
+			"{metadata: {generation: 2}, status: {conditions: [{type: Stalled, status: 'True', reason: Broken, observedGeneration: 1}]}}",
+			Progressing, "generation 2 has not been observed yet",
+		},
+		"no longer stalled in an older generation": {
+			"{metadata: {generation: 2}, status: {conditions: [{type: Stalled, status: 'False', observedGeneration: 1}, {type: Ready, status: 'True', observedGeneration: 2}]}}",
+			Healthy, "is ready",
+		},
 		"an outdated status":    {"{metadata: {generation: 2}, status: {observedGeneration: 1, conditions: [{type: Ready, status: 'True'}]}}", Progressing, "generation 2 has not been observed yet"},
 		"an outdated condition": {"{metadata: {generation: 2}, status: {conditions: [{type: Ready, status: 'True', observedGeneration: 1}]}}", Progressing, "generation 2 has not been observed yet"},
 		"a generation from before a restore": {

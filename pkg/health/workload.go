@@ -3,30 +3,40 @@ package health
 // onDelete is the update strategy that leaves it to somebody else to delete pods of an older revision.
 const onDelete = "OnDelete"
 
-// deployment follows `kubectl rollout status`. A Deployment whose replicas cannot be created (a quota, an admission) goes on
-// trying until its progress deadline, so it is Progressing until then.
+// deployment follows `kubectl rollout status`, and asks for the progress deadline last: the controller leaves the condition of
+// a rollout that failed beside the counts of the next one for a write or more. A Deployment whose replicas cannot be created
+// (a quota, an admission) goes on trying until its deadline, so it is Progressing until then.
 func deployment(f *fields) verdict {
-	if c := f.condition("Progressing"); c.isFalse() && c.reason == "ProgressDeadlineExceeded" {
+	v, complete := rollout(f)
+	if c := f.condition("Progressing"); !complete && c.isFalse() && c.reason == "ProgressDeadlineExceeded" {
 		return failed("%s", c.why())
 	}
+	return v
+}
+
+// rollout judges a Deployment by its counts. It is complete once there are enough replicas of the current template and every
+// replica is available: those of an older template may still be on their way out, but nothing can miss a deadline any more.
+func rollout(f *fields) (v verdict, complete bool) {
 	replicas := f.integer(1, "spec", "replicas")
 	updated := f.integer(0, "status", "updatedReplicas")
 	available := f.integer(0, "status", "availableReplicas")
 	total := f.integer(0, "status", "replicas")
+	complete = updated >= replicas && available >= total
 	switch {
 	case updated < replicas && f.boolean("spec", "paused"):
-		return progressing("%d of %d replicas updated, and it is paused", updated, replicas)
+		v = progressing("%d of %d replicas updated, and it is paused", updated, replicas)
 	case updated < replicas:
-		return withReplicaFailure(f, progressing("%d of %d replicas updated", updated, replicas))
+		v = withReplicaFailure(f, progressing("%d of %d replicas updated", updated, replicas))
 	case total > updated:
-		return progressing("%d old replicas are still there", total-updated)
+		v = progressing("%d old replicas are still there", total-updated)
 	case total > replicas:
-		return progressing("%d surplus replicas are still there", total-replicas)
+		v = progressing("%d surplus replicas are still there", total-replicas)
 	case available < updated:
-		return withReplicaFailure(f, progressing("%d of %d replicas available", available, replicas))
+		v = withReplicaFailure(f, progressing("%d of %d replicas available", available, replicas))
 	default:
-		return healthy("%d of %d replicas available", available, replicas)
+		v = healthy("%d of %d replicas available", available, replicas)
 	}
+	return v, complete
 }
 
 // withReplicaFailure adds why pods cannot be created or deleted.
