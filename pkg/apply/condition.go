@@ -88,18 +88,19 @@ func Status(ctx context.Context, c client.Client, obj client.Object, manager str
 func ReleaseCondition(
 	ctx context.Context, c client.Client, obj client.Object, current []metav1.Condition, conditionType string, reasons ...string,
 ) (bool, error) {
-	operations := releaseOperations(current, conditionType, reasons)
+	operations := Release(current, conditionType, reasons...)
 	if operations == nil {
 		return false, nil
 	}
-	if err := patchStatus(ctx, c, obj, operations); err != nil {
+	if err := PatchStatus(ctx, c, obj, operations); err != nil {
 		return false, fmt.Errorf("releasing condition %s: %w", conditionType, err)
 	}
 	return true, nil
 }
 
-// releaseOperations remove the condition of that type; there are none where current does not hold it with one of reasons.
-func releaseOperations(current []metav1.Condition, conditionType string, reasons []string) []Operation {
+// Release removes, as part of a status patch, the condition of that type; it is nothing where current does not hold it with one of
+// reasons.
+func Release(current []metav1.Condition, conditionType string, reasons ...string) []Operation {
 	at := slices.IndexFunc(current, func(c metav1.Condition) bool { return c.Type == conditionType })
 	if at < 0 || !slices.Contains(reasons, current[at].Reason) {
 		return nil

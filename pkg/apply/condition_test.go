@@ -78,7 +78,7 @@ func TestSettleCutsAMessageThatIsTooLong(t *testing.T) {
 	}
 }
 
-func TestReleaseOperations(t *testing.T) {
+func TestRelease(t *testing.T) {
 	current := []metav1.Condition{
 		{Type: "Available", Status: metav1.ConditionTrue, Reason: "Works"},
 		{Type: "Degraded", Status: metav1.ConditionTrue, Reason: "Ours"},
@@ -101,7 +101,7 @@ func TestReleaseOperations(t *testing.T) {
 		"without reasons nothing is removed":       {current: current},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, releaseOperations(tc.current, "Degraded", tc.reasons)); diff != "" {
+			if diff := cmp.Diff(tc.want, Release(tc.current, "Degraded", tc.reasons...)); diff != "" {
 				t.Errorf("operations (-want +got):\n%s", diff)
 			}
 		})

@@ -30,8 +30,8 @@ func Patch(ctx context.Context, c client.Client, object client.Object, operation
 	})
 }
 
-// patchStatus is Patch for the status of object.
-func patchStatus(ctx context.Context, c client.Client, object client.Object, operations []Operation) error {
+// PatchStatus is Patch for the status of object.
+func PatchStatus(ctx context.Context, c client.Client, object client.Object, operations []Operation) error {
 	return patch(c, object, operations, func(target client.Object, patch client.Patch) error {
 		return c.Status().Patch(ctx, target, patch)
 	})

@@ -64,7 +64,7 @@ func (a *addOns) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 		return retryConflict(a.remove(ctx, &addOn))
 	}
 	definition, err := definitionOf(ctx, a.client, addOn.Name)
-	if err != nil || definition == nil || !install.RunsByPlans(definition) {
+	if err != nil {
 		return ctrl.Result{}, err
 	}
 	state, err := a.gather(ctx, definition, &addOn)
@@ -79,24 +79,25 @@ func (a *addOns) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	case refused != nil:
 		return retryConflict(refused)
 	}
-	wrote, err := a.commit(ctx, &addOn, decision.Resolved)
+	wrote, err := a.commit(ctx, state, decision)
 	if wrote {
 		a.tell(&addOn, decision.Resolved)
 	}
 	return retryConflict(errors.Join(refused, err))
 }
 
-// gather reads everything that matters about the add-on.
+// gather reads everything that matters about the add-on; definition is nil where there is none.
 func (a *addOns) gather(
 	ctx context.Context, definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn,
 ) (install.AddOn, error) {
-	state := install.AddOn{
-		Definition:        definition,
-		ManagedAddOn:      addOn,
-		Configuration:     install.Configure(definition, addOn, a.packagesNamespace),
-		DeploymentConfigs: map[types.NamespacedName]*addonv1alpha1.AddOnDeploymentConfig{},
-	}
+	state := install.AddOn{Definition: definition, ManagedAddOn: addOn}
 	var err error
+	if !install.RunsByPlans(definition) {
+		state.Instances, err = instancesNamed(ctx, a.client, client.ObjectKeyFromObject(addOn))
+		return state, err
+	}
+	state.Configuration = install.Configure(definition, addOn, a.packagesNamespace)
+	state.DeploymentConfigs = map[types.NamespacedName]*addonv1alpha1.AddOnDeploymentConfig{}
 	if len(state.Configuration.Obstacles) == 0 {
 		if state.Version, err = versionAt(ctx, a.client, state.Configuration.OperatorVersion); err != nil {
 			return state, err
@@ -196,9 +197,17 @@ func instanceConfiguration(want *kudo.Instance) (*unstructured.Unstructured, err
 }
 
 // commit sets the condition Resolved, if there is anything new to say, and the health check mode that keeps OCM's klusterlet from
-// writing Available.
-func (a *addOns) commit(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, want *metav1.Condition) (bool, error) {
+// writing Available; or it gives both up. An add-on that Tandem has nothing to do with stays as it is.
+func (a *addOns) commit(ctx context.Context, state install.AddOn, decision install.Decision) (bool, error) {
+	addOn, want := state.ManagedAddOn, decision.Resolved
 	current := addOn.Status.Conditions
+	switch {
+	case decision.Release:
+		err := a.giveUp(ctx, addOn)
+		return err == nil, err
+	case want == nil && !install.RunsByPlans(state.Definition):
+		return false, nil
+	}
 	fields := map[string]any{"healthCheck": map[string]any{"mode": string(upstream.HealthCheckModeCustomized)}}
 	dirty := addOn.Status.HealthCheck.Mode != upstream.HealthCheckModeCustomized
 	if want == nil { // what this field manager does not apply, it gives up
@@ -218,6 +227,19 @@ func (a *addOns) commit(ctx context.Context, addOn *addonv1alpha1.ManagedCluster
 	}
 	err := apply.Status(ctx, a.client, addOn, ManagerResolved, fields)
 	return err == nil, err
+}
+
+// giveUp removes what ManagerResolved has written.
+func (a *addOns) giveUp(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) error {
+	current := addOn.Status.Conditions
+	stored := meta.FindStatusCondition(current, addonv1alpha1.ConditionResolved)
+	operations := apply.Release(current, addonv1alpha1.ConditionResolved, stored.Reason)
+	if mode := addOn.Status.HealthCheck.Mode; mode == upstream.HealthCheckModeCustomized {
+		operations = append(operations,
+			apply.Operation{Op: "test", Path: "/status/healthCheck/mode", Value: mode},
+			apply.Operation{Op: "remove", Path: "/status/healthCheck"})
+	}
+	return apply.PatchStatus(ctx, a.client, addOn, operations)
 }
 
 // tell makes an event of a condition Resolved that was written, where it says something else than the one before.

@@ -169,6 +169,19 @@ func instancesOn(ctx context.Context, c client.Reader, cluster string) ([]kudo.I
 	return found.Items, nil
 }
 
+// instancesNamed is the Instance of that name, if there is one.
+func instancesNamed(ctx context.Context, c client.Reader, name types.NamespacedName) ([]kudo.Instance, error) {
+	var found kudo.Instance
+	err := c.Get(ctx, name, &found)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Instance %s: %w", name, err)
+	}
+	return []kudo.Instance{found}, nil
+}
+
 // rivals are the Instances that want the changed Instance's place on the managed cluster.
 func (i *instances) rivals(ctx context.Context, object client.Object) ([]reconcile.Request, error) {
 	return i.find(ctx, client.MatchingFields{bySlot: slotKey(object.(*kudo.Instance))})

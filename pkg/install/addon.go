@@ -29,6 +29,8 @@ type Obstacle struct {
 
 // AddOn is everything that matters about one add-on on one cluster. Nothing in it is changed.
 type AddOn struct {
+	// Definition is the ClusterManagementAddOn; nil where it does not exist. Where it does not run by plans, all that matters
+	// beside it is the add-on's own Instance.
 	Definition    *addonv1alpha1.ClusterManagementAddOn
 	ManagedAddOn  *addonv1alpha1.ManagedClusterAddOn
 	Configuration Configuration
@@ -52,6 +54,8 @@ type Decision struct {
 	Instance *kudo.Instance
 	// Resolved is the condition of the ManagedClusterAddOn; nil: the one that stands is left alone.
 	Resolved *metav1.Condition
+	// Release says that the add-on is none of Tandem's any more: its condition Resolved and health check mode are given up.
+	Release bool
 }
 
 // Decide says which Instance the add-on gets, and what its condition Resolved says.
@@ -64,6 +68,9 @@ func Decide(a AddOn) Decision {
 	if own != nil && !own.DeletionTimestamp.IsZero() {
 		return Decision{} // it is made anew once it is gone
 	}
+	if !RunsByPlans(a.Definition) {
+		return forsaken(a, own)
+	}
 	if obstacles := obstaclesOf(a, own); len(obstacles) > 0 {
 		return Decision{Resolved: resolved(obstacles, "", a.ManagedAddOn.Generation)}
 	}
@@ -75,6 +82,18 @@ func Decide(a AddOn) Decision {
 		}
 	}
 	return Decision{Instance: want, Resolved: follow(a, own, want, undefined)}
+}
+
+// forsaken decides about an add-on that does not run by plans. Usually it never did, and nothing is done about it. Where it did,
+// its Instance stays until the add-on is disabled: a definition that is edited or deleted uninstalls nothing.
+func forsaken(a AddOn, own *kudo.Instance) Decision {
+	if own == nil || !OwnedBy(own, a.ManagedAddOn) {
+		return Decision{Release: meta.FindStatusCondition(a.ManagedAddOn.Status.Conditions, addonv1alpha1.ConditionResolved) != nil}
+	}
+	return Decision{Resolved: resolved([]Obstacle{{addonv1alpha1.ReasonConfigurationInvalid, fmt.Sprintf(
+		"ClusterManagementAddOn %q no longer names an OperatorVersion; the add-on's Instance %s/%s stays as it is: name one again "+
+			"(group %s, resource %s in spec.supportedConfigs), or disable the add-on to remove it",
+		a.ManagedAddOn.Name, own.Namespace, own.Name, operatorVersions.Group, operatorVersions.Resource)}}, "", a.ManagedAddOn.Generation)}
 }
 
 // Refused is what becomes of the decision when the API server refuses the Instance that it asks for: Resolved says so, before

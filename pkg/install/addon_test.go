@@ -18,6 +18,7 @@ import (
 // addOn is one that can be installed: version 1.0.0, the given AddOnDeploymentConfigs, no dependencies.
 func addOn(configs ...*addonv1alpha1.AddOnDeploymentConfig) AddOn {
 	a := AddOn{
+		Definition:        supporting(nil, nil),
 		ManagedAddOn:      enabled(),
 		Configuration:     Configuration{OperatorVersion: types.NamespacedName{Namespace: packages, Name: "kafka-1.0.0"}},
 		Version:           version(),
@@ -245,6 +246,59 @@ func checkInstance(t *testing.T, want *wanted, got *kudo.Instance) {
 	owner := metav1.GetControllerOf(got)
 	if owner == nil || owner.UID != "add-on" || owner.Kind != "ManagedClusterAddOn" || got.Spec.OperatorVersion.Name != "kafka-1.0.0" {
 		t.Errorf("got Instance %+v, want one of kafka-1.0.0 that the add-on controls", got)
+	}
+}
+
+func TestDecideAboutAnAddOnThatDoesNotRunByPlans(t *testing.T) {
+	judged := func(a *AddOn) {
+		a.ManagedAddOn.Status.Conditions = []metav1.Condition{{Type: "Resolved", Status: metav1.ConditionTrue, Reason: "Resolved"}}
+	}
+	standing := func(i kudo.Instance) func(*AddOn) {
+		return func(a *AddOn) { a.Instances = []kudo.Instance{i} }
+	}
+	for name, tc := range map[string]struct {
+		definition *addonv1alpha1.ClusterManagementAddOn
+		changes    []func(*AddOn)
+		release    bool
+		reason     string // of Resolved; "" if it is left alone
+	}{
+		"it never did: it is left alone": {definition: supportingOther()},
+		"it never had a definition":      {},
+		"it has an Instance, which stays": {
+			definition: supportingOther(), changes: []func(*AddOn){judged, standing(own("Resolved", 7))}, reason: "ConfigurationInvalid",
+		},
+		"its definition is gone, and its Instance stays": {
+			changes: []func(*AddOn){judged, standing(own("Resolved", 7))}, reason: "ConfigurationInvalid",
+		},
+		"it was waiting to be installed": {
+			definition: supportingOther(), changes: []func(*AddOn){judged}, release: true,
+		},
+		"its definition is gone, and it was never installed": {changes: []func(*AddOn){judged}, release: true},
+		"an Instance of its name is somebody else's": {
+			definition: supportingOther(), changes: []func(*AddOn){judged, standing(*running("kafka"))}, release: true,
+		},
+		"its Instance is on its way out": {
+			changes: []func(*AddOn){judged, standing(own("Resolved", 7, func(i *kudo.Instance) { i.DeletionTimestamp = ptrTo(at(20)) }))},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			input := addOn()
+			input.Definition = tc.definition
+			for _, change := range tc.changes {
+				change(&input)
+			}
+			got := Decide(input)
+			if got.Instance != nil || got.Release != tc.release {
+				t.Errorf("got %+v, want no Instance and release %v", got, tc.release)
+			}
+			reason := ""
+			if got.Resolved != nil {
+				reason = got.Resolved.Reason
+			}
+			if reason != tc.reason {
+				t.Errorf("got reason %q, want %q", reason, tc.reason)
+			}
+		})
 	}
 }
 

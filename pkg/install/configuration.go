@@ -27,8 +27,12 @@ var (
 	}
 )
 
-// RunsByPlans says whether Tandem runs the add-on: its supported configs name OperatorVersions.
+// RunsByPlans says whether Tandem runs the add-on: its supported configs name OperatorVersions. Without definition (nil) it
+// does not.
 func RunsByPlans(definition *addonv1alpha1.ClusterManagementAddOn) bool {
+	if definition == nil {
+		return false
+	}
 	for _, config := range definition.Spec.SupportedConfigs {
 		if config.ConfigGroupResource == operatorVersions {
 			return true

@@ -51,6 +51,7 @@ func TestRunsByPlans(t *testing.T) {
 		want       bool
 	}{
 		"it supports OperatorVersions":   {supporting(nil, nil), true},
+		"it is gone":                     {nil, false},
 		"it supports nothing":            {&addonv1alpha1.ClusterManagementAddOn{}, false},
 		"it supports other configs only": {supportingOther(), false},
 	} {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -300,6 +301,59 @@ var _ = Describe("The add-on controller", func() {
 		}).Should(Succeed())
 		removed(ctx, instanceOf(first))
 		Eventually(conditionOf(second, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+	})
+
+	DescribeTable("keeps the Instance of an add-on that it shall run no longer, until the add-on is disabled or run again:",
+		func(ctx SpecContext, forsake func(SpecContext, *addonv1alpha1.ClusterManagementAddOn)) {
+			definition := f.define(ctx, "kafka", runs(version))
+			kafka := f.enable(ctx, cluster, "kafka")
+			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+			instance := get(ctx, instanceOf(kafka))
+
+			forsake(ctx, definition)
+			want := seen{"False", "ConfigurationInvalid", `ClusterManagementAddOn "` + kafka.Name + `" no longer names an OperatorVersion; ` +
+				"the add-on's Instance " + cluster + "/" + kafka.Name + " stays as it is: name one again " +
+				"(group kudo.dev, resource operatorversions in spec.supportedConfigs), or disable the add-on to remove it"}
+			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(want))
+			Consistently(specOf(instance)).WithContext(ctx).Should(Equal(instance.Spec))
+			Expect(get(ctx, kafka).Status.HealthCheck.Mode).To(Equal(upstream.HealthCheckModeCustomized))
+
+			By("running it again")
+			Expect(client.IgnoreNotFound(server.Delete(ctx, definition))).To(Succeed())
+			definition = f.define(ctx, "kafka", runs(version))
+			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+
+			By("disabling it while nobody runs it")
+			forsake(ctx, definition)
+			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(want))
+			Expect(server.Delete(ctx, kafka)).To(Succeed())
+			Eventually(func(g Gomega) { g.Expect(get(ctx, instance).DeletionTimestamp).NotTo(BeNil()) }).Should(Succeed())
+			removed(ctx, instance)
+			Eventually(exists(kafka)).WithContext(ctx).Should(BeFalse())
+		},
+		Entry("its definition names no OperatorVersions", func(ctx SpecContext, d *addonv1alpha1.ClusterManagementAddOn) {
+			d.Spec.SupportedConfigs = nil
+			Expect(server.Update(ctx, d)).To(Succeed())
+		}),
+		Entry("its definition is deleted", func(ctx SpecContext, d *addonv1alpha1.ClusterManagementAddOn) {
+			Expect(server.Delete(ctx, d)).To(Succeed())
+		}),
+	)
+
+	It("gives an add-on up that it never installed and shall not run any more", func(ctx SpecContext) {
+		definition := f.define(ctx, "kafka", both(runs(version), f.needing(addonv1alpha1.AddonDependency{Name: "zookeeper"})))
+		kafka := f.enable(ctx, cluster, "kafka")
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Reason", "WaitingForDependencies"))
+		Expect(get(ctx, kafka).Status.HealthCheck.Mode).To(Equal(upstream.HealthCheckModeCustomized))
+
+		definition.Spec.SupportedConfigs, definition.Spec.Dependencies = nil, nil
+		Expect(server.Update(ctx, definition)).To(Succeed())
+		Eventually(func(g Gomega) {
+			current := get(ctx, kafka)
+			g.Expect(current.Status.Conditions).To(BeEmpty())
+			g.Expect(current.Status.HealthCheck.Mode).To(BeEmpty())
+			g.Expect(current.ManagedFields).NotTo(ContainElement(HaveField("Manager", HavePrefix("addon-manager"))))
+		}).Should(Succeed())
 	})
 
 	It("leaves add-ons alone that it does not run", func(ctx SpecContext) {
