@@ -60,7 +60,10 @@ func controllers(mgr manager.Manager, options Options) []interface{ setUp(manage
 			recorder: mgr.GetEventRecorder("addon-manager"), client: mgr.GetClient(), live: mgr.GetAPIReader(),
 			packagesNamespace: options.PackagesNamespace,
 		},
-		&instances{recorder: mgr.GetEventRecorder("addon-manager"), client: mgr.GetClient(), packagesNamespace: options.PackagesNamespace},
+		&instances{
+			recorder: mgr.GetEventRecorder("addon-manager"), client: mgr.GetClient(),
+			packagesNamespace: options.PackagesNamespace, verifications: newVerifications(),
+		},
 	}
 }
 

@@ -11,11 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -31,6 +33,7 @@ type instances struct {
 	client            client.Client
 	recorder          events.EventRecorder
 	packagesNamespace string
+	verifications     verifications
 }
 
 func (i *instances) setUp(mgr manager.Manager) error {
@@ -39,6 +42,7 @@ func (i *instances) setUp(mgr manager.Manager) error {
 		For(&kudo.Instance{}, builder.WithPredicates(changed(viewInstance))).
 		Watches(&kudo.Instance{}, mapped(i.rivals), builder.WithPredicates(existence)).
 		Watches(&kudo.OperatorVersion{}, mapped(i.running), builder.WithPredicates(existence)).
+		Watches(&kudo.OperatorVersion{}, handler.Funcs{DeleteFunc: i.forget}).
 		WatchesMetadata(managedCluster(), mapped(i.onCluster), builder.WithPredicates(existence)).
 		Complete(i)
 }
@@ -81,6 +85,7 @@ func (i *instances) gather(ctx context.Context, instance *kudo.Instance) (instal
 	if state.Version, err = versionAt(ctx, i.client, install.VersionOf(instance)); err != nil {
 		return state, err
 	}
+	state.VersionFaults = i.verifications.of(state.Version)
 	state.Instances, err = instancesOn(ctx, i.client, instance.Namespace)
 	return state, err
 }
@@ -190,6 +195,11 @@ func (i *instances) rivals(ctx context.Context, object client.Object) ([]reconci
 // running are the Instances of a changed OperatorVersion.
 func (i *instances) running(ctx context.Context, version client.Object) ([]reconcile.Request, error) {
 	return i.find(ctx, client.MatchingFields{byVersion: client.ObjectKeyFromObject(version).String()})
+}
+
+// forget drops what is remembered of an OperatorVersion that was deleted; nothing is to be done about it.
+func (i *instances) forget(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	i.verifications.forget(e.Object.GetUID())
 }
 
 // onCluster are the Instances of a changed ManagedCluster.

@@ -19,6 +19,8 @@ type Instance struct {
 	Instance *kudo.Instance
 	// Version is the OperatorVersion at VersionOf; nil where it does not exist.
 	Version *kudo.OperatorVersion
+	// VersionFaults are the errors that pack.Check finds in Version.
+	VersionFaults []pack.Finding
 	// Instances are all those of the cluster; Instance may be among them.
 	Instances []kudo.Instance
 	// PackagesNamespace is where OperatorVersions for all clusters stand.
@@ -122,12 +124,11 @@ func versionRule(i Instance) []Obstacle {
 	if i.Version == nil {
 		return []Obstacle{versionNotFound(VersionOf(i.Instance))}
 	}
-	faults := pack.Errors(pack.Check(&i.Version.Spec))
-	if len(faults) == 0 {
+	if len(i.VersionFaults) == 0 {
 		return nil
 	}
-	lines := make([]string, 0, len(faults))
-	for _, fault := range faults {
+	lines := make([]string, 0, len(i.VersionFaults))
+	for _, fault := range i.VersionFaults {
 		lines = append(lines, fault.String())
 	}
 	return []Obstacle{{kudo.ReasonOperatorVersionInvalid, fmt.Sprintf(

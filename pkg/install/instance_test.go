@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/pack"
 )
 
 // version is a minimal OperatorVersion that can be run.
@@ -142,6 +143,9 @@ func TestJudge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			input := Instance{Instance: tc.instance, Version: tc.version, Instances: tc.others, PackagesNamespace: packages}
+			if tc.version != nil {
+				input.VersionFaults = pack.Errors(pack.Check(&tc.version.Spec))
+			}
 			before := tc.instance.DeepCopy()
 			got := Judge(input)
 			wantStatus := metav1.ConditionFalse
