@@ -13,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
@@ -101,6 +102,7 @@ func hubClient(flags *genericclioptions.ConfigFlags) (client.Client, error) {
 	}
 	scheme := runtime.NewScheme()
 	utilruntime.Must(kudo.AddToScheme(scheme))
+	utilruntime.Must(addon.AddToScheme(scheme))
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the hub: %w", err)

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
@@ -60,6 +61,7 @@ func TestCommands(t *testing.T) {
 		"verify-no-argument": {[]string{"package", "verify"}, ExitUsage},
 		"push-broken":        {[]string{"package", "push", "testdata/broken"}, ExitFailure},
 		"status-no-cluster":  {[]string{"plan", "status", "kafka"}, ExitUsage},
+		"status-namespace":   {[]string{"plan", "status", "kafka", "--cluster", "cluster1", "-n", "cluster1"}, ExitUsage},
 		"unknown-command":    {[]string{"package", "frobnicate"}, ExitUsage},
 		"unknown-flag":       {[]string{"plan", "status", "--frobnicate"}, ExitUsage},
 		"version":            {[]string{"--version"}, ExitOK},
@@ -129,6 +131,54 @@ func TestStatusText(t *testing.T) {
 		"status-unreadable": {instance: running(), unreadable: errors.New(`operatorversions.kudo.dev "kafka-3.9.0-1.0.0" not found`)},
 	} {
 		t.Run(name, func(t *testing.T) { golden(t, name, statusText(view)) })
+	}
+}
+
+func TestAddOnText(t *testing.T) {
+	held := addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: "kafka", Namespace: "cluster1"}}
+	const lacks = "Required addon 'zookeeper' is not installed or not available. Brokers keep their metadata there."
+	held.Status.Conditions = []metav1.Condition{
+		condition(addon.ConditionAvailable, "False", addon.ReasonRequiredDependencyNotSatisfied, lacks),
+		condition(addon.ConditionDegraded, "True", addon.ReasonRequiredDependencyNotSatisfied, lacks+"\nOptional addon 'monitoring' …"),
+		condition(addon.ConditionResolved, "False", addon.ReasonWaitingForDependencies, "waits for zookeeper"),
+	}
+	removed := held
+	removed.DeletionTimestamp = &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	unknown := addon.ManagedClusterAddOn{ObjectMeta: held.ObjectMeta}
+	for name, addOn := range map[string]addon.ManagedClusterAddOn{
+		"addon-held": held, "addon-removed": removed, "addon-unknown": unknown,
+	} {
+		t.Run(name, func(t *testing.T) { golden(t, name, addOnText(&addOn)) })
+	}
+}
+
+func TestInventoryLacks(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		found inventory
+		want  string
+	}{
+		"a cluster with other things": {
+			inventory{cluster: "c1", clusters: []string{"c1"}, instances: []string{"a", "kafka"}, addOns: []string{"kafka"}},
+			`cluster "c1" has neither an Instance nor an add-on "shop"; Instances: a, kafka; add-ons: kafka`,
+		},
+		"a cluster with nothing": {
+			inventory{cluster: "c1", clusters: []string{"c1"}},
+			`cluster "c1" has neither an Instance nor an add-on "shop"; Instances: none; add-ons: none`,
+		},
+		"a cluster that does not exist": {
+			inventory{cluster: "c9", clusters: []string{"c1", "c2"}}, `there is no managed cluster "c9"; managed clusters: c1, c2`,
+		},
+		"no clusters at all": {inventory{cluster: "c9"}, `there is no managed cluster "c9"; managed clusters: none`},
+		"clusters that the user may not read": {
+			inventory{cluster: "c1", clustersUnreadable: true},
+			`cluster "c1" has neither an Instance nor an add-on "shop"; Instances: none; add-ons: none`,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if got := test.found.lacks("shop").Error(); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
 	}
 }
 

@@ -143,7 +143,7 @@ func explain(err error, namespace string) error {
 	case err == nil:
 		return nil
 	case meta.IsNoMatchError(err):
-		return fmt.Errorf("%w: the cluster does not know %s; is it a hub with Tandem's CRDs?", err, kudo.GroupVersion)
+		return fmt.Errorf("%w: is the cluster a hub with Tandem's CRDs?", err)
 	case isMissingNamespace(err):
 		return fmt.Errorf("%w: create it with 'kubectl create namespace %s', or name another one with -n", err, namespace)
 	default:

@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,35 +10,65 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
 func statusCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
 	var cluster string
 	cmd := &cobra.Command{
-		Use:   "status INSTANCE --cluster CLUSTER",
-		Short: "Show the plans of an Instance, and what they wait for",
+		Use:   "status NAME --cluster CLUSTER",
+		Short: "Show the plans of an Instance or add-on, and what they wait for",
 		Long: "Status shows the plans, phases and steps of an Instance on a managed cluster with their states, and what a running\n" +
-			"step waits for or why it failed. It reads the hub only.",
-		Args: exactly("INSTANCE"),
+			"step waits for or why it failed. Of an add-on that has no Instance yet, which is called as the add-on, it shows what\n" +
+			"its installation waits for. It reads the hub only.",
+		Args: exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cluster == "" {
-				return usagef(cmd, "--cluster is required: the managed cluster that the Instance runs on")
+				return usagef(cmd, "--cluster is required: the managed cluster that the Instance or add-on is for")
+			}
+			if cmd.Flags().Changed("namespace") {
+				return usagef(cmd, "--namespace has no meaning here: --cluster names the managed cluster, and with it the namespace on the hub")
 			}
 			c, err := hubClient(flags)
 			if err != nil {
 				return err
 			}
-			view, err := gatherStatus(cmd.Context(), c, cluster, args[0])
+			text, err := status(cmd.Context(), c, client.ObjectKey{Namespace: cluster, Name: args[0]})
 			if err != nil {
 				return explain(err, cluster)
 			}
-			_, err = fmt.Fprint(streams.Out, statusText(view))
+			_, err = fmt.Fprint(streams.Out, text)
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&cluster, "cluster", "", "managed cluster that the Instance runs on (required)")
+	cmd.Flags().StringVar(&cluster, "cluster", "", "managed cluster that the Instance or add-on is for (required)")
 	return cmd
+}
+
+// status is the text about the Instance of that key, else about the add-on. If there is neither, the error names what there is.
+func status(ctx context.Context, c client.Client, key client.ObjectKey) (string, error) {
+	instance := &kudo.Instance{}
+	err := c.Get(ctx, key, instance)
+	if err == nil {
+		return statusText(gatherStatus(ctx, c, instance)), nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return "", fmt.Errorf("reading Instance %q of cluster %q: %w", key.Name, key.Namespace, err)
+	}
+	addOn := &addon.ManagedClusterAddOn{}
+	err = c.Get(ctx, key, addOn)
+	if err == nil {
+		return addOnText(addOn), nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return "", fmt.Errorf("reading ManagedClusterAddOn %q of cluster %q: %w", key.Name, key.Namespace, err)
+	}
+	found, err := gatherInventory(ctx, c, key.Namespace)
+	if err != nil {
+		return "", err
+	}
+	return "", found.lacks(key.Name)
 }
 
 // statusView is all that is shown about an Instance.
@@ -51,40 +79,15 @@ type statusView struct {
 	unreadable error
 }
 
-func gatherStatus(ctx context.Context, c client.Client, cluster, name string) (statusView, error) {
-	instance := &kudo.Instance{}
-	err := c.Get(ctx, client.ObjectKey{Namespace: cluster, Name: name}, instance)
-	if apierrors.IsNotFound(err) {
-		return statusView{}, noInstance(ctx, c, cluster, name)
-	}
-	if err != nil {
-		return statusView{}, fmt.Errorf("reading Instance %q of cluster %q: %w", name, cluster, err)
-	}
+func gatherStatus(ctx context.Context, c client.Client, instance *kudo.Instance) statusView {
 	ref := instance.Spec.OperatorVersion
 	version := &kudo.OperatorVersion{}
 	key := client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
 	if key.Namespace == "" {
-		key.Namespace = cluster
+		key.Namespace = instance.Namespace
 	}
 	if err := c.Get(ctx, key, version); err != nil {
-		return statusView{instance: instance, unreadable: err}, nil
+		return statusView{instance: instance, unreadable: err}
 	}
-	return statusView{instance: instance, version: version}, nil
-}
-
-// noInstance names the Instances that there are instead.
-func noInstance(ctx context.Context, c client.Client, cluster, name string) error {
-	var list kudo.InstanceList
-	if err := c.List(ctx, &list, client.InNamespace(cluster)); err != nil {
-		return fmt.Errorf("listing the Instances of cluster %q: %w", cluster, err)
-	}
-	if len(list.Items) == 0 {
-		return fmt.Errorf("cluster %q has no Instance %q, nor any other: is its name right?", cluster, name)
-	}
-	names := make([]string, len(list.Items))
-	for i := range list.Items {
-		names[i] = list.Items[i].Name
-	}
-	slices.Sort(names)
-	return fmt.Errorf("cluster %q has no Instance %q: it has %s", cluster, name, strings.Join(names, ", "))
+	return statusView{instance: instance, version: version}
 }

@@ -8,22 +8,24 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// statusText is what `plan status` prints: what the Instance is, how it is, and the tree of its plans.
+// statusText is what `plan status` prints of an Instance: what it is, how it is, and the tree of its plans.
 func statusText(view statusView) string {
 	var b strings.Builder
 	instance := view.instance
-	field := func(name, value string) { fmt.Fprintf(&b, "%-18s%s\n", name+":", value) }
-	field("Instance", fmt.Sprintf("%s (cluster %s)", instance.Name, instance.Namespace))
-	field("OperatorVersion", instance.Spec.OperatorVersion.Name)
+	writeField(&b, "Instance", fmt.Sprintf("%s (cluster %s)", instance.Name, instance.Namespace))
+	writeField(&b, "OperatorVersion", instance.Spec.OperatorVersion.Name)
 	if execution := instance.Status.Execution; execution != nil {
-		field("Last plan", lastPlan(instance))
+		writeField(&b, "Last plan", lastPlan(instance))
 	}
-	field("Resolved", conditionText(instance, kudo.ConditionResolved))
-	field("Ready", conditionText(instance, kudo.ConditionReady))
+	for _, kind := range []string{kudo.ConditionResolved, kudo.ConditionReady} {
+		writeField(&b, kind, conditionText(instance.Status.Conditions, kind, "Unknown: not reported yet"))
+	}
 	if view.unreadable != nil {
 		fmt.Fprintf(&b, "\nPlans that never ran are not shown: reading OperatorVersion %q: %v\n",
 			instance.Spec.OperatorVersion.Name, view.unreadable)
@@ -32,6 +34,27 @@ func statusText(view statusView) string {
 	writeTree(&b, planTree(view))
 	return b.String()
 }
+
+// addOnText is what `plan status` prints of an add-on without an Instance: what its installation waits for.
+func addOnText(addOn *addon.ManagedClusterAddOn) string {
+	var b strings.Builder
+	state := "no Instance yet"
+	if !addOn.DeletionTimestamp.IsZero() {
+		state = "being removed"
+	}
+	writeField(&b, "Add-on", fmt.Sprintf("%s (cluster %s), %s", addOn.Name, addOn.Namespace, state))
+	for _, condition := range []struct{ kind, absent string }{
+		{addon.ConditionAvailable, "Unknown: not reported yet"},
+		{addon.ConditionDegraded, "not set: nothing that the add-on depends on is known to be missing"},
+		{addon.ConditionResolved, "not set: either the hub has not looked at the add-on yet, or it does not run by plans, which takes " +
+			"a ClusterManagementAddOn of its name with an OperatorVersion among the supported configs"},
+	} {
+		writeField(&b, condition.kind, conditionText(addOn.Status.Conditions, condition.kind, condition.absent))
+	}
+	return b.String()
+}
+
+func writeField(b *strings.Builder, name, value string) { fmt.Fprintf(b, "%-18s%s\n", name+":", value) }
 
 // lastPlan names the plan that was last started, and what it was started with where that is not what is wanted now.
 func lastPlan(instance *kudo.Instance) string {
@@ -43,11 +66,11 @@ func lastPlan(instance *kudo.Instance) string {
 	return text
 }
 
-// conditionText is status, reason and message on one line.
-func conditionText(instance *kudo.Instance, conditionType string) string {
-	condition := meta.FindStatusCondition(instance.Status.Conditions, conditionType)
+// conditionText is status, reason and message on one line, or the text for a condition that is not there.
+func conditionText(conditions []metav1.Condition, kind, absent string) string {
+	condition := meta.FindStatusCondition(conditions, kind)
 	if condition == nil {
-		return "Unknown: not reported yet"
+		return absent
 	}
 	text := string(condition.Status) + " (" + condition.Reason + ")"
 	if condition.Message != "" {
@@ -145,7 +168,7 @@ func state(status kudo.ExecutionStatus) kudo.ExecutionStatus {
 	return status
 }
 
-// oneLine keeps a message in its place in the tree.
+// oneLine keeps a message in its place in the tree. Lines that are no sentences are told apart by semicolons.
 func oneLine(message string) string {
-	return strings.ReplaceAll(strings.TrimSpace(message), "\n", "; ")
+	return strings.NewReplacer(".\n", ". ", "\n", "; ").Replace(strings.TrimSpace(message))
 }

@@ -7,7 +7,9 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli"
 )
@@ -52,16 +54,40 @@ shop (operator shop, version 1.2.0)
 `))
 	})
 
-	It("names the Instances that there are instead of one that does not exist", func(ctx context.Context) {
+	It("says what an add-on without an Instance waits for", func(ctx context.Context) {
+		cluster := newNamespace(ctx)
+		addOn := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "kafka"}}
+		Expect(hub.Create(ctx, addOn)).To(Succeed())
+		addOn.Status.Conditions = []metav1.Condition{{
+			Type: addon.ConditionResolved, Status: metav1.ConditionFalse, Reason: addon.ReasonWaitingForDependencies,
+			Message: "waits for zookeeper", LastTransitionTime: metav1.Now(),
+		}}
+		Expect(hub.Status().Update(ctx, addOn)).To(Succeed())
+
+		status := run(ctx, "plan", "status", "kafka", "--cluster", cluster)
+		Expect(status.err).NotTo(HaveOccurred())
+		Expect(status.code).To(Equal(cli.ExitOK))
+		Expect(status.out).To(HavePrefix("Add-on:           kafka (cluster " + cluster + "), no Instance yet\n"))
+		Expect(status.out).To(HaveSuffix("Resolved:         False (WaitingForDependencies): waits for zookeeper\n"))
+	})
+
+	It("names what there is instead of something that does not exist", func(ctx context.Context) {
 		cluster := newNamespace(ctx)
 		none := run(ctx, "plan", "status", "shop", "--cluster", cluster)
-		Expect(none.err).To(MatchError(`cluster "` + cluster + `" has no Instance "shop", nor any other: is its name right?`))
+		Expect(none.err).To(MatchError(`there is no managed cluster "` + cluster + `"; managed clusters: none`))
 		Expect(none.code).To(Equal(cli.ExitFailure))
 
+		registered := &unstructured.Unstructured{}
+		registered.SetAPIVersion("cluster.open-cluster-management.io/v1")
+		registered.SetKind("ManagedCluster")
+		registered.SetName(cluster)
+		Expect(hub.Create(ctx, registered)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, registered)).To(Succeed()) })
 		newInstance(ctx, cluster, "kafka", "kafka-1")
 		newInstance(ctx, cluster, "a", "a-1")
 		others := run(ctx, "plan", "status", "shop", "--cluster", cluster)
-		Expect(others.err).To(MatchError(`cluster "` + cluster + `" has no Instance "shop": it has a, kafka`))
+		Expect(others.err).To(MatchError(
+			`cluster "` + cluster + `" has neither an Instance nor an add-on "shop"; Instances: a, kafka; add-ons: none`))
 	})
 
 	It("shows what it can where the OperatorVersion cannot be read", func(ctx context.Context) {

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// inventory is what a user may have meant who asked for something that does not exist. All names are sorted.
+type inventory struct {
+	cluster            string
+	instances, addOns  []string
+	clusters           []string
+	clustersUnreadable bool
+}
+
+// gatherInventory reads what the cluster has, and which clusters there are where the user may read that.
+func gatherInventory(ctx context.Context, c client.Client, cluster string) (inventory, error) {
+	found := inventory{cluster: cluster}
+	var err error
+	if found.instances, err = namesIn(ctx, c, cluster, kudo.GroupVersion.WithKind("Instance")); err != nil {
+		return found, fmt.Errorf("listing the Instances of cluster %q: %w", cluster, err)
+	}
+	if found.addOns, err = namesIn(ctx, c, cluster, addon.GroupVersion.WithKind("ManagedClusterAddOn")); err != nil {
+		return found, fmt.Errorf("listing the add-ons of cluster %q: %w", cluster, err)
+	}
+	found.clusters, err = namesIn(ctx, c, "", schema.GroupVersionKind{
+		Group: "cluster.open-cluster-management.io", Version: "v1", Kind: "ManagedCluster",
+	})
+	if apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
+		found.clustersUnreadable = true
+		return found, nil
+	}
+	if err != nil {
+		return found, fmt.Errorf("listing the managed clusters: %w", err)
+	}
+	return found, nil
+}
+
+// namesIn are the names of all objects of a kind in the namespace, sorted.
+func namesIn(ctx context.Context, c client.Client, namespace string, kind schema.GroupVersionKind) ([]string, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind)
+	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, err
+	}
+	names := make([]string, len(list.Items))
+	for i := range list.Items {
+		names[i] = list.Items[i].Name
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// lacks is the error for a name that is neither an Instance nor an add-on of the cluster.
+func (i inventory) lacks(name string) error {
+	if !i.clustersUnreadable && !slices.Contains(i.clusters, i.cluster) {
+		return fmt.Errorf("there is no managed cluster %q; managed clusters: %s", i.cluster, listed(i.clusters))
+	}
+	return fmt.Errorf("cluster %q has neither an Instance nor an add-on %q; Instances: %s; add-ons: %s",
+		i.cluster, name, listed(i.instances), listed(i.addOns))
+}
+
+func listed(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
