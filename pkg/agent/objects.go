@@ -187,7 +187,9 @@ func (o *objects) deletableKinds() ([]schema.GroupVersionKind, error) {
 			continue
 		}
 		for _, resource := range list.APIResources {
-			kinds = append(kinds, gv.WithKind(resource.Kind))
+			if resource.Kind != "Endpoints" { // they bear the labels of the Service that they go with
+				kinds = append(kinds, gv.WithKind(resource.Kind))
+			}
 		}
 	}
 	return kinds, nil

@@ -236,6 +236,16 @@ var _ = Describe("An Instance on the hub", func() {
 				s.Templates["config.yaml"] = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}"
 			},
 			kudo.FatalError, `task "config": Widget w: no matches for kind "Widget"`),
+		Entry("a kind of which objects can be neither listed nor watched",
+			func(s *kudo.OperatorVersionSpec) {
+				s.Templates["config.yaml"] = "apiVersion: authorization.k8s.io/v1\nkind: LocalSubjectAccessReview\nmetadata: {name: w}"
+			},
+			kudo.FatalError, `task "config": LocalSubjectAccessReview .*neither listed nor watched`),
+		Entry("a field that the kind does not have",
+			func(s *kudo.OperatorVersionSpec) {
+				s.Templates["config.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndta: {}"
+			},
+			kudo.FatalError, `task "config": applying ConfigMap .*/c: .*dta: field not declared in schema`),
 		Entry("an object that the API server refuses",
 			func(s *kudo.OperatorVersionSpec) {
 				s.Templates["config.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Upper}"

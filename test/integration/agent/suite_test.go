@@ -86,17 +86,21 @@ func clientOf(config *rest.Config) client.Client {
 
 // collectGarbage plays Kubernetes' garbage collector for what the specs delete in the foreground, which have no dependants.
 func collectGarbage(ctx context.Context) {
-	kinds := []client.ObjectList{&corev1.ConfigMapList{}, &corev1.PersistentVolumeClaimList{}, &appsv1.DeploymentList{}, &rbacv1.ClusterRoleList{}}
+	kinds := []client.ObjectList{&corev1.ConfigMapList{}, &corev1.PersistentVolumeClaimList{}, &appsv1.DeploymentList{}, &rbacv1.ClusterRoleList{},
+		&metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "tandem.test/v1", Kind: "GadgetList"}},
+		&metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinitionList"}},
+	}
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		for _, list := range kinds {
 			if managed.List(ctx, list) != nil {
 				continue
 			}
 			_ = eachItem(list, func(o client.Object) {
+				before := o.DeepCopyObject().(client.Object)
 				finalized := controllerutil.RemoveFinalizer(o, metav1.FinalizerDeleteDependents)
 				finalized = controllerutil.RemoveFinalizer(o, "kubernetes.io/pvc-protection") || finalized
 				if o.GetDeletionTimestamp() != nil && finalized {
-					_ = managed.Update(ctx, o)
+					_ = managed.Patch(ctx, o, client.MergeFrom(before))
 				}
 			})
 		}

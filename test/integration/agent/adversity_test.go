@@ -1,0 +1,237 @@
+package agent
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/integration/environment"
+	"github.com/tandem-addons/tandem/test/integration/invariants"
+)
+
+// again makes the Instance again after it is gone from the hub, as a user would.
+func (h *hubPart) again(ctx context.Context, lost *kudo.Instance, change ...func(*kudo.Instance)) {
+	GinkgoHelper()
+	lost.ResourceVersion, lost.UID, lost.Status = "", "", kudo.InstanceStatus{}
+	lost.DeletionTimestamp, lost.DeletionGracePeriodSeconds = nil, nil
+	lost.Finalizers = []string{kudo.Finalizer}
+	for _, c := range change {
+		c(lost)
+	}
+	Expect(hub.Create(ctx, lost)).To(Succeed())
+}
+
+var _ = Describe("Whatever happens to an Instance", func() {
+	var stop func()
+	BeforeEach(func() { stop = runAgent() })
+	AfterEach(func(ctx context.Context) {
+		Expect(invariants.Violations(ctx, hub)).To(BeEmpty())
+		stop()
+	})
+
+	It("made again while the one before is cleaned up, it is deployed", func(ctx context.Context) {
+		spec := configOnly()
+		spec.Plans["cleanup"] = serial("wait")
+		spec.Tasks = append(spec.Tasks, task("wait", kudo.TaskDummy))
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "cleanup").Status }).Should(Equal(kudo.InProgress))
+		lost := h.get(ctx)
+		h.release(ctx)
+		h.again(ctx, lost)
+		h.resolve(ctx)
+		Consistently(func() *kudo.Execution { return h.get(ctx).Status.Execution }).Should(BeNil(), "the other one's is not its own")
+
+		By("letting the cleanup end")
+		Eventually(func() error {
+			mirror := h.mirror(ctx)
+			mirror.Finalizers = nil
+			return managed.Update(ctx, mirror)
+		}).Should(Succeed())
+		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).Should(Equal(kudo.Complete))
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		h.release(ctx)
+	})
+
+	It("deleted while it is being mirrored, nothing of it is left", func(ctx context.Context) {
+		for range 10 {
+			h := newInstance(ctx, configOnly(), nil)
+			h.resolve(ctx)
+			h.finish(ctx)
+			Expect(h.mirror(ctx)).To(BeNil())
+			Expect(h.config(ctx, "-config")).To(BeEmpty())
+		}
+	})
+
+	It("deleted when its mirror was made and not handed over yet, it goes", func(ctx context.Context) {
+		h := newInstance(ctx, configOnly(), nil)
+		Expect(managed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}})).To(Succeed())
+		Expect(managed.Create(ctx, &kudo.Instance{ObjectMeta: metav1.ObjectMeta{
+			Name: h.name, Namespace: h.namespace, Finalizers: []string{kudo.Finalizer},
+			Annotations: map[string]string{kudo.AnnotationHubUID: string(h.get(ctx).UID)},
+		}})).To(Succeed())
+		h.finish(ctx)
+		Expect(h.mirror(ctx)).To(BeNil())
+	})
+
+	It("orphaned, restored, and deleted before it is resolved, it goes with its workloads", func(ctx context.Context) {
+		h := newInstance(ctx, configOnly(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		lost := h.get(ctx)
+		stop()
+		h.release(ctx)
+		Expect(hub.Delete(ctx, lost)).To(Succeed())
+		stop = runAgent()
+		Eventually(func() map[string]string { return h.mirror(ctx).Annotations }).Should(HaveKey(kudo.AnnotationOrphaned))
+		h.again(ctx, lost)
+		Consistently(func() metav1.Condition { return h.ready(ctx) }).Should(BeZero(), "the orphan says nothing about it")
+		h.finish(ctx)
+		Expect(h.config(ctx, "-config")).To(BeEmpty())
+	})
+
+	It("restored with another install namespace, it says why it is stuck", func(ctx context.Context) {
+		h := newInstance(ctx, configOnly(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		lost := h.get(ctx)
+		stop()
+		h.release(ctx)
+		Expect(hub.Delete(ctx, lost)).To(Succeed())
+		stop = runAgent()
+		h.again(ctx, lost, func(i *kudo.Instance) { i.Spec.InstallNamespace = "elsewhere" })
+		h.resolve(ctx)
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(
+			is(metav1.ConditionFalse, kudo.ReasonNotMirrored, `its workloads stand in namespace "`+h.namespace+`"`))
+		h.finish(ctx)
+	})
+
+	It("when its mirrored OperatorVersion is lost, it is mirrored again", func(ctx context.Context) {
+		h := newInstance(ctx, configOnly(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		names := h.versions(ctx)
+		Expect(managed.DeleteAllOf(ctx, &kudo.OperatorVersion{}, client.InNamespace(h.namespace))).To(Succeed())
+		Eventually(func() []string { return h.versions(ctx) }).Should(Equal(names))
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		h.finish(ctx)
+	})
+
+	It("deleted after its mirror was lost, its workloads go all the same", func(ctx context.Context) {
+		h := newInstance(ctx, standard(), nil)
+		h.resolve(ctx)
+		h.rollOut(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		stop()
+		mirror := h.mirror(ctx)
+		mirror.Finalizers = nil
+		Expect(managed.Update(ctx, mirror)).To(Succeed())
+		Expect(managed.Delete(ctx, mirror)).To(Succeed())
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		stop = runAgent()
+		h.finish(ctx)
+		Expect(h.local(ctx, "-app", &appsv1.Deployment{})).To(BeFalse())
+		Expect(h.config(ctx, "-config")).To(BeEmpty())
+	})
+
+	It("a cleanup plan that fails is shown and tried again", func(ctx context.Context) {
+		spec := configOnly()
+		spec.Templates["broken.yaml"] = "{{ fail \"not yet\" }}"
+		spec.Tasks = append(spec.Tasks, task("broken", kudo.TaskApply, "broken.yaml"))
+		spec.Plans["cleanup"] = serial("broken")
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(
+			is(metav1.ConditionFalse, kudo.ReasonRemoving, `plan "cleanup" failed and will be tried again`))
+		first := h.plan(ctx, "cleanup").UID
+		Eventually(func() any { return h.plan(ctx, "cleanup").UID }).ShouldNot(Equal(first))
+		Expect(h.config(ctx, "-config")).To(Equal("one"), "nothing is removed before the cleanup has been done")
+		h.release(ctx)
+		Eventually(func() error {
+			mirror := h.mirror(ctx)
+			mirror.Finalizers = nil
+			return managed.Update(ctx, mirror)
+		}).Should(Succeed())
+	})
+
+	It("a plan is run by hand once, and cancelled", func(ctx context.Context) {
+		spec := configOnly()
+		spec.Plans["wait"] = serial("wait")
+		spec.Tasks = append(spec.Tasks, task("wait", kudo.TaskDummy))
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.PlanExecution = kudo.PlanExecution{PlanName: "wait", UID: "by-hand"} })
+		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "wait") }).Should(
+			And(HaveField("Status", kudo.InProgress), HaveField("UID", BeEquivalentTo("by-hand"))))
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.PlanExecution.Cancel = true })
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(
+			is(metav1.ConditionFalse, kudo.ReasonPlanFailed, `plan "wait" failed: cancelled`))
+		h.finish(ctx)
+	})
+})
+
+var _ = Describe("Tasks", func() {
+	var stop func()
+	BeforeEach(func() { stop = runAgent() })
+	AfterEach(func() { stop() })
+
+	It("that share an object each apply it once", func(ctx context.Context) {
+		spec := configOnly()
+		spec.Templates["second.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Name }}-config\"}\ndata: {value: second}"
+		spec.Tasks = append(spec.Tasks, task("second", kudo.TaskApply, "second.yaml"))
+		spec.Plans["deploy"] = kudo.Plan{Phases: []kudo.Phase{{Name: "main", Steps: []kudo.Step{{Name: "both", Tasks: []string{"config", "second"}}}}}}
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(h.config(ctx, "-config")).To(Equal("second"))
+		h.finish(ctx)
+	})
+
+	It("that run side by side on one object do not fight over it", func(ctx context.Context) {
+		stop()
+		locally, toManaged := environment.Recorded(agentLocally)
+		stop = runAgentWith(agentOnHub, locally)
+		spec := standard()
+		spec.Plans["deploy"] = kudo.Plan{Phases: []kudo.Phase{{Name: "main", Strategy: kudo.Parallel, Steps: []kudo.Step{
+			{Name: "one", Tasks: []string{"app"}}, {Name: "two", Tasks: []string{"app"}},
+		}}}}
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		Eventually(func() string { return h.ready(ctx).Message }).Should(ContainSubstring("Deployment"))
+		before := len(toManaged.Requests())
+		Consistently(func() int { return len(toManaged.Requests()) - before }).Should(BeNumerically("<", 5))
+		h.rollOut(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		h.finish(ctx)
+	})
+
+	It("may list an object before the definition of its kind", func(ctx context.Context) {
+		spec := configOnly()
+		spec.Templates["widget.yaml"] = "apiVersion: tandem.test/v1\nkind: Gadget\nmetadata: {name: \"{{ .Name }}\"}"
+		spec.Templates["definition.yaml"] = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gadgets.tandem.test}
+spec:
+  group: tandem.test
+  scope: Namespaced
+  names: {kind: Gadget, plural: gadgets, singular: gadget, listKind: GadgetList}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]`
+		spec.Tasks = []kudo.Task{task("config", kudo.TaskApply, "widget.yaml", "definition.yaml")}
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		h.finish(ctx)
+	})
+})
