@@ -24,6 +24,8 @@ func FuzzOf(f *testing.F) {
 		}
 	}
 	f.Add(`{"apiVersion":"example.com/v1","kind":"Custom","metadata":{"deletionTimestamp":1,"namespace":"a","name":"b"},"status":{"conditions":[{"type":"Ready"}]}}`)
+	f.Add(`{"apiVersion":"v1","kind":"Pod\r\n","metadata":{"name":"a\u2028b"},"status":{"phase":"Failed","reason":"x\ny"}}`)
+	f.Add(`{"apiVersion":"v1","kind":"Pod","status":{"containerStatuses":[{"name":"a\nb","state":{"waiting":{"reason":"c\nd"}}}]}}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		var content map[string]any
 		if utiljson.Unmarshal([]byte(text), &content) != nil || content == nil {
@@ -40,7 +42,10 @@ func FuzzOf(f *testing.F) {
 		default:
 			t.Errorf("status %q", got.Status)
 		}
-		if !strings.HasPrefix(got.Message, subject(obj)+": ") {
+		if strings.ContainsAny(got.Message, "\n\r\v\f\u0085\u2028\u2029") {
+			t.Errorf("message %q has more than one line", got.Message)
+		}
+		if !strings.HasPrefix(got.Message, oneLine(subject(obj)+":")) {
 			t.Errorf("message %q does not name the object", got.Message)
 		}
 		observed, found, _ := unstructured.NestedInt64(content, "status", "observedGeneration")

@@ -89,7 +89,7 @@ func Of(obj *unstructured.Unstructured) Result {
 		return Result{Unknown, "there is no object to judge"}
 	}
 	v := verdictOf(&fields{object: obj.Object}, obj)
-	return Result{v.status, subject(obj) + ": " + v.message}
+	return Result{v.status, oneLine(subject(obj) + ": " + v.message)}
 }
 
 func verdictOf(f *fields, obj *unstructured.Unstructured) verdict {
@@ -148,18 +148,25 @@ func subject(obj *unstructured.Unstructured) string {
 // maxForeignRunes bounds what is taken over from a message that another controller wrote.
 const maxForeignRunes = 1024
 
-// foreign makes a reason and a message of another controller part of a sentence, on one line.
+// foreign makes a reason and a message of another controller part of a sentence.
 func foreign(reason, message string) string {
-	message = strings.Join(strings.Fields(message), " ")
-	if runes := []rune(message); len(runes) > maxForeignRunes {
-		message = string(runes[:maxForeignRunes]) + "…"
-	}
 	switch {
 	case reason == "":
-		return message
+		return bounded(message)
 	case message == "":
-		return reason
+		return bounded(reason)
 	default:
-		return reason + ": " + message
+		return bounded(reason) + ": " + bounded(message)
 	}
 }
+
+func bounded(text string) string {
+	text = oneLine(text)
+	if runes := []rune(text); len(runes) > maxForeignRunes {
+		return string(runes[:maxForeignRunes]) + "…"
+	}
+	return text
+}
+
+// oneLine replaces line breaks, and whatever other white space there is, by single blanks.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -385,6 +385,13 @@ func TestALongMessageIsCut(t *testing.T) {
 	}
 }
 
+func TestAMessageIsOneLine(t *testing.T) {
+	obj := object(t, "v1", "Pod", `{status: {phase: Failed, reason: "out\nof", message: "memory\r\n\tor\u2028disk\n"}}`)
+	if got, want := Of(obj).Message, "Pod ns/x: failed: out of: memory or disk"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestAClusterScopedObjectIsNamedWithoutNamespace(t *testing.T) {
 	obj := object(t, "v1", "Namespace", "{status: {phase: Active}}")
 	obj.SetNamespace("")
