@@ -224,12 +224,23 @@ func (d *document) quotedFlag(into **bool) reader {
 	}
 }
 
-// duration reads a positive duration, such as 90s or 5m.
+// The durations that an OperatorVersion can hold, as the resource definition writes them down: from a millisecond, which is its
+// smallest unit, to below 100,000 hours, for it takes five digits.
+const (
+	minDuration  = time.Millisecond
+	overDuration = 100_000 * time.Hour
+)
+
+// duration reads a duration that an OperatorVersion can hold, such as 90s or 5m.
 func (d *document) duration(into **metav1.Duration) reader {
 	return func(node *yaml.Node, path string) {
 		value, err := time.ParseDuration(node.Value)
-		if node.Kind != yaml.ScalarNode || err != nil || value <= 0 {
+		switch {
+		case node.Kind != yaml.ScalarNode || err != nil:
 			d.fault(node, path, "want a duration such as 90s or 5m, got %s", describe(node))
+			return
+		case value < minDuration || value >= overDuration:
+			d.fault(node, path, "want a duration from 1ms to 99999h, such as 90s or 5m, got %s", describe(node))
 			return
 		}
 		*into = &metav1.Duration{Duration: value}

@@ -34,6 +34,8 @@ var _ = Describe("OperatorVersion", func() {
 		Entry("a parameter with an empty type", `spec: {parameters: [{name: A, value-type: ""}]}`),
 		Entry("a switch of pod restarts", `spec: {parameters: [{name: A, forcePodRestart: false}]}`),
 		Entry("timeouts", `spec: {plans: {deploy: {timeout: 1h30m, phases: [{timeout: 1.5h, steps: [{timeout: 500ms}]}]}}}`),
+		Entry("the shortest and the longest timeout that packages can have",
+			`spec: {plans: {deploy: {timeout: 1ms, phases: [{timeout: 1.000001ms, steps: [{timeout: 99999h59m59.999999999s}]}]}}}`),
 		Entry("an enabling parameter",
 			`spec: {tasks: [{name: a, kind: KudoOperator, spec: {package: zookeeper, enablingParameter: ZOOKEEPER}}]}`),
 	)
@@ -58,6 +60,8 @@ var _ = Describe("OperatorVersion", func() {
 		Entry("a timeout in days, which Go does not read", `spec: {plans: {deploy: {timeout: 2d}}}`, "spec.plans.deploy.timeout"),
 		Entry("a timeout below zero", `spec: {plans: {deploy: {timeout: "-1s"}}}`, "spec.plans.deploy.timeout"),
 		Entry("a timeout that no duration can hold", `spec: {plans: {deploy: {timeout: 9999999h}}}`, "spec.plans.deploy.timeout"),
+		Entry("a timeout below a millisecond", `spec: {plans: {deploy: {timeout: 999µs}}}`, "spec.plans.deploy.timeout"),
+		Entry("a timeout of six digits", `spec: {plans: {deploy: {timeout: 100000h0m0s}}}`, "spec.plans.deploy.timeout"),
 		Entry("a timeout that is empty", `spec: {plans: {deploy: {timeout: ""}}}`, "spec.plans.deploy.timeout"),
 	)
 
