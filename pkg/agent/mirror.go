@@ -238,7 +238,6 @@ func (m *mirror) orphan(ctx context.Context, standing *kudo.Instance) error {
 func (m *mirror) remove(ctx context.Context, wanted, standing *kudo.Instance) error {
 	if standing == nil {
 		if wanted.Status.Execution == nil || m.removing[wanted.UID] {
-			delete(m.removing, wanted.UID)
 			m.notes.setRemoved(wanted)
 			return nil
 		}
