@@ -188,6 +188,8 @@ var _ = Describe("The dependency controller", func() {
 		for _, entry := range get(ctx, a).ManagedFields {
 			managers = append(managers, entry.Manager+" "+string(entry.Operation)+" "+entry.Subresource)
 		}
-		Expect(managers).To(ContainElements("addon-manager-dependency Apply status", "addon-agent-availability Apply status"))
+		Expect(managers).To(ConsistOf(
+			HavePrefix("hub.test Update"), // who enabled it
+			Equal("addon-manager-dependency Apply status"), Equal("addon-agent-availability Apply status")))
 	})
 })
