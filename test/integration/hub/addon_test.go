@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
@@ -380,6 +381,23 @@ var _ = Describe("The add-on controller", func() {
 			HaveEach(BeElementOf(addOns, addOns+"/status", instances, instances+"/status")),
 			ContainElements(addOns, addOns+"/status", instances, instances, instances+"/status"),
 			WithTransform(func(requests []string) int { return len(requests) }, BeNumerically("<=", 8))))
+	})
+
+	It("works while it holds its lease, and gives that back when it ends", func(ctx SpecContext) {
+		stopHub()
+		f.define(ctx, "kafka", runs(version))
+		_, stop := runHub(elected)
+		kafka := f.enable(ctx, cluster, "kafka")
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "tandem-system", Name: "tandem-addon-manager"}}
+		Expect(get(ctx, lease).Spec.HolderIdentity).To(HaveValue(Not(BeEmpty())))
+		Eventually(func(g Gomega) {
+			var told corev1.EventList
+			g.Expect(server.List(ctx, &told, client.InNamespace(lease.Namespace))).To(Succeed())
+			g.Expect(told.Items).To(ContainElement(HaveField("Reason", "LeaderElection")))
+		}).Should(Succeed())
+		stop()
+		Expect(get(ctx, lease).Spec.HolderIdentity).To(HaveValue(BeEmpty()))
 	})
 
 	It("writes nothing when it is started again", func(ctx SpecContext) {

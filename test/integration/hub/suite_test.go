@@ -49,13 +49,20 @@ var _ = BeforeSuite(func() {
 })
 
 // before makes a function run before each request that the hub sends.
-func before(do func(*http.Request)) func(http.RoundTripper) http.RoundTripper {
-	return func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(request *http.Request) (*http.Response, error) {
-			do(request)
-			return next.RoundTrip(request)
+func before(do func(*http.Request)) func(*rest.Config, *hub.Options) {
+	return func(config *rest.Config, _ *hub.Options) {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(request *http.Request) (*http.Response, error) {
+				do(request)
+				return next.RoundTrip(request)
+			})
 		})
 	}
+}
+
+// elected makes the hub work only while it holds its lease, as on a real hub.
+func elected(_ *rest.Config, options *hub.Options) {
+	options.LeaderElection, options.LeaderElectionNamespace = true, "tandem-system"
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -73,27 +80,26 @@ var _ = AfterEach(func(ctx SpecContext) {
 	Expect(violations).To(BeEmpty(), "who wrote what")
 })
 
-// runHub runs the hub's controllers until stop is called, at the latest until the spec ends, and records what they write. Their
-// requests pass through what they are given.
-func runHub(through ...func(http.RoundTripper) http.RoundTripper) (writes *environment.Writes, stop func()) {
+// runHub runs the hub's controllers until stop is called, at the latest until the spec ends, and records what they write. How
+// they run may be changed.
+func runHub(change ...func(*rest.Config, *hub.Options)) (writes *environment.Writes, stop func()) {
 	GinkgoHelper()
 	recorded, writes := environment.Recorded(config)
-	for _, wrap := range through {
-		recorded.Wrap(wrap)
-	}
 	// With the rights that it has on a real hub, no more.
 	recorded.Impersonate.UserName = "system:serviceaccount:tandem-system:addon-manager"
+	options := hub.Options{
+		PackagesNamespace:      packages,
+		MetricsBindAddress:     "0",
+		HealthProbeBindAddress: "0",
+		Concurrency:            4,
+		Logger:                 GinkgoLogr,
+	}
+	for _, c := range change {
+		c(recorded, &options)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() {
-		ended <- hub.Run(ctx, recorded, hub.Options{
-			PackagesNamespace:      packages,
-			MetricsBindAddress:     "0",
-			HealthProbeBindAddress: "0",
-			Concurrency:            4,
-			Logger:                 GinkgoLogr,
-		})
-	}()
+	go func() { ended <- hub.Run(ctx, recorded, options) }()
 	var stopped bool
 	stop = func() {
 		GinkgoHelper()
