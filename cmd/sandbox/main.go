@@ -197,11 +197,14 @@ func newDemo(f *flags) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			options := story.Options{Plugin: filepath.Join(programs, "kubectl-addon"), Packages: packages, Check: check, Out: out}
+			if err := options.Validate(); err != nil {
+				return err
+			}
 			state, err := f.up(command.Context(), out)
 			if err != nil {
 				return err
 			}
-			options := story.Options{Plugin: filepath.Join(programs, "kubectl-addon"), Packages: packages, Check: check, Out: out}
 			options.Stand(state)
 			if err := story.Tell(command.Context(), options); err != nil {
 				return err

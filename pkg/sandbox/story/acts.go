@@ -7,8 +7,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -143,7 +145,7 @@ func removing() []act {
 
 // prepare pushes the packages, as a person would, and describes the add-ons.
 func prepare(ctx context.Context, s *stage) error {
-	for _, name := range []string{"zookeeper", "kafka"} {
+	for _, name := range addOns() {
 		if err := s.kubectlAddon(ctx, "package", "push", filepath.Join(s.Packages, name)); err != nil {
 			return err
 		}
@@ -153,9 +155,30 @@ func prepare(ctx context.Context, s *stage) error {
 		addon.AddonDependency{Name: "zookeeper", Type: addon.DependencyTypeRequired, Message: "Brokers keep their metadata there."},
 		addon.AddonDependency{Name: "monitoring", Type: addon.DependencyTypeOptional, Message: "Broker metrics are not collected."})
 	for _, d := range []*addon.ClusterManagementAddOn{zookeeper, kafka} {
-		if err := client.IgnoreAlreadyExists(s.hub.Create(ctx, d)); err != nil {
+		if err := s.define(ctx, d); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// define makes a definition, or puts one that was edited since back to what the story is about.
+func (s *stage) define(ctx context.Context, want *addon.ClusterManagementAddOn) error {
+	current := &addon.ClusterManagementAddOn{}
+	err := s.hub.Get(ctx, client.ObjectKeyFromObject(want), current)
+	if apierrors.IsNotFound(err) {
+		return s.hub.Create(ctx, want)
+	}
+	if err != nil {
+		return err
+	}
+	generation := current.Generation
+	current.Spec = want.Spec
+	if err := s.hub.Update(ctx, current); err != nil {
+		return err
+	}
+	if current.Generation != generation {
+		fmt.Fprintf(s.Out, "   ClusterManagementAddOn %s was edited; it is put back to what this story is about\n", want.Name)
 	}
 	return nil
 }
@@ -179,21 +202,27 @@ var deploymentConfigs = upstream.ConfigGroupResource{
 	Group: addon.GroupVersion.Group, Resource: addon.ResourceAddOnDeploymentConfigs,
 }
 
-// kubectlAddon runs the plugin on the hub and shows what it says.
+// kubectlAddon runs the plugin on the hub and shows what it says, the same only once.
 func (s *stage) kubectlAddon(ctx context.Context, arguments ...string) error {
-	shown := ""
-	for _, a := range arguments {
-		shown += " " + a
-	}
-	fmt.Fprintf(s.Out, "   $ kubectl addon%s\n", shown)
+	line := "kubectl addon " + strings.Join(arguments, " ")
+	s.print("   $ " + line + "\n")
 	command := exec.CommandContext(ctx, s.Plugin, append(arguments, "--kubeconfig", s.Hub)...)
 	command.Env = append(os.Environ(), "KUBECONFIG=")
 	output, err := command.CombinedOutput()
-	fmt.Fprint(s.Out, indent(string(output)))
+	s.print(indent(string(output)))
 	if err != nil {
-		return fmt.Errorf("kubectl addon%s: %w", shown, err)
+		s.print(fmt.Sprintf("   … that failed; it is tried again, for %s at most\n", patience))
+		return fmt.Errorf("%s: %w: %s", line, err, strings.TrimSpace(string(output)))
 	}
 	return nil
+}
+
+// print shows a text unless it was shown before.
+func (s *stage) print(text string) {
+	if !s.printed[text] {
+		fmt.Fprint(s.Out, text)
+		s.printed[text] = true
+	}
 }
 
 // enable makes ManagedClusterAddOns.
@@ -261,10 +290,29 @@ func put(ctx context.Context, c client.Client, o client.Object) error {
 	return c.Update(ctx, o)
 }
 
+// tellOfClearing says what clear is going to remove.
+func tellOfClearing(ctx context.Context, s *stage) error {
+	enabled := &addon.ManagedClusterAddOnList{}
+	if err := s.hub.List(ctx, enabled); err != nil {
+		return err
+	}
+	var found []string
+	for _, a := range enabled.Items {
+		if _, managed := s.clusters[a.Namespace]; managed && slices.Contains(addOns(), a.Name) {
+			found = append(found, a.Name+" on "+a.Namespace)
+		}
+	}
+	if len(found) > 0 {
+		fmt.Fprintf(s.Out, "\nThe story begins with empty clusters. These add-ons are disabled first, with their workloads and volumes: %s.\n",
+			strings.Join(found, ", "))
+	}
+	return nil
+}
+
 // clear takes away what an earlier telling has left. It may be called again when it failed.
 func clear(ctx context.Context, s *stage) error {
 	for cluster, managed := range s.clusters {
-		for _, name := range []string{"kafka", "zookeeper"} {
+		for _, name := range slices.Backward(addOns()) {
 			if err := disable(name, cluster)(ctx, s); err != nil {
 				return err
 			}

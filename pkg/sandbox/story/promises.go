@@ -75,12 +75,10 @@ func nothingInstalled(cluster string) promise {
 	return promise{
 		says: "nothing is installed on " + cluster,
 		kept: func(ctx context.Context, s *stage) error {
-			instances := &kudo.InstanceList{}
-			if err := s.clusters[cluster].List(ctx, instances); err != nil {
-				return err
-			}
-			if len(instances.Items) > 0 {
-				return fmt.Errorf("there is Instance %s", client.ObjectKeyFromObject(&instances.Items[0]))
+			for _, name := range addOns() {
+				if err := absent(ctx, s.clusters[cluster], &kudo.Instance{}, installNamespace, name); err != nil {
+					return err
+				}
 			}
 			return s.nothingOf(ctx, cluster, "kafka")
 		},

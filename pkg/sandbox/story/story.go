@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -54,6 +56,26 @@ func (o *Options) Stand(state sandbox.State) {
 	}
 }
 
+// Validate is an error if the plugin or a package is not where the options say. It touches no cluster.
+func (o *Options) Validate() error {
+	info, err := os.Stat(o.Plugin)
+	if err != nil {
+		return fmt.Errorf("finding the kubectl plugin (`make build` builds it): %w", err)
+	}
+	if info.IsDir() || info.Mode()&0o111 == 0 {
+		return fmt.Errorf("the kubectl plugin %s is not a program; `make build` builds it", o.Plugin)
+	}
+	for _, name := range addOns() {
+		if _, err := os.Stat(filepath.Join(o.Packages, name, "operator.yaml")); err != nil {
+			return fmt.Errorf("finding package %s in folder %q (examples/packages of the repository has it): %w", name, o.Packages, err)
+		}
+	}
+	return nil
+}
+
+// addOns are those that the story is about.
+func addOns() []string { return []string{"zookeeper", "kafka"} }
+
 // ActError says which act failed, and what was seen instead of what it promised.
 type ActError struct {
 	Act     string
@@ -90,6 +112,9 @@ type stage struct {
 	clusters map[string]client.Client
 	progress progress
 
+	// printed are the lines about commands that were shown already: an act may be begun more than once.
+	printed map[string]bool
+
 	// Before an act that changes something, what was executed last, and the pods that ran.
 	executed map[string]types.UID
 	pods     map[string]types.UID
@@ -97,8 +122,14 @@ type stage struct {
 
 // Tell tells the story from its beginning. An *ActError says which act failed.
 func Tell(ctx context.Context, o Options) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
 	s, err := newStage(o)
 	if err != nil {
+		return err
+	}
+	if err := s.await(ctx, "looking at the stage", []promise{{"the hub can be read", tellOfClearing}}); err != nil {
 		return err
 	}
 	if err := s.await(ctx, "clearing the stage", []promise{{"nothing is left of an earlier telling", clear}}); err != nil {
@@ -121,7 +152,7 @@ func Tell(ctx context.Context, o Options) error {
 }
 
 func newStage(o Options) (*stage, error) {
-	s := &stage{Options: o, clusters: map[string]client.Client{}, progress: progress{out: o.Out}}
+	s := &stage{Options: o, clusters: map[string]client.Client{}, printed: map[string]bool{}, progress: progress{out: o.Out}}
 	var err error
 	if s.hub, err = connect(o.Hub); err != nil {
 		return nil, fmt.Errorf("connecting to the hub: %w", err)

@@ -1,12 +1,15 @@
 package story
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -33,6 +36,68 @@ func TestOvertaken(t *testing.T) {
 		if err := overtaken(test.status); (err != nil) != test.want {
 			t.Errorf("%s: got %v", name, err)
 		}
+	}
+}
+
+func TestValidateNamesWhatIsNotThere(t *testing.T) {
+	folder := t.TempDir()
+	plugin := filepath.Join(folder, "plugin")
+	if err := os.WriteFile(plugin, nil, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	packages := filepath.Join("..", "..", "..", "examples", "packages")
+	for sentence, test := range map[string]struct {
+		options Options
+		fault   string
+	}{
+		"all is there":              {Options{Plugin: plugin, Packages: packages}, ""},
+		"no plugin":                 {Options{Plugin: plugin + "x", Packages: packages}, "make build"},
+		"the plugin is no program":  {Options{Plugin: folder, Packages: packages}, "is not a program"},
+		"no packages in the folder": {Options{Plugin: plugin, Packages: folder}, "finding package zookeeper"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			err := test.options.Validate()
+			if test.fault == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), test.fault) {
+				t.Errorf("the error is %v, want one with %q", err, test.fault)
+			}
+		})
+	}
+}
+
+func TestAFailingCommandIsShownOnce(t *testing.T) {
+	plugin := filepath.Join(t.TempDir(), "plugin")
+	if err := os.WriteFile(plugin, []byte("#!/bin/sh\necho 'error: no' >&2\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	s := &stage{Options: Options{Plugin: plugin, Out: &out}, printed: map[string]bool{}}
+	for range 3 {
+		if err := s.kubectlAddon(t.Context(), "package", "push", "p"); err == nil || !strings.Contains(err.Error(), "error: no") {
+			t.Errorf("the error is %v", err)
+		}
+	}
+	want := "   $ kubectl addon package push p\n     error: no\n   … that failed; it is tried again, for 2m0s at most\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestProgressTellsALineOnceAnExecution(t *testing.T) {
+	var out bytes.Buffer
+	p := progress{out: &out}
+	for _, execution := range []types.UID{"1", "1", "2"} {
+		for _, line := range []string{"runs", "failed", "runs", "failed"} {
+			p.tellOnce(execution, line)
+		}
+	}
+	if diff := cmp.Diff("runs\nfailed\nruns\nfailed\n", out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

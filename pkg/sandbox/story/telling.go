@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -63,10 +64,23 @@ func indent(text string) string {
 	return "     " + strings.ReplaceAll(text, "\n", "\n     ") + "\n"
 }
 
-// progress tells of plans as they advance, each change once.
+// progress tells of plans as they advance: of each execution, every line once.
 type progress struct {
 	out  io.Writer
-	told map[client.ObjectKey]string
+	told map[types.UID]map[string]bool
+}
+
+func (p *progress) tellOnce(execution types.UID, line string) {
+	if p.told == nil {
+		p.told = map[types.UID]map[string]bool{}
+	}
+	if p.told[execution] == nil {
+		p.told[execution] = map[string]bool{}
+	}
+	if !p.told[execution][line] {
+		fmt.Fprintln(p.out, line)
+		p.told[execution][line] = true
+	}
 }
 
 // tell reads where all plans are on the hub. An error says that a serial plan was seen to overtake itself; what cannot be
@@ -76,9 +90,6 @@ func (p *progress) tell(ctx context.Context, hub client.Client) error {
 	if hub.List(ctx, instances) != nil {
 		return nil
 	}
-	if p.told == nil {
-		p.told = map[client.ObjectKey]string{}
-	}
 	for i := range instances.Items {
 		instance := &instances.Items[i]
 		if instance.Status.Execution == nil {
@@ -86,10 +97,7 @@ func (p *progress) tell(ctx context.Context, hub client.Client) error {
 		}
 		status := instance.Status.PlanStatus[instance.Status.Execution.Plan]
 		line := fmt.Sprintf("   … %s/%s: plan %s", instance.Namespace, instance.Name, where(status))
-		if key := client.ObjectKeyFromObject(instance); p.told[key] != line {
-			fmt.Fprintln(p.out, line)
-			p.told[key] = line
-		}
+		p.tellOnce(instance.Status.Execution.UID, line)
 		if err := overtaken(status); err != nil {
 			return fmt.Errorf("%s/%s: %w", instance.Namespace, instance.Name, err)
 		}
