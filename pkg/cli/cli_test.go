@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -251,4 +253,20 @@ func failed() *kudo.Instance {
 	phase.Steps[1].Tasks[1] = kudo.TaskStatus{Name: "brokers", Status: kudo.FatalError, Message: "template \"x.yaml\"\nline 3: unknown field"}
 	i.Status.PlanStatus["deploy"] = plan
 	return i
+}
+
+func TestARefusedConnectionAsksForTheKubeconfig(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	output, code := run("plan", "status", "kafka", "--cluster", "cluster1", "--server", "http://"+address, "--cache-dir", t.TempDir())
+	if code != ExitFailure || !strings.Contains(output, "does KUBECONFIG (or --kubeconfig) name the hub") {
+		t.Errorf("exit code %d, %s", code, output)
+	}
 }

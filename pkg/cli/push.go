@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -144,6 +145,8 @@ func explain(err error, namespace string) error {
 		return nil
 	case meta.IsNoMatchError(err):
 		return fmt.Errorf("%w: is the cluster a hub with Tandem's CRDs?", err)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%w: does KUBECONFIG (or --kubeconfig) name the hub, and does it run?", err)
 	case isMissingNamespace(err):
 		return fmt.Errorf("%w: create it with 'kubectl create namespace %s', or name another one with -n", err, namespace)
 	default:
