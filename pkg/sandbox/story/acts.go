@@ -162,7 +162,7 @@ func prepare(ctx context.Context, s *stage) error {
 	return nil
 }
 
-// define makes a definition, or puts one that was edited since back to what the story is about.
+// define makes a definition, or makes one that stands otherwise what the story needs.
 func (s *stage) define(ctx context.Context, want *addon.ClusterManagementAddOn) error {
 	current := &addon.ClusterManagementAddOn{}
 	err := s.hub.Get(ctx, client.ObjectKeyFromObject(want), current)
@@ -178,7 +178,7 @@ func (s *stage) define(ctx context.Context, want *addon.ClusterManagementAddOn) 
 		return err
 	}
 	if current.Generation != generation {
-		fmt.Fprintf(s.Out, "   ClusterManagementAddOn %s was edited; it is put back to what this story is about\n", want.Name)
+		fmt.Fprintf(s.Out, "   ClusterManagementAddOn %s stood otherwise; it is what this story needs again\n", want.Name)
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func held(cluster string) promise {
 
 func nothingInstalled(cluster string) promise {
 	return promise{
-		says: "nothing is installed on " + cluster,
+		says: "neither kafka nor zookeeper is installed on " + cluster,
 		kept: func(ctx context.Context, s *stage) error {
 			for _, name := range addOns() {
 				if err := absent(ctx, s.clusters[cluster], &kudo.Instance{}, installNamespace, name); err != nil {
