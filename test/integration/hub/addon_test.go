@@ -279,7 +279,7 @@ var _ = Describe("The add-on controller", func() {
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(And(
 			HaveField("Status", "False"), HaveField("Reason", "InstanceRefused"), HaveField("Message", ContainSubstring("nothing goes there"))))
 		stored := get(ctx, kafka).ResourceVersion
-		attempts := func() int { return count(writes.Requests(), "/instances/"+kafka.Name) }
+		attempts := func() int { return count(on(cluster, writes)(), "/instances/"+kafka.Name) }
 		tried := attempts()
 		Eventually(attempts).Should(BeNumerically(">", tried), "it tries again")
 		Expect(get(ctx, kafka).ResourceVersion).To(Equal(stored), "and has nothing new to say")
@@ -377,7 +377,7 @@ var _ = Describe("The add-on controller", func() {
 		instances := "PATCH /apis/kudo.dev/v1beta1/namespaces/" + cluster + "/instances/" + kafka.Name
 		// What is said of the add-on: the finalizer, the health check mode, Resolved. Of the Instance: itself, its finalizer,
 		// Resolved. A pass that starts before its predecessor's write comes back through the cache may repeat one.
-		Consistently(writes.Requests).Should(And(
+		Consistently(on(cluster, writes)).Should(And(
 			HaveEach(BeElementOf(addOns, addOns+"/status", instances, instances+"/status")),
 			ContainElements(addOns, addOns+"/status", instances, instances, instances+"/status"),
 			WithTransform(func(requests []string) int { return len(requests) }, BeNumerically("<=", 8))))
@@ -406,13 +406,13 @@ var _ = Describe("The add-on controller", func() {
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
 		stopHub()
 		writes, _ := runHub()
-		Consistently(writes.Requests).Should(BeEmpty())
+		Consistently(on(cluster, writes)).Should(BeEmpty())
 
 		f.push(ctx, "unrelated", packages)
 		marker := f.enable(ctx, cluster, "unrelated")
 		f.define(ctx, "unrelated", runs(version))
 		Eventually(conditionOf(marker, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
-		for _, write := range writes.Requests() {
+		for _, write := range on(cluster, writes)() {
 			Expect(strings.Contains(write, kafka.Name)).To(BeFalse(), write)
 		}
 	})

@@ -167,15 +167,15 @@ var _ = Describe("The dependency controller", func() {
 		stopHub()
 
 		writes, _ := runHub()
-		Consistently(writes.Requests).Should(BeEmpty())
+		Consistently(on(cluster, writes)).Should(BeEmpty())
 		Expect(get(ctx, a).ResourceVersion).To(Equal(before))
 
 		By("changing what does not matter, and then what does")
 		report(ctx, b, metav1.ConditionFalse, "Broken")
-		Consistently(writes.Requests).Should(BeEmpty())
+		Consistently(on(cluster, writes)).Should(BeEmpty())
 		report(ctx, b, metav1.ConditionTrue, "Works")
 		Eventually(conditionOf(a, "Degraded")).WithContext(ctx).Should(Equal(none))
-		Expect(writes.Requests()).To(Equal([]string{"PATCH /apis/addon.open-cluster-management.io/v1alpha1/namespaces/" + cluster +
+		Expect(on(cluster, writes)()).To(Equal([]string{"PATCH /apis/addon.open-cluster-management.io/v1alpha1/namespaces/" + cluster +
 			"/managedclusteraddons/" + a.Name + "/status"}))
 	})
 

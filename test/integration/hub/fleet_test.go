@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 // fleet is one spec's own part of the hub: names in it are its alone.
@@ -293,6 +295,16 @@ func executes(ctx context.Context, instance *kudo.Instance, request types.UID) {
 	Expect(apply.Status(ctx, server, get(ctx, instance), "addon-agent-report", map[string]any{
 		"execution": map[string]any{"uid": string(request), "plan": "deploy", "request": string(request)},
 	})).To(Succeed())
+}
+
+// on lists the writes about objects in a cluster's namespace. What earlier specs have left on the hub, above all add-ons whose
+// definition went with its spec, may still be settling and does not count.
+func on(cluster string, writes *environment.Writes) func() []string {
+	return func() []string {
+		return slices.DeleteFunc(writes.Requests(), func(request string) bool {
+			return !strings.Contains(request, "/namespaces/"+cluster+"/")
+		})
+	}
 }
 
 // count is how many of the requests end in that path.
