@@ -44,6 +44,11 @@ func templateError(name string, err error) *Error {
 		return &Error{Template: name, Err: err}
 	}
 	message = strings.TrimPrefix(message, fmt.Sprintf("executing %q ", name))
+	for _, own := range []string{passFunction, weighFunction} {
+		if _, fault, ok := strings.Cut(message, "error calling "+own+": "); ok {
+			message = fault // the template does not call it
+		}
+	}
 	return &Error{Template: name, Line: line, Err: &templateFault{message: message + wayOut(message), err: err}}
 }
 

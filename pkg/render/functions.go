@@ -19,8 +19,12 @@ var removedFunctions = []string{
 	"osBase", "osDir", "osClean", "osExt", "osIsAbs",
 }
 
+// functions are what templates may call, see templateFunctions.
+var functions = templateFunctions()
+
 // templateFunctions are what templates may call beside text/template's own: sprig's without those that reach the
 // environment, the file system or the network, and without the functions on paths (KUDO removed them as well); and toYaml.
+// Those of text/template that print values are among them, so that they have their price.
 //
 // Functions that draw random values or read the clock are there for the packages that use them; such a template renders
 // differently each time.
@@ -36,6 +40,18 @@ func templateFunctions() template.FuncMap {
 	f["until"] = until
 	f["untilStep"] = untilStep
 	f["seq"] = seq
+	for _, name := range []string{"merge", "mergeOverwrite"} {
+		f[name] = mergingCopies(f[name].(func(map[string]any, ...map[string]any) any))
+	}
+	for _, name := range []string{"mustMerge", "mustMergeOverwrite"} {
+		f[name] = mergingCopiesOrFailing(f[name].(func(map[string]any, ...map[string]any) (any, error)))
+	}
+	f["print"] = fmt.Sprint
+	f["printf"] = fmt.Sprintf
+	f["println"] = fmt.Sprintln
+	f["html"] = template.HTMLEscaper
+	f["js"] = template.JSEscaper
+	f["urlquery"] = template.URLQueryEscaper
 	return f
 }
 
@@ -103,17 +119,29 @@ func exactNumbers(value any) any {
 	return value
 }
 
-// maxItems bounds the functions whose result is as long as a parameter says: a number mistyped must not take the memory of
-// the agent.
-const maxItems = 100_000
+// mergingCopies makes a function that merges maps merge copies of all but the first. sprig's put the maps themselves into
+// the first, so that a map could come to contain itself: merging it would never end.
+func mergingCopies(merge func(map[string]any, ...map[string]any) any) any {
+	return func(into map[string]any, from ...map[string]any) any { return merge(into, clones(from)...) }
+}
 
-// repeat is sprig's, bounded.
+// mergingCopiesOrFailing is mergingCopies for the functions that return an error.
+func mergingCopiesOrFailing(merge func(map[string]any, ...map[string]any) (any, error)) any {
+	return func(into map[string]any, from ...map[string]any) (any, error) { return merge(into, clones(from)...) }
+}
+
+func clones(from []map[string]any) []map[string]any {
+	copies := make([]map[string]any, len(from))
+	for i, m := range from {
+		copies[i], _ = clone(m).(map[string]any)
+	}
+	return copies
+}
+
+// repeat is sprig's, but a negative count is an error that says so. Its length is bounded by its price.
 func repeat(count int, text string) (string, error) {
 	if count < 0 {
 		return "", errors.New("a text cannot be repeated a negative number of times")
-	}
-	if len(text) > 0 && count > maxTextBytes/len(text) {
-		return "", errTooLong
 	}
 	return strings.Repeat(text, count), nil
 }

@@ -191,6 +191,12 @@ func clone(value any) any {
 			list[i] = clone(item)
 		}
 		return list
+	case [][]any: // of the function chunk
+		lists := make([][]any, len(v))
+		for i, list := range v {
+			lists[i], _ = clone(list).([]any)
+		}
+		return lists
 	default:
 		return value
 	}

@@ -6,10 +6,6 @@ import (
 	"text/template"
 )
 
-// maxTextBytes bounds what one template renders. It is more than the API server takes as one object (1.5 MiB in etcd's
-// default), and ends a template that would never stop.
-const maxTextBytes = 4 << 20
-
 // noValue is what text/template prints where an index of a list or map finds nothing: missingkey=error does not reach it.
 const noValue = "<no value>"
 
@@ -27,10 +23,11 @@ func Parse(name, text string) (*template.Template, error) {
 }
 
 // strict is what every template starts from; cloning it is cheaper than telling each one the functions.
-var strict = template.New("").Option("missingkey=error").Funcs(templateFunctions())
+var strict = template.New("").Option("missingkey=error").Funcs(functions)
 
-// execute runs a parsed template.
+// execute runs a parsed template, once, within its bounds.
 func execute(t *template.Template, data map[string]any) (string, error) {
+	limit(t)
 	var out boundedText
 	if err := t.Execute(&out, data); err != nil {
 		return "", templateError(t.Name(), err)
@@ -45,8 +42,6 @@ func execute(t *template.Template, data map[string]any) (string, error) {
 
 // lineAt is the number of the line, from 1, that follows the text before it.
 func lineAt(before string) int { return strings.Count(before, "\n") + 1 }
-
-var errTooLong = fmt.Errorf("it renders more than %d MiB: does a loop never end?", maxTextBytes>>20)
 
 // boundedText is a writer that refuses more than maxTextBytes.
 type boundedText struct{ strings.Builder }
