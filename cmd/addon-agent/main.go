@@ -44,8 +44,8 @@ func run() error {
 	flags.DurationVar(&options.ReportInterval, "report-interval", 0, "least time between two reports of one Instance to the hub; 1s if zero")
 	flags.Float64Var(&hubQPS, "hub-api-qps", 20, "requests a second to the hub")
 	flags.IntVar(&hubBurst, "hub-api-burst", 40, "requests at once to the hub")
-	flags.Float64Var(&localQPS, "kube-api-qps", 50, "requests a second to the managed cluster")
-	flags.IntVar(&localBurst, "kube-api-burst", 100, "requests at once to the managed cluster")
+	flags.Float64Var(&localQPS, "kube-api-qps", 100, "requests a second to the managed cluster")
+	flags.IntVar(&localBurst, "kube-api-burst", 200, "requests at once to the managed cluster")
 	flags.BoolVar(&printVersion, "version", false, "print the version and end")
 	logging.BindFlags(flags)
 	if err := flags.Parse(os.Args[1:]); err != nil {

@@ -147,10 +147,12 @@ func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if pass.err != nil {
 		return reconcile.Result{}, pass.err
 	}
+	changed := false
 	if pass.removed {
-		return reconcile.Result{}, e.release(ctx, instance)
+		err = e.release(ctx, instance)
+	} else {
+		changed, err = e.commit(ctx, seen, pass)
 	}
-	changed, err := e.commit(ctx, seen, pass)
 	if apierrors.IsConflict(err) || changed && pass.again {
 		return reconcile.Result{RequeueAfter: time.Nanosecond}, nil
 	}
