@@ -121,7 +121,9 @@ func (d document) fail(template string, number int, err error) *Error {
 		}
 		err = errors.New(found[2])
 	}
-	return &Error{Template: template, Document: number, Line: line, Err: err}
+	fault := newError(template, err)
+	fault.Document, fault.Line = number, line
+	return fault
 }
 
 // validate checks what every object needs.

@@ -14,8 +14,33 @@ type Error struct {
 	Document int
 	// Line counts from 1: in the template or, where Document is set, in the rendered text; 0 if there is none.
 	Line int
-	// Err is the fault.
+	// Err is the fault, said in one bounded line.
 	Err error
+}
+
+// newError makes an Error of a fault, whose message may hold what a package or a library says in many lines.
+func newError(template string, err error) *Error {
+	if line := oneLine(err.Error()); line != err.Error() {
+		err = &fault{message: line, err: err}
+	}
+	return &Error{Template: template, Err: err}
+}
+
+// maxMessageRunes bounds the message of a fault.
+const maxMessageRunes = 1024
+
+// oneLine makes a message one line of bounded length: its middle is left out, for it begins with the place and ends with the
+// fault.
+func oneLine(message string) string {
+	if strings.ContainsAny(message, "\n\r\v\f\u0085\u2028\u2029") {
+		message = strings.Join(strings.Fields(message), " ")
+	}
+	runes := []rune(message)
+	if len(runes) <= maxMessageRunes {
+		return message
+	}
+	const half = maxMessageRunes / 2
+	return string(runes[:half]) + "…" + string(runes[len(runes)-half:])
 }
 
 func (e *Error) Error() string {
@@ -35,13 +60,13 @@ func (e *Error) Unwrap() error { return e.Err }
 func templateError(name string, err error) *Error {
 	message, ok := strings.CutPrefix(err.Error(), "template: "+name+":")
 	if !ok {
-		return &Error{Template: name, Err: err}
+		return newError(name, err)
 	}
 	position, message, _ := strings.Cut(message, ": ")
 	number, _, _ := strings.Cut(position, ":")
 	line, convErr := strconv.Atoi(number)
 	if convErr != nil {
-		return &Error{Template: name, Err: err}
+		return newError(name, err)
 	}
 	message = strings.TrimPrefix(message, fmt.Sprintf("executing %q ", name))
 	for _, own := range []string{passFunction, weighFunction} {
@@ -49,18 +74,20 @@ func templateError(name string, err error) *Error {
 			message = fault // the template does not call it
 		}
 	}
-	return &Error{Template: name, Line: line, Err: &templateFault{message: message + wayOut(message), err: err}}
+	fault := newError(name, &fault{message: message + wayOut(message), err: err})
+	fault.Line = line
+	return fault
 }
 
-// templateFault is text/template's error with a shorter message.
-type templateFault struct {
+// fault is an error with a shorter message.
+type fault struct {
 	message string
 	err     error
 }
 
-func (f *templateFault) Error() string { return f.message }
+func (f *fault) Error() string { return f.message }
 
-func (f *templateFault) Unwrap() error { return f.err }
+func (f *fault) Unwrap() error { return f.err }
 
 // wayOut says what a template may refer to, where it referred to something else.
 func wayOut(message string) string {

@@ -3,6 +3,7 @@ package render
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -29,6 +30,9 @@ func FuzzObjects(f *testing.F) {
 			var fault *Error
 			if !errors.As(err, &fault) || fault.Template != "t" || err.Error() == "" {
 				t.Fatalf("want an *Error of template t, got %v", err)
+			}
+			if strings.ContainsAny(err.Error()+fault.Err.Error(), "\n\r\v\f\u0085\u2028\u2029") {
+				t.Fatalf("the error has more than one line: %q", err)
 			}
 			return
 		}

@@ -59,7 +59,7 @@ func Objects(c Context, templates ...string) ([]*unstructured.Unstructured, erro
 		for _, obj := range rendered {
 			id := identify(obj, c.Namespace)
 			if other, ok := seen[id]; ok {
-				return nil, &Error{Template: name, Err: fmt.Errorf("%s is rendered twice, already by template %q: remove one", id, other)}
+				return nil, newError(name, fmt.Errorf("%s is rendered twice, already by template %q: remove one", id, other))
 			}
 			seen[id] = name
 			objects = append(objects, obj)
@@ -102,7 +102,7 @@ func newRenderer(c Context) (*renderer, error) {
 func (r *renderer) text(name string) (string, error) {
 	source, ok := r.Version.Templates[name]
 	if !ok {
-		return "", &Error{Template: name, Err: r.noSuchTemplate()}
+		return "", newError(name, r.noSuchTemplate())
 	}
 	t, err := Parse(name, source)
 	if err != nil {

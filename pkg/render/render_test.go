@@ -116,6 +116,30 @@ func TestTextNamesTheFault(t *testing.T) {
 	}
 }
 
+func TestAFaultIsOneLine(t *testing.T) {
+	for name, test := range map[string]struct{ template, want string }{
+		"that a package says":      {`{{ fail "set\nNODES\r\n\tto \u2028 3" }}`, `template "t", line 1: at <fail "set\nNODES\r\n\tto \u2028 3">: error calling fail: set NODES to 3`},
+		"that a package says long": {`{{ fail (repeat 5000 "ä") }}`, "ää…ää"},
+		"about a name":             {"apiVersion: v1\nkind: \"A\\nB\"\nmetadata: {name: a, labels: []}", "A B a: metadata.labels must be an object, got a list"},
+		"about a name twice": {
+			"{apiVersion: v1, kind: A, metadata: {name: \"a\\nb\"}}\n---\n{apiVersion: v1, kind: A, metadata: {name: \"a\\nb\"}}",
+			`A prod/a b is rendered twice`,
+		},
+		"of syntax": {"{{ if\n\ntrue }", "template \"t\""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Objects(newContext("t", test.template), "t")
+			var fault *Error
+			if !errors.As(err, &fault) || !strings.Contains(err.Error(), test.want) {
+				t.Fatalf("got  %v\nwant %s", err, test.want)
+			}
+			if strings.ContainsAny(err.Error()+fault.Err.Error(), "\n\r\v\f\u0085\u2028\u2029") || len(err.Error()) > 3*maxMessageRunes {
+				t.Errorf("more than a line: %q", err)
+			}
+		})
+	}
+}
+
 func TestUnknownTemplate(t *testing.T) {
 	for name, test := range map[string]struct {
 		context Context

@@ -34,8 +34,8 @@ func execute(t *template.Template, data map[string]any) (string, error) {
 	}
 	text := out.String()
 	if before, _, found := strings.Cut(text, noValue); found {
-		return "", &Error{Template: t.Name(), Err: fmt.Errorf(
-			"line %d of the rendered text has %s: an index or a lookup found nothing there; give a default", lineAt(before), noValue)}
+		return "", newError(t.Name(), fmt.Errorf(
+			"line %d of the rendered text has %s: an index or a lookup found nothing there; give a default", lineAt(before), noValue))
 	}
 	return text, nil
 }
