@@ -51,6 +51,7 @@ func (a *addOns) setUp(mgr manager.Manager) error {
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, mapped(a.configuredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesMetadata(managedCluster(), mapped(a.onCluster), builder.WithPredicates(existence())).
 		Complete(a)
 }
 
@@ -96,6 +97,11 @@ func (a *addOns) gather(
 		state.Instances, err = instancesNamed(ctx, a.client, client.ObjectKeyFromObject(addOn))
 		return state, err
 	}
+	managed, err := isManaged(ctx, a.client, addOn.Namespace)
+	if err != nil {
+		return state, err
+	}
+	state.Unmanaged = !managed
 	state.Configuration = install.Configure(definition, addOn, a.packagesNamespace)
 	state.DeploymentConfigs = map[types.NamespacedName]*addonv1alpha1.AddOnDeploymentConfig{}
 	if len(state.Configuration.Obstacles) == 0 {
@@ -285,6 +291,19 @@ func (a *addOns) dependants(ctx context.Context, addOn client.Object) ([]reconci
 
 func (a *addOns) everywhere(ctx context.Context, definition client.Object) ([]reconcile.Request, error) {
 	return addOnsNamed(ctx, a.client, definition.GetName())
+}
+
+// onCluster are the add-ons of a managed cluster.
+func (a *addOns) onCluster(ctx context.Context, cluster client.Object) ([]reconcile.Request, error) {
+	var found addonv1alpha1.ManagedClusterAddOnList
+	if err := a.client.List(ctx, &found, client.InNamespace(cluster.GetName()), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing ManagedClusterAddOns in %q: %w", cluster.GetName(), err)
+	}
+	requests := make([]reconcile.Request, 0, len(found.Items))
+	for i := range found.Items {
+		requests = append(requests, requestFor(&found.Items[i]))
+	}
+	return requests, nil
 }
 
 // namesakes are the add-ons whose Instance is, or would be, of the changed Instance's name on the managed cluster.

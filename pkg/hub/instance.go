@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -37,13 +36,12 @@ type instances struct {
 }
 
 func (i *instances) setUp(mgr manager.Manager) error {
-	existence := predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 	return ctrl.NewControllerManagedBy(mgr).Named("instance").
 		For(&kudo.Instance{}, builder.WithPredicates(changed(viewInstance))).
-		Watches(&kudo.Instance{}, mapped(i.rivals), builder.WithPredicates(existence)).
-		Watches(&kudo.OperatorVersion{}, mapped(i.running), builder.WithPredicates(existence)).
+		Watches(&kudo.Instance{}, mapped(i.rivals), builder.WithPredicates(existence())).
+		Watches(&kudo.OperatorVersion{}, mapped(i.running), builder.WithPredicates(existence())).
 		Watches(&kudo.OperatorVersion{}, handler.Funcs{DeleteFunc: i.forget}).
-		WatchesMetadata(managedCluster(), mapped(i.onCluster), builder.WithPredicates(existence)).
+		WatchesMetadata(managedCluster(), mapped(i.onCluster), builder.WithPredicates(existence())).
 		Complete(i)
 }
 
@@ -53,7 +51,7 @@ func (i *instances) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 	if err := i.client.Get(ctx, request.NamespacedName, &instance); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	managed, err := i.isManaged(ctx, instance.Namespace)
+	managed, err := isManaged(ctx, i.client, instance.Namespace)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -135,8 +133,8 @@ func (i *instances) tell(instance *kudo.Instance, now metav1.Condition) {
 }
 
 // isManaged says whether the namespace is a managed cluster's.
-func (i *instances) isManaged(ctx context.Context, namespace string) (bool, error) {
-	err := i.client.Get(ctx, types.NamespacedName{Name: namespace}, managedCluster())
+func isManaged(ctx context.Context, c client.Reader, namespace string) (bool, error) {
+	err := c.Get(ctx, types.NamespacedName{Name: namespace}, managedCluster())
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}

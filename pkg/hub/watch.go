@@ -23,6 +23,11 @@ func changed[O client.Object, V comparable](view func(O) V) predicate.Predicate 
 	}}
 }
 
+// existence lets creation and deletion pass only.
+func existence() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+}
+
 // mapped makes a handler of a function that may fail: its cache can only fail while it shuts down, and then the requests are moot.
 func mapped(to func(context.Context, client.Object) ([]reconcile.Request, error)) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {

@@ -35,6 +35,9 @@ type AddOn struct {
 	ManagedAddOn  *addonv1alpha1.ManagedClusterAddOn
 	Configuration Configuration
 
+	// Unmanaged says that the add-on's namespace is no managed cluster's.
+	Unmanaged bool
+
 	// Version is the OperatorVersion that Configuration names; nil where it does not exist.
 	Version *kudo.OperatorVersion
 	// DeploymentConfigs are those that Configuration names and that exist.
@@ -125,6 +128,10 @@ func (a AddOn) OwnInstance() *kudo.Instance {
 // obstaclesOf lists what keeps the add-on's Instance from being made or updated.
 func obstaclesOf(a AddOn, own *kudo.Instance) []Obstacle {
 	var obstacles []Obstacle
+	if a.Unmanaged {
+		obstacles = append(obstacles, Obstacle{addonv1alpha1.ReasonManagedClusterNotFound, fmt.Sprintf(
+			"no ManagedCluster %q exists: enable the add-on in the namespace of a managed cluster", a.ManagedAddOn.Namespace)})
+	}
 	if fault := NameFault(a.ManagedAddOn.Name); fault != "" {
 		obstacles = append(obstacles, Obstacle{kudo.ReasonNameInvalid, fault})
 	}

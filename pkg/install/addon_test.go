@@ -135,6 +135,10 @@ func TestDecide(t *testing.T) {
 			}),
 			reason: "WaitingForConfiguration", mentions: []string{"OCM is at it"},
 		},
+		"a namespace that is no managed cluster's": {
+			addOn:  addOn().with(func(a *AddOn) { a.Unmanaged = true }),
+			reason: "ManagedClusterNotFound", mentions: []string{`"cluster1"`},
+		},
 		"a name that no Instance can have": {
 			addOn:  addOn().with(func(a *AddOn) { a.ManagedAddOn.Name = strings.Repeat("a", 64) }),
 			reason: "NameInvalid",

@@ -50,6 +50,18 @@ var _ = Describe("The add-on controller", func() {
 		Expect(current.Status.HealthCheck.Mode).To(Equal(upstream.HealthCheckModeCustomized))
 	})
 
+	It("installs nothing in a namespace that is no managed cluster's, until it is one", func(ctx SpecContext) {
+		f.define(ctx, "kafka", runs(version))
+		typo := f.named("typo")
+		makeNamespace(ctx, typo)
+		kafka := f.enable(ctx, typo, "kafka")
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(seen{"False", "ManagedClusterNotFound",
+			`no ManagedCluster "` + typo + `" exists: enable the add-on in the namespace of a managed cluster`}))
+		Consistently(exists(instanceOf(kafka))).WithContext(ctx).Should(BeFalse())
+		Expect(server.Create(ctx, managedCluster(typo))).To(Succeed())
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+	})
+
 	It("installs once the Required dependencies are satisfied, and never takes that back", func(ctx SpecContext) {
 		f.define(ctx, "kafka", both(runs(version), f.needing(
 			addonv1alpha1.AddonDependency{Name: "zookeeper"},

@@ -47,6 +47,8 @@ const (
 	// ReasonInstanceRefused: the hub's API server refuses the add-on's Instance, as a policy or missing rights make it do; it is
 	// tried again with growing intervals.
 	ReasonInstanceRefused = "InstanceRefused"
+	// ReasonManagedClusterNotFound: the add-on stands in a namespace that is no managed cluster's.
+	ReasonManagedClusterNotFound = "ManagedClusterNotFound"
 	// ReasonConfigurationNotFound: a configuration object does not exist.
 	ReasonConfigurationNotFound = "ConfigurationNotFound"
 )
