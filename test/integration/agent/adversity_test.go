@@ -15,6 +15,15 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/invariants"
 )
 
+// lose takes the Instance off the hub without a deletion that an agent could see: the hub was restored, say.
+func (h *hubPart) lose(ctx context.Context) *kudo.Instance {
+	GinkgoHelper()
+	h.release(ctx)
+	lost := h.get(ctx)
+	Expect(hub.Delete(ctx, lost)).To(Succeed())
+	return lost
+}
+
 // again makes the Instance again after it is gone from the hub, as a user would.
 func (h *hubPart) again(ctx context.Context, lost *kudo.Instance, change ...func(*kudo.Instance)) {
 	GinkgoHelper()
@@ -86,10 +95,8 @@ var _ = Describe("Whatever happens to an Instance", func() {
 		h := newInstance(ctx, configOnly(), nil)
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
-		lost := h.get(ctx)
 		stop()
-		h.release(ctx)
-		Expect(hub.Delete(ctx, lost)).To(Succeed())
+		lost := h.lose(ctx)
 		stop = runAgent()
 		Eventually(func() map[string]string { return h.mirror(ctx).Annotations }).Should(HaveKey(kudo.AnnotationOrphaned))
 		h.again(ctx, lost)
@@ -102,10 +109,8 @@ var _ = Describe("Whatever happens to an Instance", func() {
 		h := newInstance(ctx, configOnly(), nil)
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
-		lost := h.get(ctx)
 		stop()
-		h.release(ctx)
-		Expect(hub.Delete(ctx, lost)).To(Succeed())
+		lost := h.lose(ctx)
 		stop = runAgent()
 		h.again(ctx, lost, func(i *kudo.Instance) { i.Spec.InstallNamespace = "elsewhere" })
 		h.resolve(ctx)

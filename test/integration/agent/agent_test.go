@@ -146,19 +146,14 @@ var _ = Describe("An Instance on the hub", func() {
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		stop()
-		lost := h.get(ctx)
-		h.release(ctx)
-		Expect(hub.Delete(ctx, lost)).To(Succeed())
-
+		lost := h.lose(ctx)
 		stop = runAgent()
 		Eventually(func() map[string]string { return h.mirror(ctx).Annotations }).Should(HaveKey(kudo.AnnotationOrphaned))
 		Expect(h.config(ctx, "-config")).To(Equal("one"))
 
 		By("restoring it on the hub")
 		uid := h.mirror(ctx).Status.Execution.UID
-		lost.ResourceVersion, lost.UID, lost.Status = "", "", kudo.InstanceStatus{}
-		lost.Finalizers = []string{kudo.Finalizer}
-		Expect(hub.Create(ctx, lost)).To(Succeed())
+		h.again(ctx, lost)
 		h.resolve(ctx)
 		Eventually(func() map[string]string { return h.mirror(ctx).Annotations }).ShouldNot(HaveKey(kudo.AnnotationOrphaned))
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
