@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os/exec"
 	"slices"
 	"text/template"
 
@@ -28,7 +29,8 @@ type Environment struct {
 	// Config reaches it as an administrator.
 	Config *rest.Config
 
-	server *envtest.Environment
+	server   *envtest.Environment
+	watchdog *exec.Cmd
 }
 
 // Start starts etcd and kube-apiserver, which KUBEBUILDER_ASSETS holds, with the resource definitions of manifests.FS. It returns
@@ -44,7 +46,11 @@ func Start() (*Environment, error) {
 		return nil, fmt.Errorf("starting an API server (KUBEBUILDER_ASSETS names the folder of its programs): %w", err)
 	}
 	config.QPS, config.Burst = 1000, 1000
-	return &Environment{Config: config, server: server}, nil
+	watchdog, err := watch()
+	if err != nil {
+		return nil, errors.Join(err, server.Stop())
+	}
+	return &Environment{Config: config, server: server, watchdog: watchdog}, nil
 }
 
 // Apply puts all objects of a folder of manifests.FS, such as "hub", onto the API server, as for that managed cluster.
@@ -112,7 +118,7 @@ func parse(file string, cluster manifests.ClusterParameters) ([]*unstructured.Un
 }
 
 // Stop ends both processes.
-func (e *Environment) Stop() error { return e.server.Stop() }
+func (e *Environment) Stop() error { return errors.Join(e.server.Stop(), callOff(e.watchdog)) }
 
 // definitions reads the resource definitions as they are embedded.
 func definitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
