@@ -249,7 +249,7 @@ func (m *mirror) remove(ctx context.Context, wanted, standing *kudo.Instance) er
 			return err
 		}
 	}
-	if _, handedOver := standing.Annotations[kudo.AnnotationHubGeneration]; !handedOver {
+	if !handedOver(standing) && standing.Annotations[kudo.AnnotationOrphaned] == "" {
 		if err := m.restore(ctx, wanted, standing); err != nil {
 			return err
 		}

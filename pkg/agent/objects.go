@@ -28,6 +28,9 @@ var errUnwatchable = errors.New("objects of this kind can be neither listed nor 
 // cachePatience is how long a read may wait until a kind that was never read before is cached.
 const cachePatience = 15 * time.Second
 
+// listPatience is how long one kind may take to be listed before it counts as broken.
+const listPatience = 5 * time.Second
+
 // objects finds on the managed cluster what tasks want, and keeps watching every kind that it was asked for.
 type objects struct {
 	client    client.Client
@@ -124,20 +127,29 @@ func (o *objects) read(ctx context.Context, want *unstructured.Unstructured) (*u
 	return live, nil
 }
 
-// owned lists what carries the owner's labels and was applied by a task, and apart from it the volume claims that StatefulSets
-// have made. What another object owns goes with that one. All kinds that the cluster has are looked through; as long as something
-// is found, the next look is at the kinds that it was found in.
-func (o *objects) owned(ctx context.Context, owner plan.Owner) (applied, claims []plan.Object, err error) {
+// belongings is what was found of an Instance on the cluster.
+type belongings struct {
+	// applied are the objects that tasks have applied, and claims the volume claims of StatefulSets. What another object owns
+	// goes with that one.
+	applied, claims []plan.Object
+
+	// unread says which kinds could not be looked through, and why.
+	unread map[schema.GroupVersionKind]error
+}
+
+// owned finds what belongs to the owner by its labels. All kinds that the cluster has are looked through; as long as something
+// that tasks have applied is found, the next look is at the kinds that it was found in.
+func (o *objects) owned(ctx context.Context, owner plan.Owner) (belongings, error) {
 	if kinds := o.swapLeft(owner, nil); kinds != nil {
-		if applied, claims, err = o.ownedOf(ctx, owner, kinds); err != nil || len(applied)+len(claims) > 0 {
-			return applied, claims, err
+		if found := o.ownedOf(ctx, owner, kinds); len(found.applied) > 0 {
+			return found, nil
 		}
 	}
 	kinds, err := o.deletableKinds()
 	if err != nil {
-		return nil, nil, err
+		return belongings{}, err
 	}
-	return o.ownedOf(ctx, owner, kinds)
+	return o.ownedOf(ctx, owner, kinds), nil
 }
 
 // swapLeft remembers in which kinds something of the owner was found, and returns what it remembered before.
@@ -152,26 +164,26 @@ func (o *objects) swapLeft(owner plan.Owner, kinds []schema.GroupVersionKind) []
 	return before
 }
 
-func (o *objects) ownedOf(ctx context.Context, owner plan.Owner, kinds []schema.GroupVersionKind) (applied, claims []plan.Object, err error) {
+func (o *objects) ownedOf(ctx context.Context, owner plan.Owner, kinds []schema.GroupVersionKind) belongings {
+	all := belongings{unread: map[schema.GroupVersionKind]error{}}
 	var left []schema.GroupVersionKind
 	for _, kind := range kinds {
 		found, err := o.list(ctx, owner, kind)
 		if err != nil {
-			return nil, nil, err
+			all.unread[kind] = err
 		}
 		for _, object := range found {
-			if object.Live.GetKind() == "PersistentVolumeClaim" {
-				claims = append(claims, object)
-			} else if object.Live.GetAnnotations()[kudo.AnnotationExecution] != "" {
-				applied = append(applied, object)
+			switch {
+			case object.Live.GetKind() == "PersistentVolumeClaim":
+				all.claims = append(all.claims, object)
+			case object.Live.GetAnnotations()[kudo.AnnotationExecution] != "":
+				all.applied = append(all.applied, object)
+				left = append(left, kind)
 			}
 		}
-		if len(found) > 0 {
-			left = append(left, kind)
-		}
 	}
-	o.swapLeft(owner, left)
-	return applied, claims, nil
+	o.swapLeft(owner, slices.Compact(left))
+	return all
 }
 
 // deletableKinds are all kinds of which objects can be listed and deleted, but Tandem's own.
@@ -187,9 +199,7 @@ func (o *objects) deletableKinds() ([]schema.GroupVersionKind, error) {
 			continue
 		}
 		for _, resource := range list.APIResources {
-			if resource.Kind != "Endpoints" { // they bear the labels of the Service that they go with
-				kinds = append(kinds, gv.WithKind(resource.Kind))
-			}
+			kinds = append(kinds, gv.WithKind(resource.Kind))
 		}
 	}
 	return kinds, nil
@@ -197,6 +207,8 @@ func (o *objects) deletableKinds() ([]schema.GroupVersionKind, error) {
 
 // list reads, of one kind, the metadata of what belongs to the owner and to no other object.
 func (o *objects) list(ctx context.Context, owner plan.Owner, gvk schema.GroupVersionKind) ([]plan.Object, error) {
+	ctx, cancel := context.WithTimeout(ctx, listPatience)
+	defer cancel()
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	err := o.live.List(ctx, list, client.MatchingLabels{kudo.LabelHeritage: kudo.Heritage, kudo.LabelInstance: owner.Name})

@@ -41,6 +41,10 @@ func (e *engine) gather(ctx context.Context, instance *kudo.Instance) (seen, err
 		return s, err
 	}
 	if last := instance.Status.Execution; last != nil {
+		if s.wanted != nil && s.wanted.Name == mirrorName(last.OperatorVersion) {
+			s.running = &s.wanted.Spec
+			return s, nil
+		}
 		started, err := e.version(ctx, instance.Namespace, mirrorName(last.OperatorVersion))
 		if err != nil {
 			return s, err
@@ -113,7 +117,10 @@ func (e *engine) decide(ctx context.Context, s seen) pass {
 		return e.start(s, choice)
 	case choice.Remove:
 		return e.remove(ctx, s)
-	case last != nil && s.instance.Status.PlanStatus[last.Plan].Status.Running():
+	case s.running == nil && last != nil && err == nil:
+		return s.stopped(plan.Condition(metav1.ConditionFalse, kudo.ReasonNotMirrored,
+			fmt.Sprintf("OperatorVersion %q, which was last started, is lost", last.OperatorVersion.Name)))
+	case s.running != nil && s.instance.Status.PlanStatus[last.Plan].Status.Running():
 		return e.step(ctx, s)
 	case err != nil:
 		return s.stopped(plan.Condition(metav1.ConditionFalse, kudo.ReasonPlanFailed, err.Error()))
@@ -191,6 +198,9 @@ func (e *engine) step(ctx context.Context, s seen) pass {
 		s.instance = s.instance.DeepCopy()
 		s.instance.Status = status
 		p := e.rest(ctx, s)
+		if p.err != nil { // that the plan has ended is worth recording all the same
+			p = s.stopped(plan.Running(recorded))
+		}
 		p.again = true
 		return p
 	}
@@ -257,6 +267,10 @@ func soonest(a, b time.Duration) time.Duration {
 
 // rest judges what stands once no plan runs.
 func (e *engine) rest(ctx context.Context, s seen) pass {
+	last := s.instance.Status.PlanStatus[s.instance.Status.Execution.Plan]
+	if last.Status == kudo.FatalError {
+		return s.stopped(plan.Ready(last, nil))
+	}
 	wants, err := standing(s.execution())
 	if err != nil {
 		return s.stopped(plan.Condition(metav1.ConditionFalse, kudo.ReasonUnhealthy, err.Error()))
@@ -269,7 +283,6 @@ func (e *engine) rest(ctx context.Context, s seen) pass {
 		}
 		objects = append(objects, plan.Object{Want: want, Live: object.Live})
 	}
-	last := s.instance.Status.PlanStatus[s.instance.Status.Execution.Plan]
 	return s.stopped(plan.Ready(last, objects))
 }
 

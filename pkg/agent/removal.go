@@ -42,19 +42,26 @@ func (e *engine) remove(ctx context.Context, s seen) pass {
 }
 
 // deleteOwned deletes what the Instance's tasks have applied, and then the volume claims of its StatefulSets but those that the
-// package asks to keep. It returns what is still there.
+// package asks to keep. It returns what is still there. A kind that cannot be listed holds nothing up unless the package has
+// objects of it.
 func (e *engine) deleteOwned(ctx context.Context, s seen) ([]plan.Object, error) {
 	x := s.execution()
-	applied, claims, err := e.objects.owned(ctx, x.owner())
+	found, err := e.objects.owned(ctx, x.owner())
 	if err != nil {
 		return nil, err
 	}
-	left, err := e.deleteEach(ctx, applied)
+	left, err := e.deleteEach(ctx, found.applied)
 	if err != nil || len(left) > 0 {
 		return left, err
 	}
-	kept := retained(x)
-	return e.deleteEach(ctx, slices.DeleteFunc(claims, func(o plan.Object) bool { return kept(o.Live.GetName()) }))
+	rendered, fault := everything(x)
+	for _, o := range rendered {
+		if err := found.unread[o.GroupVersionKind()]; err != nil {
+			return nil, err
+		}
+	}
+	kept := retained(rendered, fault)
+	return e.deleteEach(ctx, slices.DeleteFunc(found.claims, func(o plan.Object) bool { return kept(o.Live.GetName()) }))
 }
 
 func (e *engine) deleteEach(ctx context.Context, objects []plan.Object) (left []plan.Object, err error) {
@@ -90,11 +97,10 @@ func everything(x *execution) ([]*unstructured.Unstructured, error) {
 }
 
 // retained tells the names of volume claims that a StatefulSet asks in so many words to keep when it is deleted. Without that,
-// what Kubernetes would keep by default is removed with the Instance. Where it cannot be told what the package asks, all are kept.
-func retained(x *execution) func(claim string) bool {
-	objects, err := everything(x)
+// what Kubernetes would keep by default is removed with the Instance. Where a fault hides what the package asks, all are kept.
+func retained(rendered []*unstructured.Unstructured, fault error) func(claim string) bool {
 	var names []*regexp.Regexp
-	for _, o := range objects {
+	for _, o := range rendered {
 		policy, _, _ := unstructured.NestedString(o.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
 		if o.GetKind() != "StatefulSet" || policy != "Retain" {
 			continue
@@ -107,7 +113,7 @@ func retained(x *execution) func(claim string) bool {
 		}
 	}
 	return func(claim string) bool {
-		return err != nil || slices.ContainsFunc(names, func(n *regexp.Regexp) bool { return n.MatchString(claim) })
+		return fault != nil || slices.ContainsFunc(names, func(n *regexp.Regexp) bool { return n.MatchString(claim) })
 	}
 }
 

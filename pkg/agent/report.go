@@ -83,27 +83,27 @@ func (r *reporter) Reconcile(ctx context.Context, request reconcile.Request) (re
 // nothing about this one.
 func (r *reporter) decide(onHub, standing *kudo.Instance) *kudo.InstanceStatus {
 	removed, fault := r.notes.of(onHub)
+	mirrored := standing != nil && standing.Annotations[kudo.AnnotationHubUID] == string(onHub.UID) && handedOver(standing)
 	switch {
 	case removed:
-		return r.withReady(onHub.Status, onHub.Generation, kudo.ReasonRemoved, "nothing is left of it on the managed cluster")
-	case standing != nil && standing.Annotations[kudo.AnnotationHubUID] == string(onHub.UID) && handedOver(standing):
-		if fault != "" {
-			return r.withReady(standing.Status, onHub.Generation, kudo.ReasonNotMirrored, fault)
-		}
+		return r.withReady(onHub, onHub.Status, kudo.ReasonRemoved, "nothing is left of it on the managed cluster")
+	case mirrored && fault != "":
+		return r.withReady(onHub, standing.Status, kudo.ReasonNotMirrored, fault)
+	case mirrored:
 		return reportable(standing.Status)
 	case fault != "":
-		return r.withReady(onHub.Status, onHub.Generation, kudo.ReasonNotMirrored, fault)
+		return r.withReady(onHub, onHub.Status, kudo.ReasonNotMirrored, fault)
 	default:
 		return nil
 	}
 }
 
-// withReady is the agent's part of a status, with another condition Ready.
-func (r *reporter) withReady(status kudo.InstanceStatus, generation int64, reason, message string) *kudo.InstanceStatus {
+// withReady is the agent's part of a status, with condition Ready as the agent sees it from outside.
+func (r *reporter) withReady(onHub *kudo.Instance, status kudo.InstanceStatus, reason, message string) *kudo.InstanceStatus {
 	part := reportable(status)
 	ready := plan.Condition(metav1.ConditionFalse, reason, message)
-	ready.ObservedGeneration = generation
-	settled, _ := apply.Settle(part.Conditions, ready, r.clock())
+	ready.ObservedGeneration = onHub.Generation
+	settled, _ := apply.Settle(onHub.Status.Conditions, ready, r.clock())
 	part.Conditions = []metav1.Condition{settled}
 	return part
 }

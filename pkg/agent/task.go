@@ -102,6 +102,9 @@ func (e *engine) applyAll(ctx context.Context, x *execution, at plan.Task, wants
 		if err := x.owner().Claim(object); err != nil {
 			return fatal(err)
 		}
+		if begun && object.Expired() {
+			continue
+		}
 		if !begun || !object.AppliedBy(x.UID) {
 			desired := render.RestartPods(want, object.Live, x.UID, x.RestartPending)
 			if object.Live, err = apply.Object(ctx, e.client, desired, managerEngine); err != nil {

@@ -73,6 +73,12 @@ func (o Object) AppliedBy(execution types.UID) bool {
 	return o.Live != nil && o.Live.GetAnnotations()[kudo.AnnotationExecution] == string(execution)
 }
 
+// Expired says whether the object is gone because it was to be: a Job is deleted some time after it has finished, if it says so.
+func (o Object) Expired() bool {
+	_, expires, _ := unstructured.NestedFieldNoCopy(o.Want.Object, "spec", "ttlSecondsAfterFinished")
+	return o.Live == nil && o.Want.GetKind() == "Job" && expires
+}
+
 // Deleted says whether the object is gone or about to go.
 func (o Object) Deleted() bool { return o.Live == nil || o.Live.GetDeletionTimestamp() != nil }
 

@@ -63,6 +63,24 @@ func TestAppliedBy(t *testing.T) {
 	}
 }
 
+func TestExpired(t *testing.T) {
+	expiring := object("Job", "j", func(o *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(o.Object, int64(0), "spec", "ttlSecondsAfterFinished")
+	})
+	for name, test := range map[string]struct {
+		object plan.Object
+		want   bool
+	}{
+		"a Job that is gone and was to go has expired": {plan.Object{Want: expiring}, true},
+		"one that is there has not":                    {plan.Object{Want: expiring, Live: expiring}, false},
+		"one that was to stay was deleted":             {plan.Object{Want: object("Job", "j")}, false},
+	} {
+		if got := test.object.Expired(); got != test.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
+
 func TestClaim(t *testing.T) {
 	for name, test := range map[string]struct {
 		live *unstructured.Unstructured

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,6 +23,18 @@ func (h *hubPart) lose(ctx context.Context) *kudo.Instance {
 	lost := h.get(ctx)
 	Expect(hub.Delete(ctx, lost)).To(Succeed())
 	return lost
+}
+
+// claim is a volume claim as a StatefulSet of the Instance's makes it from its template.
+func (h *hubPart) claim(name string) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: h.namespace,
+			Labels: map[string]string{kudo.LabelHeritage: kudo.Heritage, kudo.LabelInstance: h.name}},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}
 }
 
 // again makes the Instance again after it is gone from the hub, as a user would.
@@ -145,6 +158,47 @@ var _ = Describe("Whatever happens to an Instance", func() {
 		h.finish(ctx)
 		Expect(h.local(ctx, "-app", &appsv1.Deployment{})).To(BeFalse())
 		Expect(h.config(ctx, "-config")).To(BeEmpty())
+	})
+
+	It("removed twice, it keeps the claims that the package retains and nothing else", func(ctx context.Context) {
+		spec := configOnly()
+		spec.Templates["set.yaml"] = `
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: "{{ .Name }}-set"}
+spec:
+  persistentVolumeClaimRetentionPolicy: {whenDeleted: Retain}
+  volumeClaimTemplates: [{metadata: {name: data}}]`
+		spec.Tasks = append(spec.Tasks, task("set", kudo.TaskApply, "set.yaml"))
+		h := newInstance(ctx, spec, nil)
+		for range 2 {
+			h.resolve(ctx)
+			h.completes(ctx, "deploy", kudo.PlanStatus{})
+			for _, name := range []string{"data-" + h.name + "-set-0", "scratch-" + h.name + "-0"} {
+				Expect(client.IgnoreAlreadyExists(managed.Create(ctx, h.claim(name)))).To(Succeed())
+			}
+			lost := h.get(ctx)
+			h.finish(ctx)
+			Expect(h.config(ctx, "-config")).To(BeEmpty())
+			claims := &corev1.PersistentVolumeClaimList{}
+			Expect(managed.List(ctx, claims, client.InNamespace(h.namespace))).To(Succeed())
+			Expect(claims.Items).To(ConsistOf(HaveField("Name", "data-"+h.name+"-set-0")))
+			h.again(ctx, lost)
+		}
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		h.release(ctx)
+	})
+
+	It("a plan that fails is named, also when nothing can be rendered any more", func(ctx context.Context) {
+		spec := configOnly()
+		spec.Templates["config.yaml"] = "{{ if eq .Params.VALUE \"bad\" }}{{ fail \"no\" }}{{ end }}" + spec.Templates["config.yaml"]
+		spec.Plans["update"] = serial("config")
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": "bad"} })
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonPlanFailed, `plan "update" failed`))
+		h.finish(ctx)
 	})
 
 	It("a cleanup plan that fails is shown and tried again", func(ctx context.Context) {

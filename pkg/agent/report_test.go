@@ -1,0 +1,54 @@
+package agent
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/plan"
+)
+
+func TestAReportIsUpToDateOnceItIsWritten(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	ready := plan.Condition(metav1.ConditionTrue, kudo.ReasonHealthy, "all is well")
+	standing := &kudo.Instance{Status: kudo.InstanceStatus{Conditions: []metav1.Condition{ready}}}
+	standing.Annotations = map[string]string{kudo.AnnotationHubUID: "u", kudo.AnnotationHubGeneration: "1"}
+
+	for name, test := range map[string]struct {
+		standing *kudo.Instance
+		note     func(*notes, *kudo.Instance)
+		reason   string
+	}{
+		"what stands":                               {standing, func(*notes, *kudo.Instance) {}, kudo.ReasonHealthy},
+		"why a change cannot be mirrored":           {standing, func(n *notes, i *kudo.Instance) { n.setFault(i, "refused") }, kudo.ReasonNotMirrored},
+		"why it cannot be mirrored at all":          {nil, func(n *notes, i *kudo.Instance) { n.setFault(i, "refused") }, kudo.ReasonNotMirrored},
+		"that nothing is left, whatever was before": {standing, func(n *notes, i *kudo.Instance) { n.setRemoved(i) }, kudo.ReasonRemoved},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &reporter{notes: newNotes(), clock: func() time.Time { return now }}
+			onHub := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: "kafka", UID: "u", Generation: 1}}
+			test.note(r.notes, onHub)
+			first := r.decide(onHub, test.standing)
+			if first == nil || len(first.Conditions) != 1 || first.Conditions[0].Reason != test.reason {
+				t.Fatalf("want reason %s, got %+v", test.reason, first)
+			}
+			onHub.Status = *first.DeepCopy()
+			now = now.Add(time.Minute)
+			if again := r.decide(onHub, test.standing); !upToDate(onHub.Status, *again) {
+				t.Errorf("it would be written again: %+v", again.Conditions)
+			}
+		})
+	}
+}
+
+func TestAnotherInstanceOfTheNameSaysNothing(t *testing.T) {
+	r := &reporter{notes: newNotes(), clock: time.Now}
+	standing := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		kudo.AnnotationHubUID: "old", kudo.AnnotationHubGeneration: "1",
+	}}}
+	if got := r.decide(&kudo.Instance{ObjectMeta: metav1.ObjectMeta{UID: "new"}}, standing); got != nil {
+		t.Errorf("it reports %+v", got)
+	}
+}
