@@ -236,15 +236,12 @@ func (m *mirror) orphan(ctx context.Context, standing *kudo.Instance) error {
 // remove hands the mirror over for removal: from here on the engine may destroy. Where the hub knows of an execution and the
 // mirror was lost, it is made again first, for its workloads stand.
 func (m *mirror) remove(ctx context.Context, wanted, standing *kudo.Instance) error {
+	if standing == nil && (wanted.Status.Execution == nil || m.removing[wanted.UID]) {
+		m.notes.setRemoved(wanted)
+		return nil
+	}
+	var err error
 	if standing == nil {
-		if wanted.Status.Execution == nil || m.removing[wanted.UID] {
-			m.notes.setRemoved(wanted)
-			return nil
-		}
-		if err := m.ensureNamespace(ctx, wanted.TargetNamespace()); err != nil {
-			return err
-		}
-		var err error
 		if standing, err = m.create(ctx, wanted, wanted.Spec.OperatorVersion); err != nil {
 			return err
 		}
@@ -255,20 +252,20 @@ func (m *mirror) remove(ctx context.Context, wanted, standing *kudo.Instance) er
 		}
 	}
 	m.removing[wanted.UID] = true
-	if standing.Annotations[kudo.AnnotationHubDeleted] == "" {
-		changed := standing.DeepCopy()
-		delete(changed.Annotations, kudo.AnnotationOrphaned)
-		mark := map[string]string{kudo.AnnotationHubDeleted: m.clock().UTC().Format(time.RFC3339)}
-		if err := m.annotate(ctx, changed, mark); err != nil {
-			return err
-		}
-		standing = changed
+	if standing, err = m.mark(ctx, standing); err != nil || standing.DeletionTimestamp != nil {
+		return err
 	}
-	if standing.DeletionTimestamp != nil {
-		return nil
+	return client.IgnoreNotFound(m.local.Delete(ctx, standing, client.Preconditions{UID: &standing.UID}))
+}
+
+// mark notes on a mirror that its Instance was deleted on the hub, orphaned or not.
+func (m *mirror) mark(ctx context.Context, standing *kudo.Instance) (*kudo.Instance, error) {
+	if standing.Annotations[kudo.AnnotationHubDeleted] != "" {
+		return standing, nil
 	}
-	err := m.local.Delete(ctx, standing, client.Preconditions{UID: &standing.UID})
-	return client.IgnoreNotFound(err)
+	marked := standing.DeepCopy()
+	delete(marked.Annotations, kudo.AnnotationOrphaned)
+	return marked, m.annotate(ctx, marked, map[string]string{kudo.AnnotationHubDeleted: m.clock().UTC().Format(time.RFC3339)})
 }
 
 // annotate adds marks to what stands.
@@ -288,7 +285,7 @@ func (m *mirror) copy(ctx context.Context, wanted, standing *kudo.Instance) erro
 			standing.Namespace, standing.Name)
 	}
 	if err := m.ensureNamespace(ctx, wanted.TargetNamespace()); err != nil {
-		return err
+		return err // for the OperatorVersion, which comes first
 	}
 	version, err := m.copyVersion(ctx, wanted)
 	if err != nil {
@@ -333,6 +330,9 @@ func marksOf(wanted *kudo.Instance) map[string]string {
 
 // create makes a mirror that the engine leaves alone until its status is restored.
 func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version corev1.ObjectReference) (*kudo.Instance, error) {
+	if err := m.ensureNamespace(ctx, wanted.TargetNamespace()); err != nil {
+		return nil, err
+	}
 	made := &kudo.Instance{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        wanted.Name,

@@ -102,14 +102,13 @@ type pass struct {
 	err     error
 }
 
-// decide chooses, and does what the choice says, or else what the state of the last execution asks for.
+// decide chooses, and does what the choice says.
 func (e *engine) decide(ctx context.Context, s seen) pass {
 	if s.wanted == nil && !removing(s.instance) {
 		return s.stopped(plan.Condition(metav1.ConditionFalse, kudo.ReasonNotMirrored,
 			fmt.Sprintf("OperatorVersion %q is missing here and will be mirrored again", s.instance.Spec.OperatorVersion.Name)))
 	}
 	choice, err := plan.Choose(s.wish())
-	last := s.instance.Status.Execution
 	switch {
 	case choice.Cancel:
 		return s.cancel()
@@ -117,6 +116,15 @@ func (e *engine) decide(ctx context.Context, s seen) pass {
 		return e.start(s, choice)
 	case choice.Remove:
 		return e.remove(ctx, s)
+	default:
+		return e.goOn(ctx, s, err)
+	}
+}
+
+// goOn does what the state of the last execution asks for; err says why nothing else could be chosen.
+func (e *engine) goOn(ctx context.Context, s seen, err error) pass {
+	last := s.instance.Status.Execution
+	switch {
 	case s.running == nil && last != nil && err == nil:
 		return s.stopped(plan.Condition(metav1.ConditionFalse, kudo.ReasonNotMirrored,
 			fmt.Sprintf("OperatorVersion %q, which was last started, is lost", last.OperatorVersion.Name)))

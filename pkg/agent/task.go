@@ -92,24 +92,20 @@ func (e *engine) applyAll(ctx context.Context, x *execution, at plan.Task, wants
 	var undefined *plan.Outcome
 	for _, want := range wants {
 		object, err := e.objects.findLive(ctx, x.instance, want)
-		if meta.IsNoMatchError(err) && x.defines(want.GroupVersionKind().GroupKind()) {
+		switch {
+		case meta.IsNoMatchError(err) && x.defines(want.GroupVersionKind().GroupKind()):
 			undefined = &plan.Outcome{Status: kudo.Error, Message: plan.Describe(want) + ": waits for its CustomResourceDefinition"}
 			continue
-		}
-		if err != nil {
+		case err != nil:
 			return outcomeOf(err)
+		case begun && object.Expired():
+			continue
 		}
 		if err := x.owner().Claim(object); err != nil {
 			return fatal(err)
 		}
-		if begun && object.Expired() {
-			continue
-		}
-		if !begun || !object.AppliedBy(x.UID) {
-			desired := render.RestartPods(want, object.Live, x.UID, x.RestartPending)
-			if object.Live, err = apply.Object(ctx, e.client, desired, managerEngine); err != nil {
-				return outcomeOf(fmt.Errorf("applying %s: %w", plan.Describe(want), err))
-			}
+		if object, err = e.apply(ctx, x, object, begun); err != nil {
+			return outcomeOf(err)
 		}
 		objects = append(objects, object)
 	}
@@ -117,6 +113,19 @@ func (e *engine) applyAll(ctx context.Context, x *execution, at plan.Task, wants
 		return *undefined
 	}
 	return plan.ApplyOutcome(objects)
+}
+
+// apply applies an object, unless its task has begun and it stands; its pods restart if the execution owes that.
+func (e *engine) apply(ctx context.Context, x *execution, object plan.Object, begun bool) (plan.Object, error) {
+	if begun && object.AppliedBy(x.UID) {
+		return object, nil
+	}
+	desired := render.RestartPods(object.Want, object.Live, x.UID, x.RestartPending)
+	live, err := apply.Object(ctx, e.client, desired, managerEngine)
+	if err != nil {
+		return object, fmt.Errorf("applying %s: %w", plan.Describe(object.Want), err)
+	}
+	return plan.Object{Want: object.Want, Live: live}, nil
 }
 
 // deleteAll deletes what exists, in the listed order, and waits until all are gone. A kind that is unknown is gone.
