@@ -33,30 +33,58 @@ const (
 // annotation exist. The error is a *MalformedError.
 //
 // Both are held to the same rules, although the API server already refuses most faults of the field: a hub's CRD may be
-// somebody else's. A dependency on itself is malformed in both.
+// somebody else's. A dependency on itself is not malformed: it is a circle, which the judgement shows and admission refuses.
 func Declared(addOn *addonv1alpha1.ClusterManagementAddOn) ([]addonv1alpha1.AddonDependency, error) {
+	needs, _, faults := read(addOn)
+	if len(faults) > 0 {
+		return nil, faults[0]
+	}
+	return needs, nil
+}
+
+// Needs is what an add-on depends on as far as that is known: nil without a definition, and none, but not nil, where the
+// declaration is malformed. It is the needsOf of Circle and Admit.
+func Needs(definition *addonv1alpha1.ClusterManagementAddOn) []addonv1alpha1.AddonDependency {
+	if definition == nil {
+		return nil
+	}
+	needs, err := Declared(definition)
+	if err != nil {
+		return []addonv1alpha1.AddonDependency{}
+	}
+	return needs
+}
+
+// read gives the dependencies as they stand with their types, the field or annotation where they stand, and everything that
+// is malformed in them.
+func read(addOn *addonv1alpha1.ClusterManagementAddOn) (
+	needs []addonv1alpha1.AddonDependency, where string, faults []*MalformedError,
+) {
 	declared, where := addOn.Spec.Dependencies, field
 	if text, annotated := addOn.Annotations[addonv1alpha1.AnnotationDependencies]; annotated && len(declared) == 0 {
 		var err error
 		where = annotation
 		if declared, err = parse([]byte(text)); err != nil {
-			return nil, &MalformedError{AddOn: addOn.Name, Where: where, Fault: err.Error()}
+			return nil, where, []*MalformedError{{AddOn: addOn.Name, Where: where, Fault: err.Error()}}
 		}
 	}
-	needs := make([]addonv1alpha1.AddonDependency, 0, len(declared))
+	needs = make([]addonv1alpha1.AddonDependency, 0, len(declared))
 	names := make(map[string]bool, len(declared))
 	for i, need := range declared {
 		if need.Type == "" {
 			need.Type = addonv1alpha1.DependencyTypeRequired
 		}
-		if fault := faultOf(need, addOn.Name, names); fault != "" {
-			return nil, &MalformedError{AddOn: addOn.Name, Where: fmt.Sprintf("%s[%d]", where, i), Fault: fault}
+		if fault := faultOf(need, names); fault != "" {
+			faults = append(faults, &MalformedError{AddOn: addOn.Name, Where: entry(where, i), Fault: fault})
 		}
 		names[need.Name] = true
 		needs = append(needs, need)
 	}
-	return needs, nil
+	return needs, where, faults
 }
+
+// entry names the dependency of that index.
+func entry(where string, index int) string { return fmt.Sprintf("%s[%d]", where, index) }
 
 // parse reads the annotation: a JSON array, whose unknown and repeated fields are errors.
 func parse(text []byte) ([]addonv1alpha1.AddonDependency, error) {
@@ -73,13 +101,11 @@ func parse(text []byte) ([]addonv1alpha1.AddonDependency, error) {
 	return needs, nil
 }
 
-// faultOf says what is wrong with one dependency of addOn, given the names before it; empty if nothing is.
-func faultOf(need addonv1alpha1.AddonDependency, addOn string, before map[string]bool) string {
+// faultOf says what is wrong with one dependency, given the names before it; empty if nothing is.
+func faultOf(need addonv1alpha1.AddonDependency, before map[string]bool) string {
 	switch {
 	case need.Name == "":
 		return "name is empty: name the ClusterManagementAddOn that is needed"
-	case need.Name == addOn:
-		return fmt.Sprintf("%q depends on itself: remove the entry", need.Name)
 	case before[need.Name]:
 		return fmt.Sprintf("%q is named twice: keep one of the entries", need.Name)
 	case need.Type != addonv1alpha1.DependencyTypeRequired && need.Type != addonv1alpha1.DependencyTypeOptional:

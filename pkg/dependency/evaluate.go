@@ -17,6 +17,8 @@ type Cause string
 
 // The causes, in the order in which they are looked for.
 const (
+	// Circular: the add-on depends, over others or at once, on the one that is judged. Neither can ever come first.
+	Circular Cause = "Circular"
 	// NoSuchAddOn: neither a ClusterManagementAddOn nor a ManagedClusterAddOn of the name exists.
 	NoSuchAddOn Cause = "NoSuchAddOn"
 	// NotInstalled: the add-on is not enabled on the cluster.
@@ -40,6 +42,8 @@ type Seen struct {
 	// Available and Reason are those of its condition Available; empty where it has none.
 	Available metav1.ConditionStatus
 	Reason    string
+	// Circle is the way from the judged add-on over this one back to it (see Circle); nil where it is on none.
+	Circle []string
 }
 
 // See is what is known of an add-on from its objects, each nil where it does not exist.
@@ -69,6 +73,8 @@ type Judgement struct {
 	Held bool
 	// Cause is empty for a satisfied dependency.
 	Cause Cause
+	// Circle is the way from the judged add-on back to it, where that is the cause.
+	Circle []string
 }
 
 // Verdict judges every dependency of an add-on: the Required ones first, then the Optional ones, each in the order declared.
@@ -79,6 +85,9 @@ type Verdict []Judgement
 // previous is the add-on's own condition Degraded as it stands (nil if none). It holds the last verdict, which a dependency
 // keeps while its cluster cannot be reached: an outage of a link does not cascade, and recovery does not flap. A dependency
 // that was never judged before counts as satisfied then, for nothing speaks against it yet; NotReady still lists it.
+//
+// A dependency on a circle is not satisfied whatever is seen of it: otherwise the members that happen to be available would
+// hold each other up until one of them fails, and then never come back.
 func Evaluate(needs []addonv1alpha1.AddonDependency, seen map[string]Seen, previous *metav1.Condition) Verdict {
 	last := recall(previous)
 	verdict := make(Verdict, 0, len(needs))
@@ -96,6 +105,8 @@ func judge(need addonv1alpha1.AddonDependency, seen Seen, last memory) Judgement
 		j.Type = addonv1alpha1.DependencyTypeRequired
 	}
 	switch {
+	case len(seen.Circle) > 0:
+		j.Cause, j.Circle = Circular, seen.Circle
 	case !seen.Installed && !seen.Defined:
 		j.Cause = NoSuchAddOn
 	case !seen.Installed:

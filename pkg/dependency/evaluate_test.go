@@ -31,6 +31,12 @@ var (
 	undefined = Seen{Installed: true, Available: metav1.ConditionTrue, Reason: "Works"}
 )
 
+// onCircle is seen, on a circle of that way.
+func onCircle(seen Seen, way ...string) Seen {
+	seen.Circle = way
+	return seen
+}
+
 func degraded(reason string, lines ...string) *metav1.Condition {
 	return &metav1.Condition{
 		Type: "Degraded", Status: metav1.ConditionTrue, Reason: reason, Message: strings.Join(lines, "\n"),
@@ -115,6 +121,65 @@ func TestEvaluate(t *testing.T) {
 			causes:  "Required a (NoSuchAddOn)", notReady: "Required a (NoSuchAddOn)",
 		},
 
+		"a dependency on itself is a circle": {
+			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": onCircle(available, "a", "a")},
+			reason: "RequiredDependencyNotSatisfied", message: "circular dependency: a -> a",
+			causes: "Required a (Circular)", notReady: "Required a (Circular)",
+		},
+		"a dependency on a circle is unmet although it is available": {
+			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": onCircle(available, "x", "a", "x")},
+			reason: "RequiredDependencyNotSatisfied", message: "circular dependency: x -> a -> x",
+			causes: "Required a (Circular)", notReady: "Required a (Circular)",
+		},
+		"a circle comes before every other cause": {
+			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": onCircle(deleting, "x", "a", "y", "x")},
+			reason: "RequiredDependencyNotSatisfied", message: "circular dependency: x -> a -> y -> x",
+			causes: "Required a (Circular)", notReady: "Required a (Circular)",
+		},
+		"an Optional dependency on a circle has the reason of its own type, and holds up no installation": {
+			needs: []addonv1alpha1.AddonDependency{a, b}, seen: map[string]Seen{"a": available, "b": onCircle(available, "x", "b", "x")},
+			reason: "DependencyNotSatisfied", message: "circular dependency: x -> b -> x", causes: "Optional b (Circular)",
+		},
+		"on a circle and lacking something beside it names both, Required first": {
+			needs: []addonv1alpha1.AddonDependency{b, a}, seen: map[string]Seen{"b": onCircle(available, "x", "b", "x")},
+			reason: "RequiredDependencyNotSatisfied", message: requiredA + "\ncircular dependency: x -> b -> x",
+			causes: "Required a (NoSuchAddOn), Optional b (Circular)", notReady: "Required a (NoSuchAddOn)",
+		},
+		"two circles through one add-on are both named": {
+			needs: []addonv1alpha1.AddonDependency{a, b},
+			seen: map[string]Seen{
+				"a": onCircle(silent, "x", "a", "x"), "b": onCircle(silent, "x", "b", "c", "x"),
+			},
+			reason: "RequiredDependencyNotSatisfied", message: "circular dependency: x -> a -> x\ncircular dependency: x -> b -> c -> x",
+			causes: "Required a (Circular), Optional b (Circular)", notReady: "Required a (Circular)",
+		},
+		"an add-on that depends on a member is not on the circle: availability judges it": {
+			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": available},
+			previous: degraded("RequiredDependencyNotSatisfied", requiredA),
+		},
+		"a circle that is broken is forgotten": {
+			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": available},
+			previous: degraded("RequiredDependencyNotSatisfied", "circular dependency: x -> a -> x"),
+		},
+
+		"hold: a circle is judged all the same": {
+			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": onCircle(cutOff, "x", "a", "x")},
+			reason: "RequiredDependencyNotSatisfied", message: "circular dependency: x -> a -> x",
+			causes: "Required a (Circular)", notReady: "Required a (Circular)",
+		},
+		"hold: beside a circle": {
+			needs:    []addonv1alpha1.AddonDependency{a, b},
+			seen:     map[string]Seen{"a": onCircle(cutOff, "x", "a", "x"), "b": cutOff},
+			previous: degraded("RequiredDependencyNotSatisfied", "circular dependency: x -> a -> x", optionalB),
+			reason:   "RequiredDependencyNotSatisfied", message: "circular dependency: x -> a -> x\n" + optionalB,
+			causes: "Required a (Circular), Optional b (Unknown)", notReady: "Required a (Circular)",
+		},
+		"hold: what is cut off when its circle is broken stays unmet": {
+			needs: []addonv1alpha1.AddonDependency{a, b}, seen: map[string]Seen{"a": cutOff, "b": cutOff},
+			previous: degraded("RequiredDependencyNotSatisfied", "circular dependency: b -> a -> b"),
+			reason:   "RequiredDependencyNotSatisfied", message: requiredA,
+			causes: "Required a (Unknown)", notReady: "Required a (Unknown)",
+		},
 		"hold: cut off and satisfied before stays satisfied": {
 			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": cutOff}, notReady: "Required a (Unknown)",
 		},

@@ -20,7 +20,7 @@ const (
 )
 
 // Message is the message of condition Degraded: one sentence for each dependency that is not satisfied, joined by newlines,
-// in the proposal's wording. A message beyond MessageLimit is cut after the last sentence that fits (inside of the first one
+// in the proposal's wording, or "circular dependency: a -> b -> a" for one on a circle. A message beyond MessageLimit is cut after the last sentence that fits (inside of the first one
 // if that alone is too long) and then says how many dependencies it leaves out.
 func (v Verdict) Message() string {
 	unmet := v.Unmet()
@@ -61,12 +61,16 @@ func cutText(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit-len(ellipsis)], "") + ellipsis
 }
 
-// sentence says that the dependency is not satisfied, and what is lost.
+// sentence says that the dependency is not satisfied, and what is lost; of one on a circle, which way that goes.
 func (j Judgement) sentence() string {
-	if j.Message == "" {
+	switch {
+	case j.Cause == Circular:
+		return circularOpening + Way(j.Circle)
+	case j.Message == "":
 		return opening(j.Type, j.Name)
+	default:
+		return opening(j.Type, j.Name) + " " + j.Message
 	}
-	return opening(j.Type, j.Name) + " " + j.Message
 }
 
 // opening is how the sentence about a dependency begins.
@@ -105,7 +109,7 @@ func (m memory) unmet(j Judgement) bool {
 	required := opening(addonv1alpha1.DependencyTypeRequired, j.Name)
 	optional := opening(addonv1alpha1.DependencyTypeOptional, j.Name)
 	for _, line := range m.lines {
-		if strings.HasPrefix(line, required) || strings.HasPrefix(line, optional) {
+		if strings.HasPrefix(line, required) || strings.HasPrefix(line, optional) || circularOver(line, j.Name) {
 			return true
 		}
 	}
@@ -114,6 +118,13 @@ func (m memory) unmet(j Judgement) bool {
 	}
 	// Left out of a message that was cut: unmet, unless the reason says that no Required dependency was.
 	return j.Type == addonv1alpha1.DependencyTypeOptional || m.reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied
+}
+
+// circularOver says whether the line tells of a circle that begins with the dependency of that name.
+func circularOver(line, name string) bool {
+	way, circular := strings.CutPrefix(line, circularOpening)
+	steps := strings.SplitN(way, arrow, 3)
+	return circular && len(steps) > 1 && steps[1] == oneLine(name)
 }
 
 // IsReason says whether reason is one of those that a verdict gives condition Degraded.

@@ -1,0 +1,187 @@
+package dependency
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+)
+
+func TestAdmit(t *testing.T) {
+	const (
+		inField      = `ClusterManagementAddOn "kafka": spec.dependencies`
+		annotationOf = "annotation addon.open-cluster-management.io/dependencies"
+		inAnnotation = `ClusterManagementAddOn "kafka": ` + annotationOf
+		wayOut       = ": remove the entry, or another dependency on this way"
+		circleB      = "circular dependency: kafka -> b -> kafka" + wayOut
+		circleC      = "circular dependency: kafka -> c -> d -> kafka" + wayOut
+	)
+	byField := func(needs ...addonv1alpha1.AddonDependency) *addonv1alpha1.ClusterManagementAddOn {
+		return definition(nil, needs...)
+	}
+	byAnnotation := func(text string, needs ...addonv1alpha1.AddonDependency) *addonv1alpha1.ClusterManagementAddOn {
+		return definition(&text, needs...)
+	}
+	need := func(name string) addonv1alpha1.AddonDependency {
+		return addonv1alpha1.AddonDependency{Name: name, Type: required}
+	}
+	// What the others declare. b, c and d lead back to kafka.
+	others := graph("a:", "b: kafka", "c: d", "d: kafka?", "e: b")
+
+	for name, tc := range map[string]struct {
+		old, new *addonv1alpha1.ClusterManagementAddOn
+		warnings []string
+		errors   []string
+	}{
+		"no dependencies": {new: byField()},
+		"dependencies on what exists, by the field":      {new: byField(need("a"))},
+		"dependencies on what exists, by the annotation": {new: byAnnotation(`[{"name":"a"}]`)},
+
+		"a dependency on itself, by the field": {
+			new: byField(need("a"), need("kafka")), errors: []string{inField + `[1]: "kafka" depends on itself: remove the entry`},
+		},
+		"a dependency on itself, by the annotation": {
+			new: byAnnotation(`[{"name":"kafka"}]`), errors: []string{inAnnotation + `[0]: "kafka" depends on itself: remove the entry`},
+		},
+		"a name twice, by the field": {
+			new: byField(need("a"), need("a")), errors: []string{inField + `[1]: "a" is named twice: keep one of the entries`},
+		},
+		"a name twice, by the annotation": {
+			new:    byAnnotation(`[{"name":"a"},{"name":"a"}]`),
+			errors: []string{inAnnotation + `[1]: "a" is named twice: keep one of the entries`},
+		},
+		"an unknown type, by the field": {
+			new:    byField(addonv1alpha1.AddonDependency{Name: "a", Type: "Nice"}),
+			errors: []string{inField + `[0]: "a" has type "Nice": want Required or Optional`},
+		},
+		"an unknown type, by the annotation": {
+			new:    byAnnotation(`[{"name":"a","type":"Nice"}]`),
+			errors: []string{inAnnotation + `[0]: "a" has type "Nice": want Required or Optional`},
+		},
+		"an entry without a name": {
+			new: byField(need("")), errors: []string{inField + `[0]: name is empty: name the ClusterManagementAddOn that is needed`},
+		},
+		"a malformed annotation": {
+			new: byAnnotation(`[{"name"`), errors: []string{inAnnotation + `: reading JSON: unexpected end of JSON input`},
+		},
+		"a circle, by the field":      {new: byField(need("a"), need("b")), errors: []string{inField + `[1]: ` + circleB}},
+		"a circle, by the annotation": {new: byAnnotation(`[{"name":"c"}]`), errors: []string{inAnnotation + `[0]: ` + circleC}},
+		"a circle by an Optional dependency": {
+			new:    byField(addonv1alpha1.AddonDependency{Name: "b", Type: optional}),
+			errors: []string{inField + `[0]: ` + circleB},
+		},
+		"everything that is wrong is named": {
+			new:    byField(need("b"), need("c"), need("kafka"), need("a"), need("a")),
+			errors: []string{inField + `[4]: "a" is named twice: keep one of the entries`, inField + `[0]: ` + circleB, inField + `[1]: ` + circleC, inField + `[2]: "kafka" depends on itself: remove the entry`},
+		},
+
+		"the annotation beside the field is not used": {
+			new: byAnnotation(`[{"name":"b"}]`, need("a")),
+			warnings: []string{
+				annotationOf + " is not used, because spec.dependencies is set: remove one of them",
+			},
+		},
+		"a dependency that may come later": {
+			new:      byAnnotation(`[{"name":"later"}]`),
+			warnings: []string{annotationOf + `[0]: there is no ClusterManagementAddOn "later" yet`},
+		},
+
+		"a write that leaves a circle as it is passes": {old: byField(need("b")), new: byField(need("b"))},
+		"a write that leaves a malformed annotation as it is passes": {
+			old: byAnnotation("{"), new: byAnnotation("{"),
+		},
+		"a write that changes a malformed annotation into another one is refused": {
+			old: byAnnotation("[{"), new: byAnnotation(`[{"name":`),
+			errors: []string{inAnnotation + `: reading JSON: unexpected end of JSON input`},
+		},
+		"one of two circles is mended, the other one is warned of": {
+			old: byField(need("b"), need("c")), new: byField(need("c")), warnings: []string{"spec.dependencies[0]: " + circleC},
+		},
+		"a circle is mended and another one made": {
+			old: byField(need("b")), new: byField(need("c")), errors: []string{inField + `[0]: ` + circleC},
+		},
+		"the type of a dependency on a circle may change": {
+			old: byField(need("b")), new: byField(addonv1alpha1.AddonDependency{Name: "b", Type: optional}),
+			warnings: []string{"spec.dependencies[0]: " + circleB},
+		},
+		"a circle moves from the field to the annotation": {
+			old: byField(need("b")), new: byAnnotation(`[{"name":"b"}]`), warnings: []string{annotationOf + "[0]: " + circleB},
+		},
+		"one of two malformed entries is mended": {
+			old:      byAnnotation(`[{"name":"a"},{"name":"a"},{"name":"e","type":"x"}]`),
+			new:      byAnnotation(`[{"name":"a"},{"name":"e","type":"x"}]`),
+			warnings: []string{annotationOf + `[1]: "e" has type "x": want Required or Optional`, annotationOf + "[1]: circular dependency: kafka -> e -> b -> kafka" + wayOut},
+		},
+		"a third of a name that stood twice is refused": {
+			old:      byAnnotation(`[{"name":"a"},{"name":"a"}]`),
+			new:      byAnnotation(`[{"name":"a"},{"name":"a"},{"name":"a"}]`),
+			warnings: []string{annotationOf + `[1]: "a" is named twice: keep one of the entries`},
+			errors:   []string{inAnnotation + `[2]: "a" is named twice: keep one of the entries`},
+		},
+		"a field that is removed brings the annotation to bear": {
+			old: byAnnotation(`[{"name":"b"}]`, need("a")), new: byAnnotation(`[{"name":"b"}]`),
+			errors: []string{inAnnotation + `[0]: ` + circleB},
+		},
+		"an annotation that is removed": {old: byAnnotation("{"), new: byField()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := fmt.Sprint(tc.old, tc.new, others)
+			warnings, err := Admit(tc.old, tc.new, in(others))
+			if diff := cmp.Diff(tc.warnings, warnings); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+			var got []string
+			if err != nil {
+				got = strings.Split(err.Error(), "\n")
+			}
+			if diff := cmp.Diff(tc.errors, got); diff != "" {
+				t.Errorf("errors (-want +got):\n%s", diff)
+			}
+			if after := fmt.Sprint(tc.old, tc.new, others); before != after {
+				t.Errorf("input was changed: %s\n%s", before, after)
+			}
+		})
+	}
+}
+
+func TestAdmitTellsFaultsByTheirTypes(t *testing.T) {
+	text := `[{"name":"kafka"},{"name":"a"},{"name":"a"}]`
+	_, err := Admit(nil, definition(&text), in(graph("a:")))
+	var malformed *MalformedError
+	var circular *CircularError
+	if !errors.As(err, &malformed) || !errors.As(err, &circular) {
+		t.Errorf("%v is not both malformed and circular", err)
+	}
+	if diff := cmp.Diff([]string{"kafka", "kafka"}, circular.Circle); diff != "" {
+		t.Errorf("circle (-want +got):\n%s", diff)
+	}
+}
+
+func TestAdmitNamesTenFaultsAtMost(t *testing.T) {
+	var needs []addonv1alpha1.AddonDependency
+	for range 13 {
+		needs = append(needs, addonv1alpha1.AddonDependency{Name: "a"})
+	}
+	_, err := Admit(nil, definition(nil, needs...), in(graph("a:")))
+	if lines := strings.Split(err.Error(), "\n"); len(lines) != 11 || lines[10] != "2 more faults" {
+		t.Errorf("got %d lines: %v", len(lines), err)
+	}
+}
+
+func TestNeeds(t *testing.T) {
+	malformed := "{"
+	if needs := Needs(nil); needs != nil {
+		t.Errorf("without a definition: %v, want nil", needs)
+	}
+	for name, d := range map[string]*addonv1alpha1.ClusterManagementAddOn{
+		"nothing declared": definition(nil), "malformed": definition(&malformed),
+	} {
+		if needs := Needs(d); needs == nil || len(needs) != 0 {
+			t.Errorf("%s: %#v, want none but not nil", name, needs)
+		}
+	}
+}
