@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -10,56 +12,121 @@ import (
 // field is the field of a ClusterManagementAddOn's spec that Tandem adds.
 const field = "dependencies"
 
-// version is the only version of the API that is extended.
-const version = "v1alpha1"
+// versions are the versions of the API that Tandem converts; the first is the stored one.
+var versions = []string{"v1alpha1", "v1beta1"}
 
-// extend returns the definition base with the schema of spec.dependencies taken from the definition own. Everything else of
-// base stands as it was. It is an error if either has no version v1alpha1, or if base has a field of that name already: then
-// OCM has adopted dependencies, and its own schema must be looked at first.
-func extend(base, own []byte) ([]byte, error) {
-	definition, properties, err := specProperties(base)
+// change returns a definition of OCM's that is converted by Tandem's webhook, and extended with the dependencies of the
+// definition own unless that is nil.
+func change(document []byte, own map[string]any) ([]byte, error) {
+	definition, err := parse(document)
 	if err != nil {
-		return nil, fmt.Errorf("OCM's definition: %w", err)
+		return nil, err
 	}
-	_, ownProperties, err := specProperties(own)
-	if err != nil {
-		return nil, fmt.Errorf("the generated definition: %w", err)
+	if own != nil {
+		if err := extend(definition, own); err != nil {
+			return nil, err
+		}
 	}
-	schema, found := ownProperties[field]
-	if !found {
-		return nil, fmt.Errorf("the generated definition has no field spec.%s", field)
+	if err := convert(definition); err != nil {
+		return nil, err
 	}
-	if _, found := properties[field]; found {
-		return nil, fmt.Errorf("OCM's definition has a field spec.%s of its own", field)
-	}
-	properties[field] = schema
 	return yaml.Marshal(definition)
 }
 
-// specProperties parses a CustomResourceDefinition and finds the properties of the spec in version v1alpha1; they are part of
-// the returned definition.
-func specProperties(document []byte) (definition, properties map[string]any, err error) {
-	if err := yaml.Unmarshal(document, &definition); err != nil {
-		return nil, nil, err
-	}
-	versions, _, err := unstructured.NestedFieldNoCopy(definition, "spec", "versions")
+// extend adds the schema of spec.dependencies, which each version of the definition own declares, to the same version of the
+// definition base. Everything else of base stands as it was. It is an error if either has other versions, or if base has a
+// field of that name already: then OCM has adopted dependencies, and its own schema must be looked at first.
+func extend(base, own map[string]any) error {
+	specs, err := specProperties(base)
 	if err != nil {
-		return nil, nil, err
+		return fmt.Errorf("OCM's definition: %w", err)
 	}
-	list, _ := versions.([]any)
-	for _, entry := range list {
-		candidate, ok := entry.(map[string]any)
-		if !ok || candidate["name"] != version {
-			continue
+	ownSpecs, err := specProperties(own)
+	if err != nil {
+		return fmt.Errorf("the generated definition: %w", err)
+	}
+	for _, version := range versions {
+		schema, found := ownSpecs[version][field]
+		if !found {
+			return fmt.Errorf("the generated definition has no field spec.%s in version %s", field, version)
 		}
-		found, _, err := unstructured.NestedFieldNoCopy(candidate,
-			"schema", "openAPIV3Schema", "properties", "spec", "properties")
+		if _, found := specs[version][field]; found {
+			return fmt.Errorf("OCM's definition has a field spec.%s of its own in version %s", field, version)
+		}
+		specs[version][field] = schema
+	}
+	return nil
+}
+
+// convert lets the versions of a definition be converted by addon-manager's webhook. The label says that Tandem keeps the
+// webhook's CA bundle current: other definitions of the same name, such as a stock OCM's, are left alone. It is an error if
+// the definition has other versions, or stores another one.
+func convert(definition map[string]any) error {
+	if _, err := specProperties(definition); err != nil {
+		return err
+	}
+	for _, version := range versionsOf(definition) {
+		if stored := version["storage"] == true; stored != (version["name"] == versions[0]) {
+			return fmt.Errorf("version %s is not the stored one", versions[0])
+		}
+	}
+	err := unstructured.SetNestedField(definition, "tandem", "metadata", "labels", "app.kubernetes.io/part-of")
+	if err != nil {
+		return err
+	}
+	return unstructured.SetNestedMap(definition, map[string]any{
+		"strategy": "Webhook",
+		"webhook": map[string]any{
+			"conversionReviewVersions": []any{"v1"},
+			"clientConfig": map[string]any{"service": map[string]any{
+				"namespace": "tandem-system", "name": "addon-manager", "path": "/convert", "port": int64(443),
+			}},
+		},
+	}, "spec", "conversion")
+}
+
+// parse reads a CustomResourceDefinition.
+func parse(document []byte) (map[string]any, error) {
+	var definition map[string]any
+	if err := yaml.Unmarshal(document, &definition); err != nil {
+		return nil, err
+	}
+	return definition, nil
+}
+
+// specProperties finds the properties of the spec in each version; they are part of the definition.
+func specProperties(definition map[string]any) (map[string]map[string]any, error) {
+	found := map[string]map[string]any{}
+	for _, version := range versionsOf(definition) {
+		name, _, err := unstructured.NestedString(version, "name")
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		if properties, ok = found.(map[string]any); ok {
-			return definition, properties, nil
+		properties, _, err := unstructured.NestedFieldNoCopy(version, "schema", "openAPIV3Schema", "properties", "spec", "properties")
+		if err != nil {
+			return nil, err
+		}
+		object, ok := properties.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("no schema of a spec in version %s", name)
+		}
+		found[name] = object
+	}
+	if names := slices.Sorted(maps.Keys(found)); !slices.Equal(names, versions) {
+		return nil, fmt.Errorf("versions %q, want %q", names, versions)
+	}
+	return found, nil
+}
+
+// versionsOf lists the versions of a definition.
+func versionsOf(definition map[string]any) []map[string]any {
+	list, _, _ := unstructured.NestedFieldNoCopy(definition, "spec", "versions")
+	entries, _ := list.([]any)
+	var found []map[string]any
+	for _, entry := range entries {
+		if version, ok := entry.(map[string]any); ok {
+			found = append(found, version)
 		}
 	}
-	return nil, nil, fmt.Errorf("no schema of a spec in version %s", version)
+	return found
 }

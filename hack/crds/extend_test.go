@@ -7,13 +7,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// definition is a CustomResourceDefinition with one version whose spec has the given properties.
-func definition(version, properties string) string {
-	return `kind: CustomResourceDefinition
+// definition is a CustomResourceDefinition, the first version stored, whose spec has the given properties in every version.
+func definition(properties string, versions ...string) string {
+	text := `kind: CustomResourceDefinition
 spec:
   scope: Cluster
   versions:
-  - name: ` + version + `
+`
+	for i, version := range versions {
+		text += `  - name: ` + version + `
     schema:
       openAPIV3Schema:
         properties:
@@ -22,58 +24,100 @@ spec:
             type: object
         type: object
     served: true
+    storage: ` + map[bool]string{true: "true", false: "false"}[i == 0] + `
 `
+	}
+	return text
 }
 
-func TestExtend(t *testing.T) {
+func TestChange(t *testing.T) {
+	const converted = `
+metadata:
+  labels:
+    app.kubernetes.io/part-of: tandem
+spec:
+  conversion:
+    strategy: Webhook
+    webhook:
+      clientConfig:
+        service:
+          name: addon-manager
+          namespace: tandem-system
+          path: /convert
+          port: 443
+      conversionReviewVersions:
+      - v1
+  scope:`
+	base := definition(`{name: {type: string}}`, versions...)
+	own := definition(`{name: {type: integer}, dependencies: {type: array}}`, versions...)
 	tests := map[string]struct {
 		base, own string
 		want      string
 		wantErr   string
 	}{
-		"the field is added and everything else stands": {
-			base: definition("v1alpha1", `{name: {type: string}}`),
-			own:  definition("v1alpha1", `{name: {type: integer}, dependencies: {type: array}}`),
-			want: definition("v1alpha1", `
+		"without dependencies, the definition is converted and everything else stands": {
+			base: base,
+			want: definition(`
+              name:
+                type: string`, versions...),
+		},
+		"dependencies are added to every version": {
+			base: base,
+			own:  own,
+			want: definition(`
               dependencies:
                 type: array
               name:
-                type: string`),
+                type: string`, versions...),
 		},
 		"OCM has adopted the field": {
-			base:    definition("v1alpha1", `{dependencies: {type: array}}`),
-			own:     definition("v1alpha1", `{dependencies: {type: array}}`),
-			wantErr: "OCM's definition has a field spec.dependencies of its own",
+			base:    own,
+			own:     own,
+			wantErr: "OCM's definition has a field spec.dependencies of its own in version v1alpha1",
 		},
 		"the type lost the field": {
-			base:    definition("v1alpha1", `{name: {type: string}}`),
-			own:     definition("v1alpha1", `{name: {type: string}}`),
-			wantErr: "the generated definition has no field spec.dependencies",
+			base:    base,
+			own:     base,
+			wantErr: "the generated definition has no field spec.dependencies in version v1alpha1",
 		},
-		"OCM dropped the version": {
-			base:    definition("v1", `{name: {type: string}}`),
-			own:     definition("v1alpha1", `{dependencies: {type: array}}`),
-			wantErr: "OCM's definition: no schema of a spec in version v1alpha1",
+		"OCM dropped a version": {
+			base:    definition(`{name: {type: string}}`, "v1beta1"),
+			own:     own,
+			wantErr: `OCM's definition: versions ["v1beta1"], want ["v1alpha1" "v1beta1"]`,
+		},
+		"OCM has another version": {
+			base:    definition(`{name: {type: string}}`, "v1alpha1", "v1beta1", "v1"),
+			wantErr: `versions ["v1" "v1alpha1" "v1beta1"], want ["v1alpha1" "v1beta1"]`,
+		},
+		"OCM stores the other version": {
+			base:    definition(`{name: {type: string}}`, "v1beta1", "v1alpha1"),
+			wantErr: "version v1alpha1 is not the stored one",
+		},
+		"a version has no spec": {
+			base:    "spec: {versions: [{name: v1alpha1, schema: null}]}",
+			wantErr: "no schema of a spec in version v1alpha1",
 		},
 		"nothing was generated": {
-			base:    definition("v1alpha1", `{name: {type: string}}`),
-			own:     "",
-			wantErr: "the generated definition: no schema of a spec in version v1alpha1",
+			base:    base,
+			own:     "{}",
+			wantErr: "the generated definition: versions []",
 		},
-		"what was generated is no YAML": {
-			base:    definition("v1alpha1", `{name: {type: string}}`),
-			own:     "{",
-			wantErr: "the generated definition: ",
+		"what OCM has is no YAML": {
+			base:    "{",
+			wantErr: "yaml",
 		},
 		"versions are no list": {
 			base:    "spec: {versions: 1}",
-			own:     "",
-			wantErr: "OCM's definition: no schema of a spec in version v1alpha1",
+			wantErr: "versions []",
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := extend([]byte(test.base), []byte(test.own))
+			own, err := parse([]byte(test.own))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := change([]byte(test.base), own)
 			switch {
 			case test.wantErr != "":
 				if err == nil || !strings.Contains(err.Error(), test.wantErr) {
@@ -82,7 +126,9 @@ func TestExtend(t *testing.T) {
 			case err != nil:
 				t.Fatal(err)
 			default:
-				if diff := cmp.Diff(strings.ReplaceAll(test.want, "properties: \n", "properties:\n"), string(got)); diff != "" {
+				want := strings.ReplaceAll(test.want, "properties: \n", "properties:\n")
+				want = strings.Replace(want, "\nspec:\n  scope:", converted, 1)
+				if diff := cmp.Diff(want, string(got)); diff != "" {
 					t.Errorf("-want +got\n%s", diff)
 				}
 			}
@@ -90,17 +136,23 @@ func TestExtend(t *testing.T) {
 	}
 }
 
-func FuzzExtend(f *testing.F) {
-	own := []byte(definition("v1alpha1", `{dependencies: {type: array}}`))
-	f.Add([]byte(definition("v1alpha1", `{name: {type: string}}`)))
+func FuzzChange(f *testing.F) {
+	own, err := parse([]byte(definition(`{dependencies: {type: array}}`, versions...)))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add([]byte(definition(`{name: {type: string}}`, versions...)))
 	f.Add([]byte("spec: {versions: [{name: v1alpha1, schema: null}]}"))
 	f.Fuzz(func(t *testing.T, base []byte) {
-		result, err := extend(base, own)
+		result, err := change(base, own)
 		if err != nil {
 			return
 		}
-		if _, err := extend(result, own); err == nil {
+		if _, err := change(result, own); err == nil {
 			t.Errorf("what was extended is extended again:\n%s", result)
+		}
+		if again, err := change(result, nil); err != nil || string(again) != string(result) {
+			t.Errorf("converting is not idempotent: %v\n%s", err, result)
 		}
 	})
 }

@@ -1,6 +1,6 @@
-// Command crds writes the OCM part of manifests/crds: the ClusterManagementAddOn of OCM's API module extended with the
-// dependencies that Tandem's own type declares, and the module's other resource definitions as they are. It reads and writes
-// files and touches no cluster.
+// Command crds writes the OCM part of manifests/crds: the add-on definitions of OCM's API module, converted by Tandem's
+// webhook and the ClusterManagementAddOn extended with the dependencies that Tandem's own types declare, and the module's
+// ManagedCluster as it is. It reads and writes files and touches no cluster.
 //
 //	controller-gen crd paths=./pkg/api/addon/... output:crd:stdout | go run ./hack/crds -upstream DIR -output DIR
 package main
@@ -13,22 +13,29 @@ import (
 	"path/filepath"
 )
 
-// extended is the file, relative to the root of OCM's API module, that gets the dependencies.
-const extended = "addon/v1alpha1/0000_00_addon.open-cluster-management.io_clustermanagementaddons.crd.yaml"
-
-// extendedAs is the name that it gets in the output folder.
-const extendedAs = "addon.open-cluster-management.io_clustermanagementaddons.yaml"
-
-// copied lists the files that are taken as they are: where they stand in OCM's API module, and their names in the output
-// folder.
-var copied = []struct{ from, to string }{
+// files lists where the definitions stand in OCM's API module, and their names in the output folder.
+var files = []struct {
+	from, to string
+	// converted: it has versions that Tandem's webhook converts. Others are taken as they are.
+	converted bool
+	// extended: it gets the dependencies.
+	extended bool
+}{
 	{
-		from: "addon/v1alpha1/0000_01_addon.open-cluster-management.io_managedclusteraddons.crd.yaml",
-		to:   "addon.open-cluster-management.io_managedclusteraddons.yaml",
+		from:      "addon/v1beta1/0000_00_addon.open-cluster-management.io_clustermanagementaddons.crd.yaml",
+		to:        "addon.open-cluster-management.io_clustermanagementaddons.yaml",
+		converted: true,
+		extended:  true,
 	},
 	{
-		from: "addon/v1alpha1/0000_02_addon.open-cluster-management.io_addondeploymentconfigs.crd.yaml",
-		to:   "addon.open-cluster-management.io_addondeploymentconfigs.yaml",
+		from:      "addon/v1beta1/0000_01_addon.open-cluster-management.io_managedclusteraddons.crd.yaml",
+		to:        "addon.open-cluster-management.io_managedclusteraddons.yaml",
+		converted: true,
+	},
+	{
+		from:      "addon/v1beta1/0000_02_addon.open-cluster-management.io_addondeploymentconfigs.crd.yaml",
+		to:        "addon.open-cluster-management.io_addondeploymentconfigs.yaml",
+		converted: true,
 	},
 	{
 		from: "cluster/v1/0000_00_clusters.open-cluster-management.io_managedclusters.crd.yaml",
@@ -51,25 +58,27 @@ func run(generated io.Reader, upstream, output string) error {
 	if upstream == "" || output == "" {
 		return fmt.Errorf("both -upstream and -output are needed")
 	}
-	own, err := io.ReadAll(generated)
+	text, err := io.ReadAll(generated)
 	if err != nil {
 		return fmt.Errorf("reading the generated ClusterManagementAddOn: %w", err)
 	}
-	base, err := os.ReadFile(filepath.Join(upstream, extended))
+	own, err := parse(text)
 	if err != nil {
-		return fmt.Errorf("reading OCM's ClusterManagementAddOn: %w", err)
+		return fmt.Errorf("parsing the generated ClusterManagementAddOn: %w", err)
 	}
-	result, err := extend(base, own)
-	if err != nil {
-		return fmt.Errorf("extending %s: %w", extended, err)
-	}
-	if err := os.WriteFile(filepath.Join(output, extendedAs), result, 0o644); err != nil {
-		return err
-	}
-	for _, file := range copied {
+	for _, file := range files {
 		content, err := os.ReadFile(filepath.Join(upstream, file.from))
 		if err != nil {
 			return fmt.Errorf("reading OCM's definition: %w", err)
+		}
+		if file.converted {
+			dependencies := own
+			if !file.extended {
+				dependencies = nil
+			}
+			if content, err = change(content, dependencies); err != nil {
+				return fmt.Errorf("changing %s: %w", file.from, err)
+			}
 		}
 		if err := os.WriteFile(filepath.Join(output, file.to), content, 0o644); err != nil {
 			return err

@@ -1,0 +1,44 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	upstream "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+)
+
+// Upstream's types that stand unchanged.
+type (
+	ManagedClusterAddOn       = upstream.ManagedClusterAddOn
+	ManagedClusterAddOnList   = upstream.ManagedClusterAddOnList
+	AddOnDeploymentConfig     = upstream.AddOnDeploymentConfig
+	AddOnDeploymentConfigList = upstream.AddOnDeploymentConfigList
+)
+
+// ClusterManagementAddOn is upstream's type with spec.dependencies.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster
+type ClusterManagementAddOn struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ClusterManagementAddOnSpec `json:"spec"`
+	// +optional
+	Status upstream.ClusterManagementAddOnStatus `json:"status,omitempty"`
+}
+
+// ClusterManagementAddOnSpec is upstream's spec with dependencies, which are the same in both versions.
+type ClusterManagementAddOnSpec struct {
+	upstream.ClusterManagementAddOnSpec `json:",inline"`
+	v1alpha1.DependencySpec             `json:",inline"`
+}
+
+// ClusterManagementAddOnList is a list of ClusterManagementAddOns.
+//
+// +kubebuilder:object:root=true
+type ClusterManagementAddOnList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ClusterManagementAddOn `json:"items"`
+}
