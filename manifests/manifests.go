@@ -1,4 +1,4 @@
-// Package manifests holds, embedded, what Tandem puts on a hub and on managed clusters: CRDs and RBAC. It is data and
+// Package manifests holds, embedded, what Tandem puts on a hub and on managed clusters: CRDs, RBAC and admission. It is data and
 // touches no cluster.
 package manifests
 
@@ -6,10 +6,11 @@ import "embed"
 
 // FS has one folder for each destination:
 //
-//	crds/     the CustomResourceDefinitions; generated
-//	hub/      once on the hub: namespaces, the rights of addon-manager, what every agent may read
-//	cluster/  once on the hub for each managed cluster: text/template sources, given ClusterParameters
-//	agent/    on each managed cluster: the rights of addon-agent
+//	crds/       the CustomResourceDefinitions; generated
+//	hub/        once on the hub: namespaces, the rights and the Service of addon-manager, what every agent may read
+//	admission/  once on the hub, after hub/: the webhooks that addon-manager serves, and policies of the API server's own
+//	cluster/    once on the hub for each managed cluster: text/template sources, given ClusterParameters
+//	agent/      on each managed cluster: the rights of addon-agent
 //
 //go:embed */*.yaml
 var FS embed.FS
