@@ -2,7 +2,9 @@ package dependency
 
 import (
 	"errors"
+	"fmt"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -123,12 +125,19 @@ func TestDeclared(t *testing.T) {
 func FuzzDeclared(f *testing.F) {
 	for _, seed := range []string{
 		``, `null`, `[]`, `[{"name":"a"}]`, `[{"name":"a","type":"Optional","message":"m"}]`, `[{"name":"a"},{"name":"a"}]`,
-		`[{"name":"kafka"}]`, `[null]`, `[[]]`, `[{"name":1}]`, `[{"name":"a"}] x`, "[{\"name\":\"\xff\"}]",
+		`[{"name":"kafka"}]`, `[{"name":"b"}]`, `[null]`, `[[]]`, `[{"name":1}]`, `[{"name":"a"}] x`, "[{\"name\":\"\xff\"}]",
 	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		needs, err := Declared(definition(&text))
+		_, refused := Admit(nil, definition(&text), in(graph("a:", "b: kafka")))
+		if err != nil && refused == nil || !utf8.ValidString(fmt.Sprint(refused)) {
+			t.Fatalf("Declared says %v, Admit %v", err, refused)
+		}
+		if _, refused := Admit(definition(&text), definition(&text), in(nil)); refused != nil {
+			t.Fatalf("a write that changes nothing is refused: %v", refused)
+		}
 		if err != nil {
 			var malformed *MalformedError
 			if !errors.As(err, &malformed) || needs != nil {

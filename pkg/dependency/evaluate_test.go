@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
@@ -321,48 +322,81 @@ func TestMessageStaysInItsBound(t *testing.T) {
 	}
 }
 
-// TestEvaluateProperties plays random fleets: whatever is declared and seen, these hold.
+// TestEvaluateProperties plays random fleets: whatever is declared and seen, what checkVerdict and checkHold say holds.
 func TestEvaluateProperties(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	kinds := []Seen{{}, available, unavailable, silent, unknown, cutOff, deleting, notOnIt, undefined}
 	for range 2000 {
 		needs, seen := randomFleet(random, kinds)
-		before := cmp.Diff(nil, needs) + cmp.Diff(nil, seen)
-		v := Evaluate(needs, seen, nil)
-		if after := cmp.Diff(nil, needs) + cmp.Diff(nil, seen); before != after {
-			t.Fatalf("input was changed: %s\n%s", before, after)
-		}
-		if len(v) != len(needs) {
-			t.Fatalf("%d judgements of %d dependencies", len(v), len(needs))
-		}
-		message := v.Message()
-		if len(message) > MessageLimit || !utf8.ValidString(message) {
-			t.Fatalf("message of %d bytes, valid UTF-8: %v", len(message), utf8.ValidString(message))
-		}
-		for _, j := range v {
-			if j.Satisfied != (j.Cause == "") {
-				t.Fatalf("%+v: satisfied with a cause or unmet without", j)
-			}
-			named := strings.Contains("\n"+message, "\n"+opening(j.Type, j.Name))
-			if cut := strings.Contains(message, " more dependencies "); named == j.Satisfied && !cut {
-				t.Fatalf("%+v: named %v in %q", j, named, message)
-			}
-		}
-		again := Evaluate(needs, seen, v.Condition())
-		if cut := strings.Contains(message, " more dependencies "); cut {
-			// What a cut message leaves out counts as unmet while it is held: one pass later, nothing changes any more.
-			v, again = again, Evaluate(needs, seen, again.Condition())
-		}
-		if diff := cmp.Diff(v, again); diff != "" {
-			t.Fatalf("a second pass judges otherwise:\n%s", diff)
-		}
-		checkHold(t, needs, seen, v)
+		checkVerdict(t, needs, seen, nil)
+		checkHold(t, needs, seen)
 	}
 }
 
-// checkHold cuts the cluster off: no reason and no message changes unless something disappears.
-func checkHold(t *testing.T, needs []addonv1alpha1.AddonDependency, seen map[string]Seen, v Verdict) {
+// checkVerdict checks that needs are all judged, each unmet one with a cause and by name; that the reason is that of the types
+// that are unmet; that the message is bounded; and that nothing changes when the same is judged again.
+func checkVerdict(t *testing.T, needs []addonv1alpha1.AddonDependency, seen map[string]Seen, previous *metav1.Condition) {
 	t.Helper()
+	before := cmp.Diff(nil, needs) + cmp.Diff(nil, seen)
+	v := Evaluate(needs, seen, previous)
+	if diff := cmp.Diff(v, Evaluate(needs, seen, previous)); diff != "" {
+		t.Fatalf("once this verdict, once that:\n%s", diff)
+	}
+	if after := cmp.Diff(nil, needs) + cmp.Diff(nil, seen); before != after {
+		t.Fatalf("input was changed: %s\n%s", before, after)
+	}
+	if len(v) != len(needs) {
+		t.Fatalf("%d judgements of %d dependencies", len(v), len(needs))
+	}
+	message := v.Message()
+	if len(message) > MessageLimit || !utf8.ValidString(message) {
+		t.Fatalf("message of %d bytes, valid UTF-8: %v", len(message), utf8.ValidString(message))
+	}
+	reason := ""
+	for _, j := range v {
+		checkJudgement(t, j, seen[j.Name], message)
+		switch {
+		case !j.Satisfied && j.Type == required:
+			reason = addonv1alpha1.ReasonRequiredDependencyNotSatisfied
+		case !j.Satisfied && reason == "":
+			reason = addonv1alpha1.ReasonDependencyNotSatisfied
+		}
+	}
+	if v.Reason() != reason {
+		t.Fatalf("reason %q, want %q of %s", v.Reason(), reason, Summary(v.Unmet()))
+	}
+	again := Evaluate(needs, seen, v.Condition())
+	if isCut(message) {
+		// What a cut message leaves out counts as unmet while it is held: one pass later, nothing changes any more.
+		v, again = again, Evaluate(needs, seen, again.Condition())
+	}
+	if diff := cmp.Diff(v, again); diff != "" {
+		t.Fatalf("a second pass judges otherwise:\n%s", diff)
+	}
+}
+
+func checkJudgement(t *testing.T, j Judgement, seen Seen, message string) {
+	t.Helper()
+	if j.Satisfied != (j.Cause == "") {
+		t.Fatalf("%+v: satisfied with a cause or unmet without", j)
+	}
+	if circular := len(seen.Circle) > 0; circular != (j.Cause == Circular) {
+		t.Fatalf("%+v: on a circle: %v", j, circular)
+	}
+	if line := j.sentence(); !isCut(message) && strings.Contains("\n"+message+"\n", "\n"+line+"\n") == j.Satisfied {
+		t.Fatalf("%+v: its line %q stands in %q", j, line, message)
+	}
+}
+
+// isCut says whether the message leaves something out: a dependency, or the end of a sentence.
+func isCut(message string) bool {
+	return strings.HasSuffix(message, " more dependencies are not satisfied.") || strings.Contains(message, ellipsis)
+}
+
+// checkHold cuts the cluster off: no reason and no message changes unless something disappears.
+func checkHold(t *testing.T, needs []addonv1alpha1.AddonDependency, seen map[string]Seen) {
+	t.Helper()
+	v := Evaluate(needs, seen, nil)
 	outage := map[string]Seen{}
 	for name, s := range seen {
 		if s.Installed && !s.Deleting {
@@ -374,7 +408,7 @@ func checkHold(t *testing.T, needs []addonv1alpha1.AddonDependency, seen map[str
 	if held.Reason() != v.Reason() {
 		t.Fatalf("reason %q became %q while the cluster was cut off", v.Reason(), held.Reason())
 	}
-	if cut := strings.Contains(v.Message(), " more dependencies "); !cut && held.Message() != v.Message() {
+	if !isCut(v.Message()) && held.Message() != v.Message() {
 		t.Fatalf("message became another one while the cluster was cut off:\n%s", cmp.Diff(v.Message(), held.Message()))
 	}
 }
@@ -391,6 +425,56 @@ func randomFleet(random *rand.Rand, kinds []Seen) ([]addonv1alpha1.AddonDependen
 		}
 		needs = append(needs, need)
 		seen[need.Name] = kinds[random.IntN(len(kinds))]
+		if random.IntN(6) == 0 {
+			seen[need.Name] = onCircle(seen[need.Name], "x", need.Name, "y", "x")
+		}
 	}
 	return needs, seen
+}
+
+// FuzzEvaluate judges what text declares, in the manner of the annotation, by what each byte of states says of one dependency.
+func FuzzEvaluate(f *testing.F) {
+	for _, seed := range []struct{ text, states, reason, message string }{
+		{`[{"name":"a"},{"name":"b","type":"Optional","message":"no graphs"}]`, "\x03\x1b", "", ""},
+		{`[{"name":"a"},{"name":"a.b"}]`, "\x2b\x2b", "RequiredDependencyNotSatisfied", "Required addon 'a' is not installed or not available."},
+		{`[{"name":"x"},{"name":"a"}]`, "\x5b\x2b", "RequiredDependencyNotSatisfied", "circular dependency: x -> a -> x"},
+		{`[{"name":"a"},{"name":"b"}]`, "\x2b\x2b", "DependencyNotSatisfied", "Optional addon 'b' …\n7 more dependencies are not satisfied."},
+		{"[{\"name\":\"\xff\"}]", "\x00", "Other", "\n"},
+	} {
+		f.Add(seed.text, seed.states, seed.reason, seed.message)
+	}
+	f.Fuzz(func(t *testing.T, text, states, reason, message string) {
+		needs, err := Declared(definition(&text))
+		if err != nil {
+			return
+		}
+		seen := map[string]Seen{}
+		for i, need := range needs {
+			// Other names are those of no object: they are judged, but a condition cannot always tell them apart.
+			if len(validation.IsDNS1123Subdomain(need.Name)) > 0 {
+				return
+			}
+			if i < len(states) {
+				seen[need.Name] = seenOf(states[i], need.Name)
+			}
+		}
+		checkVerdict(t, needs, seen, degraded(reason, message))
+		checkVerdict(t, needs, seen, nil)
+		checkHold(t, needs, seen)
+	})
+}
+
+// seenOf is what the bits of state say of the add-on.
+func seenOf(state byte, name string) Seen {
+	seen := Seen{
+		Defined: state&1 != 0, Installed: state&2 != 0, Deleting: state&4 != 0,
+		Available: []metav1.ConditionStatus{"", metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown}[state>>3&3],
+	}
+	if state&32 != 0 {
+		seen.Reason = addonv1alpha1.ReasonClusterLeaseStopped
+	}
+	if state&64 != 0 {
+		seen.Circle = []string{"x", name, "x"}
+	}
+	return seen
 }
