@@ -34,13 +34,16 @@ type Environment struct {
 }
 
 // Start starts etcd and kube-apiserver, which KUBEBUILDER_ASSETS holds, with the resource definitions of manifests.FS. It returns
-// when they are served. The caller stops what it has started.
-func Start() (*Environment, error) {
+// when they are served. The caller stops what it has started. How they run may be changed.
+func Start(change ...func(*envtest.Environment)) (*Environment, error) {
 	definitions, err := definitions()
 	if err != nil {
 		return nil, err
 	}
 	server := &envtest.Environment{CRDs: definitions}
+	for _, c := range change {
+		c(server)
+	}
 	config, err := server.Start()
 	if err != nil {
 		return nil, fmt.Errorf("starting an API server (KUBEBUILDER_ASSETS names the folder of its programs): %w", err)
@@ -115,6 +118,15 @@ func parse(file string, cluster manifests.ClusterParameters) ([]*unstructured.Un
 			objects = append(objects, object)
 		}
 	}
+}
+
+// AddUser makes somebody who reaches the API server with a client certificate, and has the rights that RBAC gives.
+func (e *Environment) AddUser(name string, groups ...string) (*envtest.AuthenticatedUser, error) {
+	user, err := e.server.AddUser(envtest.User{Name: name, Groups: groups}, e.Config)
+	if err != nil {
+		return nil, fmt.Errorf("making user %q: %w", name, err)
+	}
+	return user, nil
 }
 
 // Stop ends both processes.
