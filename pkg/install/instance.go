@@ -3,6 +3,7 @@ package install
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,8 @@ type Instance struct {
 	Version *kudo.OperatorVersion
 	// VersionFaults are the errors that pack.Check finds in Version.
 	VersionFaults []pack.Finding
+	// Started is the OperatorVersion that status.execution names; nil where nothing was started yet or it does not exist any more.
+	Started *kudo.OperatorVersion
 	// Instances are all those of the cluster; Instance may be among them.
 	Instances []kudo.Instance
 	// PackagesNamespace is where OperatorVersions for all clusters stand.
@@ -28,7 +31,9 @@ type Instance struct {
 }
 
 // rules are what an Instance is judged by, in the order in which their obstacles are named.
-var rules = []func(Instance) []Obstacle{nameRule, collisionRule, namespaceRule, versionRule, parametersRule, requestRule}
+var rules = []func(Instance) []Obstacle{
+	nameRule, collisionRule, namespaceRule, versionRule, parametersRule, immutableRule, requestRule,
+}
 
 // Judge is the condition Resolved of the Instance at its generation: True, or False with every obstacle.
 func Judge(i Instance) metav1.Condition {
@@ -143,6 +148,28 @@ func parametersRule(i Instance) []Obstacle {
 		return []Obstacle{{kudo.ReasonParametersInvalid, err.Error()}}
 	}
 	return nil
+}
+
+// immutableRule: immutable parameters keep the values that were last started.
+func immutableRule(i Instance) []Obstacle {
+	execution := i.Instance.Status.Execution
+	if i.Version == nil || execution == nil {
+		return nil
+	}
+	faults := parameter.Immutable(setting(execution.Parameters, i.Started, i.Version), setting(i.Instance.Spec.Parameters, i.Version))
+	if len(faults) == 0 {
+		return nil
+	}
+	return []Obstacle{{kudo.ReasonParametersInvalid, (&parameter.InvalidError{Faults: faults}).Error()}}
+}
+
+// setting joins what is given with the definitions of the first OperatorVersion that exists.
+func setting(given map[string]string, versions ...*kudo.OperatorVersion) parameter.Setting {
+	s := parameter.Setting{Given: given}
+	if at := slices.IndexFunc(versions, func(v *kudo.OperatorVersion) bool { return v != nil }); at >= 0 {
+		s.Definitions = versions[at].Spec.Parameters
+	}
+	return s
 }
 
 // versionNotFound is the obstacle that the OperatorVersion does not exist.

@@ -52,15 +52,22 @@ func installedIn(namespace string) func(*kudo.Instance) {
 	return func(i *kudo.Instance) { i.Spec.InstallNamespace = namespace }
 }
 
+// started says that the Instance was last started with those parameters.
+func started(parameters map[string]string, i *kudo.Instance) *kudo.Instance {
+	i.Status.Execution = &kudo.Execution{UID: "x", Plan: kudo.DeployPlan, Parameters: parameters}
+	return i
+}
+
 func TestJudge(t *testing.T) {
 	broken := version()
 	broken.Spec.Plans[kudo.DeployPlan].Phases[0].Steps[0].Tasks[0] = "missing"
-	with := func(parameters map[string]string) func(*kudo.Instance) {
+	given := func(parameters map[string]string) func(*kudo.Instance) {
 		return func(i *kudo.Instance) { i.Spec.Parameters = parameters }
 	}
 	for name, tc := range map[string]struct {
 		instance *kudo.Instance
 		version  *kudo.OperatorVersion
+		started  *kudo.OperatorVersion // if not version
 		others   []kudo.Instance
 		reason   string
 		mentions []string // in the message
@@ -91,7 +98,7 @@ func TestJudge(t *testing.T) {
 			instance: running("kafka"), version: broken, reason: "OperatorVersionInvalid", mentions: []string{"missing", "push a corrected version"},
 		},
 		"parameters are wrong, and all of them are named": {
-			instance: running("kafka", with(map[string]string{"COUNT": "many", "TYPO": "x"})), version: version(),
+			instance: running("kafka", given(map[string]string{"COUNT": "many", "TYPO": "x"})), version: version(),
 			reason: "ParametersInvalid", mentions: []string{"COUNT", "many", "TYPO"},
 		},
 		"the name is too long": {
@@ -137,12 +144,23 @@ func TestJudge(t *testing.T) {
 			instance: asking("fly", "", 7, func(i *kudo.Instance) { i.Status.Execution = &kudo.Execution{UID: "x"} }),
 			version:  version(), reason: "RequestInvalid",
 		},
+		"an immutable parameter has another value than was started": {
+			instance: started(nil, with("FIXED", "huge")), version: strict(), reason: "ParametersInvalid",
+			mentions: []string{`parameter "FIXED": value "huge": it is immutable and stands at "small"`},
+		},
+		"it has the value that was started": {
+			instance: started(map[string]string{"FIXED": "huge"}, with("FIXED", "huge")), version: strict(), reason: "Resolved",
+		},
+		"it has the default of another version than was started": {
+			instance: started(nil, of("kafka-2.0.0", with())), version: later(), started: strict(), reason: "ParametersInvalid",
+			mentions: []string{`parameter "FIXED": value "large": it is immutable and stands at "small"`},
+		},
 		"everything that is wrong is named, the first gives the reason": {
 			instance: running(strings.Repeat("a", 64)), reason: "NameInvalid", mentions: []string{"64 characters", "does not exist"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			input := Instance{Instance: tc.instance, Version: tc.version, Instances: tc.others, PackagesNamespace: packages}
+			input := Instance{Instance: tc.instance, Version: tc.version, Instances: tc.others, PackagesNamespace: packages, Started: tc.started}
 			if tc.version != nil {
 				input.VersionFaults = pack.Errors(pack.Check(&tc.version.Spec))
 			}

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -114,7 +115,7 @@ func chooseStart(w Wish) (*kudo.Execution, error) {
 		plan, err := firstPlan(w.Version, kudo.UpgradePlan, kudo.UpdatePlan, kudo.DeployPlan)
 		return w.execution(plan, w.Parameters, true), err
 	}
-	if changed := changedParameters(w); len(changed) > 0 {
+	if changed := changedParameters(w.Version.Parameters, w.Last.Parameters, w.Parameters); len(changed) > 0 {
 		return w.update(changed)
 	}
 	if w.Request.PlanName != "" && w.Request.UID != "" && !w.Request.Cancel && w.Request.UID != w.Last.Request {
@@ -172,13 +173,36 @@ func sameVersion(a, b corev1.ObjectReference) bool {
 	return a.Namespace == b.Namespace && a.Name == b.Name && a.UID == b.UID
 }
 
+// Trigger is a plan that a change of parameters names to be run, and the parameters that name it.
+type Trigger struct {
+	Plan       string
+	Parameters []string
+}
+
+// Triggers lists the triggers of the parameters whose value in force differs, in the package's order. A parameter that names no
+// trigger is not listed: as in KUDO it may change along with any other.
+func Triggers(definitions []kudo.Parameter, before, after map[string]string) []Trigger {
+	var triggers []Trigger
+	for _, p := range changedParameters(definitions, before, after) {
+		if p.Trigger == "" {
+			continue
+		}
+		at := slices.IndexFunc(triggers, func(t Trigger) bool { return t.Plan == p.Trigger })
+		if at < 0 {
+			at, triggers = len(triggers), append(triggers, Trigger{Plan: p.Trigger})
+		}
+		triggers[at].Parameters = append(triggers[at].Parameters, p.Name)
+	}
+	return triggers
+}
+
 // changedParameters lists the parameters whose value in force differs, in the package's order.
-func changedParameters(w Wish) []kudo.Parameter {
+func changedParameters(definitions []kudo.Parameter, before, after map[string]string) []kudo.Parameter {
 	var changed []kudo.Parameter
-	for _, p := range w.Version.Parameters {
-		before, _ := parameter.Effective(w.Version.Parameters, w.Last.Parameters, p.Name)
-		after, _ := parameter.Effective(w.Version.Parameters, w.Parameters, p.Name)
-		if before != after {
+	for _, p := range definitions {
+		was, _ := parameter.Effective(definitions, before, p.Name)
+		is, _ := parameter.Effective(definitions, after, p.Name)
+		if was != is {
 			changed = append(changed, p)
 		}
 	}

@@ -239,3 +239,37 @@ func TestChoose(t *testing.T) {
 		})
 	}
 }
+
+func TestTriggers(t *testing.T) {
+	definitions := []kudo.Parameter{
+		{Name: "PLAIN", Default: ptr.To("a")},
+		{Name: "SCALE", Trigger: "scale", Default: ptr.To("1")},
+		{Name: "BACKUP", Trigger: "backup"},
+		{Name: "BACKUP_QUIET", Trigger: "backup", ForcePodRestart: ptr.To(false)},
+	}
+	for name, test := range map[string]struct {
+		before, after map[string]string
+		want          []plan.Trigger
+	}{
+		"nothing changes":                         {before: map[string]string{"BACKUP": "x"}, after: map[string]string{"BACKUP": "x"}},
+		"a default that is written out":           {after: map[string]string{"SCALE": "1"}},
+		"a parameter that names no trigger":       {after: map[string]string{"PLAIN": "b"}},
+		"one that is not defined":                 {after: map[string]string{"TYPO": "b"}},
+		"a trigger":                               {after: map[string]string{"SCALE": "2"}, want: []plan.Trigger{{"scale", []string{"SCALE"}}}},
+		"a trigger beside a parameter without it": {after: map[string]string{"SCALE": "2", "PLAIN": "b"}, want: []plan.Trigger{{"scale", []string{"SCALE"}}}},
+		"two parameters of one trigger": {
+			after: map[string]string{"BACKUP_QUIET": "x", "BACKUP": "x"},
+			want:  []plan.Trigger{{"backup", []string{"BACKUP", "BACKUP_QUIET"}}},
+		},
+		"two triggers, in the package's order, one of them for a value that goes": {
+			before: map[string]string{"SCALE": "2"}, after: map[string]string{"BACKUP": "x"},
+			want: []plan.Trigger{{"scale", []string{"SCALE"}}, {"backup", []string{"BACKUP"}}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, plan.Triggers(definitions, test.before, test.after)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

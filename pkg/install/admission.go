@@ -1,0 +1,133 @@
+package install
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tandem-addons/tandem/pkg/parameter"
+	"github.com/tandem-addons/tandem/pkg/plan"
+)
+
+// write is a write of an Instance.
+type write struct {
+	before *Instance // nil on create
+	after  Instance
+}
+
+// refusals are what an Instance's write is refused for, in the order in which the faults are named.
+var refusals = []func(write) []string{parameterFaults, immutableFaults, triggerFaults, requestFaults}
+
+// reservations are what a write is let in with, for it may still come right without another one: Resolved says the same then.
+var reservations = []func(Instance) []Obstacle{nameRule, collisionRule, namespaceRule, versionRule}
+
+// faultLimit is how many faults an error of Admit names; who mends those is told the others.
+const faultLimit = 10
+
+// Admit says what admission has against a write of an Instance; before is nil on create. Only what the write itself brings about
+// is refused or warned of: one that leaves the spec as it is, and one of an Instance that is being deleted, pass in silence.
+//
+// It applies the rules of Judge, which looks at what stands, to what changes. What Judge cannot see, for it is about the edit, is
+// that one edit triggers two plans.
+func Admit(before *Instance, after Instance) (warnings []string, err error) {
+	if !after.Instance.DeletionTimestamp.IsZero() {
+		return nil, nil
+	}
+	w := write{before: before, after: after}
+	var faults []string
+	for _, rule := range refusals {
+		faults = append(faults, rule(w)...)
+	}
+	if left := len(faults) - faultLimit; left > 0 {
+		faults = append(faults[:faultLimit:faultLimit], fmt.Sprintf("and %d more faults", left))
+	}
+	if len(faults) > 0 {
+		err = fmt.Errorf("Instance %s/%s: %s", after.Instance.Namespace, after.Instance.Name, strings.Join(faults, "; "))
+	}
+	if !w.choosesVersion() {
+		return nil, err
+	}
+	for _, rule := range reservations {
+		for _, obstacle := range rule(after) {
+			warnings = append(warnings, "the Instance cannot run yet: "+obstacle.Message)
+		}
+	}
+	return warnings, err
+}
+
+// choosesVersion says whether the write says anew which OperatorVersion is run.
+func (w write) choosesVersion() bool {
+	return w.before == nil || VersionOf(w.before.Instance) != VersionOf(w.after.Instance)
+}
+
+// sets says whether the write gives the parameter another value, or another OperatorVersion to be judged by.
+func (w write) sets(name string) bool {
+	if w.choosesVersion() {
+		return true
+	}
+	was, given := w.before.Instance.Spec.Parameters[name]
+	is, stays := w.after.Instance.Spec.Parameters[name]
+	return given != stays || was != is
+}
+
+// parameterFaults: a parameter that is set is defined, and has a value of its type; those that are required are set.
+func parameterFaults(w write) []string {
+	if w.after.Version == nil {
+		return nil
+	}
+	var invalid *parameter.InvalidError
+	if !errors.As(parameter.Validate(w.after.Version.Spec.Parameters, w.after.Instance.Spec.Parameters), &invalid) {
+		return nil
+	}
+	var faults []string
+	for _, fault := range invalid.Faults {
+		if w.sets(fault.Parameter) {
+			faults = append(faults, fault.String())
+		}
+	}
+	return faults
+}
+
+// immutableFaults: an immutable parameter keeps the value that the spec gives it, started or not. An OperatorVersion that does not
+// exist is taken to define what the other one does, so that no way leads round this over one that is missing.
+func immutableFaults(w write) []string {
+	if w.before == nil {
+		return nil
+	}
+	before := setting(w.before.Instance.Spec.Parameters, w.before.Version, w.after.Version)
+	after := setting(w.after.Instance.Spec.Parameters, w.after.Version, w.before.Version)
+	var faults []string
+	for _, fault := range parameter.Immutable(before, after) {
+		faults = append(faults, fault.String())
+	}
+	return faults
+}
+
+// triggerFaults: what one edit changes triggers one plan. Another OperatorVersion runs a plan of its own, whatever else changes.
+func triggerFaults(w write) []string {
+	if w.after.Version == nil || w.choosesVersion() {
+		return nil
+	}
+	triggers := plan.Triggers(w.after.Version.Spec.Parameters, w.before.Instance.Spec.Parameters, w.after.Instance.Spec.Parameters)
+	if len(triggers) < 2 {
+		return nil
+	}
+	named := make([]string, 0, len(triggers))
+	for _, trigger := range triggers {
+		named = append(named, fmt.Sprintf("%q (%s)", trigger.Plan, strings.Join(trigger.Parameters, ", ")))
+	}
+	return []string{fmt.Sprintf("the parameters that change trigger %d plans, %s: change those of one plan at a time",
+		len(triggers), strings.Join(named, " and "))}
+}
+
+// requestFaults: a plan that is asked for by hand exists.
+func requestFaults(w write) []string {
+	if !w.choosesVersion() && w.before.Instance.Spec.PlanExecution == w.after.Instance.Spec.PlanExecution {
+		return nil
+	}
+	var faults []string
+	for _, obstacle := range requestRule(w.after) {
+		faults = append(faults, obstacle.Message)
+	}
+	return faults
+}

@@ -1,0 +1,233 @@
+package install
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// strict is a version whose parameters have every kind of rule.
+func strict() *kudo.OperatorVersion {
+	v := version()
+	v.Spec.Parameters = []kudo.Parameter{
+		{Name: "TEXT"}, {Name: "COUNT", Type: kudo.IntegerType},
+		{Name: "COLOUR", Enum: []string{"red", "blue"}},
+		{Name: "NEEDED", Required: new(true)},
+		{Name: "FIXED", Default: new("small"), Immutable: new(true)},
+		{Name: "SCALE", Trigger: "scale"}, {Name: "SCALE_TO", Trigger: "scale"},
+		{Name: "BACKUP", Trigger: "backup"},
+	}
+	for _, name := range []string{"scale", "backup"} {
+		v.Spec.Plans[name] = v.Spec.Plans[kudo.DeployPlan]
+	}
+	return v
+}
+
+// later is another one, with another default for FIXED, and without BACKUP and its plan.
+func later() *kudo.OperatorVersion {
+	v := strict()
+	v.Name = "kafka-2.0.0"
+	delete(v.Spec.Plans, "backup")
+	v.Spec.Parameters[4].Default = new("large")
+	v.Spec.Parameters = v.Spec.Parameters[:7]
+	return v
+}
+
+// dropping is one without FIXED.
+func dropping() *kudo.OperatorVersion {
+	v := later()
+	v.Name = "kafka-3.0.0"
+	v.Spec.Parameters = v.Spec.Parameters[:4]
+	return v
+}
+
+// versions are those that exist.
+var versions = []*kudo.OperatorVersion{strict(), later(), dropping()}
+
+// with makes a running Instance of strict with parameters NAME, VALUE, NAME, VALUE.
+func with(pairs ...string) *kudo.Instance {
+	return running("kafka", func(i *kudo.Instance) {
+		i.Spec.Parameters = map[string]string{"NEEDED": "x"}
+		for at := 0; at < len(pairs); at += 2 {
+			i.Spec.Parameters[pairs[at]] = pairs[at+1]
+		}
+	})
+}
+
+func of(version string, i *kudo.Instance) *kudo.Instance {
+	i.Spec.OperatorVersion.Name = version
+	return i
+}
+
+func without(name string, i *kudo.Instance) *kudo.Instance {
+	delete(i.Spec.Parameters, name)
+	return i
+}
+
+func asks(request kudo.PlanExecution, i *kudo.Instance) *kudo.Instance {
+	i.Spec.PlanExecution = request
+	return i
+}
+
+// gathered is what matters about the Instance where versions exist.
+func gathered(i *kudo.Instance) Instance {
+	state := Instance{Instance: i, PackagesNamespace: packages}
+	for _, v := range versions {
+		if VersionOf(i).Name == v.Name {
+			state.Version = v
+		}
+	}
+	return state
+}
+
+func TestAdmit(t *testing.T) {
+	const start = "Instance cluster1/kafka: "
+	deleting := with("COUNT", "many", "FIXED", "huge")
+	deleting.DeletionTimestamp = new(at(20))
+	labelled := with("COUNT", "many", "TYPO", "x")
+	labelled.Labels = map[string]string{"a": "b"}
+	backup := kudo.PlanExecution{PlanName: "backup", UID: "mine"}
+	fly := kudo.PlanExecution{PlanName: "fly", UID: "mine"}
+
+	for name, test := range map[string]struct {
+		before, after *kudo.Instance
+		want          string // the error; none if empty
+		warnings      []string
+	}{
+		"a valid Instance is created": {after: with("TEXT", "a", "COUNT", "3", "COLOUR", "red", "FIXED", "huge")},
+		"every parameter that is wrong is named, in the package's order": {
+			after: without("NEEDED", with("COUNT", "many", "COLOUR", "green", "TYPO", "x")),
+			want: start + `parameter "COUNT": value "many": want an integer, such as 3; ` +
+				`parameter "COLOUR": value "green": want one of "red", "blue"; ` +
+				`parameter "NEEDED": it is required and has neither a value nor a default: set it; ` +
+				`parameter "TYPO": it is not defined: the operator has TEXT, COUNT, COLOUR, NEEDED, FIXED, SCALE, SCALE_TO, BACKUP`,
+		},
+		"a value that becomes wrong": {
+			before: with("COUNT", "3"), after: with("COUNT", "many"), want: start + `parameter "COUNT": value "many": want an integer, such as 3`,
+		},
+		"a required value that goes": {
+			before: with(), after: without("NEEDED", with()),
+			want: start + `parameter "NEEDED": it is required and has neither a value nor a default: set it`,
+		},
+		"a wrong value becomes another wrong one": {
+			before: with("COUNT", "many"), after: with("COUNT", "few"), want: start + `parameter "COUNT": value "few": want an integer, such as 3`,
+		},
+		"nothing but a label changes on what is wrong already": {before: with("COUNT", "many", "TYPO", "x"), after: labelled},
+		"one of two wrong values is mended":                    {before: with("COUNT", "many", "TYPO", "x"), after: with("TYPO", "x")},
+		"another value changes beside a wrong one":             {before: with("COUNT", "many"), after: with("COUNT", "many", "TEXT", "b")},
+		"whatever is written to what is being deleted":         {before: with(), after: deleting},
+		"another version judges all parameters": {
+			before: with("BACKUP", "x"), after: of("kafka-2.0.0", with("BACKUP", "x", "FIXED", "small")),
+			want: start + `parameter "BACKUP": it is not defined: the operator has TEXT, COUNT, COLOUR, NEEDED, FIXED, SCALE, SCALE_TO`,
+		},
+
+		"an immutable parameter is changed": {
+			before: with(), after: with("FIXED", "huge"),
+			want: start + `parameter "FIXED": value "huge": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
+		},
+		"it is changed together with the version": {
+			before: with(), after: of("kafka-2.0.0", with("FIXED", "huge")),
+			want: start + `parameter "FIXED": value "huge": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
+		},
+		"it is changed by the default of another version": {
+			before: with(), after: of("kafka-2.0.0", with()),
+			want: start + `parameter "FIXED": value "large": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
+		},
+		"it is written out with another version":  {before: with(), after: of("kafka-2.0.0", with("FIXED", "small"))},
+		"it falls to a default of the same value": {before: of("kafka-2.0.0", with("FIXED", "small")), after: of("kafka-1.0.0", with())},
+		"it is not defined by another version": {
+			before: with(), after: of("kafka-3.0.0", with()),
+			want: start + `parameter "FIXED": it is immutable and stands at "small", and the other OperatorVersion does not define it: choose one that does`,
+		},
+		"it is changed on the way to a version that does not exist": {
+			before: with(), after: of("kafka-9.0.0", with("FIXED", "huge")),
+			want: start + `parameter "FIXED": value "huge": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
+			warnings: []string{"the Instance cannot run yet: OperatorVersion addon-packages/kafka-9.0.0 does not exist: " +
+				"push its package (kubectl addon package push DIR -n addon-packages), or name another one"},
+		},
+		"it is changed on the way back from one": {
+			before: of("kafka-9.0.0", with()), after: with("FIXED", "huge"),
+			want: start + `parameter "FIXED": value "huge": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
+		},
+
+		"one trigger, and parameters without": {before: with(), after: with("SCALE", "2", "SCALE_TO", "3", "TEXT", "b")},
+		"two triggers": {
+			before: with("SCALE", "2"), after: with("BACKUP", "x", "SCALE_TO", "3", "TEXT", "b"),
+			want: start + `the parameters that change trigger 2 plans, "scale" (SCALE, SCALE_TO) and "backup" (BACKUP): change those of one plan at a time`,
+		},
+		"two triggers at the start, when all runs anyway": {after: with("SCALE", "2", "BACKUP", "x")},
+		"two triggers with another version, which runs a plan of its own": {
+			before: of("kafka-2.0.0", with("FIXED", "small")), after: with("SCALE", "2", "BACKUP", "x"),
+		},
+
+		"a plan that exists is asked for": {before: with(), after: asks(backup, with())},
+		"a plan that does not exist is asked for": {
+			before: with(), after: asks(fly, with()),
+			want: start + `spec.planExecution.planName is "fly", a plan that OperatorVersion addon-packages/kafka-1.0.0 does not have: ` +
+				"name one of its plans (backup, deploy, scale), or remove spec.planExecution",
+		},
+		"it was asked for before": {before: asks(fly, with()), after: asks(fly, with("TEXT", "b"))},
+		"it is asked for of another version": {
+			before: asks(backup, with("FIXED", "small")), after: of("kafka-2.0.0", asks(backup, with("FIXED", "small"))),
+			want: start + `spec.planExecution.planName is "backup", a plan that OperatorVersion addon-packages/kafka-2.0.0 does not have: ` +
+				"name one of its plans (deploy, scale), or remove spec.planExecution",
+		},
+
+		"the version does not exist": {
+			after: of("kafka-9.0.0", with("TYPO", "x")),
+			warnings: []string{"the Instance cannot run yet: OperatorVersion addon-packages/kafka-9.0.0 does not exist: " +
+				"push its package (kubectl addon package push DIR -n addon-packages), or name another one"},
+		},
+		"it did not exist before either": {before: of("kafka-9.0.0", with()), after: of("kafka-9.0.0", with("TEXT", "b"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before *Instance
+			if test.before != nil {
+				before = new(gathered(test.before))
+			}
+			warnings, err := Admit(before, gathered(test.after))
+			var got string
+			if err != nil {
+				got = err.Error()
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("error (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.warnings, warnings); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAdmitNamesSoManyFaults(t *testing.T) {
+	i := with()
+	for letter := 'a'; letter < 'a'+12; letter++ {
+		i.Spec.Parameters[string(letter)] = "x"
+	}
+	_, err := Admit(nil, gathered(i))
+	if err == nil || strings.Count(err.Error(), "; ") != faultLimit || !strings.HasSuffix(err.Error(), `; and 2 more faults`) {
+		t.Errorf("got %v, want %d faults and how many more there are", err, faultLimit)
+	}
+}
+
+// What admission lets in of a fresh Instance is what Judge finds nothing wrong with, and the other way round.
+func TestAdmitAgreesWithJudge(t *testing.T) {
+	for name, i := range map[string]*kudo.Instance{
+		"valid": with(), "a wrong parameter": with("COUNT", "many"), "no such version": of("kafka-9.0.0", with()),
+		"a plan that does not exist": asks(kudo.PlanExecution{PlanName: "fly"}, with()),
+		"a wrong name":               running("a_b"), "a wrong namespace": running("a", func(i *kudo.Instance) { i.Spec.OperatorVersion.Namespace = "x" }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			warnings, err := Admit(nil, gathered(i))
+			judged := Judge(gathered(i))
+			if clean := err == nil && len(warnings) == 0; clean != (judged.Status == metav1.ConditionTrue) {
+				t.Errorf("admission says %v %q, Resolved %s: %s", err, warnings, judged.Status, judged.Message)
+			}
+		})
+	}
+}
