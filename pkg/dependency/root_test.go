@@ -1,0 +1,134 @@
+package dependency
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+)
+
+// judged says how add-ons judge each other in g where seen says how they are; an add-on that is not in seen is available.
+func judged(g map[string][]addonv1alpha1.AddonDependency, seen map[string]Seen) func(name string) Verdict {
+	return func(name string) Verdict {
+		around := map[string]Seen{}
+		for _, need := range g[name] {
+			s, given := seen[need.Name]
+			if !given {
+				s = available
+			}
+			s.Circle = Circle(name, need.Name, in(g))
+			around[need.Name] = s
+		}
+		return Evaluate(g[name], around, nil)
+	}
+}
+
+func TestRoots(t *testing.T) {
+	for name, tc := range map[string]struct {
+		graph []string
+		seen  map[string]Seen
+		want  []string // way: cause
+	}{
+		"nothing is unmet": {graph: []string{"a: b", "b:"}},
+		"a dependency that is not installed": {
+			graph: []string{"a: b"}, seen: map[string]Seen{"b": notOnIt}, want: []string{"a -> b: NotInstalled"},
+		},
+		"a chain is followed to its end": {
+			graph: []string{"a: b", "b: c", "c: d", "d:"}, seen: map[string]Seen{"b": unavailable, "c": unavailable, "d": unavailable},
+			want: []string{"a -> b -> c -> d: NotAvailable"},
+		},
+		"a chain of which nothing is known is followed too": {
+			graph: []string{"a: b", "b: c"}, seen: map[string]Seen{"b": unknown, "c": {}}, want: []string{"a -> b -> c: NoSuchAddOn"},
+		},
+		"an available one between ends a chain": {
+			graph: []string{"a: b", "b: c"}, seen: map[string]Seen{"c": unavailable},
+		},
+		"what is not installed will lack the same": {
+			graph: []string{"a: b", "b: c"}, seen: map[string]Seen{"b": notOnIt, "c": notOnIt},
+			want: []string{"a -> b: NotInstalled", "a -> b -> c: NotInstalled"},
+		},
+		"Optional ones further down are no cause": {
+			graph: []string{"a: b", "b: c?"}, seen: map[string]Seen{"b": unavailable, "c": notOnIt}, want: []string{"a -> b: NotAvailable"},
+		},
+		"an add-on at fault is named once, by the shortest way": {
+			graph: []string{"a: b d", "b: c", "c: d"}, seen: map[string]Seen{"b": unavailable, "c": unavailable, "d": deleting},
+			want: []string{"a -> d: Deleting"},
+		},
+		"several, the nearest first": {
+			graph: []string{"a: b c", "b: d", "c:"}, seen: map[string]Seen{"b": unavailable, "c": unavailable, "d": notOnIt},
+			want: []string{"a -> c: NotAvailable", "a -> b -> d: NotInstalled"},
+		},
+		"a circle is named once": {
+			graph: []string{"a: b", "b: c", "c: a"}, want: []string{"a -> b: Circular a -> b -> c -> a"},
+		},
+		"a circle further down": {
+			graph: []string{"a: b", "b: c", "c: b"}, seen: map[string]Seen{"b": unavailable, "c": unavailable},
+			want: []string{"a -> b -> c: Circular b -> c -> b"},
+		},
+		"beside a circle, what a member lacks": {
+			graph: []string{"a: b", "b: a x"}, seen: map[string]Seen{"b": unavailable, "x": notOnIt},
+			want: []string{"a -> b: Circular a -> b -> a", "a -> b -> x: NotInstalled"},
+		},
+		"two circles": {
+			graph: []string{"a: b c", "b: a", "c: a"}, want: []string{"a -> b: Circular a -> b -> a", "a -> c: Circular a -> c -> a"},
+		},
+		"on itself": {graph: []string{"a: a"}, want: []string{"a -> a: Circular a -> a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			verdictOf := judged(graph(tc.graph...), tc.seen)
+			var got []string
+			for _, root := range Roots("a", verdictOf("a").Unmet(), verdictOf) {
+				got = append(got, strings.TrimSpace(Way(root.Way)+": "+string(root.Cause)+" "+Way(root.Circle)))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("roots (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDependants(t *testing.T) {
+	for name, tc := range map[string]struct {
+		graph  []string
+		absent string
+		want   []string // type, name and the add-ons between
+	}{
+		"nobody": {graph: []string{"a: b", "b:"}},
+		"those that require it stop, those to which it is Optional are degraded": {
+			graph: []string{"z: a?", "y: a", "x: a"}, want: []string{"Required x", "Required y", "Optional z"},
+		},
+		"what requires one that stops, stops too": {
+			graph: []string{"x: a", "y: x", "z: y"}, want: []string{"Required x", "Required y over x", "Required z over x -> y"},
+		},
+		"to be degraded is not handed on": {graph: []string{"x: a?", "y: x"}, want: []string{"Optional x"}},
+		"one that stops degrades others": {
+			graph: []string{"x: a", "y: x?"}, want: []string{"Required x", "Optional y over x"},
+		},
+		"who suffers both ways stops": {
+			graph: []string{"x: a? y", "y: a"}, want: []string{"Required y", "Required x over y"},
+		},
+		"by the shortest way": {
+			graph: []string{"x: a", "y: x", "z: y a"}, want: []string{"Required x", "Required z", "Required y over x"},
+		},
+		"a circle ends": {
+			graph: []string{"a: y", "x: a", "y: x"}, want: []string{"Required x", "Required y over x"},
+		},
+		"what is not there hands nothing on": {graph: []string{"x: a", "y: x"}, absent: "x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, d := range Dependants("a", Direct(graph(tc.graph...)), func(name string) bool { return name != tc.absent }) {
+				line := string(d.Type) + " " + d.Name
+				if len(d.Through) > 0 {
+					line += " over " + Way(d.Through)
+				}
+				got = append(got, line)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("dependants (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
