@@ -136,7 +136,7 @@ func (c *Cluster) furnish(ctx context.Context) error {
 }
 
 func (c *Cluster) applyManifests(ctx context.Context, fsys fs.FS, pattern string, parameters any) error {
-	objects, err := readObjects(fsys, pattern, parameters)
+	objects, err := manifests.Objects(fsys, pattern, parameters)
 	if err != nil {
 		return err
 	}

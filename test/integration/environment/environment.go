@@ -2,20 +2,13 @@
 package environment
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os/exec"
-	"slices"
-	"text/template"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	yamlutil "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -62,22 +55,10 @@ func (e *Environment) Apply(ctx context.Context, folder string, cluster manifest
 	if err != nil {
 		return fmt.Errorf("applying manifests: %w", err)
 	}
-	files, err := fs.Glob(manifests.FS, folder+"/*.yaml")
+	objects, err := manifests.Objects(manifests.FS, folder+"/*.yaml", cluster)
 	if err != nil {
-		return fmt.Errorf("listing manifests in %s: %w", folder, err)
+		return err
 	}
-	var objects []*unstructured.Unstructured
-	for _, file := range files {
-		read, err := parse(file, cluster)
-		if err != nil {
-			return err
-		}
-		objects = append(objects, read...)
-	}
-	// Namespaces first, for others stand in them.
-	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int {
-		return cmp.Compare(order(a), order(b))
-	})
 	for _, object := range objects {
 		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("administrator"))
 		if err != nil {
@@ -85,39 +66,6 @@ func (e *Environment) Apply(ctx context.Context, folder string, cluster manifest
 		}
 	}
 	return nil
-}
-
-// order is 0 for a namespace, else 1.
-func order(object *unstructured.Unstructured) int {
-	if object.GetKind() == "Namespace" {
-		return 0
-	}
-	return 1
-}
-
-// parse reads the objects of one embedded file, a template.
-func parse(file string, cluster manifests.ClusterParameters) ([]*unstructured.Unstructured, error) {
-	source, err := template.ParseFS(manifests.FS, file)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", file, err)
-	}
-	var text bytes.Buffer
-	if err := source.Execute(&text, cluster); err != nil {
-		return nil, fmt.Errorf("rendering %s: %w", file, err)
-	}
-	var objects []*unstructured.Unstructured
-	decoder := yamlutil.NewYAMLOrJSONDecoder(&text, 4096)
-	for {
-		object := &unstructured.Unstructured{}
-		switch err := decoder.Decode(object); {
-		case errors.Is(err, io.EOF):
-			return objects, nil
-		case err != nil:
-			return nil, fmt.Errorf("parsing %s: %w", file, err)
-		case len(object.Object) > 0:
-			objects = append(objects, object)
-		}
-	}
 }
 
 // AddUser makes somebody who reaches the API server with a client certificate, and has the rights that RBAC gives.
