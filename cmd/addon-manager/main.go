@@ -52,6 +52,7 @@ func (s *settings) flags(errors io.Writer) *flag.FlagSet {
 	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "", "namespace of the lease; the pod's own if empty")
 	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", "0", "HOST:PORT that serves metrics over HTTP; 0 for none")
 	fs.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", "0", "HOST:PORT that serves /healthz and /readyz; 0 for none")
+	fs.StringVar(&o.PprofBindAddress, "pprof-bind-address", "0", "HOST:PORT that serves profiles over HTTP; 0 for none")
 	fs.IntVar(&o.Concurrency, "concurrency", 10, "how many objects each controller works on at a time")
 	fs.Float64Var(&s.qps, "kube-api-qps", 200, "requests per second to the API server, on average")
 	fs.IntVar(&s.burst, "kube-api-burst", 400, "requests to the API server at once")

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,8 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -66,12 +67,16 @@ func Status(ctx context.Context, c client.Client, obj client.Object, manager str
 	if err != nil {
 		return fmt.Errorf("applying status: %w", err)
 	}
-	configuration := &unstructured.Unstructured{Object: map[string]any{"status": fields}}
-	configuration.SetGroupVersionKind(gvk)
-	configuration.SetName(obj.GetName())
-	configuration.SetNamespace(obj.GetNamespace())
-	configuration.SetUID(obj.GetUID())
-	err = c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(configuration),
+	data, err := json.Marshal(map[string]any{
+		"apiVersion": gvk.GroupVersion().String(),
+		"kind":       gvk.Kind,
+		"metadata":   map[string]any{"namespace": obj.GetNamespace(), "name": obj.GetName(), "uid": obj.GetUID()},
+		"status":     fields,
+	})
+	if err != nil {
+		return fmt.Errorf("encoding status: %w", err)
+	}
+	err = c.Status().Patch(ctx, bare(gvk, obj), client.RawPatch(types.ApplyPatchType, data),
 		client.FieldOwner(manager), client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("applying status of %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(obj), err)

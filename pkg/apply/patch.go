@@ -47,12 +47,7 @@ func patch(c client.Client, object client.Object, operations []Operation, send f
 	if err != nil {
 		return fmt.Errorf("patching: %w", err)
 	}
-	// Patched through a bare object: the caller's, which may stand in a cache, stays as it is.
-	target := &metav1.PartialObjectMetadata{}
-	target.SetGroupVersionKind(gvk)
-	target.SetNamespace(object.GetNamespace())
-	target.SetName(object.GetName())
-	err = send(target, client.RawPatch(types.JSONPatchType, data))
+	err = send(bare(gvk, object), client.RawPatch(types.JSONPatchType, data))
 	if doesNotApply(err) {
 		return apierrors.NewConflict(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, object.GetName(), err)
 	}
@@ -60,6 +55,16 @@ func patch(c client.Client, object client.Object, operations []Operation, send f
 		return fmt.Errorf("patching %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(object), err)
 	}
 	return nil
+}
+
+// bare is an object to send a patch of object through: the caller's, which may stand in a cache, stays as it is, and the API server
+// answers with no more than metadata.
+func bare(gvk schema.GroupVersionKind, object client.Object) *metav1.PartialObjectMetadata {
+	target := &metav1.PartialObjectMetadata{}
+	target.SetGroupVersionKind(gvk)
+	target.SetNamespace(object.GetNamespace())
+	target.SetName(object.GetName())
+	return target
 }
 
 // doesNotApply says whether err is how an API server answers a JSON patch that does not apply to the object: a test fails, or

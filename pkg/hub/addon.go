@@ -38,14 +38,15 @@ type addOns struct {
 	live              client.Reader // not from the cache
 	recorder          events.EventRecorder
 	packagesNamespace string
+	circles           *circles
 }
 
 func (a *addOns) setUp(mgr manager.Manager) error {
-	configured := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, changed(viewDefinition))
 	return ctrl.NewControllerManagedBy(mgr).Named("addon").
 		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(changed(viewAddOn))).
-		Watches(&addonv1alpha1.ManagedClusterAddOn{}, mapped(a.dependants), builder.WithPredicates(changed(viewDependedOn))).
-		Watches(&addonv1alpha1.ClusterManagementAddOn{}, mapped(a.everywhere), builder.WithPredicates(configured)).
+		Watches(&addonv1alpha1.ManagedClusterAddOn{}, mapped(a.dependants),
+			builder.WithPredicates(changed(viewDependedOn), afterStart())).
+		Watches(&addonv1alpha1.ClusterManagementAddOn{}, a.circles.follow(a.client), builder.WithPredicates(changed(viewDefinition))).
 		Watches(&kudo.Instance{}, mapped(a.namesakes), builder.WithPredicates(changed(viewInstance))).
 		Watches(&kudo.OperatorVersion{}, mapped(a.configuredWith(addonv1alpha1.ResourceOperatorVersions)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -121,7 +122,7 @@ func (a *addOns) gather(
 		return state, err
 	}
 	needs, fault := dependency.Declared(definition)
-	seen, err := see(ctx, a.client, addOn.Namespace, needs)
+	seen, err := see(ctx, a.client, addOn.Namespace, needs, a.circles.of(addOn.Name))
 	// The gate judges what is seen now, not what the add-on's own condition says: no previous verdict is held.
 	state.Dependencies, state.DependencyFault = dependency.Evaluate(needs, seen, nil), fault
 	return state, err
@@ -289,10 +290,6 @@ func (a *addOns) dependants(ctx context.Context, addOn client.Object) ([]reconci
 	return dependantsOf(ctx, a.client, addOn)
 }
 
-func (a *addOns) everywhere(ctx context.Context, definition client.Object) ([]reconcile.Request, error) {
-	return addOnsNamed(ctx, a.client, definition.GetName())
-}
-
 // onCluster are the add-ons of a managed cluster.
 func (a *addOns) onCluster(ctx context.Context, cluster client.Object) ([]reconcile.Request, error) {
 	var found addonv1alpha1.ManagedClusterAddOnList
@@ -372,15 +369,15 @@ func viewAddOn(a *addonv1alpha1.ManagedClusterAddOn) addOnView {
 	}
 }
 
-// definitionView is what matters of a ClusterManagementAddOn beside its spec.
+// definitionView is what matters of a ClusterManagementAddOn to the add-on controller.
 type definitionView struct {
-	dependencies string
-	managed      bool
+	declaration declarationView
+	managed     bool
 }
 
 func viewDefinition(d *addonv1alpha1.ClusterManagementAddOn) definitionView {
 	return definitionView{
-		dependencies: dependenciesAnnotation(d),
-		managed:      len(d.Status.DefaultConfigReferences)+len(d.Status.InstallProgressions) > 0,
+		declaration: viewDeclaration(d),
+		managed:     len(d.Status.DefaultConfigReferences)+len(d.Status.InstallProgressions) > 0,
 	}
 }

@@ -5,12 +5,12 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/dependency"
@@ -25,8 +25,7 @@ type definitions struct {
 
 func (d *definitions) setUp(mgr manager.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("definition").
-		For(&addonv1alpha1.ClusterManagementAddOn{}, builder.WithPredicates(
-			predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, changed(dependenciesAnnotation)))).
+		For(&addonv1alpha1.ClusterManagementAddOn{}, builder.WithPredicates(changed(viewDeclaration))).
 		Complete(d)
 }
 
@@ -43,6 +42,15 @@ func (d *definitions) Reconcile(ctx context.Context, request ctrl.Request) (ctrl
 	return ctrl.Result{}, nil
 }
 
-func dependenciesAnnotation(d *addonv1alpha1.ClusterManagementAddOn) string {
-	return d.Annotations[addonv1alpha1.AnnotationDependencies]
+// declarationView is what matters of a ClusterManagementAddOn to who reads its spec or its dependencies.
+type declarationView struct {
+	uid        types.UID
+	generation int64
+	annotation string
+}
+
+func viewDeclaration(d *addonv1alpha1.ClusterManagementAddOn) declarationView {
+	return declarationView{
+		uid: d.UID, generation: d.Generation, annotation: d.Annotations[addonv1alpha1.AnnotationDependencies],
+	}
 }

@@ -14,8 +14,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -28,41 +28,61 @@ import (
 type dependencies struct {
 	client   client.Client
 	recorder events.EventRecorder
+	metrics  *metrics
+	circles  *circles
 }
 
 func (d *dependencies) setUp(mgr manager.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("dependency").
+		WithOptions(controller.Options{NewQueue: d.metrics.verdictLatency.queue}).
 		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(changed(viewJudged))).
-		Watches(&addonv1alpha1.ManagedClusterAddOn{}, mapped(d.dependants), builder.WithPredicates(changed(viewDependedOn))).
-		Watches(&addonv1alpha1.ClusterManagementAddOn{}, mapped(d.everywhere), builder.WithPredicates(
-			predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, changed(dependenciesAnnotation)))).
+		Watches(&addonv1alpha1.ManagedClusterAddOn{}, mapped(d.dependants),
+			builder.WithPredicates(changed(viewDependedOn), afterStart())).
+		Watches(&addonv1alpha1.ClusterManagementAddOn{}, d.circles.follow(d.client), builder.WithPredicates(changed(viewDeclaration))).
 		Complete(d)
 }
 
 // Reconcile judges the dependencies of one add-on on one cluster.
 func (d *dependencies) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	var addOn addonv1alpha1.ManagedClusterAddOn
-	if err := d.client.Get(ctx, request.NamespacedName, &addOn); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	since := d.metrics.verdictLatency.take(request)
+	wrote, err := d.judge(ctx, request.NamespacedName)
+	switch {
+	case err != nil:
+		d.metrics.verdictLatency.again(request, since)
+	case wrote:
+		d.metrics.verdictLatency.done(since)
 	}
-	if !addOn.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil
+	return retryConflict(err)
+}
+
+// judge brings the add-on's condition to the verdict over its dependencies, and says whether that took a write.
+func (d *dependencies) judge(ctx context.Context, name types.NamespacedName) (bool, error) {
+	var addOn addonv1alpha1.ManagedClusterAddOn
+	err := d.client.Get(ctx, name, &addOn, client.UnsafeDisableDeepCopy) // read only
+	if apierrors.IsNotFound(err) || err == nil && !addOn.DeletionTimestamp.IsZero() {
+		d.metrics.unsatisfied.set(name, nil)
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading ManagedClusterAddOn %s: %w", name, err)
 	}
 	needs, fault, err := declaredBy(ctx, d.client, addOn.Name)
 	if err != nil || fault != nil { // a malformed declaration was reported where it stands; the last verdict stays
-		return ctrl.Result{}, err
+		return false, err
 	}
-	seen, err := see(ctx, d.client, addOn.Namespace, needs)
+	seen, err := see(ctx, d.client, addOn.Namespace, needs, d.circles.of(addOn.Name))
 	if err != nil {
-		return ctrl.Result{}, err
+		return false, err
 	}
 	previous := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded)
 	verdict := dependency.Evaluate(needs, seen, previous)
+	d.metrics.unsatisfied.set(name, verdict.Unmet())
 	wrote, err := d.commit(ctx, &addOn, verdict)
 	if wrote {
+		d.metrics.verdictChanged(addOn.Name, verdict)
 		d.tell(&addOn, previous, verdict)
 	}
-	return retryConflict(err)
+	return wrote, err
 }
 
 // commit sets Degraded as the verdict asks for, or releases it where it carries a dependency reason for no reason any more.
@@ -100,10 +120,10 @@ func declaredBy(ctx context.Context, c client.Reader, name string) (needs []addo
 	return needs, fault, nil
 }
 
-// definitionOf is the ClusterManagementAddOn of that name; nil if there is none.
+// definitionOf is the ClusterManagementAddOn of that name, to be read only; nil if there is none.
 func definitionOf(ctx context.Context, c client.Reader, name string) (*addonv1alpha1.ClusterManagementAddOn, error) {
 	var definition addonv1alpha1.ClusterManagementAddOn
-	err := c.Get(ctx, types.NamespacedName{Name: name}, &definition)
+	err := c.Get(ctx, types.NamespacedName{Name: name}, &definition, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -113,9 +133,9 @@ func definitionOf(ctx context.Context, c client.Reader, name string) (*addonv1al
 	return &definition, nil
 }
 
-// see gathers what is known on a cluster of the add-ons that are needed.
+// see gathers what is known on a cluster of the add-ons that are needed; circles are those that the needs lead into.
 func see(
-	ctx context.Context, c client.Reader, cluster string, needs []addonv1alpha1.AddonDependency,
+	ctx context.Context, c client.Reader, cluster string, needs []addonv1alpha1.AddonDependency, circles map[string][]string,
 ) (map[string]dependency.Seen, error) {
 	seen := make(map[string]dependency.Seen, len(needs))
 	for _, need := range needs {
@@ -124,14 +144,17 @@ func see(
 			return nil, err
 		}
 		addOn := &addonv1alpha1.ManagedClusterAddOn{}
-		err = c.Get(ctx, types.NamespacedName{Namespace: cluster, Name: need.Name}, addOn)
+		err = c.Get(ctx, types.NamespacedName{Namespace: cluster, Name: need.Name}, addOn,
+			client.UnsafeDisableDeepCopy)
 		if apierrors.IsNotFound(err) {
 			addOn, err = nil, nil
 		}
 		if err != nil {
 			return nil, fmt.Errorf("reading ManagedClusterAddOn %s/%s: %w", cluster, need.Name, err)
 		}
-		seen[need.Name] = dependency.See(definition, addOn)
+		known := dependency.See(definition, addOn)
+		known.Circle = circles[need.Name]
+		seen[need.Name] = known
 	}
 	return seen, nil
 }
@@ -143,32 +166,31 @@ func (d *dependencies) dependants(ctx context.Context, addOn client.Object) ([]r
 
 // dependantsOf are requests for the add-ons that depend on addOn, on its cluster.
 func dependantsOf(ctx context.Context, c client.Reader, addOn client.Object) ([]reconcile.Request, error) {
-	var found addonv1alpha1.ClusterManagementAddOnList
-	if err := c.List(ctx, &found, client.MatchingFields{byDependency: addOn.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing what depends on add-on %q: %w", addOn.GetName(), err)
+	names, err := definedOn(ctx, c, addOn.GetName())
+	if err != nil {
+		return nil, err
 	}
-	requests := make([]reconcile.Request, 0, len(found.Items))
-	for _, definition := range found.Items {
+	requests := make([]reconcile.Request, 0, len(names))
+	for _, name := range names {
 		requests = append(requests, reconcile.Request{
-			NamespacedName: types.NamespacedName{Namespace: addOn.GetNamespace(), Name: definition.Name},
+			NamespacedName: types.NamespacedName{Namespace: addOn.GetNamespace(), Name: name},
 		})
 	}
 	return requests, nil
 }
 
-// everywhere are the add-ons of a definition, on all clusters.
-func (d *dependencies) everywhere(ctx context.Context, definition client.Object) ([]reconcile.Request, error) {
-	return addOnsNamed(ctx, d.client, definition.GetName())
-}
-
 // judgedView is what matters of an add-on to the verdict over it.
 type judgedView struct {
 	uid      types.UID
+	deleting bool
 	degraded conditionView
 }
 
 func viewJudged(a *addonv1alpha1.ManagedClusterAddOn) judgedView {
-	return judgedView{uid: a.UID, degraded: viewCondition(a.Status.Conditions, addonv1alpha1.ConditionDegraded)}
+	return judgedView{
+		uid: a.UID, deleting: !a.DeletionTimestamp.IsZero(),
+		degraded: viewCondition(a.Status.Conditions, addonv1alpha1.ConditionDegraded),
+	}
 }
 
 // dependedOnView is what matters of an add-on to those that depend on it.

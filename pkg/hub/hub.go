@@ -44,6 +44,8 @@ type Options struct {
 	// MetricsBindAddress and HealthProbeBindAddress are HOST:PORT; "0" serves nothing.
 	MetricsBindAddress     string
 	HealthProbeBindAddress string
+	// PprofBindAddress is the HOST:PORT that serves profiles; "0" serves none.
+	PprofBindAddress string
 	// Concurrency is how many objects each controller works on at a time.
 	Concurrency int
 	// Logger gets everything that the controllers log.
@@ -52,16 +54,20 @@ type Options struct {
 
 // controllers is the table of contents: everything that runs on the hub.
 func controllers(mgr manager.Manager, options Options) []interface{ setUp(manager.Manager) error } {
+	metrics := newMetrics()
+	recorder := newRecorder(mgr.GetEventRecorder("addon-manager"), mgr.GetLogger().WithName("events"), metrics.eventsDropped)
 	return []interface{ setUp(manager.Manager) error }{
 		&indexes{},
-		&definitions{recorder: mgr.GetEventRecorder("addon-manager"), client: mgr.GetClient()},
-		&dependencies{recorder: mgr.GetEventRecorder("addon-manager"), client: mgr.GetClient()},
+		metrics,
+		recorder,
+		&definitions{recorder: recorder, client: mgr.GetClient()},
+		&dependencies{recorder: recorder, client: mgr.GetClient(), metrics: metrics, circles: newCircles()},
 		&addOns{
-			recorder: mgr.GetEventRecorder("addon-manager"), client: mgr.GetClient(), live: mgr.GetAPIReader(),
-			packagesNamespace: options.PackagesNamespace,
+			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
+			packagesNamespace: options.PackagesNamespace, circles: newCircles(),
 		},
 		&instances{
-			recorder: mgr.GetEventRecorder("addon-manager"), client: mgr.GetClient(),
+			recorder: recorder, client: mgr.GetClient(),
 			packagesNamespace: options.PackagesNamespace, verifications: newVerifications(),
 		},
 	}
@@ -99,6 +105,7 @@ func newManager(cfg *rest.Config, options Options) (manager.Manager, error) {
 		LeaderElectionReleaseOnCancel: true,
 		Metrics:                       metricsserver.Options{BindAddress: options.MetricsBindAddress},
 		HealthProbeBindAddress:        options.HealthProbeBindAddress,
+		PprofBindAddress:              options.PprofBindAddress,
 		Controller: config.Controller{
 			MaxConcurrentReconciles: max(1, options.Concurrency),
 			// A process may run the controllers again after they ended, and their names are unique in the list above.

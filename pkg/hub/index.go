@@ -92,6 +92,19 @@ func slotKey(i *kudo.Instance) string {
 	return slot.Cluster + "/" + slot.Namespace + "/" + slot.Name
 }
 
+// definedOn are the names of the add-ons that are declared to depend on that one.
+func definedOn(ctx context.Context, c client.Reader, name string) ([]string, error) {
+	var found addonv1alpha1.ClusterManagementAddOnList
+	if err := c.List(ctx, &found, client.MatchingFields{byDependency: name}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing what depends on add-on %q: %w", name, err)
+	}
+	names := make([]string, 0, len(found.Items))
+	for i := range found.Items {
+		names = append(names, found.Items[i].Name)
+	}
+	return names, nil
+}
+
 // addOnsNamed are requests for the ManagedClusterAddOns of that name on all clusters.
 func addOnsNamed(ctx context.Context, c client.Reader, name string) ([]reconcile.Request, error) {
 	var found addonv1alpha1.ManagedClusterAddOnList

@@ -23,6 +23,11 @@ func changed[O client.Object, V comparable](view func(O) V) predicate.Predicate 
 	}}
 }
 
+// afterStart lets everything pass but what is there at the start already.
+func afterStart() predicate.Predicate {
+	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
+}
+
 // existence lets creation and deletion pass only.
 func existence() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}

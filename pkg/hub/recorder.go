@@ -1,0 +1,68 @@
+package hub
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/flowcontrol"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// What a recorder writes a second and at once, and how many events wait at most.
+const (
+	eventQPS   = 25
+	eventBurst = 50
+	eventRoom  = 1000
+)
+
+// recorder hands the events of all controllers on at a modest rate, so that a verdict over a whole fleet does not put as many
+// events beside its writes. It never blocks a controller: what does not fit is dropped, counted, and logged once for all that are
+// dropped in a row. client-go's own queue is no bound, because every event in it is a goroutine that waits.
+type recorder struct {
+	to      events.EventRecorder
+	log     logr.Logger
+	dropped prometheus.Counter
+	waiting chan func()
+	full    atomic.Bool
+}
+
+func newRecorder(to events.EventRecorder, log logr.Logger, dropped prometheus.Counter) *recorder {
+	return &recorder{to: to, log: log, dropped: dropped, waiting: make(chan func(), eventRoom)}
+}
+
+func (r *recorder) setUp(mgr manager.Manager) error { return mgr.Add(r) }
+
+// Eventf records an event, as events.EventRecorder does. The objects must not be changed afterwards.
+func (r *recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
+	select {
+	case r.waiting <- func() { r.to.Eventf(regarding, related, eventType, reason, action, note, args...) }:
+	default:
+		r.dropped.Inc()
+		if !r.full.Swap(true) {
+			r.log.Info("dropping events that come too fast; metric addon_events_dropped_total counts them", "waiting", eventRoom)
+		}
+	}
+}
+
+// Start hands events on until ctx ends. What waits then is lost with the process, as in client-go.
+func (r *recorder) Start(ctx context.Context) error {
+	limiter := flowcontrol.NewTokenBucketRateLimiter(eventQPS, eventBurst)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case send := <-r.waiting:
+			if limiter.Wait(ctx) != nil {
+				return nil
+			}
+			send()
+			if len(r.waiting) == 0 {
+				r.full.Store(false)
+			}
+		}
+	}
+}
