@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/tandem-addons/tandem/pkg/agent"
+	"github.com/tandem-addons/tandem/pkg/availability"
 )
 
 // version is set when the program is built.
@@ -41,6 +43,10 @@ func run() error {
 	flags.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "host:port of the health probes; 0 for none")
 	flags.BoolVar(&options.LeaderElection, "leader-elect", true, "let one agent at a time work")
 	flags.StringVar(&options.LeaderElectionNamespace, "leader-election-namespace", "", "namespace of the Lease; the pod's own if empty")
+	flags.BoolVar(&options.Standalone, "standalone", false,
+		"no OCM klusterlet runs on this cluster: judge add-ons by their leases, and renew one on the hub")
+	flags.DurationVar(&options.LeasePeriod, "lease-period", availability.DefaultPeriod,
+		"how often a standalone agent renews its lease on the hub; 1s to 24h")
 	flags.DurationVar(&options.ReportInterval, "report-interval", 0, "least time between two reports of one Instance to the hub; 1s if zero")
 	flags.Float64Var(&hubQPS, "hub-api-qps", 20, "requests a second to the hub")
 	flags.IntVar(&hubBurst, "hub-api-burst", 40, "requests at once to the hub")
@@ -57,6 +63,9 @@ func run() error {
 	}
 	if options.ClusterName == "" || hubKubeconfig == "" {
 		return fmt.Errorf("--cluster-name and --hub-kubeconfig are required")
+	}
+	if options.LeasePeriod < time.Second || options.LeasePeriod > availability.LongestPeriod {
+		return fmt.Errorf("--lease-period is %v: it must be from 1s to %v", options.LeasePeriod, availability.LongestPeriod)
 	}
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
 	var err error

@@ -4,6 +4,7 @@
 //	hub ──mirror──▶ Instance, OperatorVersion ──engine──▶ workloads
 //	hub ◀─report──  Instance status           ◀─engine──  health
 //	hub ◀─availability── Available
+//	hub ◀─lease──        the agent is alive
 //
 // The engine needs the managed cluster only, so that plans go on while the hub is away.
 package agent
@@ -14,7 +15,9 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -37,6 +40,7 @@ const (
 	managerEngine       = "addon-agent-engine"
 	managerReport       = "addon-agent-report"
 	managerAvailability = "addon-agent-availability"
+	managerLease        = "addon-agent-lease"
 )
 
 // Options say which cluster the agent speaks for and how it reaches both sides.
@@ -53,6 +57,13 @@ type Options struct {
 	// LeaderElection keeps a second agent of the same cluster waiting; the Lease is in LeaderElectionNamespace.
 	LeaderElection          bool
 	LeaderElectionNamespace string
+
+	// Standalone says that no OCM klusterlet runs on the managed cluster: the agent judges add-ons by their leases, and renews one
+	// of its own on the hub.
+	Standalone bool
+
+	// LeasePeriod is how often the agent's own lease is renewed; one minute if zero.
+	LeasePeriod time.Duration
 
 	// ReportInterval is the least time between two reports of one Instance to the hub; one second if zero.
 	ReportInterval time.Duration
@@ -110,6 +121,7 @@ func runHub(ctx context.Context, o Options, local ctrl.Manager) error {
 		addMirror,
 		addReport,
 		addAvailability,
+		addLease,
 	} {
 		if err := add(o, shared, hub, local); err != nil {
 			return err
@@ -144,6 +156,10 @@ func localManager(o Options) (ctrl.Manager, error) {
 			ByObject: map[client.Object]cache.ByObject{
 				&kudo.Instance{}:        everything,
 				&kudo.OperatorVersion{}: everything,
+				// Those of nodes are many, and no add-on's.
+				&coordinationv1.Lease{}: {
+					Label: labels.Everything(), Field: fields.OneTermNotEqualSelector("metadata.namespace", corev1.NamespaceNodeLease),
+				},
 			},
 		},
 		Client: client.Options{Cache: &client.CacheOptions{

@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// sideBySide bounds how many tasks of one execution run at once, and how many Instances are worked on at once.
+	// sideBySide bounds how many tasks of one execution run at once, and how many Instances and add-ons are worked on at once.
 	sideBySide = 8
 
 	// A task that failed is tried again after a second at first, and after a minute at most.

@@ -4,7 +4,9 @@ package availability
 
 import (
 	"fmt"
+	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -12,28 +14,56 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// Of judges an add-on by its conditions on the hub and its Instance on the managed cluster, nil if there is none. It says
-// false where Available is somebody else's to write: an add-on that does not run by plans and lacks nothing that it requires.
-func Of(conditions []metav1.Condition, instance *kudo.Instance) (metav1.Condition, bool) {
+// Seen is what an add-on is judged by.
+type Seen struct {
+	// AddOn is the add-on as it stands on the hub, with the verdict over its dependencies.
+	AddOn *addon.ManagedClusterAddOn
+	// Instance is its Instance on the managed cluster; nil if there is none.
+	Instance *kudo.Instance
+	// Standalone says that no OCM klusterlet judges leases on the managed cluster.
+	Standalone bool
+	// Lease is what LeaseOf names; nil if there is none.
+	Lease *coordinationv1.Lease
+}
+
+// Judgement is what comes of it.
+type Judgement struct {
+	// Condition is Available as it is to be; nil where it is somebody else's to write.
+	Condition *metav1.Condition
+	// Until is when the add-on must be judged again even if nothing changes; zero if that is never so.
+	Until time.Time
+}
+
+// Of judges an add-on. Available is somebody else's to write where the add-on lacks nothing that it requires and neither runs by
+// plans nor is judged by a lease here.
+func Of(seen Seen, now time.Time) Judgement {
+	conditions := seen.AddOn.Status.Conditions
 	if degraded := meta.FindStatusCondition(conditions, addon.ConditionDegraded); degraded != nil &&
 		degraded.Status == metav1.ConditionTrue && degraded.Reason == addon.ReasonRequiredDependencyNotSatisfied {
-		return condition(metav1.ConditionFalse, degraded.Reason, degraded.Message), true
+		return judgement(metav1.ConditionFalse, degraded.Reason, degraded.Message)
 	}
-	resolved := meta.FindStatusCondition(conditions, addon.ConditionResolved)
-	if resolved == nil {
-		return metav1.Condition{}, false
+	if resolved := meta.FindStatusCondition(conditions, addon.ConditionResolved); resolved != nil {
+		return byInstance(seen.Instance, resolved)
 	}
+	if _, leased := LeaseOf(seen.AddOn); leased && seen.Standalone {
+		return byLease(seen.AddOn, seen.Lease, now)
+	}
+	return Judgement{}
+}
+
+// byInstance judges an add-on that runs by plans.
+func byInstance(instance *kudo.Instance, resolved *metav1.Condition) Judgement {
 	if instance == nil {
-		return condition(metav1.ConditionFalse, addon.ReasonNotInstalled, notInstalled(resolved)), true
+		return judgement(metav1.ConditionFalse, addon.ReasonNotInstalled, notInstalled(resolved))
 	}
 	ready := meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionReady)
 	switch {
 	case ready == nil:
-		return condition(metav1.ConditionFalse, kudo.ReasonPlanPending, "no plan has started yet"), true
+		return judgement(metav1.ConditionFalse, kudo.ReasonPlanPending, "no plan has started yet")
 	case ready.Status == metav1.ConditionTrue:
-		return condition(metav1.ConditionTrue, addon.ReasonPlanComplete, ready.Message), true
+		return judgement(metav1.ConditionTrue, addon.ReasonPlanComplete, ready.Message)
 	default:
-		return condition(metav1.ConditionFalse, ready.Reason, ready.Message), true
+		return judgement(metav1.ConditionFalse, ready.Reason, ready.Message)
 	}
 }
 
@@ -44,6 +74,6 @@ func notInstalled(resolved *metav1.Condition) string {
 	return fmt.Sprintf("the add-on is not installed: %s: %s", resolved.Reason, resolved.Message)
 }
 
-func condition(status metav1.ConditionStatus, reason, message string) metav1.Condition {
-	return metav1.Condition{Type: addon.ConditionAvailable, Status: status, Reason: reason, Message: message}
+func judgement(status metav1.ConditionStatus, reason, message string) Judgement {
+	return Judgement{Condition: &metav1.Condition{Type: addon.ConditionAvailable, Status: status, Reason: reason, Message: message}}
 }

@@ -2,9 +2,11 @@ package availability_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -13,6 +15,13 @@ import (
 
 func condition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
+}
+
+// addOn is a ManagedClusterAddOn with those conditions.
+func addOn(conditions ...metav1.Condition) *addon.ManagedClusterAddOn {
+	return &addon.ManagedClusterAddOn{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "cluster", Name: "a"}, Status: upstream.ManagedClusterAddOnStatus{Conditions: conditions},
+	}
 }
 
 func instance(conditions ...metav1.Condition) *kudo.Instance {
@@ -66,12 +75,17 @@ func TestOf(t *testing.T) {
 			want: condition(available, metav1.ConditionFalse, kudo.ReasonPlanPending, "no plan has started yet")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, ours := availability.Of(test.conditions, test.instance)
-			if ours != (test.want.Type != "") {
-				t.Fatalf("ours to write: %v", ours)
-			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+			for _, standalone := range []bool{false, true} {
+				subject := addOn(test.conditions...)
+				subject.Status.HealthCheck.Mode = upstream.HealthCheckModeCustomized
+				seen := availability.Seen{AddOn: subject, Instance: test.instance, Standalone: standalone}
+				var want availability.Judgement
+				if test.want.Type != "" {
+					want.Condition = &test.want
+				}
+				if diff := cmp.Diff(want, availability.Of(seen, time.Time{})); diff != "" {
+					t.Errorf("standalone %v (-want +got):\n%s", standalone, diff)
+				}
 			}
 		})
 	}

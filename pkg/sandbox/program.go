@@ -174,6 +174,7 @@ func (c clusterPlan) addonAgent(tandem string) program {
 			"--hub-kubeconfig=" + c.identity("addon-agent-hub"),
 			"--kubeconfig=" + c.identity("addon-agent"),
 			"--cluster-name=" + c.Name,
+			"--standalone",
 		}, c.tandemArgs()...),
 	}
 }

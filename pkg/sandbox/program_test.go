@@ -71,7 +71,7 @@ func TestArguments(t *testing.T) {
 		}},
 		"addon-agent works on hub and cluster": {managed.addonAgent("/tandem"), "/tandem/addon-agent", 20007, []string{
 			"--hub-kubeconfig=/home/kubeconfig/identities/cluster1-addon-agent-hub.kubeconfig",
-			"--kubeconfig=/home/kubeconfig/identities/cluster1-addon-agent.kubeconfig", "--cluster-name=cluster1",
+			"--kubeconfig=/home/kubeconfig/identities/cluster1-addon-agent.kubeconfig", "--cluster-name=cluster1", "--standalone",
 			"--leader-elect=false", "--metrics-bind-address=127.0.0.1:20007", "--health-probe-bind-address=127.0.0.1:20008",
 		}},
 	} {

@@ -61,9 +61,6 @@ var _ = Describe("An add-on on the hub", func() {
 		stop     func()
 		resolved = metav1.Condition{Type: addon.ConditionResolved, Status: metav1.ConditionTrue, Reason: kudo.ReasonResolved}
 		held     = metav1.Condition{Type: addon.ConditionResolved, Status: metav1.ConditionFalse, Reason: addon.ReasonWaitingForDependencies}
-		required = metav1.Condition{Type: addon.ConditionDegraded, Status: metav1.ConditionTrue,
-			Reason: addon.ReasonRequiredDependencyNotSatisfied, Message: lacks}
-		satisfied = metav1.Condition{Type: addon.ConditionDegraded}
 	)
 	BeforeEach(func() { stop = runAgent() })
 	AfterEach(func(ctx context.Context) {

@@ -110,19 +110,21 @@ func collectGarbage(ctx context.Context) {
 // runAgent starts an agent and returns what stops it and waits for its end.
 func runAgent() func() { return runAgentWith(agentOnHub, agentLocally) }
 
-func runAgentWith(onHub, locally *rest.Config) func() {
+func runAgentWith(onHub, locally *rest.Config, change ...func(*agent.Options)) func() {
+	options := agent.Options{
+		ClusterName:    clusterName,
+		Hub:            onHub,
+		Local:          locally,
+		MetricsAddress: "0",
+		ProbeAddress:   "0",
+		ReportInterval: 100 * time.Millisecond,
+	}
+	for _, c := range change {
+		c(&options)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() {
-		ended <- agent.Run(ctx, agent.Options{
-			ClusterName:    clusterName,
-			Hub:            onHub,
-			Local:          locally,
-			MetricsAddress: "0",
-			ProbeAddress:   "0",
-			ReportInterval: 100 * time.Millisecond,
-		})
-	}()
+	go func() { ended <- agent.Run(ctx, options) }()
 	return func() {
 		cancel()
 		Expect(<-ended).To(Succeed())

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -20,6 +21,14 @@ import (
 const (
 	addOn    = "ManagedClusterAddOn"
 	instance = "Instance"
+)
+
+// The one exception to a writer for each condition: while a cluster is silent the hub takes condition Available over, until the agent
+// takes it back. Of the condition's key, which both apply, the hub is never rid.
+const (
+	managerLease = "addon-manager-lease"
+	available    = `.status.conditions[type="Available"]`
+	availableKey = available + ".type"
 )
 
 // allowed are the fields, by prefix, that each field manager of Tandem may hold on the hub, by kind. A manager that begins with
@@ -92,7 +101,10 @@ func Of(kind string, object client.Object) ([]string, error) {
 	}
 	var violations []string
 	for field, managers := range holders {
-		for _, fault := range faults(kind, field, managers) {
+		if field == availableKey {
+			managers = slices.DeleteFunc(managers, func(m string) bool { return m == managerLease })
+		}
+		for _, fault := range faults(kind, object, field, managers) {
 			violations = append(violations, fmt.Sprintf("%s %s: %s", kind, client.ObjectKeyFromObject(object), fault))
 		}
 	}
@@ -101,14 +113,14 @@ func Of(kind string, object client.Object) ([]string, error) {
 }
 
 // faults says what is wrong about a field that managers hold.
-func faults(kind, field string, managers []string) []string {
+func faults(kind string, object client.Object, field string, managers []string) []string {
 	var faults []string
 	for _, manager := range managers {
 		if !isTandem(manager) {
 			continue
 		}
 		own := slices.ContainsFunc(allowed[manager][kind], func(prefix string) bool { return strings.HasPrefix(field, prefix) })
-		if !own {
+		if !own && !(manager == managerLease && strings.HasPrefix(field, available) && silent(object)) {
 			faults = append(faults, fmt.Sprintf("%s holds %s, which is not its own", manager, field))
 		}
 		if len(managers) > 1 {
@@ -116,6 +128,15 @@ func faults(kind, field string, managers []string) []string {
 		}
 	}
 	return faults
+}
+
+// silent says whether an add-on's Available is Unknown for want of its cluster's lease.
+func silent(object client.Object) bool {
+	addOn, ok := object.(*addonv1alpha1.ManagedClusterAddOn)
+	return ok && slices.ContainsFunc(addOn.Status.Conditions, func(c metav1.Condition) bool {
+		return c.Type == addonv1alpha1.ConditionAvailable && c.Status == metav1.ConditionUnknown &&
+			c.Reason == addonv1alpha1.ReasonClusterLeaseStopped
+	})
 }
 
 func isTandem(manager string) bool {

@@ -13,10 +13,44 @@ func TestOf(t *testing.T) {
 	condition := func(t string) string {
 		return `{"f:status":{"f:conditions":{"k:{\"type\":\"` + t + `\"}":{".":{},"f:status":{}}}}}`
 	}
+	silent := metav1.Condition{Type: "Available", Status: metav1.ConditionUnknown, Reason: "ManagedClusterLeaseUpdateStopped"}
 	for name, tc := range map[string]struct {
-		fields map[string]string // by manager
-		want   []string
+		fields    map[string]string // by manager
+		available metav1.Condition
+		want      []string
 	}{
+		"the hub takes Available of a silent cluster, whose key the agent still holds": {
+			fields: map[string]string{
+				"addon-manager-lease":      condition("Available"),
+				"addon-agent-availability": `{"f:status":{"f:conditions":{"k:{\"type\":\"Available\"}":{".":{},"f:type":{}}}}}`,
+			},
+			available: silent,
+		},
+		"the hub keeps the key of Available when the agent takes it back": {
+			fields: map[string]string{
+				"addon-manager-lease":      `{"f:status":{"f:conditions":{"k:{\"type\":\"Available\"}":{".":{},"f:type":{}}}}}`,
+				"addon-agent-availability": `{"f:status":{"f:conditions":{"k:{\"type\":\"Available\"}":{".":{},"f:type":{},"f:status":{}}}}}`,
+			},
+			available: metav1.Condition{Type: "Available", Status: metav1.ConditionTrue, Reason: "Works"},
+		},
+		"the hub may not say of a silent cluster's add-on anything but that": {
+			fields:    map[string]string{"addon-manager-lease": condition("Available")},
+			available: metav1.Condition{Type: "Available", Status: metav1.ConditionUnknown, Reason: "NobodyKnows"},
+			want: []string{`ManagedClusterAddOn c/a: addon-manager-lease holds .status.conditions[type="Available"].status, ` +
+				`which is not its own`},
+		},
+		"a silent cluster's Available is not shared": {
+			fields:    map[string]string{"addon-manager-lease": condition("Available"), "someone": condition("Available")},
+			available: silent,
+			want: []string{`ManagedClusterAddOn c/a: addon-manager-lease shares .status.conditions[type="Available"].status ` +
+				`with addon-manager-lease, someone`},
+		},
+		"a silent cluster's Degraded is none of the lease's business": {
+			fields:    map[string]string{"addon-manager-lease": condition("Degraded")},
+			available: silent,
+			want: []string{`ManagedClusterAddOn c/a: addon-manager-lease holds .status.conditions[type="Degraded"].status, ` +
+				`which is not its own`},
+		},
 		"each writer with its own condition is well": {
 			fields: map[string]string{
 				"addon-manager-dependency": condition("Degraded"), "addon-agent-availability": condition("Available"),
@@ -41,7 +75,10 @@ func TestOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c", Name: "a"}}
-			for _, manager := range []string{"addon-manager", "addon-manager-dependency", "addon-agent-availability", "someone"} {
+			object.Status.Conditions = []metav1.Condition{tc.available}
+			for _, manager := range []string{
+				"addon-manager", "addon-manager-dependency", "addon-manager-lease", "addon-agent-availability", "someone",
+			} {
 				if fields, ok := tc.fields[manager]; ok {
 					object.ManagedFields = append(object.ManagedFields, metav1.ManagedFieldsEntry{
 						Manager: manager, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},

@@ -31,9 +31,23 @@ const (
 	ReasonNotInstalled = "NotInstalled"
 )
 
+// The reasons of ConditionAvailable, for an add-on that renews a lease on its managed cluster; they are OCM's.
+const (
+	// ReasonLeaseUpdated: the add-on's lease was renewed lately.
+	ReasonLeaseUpdated = "ManagedClusterAddOnLeaseUpdated"
+	// ReasonLeaseStopped: the add-on's lease has not been renewed for more than five of its periods.
+	ReasonLeaseStopped = "ManagedClusterAddOnLeaseUpdateStopped"
+	// ReasonLeaseNotFound: there is no lease of the add-on's name in its install namespace.
+	ReasonLeaseNotFound = "ManagedClusterAddOnLeaseNotFound"
+)
+
 // ReasonClusterLeaseStopped is the reason that OCM copies into ConditionAvailable (status Unknown) of every add-on of a
-// ManagedCluster that it cannot reach.
+// ManagedCluster that it cannot reach. Without OCM the hub writes it when AgentLease is no longer renewed.
 const ReasonClusterLeaseStopped = "ManagedClusterLeaseUpdateStopped"
+
+// AgentLease is the name of the Lease that the agent of a cluster renews in the cluster's namespace on the hub, where no OCM
+// klusterlet shows that the cluster is alive.
+const AgentLease = "addon-agent"
 
 // The reasons of ConditionResolved of a ManagedClusterAddOn, beside those of an Instance.
 const (

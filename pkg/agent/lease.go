@@ -1,0 +1,117 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/availability"
+)
+
+// leaseJitter spreads the renewals of a fleet whose agents started together.
+const leaseJitter = 0.04
+
+// heartbeat keeps the agent's own lease on the hub, by which the hub knows that it is alive: renewed once a period where no OCM
+// klusterlet does so, and absent where one does.
+type heartbeat struct {
+	hub     client.Client
+	cluster string
+	period  time.Duration
+	clock   func() time.Time
+	log     logr.Logger
+	failing bool
+}
+
+func addLease(o Options, _ *notes, hub, _ ctrl.Manager) error {
+	h := &heartbeat{
+		hub: hub.GetClient(), cluster: o.ClusterName, period: o.LeasePeriod, clock: time.Now,
+		log: hub.GetLogger().WithName("lease"),
+	}
+	if h.period == 0 {
+		h.period = availability.DefaultPeriod
+	}
+	beat := h.withdraw
+	if o.Standalone {
+		beat = h.renew
+	}
+	if err := hub.Add(manager.RunnableFunc(beat)); err != nil {
+		return fmt.Errorf("adding the lease: %w", err)
+	}
+	return nil
+}
+
+// renew renews the lease until ctx ends.
+func (h *heartbeat) renew(ctx context.Context) error {
+	wait.JitterUntilWithContext(ctx, func(ctx context.Context) { h.attempt(ctx, h.write) }, h.period, leaseJitter, true)
+	return nil
+}
+
+// withdraw removes a lease that was left from a time without a klusterlet, which nobody would renew.
+func (h *heartbeat) withdraw(ctx context.Context) error {
+	_ = wait.PollUntilContextCancel(ctx, h.period, true, func(ctx context.Context) (bool, error) {
+		return h.attempt(ctx, func(ctx context.Context) error {
+			err := client.IgnoreNotFound(h.hub.Delete(ctx, h.lease()))
+			if apierrors.IsForbidden(err) {
+				return nil // then it could not have made one either
+			}
+			return err
+		}), nil
+	})
+	return nil
+}
+
+// attempt does something that must not outlast a period, and logs when it begins to fail and when it works again.
+func (h *heartbeat) attempt(ctx context.Context, do func(context.Context) error) bool {
+	limited, cancel := context.WithTimeout(ctx, h.period)
+	defer cancel()
+	err := do(limited)
+	failing := err != nil && ctx.Err() == nil
+	switch {
+	case failing && !h.failing:
+		h.log.Error(err, "the agent's lease on the hub cannot be kept; trying again once a period", "period", h.period)
+	case !failing && h.failing:
+		h.log.Info("the agent's lease on the hub is kept again")
+	}
+	h.failing = failing
+	return err == nil
+}
+
+// write renews the lease by one request, whatever stands there; it is made where it is missing.
+func (h *heartbeat) write(ctx context.Context) error {
+	lease := h.lease()
+	lease.Spec = coordinationv1.LeaseSpec{
+		HolderIdentity:       ptr.To(addon.AgentLease),
+		LeaseDurationSeconds: ptr.To(int32(math.Ceil(h.period.Seconds()))),
+		RenewTime:            ptr.To(metav1.NewMicroTime(h.clock())),
+	}
+	body, err := json.Marshal(map[string]any{"spec": lease.Spec})
+	if err != nil {
+		return fmt.Errorf("encoding the agent's lease: %w", err)
+	}
+	err = h.hub.Patch(ctx, h.lease(), client.RawPatch(types.MergePatchType, body), client.FieldOwner(managerLease))
+	if apierrors.IsNotFound(err) {
+		err = h.hub.Create(ctx, lease, client.FieldOwner(managerLease))
+	}
+	if err != nil {
+		return fmt.Errorf("renewing the agent's lease: %w", err)
+	}
+	return nil
+}
+
+func (h *heartbeat) lease() *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: h.cluster, Name: addon.AgentLease}}
+}

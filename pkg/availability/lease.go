@@ -1,0 +1,86 @@
+package availability
+
+import (
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+)
+
+const (
+	// DefaultPeriod is how often a lease is renewed that does not say so itself, as in OCM.
+	DefaultPeriod = time.Minute
+
+	// LongestPeriod bounds what a lease may say.
+	LongestPeriod = 24 * time.Hour
+
+	// missed is how many periods may pass without a renewal, as in OCM.
+	missed = 5
+
+	// settling is how long nothing is made of a lease that a new add-on does not have: it may yet turn out to run by plans.
+	settling = 2 * time.Second
+
+	// installNamespace is OCM's, for an add-on that names none.
+	installNamespace = "open-cluster-management-agent-addon"
+)
+
+// LeaseOf names the lease on the managed cluster by which OCM judges the add-on; false for an add-on that is judged by something
+// else: one that runs by plans, one with another health check, and one whose agent runs outside of the managed cluster.
+func LeaseOf(addOn *addon.ManagedClusterAddOn) (types.NamespacedName, bool) {
+	mode := addOn.Status.HealthCheck.Mode
+	if mode != "" && mode != upstream.HealthCheckModeLease ||
+		addOn.Annotations[upstream.HostingClusterNameAnnotationKey] != "" ||
+		meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionResolved) != nil {
+		return types.NamespacedName{}, false
+	}
+	name := types.NamespacedName{Namespace: installNamespace, Name: addOn.Name}
+	for _, namespace := range []string{addOn.Status.Namespace, addOn.Spec.InstallNamespace} {
+		if namespace != "" {
+			name.Namespace = namespace
+			break
+		}
+	}
+	return name, true
+}
+
+// Grace is how long a lease counts as fresh after a renewal: five of its periods.
+func Grace(lease *coordinationv1.Lease) time.Duration {
+	period := DefaultPeriod
+	if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil && *seconds > 0 {
+		period = min(time.Duration(*seconds)*time.Second, LongestPeriod)
+	}
+	return missed * period
+}
+
+// Fresh says whether a lease was renewed lately, and until when it counts as that. A lease that was never renewed is not fresh.
+func Fresh(lease *coordinationv1.Lease, now time.Time) (until time.Time, fresh bool) {
+	if lease.Spec.RenewTime == nil {
+		return time.Time{}, false
+	}
+	until = lease.Spec.RenewTime.Add(Grace(lease))
+	return until, now.Before(until)
+}
+
+// byLease judges an add-on by its lease, in OCM's words.
+func byLease(addOn *addon.ManagedClusterAddOn, lease *coordinationv1.Lease, now time.Time) Judgement {
+	if lease == nil {
+		created := addOn.CreationTimestamp.Time
+		if settled := created.Add(settling); !now.Before(created) && now.Before(settled) {
+			return Judgement{Until: settled}
+		}
+		return judgement(metav1.ConditionUnknown, addon.ReasonLeaseNotFound, fmt.Sprintf("The status of %s add-on is unknown.", addOn.Name))
+	}
+	until, fresh := Fresh(lease, now)
+	if !fresh {
+		return judgement(metav1.ConditionFalse, addon.ReasonLeaseStopped, fmt.Sprintf("%s add-on is not available.", addOn.Name))
+	}
+	judged := judgement(metav1.ConditionTrue, addon.ReasonLeaseUpdated, fmt.Sprintf("%s add-on is available.", addOn.Name))
+	judged.Until = until
+	return judged
+}

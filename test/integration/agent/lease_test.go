@@ -1,0 +1,301 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/tandem-addons/tandem/pkg/agent"
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/test/integration/environment"
+	"github.com/tandem-addons/tandem/test/integration/invariants"
+)
+
+// standalone runs the agent where there is no klusterlet.
+func standalone(o *agent.Options) { o.Standalone = true }
+
+// leased is an add-on that is judged by the lease of its name in its install namespace.
+type leased struct{ *addon.ManagedClusterAddOn }
+
+// enableLeased makes an add-on on the hub, with an install namespace of its own on the managed cluster.
+func enableLeased(ctx context.Context, change ...func(*addon.ManagedClusterAddOn)) leased {
+	GinkgoHelper()
+	made++
+	name := fmt.Sprintf("leased-%d", made)
+	l := leased{&addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: clusterName}}}
+	l.Spec.InstallNamespace = name
+	for _, c := range change {
+		c(l.ManagedClusterAddOn)
+	}
+	Expect(managed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
+	Expect(hub.Create(ctx, l.ManagedClusterAddOn)).To(Succeed())
+	DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, l.ManagedClusterAddOn)).To(Succeed()) })
+	return l
+}
+
+// lease is the add-on's lease, as yet unread.
+func (l leased) lease() *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: l.Spec.InstallNamespace, Name: l.Name}}
+}
+
+// renew plays the add-on: it renews its lease, as of so long ago.
+func (l leased) renew(ctx context.Context, ago time.Duration) {
+	GinkgoHelper()
+	renewed := metav1.NewMicroTime(time.Now().Add(-ago))
+	lease := l.lease()
+	err := managed.Get(ctx, client.ObjectKeyFromObject(lease), lease)
+	Expect(client.IgnoreNotFound(err)).To(Succeed())
+	lease.Spec.RenewTime = &renewed
+	if err != nil {
+		lease.Spec.LeaseDurationSeconds = ptr.To[int32](60)
+		Expect(managed.Create(ctx, lease)).To(Succeed())
+		return
+	}
+	Expect(managed.Update(ctx, lease)).To(Succeed())
+}
+
+// check sets the health check mode, as the add-on's own manager does.
+func (l leased) check(ctx context.Context, mode upstream.HealthCheckMode) {
+	GinkgoHelper()
+	Eventually(func() error {
+		Expect(hub.Get(ctx, client.ObjectKeyFromObject(l), l.ManagedClusterAddOn)).To(Succeed())
+		l.Status.HealthCheck.Mode = mode
+		return hub.Status().Update(ctx, l.ManagedClusterAddOn)
+	}).Should(Succeed())
+}
+
+func (l leased) available(ctx context.Context) func() metav1.Condition {
+	return func() metav1.Condition { return available(ctx, l.ManagedClusterAddOn) }
+}
+
+// What OCM says of an add-on by its lease.
+func (l leased) fresh() OmegaMatcher {
+	return is(metav1.ConditionTrue, "ManagedClusterAddOnLeaseUpdated", l.Name+" add-on is available.")
+}
+
+func (l leased) stale() OmegaMatcher {
+	return is(metav1.ConditionFalse, "ManagedClusterAddOnLeaseUpdateStopped", l.Name+" add-on is not available.")
+}
+
+func (l leased) missing() OmegaMatcher {
+	return is(metav1.ConditionUnknown, "ManagedClusterAddOnLeaseNotFound", "The status of "+l.Name+" add-on is unknown.")
+}
+
+// ownLease reads the lease that the agent keeps on the hub; nil if there is none.
+func ownLease(ctx context.Context) *coordinationv1.Lease {
+	GinkgoHelper()
+	lease := &coordinationv1.Lease{}
+	err := hub.Get(ctx, client.ObjectKey{Namespace: clusterName, Name: addon.AgentLease}, lease)
+	Expect(client.IgnoreNotFound(err)).To(Succeed())
+	if err != nil {
+		return nil
+	}
+	return lease
+}
+
+// measured reads, from what the process tells Prometheus, a metric of an add-on: its value by the other labels, in their order.
+func measured(name, addOn string) map[string]float64 {
+	GinkgoHelper()
+	families, err := metrics.Registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	values := map[string]float64{}
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			var of, rest string
+			for _, label := range metric.GetLabel() {
+				if label.GetName() == "addon" {
+					of = label.GetValue()
+					continue
+				}
+				rest += " " + label.GetValue()
+			}
+			if of == addOn {
+				values[rest] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue() + float64(metric.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	return values
+}
+
+var (
+	required = metav1.Condition{Type: addon.ConditionDegraded, Status: metav1.ConditionTrue,
+		Reason: addon.ReasonRequiredDependencyNotSatisfied, Message: lacks}
+	satisfied = metav1.Condition{Type: addon.ConditionDegraded}
+)
+
+var _ = Describe("Where no klusterlet runs, an add-on in Lease mode", func() {
+	var (
+		stop   func()
+		writes *environment.Writes
+	)
+	BeforeEach(func() {
+		onHub, recorded := environment.Recorded(agentOnHub)
+		stop, writes = runAgentWith(onHub, agentLocally, standalone), recorded
+	})
+	AfterEach(func(ctx context.Context) {
+		Expect(invariants.Violations(ctx, hub)).To(BeEmpty())
+		stop()
+	})
+
+	It("is available while its lease is renewed, and its renewals are no reason to write", func(ctx context.Context) {
+		l := enableLeased(ctx)
+		l.renew(ctx, 0)
+		Eventually(l.available(ctx)).Should(l.fresh())
+		Expect(l.available(ctx)().ObservedGeneration).To(Equal(l.Generation))
+		written := len(writes.Requests())
+		for ago := range 3 {
+			l.renew(ctx, time.Duration(ago)*time.Second)
+		}
+		Consistently(func() int { return len(writes.Requests()) }).WithTimeout(time.Second).Should(Equal(written))
+	})
+
+	It("is not available once five periods have passed, and is again with the next renewal", func(ctx context.Context) {
+		l := enableLeased(ctx)
+		l.renew(ctx, 5*time.Minute-2*time.Second)
+		Eventually(l.available(ctx)).Should(l.fresh())
+		Eventually(l.available(ctx)).Should(l.stale())
+		l.renew(ctx, 0)
+		Eventually(l.available(ctx)).Should(l.fresh())
+	})
+
+	It("stays available when its lease is renewed in time", func(ctx context.Context) {
+		l := enableLeased(ctx)
+		first := time.Now()
+		l.renew(ctx, 5*time.Minute-2*time.Second)
+		Eventually(l.available(ctx)).Should(l.fresh())
+		l.renew(ctx, 0)
+		Consistently(l.available(ctx)).WithTimeout(time.Until(first.Add(3 * time.Second))).Should(l.fresh())
+	})
+
+	It("is unknown without a lease", func(ctx context.Context) {
+		l := enableLeased(ctx)
+		Eventually(l.available(ctx)).Should(l.missing())
+		l.renew(ctx, 0)
+		Eventually(l.available(ctx)).Should(l.fresh())
+		Expect(managed.Delete(ctx, l.lease())).To(Succeed())
+		Eventually(l.available(ctx)).Should(l.missing())
+	})
+
+	It("is not available while it lacks what it requires, however fresh its lease is", func(ctx context.Context) {
+		l := enableLeased(ctx)
+		l.renew(ctx, 0)
+		Eventually(l.available(ctx)).Should(l.fresh())
+		judge(ctx, l.ManagedClusterAddOn, required)
+		Eventually(l.available(ctx)).Should(is(metav1.ConditionFalse, addon.ReasonRequiredDependencyNotSatisfied, lacks))
+		l.renew(ctx, 0)
+		judge(ctx, l.ManagedClusterAddOn, satisfied)
+		Eventually(l.available(ctx)).Should(l.fresh())
+	})
+
+	It("is left to its own writer when it leaves that mode, and taken back when it returns", func(ctx context.Context) {
+		l := enableLeased(ctx)
+		l.renew(ctx, 0)
+		Eventually(l.available(ctx)).Should(l.fresh())
+		l.check(ctx, upstream.HealthCheckModeCustomized)
+		probed := metav1.Condition{Type: addon.ConditionAvailable, Status: metav1.ConditionFalse, Reason: "Probed"}
+		judge(ctx, l.ManagedClusterAddOn, probed)
+		l.renew(ctx, time.Hour)
+		Consistently(l.available(ctx)).WithTimeout(time.Second).Should(is(metav1.ConditionFalse, "Probed", ""))
+		l.renew(ctx, 0)
+		l.check(ctx, upstream.HealthCheckModeLease)
+		Eventually(l.available(ctx)).Should(l.fresh())
+	})
+
+	It("whose agent runs on another cluster is left alone", func(ctx context.Context) {
+		l := enableLeased(ctx, func(a *addon.ManagedClusterAddOn) {
+			a.Annotations = map[string]string{upstream.HostingClusterNameAnnotationKey: "another"}
+		})
+		l.renew(ctx, 0)
+		Consistently(l.available(ctx)).WithTimeout(time.Second).Should(BeZero())
+	})
+
+	It("takes Available back from a hub that did not know, by its watch, and when it starts again", func(ctx context.Context) {
+		l := enableLeased(ctx)
+		l.renew(ctx, 0)
+		Eventually(l.available(ctx)).Should(l.fresh())
+		unreachable := metav1.Condition{Type: addon.ConditionAvailable, Status: metav1.ConditionUnknown, Reason: addon.ReasonClusterLeaseStopped}
+		judge(ctx, l.ManagedClusterAddOn, unreachable)
+		Eventually(l.available(ctx)).Should(l.fresh())
+
+		stop()
+		judge(ctx, l.ManagedClusterAddOn, unreachable)
+		stop = runAgentWith(agentOnHub, agentLocally, standalone)
+		Eventually(l.available(ctx)).Should(l.fresh())
+	})
+
+	It("is measured", func(ctx context.Context) {
+		l := enableLeased(ctx)
+		delays := func() float64 { return measured("addon_availability_seconds", "")[""] }
+		before := delays()
+		l.renew(ctx, 0)
+		Eventually(func() map[string]float64 { return measured("addon_available", l.Name) }).Should(Equal(map[string]float64{"": 1}))
+		Eventually(l.available(ctx)).Should(l.fresh())
+		l.renew(ctx, 5*time.Minute-time.Second)
+		judge(ctx, l.ManagedClusterAddOn, required)
+		Eventually(func() map[string]float64 { return measured("addon_available", l.Name) }).Should(Equal(map[string]float64{"": 0}))
+		judge(ctx, l.ManagedClusterAddOn, satisfied)
+		Eventually(l.available(ctx)).Should(l.stale())
+		Expect(managed.Delete(ctx, l.lease())).To(Succeed())
+		Eventually(func() map[string]float64 { return measured("addon_available", l.Name) }).Should(BeEmpty())
+		Eventually(func() map[string]float64 { return measured("addon_availability_changes_total", l.Name) }).Should(And(
+			HaveKeyWithValue(" ManagedClusterAddOnLeaseUpdated True", BeNumerically(">=", 1)),
+			HaveKeyWithValue(" RequiredDependencyNotSatisfied False", 1.0),
+			HaveKeyWithValue(" ManagedClusterAddOnLeaseUpdateStopped False", 1.0),
+			HaveKeyWithValue(" ManagedClusterAddOnLeaseNotFound Unknown", 1.0),
+		))
+		Expect(delays()).To(BeNumerically(">=", before+4))
+
+		Expect(hub.Delete(ctx, l.ManagedClusterAddOn)).To(Succeed())
+		Eventually(func() map[string]float64 { return measured("addon_availability_changes_total", l.Name) }).Should(BeEmpty())
+		Expect(hub.Create(ctx, &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: clusterName, Name: l.Name}})).To(Succeed())
+	})
+})
+
+var _ = Describe("The agent's own lease on the hub", func() {
+	It("is renewed once a period, and made again when it is lost", func(ctx context.Context) {
+		DeferCleanup(runAgentWith(agentOnHub, agentLocally, standalone, func(o *agent.Options) { o.LeasePeriod = time.Second }))
+		Eventually(func() *coordinationv1.Lease { return ownLease(ctx) }).ShouldNot(BeNil())
+		first := ownLease(ctx)
+		Expect(first.Spec.HolderIdentity).To(HaveValue(Equal("addon-agent")))
+		Expect(first.Spec.LeaseDurationSeconds).To(HaveValue(BeEquivalentTo(1)))
+		Expect(first.Spec.RenewTime.Time).To(BeTemporally("~", time.Now(), 5*time.Second))
+		Expect(first.ManagedFields).To(HaveExactElements(HaveField("Manager", "addon-agent-lease")))
+
+		Eventually(func() time.Time { return ownLease(ctx).Spec.RenewTime.Time }).Should(
+			BeTemporally(">=", first.Spec.RenewTime.Add(time.Second)))
+		Expect(hub.Delete(ctx, first)).To(Succeed())
+		Eventually(func() *coordinationv1.Lease { return ownLease(ctx) }).ShouldNot(BeNil())
+	})
+
+	It("is not there where a klusterlet runs, which judges add-ons by their leases itself", func(ctx context.Context) {
+		if ownLease(ctx) == nil {
+			Expect(hub.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: clusterName, Name: addon.AgentLease}})).To(Succeed())
+		}
+		l := enableLeased(ctx)
+		l.renew(ctx, 0)
+		DeferCleanup(runAgent())
+		Eventually(func() *coordinationv1.Lease { return ownLease(ctx) }).Should(BeNil())
+		Consistently(l.available(ctx)).WithTimeout(time.Second).Should(BeZero())
+
+		By("the hub's verdict, which counts all the same")
+		judge(ctx, l.ManagedClusterAddOn, required)
+		Eventually(l.available(ctx)).Should(is(metav1.ConditionFalse, addon.ReasonRequiredDependencyNotSatisfied, lacks))
+		judge(ctx, l.ManagedClusterAddOn, satisfied)
+		Consistently(l.available(ctx)).WithTimeout(time.Second).Should(
+			is(metav1.ConditionFalse, addon.ReasonRequiredDependencyNotSatisfied, lacks))
+		Expect(ownLease(ctx)).To(BeNil())
+	})
+})
