@@ -54,18 +54,26 @@ func Admit(
 	for _, fault := range stood {
 		warnings = append(warnings, fmt.Sprintf("%s: %s", fault.Where, fault.Fault))
 	}
+	circular, remarks := connect(new.Name, where, needs, before, needsOf)
+	return append(warnings, remarks...), join(append(refused, circular...))
+}
+
+// connect says which of the dependencies make a circle, and warns of those that did before, or that lead nowhere yet.
+func connect(
+	addOn, where string, needs, before []addonv1alpha1.AddonDependency, needsOf func(name string) []addonv1alpha1.AddonDependency,
+) (refused []error, warnings []string) {
 	for i, need := range needs {
-		circular := &CircularError{AddOn: new.Name, Where: entry(where, i), Circle: Circle(new.Name, need.Name, needsOf)}
+		circular := &CircularError{AddOn: addOn, Where: entry(where, i), Circle: Circle(addOn, need.Name, needsOf)}
 		switch {
 		case circular.Circle != nil && named(before, need.Name):
 			warnings = append(warnings, fmt.Sprintf("%s: %s", circular.Where, circular.fault()))
 		case circular.Circle != nil:
 			refused = append(refused, circular)
 		case need.Name != "" && needsOf(need.Name) == nil:
-			warnings = append(warnings, fmt.Sprintf("%s: there is no ClusterManagementAddOn %q yet", entry(where, i), need.Name))
+			warnings = append(warnings, fmt.Sprintf("%s: there is no ClusterManagementAddOn %q yet", circular.Where, need.Name))
 		}
 	}
-	return warnings, join(refused)
+	return refused, warnings
 }
 
 // sameDeclaration says whether field and annotation are the same in both.

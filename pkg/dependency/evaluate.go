@@ -107,26 +107,40 @@ func judge(need addonv1alpha1.AddonDependency, seen Seen, last memory) Judgement
 	switch {
 	case len(seen.Circle) > 0:
 		j.Cause, j.Circle = Circular, seen.Circle
-	case !seen.Installed && !seen.Defined:
-		j.Cause = NoSuchAddOn
-	case !seen.Installed:
-		j.Cause = NotInstalled
-	case seen.Deleting:
-		j.Cause = Deleting
-	case seen.Available == metav1.ConditionTrue:
-		j.Satisfied = true
-	case seen.Available == metav1.ConditionUnknown && seen.Reason == addonv1alpha1.ReasonClusterLeaseStopped:
+	case seen.outOfReach():
 		j.Held = true
-		j.Satisfied = !last.unmet(j)
-		if !j.Satisfied {
+		if last.unmet(j) {
 			j.Cause = Unknown
 		}
-	case seen.Available == metav1.ConditionUnknown:
-		j.Cause = Unknown
 	default:
-		j.Cause = NotAvailable
+		j.Cause = seen.cause()
 	}
+	j.Satisfied = j.Cause == ""
 	return j
+}
+
+// outOfReach says that the add-on is there, but its cluster cannot be reached, so that nobody knows how it is.
+func (s Seen) outOfReach() bool {
+	return s.Installed && !s.Deleting &&
+		s.Available == metav1.ConditionUnknown && s.Reason == addonv1alpha1.ReasonClusterLeaseStopped
+}
+
+// cause says why the add-on does not satisfy those that depend on it; empty if it does.
+func (s Seen) cause() Cause {
+	switch {
+	case !s.Installed && !s.Defined:
+		return NoSuchAddOn
+	case !s.Installed:
+		return NotInstalled
+	case s.Deleting:
+		return Deleting
+	case s.Available == metav1.ConditionTrue:
+		return ""
+	case s.Available == metav1.ConditionUnknown:
+		return Unknown
+	default:
+		return NotAvailable
+	}
 }
 
 // rank orders dependencies by type.
