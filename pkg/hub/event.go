@@ -20,9 +20,12 @@ const (
 const noteLimit = 1024
 
 // note is text as it fits into an event.
-func note(text string) string {
-	if len(text) <= noteLimit {
+func note(text string) string { return cut(text, noteLimit) }
+
+// cut is text if it has at most limit bytes, else its beginning.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
 		return text
 	}
-	return strings.ToValidUTF8(text[:noteLimit-len("…")], "") + "…"
+	return strings.ToValidUTF8(text[:limit-len("…")], "") + "…"
 }

@@ -78,14 +78,41 @@ func (i *instances) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 
 // gather reads everything that matters about the Instance.
 func (i *instances) gather(ctx context.Context, instance *kudo.Instance) (install.Instance, error) {
-	state := install.Instance{Instance: instance, PackagesNamespace: i.packagesNamespace}
+	state, err := gatherInstance(ctx, i.client, instance, i.packagesNamespace)
+	state.VersionFaults = i.verifications.of(state.Version)
+	return state, err
+}
+
+// gatherInstance reads what matters about an Instance, its OperatorVersion's faults apart.
+func gatherInstance(ctx context.Context, c client.Reader, instance *kudo.Instance, packagesNamespace string) (install.Instance, error) {
+	state := install.Instance{Instance: instance, PackagesNamespace: packagesNamespace}
 	var err error
-	if state.Version, err = versionAt(ctx, i.client, install.VersionOf(instance)); err != nil {
+	if state.Version, err = versionAt(ctx, c, install.VersionOf(instance)); err != nil {
 		return state, err
 	}
-	state.VersionFaults = i.verifications.of(state.Version)
-	state.Instances, err = instancesOn(ctx, i.client, instance.Namespace)
+	if state.Started, err = startedVersion(ctx, c, instance, state.Version); err != nil {
+		return state, err
+	}
+	state.Instances, err = instancesOn(ctx, c, instance.Namespace)
 	return state, err
+}
+
+// startedVersion is the OperatorVersion that was last started, as a rule the current one; nil if there is none any more.
+func startedVersion(
+	ctx context.Context, c client.Reader, instance *kudo.Instance, current *kudo.OperatorVersion,
+) (*kudo.OperatorVersion, error) {
+	if instance.Status.Execution == nil {
+		return nil, nil
+	}
+	started := instance.Status.Execution.OperatorVersion
+	if current != nil && current.UID == started.UID {
+		return current, nil
+	}
+	version, err := versionAt(ctx, c, types.NamespacedName{Namespace: started.Namespace, Name: started.Name})
+	if err != nil || version == nil || version.UID != started.UID {
+		return nil, err
+	}
+	return version, nil
 }
 
 // act brings the request for a plan by hand forward, and puts the finalizer on before the Instance first becomes Resolved. The agent runs

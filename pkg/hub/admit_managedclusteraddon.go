@@ -1,0 +1,82 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+)
+
+// addOn warns of the deletion of a ManagedClusterAddOn that others on the cluster require. It is never refused: the dependants are
+// told by Degraded, and everything may have to go.
+func (a *admissions) addOn(ctx context.Context, w write[*addonv1alpha1.ManagedClusterAddOn]) (opinion, error) {
+	if w.after != nil || !w.before.DeletionTimestamp.IsZero() {
+		return opinion{}, nil
+	}
+	names, err := definedOn(ctx, a.client, w.before.Name)
+	if err != nil {
+		return opinion{}, err
+	}
+	var dependants []string
+	for _, name := range names {
+		requires, err := a.requires(ctx, types.NamespacedName{Namespace: w.before.Namespace, Name: name}, w.before.Name)
+		if err != nil {
+			return opinion{}, err
+		}
+		if requires {
+			dependants = append(dependants, name)
+		}
+	}
+	if len(dependants) == 0 {
+		return opinion{}, nil
+	}
+	return opinion{warnings: []string{losing(w.before.Namespace, w.before.Name, dependants)}}, nil
+}
+
+// requires says whether that add-on is installed, to stay, and cannot work without need.
+func (a *admissions) requires(ctx context.Context, addOn types.NamespacedName, need string) (bool, error) {
+	if addOn.Name == need {
+		return false, nil
+	}
+	var installed addonv1alpha1.ManagedClusterAddOn
+	switch err := a.client.Get(ctx, addOn, &installed); {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("reading ManagedClusterAddOn %s: %w", addOn, err)
+	case !installed.DeletionTimestamp.IsZero():
+		return false, nil
+	}
+	definition, err := definitionOf(ctx, a.client, addOn.Name)
+	return slices.ContainsFunc(dependency.Needs(definition), func(n addonv1alpha1.AddonDependency) bool {
+		return n.Name == need && n.Type == addonv1alpha1.DependencyTypeRequired
+	}), err
+}
+
+// losing says which add-ons on the cluster the deletion of addOn takes along. Where their names do not fit into a warning, it says
+// how many more there are.
+func losing(cluster, addOn string, dependants []string) string {
+	slices.Sort(dependants)
+	verb := "require"
+	if len(dependants) == 1 {
+		verb = "requires"
+	}
+	var warning string
+	for shown := len(dependants); shown > 0; shown-- {
+		names := strings.Join(dependants[:shown], ", ")
+		if left := len(dependants) - shown; left > 0 {
+			names += fmt.Sprintf(" and %d more", left)
+		}
+		warning = fmt.Sprintf("%s on %s %s %s and will stop being available (kubectl addon dependents %s)", names, cluster, verb, addOn, addOn)
+		if len(warning) <= warningLimit {
+			break
+		}
+	}
+	return warning
+}

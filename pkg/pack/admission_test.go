@@ -1,0 +1,59 @@
+package pack_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/pack"
+)
+
+func TestAdmit(t *testing.T) {
+	valid := kudo.OperatorVersionSpec{
+		Version: "1.0.0",
+		Tasks:   []kudo.Task{{Name: "wait", Kind: kudo.TaskDummy, Spec: kudo.TaskSpec{DummyTaskSpec: kudo.DummyTaskSpec{Done: true}}}},
+		Plans: map[string]kudo.Plan{kudo.DeployPlan: {Phases: []kudo.Phase{{
+			Name: "main", Steps: []kudo.Step{{Name: "main", Tasks: []string{"wait"}}},
+		}}}},
+	}
+	valid.Operator.Name = "kafka"
+	warned := valid.DeepCopy()
+	warned.Parameters = []kudo.Parameter{{Name: "UNUSED"}}
+	broken := valid.DeepCopy()
+	broken.Plans[kudo.DeployPlan].Phases[0].Steps[0].Tasks = []string{"miss"}
+	worse := valid.DeepCopy()
+	for i := range 12 {
+		worse.Parameters = append(worse.Parameters, kudo.Parameter{Name: fmt.Sprintf("P%d", i), Trigger: "missing"})
+	}
+
+	for name, test := range map[string]struct {
+		spec  *kudo.OperatorVersionSpec
+		wants []string // in the error; none if empty
+	}{
+		"one that can be run":                    {spec: &valid},
+		"one that verification only warns about": {spec: warned},
+		"one that cannot be run": {spec: broken, wants: []string{
+			"OperatorVersion addon-packages/kafka-1.0.0 cannot be run; correct the package ('kubectl addon package verify DIR' checks it): " +
+				"plans.deploy.phases[0].steps[0]", `"miss"`,
+		}},
+		"one with more faults than anybody reads": {spec: worse, wants: []string{`"P9"`, "; and 2 more errors"}},
+		"one that says nothing at all":            {spec: &kudo.OperatorVersionSpec{}, wants: []string{"plan deploy is missing"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := pack.Admit(&kudo.OperatorVersion{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "addon-packages", Name: "kafka-1.0.0"}, Spec: *test.spec,
+			})
+			if (err != nil) != (len(test.wants) > 0) {
+				t.Fatalf("got %v", err)
+			}
+			for _, want := range test.wants {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q does not mention %q", err, want)
+				}
+			}
+		})
+	}
+}
