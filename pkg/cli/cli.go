@@ -43,7 +43,8 @@ func ExitCode(err error) int {
 func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.ClusterName = nil // --cluster names a managed cluster here
-	root := group("kubectl-addon", "Manage add-ons that run by plans on a fleet of clusters",
+	root := group("kubectl-addon", "Manage add-ons and the plans that run them on a fleet of clusters",
+		treeCommand(streams, flags), whyCommand(streams, flags), dependentsCommand(streams, flags),
 		group("package", "Work with operator packages", verifyCommand(streams), pushCommand(streams, flags)),
 		group("plan", "Look at plans", statusCommand(streams, flags)),
 	)
@@ -80,6 +81,16 @@ func exactly(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != len(names) {
 			return usagef(cmd, "want %s, got %d arguments", strings.Join(names, " and "), len(args))
+		}
+		return nil
+	}
+}
+
+// atMost allows one argument for each name, which may be left out.
+func atMost(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > len(names) {
+			return usagef(cmd, "want %s at most, got %d arguments", strings.Join(names, " and "), len(args))
 		}
 		return nil
 	}

@@ -57,16 +57,24 @@ func TestCommands(t *testing.T) {
 		args []string
 		code int
 	}{
-		"verify-valid":       {[]string{"package", "verify", "testdata/valid"}, ExitOK},
-		"verify-broken":      {[]string{"package", "verify", "testdata/broken"}, ExitFailure},
-		"verify-missing":     {[]string{"package", "verify", "testdata/none"}, ExitFailure},
-		"verify-no-argument": {[]string{"package", "verify"}, ExitUsage},
-		"push-broken":        {[]string{"package", "push", "testdata/broken"}, ExitFailure},
-		"status-no-cluster":  {[]string{"plan", "status", "kafka"}, ExitUsage},
-		"status-namespace":   {[]string{"plan", "status", "kafka", "--cluster", "cluster1", "-n", "cluster1"}, ExitUsage},
-		"unknown-command":    {[]string{"package", "frobnicate"}, ExitUsage},
-		"unknown-flag":       {[]string{"plan", "status", "--frobnicate"}, ExitUsage},
-		"version":            {[]string{"--version"}, ExitOK},
+		"verify-valid":           {[]string{"package", "verify", "testdata/valid"}, ExitOK},
+		"verify-broken":          {[]string{"package", "verify", "testdata/broken"}, ExitFailure},
+		"verify-missing":         {[]string{"package", "verify", "testdata/none"}, ExitFailure},
+		"verify-no-argument":     {[]string{"package", "verify"}, ExitUsage},
+		"push-broken":            {[]string{"package", "push", "testdata/broken"}, ExitFailure},
+		"status-no-cluster":      {[]string{"plan", "status", "kafka"}, ExitUsage},
+		"status-namespace":       {[]string{"plan", "status", "kafka", "--cluster", "cluster1", "-n", "cluster1"}, ExitUsage},
+		"tree-no-cluster":        {[]string{"tree"}, ExitUsage},
+		"tree-two-add-ons":       {[]string{"tree", "kafka", "shop", "--cluster", "cluster1"}, ExitUsage},
+		"why-no-argument":        {[]string{"why", "--cluster", "cluster1"}, ExitUsage},
+		"why-no-cluster":         {[]string{"why", "kafka"}, ExitUsage},
+		"why-namespace":          {[]string{"why", "kafka", "--cluster", "cluster1", "-n", "cluster1"}, ExitUsage},
+		"dependents-no-argument": {[]string{"dependents"}, ExitUsage},
+		"dependents-output":      {[]string{"dependents", "kafka", "-o", "yaml"}, ExitUsage},
+		"dependents-namespace":   {[]string{"dependents", "kafka", "-n", "cluster1"}, ExitUsage},
+		"unknown-command":        {[]string{"package", "frobnicate"}, ExitUsage},
+		"unknown-flag":           {[]string{"plan", "status", "--frobnicate"}, ExitUsage},
+		"version":                {[]string{"--version"}, ExitOK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			output, code := run(test.args...)
@@ -160,19 +168,19 @@ func TestInventoryLacks(t *testing.T) {
 		want  string
 	}{
 		"a cluster with other things": {
-			inventory{cluster: "c1", clusters: []string{"c1"}, instances: []string{"a", "kafka"}, addOns: []string{"kafka"}},
+			inventory{clusters: clusters{cluster: "c1", names: []string{"c1"}}, instances: []string{"a", "kafka"}, addOns: []string{"kafka"}},
 			`cluster "c1" has neither an Instance nor an add-on "shop"; Instances: a, kafka; add-ons: kafka`,
 		},
 		"a cluster with nothing": {
-			inventory{cluster: "c1", clusters: []string{"c1"}},
+			inventory{clusters: clusters{cluster: "c1", names: []string{"c1"}}},
 			`cluster "c1" has neither an Instance nor an add-on "shop"; Instances: none; add-ons: none`,
 		},
 		"a cluster that does not exist": {
-			inventory{cluster: "c9", clusters: []string{"c1", "c2"}}, `there is no managed cluster "c9"; managed clusters: c1, c2`,
+			inventory{clusters: clusters{cluster: "c9", names: []string{"c1", "c2"}}}, `there is no managed cluster "c9"; managed clusters: c1, c2`,
 		},
-		"no clusters at all": {inventory{cluster: "c9"}, `there is no managed cluster "c9"; managed clusters: none`},
+		"no clusters at all": {inventory{clusters: clusters{cluster: "c9"}}, `there is no managed cluster "c9"; managed clusters: none`},
 		"clusters that the user may not read": {
-			inventory{cluster: "c1", clustersUnreadable: true},
+			inventory{clusters: clusters{cluster: "c1", unreadable: true}},
 			`cluster "c1" has neither an Instance nor an add-on "shop"; Instances: none; add-ons: none`,
 		},
 	} {

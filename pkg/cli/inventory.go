@@ -18,15 +18,20 @@ import (
 
 // inventory is what a user may have meant who asked for something that does not exist. All names are sorted.
 type inventory struct {
-	cluster            string
-	instances, addOns  []string
-	clusters           []string
-	clustersUnreadable bool
+	clusters
+	instances, addOns []string
+}
+
+// clusters are the managed clusters that there are, beside the one that was asked for.
+type clusters struct {
+	cluster    string
+	names      []string
+	unreadable bool
 }
 
 // gatherInventory reads what the cluster has, and which clusters there are where the user may read that.
 func gatherInventory(ctx context.Context, c client.Client, cluster string) (inventory, error) {
-	found := inventory{cluster: cluster}
+	var found inventory
 	var err error
 	if found.instances, err = namesIn(ctx, c, cluster, kudo.GroupVersion.WithKind("Instance")); err != nil {
 		return found, fmt.Errorf("listing the Instances of cluster %q: %w", cluster, err)
@@ -34,17 +39,22 @@ func gatherInventory(ctx context.Context, c client.Client, cluster string) (inve
 	if found.addOns, err = namesIn(ctx, c, cluster, addon.GroupVersion.WithKind("ManagedClusterAddOn")); err != nil {
 		return found, fmt.Errorf("listing the add-ons of cluster %q: %w", cluster, err)
 	}
-	found.clusters, err = namesIn(ctx, c, "", schema.GroupVersionKind{
+	found.clusters, err = gatherClusters(ctx, c, cluster)
+	return found, err
+}
+
+// gatherClusters reads which clusters there are; they are unreadable where the user may not, or the hub has no such kind.
+func gatherClusters(ctx context.Context, c client.Client, cluster string) (clusters, error) {
+	names, err := namesIn(ctx, c, "", schema.GroupVersionKind{
 		Group: "cluster.open-cluster-management.io", Version: "v1", Kind: "ManagedCluster",
 	})
 	if apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
-		found.clustersUnreadable = true
-		return found, nil
+		return clusters{cluster: cluster, unreadable: true}, nil
 	}
 	if err != nil {
-		return found, fmt.Errorf("listing the managed clusters: %w", err)
+		return clusters{}, fmt.Errorf("listing the managed clusters: %w", err)
 	}
-	return found, nil
+	return clusters{cluster: cluster, names: names}, nil
 }
 
 // namesIn are the names of all objects of a kind in the namespace, sorted.
@@ -64,11 +74,19 @@ func namesIn(ctx context.Context, c client.Client, namespace string, kind schema
 
 // lacks is the error for a name that is neither an Instance nor an add-on of the cluster.
 func (i inventory) lacks(name string) error {
-	if !i.clustersUnreadable && !slices.Contains(i.clusters, i.cluster) {
-		return fmt.Errorf("there is no managed cluster %q; managed clusters: %s", i.cluster, listed(i.clusters))
+	if err := i.missing(); err != nil {
+		return err
 	}
 	return fmt.Errorf("cluster %q has neither an Instance nor an add-on %q; Instances: %s; add-ons: %s",
 		i.cluster, name, listed(i.instances), listed(i.addOns))
+}
+
+// missing is the error for a cluster that does not exist; nil where it does, or nobody can say.
+func (c clusters) missing() error {
+	if c.unreadable || slices.Contains(c.names, c.cluster) {
+		return nil
+	}
+	return fmt.Errorf("there is no managed cluster %q; managed clusters: %s", c.cluster, listed(c.names))
 }
 
 func listed(names []string) string {

@@ -15,6 +15,7 @@ import (
 )
 
 func statusCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+	const of = "the Instance or add-on is for"
 	var cluster string
 	cmd := &cobra.Command{
 		Use:   "status NAME --cluster CLUSTER",
@@ -24,11 +25,8 @@ func statusCommand(streams genericiooptions.IOStreams, flags *genericclioptions.
 			"its installation waits for. It reads the hub only.",
 		Args: exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if cluster == "" {
-				return usagef(cmd, "--cluster is required: the managed cluster that the Instance or add-on is for")
-			}
-			if cmd.Flags().Changed("namespace") {
-				return usagef(cmd, "--namespace has no meaning here: --cluster names the managed cluster, and with it the namespace on the hub")
+			if err := checkCluster(cmd, cluster, of); err != nil {
+				return err
 			}
 			c, err := hubClient(flags)
 			if err != nil {
@@ -42,7 +40,7 @@ func statusCommand(streams genericiooptions.IOStreams, flags *genericclioptions.
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&cluster, "cluster", "", "managed cluster that the Instance or add-on is for (required)")
+	clusterFlag(cmd, &cluster, of)
 	return cmd
 }
 

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+)
+
+// clusterView is what there is to know of the add-ons on a cluster and of what they depend on.
+type clusterView struct {
+	cluster string
+	// definitions and addOns are keyed by name; the former are those of the whole hub.
+	definitions map[string]*addon.ClusterManagementAddOn
+	addOns      map[string]*addon.ManagedClusterAddOn
+}
+
+// gatherCluster reads the add-ons of a cluster. If there is no such cluster, the error names those that there are.
+func gatherCluster(ctx context.Context, c client.Client, cluster string) (clusterView, error) {
+	view := clusterView{cluster: cluster, addOns: map[string]*addon.ManagedClusterAddOn{}}
+	var err error
+	if view.definitions, err = gatherDefinitions(ctx, c); err != nil {
+		return view, err
+	}
+	var addOns addon.ManagedClusterAddOnList
+	if err := c.List(ctx, &addOns, client.InNamespace(cluster)); err != nil {
+		return view, fmt.Errorf("listing the add-ons of cluster %q: %w", cluster, err)
+	}
+	for i := range addOns.Items {
+		view.addOns[addOns.Items[i].Name] = &addOns.Items[i]
+	}
+	if len(view.addOns) > 0 {
+		return view, nil
+	}
+	found, err := gatherClusters(ctx, c, cluster)
+	if err != nil {
+		return view, err
+	}
+	return view, found.missing()
+}
+
+// gatherDefinitions reads all ClusterManagementAddOns.
+func gatherDefinitions(ctx context.Context, c client.Client) (map[string]*addon.ClusterManagementAddOn, error) {
+	var list addon.ClusterManagementAddOnList
+	if err := c.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("listing the ClusterManagementAddOns: %w", err)
+	}
+	definitions := make(map[string]*addon.ClusterManagementAddOn, len(list.Items))
+	for i := range list.Items {
+		definitions[list.Items[i].Name] = &list.Items[i]
+	}
+	return definitions, nil
+}
+
+// lacks is the error for an add-on of which nobody has heard; nil if the hub or the cluster has one of the name.
+func (v clusterView) lacks(name string) error {
+	if v.definitions[name] != nil || v.addOns[name] != nil {
+		return nil
+	}
+	return fmt.Errorf("there is no add-on %q; add-ons of cluster %q: %s; ClusterManagementAddOns: %s",
+		name, v.cluster, listed(v.installed()), listed(slices.Sorted(maps.Keys(v.definitions))))
+}
+
+// installed are the names of the add-ons on the cluster, sorted.
+func (v clusterView) installed() []string { return slices.Sorted(maps.Keys(v.addOns)) }
+
+func (v clusterView) needs(name string) []addon.AddonDependency {
+	return dependency.Needs(v.definitions[name])
+}
+
+func (v clusterView) see(name string) dependency.Seen {
+	return dependency.See(v.definitions[name], v.addOns[name])
+}
+
+// judge judges what an add-on depends on as addon-manager does.
+func (v clusterView) judge(name string) dependency.Verdict {
+	needs := v.needs(name)
+	seen := make(map[string]dependency.Seen, len(needs))
+	for _, need := range needs {
+		s := v.see(need.Name)
+		s.Circle = dependency.Circle(name, need.Name, v.needs)
+		seen[need.Name] = s
+	}
+	addOn := v.addOns[name]
+	if addOn == nil {
+		return dependency.Evaluate(needs, seen, nil)
+	}
+	return dependency.Evaluate(needs, seen, meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionDegraded))
+}
+
+// malformed says what is wrong with an add-on's declaration; nil if nothing is.
+func (v clusterView) malformed(name string) error {
+	if v.definitions[name] == nil {
+		return nil
+	}
+	_, err := dependency.Declared(v.definitions[name])
+	return err
+}
+
+// clusterFlag adds --cluster to a command, which checkCluster demands.
+func clusterFlag(cmd *cobra.Command, cluster *string, of string) {
+	cmd.Flags().StringVar(cluster, "cluster", "", "managed cluster that "+of+" (required)")
+}
+
+// checkCluster refuses a command line that does not name the cluster by --cluster alone.
+func checkCluster(cmd *cobra.Command, cluster, of string) error {
+	if cluster == "" {
+		return usagef(cmd, "--cluster is required: the managed cluster that %s", of)
+	}
+	if cmd.Flags().Changed("namespace") {
+		return usagef(cmd, "--namespace has no meaning here: --cluster names the managed cluster, and with it the namespace on the hub")
+	}
+	return nil
+}
+
+// word is a name as one word on a terminal: as it is, or quoted.
+func word(name string) string {
+	if quoted := strconv.Quote(name); quoted != `"`+name+`"` || strings.ContainsRune(name, ' ') {
+		return quoted
+	}
+	return name
+}

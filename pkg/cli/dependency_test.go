@@ -1,0 +1,273 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+)
+
+var onceUponATime = metav1.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// define makes the definition of the add-on "a" out of "a: b c?", in which ? stands for Optional.
+func define(line string) *addon.ClusterManagementAddOn {
+	name, needs, _ := strings.Cut(line, ":")
+	d := &addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	for need := range strings.FieldsSeq(needs) {
+		need, isOptional := strings.CutSuffix(need, "?")
+		t := addon.DependencyTypeRequired
+		if isOptional {
+			t = addon.DependencyTypeOptional
+		}
+		d.Spec.Dependencies = append(d.Spec.Dependencies, addon.AddonDependency{Name: need, Type: t})
+	}
+	return d
+}
+
+// defined are the definitions of all lines.
+func defined(lines ...string) clusterView {
+	view := clusterView{
+		cluster: "cluster1", definitions: map[string]*addon.ClusterManagementAddOn{}, addOns: map[string]*addon.ManagedClusterAddOn{},
+	}
+	for _, line := range lines {
+		d := define(line)
+		view.definitions[d.Name] = d
+	}
+	return view
+}
+
+// with puts an add-on on the cluster.
+func (v clusterView) with(name string, conditions ...metav1.Condition) clusterView {
+	addOn := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: v.cluster}}
+	for i := range conditions {
+		conditions[i].LastTransitionTime = onceUponATime
+	}
+	addOn.Status.Conditions = conditions
+	v.addOns[name] = addOn
+	return v
+}
+
+// judged writes the verdict over each add-on as addon-manager and the agent do, as often as it takes to settle.
+func (v clusterView) judged() clusterView {
+	for range v.addOns {
+		for name, addOn := range v.addOns {
+			verdict := v.judge(name).Condition()
+			if verdict == nil {
+				continue
+			}
+			conditions := []metav1.Condition{*verdict}
+			for _, c := range addOn.Status.Conditions {
+				if c.Type == addon.ConditionAvailable && verdict.Reason == addon.ReasonRequiredDependencyNotSatisfied &&
+					c.Status != metav1.ConditionUnknown {
+					c.Status, c.Reason, c.Message = metav1.ConditionFalse, verdict.Reason, verdict.Message
+				}
+				if c.Type != addon.ConditionDegraded {
+					conditions = append(conditions, c)
+				}
+			}
+			addOn.Status.Conditions = conditions
+		}
+	}
+	return v
+}
+
+// deleting marks an add-on as being deleted.
+func (v clusterView) deleting(name string, finalizers ...string) clusterView {
+	v.addOns[name].DeletionTimestamp = &onceUponATime
+	v.addOns[name].Finalizers = finalizers
+	return v
+}
+
+// saying adds what is lost without a dependency.
+func (v clusterView) saying(name, need, message string) clusterView {
+	needs := v.definitions[name].Spec.Dependencies
+	for i := range needs {
+		if needs[i].Name == need {
+			needs[i].Message = message
+		}
+	}
+	return v
+}
+
+// annotated gives an add-on the annotation instead of the field.
+func (v clusterView) annotated(name, text string) clusterView {
+	v.definitions[name].Annotations = map[string]string{addon.AnnotationDependencies: text}
+	return v
+}
+
+var (
+	works       = condition(addon.ConditionAvailable, "True", addon.ReasonPlanComplete, "")
+	fails       = condition(addon.ConditionAvailable, "False", "PlanFailed", "plan deploy: Deployment kafka/kafka: image not found.")
+	outOfTouch  = condition(addon.ConditionAvailable, "Unknown", addon.ReasonClusterLeaseStopped, "Registration agent stopped updating its lease.")
+	noProbe     = condition(addon.ConditionAvailable, "Unknown", "ProbeUnavailable", "")
+	held        = condition(addon.ConditionResolved, "False", addon.ReasonWaitingForDependencies, "waits for zookeeper")
+	resolved    = condition(addon.ConditionResolved, "True", "Resolved", "")
+	badConfig   = condition(addon.ConditionResolved, "False", addon.ReasonConfigurationInvalid, `variable "X" is not defined`)
+	notThereYet = condition(addon.ConditionAvailable, "False", addon.ReasonNotInstalled, "the add-on is not installed")
+	diskFull    = condition(addon.ConditionDegraded, "True", "DiskFull", "5 % left.")
+	verdictThen = condition(addon.ConditionDegraded, "True", addon.ReasonRequiredDependencyNotSatisfied,
+		"Required addon 'zookeeper' is not installed or not available.")
+	heldBack = condition(addon.ConditionAvailable, "False", addon.ReasonRequiredDependencyNotSatisfied,
+		"Required addon 'zookeeper' is not installed or not available.")
+)
+
+func TestTreeText(t *testing.T) {
+	shop := func() clusterView {
+		return defined("shop: kafka monitoring? search", "kafka: zookeeper", "search: zookeeper kafka", "zookeeper:", "monitoring:", "lonely:")
+	}
+	for name, tc := range map[string]struct {
+		view  clusterView
+		roots []string
+	}{
+		"tree-healthy": {view: shop().with("shop", works).with("kafka", works).with("search", works).with("zookeeper", works).
+			with("monitoring", works).with("lonely", works)},
+		"tree-every-state": {view: defined("top: failing silent none absent deleting unknown optional?", "failing:", "silent:", "absent:",
+			"deleting:", "unknown:", "optional: absent?").with("top", works).with("failing", fails).with("silent").with("deleting", works).
+			with("unknown", noProbe).with("optional", works).deleting("deleting").judged()},
+		"tree-one-add-on":        {view: shop().with("shop", works).with("kafka", works).judged(), roots: []string{"kafka"}},
+		"tree-not-installed":     {view: shop(), roots: []string{"shop"}},
+		"tree-nothing-installed": {view: shop()},
+		"tree-circle":            {view: defined("shop: a", "a: b", "b: a? c", "c:").with("shop", works).with("a", works).with("b", works).with("c", works).judged()},
+		"tree-circles-without-a-root": {view: defined("a: b", "b: c", "c: b", "d: a", "a: d b", "e: e").with("a", works).with("b", works).
+			with("c", works).with("d", works).with("e", works)},
+		"tree-out-of-touch": {view: defined("a: b c", "b:", "c:").with("a", outOfTouch,
+			condition(addon.ConditionDegraded, "True", addon.ReasonRequiredDependencyNotSatisfied, "Required addon 'c' is not installed or not available."),
+		).with("b", outOfTouch).with("c", outOfTouch)},
+		"tree-malformed": {view: defined("a: b", "b:").with("a", works).with("b", works).annotated("b", "{")},
+		"tree-a-name-that-is-no-word": {view: defined("a:").with("a", works).
+			annotated("a", `[{"name":"two words"},{"name":"\u001b[31m"},{"name":"tab\there"}]`)},
+	} {
+		t.Run(name, func(t *testing.T) { golden(t, name, treeText(tc.view, tc.roots)) })
+	}
+}
+
+// TestTreeShowsEverythingInstalled holds the roots of all graphs of three add-ons against what is to be shown.
+func TestTreeShowsEverythingInstalled(t *testing.T) {
+	names := []string{"a", "b", "c"}
+	for edges := range 1 << 9 {
+		var lines []string
+		for i, name := range names {
+			line := name + ":"
+			for k, need := range names {
+				if edges>>(3*i+k)&1 != 0 {
+					line += " " + need
+				}
+			}
+			lines = append(lines, line)
+		}
+		view := defined(lines...).with("a").with("b").with("c")
+		reached := map[string]bool{}
+		for _, root := range treeRoots(view) {
+			if reached[root] {
+				t.Errorf("%v: roots %v: %s is shown twice", lines, treeRoots(view), root)
+			}
+			view.reach(root, reached)
+		}
+		if len(reached) != len(names) {
+			t.Errorf("%v: roots %v show only %v", lines, treeRoots(view), reached)
+		}
+	}
+}
+
+func TestWhyText(t *testing.T) {
+	chain := func() clusterView { return defined("shop: kafka", "kafka: zookeeper", "zookeeper:") }
+	for name, view := range map[string]clusterView{
+		"why-healthy":           chain().with("shop", works).with("kafka", works).with("zookeeper", works).judged(),
+		"why-healthy-alone":     defined("shop:").with("shop", works),
+		"why-not-installed":     chain(),
+		"why-not-installed-top": chain().with("kafka", works).with("zookeeper", works),
+		"why-chain-end-not-installed": chain().saying("shop", "kafka", "Orders are not taken").
+			with("shop", works).with("kafka", works).judged(),
+		"why-chain-end-fails":     chain().with("shop", works).with("kafka", works).with("zookeeper", fails, resolved).judged(),
+		"why-chain-end-lease":     chain().with("shop", works).with("kafka", works).with("zookeeper", noProbe).judged(),
+		"why-chain-end-silent":    chain().with("shop", works).with("kafka", works).with("zookeeper").judged(),
+		"why-chain-end-deleting":  chain().with("shop", works).with("kafka", works).with("zookeeper", works).deleting("zookeeper", "x/y").judged(),
+		"why-chain-end-unknown":   defined("shop: kafka", "kafka: zookeper").with("shop", works).with("kafka", works).judged(),
+		"why-chain-end-config":    chain().with("shop", works).with("kafka", works).with("zookeeper", notThereYet, badConfig).judged(),
+		"why-chain-end-recovers":  chain().with("shop", works).with("kafka", heldBack).with("zookeeper", works).judged(),
+		"why-chain-end-malformed": chain().with("shop", works).with("kafka", heldBack).annotated("kafka", "{").bare("kafka").judged(),
+		"why-two-causes": defined("shop: kafka search", "kafka: zookeeper", "search:", "zookeeper:").
+			with("shop", works).with("kafka", works).with("search", fails).judged(),
+		"why-waiting":           chain().with("shop", notThereYet, held).with("kafka", works).with("zookeeper", works).deleting("kafka").judged(),
+		"why-config":            defined("shop:").with("shop", notThereYet, badConfig),
+		"why-change-held-up":    defined("shop:").with("shop", works, badConfig),
+		"why-fails":             defined("shop:").with("shop", fails, resolved),
+		"why-fails-lease":       defined("shop:").with("shop", fails),
+		"why-silent":            defined("shop:").with("shop"),
+		"why-deleting":          chain().with("shop", works).deleting("shop", "a/b", "c/d"),
+		"why-degraded-optional": defined("shop: monitoring?", "monitoring:").saying("shop", "monitoring", "There are no graphs.").with("shop", works).judged(),
+		"why-degraded-own":      defined("shop:").with("shop", works, diskFull),
+		"why-circle":            defined("shop: kafka", "kafka: zookeeper", "zookeeper: shop").with("shop", works).with("kafka", works).with("zookeeper", works).judged(),
+		"why-circle-optional":   defined("shop: kafka?", "kafka: shop").with("shop", works).with("kafka", works).judged(),
+		"why-circle-itself":     defined("shop: shop").with("shop", works).judged(),
+		"why-below-a-circle":    defined("shop: a", "a: b", "b: a").with("shop", works).with("a", works).with("b", works).judged(),
+		"why-out-of-touch":      chain().with("shop", outOfTouch).with("kafka", outOfTouch).with("zookeeper", outOfTouch),
+		"why-out-of-touch-held": defined("shop: zookeeper", "zookeeper:").with("shop", outOfTouch, verdictThen).with("zookeeper", outOfTouch),
+		"why-hub-behind":        defined("shop: zookeeper", "zookeeper:").with("shop", works),
+		"why-hub-behind-again":  defined("shop: zookeeper", "zookeeper:").with("shop", heldBack, verdictThen).with("zookeeper", works),
+		"why-agent-behind":      defined("shop: zookeeper", "zookeeper:").with("shop", heldBack).with("zookeeper", works),
+		"why-agent-behind-true": defined("shop: zookeeper", "zookeeper:").with("shop", works, verdictThen),
+		"why-malformed":         defined("shop:").with("shop", heldBack, verdictThen).annotated("shop", `[{"name":"zookeeper","type":"Nice"}]`),
+	} {
+		t.Run(name, func(t *testing.T) { golden(t, name, whyText(view, "shop")) })
+	}
+}
+
+// bare takes the field away, so that the annotation counts.
+func (v clusterView) bare(name string) clusterView {
+	v.definitions[name].Spec.Dependencies = nil
+	return v
+}
+
+func TestDependentsText(t *testing.T) {
+	needs := map[string][]addon.AddonDependency{}
+	for _, line := range []string{
+		"kafka: zookeeper", "search: zookeeper", "shop: kafka monitoring?", "portal: shop search", "monitoring: zookeeper?", "nowhere: kafka",
+	} {
+		d := define(line)
+		needs[d.Name] = d.Spec.Dependencies
+	}
+	all := map[string]bool{"zookeeper": true, "kafka": true, "search": true, "shop": true, "portal": true, "monitoring": true}
+	fleet := map[string]map[string]bool{
+		"cluster1": all, "cluster2": all, "cluster3": all, "cluster4": all,
+		"cluster5": {"zookeeper": true, "kafka": true, "shop": true, "portal": true},
+		"cluster6": {"kafka": true},
+		"cluster7": {"zookeeper": true, "portal": true},
+	}
+	malformed := "{"
+	_, fault := dependency.Declared(&addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{
+		Name: "other", Annotations: map[string]string{addon.AnnotationDependencies: malformed},
+	}})
+	for name, tc := range map[string]struct {
+		view dependentsView
+		wide bool
+	}{
+		"dependents":           {view: dependentsView{addOn: "zookeeper", there: fleet}},
+		"dependents-wide":      {view: dependentsView{addOn: "zookeeper", there: fleet}, wide: true},
+		"dependents-of-nobody": {view: dependentsView{addOn: "portal", there: fleet}},
+		"dependents-malformed": {view: dependentsView{addOn: "monitoring", there: fleet, malformed: []error{fault}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.view.direct = dependency.Direct(needs)
+			golden(t, name, dependentsText(tc.view, tc.wide))
+		})
+	}
+}
+
+func TestClusterViewLacks(t *testing.T) {
+	view := defined("shop:", "kafka:").with("kafka").with("odd")
+	for name, want := range map[string]string{
+		"shop": "<nil>", "odd": "<nil>",
+		"other": `there is no add-on "other"; add-ons of cluster "cluster1": kafka, odd; ClusterManagementAddOns: kafka, shop`,
+	} {
+		if diff := cmp.Diff(want, fmt.Sprint(view.lacks(name))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+)
+
+func dependentsCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:     "dependents ADDON",
+		Aliases: []string{"dependants"},
+		Short:   "Show which add-ons would break without an add-on, and on which clusters",
+		Long: "Dependents shows the add-ons that depend on an add-on: what would become of them if it were not available, whether they\n" +
+			"depend on it themselves or by way of others, and the clusters that they are on. It reads the hub only.",
+		Args: exactly("ADDON"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if output != "" && output != "wide" {
+				return usagef(cmd, "unknown output %q: want wide", output)
+			}
+			if cmd.Flags().Changed("namespace") {
+				return usagef(cmd, "--namespace has no meaning here: add-ons of all clusters are shown")
+			}
+			c, err := hubClient(flags)
+			if err != nil {
+				return err
+			}
+			view, err := gatherDependents(cmd.Context(), c, args[0])
+			if err != nil {
+				return explain(err, "")
+			}
+			_, err = fmt.Fprint(streams.Out, dependentsText(view, output == "wide"))
+			return err
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "wide: name all clusters")
+	return cmd
+}
+
+// dependentsView is what there is to know of the add-ons that depend on one.
+type dependentsView struct {
+	addOn string
+	// direct says who depends on whom.
+	direct map[string][]dependency.Dependant
+	// malformed says whose declarations cannot be read.
+	malformed []error
+	// there are the add-ons in question by cluster.
+	there map[string]map[string]bool
+}
+
+// gatherDependents reads who depends on addOn, and where they are. If nobody has heard of it, the error names what there is.
+func gatherDependents(ctx context.Context, c client.Client, addOn string) (dependentsView, error) {
+	view := dependentsView{addOn: addOn}
+	definitions, err := gatherDefinitions(ctx, c)
+	if err != nil {
+		return view, err
+	}
+	needs := make(map[string][]addon.AddonDependency, len(definitions))
+	for _, name := range slices.Sorted(maps.Keys(definitions)) {
+		var fault error
+		if needs[name], fault = dependency.Declared(definitions[name]); fault != nil {
+			view.malformed = append(view.malformed, fault)
+		}
+	}
+	view.direct = dependency.Direct(needs)
+	if definitions[addOn] == nil && len(view.direct[addOn]) == 0 {
+		return view, fmt.Errorf("there is no ClusterManagementAddOn %q, and none depends on it; there are: %s",
+			addOn, listed(slices.Sorted(maps.Keys(definitions))))
+	}
+	asked := map[string]bool{addOn: true}
+	for _, d := range dependency.Dependants(addOn, view.direct, func(string) bool { return true }) {
+		asked[d.Name] = true
+	}
+	if len(asked) > 1 {
+		view.there, err = gatherPlaces(ctx, c, asked)
+	}
+	return view, err
+}
+
+// pageSize bounds what is in memory at once, on both sides.
+const pageSize = 1000
+
+// gatherPlaces reads which of the add-ons are on which clusters.
+func gatherPlaces(ctx context.Context, c client.Client, names map[string]bool) (map[string]map[string]bool, error) {
+	there := map[string]map[string]bool{}
+	page := &metav1.PartialObjectMetadataList{}
+	page.SetGroupVersionKind(addon.GroupVersion.WithKind("ManagedClusterAddOn"))
+	for {
+		if err := c.List(ctx, page, client.Limit(pageSize), client.Continue(page.Continue)); err != nil {
+			return nil, fmt.Errorf("listing the add-ons of all clusters: %w", err)
+		}
+		for i := range page.Items {
+			cluster, name := page.Items[i].Namespace, page.Items[i].Name
+			if !names[name] {
+				continue
+			}
+			if there[cluster] == nil {
+				there[cluster] = map[string]bool{}
+			}
+			there[cluster][name] = true
+		}
+		if page.Continue == "" {
+			return there, nil
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+func whyCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+	const of = "the add-on is on"
+	var cluster string
+	cmd := &cobra.Command{
+		Use:   "why ADDON --cluster CLUSTER",
+		Short: "Say why an add-on is not available on a cluster, and what to do",
+		Long: "Why says in one paragraph why an add-on is not available or degraded on a managed cluster. It follows what the add-on\n" +
+			"depends on down to the add-ons at fault, and ends with the commands to type. It reads the hub only.",
+		Args: exactly("ADDON"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkCluster(cmd, cluster, of); err != nil {
+				return err
+			}
+			c, err := hubClient(flags)
+			if err != nil {
+				return err
+			}
+			view, err := gatherCluster(cmd.Context(), c, cluster)
+			if err != nil {
+				return explain(err, cluster)
+			}
+			if err := view.lacks(args[0]); err != nil {
+				return err
+			}
+			_, err = fmt.Fprint(streams.Out, whyText(view, args[0]))
+			return err
+		},
+	}
+	clusterFlag(cmd, &cluster, of)
+	return cmd
+}

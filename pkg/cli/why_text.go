@@ -1,0 +1,303 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+)
+
+// explanation is what `why` says of an add-on: sentences, and the commands to type.
+type explanation struct {
+	view      clusterView
+	sentences []string
+	// enable are the add-ons to enable, those that others wait for first; commands are all other commands.
+	enable, commands []string
+}
+
+// whyText is what `why` prints: a paragraph, and below it the commands.
+func whyText(view clusterView, name string) string {
+	e := &explanation{view: view}
+	verdict := view.judge(name)
+	if addOn := view.addOns[name]; addOn == nil {
+		e.notInstalled(name)
+		e.lacking(name, verdict, addon.DependencyTypeRequired)
+	} else {
+		e.installed(addOn, verdict)
+	}
+	text := strings.Join(e.sentences, " ") + "\n"
+	if len(e.enable) > 0 {
+		slices.Reverse(e.enable)
+		e.commands = append([]string{
+			fmt.Sprintf("clusteradm addon enable --names %s --clusters %s", strings.Join(e.enable, ","), view.cluster),
+		}, e.commands...)
+	}
+	if len(e.commands) > 0 {
+		text += "\n  " + strings.Join(e.commands, "\n  ") + "\n"
+	}
+	return text
+}
+
+func (e *explanation) say(format string, args ...any) {
+	e.sentences = append(e.sentences, fmt.Sprintf(format, args...))
+}
+
+func (e *explanation) do(format string, args ...any) {
+	if command := fmt.Sprintf(format, args...); !slices.Contains(e.commands, command) {
+		e.commands = append(e.commands, command)
+	}
+}
+
+func (e *explanation) notInstalled(name string) {
+	e.say("Add-on %s is not installed on cluster %s: enable it.", name, e.view.cluster)
+	e.enable = append(e.enable, name)
+}
+
+// installed explains an add-on that is on the cluster: how it is, what it lacks, and what holds up its installation.
+func (e *explanation) installed(addOn *addon.ManagedClusterAddOn, verdict dependency.Verdict) {
+	if !addOn.DeletionTimestamp.IsZero() {
+		e.say("Add-on %s is being deleted from cluster %s since %s%s.", addOn.Name, e.view.cluster,
+			addOn.DeletionTimestamp.UTC().Format(time.RFC3339), waitsFor(addOn.Finalizers))
+		return
+	}
+	seen := e.view.see(addOn.Name)
+	e.headline(addOn, seen, verdict)
+	e.lacking(addOn.Name, verdict, addon.DependencyTypeRequired)
+	e.lacking(addOn.Name, verdict, addon.DependencyTypeOptional)
+	if fault := e.view.malformed(addOn.Name); fault != nil {
+		e.lastVerdict(addOn, fault)
+	} else {
+		e.lag(addOn, seen, verdict.Reason())
+	}
+	e.own(addOn)
+	if len(e.sentences) == 1 && seen.Available == metav1.ConditionTrue {
+		e.say("There is nothing to do.")
+	}
+}
+
+// headline says how the add-on is, or since when the hub does not know.
+func (e *explanation) headline(addOn *addon.ManagedClusterAddOn, seen dependency.Seen, verdict dependency.Verdict) {
+	subject := fmt.Sprintf("Add-on %s", addOn.Name)
+	on := "on cluster " + e.view.cluster
+	switch available := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionAvailable); {
+	case available == nil:
+		e.say("%s has not reported yet whether it is available %s.", subject, on)
+		e.look(addOn)
+	case available.Status == metav1.ConditionTrue && verdict.Reason() == addon.ReasonRequiredDependencyNotSatisfied:
+		e.say("%s still says that it is available %s, but lacks what it requires.", subject, on)
+	case available.Status == metav1.ConditionTrue && len(verdict.Unmet()) > 0:
+		e.say("%s is available %s, but degraded: it lacks what is optional to it.", subject, on)
+	case available.Status == metav1.ConditionTrue:
+		e.say("%s is available %s%s.", subject, on, satisfied(verdict))
+	case seen.Reason == addon.ReasonClusterLeaseStopped:
+		e.say("Nobody knows whether add-on %s is available %s: the hub has lost touch with that cluster since %s, and until it is back "+
+			"the last verdicts over dependencies hold. See whether the cluster, its network and its agents are up.",
+			addOn.Name, on, available.LastTransitionTime.UTC().Format(time.RFC3339))
+		e.do("kubectl get managedcluster %s", e.view.cluster)
+	case available.Reason == addon.ReasonRequiredDependencyNotSatisfied && e.recovered(addOn.Name, verdict):
+		e.say("%s is not available yet %s, although it has all that it requires again.", subject, on)
+	case available.Reason == addon.ReasonRequiredDependencyNotSatisfied:
+		e.say("%s is not available %s, for lack of what it requires.", subject, on)
+	default:
+		e.say("%s is %s %s: %s.", subject, availability(available), on, reasonText(available))
+		e.look(addOn)
+	}
+}
+
+// recovered says whether an add-on has all that it requires.
+func (e *explanation) recovered(name string, verdict dependency.Verdict) bool {
+	return verdict.Reason() != addon.ReasonRequiredDependencyNotSatisfied && e.view.malformed(name) == nil
+}
+
+// lacking says which dependencies of that type are unmet and what is lost, and follows them to the add-ons at fault.
+func (e *explanation) lacking(name string, verdict dependency.Verdict, t addon.DependencyType) {
+	unmet := slices.DeleteFunc(verdict.Unmet(), func(j dependency.Judgement) bool { return j.Type != t })
+	verb := "It requires"
+	if t == addon.DependencyTypeOptional {
+		verb = "It makes use of"
+	}
+	for i, root := range dependency.Roots(name, unmet, e.view.judge) {
+		if i == 1 {
+			verb = strings.Replace(verb, "It", "It also", 1)
+		}
+		e.root(verb, root)
+	}
+	for _, j := range unmet {
+		if j.Message != "" {
+			e.say("Without %s: %s", word(j.Name), sentence(oneLine(j.Message)))
+		}
+	}
+}
+
+// root says what is wrong with the add-on at the end of a chain of unmet dependencies, and what mends it.
+func (e *explanation) root(verb string, root dependency.Root) {
+	subject := verb + " " + word(root.Name)
+	if len(root.Way) > 2 {
+		subject += fmt.Sprintf(" (%s)", dependency.Way(root.Way))
+	}
+	switch root.Cause {
+	case dependency.Circular:
+		e.circle(root.Circle)
+	case dependency.NoSuchAddOn:
+		parent := root.Way[len(root.Way)-2]
+		e.say("%s, which does not exist: no ClusterManagementAddOn has that name. Create it, or correct the dependencies of %s.", subject, parent)
+		e.do("kubectl edit clustermanagementaddon %s", parent)
+	case dependency.NotInstalled:
+		e.say("%s, which is not installed there: enable it.", subject)
+		e.enable = append(e.enable, root.Name)
+	case dependency.Deleting:
+		addOn := e.view.addOns[root.Name]
+		e.say("%s, which is being deleted%s: once it is gone, enable it again.", subject, waitsFor(addOn.Finalizers))
+	default:
+		e.failing(subject, e.view.addOns[root.Name], root.Held)
+	}
+}
+
+// circle says which dependency to remove: an Optional one where there is one, for it costs the least, else the last.
+func (e *explanation) circle(way []string) {
+	from, to := way[len(way)-2], way[len(way)-1]
+	for i, name := range way[:len(way)-1] {
+		optional := slices.ContainsFunc(e.view.needs(name), func(n addon.AddonDependency) bool {
+			return n.Name == way[i+1] && n.Type == addon.DependencyTypeOptional
+		})
+		if optional {
+			from, to = name, way[i+1]
+			break
+		}
+	}
+	if from == to {
+		e.say("%s depends on itself, so that it can never come first: remove that dependency.", from)
+	} else {
+		e.say("The dependencies %s go in a circle, in which none can come first: break it, for example where %s depends on %s.",
+			dependency.Way(way), from, to)
+	}
+	e.do("kubectl edit clustermanagementaddon %s", from)
+}
+
+// failing says what an add-on that is installed, and lacks nothing that it requires, says of itself.
+func (e *explanation) failing(subject string, addOn *addon.ManagedClusterAddOn, held bool) {
+	available := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionAvailable)
+	switch fault := e.view.malformed(addOn.Name); {
+	case fault != nil:
+		e.say("%s, whose own dependencies are malformed, so that the last verdict over it stays: %s.", subject, oneLine(fault.Error()))
+		e.do("kubectl edit clustermanagementaddon %s", addOn.Name)
+		return
+	case held:
+		e.say("%s, which was not available when last known.", subject)
+		return
+	case available == nil:
+		e.say("%s, which has not reported yet.", subject)
+	case available.Reason == addon.ReasonRequiredDependencyNotSatisfied:
+		e.say("%s, which has all that it requires again and is about to recover.", subject)
+	default:
+		e.say("%s, which is %s: %s.", subject, availability(available), reasonText(available))
+	}
+	e.heldUp(addOn)
+	e.look(addOn)
+}
+
+// look names the command that shows more of an add-on: its plans if it runs by plans.
+func (e *explanation) look(addOn *addon.ManagedClusterAddOn) {
+	if meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionResolved) != nil {
+		e.do("kubectl addon plan status %s --cluster %s", addOn.Name, e.view.cluster)
+		return
+	}
+	e.do("kubectl describe managedclusteraddon %s --namespace %s", addOn.Name, e.view.cluster)
+}
+
+// lastVerdict says that the dependencies are malformed, and which verdict stays.
+func (e *explanation) lastVerdict(addOn *addon.ManagedClusterAddOn, fault error) {
+	e.say("Its dependencies are malformed, so that the last verdict over them stays: %s.", oneLine(fault.Error()))
+	if last := lastTold(addOn); last != nil {
+		e.say("That verdict is: %s", sentence(oneLine(last.Message)))
+	}
+	e.do("kubectl edit clustermanagementaddon %s", addOn.Name)
+}
+
+// lastTold is the hub's last verdict over an add-on's dependencies, as condition Degraded tells it; nil if nothing was unmet.
+func lastTold(addOn *addon.ManagedClusterAddOn) *metav1.Condition {
+	degraded := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionDegraded)
+	if degraded == nil || degraded.Status != metav1.ConditionTrue || !dependency.IsReason(degraded.Reason) {
+		return nil
+	}
+	return degraded
+}
+
+// lag says who has not followed yet where the add-on's conditions are not those of the verdict.
+func (e *explanation) lag(addOn *addon.ManagedClusterAddOn, seen dependency.Seen, reason string) {
+	told := ""
+	if last := lastTold(addOn); last != nil {
+		told = last.Reason
+	}
+	switch {
+	case told != reason:
+		e.say("Condition Degraded has yet to follow; if that takes longer than a few seconds, see whether addon-manager runs on the hub.")
+	case reason == addon.ReasonRequiredDependencyNotSatisfied && seen.Available == metav1.ConditionTrue,
+		reason == "" && seen.Available == metav1.ConditionFalse && seen.Reason == addon.ReasonRequiredDependencyNotSatisfied:
+		e.say("Condition Available has yet to follow the hub's verdict; if that takes longer than a minute, see whether the agent of the "+
+			"add-on runs on cluster %s.", e.view.cluster)
+	}
+}
+
+// own says what stands against the add-on besides its dependencies.
+func (e *explanation) own(addOn *addon.ManagedClusterAddOn) {
+	e.heldUp(addOn)
+	degraded := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionDegraded)
+	if degraded != nil && degraded.Status == metav1.ConditionTrue && !dependency.IsReason(degraded.Reason) {
+		e.say("It reports to be degraded for a reason of its own: %s.", reasonText(degraded))
+		e.look(addOn)
+	}
+}
+
+// heldUp says what holds up the installation or a change of an add-on that runs by plans; nothing if nothing does.
+func (e *explanation) heldUp(addOn *addon.ManagedClusterAddOn) {
+	resolved := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionResolved)
+	switch {
+	case resolved == nil || resolved.Status == metav1.ConditionTrue:
+	case resolved.Reason == addon.ReasonWaitingForDependencies:
+		e.say("%s is installed by itself as soon as it has what it requires.", addOn.Name)
+	default:
+		e.say("The installation or last change of %s is held up: %s.", addOn.Name, reasonText(resolved))
+		e.look(addOn)
+	}
+}
+
+// satisfied says what an add-on depends on that is all satisfied.
+func satisfied(verdict dependency.Verdict) string {
+	if len(verdict) == 0 {
+		return " and depends on no other"
+	}
+	return ", and so is what it depends on: " + strings.Join(dependency.Names(verdict), ", ")
+}
+
+func waitsFor(finalizers []string) string {
+	if len(finalizers) == 0 {
+		return ""
+	}
+	return " and waits for the finalizers " + strings.Join(finalizers, ", ")
+}
+
+func availability(available *metav1.Condition) string {
+	if available.Status == metav1.ConditionUnknown {
+		return "in an unknown state"
+	}
+	return "not available"
+}
+
+// reasonText is reason and message without a full stop.
+func reasonText(condition *metav1.Condition) string {
+	message := strings.TrimSuffix(oneLine(condition.Message), ".")
+	if message == "" {
+		return condition.Reason
+	}
+	return condition.Reason + ": " + message
+}
+
+// sentence is text that ends with a full stop.
+func sentence(text string) string { return strings.TrimSuffix(text, ".") + "." }
