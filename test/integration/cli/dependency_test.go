@@ -1,0 +1,183 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/cli"
+)
+
+var _ = Describe("what add-ons depend on", func() {
+	define := func(ctx context.Context, name string, needs ...addon.AddonDependency) {
+		GinkgoHelper()
+		definition := &addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
+		definition.Spec.Dependencies = needs
+		Expect(hub.Create(ctx, definition)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, definition)).To(Succeed()) })
+	}
+	requires := func(name string) addon.AddonDependency { return addon.AddonDependency{Name: name} }
+	uses := func(name, lost string) addon.AddonDependency {
+		return addon.AddonDependency{Name: name, Type: addon.DependencyTypeOptional, Message: lost}
+	}
+	enable := func(ctx context.Context, cluster, name string, conditions ...metav1.Condition) {
+		GinkgoHelper()
+		addOn := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}}
+		Expect(hub.Create(ctx, addOn)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, addOn)).To(Succeed()) })
+		for i := range conditions {
+			conditions[i].LastTransitionTime = metav1.Now()
+		}
+		addOn.Status.Conditions = conditions
+		Expect(hub.Status().Update(ctx, addOn)).To(Succeed())
+	}
+	available := metav1.Condition{Type: addon.ConditionAvailable, Status: metav1.ConditionTrue, Reason: "Works"}
+	broken := metav1.Condition{Type: addon.ConditionAvailable, Status: metav1.ConditionFalse, Reason: "Broken", Message: "disk is gone"}
+
+	Describe("tree", func() {
+		It("shows all add-ons of a cluster, or one, with state and cause", func(ctx context.Context) {
+			define(ctx, "shop", requires("kafka"), uses("graphs", "No graphs."))
+			define(ctx, "kafka", requires("zookeeper"))
+			define(ctx, "zookeeper")
+			cluster := newNamespace(ctx)
+			enable(ctx, cluster, "shop", available)
+			enable(ctx, cluster, "kafka", broken)
+			enable(ctx, cluster, "lonely")
+
+			all := run(ctx, "tree", "--cluster", cluster)
+			Expect(all.err).NotTo(HaveOccurred())
+			Expect(all.out).To(Equal(`ADD-ON              TYPE       STATE                              CAUSE
+lonely                         not available (not reported yet)
+shop                           available
+├── kafka           Required   not available (Broken)             NotAvailable
+│   └── zookeeper   Required   not installed                      NotInstalled
+└── graphs          Optional   no such add-on                     NoSuchAddOn
+`))
+			one := run(ctx, "tree", "kafka", "--cluster", cluster)
+			Expect(one.code).To(Equal(cli.ExitOK))
+			Expect(one.out).To(Equal(`ADD-ON          TYPE       STATE                    CAUSE
+kafka                      not available (Broken)
+└── zookeeper   Required   not installed            NotInstalled
+`))
+		})
+
+		It("draws a circle once around", func(ctx context.Context) {
+			define(ctx, "a", requires("b"))
+			define(ctx, "b", requires("a"))
+			cluster := newNamespace(ctx)
+			enable(ctx, cluster, "a", available)
+			enable(ctx, cluster, "b", available)
+			Expect(run(ctx, "tree", "--cluster", cluster).out).To(Equal(`ADD-ON               TYPE       STATE       CAUSE
+a                               available
+└── b                Required   available   Circular: a -> b -> a
+    └── a (circle)   Required   available   Circular: b -> a -> b
+`))
+		})
+
+		It("names what there is instead of what does not exist", func(ctx context.Context) {
+			define(ctx, "kafka")
+			cluster := newNamespace(ctx)
+			nowhere := run(ctx, "tree", "--cluster", cluster)
+			Expect(nowhere.err).To(MatchError(`there is no managed cluster "` + cluster + `"; managed clusters: none`))
+			Expect(nowhere.code).To(Equal(cli.ExitFailure))
+
+			enable(ctx, cluster, "lonely")
+			unknown := run(ctx, "tree", "zookeper", "--cluster", cluster)
+			Expect(unknown.err).To(MatchError(
+				`there is no add-on "zookeper"; add-ons of cluster "` + cluster + `": lonely; ClusterManagementAddOns: kafka`))
+			Expect(unknown.code).To(Equal(cli.ExitFailure))
+			Expect(run(ctx, "tree").code).To(Equal(cli.ExitUsage))
+		})
+	})
+
+	Describe("why", func() {
+		It("follows what is required to the add-on at fault, and says what to type", func(ctx context.Context) {
+			define(ctx, "shop", requires("kafka"))
+			define(ctx, "kafka", requires("zookeeper"))
+			define(ctx, "zookeeper")
+			cluster := newNamespace(ctx)
+			lacks := func(name string) []metav1.Condition {
+				message := "Required addon '" + name + "' is not installed or not available."
+				return []metav1.Condition{
+					{Type: addon.ConditionAvailable, Status: metav1.ConditionFalse, Reason: addon.ReasonRequiredDependencyNotSatisfied, Message: message},
+					{Type: addon.ConditionDegraded, Status: metav1.ConditionTrue, Reason: addon.ReasonRequiredDependencyNotSatisfied, Message: message},
+				}
+			}
+			enable(ctx, cluster, "shop", lacks("kafka")...)
+			enable(ctx, cluster, "kafka", lacks("zookeeper")...)
+
+			why := run(ctx, "why", "shop", "--cluster", cluster)
+			Expect(why.err).NotTo(HaveOccurred())
+			Expect(why.out).To(Equal(`Add-on shop is not available on cluster ` + cluster + `, for lack of what it requires. ` +
+				`It requires zookeeper (shop -> kafka -> zookeeper), which is not installed there: enable it.
+
+  clusteradm addon enable --names zookeeper --clusters ` + cluster + `
+`))
+		})
+
+		It("names what there is instead of what does not exist", func(ctx context.Context) {
+			cluster := newNamespace(ctx)
+			enable(ctx, cluster, "lonely", available)
+			Expect(run(ctx, "why", "lonely", "--cluster", cluster).out).To(Equal(
+				"Add-on lonely is available on cluster " + cluster + " and depends on no other. There is nothing to do.\n"))
+			unknown := run(ctx, "why", "shop", "--cluster", cluster)
+			Expect(unknown.err).To(MatchError(
+				`there is no add-on "shop"; add-ons of cluster "` + cluster + `": lonely; ClusterManagementAddOns: none`))
+			Expect(unknown.code).To(Equal(cli.ExitFailure))
+			Expect(run(ctx, "why", "shop").code).To(Equal(cli.ExitUsage))
+		})
+	})
+
+	Describe("dependents", func() {
+		It("shows who would break, by way of whom, and on which clusters, however many add-ons there are", func(ctx context.Context) {
+			define(ctx, "ledger")
+			define(ctx, "bank", requires("ledger"))
+			define(ctx, "shop", requires("bank"))
+			define(ctx, "audit", uses("ledger", ""))
+			// More than the hub gives at once, and before the others in its order.
+			crowd := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a-crowd"}}
+			Expect(hub.Create(ctx, crowd)).To(Succeed())
+			var group errgroup.Group
+			group.SetLimit(20)
+			for i := range 1001 {
+				group.Go(func() error {
+					return hub.Create(ctx, &addon.ManagedClusterAddOn{
+						ObjectMeta: metav1.ObjectMeta{Namespace: crowd.Name, Name: fmt.Sprintf("a-%04d", i)},
+					})
+				})
+			}
+			Expect(group.Wait()).To(Succeed())
+			cluster := newNamespace(ctx)
+			for _, name := range []string{"ledger", "bank", "shop"} {
+				enable(ctx, cluster, name, available)
+			}
+
+			dependents := run(ctx, "dependents", "ledger")
+			Expect(dependents.err).NotTo(HaveOccurred())
+			Expect(dependents.code).To(Equal(cli.ExitOK))
+			Expect(dependents.out).To(Equal(`ADD-ON   TYPE       THROUGH   EFFECT                  CLUSTERS
+bank     Required   -         stops being available   1 (` + cluster + `)
+shop     Required   bank      stops being available   1 (` + cluster + `)
+audit    Optional   -         is degraded             0
+`))
+			Expect(run(ctx, "dependents", "shop", "-o", "wide").out).To(Equal("No add-on depends on shop.\n"))
+		})
+
+		It("names what there is instead of what does not exist", func(ctx context.Context) {
+			define(ctx, "bank", requires("missing"))
+			unknown := run(ctx, "dependents", "shop")
+			Expect(unknown.err).To(MatchError(`there is no ClusterManagementAddOn "shop", and none depends on it; there are: bank`))
+			Expect(unknown.code).To(Equal(cli.ExitFailure))
+			Expect(run(ctx, "dependents", "missing").out).To(ContainSubstring("bank     Required   -         stops being available   0"))
+			Expect(run(ctx, "dependents").code).To(Equal(cli.ExitUsage))
+		})
+	})
+})
