@@ -52,7 +52,7 @@ func addAvailability(o Options, _ *notes, hub, local ctrl.Manager) error {
 		WatchesRawSource(localInstances(o.ClusterName, local, noted[*kudo.Instance](a.sightings))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: sideBySide})
 	if o.Standalone {
-		b = b.WatchesRawSource(localLeases(o.ClusterName, local, revived(a.clock), noted[*coordinationv1.Lease](a.sightings)))
+		b = b.WatchesRawSource(localLeases(o.ClusterName, local, notProlonged(a.clock), noted[*coordinationv1.Lease](a.sightings)))
 	}
 	if err := b.Complete(a); err != nil {
 		return fmt.Errorf("adding availability: %w", err)
@@ -68,12 +68,14 @@ func localLeases(cluster string, local ctrl.Manager, which ...predicate.TypedPre
 		}), which...)
 }
 
-// revived lets a renewal pass only where the lease was stale before: that a fresh one stays fresh is seen when it would become
-// stale, once in five periods. Creation and deletion always pass.
-func revived(clock func() time.Time) predicate.TypedPredicate[*coordinationv1.Lease] {
+// notProlonged lets every update of a lease pass but those that prolong a fresh one: that it stays fresh is seen when it would have
+// become stale, once in five periods. Creation and deletion always pass.
+func notProlonged(clock func() time.Time) predicate.TypedPredicate[*coordinationv1.Lease] {
 	return predicate.TypedFuncs[*coordinationv1.Lease]{UpdateFunc: func(e event.TypedUpdateEvent[*coordinationv1.Lease]) bool {
-		_, fresh := availability.Fresh(e.ObjectOld, clock())
-		return !fresh
+		now := clock()
+		before, fresh := availability.Fresh(e.ObjectOld, now)
+		after, _ := availability.Fresh(e.ObjectNew, now)
+		return !fresh || after.Before(before)
 	}}
 }
 

@@ -7,7 +7,9 @@ import (
 	"fmt"
 
 	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -31,6 +33,9 @@ const (
 	ManagerAddOn      = "addon-manager-addon"      // a ManagedClusterAddOn's finalizer; metadata and spec of its Instance
 	ManagerResolved   = "addon-manager-resolved"   // condition Resolved and health check mode of a ManagedClusterAddOn
 	ManagerInstance   = "addon-manager-instance"   // an Instance's finalizer, condition Resolved and request uid
+
+	// Condition Available of the add-ons of a cluster whose agent has stopped; the agent takes it back.
+	ManagerLease = "addon-manager-lease"
 )
 
 // Options say how the hub's controllers run.
@@ -70,6 +75,7 @@ func controllers(mgr manager.Manager, options Options) []interface{ setUp(manage
 			recorder: recorder, client: mgr.GetClient(),
 			packagesNamespace: options.PackagesNamespace, verifications: newVerifications(),
 		},
+		newLeases(mgr),
 	}
 }
 
@@ -98,7 +104,7 @@ func newManager(cfg *rest.Config, options Options) (manager.Manager, error) {
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:                        scheme,
 		Logger:                        options.Logger,
-		Cache:                         cache.Options{DefaultTransform: forget},
+		Cache:                         cache.Options{DefaultTransform: forget, ByObject: cached()},
 		LeaderElection:                options.LeaderElection,
 		LeaderElectionID:              "tandem-addon-manager",
 		LeaderElectionNamespace:       options.LeaderElectionNamespace,
@@ -121,6 +127,13 @@ func newManager(cfg *rest.Config, options Options) (manager.Manager, error) {
 		}
 	}
 	return mgr, nil
+}
+
+// cached limits what the cache holds of kinds of which few objects are read.
+func cached() map[client.Object]cache.ByObject {
+	return map[client.Object]cache.ByObject{
+		&coordinationv1.Lease{}: {Field: fields.OneTermEqualSelector("metadata.name", addonv1alpha1.AgentLease)},
+	}
 }
 
 // Scheme knows every kind that the hub's controllers read or write.

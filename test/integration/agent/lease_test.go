@@ -156,8 +156,8 @@ var _ = Describe("Where no klusterlet runs, an add-on in Lease mode", func() {
 		Eventually(l.available(ctx)).Should(l.fresh())
 		Expect(l.available(ctx)().ObservedGeneration).To(Equal(l.Generation))
 		written := len(writes.Requests())
-		for ago := range 3 {
-			l.renew(ctx, time.Duration(ago)*time.Second)
+		for range 3 {
+			l.renew(ctx, 0)
 		}
 		Consistently(func() int { return len(writes.Requests()) }).WithTimeout(time.Second).Should(Equal(written))
 	})
@@ -169,6 +169,10 @@ var _ = Describe("Where no klusterlet runs, an add-on in Lease mode", func() {
 		Eventually(l.available(ctx)).Should(l.stale())
 		l.renew(ctx, 0)
 		Eventually(l.available(ctx)).Should(l.fresh())
+
+		By("a lease that was set back")
+		l.renew(ctx, time.Hour)
+		Eventually(l.available(ctx)).Should(l.stale())
 	})
 
 	It("stays available when its lease is renewed in time", func(ctx context.Context) {

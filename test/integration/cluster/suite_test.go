@@ -1,0 +1,124 @@
+// Package cluster runs the hub and the agent of one managed cluster together, each with its real rights, between two real API
+// servers; the specs play the users and an add-on that renews a lease.
+package cluster
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tandem-addons/tandem/manifests"
+	"github.com/tandem-addons/tandem/pkg/agent"
+	"github.com/tandem-addons/tandem/pkg/hub"
+	"github.com/tandem-addons/tandem/test/integration/environment"
+	"github.com/tandem-addons/tandem/test/integration/invariants"
+)
+
+const (
+	clusterName = "cluster1"
+	packages    = "addon-packages"
+	addOns      = "addons" // the install namespace
+	leasePeriod = time.Second
+)
+
+// Set once, before the specs run: clients with all rights, and how the programs reach both sides.
+var (
+	server, managed            client.WithWatch
+	hubOnHub, agentOnHub, here *rest.Config
+)
+
+func TestCluster(t *testing.T) {
+	RegisterFailHandler(Fail)
+	EnforceDefaultTimeoutsWhenUsingContexts()
+	SetDefaultEventuallyTimeout(20 * time.Second)
+	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
+	SetDefaultConsistentlyDuration(time.Second)
+	RunSpecs(t, "Cluster")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	ctrl.SetLogger(GinkgoLogr)
+	onHub, local := start(), start()
+	server, managed = clientOf(onHub.Config), clientOf(local.Config)
+	for _, folder := range []string{"hub", "cluster"} {
+		Expect(onHub.Apply(ctx, folder, manifests.ClusterParameters{Cluster: clusterName})).To(Succeed())
+	}
+	Expect(managed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: addOns}})).To(Succeed())
+
+	const group = "system:open-cluster-management:cluster:" + clusterName + ":addon:tandem"
+	here = local.Config
+	hubOnHub = as(onHub.Config, "system:serviceaccount:tandem-system:addon-manager")
+	agentOnHub = as(onHub.Config, group+":agent:addon-agent", group, "system:open-cluster-management:addon:tandem")
+})
+
+var _ = AfterEach(func(ctx SpecContext) {
+	violations, err := invariants.Violations(ctx, server)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(violations).To(BeEmpty(), "who wrote what")
+})
+
+func start() *environment.Environment {
+	GinkgoHelper()
+	started, err := environment.Start()
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(started.Stop)
+	return started
+}
+
+func clientOf(config *rest.Config) client.WithWatch {
+	GinkgoHelper()
+	scheme, err := hub.Scheme()
+	Expect(err).NotTo(HaveOccurred())
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+// as is config for another identity.
+func as(config *rest.Config, user string, groups ...string) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
+	return config
+}
+
+// runHub runs the hub's controllers until the spec ends.
+func runHub() {
+	runUntilStopped(func(ctx context.Context) error {
+		return hub.Run(ctx, hubOnHub, hub.Options{
+			PackagesNamespace: packages, MetricsBindAddress: "0", HealthProbeBindAddress: "0", Concurrency: 4, Logger: GinkgoLogr,
+		})
+	})
+}
+
+// runAgent runs the agent until stop is called, at the latest until the spec ends.
+func runAgent() (stop func()) {
+	return runUntilStopped(func(ctx context.Context) error {
+		return agent.Run(ctx, agent.Options{
+			ClusterName: clusterName, Hub: agentOnHub, Local: here, MetricsAddress: "0", ProbeAddress: "0",
+			Standalone: true, LeasePeriod: leasePeriod,
+		})
+	})
+}
+
+func runUntilStopped(run func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx) }()
+	stop = func() {
+		GinkgoHelper()
+		if ctx.Err() == nil {
+			cancel()
+			Eventually(ended).Should(Receive(Succeed()))
+		}
+	}
+	DeferCleanup(stop)
+	return stop
+}

@@ -1,0 +1,128 @@
+package hub
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/test/integration/environment"
+)
+
+// leasePeriod is how often the agents of these specs renew their leases.
+const leasePeriod = time.Second
+
+// renew plays an agent: it renews a lease of that name until it is stopped, by a clock that nobody else has.
+func renew(ctx context.Context, cluster, name string) (stop func()) {
+	GinkgoHelper()
+	seconds, clock := int32(leasePeriod/time.Second), time.Date(1999, 12, 31, 23, 59, 59, 0, time.UTC)
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}}
+	Expect(client.IgnoreAlreadyExists(server.Create(ctx, lease))).To(Succeed())
+	beat := func(ctx context.Context) {
+		before := lease.DeepCopy()
+		clock = clock.Add(time.Minute)
+		lease.Spec = coordinationv1.LeaseSpec{LeaseDurationSeconds: &seconds, RenewTime: &metav1.MicroTime{Time: clock}}
+		Expect(server.Patch(ctx, lease, client.MergeFrom(before))).To(Succeed())
+	}
+	beat(ctx)
+	ctx = context.WithoutCancel(ctx)
+	renewing, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer GinkgoRecover()
+		defer close(ended)
+		wait.UntilWithContext(renewing, func(context.Context) { beat(ctx) }, leasePeriod/4)
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+var _ = Describe("A cluster whose agent renews a lease on the hub", func() {
+	var (
+		f       fleet
+		cluster string
+		writes  *environment.Writes
+		silent  = seen{"Unknown", "ManagedClusterLeaseUpdateStopped", "Registration agent stopped updating its lease."}
+		works   = seen{"True", "Works", ""}
+	)
+	BeforeEach(func(ctx SpecContext) {
+		f = newFleet()
+		cluster = f.cluster(ctx, "cluster")
+		stopHub()
+		writes, stopHub = runHub()
+	})
+
+	It("has add-ons that nobody knows of once five periods have passed without it, until the agent says so itself", func(ctx SpecContext) {
+		f.define(ctx, "b", nil)
+		f.define(ctx, "a", f.needing(addonv1alpha1.AddonDependency{Name: "b"}))
+		a, b, mute := f.enable(ctx, cluster, "a"), f.enable(ctx, cluster, "b"), f.enable(ctx, cluster, "mute")
+		report(ctx, b, metav1.ConditionTrue, "Works")
+		report(ctx, a, metav1.ConditionTrue, "Works")
+		Eventually(conditionOf(a, "Degraded")).WithContext(ctx).Should(Equal(none))
+
+		By("the agent renewing its lease, whatever its clock says")
+		stop := renew(ctx, cluster, addonv1alpha1.AgentLease)
+		Consistently(conditionOf(a, "Available")).WithContext(ctx).WithTimeout(6 * leasePeriod).Should(Equal(works))
+		before := on(cluster, writes)()
+
+		By("the agent stopping")
+		stop()
+		stopped := time.Now()
+		for _, addOn := range []*addonv1alpha1.ManagedClusterAddOn{a, b, mute} {
+			Eventually(conditionOf(addOn, "Available")).WithContext(ctx).Should(Equal(silent))
+		}
+		Expect(time.Since(stopped)).To(BeNumerically(">", 4*leasePeriod))
+		Expect(get(ctx, a).ManagedFields).To(ContainElement(HaveField("Manager", "addon-manager-lease")))
+
+		By("an add-on that is enabled meanwhile")
+		late := f.enable(ctx, cluster, "late")
+		Eventually(conditionOf(late, "Available")).WithContext(ctx).Should(Equal(silent))
+
+		By("what depends on others keeping its verdict: one write for each add-on, and no other")
+		Consistently(func() int { return len(on(cluster, writes)()) - len(before) }).Should(Equal(4))
+		Expect(conditionOf(a, "Degraded")(Default, ctx)).To(Equal(none))
+
+		By("the agent coming back")
+		DeferCleanup(renew(ctx, cluster, addonv1alpha1.AgentLease))
+		report(ctx, a, metav1.ConditionTrue, "Works")
+		report(ctx, b, metav1.ConditionTrue, "Works")
+		Consistently(conditionOf(a, "Available")).WithContext(ctx).Should(Equal(works))
+		Expect(conditionOf(mute, "Available")(Default, ctx)).To(Equal(silent), "the hub takes nothing back")
+		Expect(on(cluster, writes)()).To(HaveLen(len(before) + 4))
+	})
+
+	It("is given five periods anew when the hub starts, which then writes nothing twice", func(ctx SpecContext) {
+		a := f.enable(ctx, cluster, "a")
+		renew(ctx, cluster, addonv1alpha1.AgentLease)()
+		Eventually(conditionOf(a, "Available")).WithContext(ctx).Should(Equal(silent))
+		stopHub()
+		report(ctx, a, metav1.ConditionTrue, "Works")
+
+		writes, stop := runHub()
+		Consistently(conditionOf(a, "Available")).WithContext(ctx).WithTimeout(4 * leasePeriod).Should(Equal(works))
+		Eventually(conditionOf(a, "Available")).WithContext(ctx).Should(Equal(silent))
+		Expect(on(cluster, writes)()).To(HaveLen(1))
+		stop()
+
+		writes, _ = runHub()
+		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(6 * leasePeriod).Should(BeEmpty())
+	})
+
+	It("is left alone where it has no such lease, as with an OCM klusterlet, or has it no longer", func(ctx SpecContext) {
+		renew(ctx, cluster, "managed-cluster-lease")()
+		renew(ctx, cluster, addonv1alpha1.AgentLease)()
+		Expect(server.Delete(ctx, &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: addonv1alpha1.AgentLease},
+		})).To(Succeed())
+		f.enable(ctx, cluster, "a")
+		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(6 * leasePeriod).Should(BeEmpty())
+	})
+})
