@@ -90,6 +90,7 @@ var _ = Describe("The add-on controller", func() {
 	})
 
 	It("does not install while the declaration of dependencies is malformed", func(ctx SpecContext) {
+		unchecked()
 		definition := f.define(ctx, "kafka", both(runs(version), annotated(`{}`)))
 		kafka := f.enable(ctx, cluster, "kafka")
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Reason", "WaitingForDependencies"))

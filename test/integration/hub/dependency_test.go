@@ -13,6 +13,7 @@ var _ = Describe("The dependency controller", func() {
 		f       fleet
 		cluster string
 	)
+	BeforeEach(unchecked)
 	BeforeEach(func(ctx SpecContext) {
 		f = newFleet()
 		cluster = f.cluster(ctx, "cluster")

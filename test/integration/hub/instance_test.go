@@ -21,6 +21,7 @@ var _ = Describe("The Instance controller", func() {
 		cluster string
 		version *kudo.OperatorVersion
 	)
+	BeforeEach(unchecked)
 	BeforeEach(func(ctx SpecContext) {
 		f = newFleet()
 		cluster = f.cluster(ctx, "cluster")

@@ -1,0 +1,410 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// warnings are what the API server warns a user of.
+type warnings struct {
+	mutex sync.Mutex
+	texts []string
+}
+
+func (w *warnings) HandleWarningHeader(_ int, _, text string) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.texts = append(w.texts, text)
+}
+
+// of are the warnings that come while do runs.
+func (w *warnings) of(do func()) []string {
+	w.mutex.Lock()
+	before := len(w.texts)
+	w.mutex.Unlock()
+	do()
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return slices.Clone(w.texts[before:])
+}
+
+// newUser is an administrator as kubectl makes one, with what the API server warns of.
+func newUser() (client.Client, *warnings) {
+	GinkgoHelper()
+	heard := &warnings{}
+	own := rest.CopyConfig(config)
+	own.WarningHandler = heard
+	user, err := client.New(own, client.Options{Scheme: server.Scheme()})
+	Expect(err).NotTo(HaveOccurred())
+	return user, heard
+}
+
+// checked waits until the hub's webhooks answer.
+func checked(ctx context.Context) {
+	GinkgoHelper()
+	probe := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, GenerateName: "probe-"}}
+	Eventually(func(g Gomega) {
+		g.Expect(server.Create(ctx, probe.DeepCopy(), client.DryRunAll)).To(MatchError(ContainSubstring("cannot be run")))
+	}).WithContext(ctx).Should(Succeed())
+}
+
+// unchecked runs the hub without its webhooks, so that what they refuse gets in and is judged where it stands.
+func unchecked() {
+	GinkgoHelper()
+	stopHub()
+	_, stopHub = runHub()
+}
+
+var _ = Describe("Admission", func() {
+	var (
+		f       fleet
+		cluster string
+		user    client.Client
+		heard   *warnings
+	)
+	BeforeEach(func(ctx SpecContext) {
+		f = newFleet()
+		cluster = f.cluster(ctx, "cluster")
+		user, heard = newUser()
+		checked(ctx)
+	})
+	// refused expects a write to be refused with that text, as its dry run is.
+	refused := func(write func(...client.CreateOption) error, text string) {
+		GinkgoHelper()
+		for _, options := range [][]client.CreateOption{{client.DryRunAll}, nil} {
+			err := write(options...)
+			Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
+			Expect(err).To(MatchError(And(ContainSubstring("denied the request: "), ContainSubstring(text))))
+		}
+	}
+
+	Describe("of a ClusterManagementAddOn", func() {
+		// named replaces <a>, <b> and <c> by the spec's own names of add-ons.
+		named := func(text string) string {
+			return strings.NewReplacer("<a>", f.named("a"), "<b>", f.named("b"), "<c>", f.named("c")).Replace(text)
+		}
+		needs := func(names ...string) func(*addonv1alpha1.ClusterManagementAddOn) {
+			return func(d *addonv1alpha1.ClusterManagementAddOn) {
+				for _, name := range names {
+					d.Spec.Dependencies = append(d.Spec.Dependencies, addonv1alpha1.AddonDependency{Name: f.named(name)})
+				}
+			}
+		}
+		annotates := func(text string) func(*addonv1alpha1.ClusterManagementAddOn) {
+			return func(d *addonv1alpha1.ClusterManagementAddOn) { annotated(named(text))(d) }
+		}
+		definition := func(name string, change func(*addonv1alpha1.ClusterManagementAddOn)) *addonv1alpha1.ClusterManagementAddOn {
+			d := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: f.named(name)}}
+			d.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
+			change(d)
+			return d
+		}
+		DescribeTable("refuses to create one that",
+			func(ctx SpecContext, change func() func(*addonv1alpha1.ClusterManagementAddOn), text string) {
+				f.define(ctx, "b", needs("c"))
+				f.define(ctx, "c", needs("a"))
+				refused(func(options ...client.CreateOption) error {
+					return user.Create(ctx, definition("a", change()), options...)
+				}, named(text))
+			},
+			Entry("depends on itself", func() func(*addonv1alpha1.ClusterManagementAddOn) { return needs("x", "a") },
+				`ClusterManagementAddOn "<a>": spec.dependencies[1]: "<a>" depends on itself: remove the entry`),
+			Entry("depends on itself by the annotation", func() func(*addonv1alpha1.ClusterManagementAddOn) {
+				return annotates(`[{"name":"<a>"}]`)
+			}, `annotation addon.open-cluster-management.io/dependencies[0]: "<a>" depends on itself: remove the entry`),
+			Entry("closes a circle", func() func(*addonv1alpha1.ClusterManagementAddOn) { return needs("b") },
+				`spec.dependencies[0]: circular dependency: <a> -> <b> -> <c> -> <a>: remove the entry, or another dependency on this way`),
+			Entry("closes a circle by the annotation", func() func(*addonv1alpha1.ClusterManagementAddOn) {
+				return annotates(`[{"name":"<b>","type":"Optional"}]`)
+			}, `dependencies[0]: circular dependency: <a> -> <b> -> <c> -> <a>: remove the entry`),
+			Entry("names a dependency twice in the annotation", func() func(*addonv1alpha1.ClusterManagementAddOn) {
+				return annotates(`[{"name":"x"},{"name":"x"}]`)
+			}, `dependencies[1]: "x" is named twice: keep one of the entries`),
+			Entry("has a type that there is not", func() func(*addonv1alpha1.ClusterManagementAddOn) {
+				return annotates(`[{"name":"x","type":"Perhaps"}]`)
+			}, `"x" has type "Perhaps": want Required or Optional`),
+			Entry("has an annotation that is no JSON", func() func(*addonv1alpha1.ClusterManagementAddOn) { return annotates(`[{"name`) },
+				`annotation addon.open-cluster-management.io/dependencies: reading JSON`),
+			Entry("has an annotation that is empty", func() func(*addonv1alpha1.ClusterManagementAddOn) { return annotates(``) },
+				`want a JSON array such as`),
+			Entry("has an annotation of another shape", func() func(*addonv1alpha1.ClusterManagementAddOn) { return annotates(`{"name":"x"}`) },
+				`want a JSON array such as`),
+		)
+
+		It("refuses the edit that closes a circle, right after the one that prepared it, and no other", func(ctx SpecContext) {
+			a := f.define(ctx, "a", nil)
+			f.define(ctx, "b", needs("a"))
+			close := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"dependencies":[{"name":"`+f.named("b")+`"}]}}`))
+			Expect(user.Patch(ctx, a, close)).To(MatchError(ContainSubstring(
+				named("circular dependency: <a> -> <b> -> <a>"))))
+
+			By("letting it in while nobody answers, and out of it again step by step")
+			unchecked()
+			Expect(user.Patch(ctx, a, close)).To(Succeed())
+			onA := f.enable(ctx, cluster, "a")
+			Eventually(conditionOf(onA, "Degraded")).WithContext(ctx).Should(Equal(seen{
+				"True", "RequiredDependencyNotSatisfied", named("circular dependency: <a> -> <b> -> <a>")}))
+			stopHub()
+			_, stopHub = runHub(serving)
+			checked(ctx)
+			label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"x":"y"}}}`))
+			Expect(user.Patch(ctx, a, label)).To(Succeed(), "an edit of something else")
+			another := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"add","path":"/spec/dependencies/-","value":{"name":"x"}}]`))
+			var err error
+			said := heard.of(func() { err = user.Patch(ctx, a, another) })
+			Expect(err).NotTo(HaveOccurred(), "an edit beside it")
+			Expect(said).To(ConsistOf(ContainSubstring("circular dependency"), ContainSubstring(`there is no ClusterManagementAddOn "x" yet`)))
+			Expect(user.Patch(ctx, a, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"dependencies":null}}`)))).To(Succeed())
+			Eventually(conditionOf(onA, "Degraded")).WithContext(ctx).Should(Equal(none))
+		})
+
+		It("warns of a dependency that does not exist yet, and of an annotation that is not used", func(ctx SpecContext) {
+			d := definition("a", annotates(`[{"name":"x"}]`))
+			needs("later")(d)
+			Expect(heard.of(func() { Expect(user.Create(ctx, d)).To(Succeed()) })).To(ConsistOf(
+				ContainSubstring("is not used, because spec.dependencies is set"),
+				ContainSubstring(`there is no ClusterManagementAddOn "`+f.named("later")+`" yet`)))
+			DeferCleanup(func(ctx SpecContext) { Expect(user.Delete(ctx, d)).To(Succeed()) })
+		})
+
+		It("judges what comes through v1beta1 as well", func(ctx SpecContext) {
+			f.define(ctx, "b", needs("a"))
+			beta := func(dependencies ...any) *unstructured.Unstructured {
+				d := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+					"installStrategy": map[string]any{"type": "Manual"}, "dependencies": dependencies,
+				}}}
+				d.SetAPIVersion("addon.open-cluster-management.io/v1beta1")
+				d.SetKind("ClusterManagementAddOn")
+				d.SetName(f.named("a"))
+				return d
+			}
+			refused(func(options ...client.CreateOption) error {
+				return user.Create(ctx, beta(map[string]any{"name": f.named("b")}), options...)
+			}, named("circular dependency: <a> -> <b> -> <a>"))
+			fine := beta(map[string]any{"name": f.named("c")})
+			Expect(user.Create(ctx, fine)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) { Expect(user.Delete(ctx, fine)).To(Succeed()) })
+			Expect(user.Patch(ctx, fine, client.RawPatch(types.JSONPatchType,
+				[]byte(`[{"op":"add","path":"/spec/dependencies/-","value":{"name":"`+f.named("a")+`"}}]`)))).To(MatchError(
+				ContainSubstring("depends on itself")))
+		})
+	})
+
+	Describe("of a ManagedClusterAddOn", func() {
+		It("warns who requires what is deleted there, and lets it go", func(ctx SpecContext) {
+			other := f.cluster(ctx, "other")
+			need := func(dependencyType addonv1alpha1.DependencyType) func(*addonv1alpha1.ClusterManagementAddOn) {
+				return f.needing(addonv1alpha1.AddonDependency{Name: "zookeeper", Type: dependencyType})
+			}
+			f.define(ctx, "zookeeper", nil)
+			for name, dependencyType := range map[string]addonv1alpha1.DependencyType{
+				"kafka": "Required", "spark": "Required", "graphs": "Optional", "elsewhere": "Required", "leaving": "Required",
+			} {
+				f.define(ctx, name, need(dependencyType))
+				where := cluster
+				if name == "elsewhere" {
+					where = other
+				}
+				f.enable(ctx, where, name, func(a *addonv1alpha1.ManagedClusterAddOn) {
+					if name == "leaving" {
+						a.Finalizers = []string{"tandem.test/leaving"}
+					}
+				})
+			}
+			leaving := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: f.named("leaving")}}
+			Expect(server.Delete(ctx, leaving)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) {
+				Expect(server.Patch(ctx, leaving, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
+			})
+			zookeeper := f.enable(ctx, cluster, "zookeeper")
+			want := fmt.Sprintf("%s, %s on %s require %s and will stop being available (kubectl addon dependents %s)",
+				f.named("kafka"), f.named("spark"), cluster, f.named("zookeeper"), f.named("zookeeper"))
+			// What the webhook knows comes from watches, which may be a moment behind.
+			Eventually(func() []string {
+				return heard.of(func() { Expect(user.Delete(ctx, zookeeper, client.DryRunAll)).To(Succeed()) })
+			}).WithContext(ctx).Should(Equal([]string{want}))
+			Expect(heard.of(func() {
+				Expect(user.Delete(ctx, zookeeper, client.DryRunAll, client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
+			})).To(Equal([]string{want}), "in whatever way")
+
+			beta := &unstructured.Unstructured{}
+			beta.SetAPIVersion("addon.open-cluster-management.io/v1beta1")
+			beta.SetKind("ManagedClusterAddOn")
+			beta.SetNamespace(zookeeper.Namespace)
+			beta.SetName(zookeeper.Name)
+			Expect(heard.of(func() { Expect(user.Delete(ctx, beta)).To(Succeed()) })).To(Equal([]string{want}), "through v1beta1")
+			Expect(exists(zookeeper)(Default, ctx)).To(BeFalse())
+		})
+
+		It("says nothing where nobody requires it", func(ctx SpecContext) {
+			alone := f.enable(ctx, cluster, "alone")
+			Expect(heard.of(func() { Expect(user.Delete(ctx, alone)).To(Succeed()) })).To(BeEmpty())
+		})
+	})
+
+	It("refuses an OperatorVersion that cannot be run, and says what is wrong", func(ctx SpecContext) {
+		broken := f.push(ctx, "kafka", packages).DeepCopy()
+		broken.ObjectMeta = metav1.ObjectMeta{Namespace: packages, Name: f.named("broken") + "-1.0.0"}
+		broken.Spec.Tasks[0].Spec.Resources = []string{"missing.yaml"}
+		broken.Spec.Parameters[1].Default = ptrTo("many")
+		refused(func(options ...client.CreateOption) error { return user.Create(ctx, broken.DeepCopy(), options...) },
+			"OperatorVersion addon-packages/"+broken.Name+" cannot be run; correct the package "+
+				"('kubectl addon package verify DIR' checks it): ")
+		Expect(user.Create(ctx, broken.DeepCopy())).To(MatchError(And(
+			ContainSubstring(`"missing.yaml"`), ContainSubstring(`"many"`))))
+	})
+
+	Describe("of an Instance", func() {
+		var version, later *kudo.OperatorVersion
+		// strict adds a parameter that is immutable, and two that trigger plans of their own.
+		strict := func(ctx context.Context, name, fixed string) *kudo.OperatorVersion {
+			GinkgoHelper()
+			v := f.pushPlans(ctx, name+"-base", packages, "scale", "backup")
+			v = &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: f.named(name)}, Spec: v.Spec}
+			v.Spec.Parameters = append(v.Spec.Parameters,
+				kudo.Parameter{Name: "FIXED", Default: &fixed, Immutable: ptrTo(true)},
+				kudo.Parameter{Name: "SCALE", Trigger: "scale"}, kudo.Parameter{Name: "BACKUP", Trigger: "backup"})
+			Expect(server.Create(ctx, v)).To(Succeed())
+			return v
+		}
+		BeforeEach(func(ctx SpecContext) {
+			version, later = strict(ctx, "strict", "small"), strict(ctx, "later", "large")
+		})
+		instance := func(pairs ...string) *kudo.Instance {
+			i := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "mine"}}
+			i.Spec.OperatorVersion = corev1.ObjectReference{Namespace: packages, Name: version.Name}
+			i.Spec.Parameters = map[string]string{}
+			for at := 0; at < len(pairs); at += 2 {
+				i.Spec.Parameters[pairs[at]] = pairs[at+1]
+			}
+			return i
+		}
+
+		DescribeTable("refuses to create one with",
+			func(ctx SpecContext, pairs []string, text string) {
+				refused(func(options ...client.CreateOption) error { return user.Create(ctx, instance(pairs...), options...) }, text)
+			},
+			Entry("a parameter that is not defined", []string{"TYPO", "x"},
+				`/mine: parameter "TYPO": it is not defined: the operator has TEXT, COUNT, FIXED, SCALE, BACKUP`),
+			Entry("a value of the wrong type", []string{"COUNT", "many"}, `parameter "COUNT": value "many": want an integer, such as 3`),
+			Entry("several faults", []string{"COUNT", "many", "TYPO", "x"},
+				`parameter "COUNT": value "many": want an integer, such as 3; parameter "TYPO": it is not defined`),
+		)
+
+		DescribeTable("refuses the edit that",
+			func(ctx SpecContext, change func(*kudo.Instance), text string) {
+				standing := instance("COUNT", "3")
+				Expect(user.Create(ctx, standing)).To(Succeed())
+				Eventually(resolvedOf(standing)).WithContext(ctx).Should(HaveField("Status", "True"))
+				edited := get(ctx, standing)
+				change(edited)
+				Expect(user.Update(ctx, edited, client.DryRunAll)).To(MatchError(ContainSubstring(text)))
+				Expect(user.Update(ctx, edited)).To(MatchError(ContainSubstring(text)))
+
+				By("letting everything else through")
+				unchanged := get(ctx, standing)
+				Expect(user.Patch(ctx, unchanged, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"x":"y"}}}`)))).To(Succeed())
+				Expect(user.Delete(ctx, unchanged)).To(Succeed())
+				removed(ctx, unchanged)
+				Eventually(exists(unchanged)).WithContext(ctx).Should(BeFalse())
+			},
+			Entry("sets a wrong value", func(i *kudo.Instance) { i.Spec.Parameters["COUNT"] = "many" }, `value "many": want an integer`),
+			Entry("changes an immutable parameter", func(i *kudo.Instance) { i.Spec.Parameters["FIXED"] = "huge" },
+				`parameter "FIXED": value "huge": it is immutable and stands at "small": set that, or delete the Instance and create it anew`),
+			Entry("changes it by another version's default", func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = later.Name },
+				`parameter "FIXED": value "large": it is immutable and stands at "small"`),
+			Entry("triggers two plans",
+				func(i *kudo.Instance) { i.Spec.Parameters["SCALE"], i.Spec.Parameters["BACKUP"] = "2", "x" },
+				`the parameters that change trigger 2 plans, "scale" (SCALE) and "backup" (BACKUP): change those of one plan at a time`),
+			Entry("asks for a plan that does not exist", func(i *kudo.Instance) { i.Spec.PlanExecution.PlanName = "fly" },
+				`spec.planExecution.planName is "fly", a plan that OperatorVersion addon-packages/`),
+		)
+
+		It("warns of an OperatorVersion that does not exist yet", func(ctx SpecContext) {
+			early := instance()
+			early.Spec.OperatorVersion.Name = f.named("early") + "-1.0.0"
+			Expect(heard.of(func() { Expect(user.Create(ctx, early)).To(Succeed()) })).To(Equal([]string{
+				"the Instance cannot run yet: OperatorVersion addon-packages/" + early.Spec.OperatorVersion.Name + " does not exist: " +
+					"push its package (kubectl addon package push DIR -n addon-packages), or name another one"}))
+		})
+
+		It("is the same right after the OperatorVersion was created", func(ctx SpecContext) {
+			for i := range 10 {
+				fresh := f.push(ctx, fmt.Sprintf("fresh-%d", i), packages)
+				wrong := instance("TYPO", "x")
+				wrong.Spec.OperatorVersion.Name = fresh.Name
+				Expect(user.Create(ctx, wrong)).To(MatchError(ContainSubstring(`"TYPO"`)))
+			}
+		})
+
+		It("leaves alone what stands in the namespace of no managed cluster", func(ctx SpecContext) {
+			makeNamespace(ctx, f.named("bare"))
+			bare := instance("TYPO", "x")
+			bare.Namespace = f.named("bare")
+			Expect(user.Create(ctx, bare)).To(Succeed())
+		})
+
+		It("lets in what became invalid, but for its fault", func(ctx SpecContext) {
+			unchecked()
+			wrong := instance("COUNT", "many", "TYPO", "x")
+			Expect(user.Create(ctx, wrong)).To(Succeed(), "nobody answers")
+			Eventually(resolvedOf(wrong)).WithContext(ctx).Should(And(
+				HaveField("Reason", "ParametersInvalid"), HaveField("Message", And(ContainSubstring("COUNT"), ContainSubstring("TYPO")))))
+			stopHub()
+			_, stopHub = runHub(serving)
+			checked(ctx)
+			patch := func(text string) error {
+				return user.Patch(ctx, wrong.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(text)))
+			}
+			Expect(patch(`{"metadata":{"labels":{"x":"y"}}}`)).To(Succeed())
+			Expect(patch(`{"spec":{"parameters":{"TEXT":"b"}}}`)).To(Succeed())
+			Expect(patch(`{"spec":{"parameters":{"COUNT":"few"}}}`)).To(MatchError(ContainSubstring(`parameter "COUNT": value "few"`)))
+			Expect(patch(`{"spec":{"parameters":{"TYPO":null}}}`)).To(Succeed())
+			Expect(patch(`{"spec":{"parameters":{"COUNT":"3"}}}`)).To(Succeed())
+			Eventually(resolvedOf(wrong)).WithContext(ctx).Should(HaveField("Status", "True"))
+		})
+
+		It("judges addon-manager's own writes by Resolved, and nobody else's of the same Instance", func(ctx SpecContext) {
+			f.define(ctx, "kafka", runs(version))
+			variables := f.variables(ctx, "variables", cluster, "FIXED", "huge", "COUNT", "3")
+			kafka := f.enable(ctx, cluster, "kafka", configured(variables))
+			own := instanceOf(kafka)
+			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Status", "True"))
+			Expect(server.Status().Patch(ctx, own.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(fmt.Sprintf(
+				`{"status":{"execution":{"uid":"x","plan":"deploy","parameters":{"FIXED":"huge","COUNT":"3"},"operatorVersion":`+
+					`{"namespace":%q,"name":%q,"uid":%q}}}}`, packages, version.Name, version.UID))))).To(Succeed())
+
+			By("changing an immutable parameter where nobody can refuse it")
+			variables.Spec.CustomizedVariables[0].Value = "tiny"
+			Expect(user.Update(ctx, variables)).To(Succeed())
+			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(And(HaveField("Reason", "ParametersInvalid"),
+				HaveField("Message", ContainSubstring(`parameter "FIXED": value "tiny": it is immutable and stands at "huge"`))))
+			Expect(specOf(own)(Default, ctx).Parameters).To(HaveKeyWithValue("FIXED", "tiny"))
+
+			By("editing it by hand")
+			Expect(user.Patch(ctx, own, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"parameters":{"COUNT":"many"}}}`)))).To(
+				MatchError(ContainSubstring(`parameter "COUNT": value "many"`)))
+
+			variables.Spec.CustomizedVariables[0].Value = "huge"
+			Expect(user.Update(ctx, variables)).To(Succeed())
+			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Status", "True"))
+		})
+	})
+})
