@@ -1,173 +1,384 @@
 package hub
 
 import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-var _ = Describe("The dependency controller", func() {
+// need is one dependency that a definition declares.
+type need = addonv1alpha1.AddonDependency
+
+// unmet is a condition Degraded of unmet dependencies.
+func unmet(reason string, lines ...string) seen {
+	return seen{"True", reason, strings.Join(lines, "\n")}
+}
+
+// missing is the sentence over a dependency that is not satisfied.
+func (f fleet) missing(dependencyType, name string) string {
+	return dependencyType + " addon '" + f.named(name) + "' is not installed or not available."
+}
+
+// required and optional are conditions Degraded over dependencies of one type.
+func (f fleet) required(names ...string) seen {
+	return unmet("RequiredDependencyNotSatisfied", f.allMissing("Required", names)...)
+}
+
+func (f fleet) optional(names ...string) seen {
+	return unmet("DependencyNotSatisfied", f.allMissing("Optional", names)...)
+}
+
+func (f fleet) allMissing(dependencyType string, names []string) []string {
+	var lines []string
+	for _, name := range names {
+		lines = append(lines, f.missing(dependencyType, name))
+	}
+	return lines
+}
+
+// install enables an add-on whose agent reports it available.
+func (f fleet) install(ctx context.Context, cluster, name string) *addonv1alpha1.ManagedClusterAddOn {
+	GinkgoHelper()
+	addOn := f.enable(ctx, cluster, name)
+	report(ctx, addOn, metav1.ConditionTrue, "Works")
+	return addOn
+}
+
+// edit changes an object, whoever else does at the same time.
+func edit[O client.Object](ctx context.Context, object O, change func(O)) {
+	GinkgoHelper()
+	Eventually(func() error {
+		current := object.DeepCopyObject().(O)
+		if err := server.Get(ctx, client.ObjectKeyFromObject(object), current); err != nil {
+			return err
+		}
+		change(current)
+		return server.Update(ctx, current)
+	}).WithContext(ctx).Should(Succeed())
+}
+
+// held puts a finalizer on an add-on, and letGo takes it off.
+func held(addOn *addonv1alpha1.ManagedClusterAddOn)  { addOn.Finalizers = []string{"hub.test/held"} }
+func letGo(addOn *addonv1alpha1.ManagedClusterAddOn) { addOn.Finalizers = nil }
+
+// needs makes these all that a definition declares.
+func (f fleet) needs(needs ...need) func(*addonv1alpha1.ClusterManagementAddOn) {
+	return func(d *addonv1alpha1.ClusterManagementAddOn) {
+		d.Spec.Dependencies = nil
+		f.needing(needs...)(d)
+	}
+}
+
+// degraded waits for a condition Degraded.
+func degraded(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, want seen) {
+	GinkgoHelper()
+	Eventually(conditionOf(addOn, "Degraded")).WithContext(ctx).Should(Equal(want))
+}
+
+// staysDegraded expects that it does not change.
+func staysDegraded(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, want seen) {
+	GinkgoHelper()
+	Consistently(conditionOf(addOn, "Degraded")).WithContext(ctx).Should(Equal(want))
+}
+
+var _ = Describe("A dependency", func() {
 	var (
 		f       fleet
 		cluster string
 	)
-	BeforeEach(unchecked)
 	BeforeEach(func(ctx SpecContext) {
 		f = newFleet()
 		cluster = f.cluster(ctx, "cluster")
 	})
-	unmet := func(dependencyType, name, rest string) seen {
-		reason := "RequiredDependencyNotSatisfied"
-		if dependencyType == "Optional" {
-			reason = "DependencyNotSatisfied"
-		}
-		return seen{"True", reason, dependencyType + " addon '" + f.named(name) + "' is not installed or not available." + rest}
-	}
+	// Whatever a spec has come to, a second pass over it writes nothing.
+	AfterEach(func(ctx SpecContext) {
+		stopHub()
+		writes, _ := runHub()
+		Consistently(on(cluster, writes), "500ms").Should(BeEmpty(), "a second pass writes nothing")
+	})
 
-	DescribeTable("plays the proposal's workflow with dependencies declared by",
-		func(ctx SpecContext, declare func() func(*addonv1alpha1.ClusterManagementAddOn)) {
-			By("installing A, which needs B, without B")
+	DescribeTable("is judged by what is on the cluster:",
+		func(ctx SpecContext, needs []need, available []string, want func() seen) {
+			definition := f.define(ctx, "a", f.needing(needs...))
+			a := f.enable(ctx, cluster, "a")
+			for _, name := range available {
+				f.install(ctx, cluster, name)
+			}
+			degraded(ctx, a, want())
+
+			By("saying nothing where nothing is declared any more")
+			edit(ctx, definition, f.needs())
+			degraded(ctx, a, none)
+		},
+		Entry("none declared", nil, []string{"b"}, func() seen { return none }),
+		Entry("one, not satisfied", []need{{Name: "b"}}, nil, func() seen { return f.required("b") }),
+		Entry("one, satisfied", []need{{Name: "b"}}, []string{"b"}, func() seen { return none }),
+		Entry("one that is Optional, not satisfied", []need{{Name: "b", Type: "Optional"}}, nil, func() seen { return f.optional("b") }),
+		Entry("many, none satisfied", []need{{Name: "b"}, {Name: "c"}, {Name: "d"}}, nil,
+			func() seen { return f.required("b", "c", "d") }),
+		Entry("many, some satisfied", []need{{Name: "b"}, {Name: "c"}, {Name: "d"}}, []string{"c"},
+			func() seen { return f.required("b", "d") }),
+		Entry("many, all satisfied", []need{{Name: "b"}, {Name: "c"}, {Name: "d"}}, []string{"b", "c", "d"},
+			func() seen { return none }),
+		Entry("Optional beside Required, none satisfied: Required first, and its reason",
+			[]need{{Name: "b", Type: "Optional", Message: "No graphs"}, {Name: "c", Message: "No\nstorage"}}, nil, func() seen {
+				return unmet("RequiredDependencyNotSatisfied",
+					f.missing("Required", "c")+" No storage", f.missing("Optional", "b")+" No graphs")
+			}),
+		Entry("Optional beside Required, the Required one satisfied",
+			[]need{{Name: "b", Type: "Optional"}, {Name: "c"}}, []string{"c"}, func() seen { return f.optional("b") }),
+		Entry("Optional beside Required, the Optional one satisfied",
+			[]need{{Name: "b", Type: "Optional"}, {Name: "c"}}, []string{"b"}, func() seen { return f.required("c") }),
+	)
+
+	DescribeTableSubtree("declared by", func(declare func() func(*addonv1alpha1.ClusterManagementAddOn)) {
+		It("is followed as B is installed later, flaps, and is deleted", func(ctx SpecContext) {
 			f.define(ctx, "b", nil)
 			f.define(ctx, "a", declare())
 			a := f.enable(ctx, cluster, "a")
-			want := unmet("Required", "b", " No storage")
-			Eventually(conditionOf(a, "Degraded")).WithContext(ctx).Should(Equal(want))
+			want := unmet("RequiredDependencyNotSatisfied", f.missing("Required", "b")+" No storage")
+			degraded(ctx, a, want)
 			Eventually(eventsOn(a)).WithContext(ctx).Should(ContainElement(
 				"Warning RequiredDependencyNotSatisfied: not satisfied: Required " + f.named("b") + " (NotInstalled)"))
 
 			By("installing B, which is not available yet")
 			b := f.enable(ctx, cluster, "b")
-			Consistently(conditionOf(a, "Degraded")).WithContext(ctx).Should(Equal(want))
+			staysDegraded(ctx, a, want)
 
 			By("B becoming available")
 			report(ctx, b, metav1.ConditionTrue, "Works")
-			Eventually(conditionOf(a, "Degraded")).WithContext(ctx).Should(Equal(none))
+			degraded(ctx, a, none)
 			Eventually(eventsOn(a)).WithContext(ctx).Should(ContainElement(
 				"Normal DependenciesSatisfied: all dependencies are satisfied; before: RequiredDependencyNotSatisfied"))
 
-			By("B becoming unavailable, and available again")
-			report(ctx, b, metav1.ConditionFalse, "Broken")
-			Eventually(conditionOf(a, "Degraded")).WithContext(ctx).Should(Equal(want))
-			report(ctx, b, metav1.ConditionTrue, "Works")
-			Eventually(conditionOf(a, "Degraded")).WithContext(ctx).Should(Equal(none))
+			By("B flapping")
+			for range 5 {
+				report(ctx, b, metav1.ConditionFalse, "Broken")
+				degraded(ctx, a, want)
+				report(ctx, b, metav1.ConditionTrue, "Works")
+				degraded(ctx, a, none)
+			}
+			By("B flapping faster than it can be followed")
+			for range 20 {
+				report(ctx, b, metav1.ConditionFalse, "Broken")
+				report(ctx, b, metav1.ConditionTrue, "Works")
+			}
+			degraded(ctx, a, none)
+			staysDegraded(ctx, a, none)
 
 			By("deleting B")
 			Expect(server.Delete(ctx, b)).To(Succeed())
-			Eventually(conditionOf(a, "Degraded")).WithContext(ctx).Should(Equal(want))
-		},
+			degraded(ctx, a, want)
+		})
+	},
 		Entry("the field", func() func(*addonv1alpha1.ClusterManagementAddOn) {
-			return f.needing(addonv1alpha1.AddonDependency{Name: "b", Message: "No storage"})
+			return f.needing(need{Name: "b", Message: "No storage"})
 		}),
 		Entry("the annotation", func() func(*addonv1alpha1.ClusterManagementAddOn) {
 			return annotated(`[{"name":"` + f.named("b") + `","message":"No storage"}]`)
 		}),
 	)
 
-	It("names Required ones before Optional ones, and keeps to the reason of the gravest", func(ctx SpecContext) {
-		f.define(ctx, "a", f.needing(
-			addonv1alpha1.AddonDependency{Name: "graphs", Type: addonv1alpha1.DependencyTypeOptional, Message: "No graphs"},
-			addonv1alpha1.AddonDependency{Name: "storage"}))
+	It("is not satisfied while B is being deleted, however available it still is", func(ctx SpecContext) {
+		f.define(ctx, "a", f.needing(need{Name: "b"}))
+		f.define(ctx, "b", nil)
 		a := f.enable(ctx, cluster, "a")
-		required, optional := unmet("Required", "storage", ""), unmet("Optional", "graphs", " No graphs")
-		Eventually(conditionOf(a, "Degraded")).WithContext(ctx).Should(Equal(
-			seen{"True", required.Reason, required.Message + "\n" + optional.Message}))
-
-		storage := f.enable(ctx, cluster, "storage")
-		report(ctx, storage, metav1.ConditionTrue, "Works")
-		Eventually(conditionOf(a, "Degraded")).WithContext(ctx).Should(Equal(optional))
-	})
-
-	It("judges each cluster by itself, and anew when the declaration changes", func(ctx SpecContext) {
-		definition := f.define(ctx, "a", f.needing(addonv1alpha1.AddonDependency{Name: "b"}))
-		other := f.cluster(ctx, "other")
-		here, there := f.enable(ctx, cluster, "a"), f.enable(ctx, other, "a")
-		report(ctx, f.enable(ctx, cluster, "b"), metav1.ConditionTrue, "Works")
-		Eventually(conditionOf(there, "Degraded")).WithContext(ctx).Should(Equal(unmet("Required", "b", "")))
-		Eventually(conditionOf(here, "Degraded")).WithContext(ctx).Should(Equal(none))
-
-		definition.Spec.Dependencies[0].Type = addonv1alpha1.DependencyTypeOptional
-		Expect(server.Update(ctx, definition)).To(Succeed())
-		Eventually(conditionOf(there, "Degraded")).WithContext(ctx).Should(Equal(unmet("Optional", "b", "")))
-
-		definition.Spec.Dependencies = nil
-		Expect(server.Update(ctx, definition)).To(Succeed())
-		Eventually(conditionOf(there, "Degraded")).WithContext(ctx).Should(Equal(none))
-	})
-
-	It("holds its verdict while the cluster is cut off, through a restart too", func(ctx SpecContext) {
-		f.define(ctx, "a", f.needing(addonv1alpha1.AddonDependency{Name: "b"}, addonv1alpha1.AddonDependency{Name: "c"}))
-		a, b, c := f.enable(ctx, cluster, "a"), f.enable(ctx, cluster, "b"), f.enable(ctx, cluster, "c")
+		b := f.enable(ctx, cluster, "b", held)
 		report(ctx, b, metav1.ConditionTrue, "Works")
+		degraded(ctx, a, none)
+		Expect(server.Delete(ctx, b)).To(Succeed())
+		degraded(ctx, a, f.required("b"))
+		Expect(conditionOf(b, "Available")(Default, ctx)).To(HaveField("Status", "True"))
+
+		By("B being gone, and installed again")
+		edit(ctx, b, letGo)
+		staysDegraded(ctx, a, f.required("b"))
+		f.install(ctx, cluster, "b")
+		degraded(ctx, a, none)
+	})
+
+	It("is not satisfied while B is Unknown", func(ctx SpecContext) {
+		f.define(ctx, "a", f.needing(need{Name: "b"}))
+		a, b := f.enable(ctx, cluster, "a"), f.install(ctx, cluster, "b")
+		degraded(ctx, a, none)
+		report(ctx, b, metav1.ConditionUnknown, "ManagedClusterAddOnLeaseNotFound")
+		degraded(ctx, a, f.required("b"))
+	})
+
+	It("is satisfied by B without a ClusterManagementAddOn", func(ctx SpecContext) {
+		f.define(ctx, "a", f.needing(need{Name: "b"}))
+		a := f.enable(ctx, cluster, "a")
+		degraded(ctx, a, f.required("b"))
+		Eventually(eventsOn(a)).WithContext(ctx).Should(ContainElement(ContainSubstring("Required " + f.named("b") + " (NoSuchAddOn)")))
+		f.install(ctx, cluster, "b")
+		degraded(ctx, a, none)
+	})
+
+	It("holds its verdict while the cluster is unreachable, through a restart too", func(ctx SpecContext) {
+		f.define(ctx, "a", f.needing(need{Name: "b"}, need{Name: "c"}))
+		a, b, c := f.enable(ctx, cluster, "a"), f.install(ctx, cluster, "b"), f.enable(ctx, cluster, "c")
 		report(ctx, c, metav1.ConditionFalse, "Broken")
-		Eventually(conditionOf(a, "Degraded")).WithContext(ctx).Should(Equal(unmet("Required", "c", "")))
+		degraded(ctx, a, f.required("c"))
 
 		report(ctx, b, metav1.ConditionUnknown, addonv1alpha1.ReasonClusterLeaseStopped)
 		report(ctx, c, metav1.ConditionUnknown, addonv1alpha1.ReasonClusterLeaseStopped)
-		Consistently(conditionOf(a, "Degraded")).WithContext(ctx).Should(Equal(unmet("Required", "c", "")))
+		staysDegraded(ctx, a, f.required("c"))
 		stopHub()
-		runHub()
-		Consistently(conditionOf(a, "Degraded")).WithContext(ctx).Should(Equal(unmet("Required", "c", "")))
+		_, stopHub = runHub()
+		staysDegraded(ctx, a, f.required("c"))
 
-		report(ctx, b, metav1.ConditionTrue, "Works")
+		By("deleting B, which is judged all the same")
+		Expect(server.Delete(ctx, b)).To(Succeed())
+		degraded(ctx, a, f.required("b", "c"))
+
+		By("the cluster coming back, and going again")
+		b = f.install(ctx, cluster, "b")
 		report(ctx, c, metav1.ConditionTrue, "Works")
-		Eventually(conditionOf(a, "Degraded")).WithContext(ctx).Should(Equal(none))
+		degraded(ctx, a, none)
 		report(ctx, b, metav1.ConditionUnknown, addonv1alpha1.ReasonClusterLeaseStopped)
-		Consistently(conditionOf(a, "Degraded")).WithContext(ctx).Should(Equal(none))
+		staysDegraded(ctx, a, none)
 	})
 
-	It("keeps the last verdict when the annotation becomes malformed, and says so once", func(ctx SpecContext) {
+	It("is forgotten when it is removed from the list, and when it is the last one", func(ctx SpecContext) {
+		definition := f.define(ctx, "a", f.needing(need{Name: "b"}, need{Name: "c"}))
+		a := f.enable(ctx, cluster, "a")
+		degraded(ctx, a, f.required("b", "c"))
+		edit(ctx, definition, f.needs(need{Name: "c"}))
+		degraded(ctx, a, f.required("c"))
+		edit(ctx, definition, f.needs())
+		degraded(ctx, a, none)
+	})
+
+	It("is forgotten with the definition that declares it", func(ctx SpecContext) {
+		definition := f.define(ctx, "a", f.needing(need{Name: "b"}))
+		a := f.enable(ctx, cluster, "a")
+		degraded(ctx, a, f.required("b"))
+		Expect(server.Delete(ctx, definition)).To(Succeed())
+		degraded(ctx, a, none)
+	})
+
+	It("is judged on each cluster by itself, and anew when its type changes", func(ctx SpecContext) {
+		definition := f.define(ctx, "a", f.needing(need{Name: "b"}))
+		other := f.cluster(ctx, "other")
+		here, there := f.enable(ctx, cluster, "a"), f.enable(ctx, other, "a")
+		f.install(ctx, cluster, "b")
+		degraded(ctx, there, f.required("b"))
+		degraded(ctx, here, none)
+		edit(ctx, definition, f.needs(need{Name: "b", Type: addonv1alpha1.DependencyTypeOptional}))
+		degraded(ctx, there, f.optional("b"))
+		degraded(ctx, here, none)
+	})
+
+	It("keeps its last verdict when the annotation becomes malformed, which is said once", func(ctx SpecContext) {
 		definition := f.define(ctx, "a", annotated(`[{"name":"`+f.named("b")+`"}]`))
 		other := f.cluster(ctx, "other")
 		here, there := f.enable(ctx, cluster, "a"), f.enable(ctx, other, "a")
-		for _, a := range []*addonv1alpha1.ManagedClusterAddOn{here, there} {
-			Eventually(conditionOf(a, "Degraded")).WithContext(ctx).Should(Equal(unmet("Required", "b", "")))
-		}
-		definition.Annotations[addonv1alpha1.AnnotationDependencies] = `[{"name":"b","kind":"Optional"}]`
-		Expect(server.Update(ctx, definition)).To(Succeed())
+		degraded(ctx, here, f.required("b"))
+		degraded(ctx, there, f.required("b"))
+		edit(ctx, definition, annotated(`[{"name":"b","kind":"Optional"}]`))
 
 		warning := `Warning DependenciesMalformed: ClusterManagementAddOn "` + definition.Name +
 			`": annotation addon.open-cluster-management.io/dependencies: reading JSON: unknown field "[0].kind"` +
 			`; the last verdict stays on every cluster`
 		Eventually(eventsOn(definition)).WithContext(ctx).Should(Equal([]string{warning}))
 		Consistently(eventsOn(definition)).WithContext(ctx).Should(HaveLen(1))
-		Expect(conditionOf(here, "Degraded")(Default, ctx)).To(Equal(unmet("Required", "b", "")))
+		Expect(conditionOf(here, "Degraded")(Default, ctx)).To(Equal(f.required("b")))
 
-		definition = get(ctx, definition)
-		definition.Annotations[addonv1alpha1.AnnotationDependencies] = `[]`
-		Expect(server.Update(ctx, definition)).To(Succeed())
-		Eventually(conditionOf(here, "Degraded")).WithContext(ctx).Should(Equal(none))
+		edit(ctx, definition, annotated(`[]`))
+		degraded(ctx, here, none)
+		degraded(ctx, there, none)
 	})
 
-	It("leaves another writer's Degraded alone, and takes it only while a dependency is unmet", func(ctx SpecContext) {
-		f.define(ctx, "a", f.needing(addonv1alpha1.AddonDependency{Name: "b"}))
-		b := f.enable(ctx, cluster, "b")
-		report(ctx, b, metav1.ConditionTrue, "Works")
+	It("is read from the field where the annotation names another one", func(ctx SpecContext) {
+		definition := f.define(ctx, "a", both(annotated(`[{"name":"`+f.named("c")+`"}]`), f.needing(need{Name: "b"})))
 		a := f.enable(ctx, cluster, "a")
+		degraded(ctx, a, f.required("b"))
+		edit(ctx, definition, f.needs())
+		degraded(ctx, a, f.required("c"))
+	})
+
+	It("leaves Degraded to another writer while it is satisfied, and takes it while it is not", func(ctx SpecContext) {
+		f.define(ctx, "a", f.needing(need{Name: "b"}))
+		a, b := f.enable(ctx, cluster, "a"), f.install(ctx, cluster, "b")
 		setCondition(ctx, a, "someone", metav1.Condition{Type: "Degraded", Status: metav1.ConditionTrue, Reason: "DiskFull"})
 		report(ctx, b, metav1.ConditionTrue, "StillWorks")
-		Consistently(conditionOf(a, "Degraded")).WithContext(ctx).Should(Equal(seen{"True", "DiskFull", ""}))
+		staysDegraded(ctx, a, seen{"True", "DiskFull", ""})
 
 		report(ctx, b, metav1.ConditionFalse, "Broken")
-		Eventually(conditionOf(a, "Degraded")).WithContext(ctx).Should(Equal(unmet("Required", "b", "")))
+		degraded(ctx, a, f.required("b"))
 
 		By("the other writer insisting")
 		setCondition(ctx, a, "someone", metav1.Condition{Type: "Degraded", Status: metav1.ConditionFalse, Reason: "Fine"})
-		Eventually(conditionOf(a, "Degraded")).WithContext(ctx).Should(Equal(unmet("Required", "b", "")))
+		degraded(ctx, a, f.required("b"))
 
+		By("releasing it, for the other writer to take again")
 		report(ctx, b, metav1.ConditionTrue, "Works")
-		Eventually(conditionOf(a, "Degraded")).WithContext(ctx).Should(Equal(none))
+		degraded(ctx, a, none)
+		setCondition(ctx, a, "someone", metav1.Condition{Type: "Degraded", Status: metav1.ConditionTrue, Reason: "DiskFull"})
+		staysDegraded(ctx, a, seen{"True", "DiskFull", ""})
 	})
 
-	It("writes nothing at rest, nor when it is started again", func(ctx SpecContext) {
-		f.define(ctx, "a", f.needing(addonv1alpha1.AddonDependency{Name: "b"}))
+	It("settles a chain of ten hop by hop, down and up", func(ctx SpecContext) {
+		const length = 10
+		name := func(i int) string { return fmt.Sprintf("link%d", i) }
+		links := make([]*addonv1alpha1.ManagedClusterAddOn, length)
+		for i := range length {
+			if i+1 < length {
+				f.define(ctx, name(i), f.needing(need{Name: name(i + 1)}))
+			}
+			links[i] = f.install(ctx, cluster, name(i))
+		}
+		last := links[length-1]
+		// The agent's word on each but the last, which is what the spec makes it.
+		agent := func(g Gomega, ctx context.Context) (available []string) {
+			for _, link := range links {
+				current := &addonv1alpha1.ManagedClusterAddOn{}
+				g.Expect(server.Get(ctx, client.ObjectKeyFromObject(link), current)).To(Succeed())
+				now := seenOf(current.Status.Conditions, "Available").Status
+				available = append(available, now)
+				want := "True"
+				if seenOf(current.Status.Conditions, "Degraded").Reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied {
+					want = "False"
+				}
+				if link != last && now != want {
+					report(ctx, link, metav1.ConditionStatus(want), "Gated")
+				}
+			}
+			return available
+		}
+		all := func(status string) []string { return slices.Repeat([]string{status}, length) }
+		Eventually(agent).WithContext(ctx).Should(Equal(all("True")))
+
+		report(ctx, last, metav1.ConditionFalse, "Broken")
+		Eventually(agent).WithContext(ctx).Should(Equal(all("False")))
+		for i, link := range links[:length-1] {
+			Expect(conditionOf(link, "Degraded")(Default, ctx)).To(Equal(f.required(name(i + 1))))
+		}
+		report(ctx, last, metav1.ConditionTrue, "Works")
+		Eventually(agent).WithContext(ctx).Should(Equal(all("True")))
+		for _, link := range links {
+			degraded(ctx, link, none)
+		}
+	})
+
+	It("is judged with one write for one change, and with none at rest", func(ctx SpecContext) {
+		f.define(ctx, "a", f.needing(need{Name: "b"}))
 		a, b := f.enable(ctx, cluster, "a"), f.enable(ctx, cluster, "b")
-		Eventually(conditionOf(a, "Degraded")).WithContext(ctx).Should(Equal(unmet("Required", "b", "")))
+		degraded(ctx, a, f.required("b"))
 		before := get(ctx, a).ResourceVersion
 		stopHub()
 
-		writes, _ := runHub()
+		var writes *environment.Writes
+		writes, stopHub = runHub()
 		Consistently(on(cluster, writes)).Should(BeEmpty())
 		Expect(get(ctx, a).ResourceVersion).To(Equal(before))
 
@@ -175,16 +386,15 @@ var _ = Describe("The dependency controller", func() {
 		report(ctx, b, metav1.ConditionFalse, "Broken")
 		Consistently(on(cluster, writes)).Should(BeEmpty())
 		report(ctx, b, metav1.ConditionTrue, "Works")
-		Eventually(conditionOf(a, "Degraded")).WithContext(ctx).Should(Equal(none))
+		degraded(ctx, a, none)
 		Expect(on(cluster, writes)()).To(Equal([]string{"PATCH /apis/addon.open-cluster-management.io/v1alpha1/namespaces/" + cluster +
 			"/managedclusteraddons/" + a.Name + "/status"}))
 	})
 
-	It("writes only its own field", func(ctx SpecContext) {
-		f.define(ctx, "a", f.needing(addonv1alpha1.AddonDependency{Name: "b"}))
-		a := f.enable(ctx, cluster, "a")
-		report(ctx, a, metav1.ConditionTrue, "Works")
-		Eventually(conditionOf(a, "Degraded")).WithContext(ctx).Should(Equal(unmet("Required", "b", "")))
+	It("is judged by who writes condition Degraded and nothing else", func(ctx SpecContext) {
+		f.define(ctx, "a", f.needing(need{Name: "b"}))
+		a := f.install(ctx, cluster, "a")
+		degraded(ctx, a, f.required("b"))
 		var managers []string
 		for _, entry := range get(ctx, a).ManagedFields {
 			managers = append(managers, entry.Manager+" "+string(entry.Operation)+" "+entry.Subresource)

@@ -1,0 +1,175 @@
+package hub
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	dto "github.com/prometheus/client_model/go"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+)
+
+// series are the metrics of that name whose first label, the add-on, is this fleet's: by the other labels' values, each with its value,
+// or the number of observations.
+func (f fleet) series(name string) func(Gomega) map[string]float64 {
+	return func(g Gomega) map[string]float64 {
+		found := map[string]float64{}
+		for _, metric := range gathered(g, name) {
+			var labels []string
+			for _, label := range metric.Label {
+				value, own := strings.CutSuffix(label.GetValue(), "-"+f.suffix)
+				if label.GetName() == "addon" && !own {
+					labels = nil
+					break
+				}
+				labels = append(labels, value)
+			}
+			if labels != nil {
+				found[strings.Join(labels, " ")] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
+			}
+		}
+		return found
+	}
+}
+
+// gathered are the metrics of that name that this process shows.
+func gathered(g Gomega, name string) []*dto.Metric {
+	families, err := metrics.Registry.Gather()
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, family := range families {
+		if family.GetName() == name {
+			return family.Metric
+		}
+	}
+	return nil
+}
+
+var _ = Describe("The metrics of dependencies", func() {
+	const (
+		unsatisfied = "addon_dependency_unsatisfied" // labels in the order of their names: addon, cause, dependency, type
+		changes     = "addon_dependency_verdict_changes_total"
+		seconds     = "addon_dependency_verdict_seconds"
+	)
+	var (
+		f          fleet
+		here, away string
+	)
+	BeforeEach(func(ctx SpecContext) {
+		f = newFleet()
+		here, away = f.cluster(ctx, "here"), f.cluster(ctx, "away")
+	})
+	counts := func(ctx context.Context, want map[string]float64) {
+		GinkgoHelper()
+		Eventually(f.series(unsatisfied)).WithContext(ctx).Should(Equal(want))
+	}
+	// measured is how many verdicts were timed, those over what earlier specs have left among them.
+	measured := func(g Gomega) uint64 {
+		var n uint64
+		for _, metric := range gathered(g, seconds) {
+			n += metric.GetHistogram().GetSampleCount()
+		}
+		return n
+	}
+
+	It("count the clusters on which one is not satisfied, by a cause that stays true", func(ctx SpecContext) {
+		a := f.define(ctx, "a", f.needing(need{Name: "b"}, need{Name: "c", Type: addonv1alpha1.DependencyTypeOptional}))
+		onHere, onAway := f.enable(ctx, here, "a"), f.enable(ctx, away, "a")
+		c := f.install(ctx, here, "c")
+		f.install(ctx, away, "c")
+		counts(ctx, map[string]float64{"a NoSuchAddOn b Required": 2})
+
+		By("a ClusterManagementAddOn coming and going, which no condition tells")
+		definition := f.define(ctx, "b", nil)
+		counts(ctx, map[string]float64{"a NotInstalled b Required": 2})
+		Expect(server.Delete(ctx, definition)).To(Succeed())
+		counts(ctx, map[string]float64{"a NoSuchAddOn b Required": 2})
+		definition = f.define(ctx, "b", nil)
+
+		By("the dependency's own ways")
+		b := f.enable(ctx, here, "b", held)
+		counts(ctx, map[string]float64{"a NotInstalled b Required": 1, "a NotAvailable b Required": 1})
+		report(ctx, b, metav1.ConditionUnknown, "ManagedClusterAddOnLeaseNotFound")
+		counts(ctx, map[string]float64{"a NotInstalled b Required": 1, "a Unknown b Required": 1})
+		report(ctx, b, metav1.ConditionTrue, "Works")
+		counts(ctx, map[string]float64{"a NotInstalled b Required": 1})
+		report(ctx, c, metav1.ConditionFalse, "Broken")
+		counts(ctx, map[string]float64{"a NotInstalled b Required": 1, "a NotAvailable c Optional": 1})
+		Expect(server.Delete(ctx, b)).To(Succeed())
+		counts(ctx, map[string]float64{"a NotInstalled b Required": 1, "a Deleting b Required": 1, "a NotAvailable c Optional": 1})
+
+		By("a circle")
+		edit(ctx, definition, f.needs(need{Name: "a"}))
+		counts(ctx, map[string]float64{"a Circular b Required": 2, "a NotAvailable c Optional": 1})
+		edit(ctx, definition, f.needs())
+
+		By("the add-on being removed, and its dependencies")
+		Expect(server.Delete(ctx, onAway)).To(Succeed())
+		counts(ctx, map[string]float64{"a Deleting b Required": 1, "a NotAvailable c Optional": 1})
+		edit(ctx, a, f.needs(need{Name: "c", Type: addonv1alpha1.DependencyTypeOptional}))
+		counts(ctx, map[string]float64{"a NotAvailable c Optional": 1})
+		edit(ctx, onHere, held)
+		Expect(server.Delete(ctx, onHere)).To(Succeed())
+		counts(ctx, map[string]float64{})
+
+		edit(ctx, onHere, letGo)
+		edit(ctx, b, letGo)
+	})
+
+	It("count the changes of verdicts, and time each from the change that was seen", func(ctx SpecContext) {
+		f.define(ctx, "first", f.needing(need{Name: "b"}))
+		degraded(ctx, f.enable(ctx, away, "first"), f.required("b")) // the hub has started: what comes now are changes
+		before := measured(Default)
+		f.define(ctx, "a", f.needing(need{Name: "b", Type: addonv1alpha1.DependencyTypeOptional}))
+		a, b := f.enable(ctx, here, "a"), f.enable(ctx, here, "b")
+		degraded(ctx, a, f.optional("b"))
+		report(ctx, b, metav1.ConditionTrue, "Works")
+		degraded(ctx, a, none)
+		report(ctx, b, metav1.ConditionFalse, "Broken")
+		degraded(ctx, a, f.optional("b"))
+		Eventually(f.series(changes)).Should(Equal(map[string]float64{
+			"first RequiredDependencyNotSatisfied": 1, "a DependencyNotSatisfied": 2, "a Satisfied": 1,
+		}))
+		Eventually(measured).Should(BeNumerically(">=", before+3), "those of three changes, and of what other specs left")
+	})
+
+	It("are whole again after a restart, which times nothing that happened before", func(ctx SpecContext) {
+		f.define(ctx, "a", f.needing(need{Name: "b"}))
+		f.define(ctx, "b", nil)
+		for _, at := range []string{here, away} {
+			degraded(ctx, f.enable(ctx, at, "a"), f.required("b"))
+		}
+		counts(ctx, map[string]float64{"a NotInstalled b Required": 2})
+		stopHub()
+		Expect(gathered(Default, unsatisfied)).To(BeEmpty(), "shown by a hub that works, and no other")
+		Expect(gathered(Default, changes)).To(BeEmpty())
+
+		f.install(ctx, away, "b")
+		_, stopHub = runHub()
+		counts(ctx, map[string]float64{"a NotInstalled b Required": 1})
+		Eventually(f.series(changes)).Should(Equal(map[string]float64{"a Satisfied": 1}))
+		Expect(measured(Default)).To(BeZero())
+	})
+
+	It("are shown by the process that leads, and go over to the next", func(ctx SpecContext) {
+		stopHub()
+		f.define(ctx, "a", f.needing(need{Name: "b"}))
+		a := f.enable(ctx, here, "a")
+		_, stopFirst := runHub(elected)
+		counts(ctx, map[string]float64{"a NoSuchAddOn b Required": 1})
+		writes, stopSecond := runHub(elected)
+		Consistently(f.series(unsatisfied), "300ms").Should(Equal(map[string]float64{"a NoSuchAddOn b Required": 1}))
+
+		stopFirst()
+		counts(ctx, map[string]float64{"a NoSuchAddOn b Required": 1})
+		Expect(f.series(changes)(Default)).To(BeEmpty(), "the verdict stands already")
+		Expect(on(here, writes)()).To(BeEmpty())
+		f.install(ctx, here, "b")
+		degraded(ctx, a, none)
+		counts(ctx, map[string]float64{})
+		stopSecond()
+	})
+})
