@@ -31,6 +31,10 @@ const (
 	availableKey = available + ".type"
 )
 
+// The one exception to a condition for each writer: the API server notes whose a field is before its policies run, and so a stranger
+// who sends a Degraded of its own holds what the policies keep in its place, the hub's verdict.
+const degraded = `.status.conditions[type="Degraded"]`
+
 // allowed are the fields, by prefix, that each field manager of Tandem may hold on the hub, by kind. A manager that begins with
 // addon-manager or addon-agent and is not named here may hold none.
 var allowed = map[string]map[string][]string{
@@ -104,6 +108,9 @@ func Of(kind string, object client.Object) ([]string, error) {
 		if field == availableKey {
 			managers = slices.DeleteFunc(managers, func(m string) bool { return m == managerLease })
 		}
+		if strings.HasPrefix(field, degraded) && judged(object) {
+			managers = slices.DeleteFunc(managers, func(m string) bool { return !isTandem(m) })
+		}
 		for _, fault := range faults(kind, object, field, managers) {
 			violations = append(violations, fmt.Sprintf("%s %s: %s", kind, client.ObjectKeyFromObject(object), fault))
 		}
@@ -132,11 +139,23 @@ func faults(kind string, object client.Object, field string, managers []string) 
 
 // silent says whether an add-on's Available is Unknown for want of its cluster's lease.
 func silent(object client.Object) bool {
-	addOn, ok := object.(*addonv1alpha1.ManagedClusterAddOn)
-	return ok && slices.ContainsFunc(addOn.Status.Conditions, func(c metav1.Condition) bool {
+	return anyCondition(object, func(c metav1.Condition) bool {
 		return c.Type == addonv1alpha1.ConditionAvailable && c.Status == metav1.ConditionUnknown &&
 			c.Reason == addonv1alpha1.ReasonClusterLeaseStopped
 	})
+}
+
+// judged says whether an add-on's Degraded is a verdict over its dependencies.
+func judged(object client.Object) bool {
+	return anyCondition(object, func(c metav1.Condition) bool {
+		return c.Type == addonv1alpha1.ConditionDegraded &&
+			(c.Reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied || c.Reason == addonv1alpha1.ReasonDependencyNotSatisfied)
+	})
+}
+
+func anyCondition(object client.Object, is func(metav1.Condition) bool) bool {
+	addOn, ok := object.(*addonv1alpha1.ManagedClusterAddOn)
+	return ok && slices.ContainsFunc(addOn.Status.Conditions, is)
 }
 
 func isTandem(manager string) bool {

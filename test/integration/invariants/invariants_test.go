@@ -15,39 +15,39 @@ func TestOf(t *testing.T) {
 	}
 	silent := metav1.Condition{Type: "Available", Status: metav1.ConditionUnknown, Reason: "ManagedClusterLeaseUpdateStopped"}
 	for name, tc := range map[string]struct {
-		fields    map[string]string // by manager
-		available metav1.Condition
-		want      []string
+		fields  map[string]string // by manager
+		present metav1.Condition
+		want    []string
 	}{
 		"the hub takes Available of a silent cluster, whose key the agent still holds": {
 			fields: map[string]string{
 				"addon-manager-lease":      condition("Available"),
 				"addon-agent-availability": `{"f:status":{"f:conditions":{"k:{\"type\":\"Available\"}":{".":{},"f:type":{}}}}}`,
 			},
-			available: silent,
+			present: silent,
 		},
 		"the hub keeps the key of Available when the agent takes it back": {
 			fields: map[string]string{
 				"addon-manager-lease":      `{"f:status":{"f:conditions":{"k:{\"type\":\"Available\"}":{".":{},"f:type":{}}}}}`,
 				"addon-agent-availability": `{"f:status":{"f:conditions":{"k:{\"type\":\"Available\"}":{".":{},"f:type":{},"f:status":{}}}}}`,
 			},
-			available: metav1.Condition{Type: "Available", Status: metav1.ConditionTrue, Reason: "Works"},
+			present: metav1.Condition{Type: "Available", Status: metav1.ConditionTrue, Reason: "Works"},
 		},
 		"the hub may not say of a silent cluster's add-on anything but that": {
-			fields:    map[string]string{"addon-manager-lease": condition("Available")},
-			available: metav1.Condition{Type: "Available", Status: metav1.ConditionUnknown, Reason: "NobodyKnows"},
+			fields:  map[string]string{"addon-manager-lease": condition("Available")},
+			present: metav1.Condition{Type: "Available", Status: metav1.ConditionUnknown, Reason: "NobodyKnows"},
 			want: []string{`ManagedClusterAddOn c/a: addon-manager-lease holds .status.conditions[type="Available"].status, ` +
 				`which is not its own`},
 		},
 		"a silent cluster's Available is not shared": {
-			fields:    map[string]string{"addon-manager-lease": condition("Available"), "someone": condition("Available")},
-			available: silent,
+			fields:  map[string]string{"addon-manager-lease": condition("Available"), "someone": condition("Available")},
+			present: silent,
 			want: []string{`ManagedClusterAddOn c/a: addon-manager-lease shares .status.conditions[type="Available"].status ` +
 				`with addon-manager-lease, someone`},
 		},
 		"a silent cluster's Degraded is none of the lease's business": {
-			fields:    map[string]string{"addon-manager-lease": condition("Degraded")},
-			available: silent,
+			fields:  map[string]string{"addon-manager-lease": condition("Degraded")},
+			present: silent,
 			want: []string{`ManagedClusterAddOn c/a: addon-manager-lease holds .status.conditions[type="Degraded"].status, ` +
 				`which is not its own`},
 		},
@@ -67,6 +67,21 @@ func TestOf(t *testing.T) {
 			want: []string{`ManagedClusterAddOn c/a: addon-manager-dependency shares .status.conditions[type="Degraded"].status ` +
 				`with addon-manager-dependency, someone`},
 		},
+		"a stranger holds the verdict that was kept in place of its own Degraded": {
+			fields:  map[string]string{"addon-manager-dependency": condition("Degraded"), "someone": condition("Degraded")},
+			present: metav1.Condition{Type: "Degraded", Status: metav1.ConditionTrue, Reason: "DependencyNotSatisfied"},
+		},
+		"another writer of Tandem's does not share the verdict": {
+			fields:  map[string]string{"addon-manager-dependency": condition("Degraded"), "addon-agent-availability": condition("Degraded")},
+			present: metav1.Condition{Type: "Degraded", Status: metav1.ConditionTrue, Reason: "DependencyNotSatisfied"},
+			want: []string{
+				`ManagedClusterAddOn c/a: addon-agent-availability holds .status.conditions[type="Degraded"].status, which is not its own`,
+				`ManagedClusterAddOn c/a: addon-agent-availability shares .status.conditions[type="Degraded"].status ` +
+					`with addon-manager-dependency, addon-agent-availability`,
+				`ManagedClusterAddOn c/a: addon-manager-dependency shares .status.conditions[type="Degraded"].status ` +
+					`with addon-manager-dependency, addon-agent-availability`,
+			},
+		},
 		"a field manager that nobody knows is a violation": {
 			fields: map[string]string{"addon-manager": condition("Degraded")},
 			want: []string{`ManagedClusterAddOn c/a: addon-manager holds .status.conditions[type="Degraded"].status, ` +
@@ -75,7 +90,7 @@ func TestOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c", Name: "a"}}
-			object.Status.Conditions = []metav1.Condition{tc.available}
+			object.Status.Conditions = []metav1.Condition{tc.present}
 			for _, manager := range []string{
 				"addon-manager", "addon-manager-dependency", "addon-manager-lease", "addon-agent-availability", "someone",
 			} {
