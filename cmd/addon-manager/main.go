@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -38,7 +39,8 @@ type settings struct {
 	qps     float64
 	burst   int
 	logging zap.Options
-	version bool
+
+	uninstall, version bool
 }
 
 func (s *settings) flags(errors io.Writer) *flag.FlagSet {
@@ -46,6 +48,7 @@ func (s *settings) flags(errors io.Writer) *flag.FlagSet {
 	fs.SetOutput(errors)
 	config.RegisterFlags(fs) // --kubeconfig
 	o := &s.options
+	o.WebhookHosts = []string{"addon-manager.tandem-system.svc"}
 	fs.StringVar(&o.PackagesNamespace, "packages-namespace", kudo.DefaultPackagesNamespace,
 		"namespace of the OperatorVersions that all clusters may use")
 	fs.BoolVar(&o.LeaderElection, "leader-elect", false, "work only while holding a lease, so that several replicas can stand by")
@@ -53,12 +56,32 @@ func (s *settings) flags(errors io.Writer) *flag.FlagSet {
 	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", "0", "HOST:PORT that serves metrics over HTTP; 0 for none")
 	fs.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", "0", "HOST:PORT that serves /healthz and /readyz; 0 for none")
 	fs.StringVar(&o.PprofBindAddress, "pprof-bind-address", "0", "HOST:PORT that serves profiles over HTTP; 0 for none")
+	fs.StringVar(&o.WebhookBindAddress, "webhook-bind-address", "0",
+		"HOST:PORT that serves conversion and admission webhooks; 0 for none")
+	fs.Var((*names)(&o.WebhookHosts), "webhook-hosts", "DNS names and IPs by which API servers call the webhooks, separated by commas")
+	fs.DurationVar(&o.WebhookCertificateValidity, "webhook-certificate-validity", hub.DefaultWebhookCertificateValidity,
+		"how long the webhooks' certificate is valid; it is renewed at two thirds of that")
+	fs.DurationVar(&o.WebhookAuthorityValidity, "webhook-authority-validity", hub.DefaultWebhookAuthorityValidity,
+		"how long the authority that signs it is valid")
+	fs.StringVar(&o.Namespace, "namespace", "tandem-system", "namespace where the webhooks' certificates are kept")
 	fs.IntVar(&o.Concurrency, "concurrency", 10, "how many objects each controller works on at a time")
 	fs.Float64Var(&s.qps, "kube-api-qps", 200, "requests per second to the API server, on average")
 	fs.IntVar(&s.burst, "kube-api-burst", 400, "requests to the API server at once")
+	fs.BoolVar(&s.uninstall, "uninstall", false,
+		"take policies, webhooks and conditions of Tandem off the hub, and exit; it may be repeated")
 	fs.BoolVar(&s.version, "version", false, "print the version and exit")
 	s.logging.BindFlags(fs)
 	return fs
+}
+
+// names are a flag's value: names separated by commas.
+type names []string
+
+func (n *names) String() string { return strings.Join(*n, ",") }
+
+func (n *names) Set(value string) error {
+	*n = strings.Split(value, ",")
+	return nil
 }
 
 func run(ctx context.Context, arguments []string, out, errOut io.Writer) error {
@@ -83,5 +106,8 @@ func run(ctx context.Context, arguments []string, out, errOut io.Writer) error {
 	cfg.UserAgent = "addon-manager/" + version
 	s.options.Logger = zap.New(zap.UseFlagOptions(&s.logging))
 	ctrl.SetLogger(s.options.Logger)
+	if s.uninstall {
+		return hub.Uninstall(ctx, cfg, s.options, out)
+	}
 	return hub.Run(ctx, cfg, s.options)
 }

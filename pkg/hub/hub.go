@@ -5,9 +5,11 @@ package hub
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -36,7 +38,13 @@ const (
 
 	// Condition Available of the add-ons of a cluster whose agent has stopped; the agent takes it back.
 	ManagerLease = "addon-manager-lease"
+
+	// The Secret and the ConfigMap of the webhook server, and the caBundle in what calls it.
+	ManagerCertificates = "addon-manager-certificates"
 )
+
+// leaderLease is the Lease by which one of several processes works.
+const leaderLease = "tandem-addon-manager"
 
 // Options say how the hub's controllers run.
 type Options struct {
@@ -49,6 +57,15 @@ type Options struct {
 	// MetricsBindAddress and HealthProbeBindAddress are HOST:PORT; "0" serves nothing.
 	MetricsBindAddress     string
 	HealthProbeBindAddress string
+	// WebhookBindAddress is HOST:PORT where webhooks are served, on every replica; empty or "0" serves none.
+	WebhookBindAddress string
+	// WebhookHosts are the DNS names and IPs by which API servers call the webhooks.
+	WebhookHosts []string
+	// Namespace is where the webhook server's certificates are kept.
+	Namespace string
+	// WebhookCertificateValidity and WebhookAuthorityValidity are how long its certificate and the authority that signs it are valid:
+	// 30 days and a year if zero. They are renewed at two thirds of that.
+	WebhookCertificateValidity, WebhookAuthorityValidity time.Duration
 	// PprofBindAddress is the HOST:PORT that serves profiles; "0" serves none.
 	PprofBindAddress string
 	// Concurrency is how many objects each controller works on at a time.
@@ -61,7 +78,8 @@ type Options struct {
 func controllers(mgr manager.Manager, options Options) []interface{ setUp(manager.Manager) error } {
 	metrics := newMetrics()
 	recorder := newRecorder(mgr.GetEventRecorder("addon-manager"), mgr.GetLogger().WithName("events"), metrics.eventsDropped)
-	return []interface{ setUp(manager.Manager) error }{
+	return append([]interface{ setUp(manager.Manager) error }{
+		&enforcement{live: mgr.GetAPIReader(), mapper: mgr.GetRESTMapper(), logger: mgr.GetLogger().WithName("policy")},
 		&indexes{},
 		metrics,
 		recorder,
@@ -76,7 +94,7 @@ func controllers(mgr manager.Manager, options Options) []interface{ setUp(manage
 			packagesNamespace: options.PackagesNamespace, verifications: newVerifications(),
 		},
 		newLeases(mgr),
-	}
+	}, webhookControllers(mgr, options)...)
 }
 
 // Run runs the hub's controllers until ctx ends. It fails when the hub cannot be reached at the start, or the leadership is lost.
@@ -104,9 +122,9 @@ func newManager(cfg *rest.Config, options Options) (manager.Manager, error) {
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:                        scheme,
 		Logger:                        options.Logger,
-		Cache:                         cache.Options{DefaultTransform: forget, ByObject: cached()},
+		Cache:                         cache.Options{DefaultTransform: forget, ByObject: cached(options)},
 		LeaderElection:                options.LeaderElection,
-		LeaderElectionID:              "tandem-addon-manager",
+		LeaderElectionID:              leaderLease,
 		LeaderElectionNamespace:       options.LeaderElectionNamespace,
 		LeaderElectionReleaseOnCancel: true,
 		Metrics:                       metricsserver.Options{BindAddress: options.MetricsBindAddress},
@@ -130,17 +148,17 @@ func newManager(cfg *rest.Config, options Options) (manager.Manager, error) {
 }
 
 // cached limits what the cache holds of kinds of which few objects are read.
-func cached() map[client.Object]cache.ByObject {
-	return map[client.Object]cache.ByObject{
-		&coordinationv1.Lease{}: {Field: fields.OneTermEqualSelector("metadata.name", addonv1alpha1.AgentLease)},
-	}
+func cached(options Options) map[client.Object]cache.ByObject {
+	objects := webhookCache(options.Namespace)
+	objects[&coordinationv1.Lease{}] = cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", addonv1alpha1.AgentLease)}
+	return objects
 }
 
 // Scheme knows every kind that the hub's controllers read or write.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, addonv1alpha1.AddToScheme, kudo.AddToScheme,
+		clientgoscheme.AddToScheme, apiextensions.AddToScheme, addonv1alpha1.AddToScheme, kudo.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("registering API types: %w", err)

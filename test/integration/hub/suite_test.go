@@ -21,8 +21,9 @@ import (
 
 // Set once, before the specs run.
 var (
-	config *rest.Config
-	server client.Client
+	config         *rest.Config
+	server         client.Client
+	webhookAddress string
 )
 
 func TestHub(t *testing.T) {
@@ -39,13 +40,15 @@ var _ = BeforeSuite(func() {
 	started, err := environment.Start()
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(started.Stop)
-	config = started.Config
+	config, webhookAddress = started.Config, started.WebhookAddress
 
 	scheme, err := hub.Scheme()
 	Expect(err).NotTo(HaveOccurred())
 	server, err = client.New(config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(started.Apply(context.Background(), "hub", manifests.ClusterParameters{})).To(Succeed())
+	for _, folder := range []string{"hub", "admission"} {
+		Expect(started.Apply(context.Background(), folder, manifests.ClusterParameters{})).To(Succeed())
+	}
 })
 
 // before makes a function run before each request that the hub sends.
@@ -65,6 +68,11 @@ func elected(_ *rest.Config, options *hub.Options) {
 	options.LeaderElection, options.LeaderElectionNamespace = true, "tandem-system"
 }
 
+// serving makes the hub serve webhooks where the API server looks for them; one at a time can.
+func serving(_ *rest.Config, options *hub.Options) {
+	options.WebhookBindAddress, options.WebhookHosts = webhookAddress, []string{"127.0.0.1"}
+}
+
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
@@ -72,7 +80,7 @@ func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
 // stopHub stops the hub that runs in every spec.
 var stopHub func()
 
-var _ = BeforeEach(func() { _, stopHub = runHub() })
+var _ = BeforeEach(func() { _, stopHub = runHub(serving) })
 
 var _ = AfterEach(func(ctx SpecContext) {
 	violations, err := invariants.Violations(ctx, server)
@@ -89,6 +97,7 @@ func runHub(change ...func(*rest.Config, *hub.Options)) (writes *environment.Wri
 	recorded.Impersonate.UserName = "system:serviceaccount:tandem-system:addon-manager"
 	options := hub.Options{
 		PackagesNamespace:      packages,
+		Namespace:              "tandem-system",
 		MetricsBindAddress:     "0",
 		HealthProbeBindAddress: "0",
 		Concurrency:            4,

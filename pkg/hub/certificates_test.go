@@ -1,0 +1,249 @@
+package hub
+
+import (
+	"bytes"
+	"crypto/x509"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+var (
+	begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	terms = certificateTerms{
+		hosts:     []string{"127.0.0.1", "addon-manager.tandem-system.svc"},
+		authority: 90 * 24 * time.Hour, serving: 30 * 24 * time.Hour,
+	}
+)
+
+// stored is what stands in the Secret and the ConfigMap.
+type stored struct {
+	secret map[string][]byte
+	bundle string
+}
+
+// pass does what a pass of the controller does at that time.
+func (s stored) pass(t *testing.T, terms certificateTerms, now time.Time) (stored, keyring) {
+	t.Helper()
+	renewed, err := readKeyring(s.secret, s.bundle, now).renew(terms, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := renewed.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stored{secret: data, bundle: string(encodeCertificates(renewed.trusted))}, renewed
+}
+
+// accepted says whether somebody who trusts the bundle accepts what the Secret serves with.
+func accepted(t *testing.T, bundle string, secret map[string][]byte, now time.Time) error {
+	t.Helper()
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM([]byte(bundle)) {
+		t.Fatalf("no certificates in bundle %q", bundle)
+	}
+	leaf := readCertificates(secret[corev1.TLSCertKey])[0]
+	for _, host := range terms.hosts {
+		if _, err := leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now, DNSName: host}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The whole life of a hub, looked at only when something is due. Nobody ever meets a certificate that the bundle of the moment before
+// does not cover: neither an API server that has not learnt of the new bundle yet, nor a replica that still serves with the old keys.
+func TestCertificatesAreRenewedWithoutAGap(t *testing.T) {
+	now := begin
+	current, renewed := stored{}.pass(t, terms, now)
+	authorities, servings, most := 1, 1, 1
+	for end := begin.Add(4 * terms.authority); now.Before(end); {
+		due := renewed.due()
+		if !due.After(now) {
+			t.Fatalf("at %s something is due at %s", now, due)
+		}
+		now = due
+		var next stored
+		next, renewed = current.pass(t, terms, now)
+		if err := accepted(t, current.bundle, next.secret, now); err != nil {
+			t.Errorf("at %s the new certificate is not accepted by the bundle before: %v", now, err)
+		}
+		if err := accepted(t, next.bundle, current.secret, now); err != nil {
+			t.Errorf("at %s the certificate before is not accepted by the new bundle: %v", now, err)
+		}
+		if !bytes.Equal(next.secret[authorityCertificateKey], current.secret[authorityCertificateKey]) {
+			authorities++
+		}
+		if !bytes.Equal(next.secret[corev1.TLSCertKey], current.secret[corev1.TLSCertKey]) {
+			servings++
+		}
+		most = max(most, len(renewed.trusted))
+		current = next
+	}
+	// Every 60 of 360 days, and every 20.
+	if authorities < 6 || authorities > 8 || servings < 17 || servings > 22 {
+		t.Errorf("%d authorities and %d serving certificates were made", authorities, servings)
+	}
+	if most != 2 {
+		t.Errorf("up to %d authorities are trusted at a time, want the one that signs and the one before", most)
+	}
+}
+
+func TestCertificatesRest(t *testing.T) {
+	first, renewed := stored{}.pass(t, terms, begin)
+	for _, now := range []time.Time{begin, begin.Add(time.Hour), renewed.due().Add(-time.Second)} {
+		again, _ := first.pass(t, terms, now)
+		if again.bundle != first.bundle || !maps.EqualFunc(again.secret, first.secret, bytes.Equal) {
+			t.Errorf("%s after the start something was made anew", now.Sub(begin))
+		}
+	}
+}
+
+func TestCertificatesAreMended(t *testing.T) {
+	sound, _ := stored{}.pass(t, terms, begin)
+	stranger, _ := stored{}.pass(t, terms, begin.Add(time.Second))
+	for name, test := range map[string]struct {
+		damage             func(*stored)
+		authority, serving bool // are made anew
+		trusts             int  // authorities
+	}{
+		"everything is lost":                 {func(s *stored) { *s = stored{} }, true, true, 1},
+		"the Secret is lost":                 {func(s *stored) { s.secret = nil }, true, true, 2},
+		"the ConfigMap is lost":              {func(s *stored) { s.bundle = "" }, false, false, 1},
+		"the bundle is no PEM":               {func(s *stored) { s.bundle = "gone" }, false, false, 1},
+		"the bundle has other blocks":        {func(s *stored) { s.bundle = string(s.secret[authorityPrivateKey]) + s.bundle }, false, false, 1},
+		"the bundle has no authority":        {func(s *stored) { s.bundle += string(s.secret[corev1.TLSCertKey]) }, false, false, 1},
+		"the serving key is corrupt":         {func(s *stored) { s.secret[corev1.TLSPrivateKeyKey] = []byte("?") }, false, true, 1},
+		"the serving key is another's":       {func(s *stored) { s.secret[corev1.TLSPrivateKeyKey] = stranger.secret[corev1.TLSPrivateKeyKey] }, false, true, 1},
+		"the serving certificate is lost":    {func(s *stored) { delete(s.secret, corev1.TLSCertKey) }, false, true, 1},
+		"the authority is corrupt":           {func(s *stored) { s.secret[authorityCertificateKey] = []byte("?") }, true, false, 2},
+		"the authority's key is another's":   {func(s *stored) { s.secret[authorityPrivateKey] = stranger.secret[authorityPrivateKey] }, true, false, 2},
+		"the authority is another":           {func(s *stored) { copyAuthority(s, stranger) }, false, false, 2},
+		"the authority is no authority":      {func(s *stored) { serveAsAuthority(s) }, true, false, 2},
+		"what signed is found nowhere":       {func(s *stored) { copyAuthority(s, stranger); s.bundle = ""; cutChain(s) }, false, true, 1},
+		"an old replica trusts another, too": {func(s *stored) { s.bundle += stranger.bundle }, false, false, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			damaged := stored{secret: maps.Clone(sound.secret), bundle: sound.bundle}
+			test.damage(&damaged)
+			mended, renewed := damaged.pass(t, terms, begin.Add(time.Hour))
+			if err := accepted(t, mended.bundle, mended.secret, begin.Add(time.Hour)); err != nil {
+				t.Errorf("the serving certificate is not accepted: %v", err)
+			}
+			if made := !bytes.Equal(mended.secret[authorityCertificateKey], damaged.secret[authorityCertificateKey]); made != test.authority {
+				t.Errorf("the authority is made anew: %t, want %t", made, test.authority)
+			}
+			if made := !bytes.Equal(mended.secret[corev1.TLSCertKey], damaged.secret[corev1.TLSCertKey]); made != test.serving {
+				t.Errorf("the serving certificate is made anew: %t, want %t", made, test.serving)
+			}
+			if len(renewed.trusted) != test.trusts {
+				t.Errorf("%d authorities are trusted, want %d", len(renewed.trusted), test.trusts)
+			}
+			again, _ := mended.pass(t, terms, begin.Add(time.Hour))
+			if again.bundle != mended.bundle || !maps.EqualFunc(again.secret, mended.secret, bytes.Equal) {
+				t.Error("a second pass made something anew")
+			}
+		})
+	}
+}
+
+func copyAuthority(s *stored, from stored) {
+	s.secret[authorityCertificateKey] = from.secret[authorityCertificateKey]
+	s.secret[authorityPrivateKey] = from.secret[authorityPrivateKey]
+}
+
+func serveAsAuthority(s *stored) {
+	s.secret[authorityCertificateKey] = s.secret[corev1.TLSCertKey]
+	s.secret[authorityPrivateKey] = s.secret[corev1.TLSPrivateKeyKey]
+}
+
+func cutChain(s *stored) {
+	s.secret[corev1.TLSCertKey] = encodeCertificates(readCertificates(s.secret[corev1.TLSCertKey])[:1])
+}
+
+func TestCertificatesFollowTheHosts(t *testing.T) {
+	first, _ := stored{}.pass(t, terms, begin)
+	for name, test := range map[string]struct {
+		hosts []string
+		anew  bool
+	}{
+		"another name":              {[]string{"addon-manager.elsewhere.svc"}, true},
+		"another IP":                {append([]string{"10.0.0.1"}, terms.hosts...), true},
+		"the same in another order": {[]string{terms.hosts[1], terms.hosts[0]}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changed := terms
+			changed.hosts = test.hosts
+			next, renewed := first.pass(t, changed, begin.Add(time.Hour))
+			if anew := !bytes.Equal(next.secret[corev1.TLSCertKey], first.secret[corev1.TLSCertKey]); anew != test.anew {
+				t.Errorf("the certificate is made anew: %t, want %t", anew, test.anew)
+			}
+			for _, host := range test.hosts {
+				if err := renewed.serving.certificate().VerifyHostname(host); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// A hub that was away for long comes back to certificates of which nothing is valid.
+func TestCertificatesThatHaveExpiredAreReplaced(t *testing.T) {
+	first, _ := stored{}.pass(t, terms, begin)
+	for name, away := range map[string]time.Duration{
+		"the serving certificate has expired": terms.serving, "both have": terms.authority, "both have long ago": 10 * terms.authority,
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := begin.Add(away)
+			next, renewed := first.pass(t, terms, now)
+			if err := accepted(t, next.bundle, next.secret, now); err != nil {
+				t.Errorf("the serving certificate is not accepted: %v", err)
+			}
+			if end := renewed.serving.certificate().NotAfter; end.After(renewed.serving.chain[1].NotAfter) {
+				t.Errorf("the certificate is valid until %s, its authority until %s", end, renewed.serving.chain[1].NotAfter)
+			}
+			if away >= terms.authority && len(renewed.trusted) != 1 {
+				t.Errorf("%d authorities are trusted, one of which has expired", len(renewed.trusted))
+			}
+		})
+	}
+}
+
+// What is made is valid a little earlier, but never for longer than is asked for.
+func TestCertificatesAllowForClocksThatAreBehind(t *testing.T) {
+	_, made := stored{}.pass(t, terms, begin)
+	for name, c := range map[string]*x509.Certificate{"authority": made.authority.certificate(), "serving": made.serving.certificate()} {
+		if want := begin.Add(-5 * time.Minute); !c.NotBefore.Equal(want) {
+			t.Errorf("the %s certificate is valid from %s, want %s", name, c.NotBefore, want)
+		}
+	}
+	if end := made.serving.certificate().NotAfter; !end.Equal(begin.Add(terms.serving)) {
+		t.Errorf("the serving certificate is valid until %s", end)
+	}
+}
+
+func TestCertificateTerms(t *testing.T) {
+	day := 24 * time.Hour
+	for name, test := range map[string]struct {
+		terms certificateTerms
+		fault string
+	}{
+		"the defaults": {certificateTerms{[]string{"a"}, DefaultWebhookAuthorityValidity, DefaultWebhookCertificateValidity}, ""},
+		"three times":  {certificateTerms{[]string{"a"}, 3 * day, day}, ""},
+		"less":         {certificateTerms{[]string{"a"}, 2 * day, day}, "three times as long"},
+		"never":        {certificateTerms{[]string{"a"}, day, -day}, "cannot be valid for -24h"},
+		"no host":      {certificateTerms{nil, 3 * day, day}, "needs the DNS names and IPs"},
+		"a lost host":  {certificateTerms{[]string{"a", ""}, 3 * day, day}, "needs the DNS names and IPs"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := test.terms.check()
+			if test.fault == "" && err != nil || test.fault != "" && (err == nil || !strings.Contains(err.Error(), test.fault)) {
+				t.Errorf("the error is %v, want %q", err, test.fault)
+			}
+		})
+	}
+}

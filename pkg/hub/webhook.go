@@ -1,0 +1,194 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	admission "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+)
+
+// endpoints is everything that the webhook server answers, by path. What makes the API server ask stands in manifests/crds and
+// manifests/admission.
+func endpoints(mgr manager.Manager, packagesNamespace string) (map[string]http.Handler, error) {
+	convert, err := converter()
+	if err != nil {
+		return nil, err
+	}
+	admit, err := newAdmissions(mgr, packagesNamespace)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]http.Handler{
+		"/convert":                      convert,
+		"/admit/clustermanagementaddon": reviewOf(admit, admit.definition),
+		"/admit/managedclusteraddon":    reviewOf(admit, admit.addOn),
+		"/admit/operatorversion":        reviewOf(admit, admit.version),
+		"/admit/instance":               reviewOf(admit, admit.instance),
+	}, nil
+}
+
+// How long the certificates are valid unless Options say otherwise.
+const (
+	DefaultWebhookAuthorityValidity   = 365 * 24 * time.Hour
+	DefaultWebhookCertificateValidity = 30 * 24 * time.Hour
+)
+
+// servesWebhooks says whether there is an address to serve them at.
+func (o Options) servesWebhooks() bool {
+	return o.WebhookBindAddress != "" && o.WebhookBindAddress != "0"
+}
+
+// webhookControllers is what serving webhooks takes; nothing where they are not served.
+func webhookControllers(mgr manager.Manager, options Options) []interface{ setUp(manager.Manager) error } {
+	if !options.servesWebhooks() {
+		mgr.GetLogger().Info("this process serves no webhooks: unless another one does, " +
+			"the add-on API can be used in v1alpha1 only, and writes are not checked before they are stored")
+		return nil
+	}
+	return []interface{ setUp(manager.Manager) error }{
+		&certificates{client: mgr.GetClient(), live: mgr.GetAPIReader(), namespace: options.Namespace, terms: certificateTerms{
+			hosts:     options.WebhookHosts,
+			authority: cmp.Or(options.WebhookAuthorityValidity, DefaultWebhookAuthorityValidity),
+			serving:   cmp.Or(options.WebhookCertificateValidity, DefaultWebhookCertificateValidity),
+		}},
+		&caBundles{client: mgr.GetClient(), namespace: options.Namespace},
+		&webhookServer{client: mgr.GetClient(), address: options.WebhookBindAddress, packagesNamespace: options.PackagesNamespace},
+	}
+}
+
+// webhookCache limits what the cache holds of the kinds that serving webhooks is about: the one Secret and the one ConfigMap, and of
+// what calls the webhooks Tandem's own.
+func webhookCache(namespace string) map[client.Object]cache.ByObject {
+	named := cache.ByObject{Namespaces: map[string]cache.Config{
+		namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", certificatesName)},
+	}}
+	ours := labels.SelectorFromSet(labels.Set{labelPartOf: partOfTandem})
+	return map[client.Object]cache.ByObject{
+		&corev1.Secret{}:                            named,
+		&corev1.ConfigMap{}:                         named,
+		&apiextensions.CustomResourceDefinition{}:   {Label: ours, Transform: conversionOnly},
+		&admission.ValidatingWebhookConfiguration{}: {Label: ours},
+	}
+}
+
+// webhookServer serves the endpoints, on every replica: with the certificate that the Secret holds, which it takes over while it
+// serves. Where a handler panics, net/http ends that one connection and the process lives on.
+type webhookServer struct {
+	client            client.Client
+	address           string
+	packagesNamespace string
+	certificate       atomic.Pointer[tls.Certificate]
+	notAfter          prometheus.Gauge
+}
+
+func (s *webhookServer) setUp(mgr manager.Manager) error {
+	server, err := s.listener()
+	if err != nil {
+		return err
+	}
+	handlers, err := endpoints(mgr, s.packagesNamespace)
+	if err != nil {
+		return fmt.Errorf("making the endpoints of the webhook server: %w", err)
+	}
+	for path, handler := range handlers {
+		server.Register(path, handler)
+	}
+	if s.notAfter, err = registerNotAfter(registry.Registry); err != nil {
+		return err
+	}
+	if err := mgr.Add(server); err != nil {
+		return fmt.Errorf("adding the webhook server: %w", err)
+	}
+	// It shakes hands, for which there has to be a certificate.
+	if err := mgr.AddReadyzCheck("webhooks", server.StartedChecker()); err != nil {
+		return fmt.Errorf("adding the webhook server's readiness: %w", err)
+	}
+	mgr.GetLogger().Info("serving webhooks", "address", s.address, "paths", slices.Sorted(maps.Keys(handlers)))
+	return ctrl.NewControllerManagedBy(mgr).Named("serving-certificate").
+		For(&corev1.Secret{}).
+		WithOptions(controller.Options{NeedLeaderElection: ptr.To(false)}).
+		Complete(s)
+}
+
+func (s *webhookServer) listener() (webhook.Server, error) {
+	host, number, err := net.SplitHostPort(s.address)
+	if err != nil {
+		return nil, fmt.Errorf("reading the webhook server's address, HOST:PORT: %w", err)
+	}
+	port, err := strconv.ParseUint(number, 10, 16)
+	if err != nil || port == 0 {
+		return nil, fmt.Errorf("reading the webhook server's address %q: the port has to be 1 to 65535", s.address)
+	}
+	return webhook.NewServer(webhook.Options{
+		Host: host, Port: int(port),
+		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = s.present }},
+	}), nil
+}
+
+// present hands out the certificate of the moment in a handshake.
+func (s *webhookServer) present(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if certificate := s.certificate.Load(); certificate != nil {
+		return certificate, nil
+	}
+	return nil, errors.New("there is no serving certificate yet")
+}
+
+// Reconcile takes over the certificate in the Secret. While that cannot be used, the last one stays.
+func (s *webhookServer) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var secret corev1.Secret
+	if err := s.client.Get(ctx, request.NamespacedName, &secret); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("reading Secret %s: %w", request, err))
+	}
+	certificate, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		log.FromContext(ctx).Info("the serving certificate cannot be used, waiting for the leader to mend it", "reason", err.Error())
+		return ctrl.Result{}, nil
+	}
+	previous := s.certificate.Swap(&certificate)
+	s.notAfter.Set(float64(certificate.Leaf.NotAfter.Unix()))
+	if previous == nil || !previous.Leaf.Equal(certificate.Leaf) {
+		log.FromContext(ctx).Info("serving webhooks with another certificate", "notAfter", certificate.Leaf.NotAfter)
+	}
+	return ctrl.Result{}, nil
+}
+
+// registerNotAfter registers the metric of the certificate; a second server in one process shares that of the first.
+func registerNotAfter(to prometheus.Registerer) (prometheus.Gauge, error) {
+	gauge := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "addon_webhook_certificate_not_after_timestamp_seconds",
+		Help: "When the certificate that the webhook server serves with expires, in seconds since the epoch.",
+	})
+	err := to.Register(gauge)
+	var shared prometheus.AlreadyRegisteredError
+	if errors.As(err, &shared) {
+		return shared.ExistingCollector.(prometheus.Gauge), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("registering metrics: %w", err)
+	}
+	return gauge, nil
+}

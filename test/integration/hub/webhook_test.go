@@ -1,0 +1,427 @@
+package hub
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admission "k8s.io/api/admissionregistration/v1"
+	coordination "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/tandem-addons/tandem/pkg/hub"
+)
+
+// Where addon-manager keeps the keys of its webhooks, and what they are trusted by.
+var kept = metav1.ObjectMeta{Namespace: "tandem-system", Name: "addon-manager-webhooks"}
+
+func keys() *corev1.Secret     { return &corev1.Secret{ObjectMeta: kept} }
+func trust() *corev1.ConfigMap { return &corev1.ConfigMap{ObjectMeta: kept} }
+func lease() *coordination.Lease {
+	return &coordination.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "tandem-system", Name: "tandem-addon-manager"}}
+}
+
+func webhookConfiguration() *admission.ValidatingWebhookConfiguration {
+	return &admission.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "tandem"}}
+}
+
+func definitionOf(resource string) *apiextensions.CustomResourceDefinition {
+	return &apiextensions.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: resource + ".addon.open-cluster-management.io"},
+	}
+}
+
+// bundle is what addon-manager says that its webhooks are trusted by; empty while it says nothing.
+func bundle(ctx context.Context) []byte {
+	current := trust()
+	if err := server.Get(ctx, client.ObjectKeyFromObject(current), current); err != nil {
+		return nil
+	}
+	return []byte(current.Data["ca-bundle.crt"])
+}
+
+// authorities are the certificates in a bundle.
+func authorities(bundle []byte) []*x509.Certificate {
+	GinkgoHelper()
+	var found []*x509.Certificate
+	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		Expect(err).NotTo(HaveOccurred())
+		found = append(found, certificate)
+	}
+	return found
+}
+
+// call asks the webhook server on a connection of its own, trusting the bundle as the API server does, and returns the certificate
+// that it serves with.
+func call(ctx context.Context, address string, bundle []byte) (*x509.Certificate, error) {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(bundle)
+	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+"/", nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := (&http.Client{Transport: transport, Timeout: 5 * time.Second}).Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	return response.TLS.PeerCertificates[0], nil
+}
+
+// served is the certificate at address, trusted by the bundle of the moment, for Eventually.
+func served(address string) func(Gomega, context.Context) *x509.Certificate {
+	return func(g Gomega, ctx context.Context) *x509.Certificate {
+		certificate, err := call(ctx, address, bundle(ctx))
+		g.Expect(err).NotTo(HaveOccurred())
+		return certificate
+	}
+}
+
+// waitServed waits until the address is served, and returns the certificate.
+func waitServed(ctx context.Context, address string) *x509.Certificate {
+	GinkgoHelper()
+	var certificate *x509.Certificate
+	Eventually(func(g Gomega, ctx context.Context) { certificate = served(address)(g, ctx) }).WithContext(ctx).Should(Succeed())
+	return certificate
+}
+
+// lose takes an entry out of the Secret.
+func lose(ctx context.Context, entry string) {
+	GinkgoHelper()
+	Expect(server.Patch(ctx, keys(), client.RawPatch("application/json-patch+json",
+		fmt.Appendf(nil, `[{"op":"remove","path":"/data/%s"}]`, entry)))).To(Succeed())
+}
+
+// bundlesOfCallers are the bundles in everything of Tandem's that calls the webhooks.
+func bundlesOfCallers(g Gomega, ctx context.Context) map[string]string {
+	bundles := map[string]string{}
+	for _, resource := range []string{"clustermanagementaddons", "managedclusteraddons", "addondeploymentconfigs"} {
+		definition := definitionOf(resource)
+		g.Expect(server.Get(ctx, client.ObjectKeyFromObject(definition), definition)).To(Succeed())
+		bundles[resource] = string(definition.Spec.Conversion.Webhook.ClientConfig.CABundle)
+	}
+	configuration := webhookConfiguration()
+	g.Expect(server.Get(ctx, client.ObjectKeyFromObject(configuration), configuration)).To(Succeed())
+	g.Expect(configuration.Webhooks).NotTo(BeEmpty())
+	for _, webhook := range configuration.Webhooks {
+		bundles[webhook.Name] = string(webhook.ClientConfig.CABundle)
+	}
+	return bundles
+}
+
+// bundlesAreCurrent succeeds once every caller has the bundle of the moment.
+func bundlesAreCurrent(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		current := bundle(ctx)
+		g.Expect(current).NotTo(BeEmpty())
+		g.Expect(bundlesOfCallers(g, ctx)).To(HaveEach(string(current)))
+	}).Should(Succeed())
+}
+
+// otherAddress is where another replica can serve.
+func otherAddress() string {
+	GinkgoHelper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+func servingAt(address string) func(*rest.Config, *hub.Options) {
+	return func(_ *rest.Config, options *hub.Options) {
+		options.WebhookBindAddress, options.WebhookHosts = address, []string{"127.0.0.1"}
+	}
+}
+
+var _ = Describe("The webhook server", func() {
+	It("serves with a certificate that everything which calls it trusts", func(ctx SpecContext) {
+		certificate := waitServed(ctx, webhookAddress)
+		bundlesAreCurrent(ctx)
+		Expect(certificate.VerifyHostname("127.0.0.1")).To(Succeed())
+		Expect(certificate.IsCA).To(BeFalse())
+	})
+
+	It("writes nothing where everything stands, however often it starts", func(ctx SpecContext) {
+		before := waitServed(ctx, webhookAddress)
+		bundlesAreCurrent(ctx)
+		stopHub()
+		writes, _ := runHub(serving)
+		Expect(waitServed(ctx, webhookAddress).Equal(before)).To(BeTrue(), "the same certificate")
+		Consistently(writes.Requests).Should(BeEmpty())
+	})
+
+	It("renews the authority and the certificate without a restart, and without a call that fails", func(ctx SpecContext) {
+		first := waitServed(ctx, webhookAddress)
+		bundlesAreCurrent(ctx)
+		calls, failed := callAgainAndAgain(ctx)
+
+		By("replacing the authority: both are trusted, the old one's certificate serves on")
+		before := authorities(bundle(ctx))
+		lose(ctx, "ca.crt")
+		Eventually(func() []*x509.Certificate { return authorities(bundle(ctx)) }).Should(HaveLen(len(before) + 1))
+		bundlesAreCurrent(ctx)
+		Expect(waitServed(ctx, webhookAddress).Equal(first)).To(BeTrue(), "the same certificate")
+
+		By("replacing the certificate: the new authority signs it")
+		lose(ctx, "tls.crt")
+		newest := authorities(bundle(ctx))[len(before)]
+		Eventually(served(webhookAddress)).WithContext(ctx).Should(
+			WithTransform(func(c *x509.Certificate) error { return c.CheckSignatureFrom(newest) }, Succeed()))
+		so := calls()
+		Eventually(calls).Should(BeNumerically(">", so+10), "it is called with the new one")
+		Expect(failed()).To(BeEmpty())
+	})
+
+	It("renews the certificate when two thirds of its life are over", func(ctx SpecContext) {
+		stopHub()
+		Expect(client.IgnoreNotFound(server.Delete(ctx, keys()))).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(server.Delete(ctx, keys()))).To(Succeed()) })
+		runHub(serving, func(_ *rest.Config, options *hub.Options) {
+			options.WebhookCertificateValidity, options.WebhookAuthorityValidity = 6*time.Second, time.Hour
+		})
+		first := waitServed(ctx, webhookAddress)
+		bundlesAreCurrent(ctx)
+		calls, failed := callAgainAndAgain(ctx)
+		var second *x509.Certificate
+		Eventually(func(g Gomega) {
+			second = served(webhookAddress)(g, ctx)
+			g.Expect(second.Equal(first)).To(BeFalse())
+		}).Should(Succeed())
+		Expect(time.Now()).To(BeTemporally("<", first.NotAfter), "before the first one expires")
+		so := calls()
+		Eventually(calls).Should(BeNumerically(">", so+10))
+		Expect(failed()).To(BeEmpty())
+	})
+
+	DescribeTable("mends what was deleted or is corrupt",
+		func(ctx SpecContext, damage func(context.Context)) {
+			waitServed(ctx, webhookAddress)
+			bundlesAreCurrent(ctx)
+			damage(ctx)
+			Eventually(func(g Gomega) {
+				secret := keys()
+				g.Expect(server.Get(ctx, client.ObjectKeyFromObject(secret), secret)).To(Succeed())
+				stored, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(served(webhookAddress)(g, ctx).Equal(stored.Leaf)).To(BeTrue(), "it serves with what is stored")
+			}).Should(Succeed())
+			bundlesAreCurrent(ctx)
+		},
+		Entry("the Secret is deleted", func(ctx context.Context) { Expect(server.Delete(ctx, keys())).To(Succeed()) }),
+		Entry("the ConfigMap is deleted", func(ctx context.Context) { Expect(server.Delete(ctx, trust())).To(Succeed()) }),
+		Entry("both are deleted", func(ctx context.Context) {
+			Expect(server.Delete(ctx, keys())).To(Succeed())
+			Expect(server.Delete(ctx, trust())).To(Succeed())
+		}),
+		Entry("the Secret is corrupt", func(ctx context.Context) {
+			secret := get(ctx, keys())
+			for entry := range secret.Data {
+				secret.Data[entry] = []byte("corrupt")
+			}
+			Expect(server.Update(ctx, secret)).To(Succeed())
+		}),
+		Entry("the bundle is corrupt", func(ctx context.Context) {
+			configMap := get(ctx, trust())
+			configMap.Data["ca-bundle.crt"] = "corrupt"
+			Expect(server.Update(ctx, configMap)).To(Succeed())
+		}),
+	)
+
+	Context("with several replicas", func() {
+		It("serves on one that stands by, which takes new certificates over", func(ctx SpecContext) {
+			stopHub()
+			runHub(serving, elected)
+			first := waitServed(ctx, webhookAddress)
+			Eventually(func() error { return server.Get(ctx, client.ObjectKeyFromObject(lease()), lease()) }).Should(Succeed(), "it leads")
+			other := otherAddress()
+			writes, _ := runHub(servingAt(other), elected)
+			Expect(waitServed(ctx, other).Equal(first)).To(BeTrue(), "the same certificate")
+			lose(ctx, "tls.crt")
+			Eventually(served(other)).WithContext(ctx).ShouldNot(Satisfy(first.Equal), "the standby has another one")
+			Expect(writes.Requests()).To(BeEmpty(), "the standby writes nothing")
+		})
+
+		It("is ready only once it can serve", func(ctx SpecContext) {
+			stopHub()
+			Expect(client.IgnoreNotFound(server.Delete(ctx, keys()))).To(Succeed())
+			held := lease()
+			Expect(client.IgnoreNotFound(server.Delete(ctx, held))).To(Succeed())
+			now := metav1.NowMicro()
+			held.Spec = coordination.LeaseSpec{
+				HolderIdentity: ptr.To("another"), LeaseDurationSeconds: ptr.To(int32(3600)), AcquireTime: &now, RenewTime: &now,
+			}
+			Expect(server.Create(ctx, held)).To(Succeed())
+			health := otherAddress()
+			runHub(serving, elected, func(_ *rest.Config, options *hub.Options) { options.HealthProbeBindAddress = health })
+			Eventually(readiness(health)).WithContext(ctx).Should(ContainSubstring("webhooks"), "there is no certificate, and nobody makes one")
+			Expect(server.Delete(ctx, held)).To(Succeed())
+			Eventually(readiness(health)).WithContext(ctx).Should(Equal("ok"))
+			waitServed(ctx, webhookAddress)
+		})
+	})
+
+	It("does not start where it is told nonsense", func(ctx SpecContext) {
+		for fault, change := range map[string]func(*hub.Options){
+			"HOST:PORT":           func(o *hub.Options) { o.WebhookBindAddress = "nowhere" },
+			"DNS names and IPs":   func(o *hub.Options) { o.WebhookHosts = nil },
+			"three times as long": func(o *hub.Options) { o.WebhookAuthorityValidity = time.Hour },
+		} {
+			options := hub.Options{PackagesNamespace: packages, Namespace: "tandem-system", MetricsBindAddress: "0", Logger: GinkgoLogr}
+			serving(nil, &options)
+			change(&options)
+			Expect(hub.Run(ctx, config, options)).To(MatchError(ContainSubstring(fault)))
+		}
+	})
+})
+
+// callAgainAndAgain calls the webhook server until the spec ends, as the API server does: with the bundle that stands in the webhook
+// configuration at that moment.
+func callAgainAndAgain(ctx context.Context) (calls func() int, failed func() []string) {
+	type outcome struct {
+		calls  int
+		failed []string
+	}
+	state := make(chan outcome, 1)
+	state <- outcome{}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer GinkgoRecover()
+		defer close(ended)
+		for ctx.Err() == nil {
+			configuration := webhookConfiguration()
+			err := server.Get(ctx, client.ObjectKeyFromObject(configuration), configuration)
+			if err == nil {
+				_, err = call(ctx, webhookAddress, configuration.Webhooks[0].ClientConfig.CABundle)
+			}
+			if ctx.Err() != nil {
+				return
+			}
+			now := <-state
+			now.calls++
+			if err != nil {
+				now.failed = append(now.failed, err.Error())
+			}
+			state <- now
+		}
+	}()
+	DeferCleanup(func() { cancel(); <-ended })
+	read := func() outcome {
+		now := <-state
+		state <- now
+		return now
+	}
+	return func() int { return read().calls }, func() []string { return read().failed }
+}
+
+// readiness is what /readyz answers, for Eventually.
+func readiness(address string) func(Gomega, context.Context) string {
+	return func(g Gomega, ctx context.Context) string {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
+		g.Expect(err).NotTo(HaveOccurred())
+		response, err := http.DefaultClient.Do(request)
+		g.Expect(err).NotTo(HaveOccurred())
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		g.Expect(err).NotTo(HaveOccurred())
+		return string(text)
+	}
+}
+
+var _ = Describe("The CA bundle", func() {
+	BeforeEach(func(ctx SpecContext) { bundlesAreCurrent(ctx) })
+
+	DescribeTable("comes back where it was",
+		func(ctx SpecContext, value func(context.Context) []byte) {
+			other := value(ctx)
+			for _, resource := range []string{"clustermanagementaddons", "managedclusteraddons", "addondeploymentconfigs"} {
+				definition := get(ctx, definitionOf(resource))
+				definition.Spec.Conversion.Webhook.ClientConfig.CABundle = other
+				Expect(server.Update(ctx, definition)).To(Succeed())
+			}
+			configuration := get(ctx, webhookConfiguration())
+			for i := range configuration.Webhooks {
+				configuration.Webhooks[i].ClientConfig.CABundle = other
+			}
+			Expect(server.Update(ctx, configuration)).To(Succeed())
+			bundlesAreCurrent(ctx)
+		},
+		Entry("removed", func(context.Context) []byte { return nil }),
+		Entry("changed", func(ctx context.Context) []byte { return get(ctx, keys()).Data["tls.crt"] }),
+	)
+
+	It("is all that addon-manager writes there", func(ctx SpecContext) {
+		for _, object := range []client.Object{webhookConfiguration(), definitionOf("managedclusteraddons")} {
+			for _, field := range fieldsOf(ctx, object, "addon-manager-certificates") {
+				Expect(field).To(HaveSuffix(".clientConfig.caBundle"))
+			}
+		}
+	})
+
+	It("stays as it is in what is not Tandem's", func(ctx SpecContext) {
+		theirs := webhookConfiguration()
+		theirs.Name = newFleet().named("theirs")
+		theirs.Webhooks = []admission.ValidatingWebhook{{
+			Name: "theirs.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admission.SideEffectClassNone),
+			FailurePolicy: ptr.To(admission.Ignore), ClientConfig: admission.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/")},
+		}}
+		Expect(server.Create(ctx, theirs)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(server.Delete(ctx, theirs)).To(Succeed()) })
+		definition := get(ctx, definitionOf("addondeploymentconfigs")) // as a stock OCM's, without the label
+		labels := definition.Labels
+		definition.Labels = nil
+		definition.Spec.Conversion.Webhook.ClientConfig.CABundle = nil
+		Expect(server.Update(ctx, definition)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			definition := get(ctx, definition)
+			definition.Labels = labels
+			Expect(server.Update(ctx, definition)).To(Succeed())
+			bundlesAreCurrent(ctx)
+		})
+
+		before := bundle(ctx)
+		lose(ctx, "ca.crt") // there is a new bundle for everything of Tandem's
+		Eventually(func(g Gomega) {
+			current := bundlesOfCallers(g, ctx)
+			delete(current, "addondeploymentconfigs")
+			g.Expect(bundle(ctx)).NotTo(Satisfy(func(now []byte) bool { return bytes.Equal(now, before) }))
+			g.Expect(current).To(HaveEach(string(bundle(ctx))))
+		}).Should(Succeed())
+		Expect(get(ctx, theirs).ResourceVersion).To(Equal(theirs.ResourceVersion))
+		Expect(get(ctx, definition).Spec.Conversion.Webhook.ClientConfig.CABundle).To(BeEmpty())
+	})
+})
+
+// fieldsOf are the leaves that a field manager holds.
+func fieldsOf(ctx context.Context, object client.Object, manager string) []string {
+	GinkgoHelper()
+	var found []string
+	for _, entry := range get(ctx, object).GetManagedFields() {
+		if entry.Manager != manager {
+			continue
+		}
+		var fields fieldpath.Set
+		Expect(fields.FromJSON(bytes.NewReader(entry.FieldsV1.Raw))).To(Succeed())
+		fields.Leaves().Iterate(func(path fieldpath.Path) { found = append(found, path.String()) })
+	}
+	Expect(found).NotTo(BeEmpty())
+	return found
+}
