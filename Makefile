@@ -10,6 +10,13 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 TESTFLAGS ?=
 # How long each fuzz target runs.
 FUZZTIME ?= 10s
+# The fleet that `make bench-dependencies` measures, addon-manager's limits there, and a file for its report as JSON.
+CLUSTERS ?= 100
+ADDONS ?= 20
+QPS ?= 200
+BURST ?= 400
+CONCURRENCY ?= 10
+OUT ?=
 # A value lets `make demo` assert every act and exit non-zero with the act that failed.
 CHECK ?=
 
@@ -78,6 +85,12 @@ test-e2e: build ## Test whole sandboxes: hub, managed clusters, workloads.
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME.
 	hack/fuzz.sh $(FUZZTIME)
+
+.PHONY: bench-dependencies
+bench-dependencies: build ## Measure how CLUSTERS × ADDONS dependencies are judged (OUT=FILE.json for a report).
+	go build -o bin/bench ./test/bench
+	@assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; set -x; \
+	  bin/bench -clusters=$(CLUSTERS) -addons=$(ADDONS) -qps=$(QPS) -burst=$(BURST) -concurrency=$(CONCURRENCY) $(if $(OUT),-out=$(OUT))
 
 ##@ Maintain
 
