@@ -1,0 +1,258 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const (
+	// poll is how often the audit log and addon-manager's metrics are read while the whole fleet changes, pollOne while one cluster
+	// does. All times are the API server's; this only makes the benchmark go on sooner.
+	poll    = 100 * time.Millisecond
+	pollOne = 2 * time.Millisecond
+	// quiet is how long addon-manager must write nothing to have settled.
+	quiet = 2 * time.Second
+	// pause is how long it must write nothing between changes of single clusters.
+	pause = 50 * time.Millisecond
+	// idleShare is the part of a core, one in so many, that addon-manager may use at rest: it renews its lease.
+	idleShare = 20
+	// patience is how long to wait for something that does not come nearer.
+	patience = 2 * time.Minute
+)
+
+// bench is one run.
+type bench struct {
+	settings
+	hub *hub
+	// manager is nil while addon-manager does not run.
+	manager *manager
+	folder  string
+	// model is what every cluster should look like.
+	model *cluster
+	say   func(format string, arguments ...any)
+}
+
+// measure makes the fleet and runs all scenarios. Whatever happens, nothing that it started is left.
+func measure(ctx context.Context, s settings, progress io.Writer) (measured *report, err error) {
+	began := time.Now()
+	b := &bench{settings: s, model: s.fleet.cluster(), say: func(format string, arguments ...any) {
+		fmt.Fprintf(progress, "bench: %5.0fs  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, arguments...))
+	}}
+	if b.folder, err = os.MkdirTemp("", "tandem-bench-"); err != nil {
+		return nil, fmt.Errorf("making a folder: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.folder)) }()
+	b.say("starting an API server in %s", b.folder)
+	if b.hub, err = startHub(ctx, b.folder); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.hub.stop()) }()
+	defer func() { err = errors.Join(err, b.stopManager()) }()
+	if err := b.prepare(ctx); err != nil {
+		return nil, err
+	}
+	return b.scenarios(ctx)
+}
+
+// prepare makes the fleet and lets addon-manager judge it for the first time.
+func (b *bench) prepare(ctx context.Context) error {
+	b.say("making %d clusters with %d add-ons each", b.fleet.clusters, b.fleet.addOns)
+	made, step := make(chan struct{}), max(1, b.fleet.clusters/10)
+	go func() {
+		n := 0
+		for range made {
+			if n++; n%step == 0 {
+				b.say("made %d of %d clusters", n, b.fleet.clusters)
+			}
+		}
+	}()
+	err := seed(ctx, b.hub.admin, b.fleet, func() { made <- struct{}{} })
+	close(made)
+	if err != nil {
+		return err
+	}
+	o := expect(b.model.settle(), b.fleet.namespaces())
+	b.say("addon-manager judges the fleet for the first time: %d verdicts", len(o.due))
+	if _, err := b.lead(ctx); err != nil {
+		return err
+	}
+	if err := b.rested(ctx); err != nil {
+		return err
+	}
+	if err := b.settle(ctx, o, quiet, poll); err != nil {
+		return err
+	}
+	return b.verify(ctx)
+}
+
+// scenarios runs them in an order in which each finds the fleet at rest.
+func (b *bench) scenarios(ctx context.Context) (*report, error) {
+	measured := &report{Clusters: b.fleet.clusters, AddOns: b.fleet.addOns, Limits: b.limits}
+	for _, scenario := range []struct {
+		name string
+		run  func(context.Context) (result, error)
+		into *result
+	}{
+		{"fleetFlip: every cluster's " + b.fleet.leaf() + " gets a Required dependency that is nowhere",
+			func(ctx context.Context) (result, error) { return b.flip(ctx, b.definitionFlip()) }, &measured.FleetFlip},
+		{"sharedDependencyFlip: " + addOnName(0) + ", which others need, goes on every cluster",
+			func(ctx context.Context) (result, error) { return b.flip(ctx, b.sharedFlip()) }, &measured.SharedDependencyFlip},
+		{"clusterFlip: add-ons of single clusters go and come back", b.clusterFlip, &measured.ClusterFlip},
+		{"restart: addon-manager starts on a fleet that has settled", b.restart, &measured.Restart},
+		{"rest: nothing happens", b.atRest, &measured.Rest},
+	} {
+		b.say("%s", scenario.name)
+		var err error
+		if *scenario.into, err = scenario.run(ctx); err != nil {
+			return nil, fmt.Errorf("%s: %w", scenario.name, err)
+		}
+	}
+	return measured, b.describe(measured)
+}
+
+// until waits for a condition of addon-manager's work. It gives up when that has not come nearer for long, or addon-manager is gone.
+func (b *bench) until(ctx context.Context, interval time.Duration, condition func() (done, nearer bool, err error)) error {
+	last := time.Now()
+	return wait.PollUntilContextCancel(ctx, interval, true, func(context.Context) (bool, error) {
+		if b.manager != nil {
+			if err := b.manager.gone(); err != nil {
+				return false, err
+			}
+		}
+		done, nearer, err := condition()
+		if nearer {
+			last = time.Now()
+		}
+		if err == nil && !done && time.Since(last) > patience {
+			err = fmt.Errorf("nothing has happened for %s", patience)
+		}
+		return done, err
+	})
+}
+
+// observe reads the audit log until all verdicts that are due are written.
+func (b *bench) observe(ctx context.Context, o *observation, interval time.Duration) error {
+	err := b.until(ctx, interval, func() (bool, bool, error) {
+		entries, err := b.hub.log.next()
+		nearer := o.add(entries)
+		return o.complete(), nearer, err
+	})
+	if err != nil {
+		return fmt.Errorf("%d of %d verdicts are missing: %w", len(o.missing), len(o.due), err)
+	}
+	return nil
+}
+
+// settle reads the audit log until addon-manager has written nothing for that long, events included.
+func (b *bench) settle(ctx context.Context, o *observation, still, interval time.Duration) error {
+	last := time.Now()
+	return b.until(ctx, interval, func() (bool, bool, error) {
+		entries, err := b.hub.log.next()
+		if o.add(entries) {
+			last = time.Now()
+		}
+		return time.Since(last) >= still, true, err
+	})
+}
+
+// converge waits until all verdicts that are due are written, and then nothing more.
+func (b *bench) converge(ctx context.Context, o *observation, interval time.Duration) error {
+	if err := b.observe(ctx, o, interval); err != nil {
+		return err
+	}
+	return b.settle(ctx, o, quiet, interval)
+}
+
+// lead starts addon-manager. It returns when every object that is there at the beginning had its turn, and how long that took from
+// the start of the process.
+func (b *bench) lead(ctx context.Context) (time.Duration, error) {
+	if err := b.start(); err != nil {
+		return 0, err
+	}
+	var last work
+	var since time.Time
+	err := b.until(ctx, poll, func() (bool, bool, error) {
+		now, err := b.manager.progress(ctx)
+		if err != nil { // it does not serve metrics yet
+			return false, false, nil
+		}
+		// A queue may be empty for a moment because the cache is still filling.
+		if !now.idle() || now != last {
+			last, since = now, time.Now()
+			return false, true, nil
+		}
+		return time.Since(since) >= quiet, true, nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("waiting for addon-manager to lead: %w", err)
+	}
+	return since.Sub(b.manager.started), nil
+}
+
+// standBy starts addon-manager while somebody else holds its lease: it serves the webhooks, as the API server needs for every write
+// of an add-on, and does nothing else.
+func (b *bench) standBy(ctx context.Context) error {
+	if err := b.hub.hold(ctx, true); err != nil {
+		return err
+	}
+	if err := b.start(); err != nil {
+		return err
+	}
+	err := b.until(ctx, poll, func() (bool, bool, error) {
+		return b.hub.webhooksAnswer(ctx), false, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for addon-manager to serve webhooks: %w", err)
+	}
+	return b.rested(ctx)
+}
+
+// rested waits until addon-manager does nothing: its cache is filled, and the API server asks it for nothing.
+func (b *bench) rested(ctx context.Context) error {
+	before, err := b.manager.usage()
+	if err != nil {
+		return err
+	}
+	err = b.until(ctx, quiet, func() (bool, bool, error) {
+		now, err := b.manager.usage()
+		still := now.cpu-before.cpu <= quiet/idleShare
+		before = now
+		return still && err == nil, true, err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for addon-manager to rest: %w", err)
+	}
+	return nil
+}
+
+func (b *bench) start() (err error) {
+	b.manager, err = startManager(b.program, filepath.Join(b.folder, "addon-manager.log"),
+		"--kubeconfig="+b.hub.kubeconfig,
+		"--leader-elect", "--leader-election-namespace="+leaseNamespace,
+		"--webhook-bind-address="+b.hub.server.WebhookAddress, "--webhook-hosts=127.0.0.1",
+		fmt.Sprintf("--kube-api-qps=%v", b.limits.QPS),
+		fmt.Sprintf("--kube-api-burst=%d", b.limits.Burst),
+		fmt.Sprintf("--concurrency=%d", b.limits.Concurrency),
+	)
+	return err
+}
+
+func (b *bench) stopManager() error {
+	if b.manager == nil {
+		return nil
+	}
+	stopped := b.manager
+	b.manager = nil
+	return stopped.stop()
+}
+
+// oneOf picks by chance, the same in every run.
+func oneOf[T any](chance *rand.Rand, items []T) T { return items[chance.IntN(len(items))] }

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/tandem-addons/tandem/manifests"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/test/integration/environment"
+)
+
+// Who writes: addon-manager with its service account's name and rights, and one who plays the platform team and all klusterlets.
+const (
+	judge      = "system:serviceaccount:tandem-system:addon-manager"
+	others     = "tandem-bench"
+	klusterlet = "klusterlet" // field manager of condition Available
+)
+
+// The place and name of addon-manager's lease.
+const (
+	leaseNamespace = "tandem-system"
+	leaseName      = "tandem-addon-manager"
+)
+
+// hub is an API server with everything that Tandem puts on a hub, and those who talk to it.
+type hub struct {
+	server *environment.Environment
+	// admin makes the fleet and reads it; the audit log leaves the administrator out.
+	admin client.Client
+	// others changes what is measured.
+	others client.Client
+	// judge is how addon-manager reaches the API server, also by the file kubeconfig.
+	judge      *rest.Config
+	kubeconfig string
+	log        *auditLog
+}
+
+// startHub starts an API server that logs to folder. It refuses no request for their number, but those that any API server does.
+func startHub(ctx context.Context, folder string) (*hub, error) {
+	policy, log := filepath.Join(folder, "audit-policy.yaml"), filepath.Join(folder, "audit.log")
+	if err := os.WriteFile(policy, auditPolicy, 0o600); err != nil {
+		return nil, fmt.Errorf("writing the audit policy: %w", err)
+	}
+	server, err := environment.Start(func(e *envtest.Environment) {
+		e.ControlPlane.GetAPIServer().Configure().
+			Set("audit-policy-file", policy).
+			Set("audit-log-path", log).
+			Set("audit-log-maxsize", "1000000") // megabytes: never begin another file
+		e.ControlPlane.Etcd = &envtest.Etcd{}
+		e.ControlPlane.Etcd.Configure().Set("quota-backend-bytes", "8589934592")
+	})
+	if err != nil {
+		return nil, err
+	}
+	h := &hub{server: server}
+	if err := h.prepare(ctx, folder, log); err != nil {
+		return nil, errors.Join(err, server.Stop())
+	}
+	return h, nil
+}
+
+func (h *hub) prepare(ctx context.Context, folder, log string) error {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, addonv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return fmt.Errorf("registering API types: %w", err)
+		}
+	}
+	unlimited := rest.CopyConfig(h.server.Config)
+	unlimited.QPS = -1
+	var err error
+	if h.admin, err = client.New(unlimited, client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("connecting as administrator: %w", err)
+	}
+	for _, folder := range []string{"hub", "admission"} {
+		if err := h.server.Apply(ctx, folder, manifests.ClusterParameters{}); err != nil {
+			return err
+		}
+	}
+	if h.others, err = h.addOthers(ctx); err != nil {
+		return err
+	}
+	if h.kubeconfig, err = h.addJudge(filepath.Join(folder, "kubeconfig")); err != nil {
+		return err
+	}
+	file, err := os.Open(log)
+	if err != nil {
+		return fmt.Errorf("opening the audit log: %w", err)
+	}
+	h.log = &auditLog{file: file}
+	return nil
+}
+
+// addJudge makes addon-manager's user, with its kubeconfig in a file.
+func (h *hub) addJudge(file string) (string, error) {
+	user, err := h.server.AddUser(judge, "system:serviceaccounts", "system:serviceaccounts:tandem-system")
+	if err != nil {
+		return "", err
+	}
+	h.judge = user.Config()
+	text, err := user.KubeConfig()
+	if err != nil {
+		return "", fmt.Errorf("making addon-manager's kubeconfig: %w", err)
+	}
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return "", fmt.Errorf("writing addon-manager's kubeconfig: %w", err)
+	}
+	return file, nil
+}
+
+// addOthers makes the user who plays everybody else: it may change definitions, and report of add-ons.
+func (h *hub) addOthers(ctx context.Context) (client.Client, error) {
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: others}, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{addonv1alpha1.GroupVersion.Group},
+		Resources: []string{"clustermanagementaddons", "managedclusteraddons/status"},
+		Verbs:     []string{"patch"},
+	}}}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: others},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: others},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: others}},
+	}
+	for _, object := range []client.Object{role, binding} {
+		if err := h.admin.Create(ctx, object); err != nil {
+			return nil, fmt.Errorf("giving rights to %s: %w", others, err)
+		}
+	}
+	user, err := h.server.AddUser(others)
+	if err != nil {
+		return nil, err
+	}
+	config := user.Config()
+	config.QPS = -1
+	c, err := client.New(config, client.Options{Scheme: h.admin.Scheme(), Mapper: h.admin.RESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("connecting as %s: %w", others, err)
+	}
+	return c, nil
+}
+
+// hold takes addon-manager's lease, so that an addon-manager which starts only stands by, or lets it go.
+func (h *hub) hold(ctx context.Context, taken bool) error {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: leaseName}}
+	if err := h.admin.Get(ctx, client.ObjectKeyFromObject(lease), lease); err != nil {
+		return fmt.Errorf("reading addon-manager's lease: %w", err)
+	}
+	holder := ""
+	if taken {
+		holder = others
+	}
+	lease.Spec.HolderIdentity = &holder
+	lease.Spec.RenewTime = ptr.To(metav1.NowMicro())
+	lease.Spec.LeaseDurationSeconds = ptr.To(int32((24 * time.Hour).Seconds()))
+	if err := h.admin.Update(ctx, lease); err != nil {
+		return fmt.Errorf("writing addon-manager's lease: %w", err)
+	}
+	return nil
+}
+
+// webhooksAnswer says whether addon-manager serves the webhooks: whether the API server can answer in the version that is not stored.
+func (h *hub) webhooksAnswer(ctx context.Context) bool {
+	definitions := &metav1.PartialObjectMetadataList{}
+	definitions.SetGroupVersionKind(schema.GroupVersionKind{Group: addonv1alpha1.GroupVersion.Group, Version: "v1beta1", Kind: "ClusterManagementAddOnList"})
+	return h.admin.List(ctx, definitions, client.Limit(1)) == nil
+}
+
+// version is that of the API server.
+func (h *hub) version() (string, error) {
+	c, err := discovery.NewDiscoveryClientForConfig(h.server.Config)
+	if err != nil {
+		return "", fmt.Errorf("connecting as administrator: %w", err)
+	}
+	found, err := c.ServerVersion()
+	if err != nil {
+		return "", fmt.Errorf("reading the API server's version: %w", err)
+	}
+	return found.GitVersion, nil
+}
+
+func (h *hub) stop() error { return errors.Join(h.log.file.Close(), h.server.Stop()) }

@@ -1,0 +1,105 @@
+// Command bench measures how addon-manager judges dependencies on a large fleet: it starts an API server, makes the fleet, runs
+// addon-manager as a process of its own, changes things, and takes every time and count from the API server's audit log. It
+// touches no cluster but the one that it starts. docs/scale.md says how it measures.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// settings are the flags.
+type settings struct {
+	program string
+	fleet   fleet
+	limits  limits
+	flips   int
+	rest    time.Duration
+	profile string
+	out     string
+}
+
+// limits are those of addon-manager's clients, and of the bare loop's.
+type limits struct {
+	QPS         float64 `json:"qps"`
+	Burst       int     `json:"burst"`
+	Concurrency int     `json:"concurrency"`
+}
+
+func (s *settings) flags(errors io.Writer) *flag.FlagSet {
+	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
+	fs.SetOutput(errors)
+	fs.StringVar(&s.program, "addon-manager", "bin/addon-manager", "the program to measure")
+	fs.IntVar(&s.fleet.clusters, "clusters", 100, "managed clusters")
+	fs.IntVar(&s.fleet.addOns, "addons", 20, "add-ons on each of them")
+	fs.Float64Var(&s.limits.QPS, "qps", 200, "addon-manager's --kube-api-qps")
+	fs.IntVar(&s.limits.Burst, "burst", 400, "addon-manager's --kube-api-burst")
+	fs.IntVar(&s.limits.Concurrency, "concurrency", 10, "addon-manager's --concurrency, and how many patches the bare loop has in flight")
+	fs.IntVar(&s.flips, "flips", 300, "how often an add-on of one cluster goes and comes back")
+	fs.DurationVar(&s.rest, "rest", 30*time.Second, "how long to watch the fleet at rest")
+	fs.StringVar(&s.out, "out", "", "file to write the report to, as JSON")
+	return fs
+}
+
+func (s *settings) check() error {
+	switch {
+	case s.fleet.clusters < 1:
+		return fmt.Errorf("-clusters is %d: want 1 or more", s.fleet.clusters)
+	case s.fleet.addOns < smallestFleet:
+		return fmt.Errorf("-addons is %d: want %d or more, for dependencies to have some depth", s.fleet.addOns, smallestFleet)
+	case s.limits.QPS <= 0 || s.limits.Burst < 1 || s.limits.Concurrency < 1:
+		return fmt.Errorf("-qps, -burst and -concurrency are %v, %d and %d: want more than 0",
+			s.limits.QPS, s.limits.Burst, s.limits.Concurrency)
+	case s.flips < 1 || s.rest <= 0:
+		return fmt.Errorf("-flips and -rest are %d and %s: want more than 0", s.flips, s.rest)
+	}
+	return nil
+}
+
+func run(ctx context.Context, arguments []string, out, progress io.Writer) error {
+	var s settings
+	fs := s.flags(progress)
+	switch err := fs.Parse(arguments); {
+	case errors.Is(err, flag.ErrHelp):
+		return nil
+	case err != nil:
+		return err
+	case fs.NArg() > 0:
+		return fmt.Errorf("unexpected argument %q: bench takes flags only", fs.Arg(0))
+	}
+	if err := s.check(); err != nil {
+		return err
+	}
+	ctrl.SetLogger(logr.Discard())
+	measured, err := measure(ctx, s, progress)
+	if err != nil {
+		return err
+	}
+	measured.print(out)
+	if s.out != "" {
+		if err := measured.save(s.out); err != nil {
+			return err
+		}
+	}
+	return measured.broken()
+}

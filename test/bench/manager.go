@@ -1,0 +1,206 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// stopGrace is how long addon-manager has to end by itself once it was asked to.
+const stopGrace = 20 * time.Second
+
+// manager is a running addon-manager.
+type manager struct {
+	command *exec.Cmd
+	metrics string
+	log     string
+	started time.Time
+	// ended is closed when the process is gone; err says how it went.
+	ended chan struct{}
+	err   error
+}
+
+// startManager starts the program with those arguments, and a metrics server of its own; its log is added to a file.
+func startManager(program, log string, arguments ...string) (*manager, error) {
+	address, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	output, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening addon-manager's log: %w", err)
+	}
+	defer output.Close() // the process has its own
+	m := &manager{metrics: "http://" + address + "/metrics", log: log, ended: make(chan struct{})}
+	m.command = exec.Command(program, append(arguments, "--metrics-bind-address="+address)...)
+	m.command.Stdout, m.command.Stderr = output, output
+	m.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for this process to act on
+	m.started = time.Now()
+	if err := m.command.Start(); err != nil {
+		return nil, fmt.Errorf("starting addon-manager: %w", err)
+	}
+	go func() {
+		m.err = m.command.Wait()
+		close(m.ended)
+	}()
+	return m, nil
+}
+
+// freeAddress is a loopback address that nobody listens on.
+func freeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("finding a free port: %w", err)
+	}
+	return listener.Addr().String(), listener.Close()
+}
+
+// stop asks addon-manager to end and waits for it.
+func (m *manager) stop() error {
+	if err := m.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("stopping addon-manager: %w", err)
+	}
+	select {
+	case <-m.ended:
+	case <-time.After(stopGrace):
+		return errors.Join(fmt.Errorf("addon-manager did not end within %s", stopGrace), m.command.Process.Kill())
+	}
+	if m.err != nil {
+		return fmt.Errorf("stopping addon-manager: %w", m.err)
+	}
+	return nil
+}
+
+// gone is an error with the end of its log once addon-manager has ended, which nobody asked it to.
+func (m *manager) gone() error {
+	select {
+	case <-m.ended:
+	default:
+		return nil
+	}
+	text, err := os.ReadFile(m.log)
+	if err != nil {
+		text = []byte(err.Error())
+	}
+	return fmt.Errorf("addon-manager ended: %v; the end of its log:\n%s", m.err, text[max(0, len(text)-4000):])
+}
+
+// usage is what the process has used.
+type usage struct {
+	cpu time.Duration
+	// peak is the most memory it had since clearPeak; resident is what it has.
+	peak, resident int64
+}
+
+// clearPeak makes the peak begin again.
+func (m *manager) clearPeak() error {
+	if err := os.WriteFile(m.proc("clear_refs"), []byte("5"), 0); err != nil {
+		return fmt.Errorf("beginning a new peak of addon-manager's memory: %w", err)
+	}
+	return nil
+}
+
+func (m *manager) usage() (usage, error) {
+	stat, err := os.ReadFile(m.proc("stat"))
+	if err != nil {
+		return usage{}, fmt.Errorf("reading addon-manager's CPU time: %w", err)
+	}
+	status, err := os.ReadFile(m.proc("status"))
+	if err != nil {
+		return usage{}, fmt.Errorf("reading addon-manager's memory: %w", err)
+	}
+	return parseUsage(string(stat), string(status))
+}
+
+func (m *manager) proc(file string) string {
+	return fmt.Sprintf("/proc/%d/%s", m.command.Process.Pid, file)
+}
+
+// tick is the unit of times in /proc: 1/100 s on every architecture that Go knows.
+const tick = 10 * time.Millisecond
+
+// parseUsage reads /proc/PID/stat and /proc/PID/status (man 5 proc).
+func parseUsage(stat, status string) (usage, error) {
+	var used usage
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:]) // after the program's name, which may hold anything
+	if len(fields) < 13 {
+		return used, fmt.Errorf("reading CPU time: %q has too few fields", stat)
+	}
+	for _, field := range fields[11:13] { // utime and stime
+		ticks, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return used, fmt.Errorf("reading CPU time: %w", err)
+		}
+		used.cpu += time.Duration(ticks) * tick
+	}
+	for line := range strings.Lines(status) {
+		name, value, _ := strings.Cut(line, ":")
+		into := map[string]*int64{"VmHWM": &used.peak, "VmRSS": &used.resident}[name]
+		if into == nil {
+			continue
+		}
+		kilobytes, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+		if err != nil {
+			return used, fmt.Errorf("reading memory: %w", err)
+		}
+		*into = kilobytes << 10
+	}
+	return used, nil
+}
+
+// work is how far addon-manager is, by its own metrics.
+type work struct {
+	leads bool
+	// queued objects wait for their turn or are being worked on; reconciled counts those that had it.
+	queued, reconciled float64
+}
+
+// idle says that everything had its turn.
+func (w work) idle() bool { return w.leads && w.reconciled > 0 && w.queued == 0 }
+
+// progress asks addon-manager how far it is.
+func (m *manager) progress(ctx context.Context) (work, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.metrics, nil)
+	if err != nil {
+		return work{}, fmt.Errorf("reading addon-manager's metrics: %w", err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return work{}, fmt.Errorf("reading addon-manager's metrics: %w", err)
+	}
+	defer response.Body.Close()
+	return parseWork(response.Body)
+}
+
+// parseWork reads metrics in Prometheus' text format.
+func parseWork(text io.Reader) (work, error) {
+	var w work
+	for lines := bufio.NewScanner(text); ; {
+		if !lines.Scan() {
+			return w, lines.Err()
+		}
+		name, _, _ := strings.Cut(lines.Text(), "{")
+		value, err := strconv.ParseFloat(lines.Text()[strings.LastIndexByte(lines.Text(), ' ')+1:], 64)
+		if err != nil {
+			continue // a comment
+		}
+		switch name {
+		case "leader_election_master_status":
+			w.leads = value == 1
+		case "workqueue_depth", "controller_runtime_active_workers":
+			w.queued += value
+		case "controller_runtime_reconcile_total":
+			w.reconciled += value
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// logged is a write of an add-on's status on cluster c, received and answered so many milliseconds after an hour.
+func logged(by, name string, code, received, answered int) entry {
+	at := func(milliseconds int) metav1.MicroTime {
+		return metav1.NewMicroTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).Add(time.Duration(milliseconds) * time.Millisecond))
+	}
+	var e entry
+	e.Verb, e.User.Username, e.ResponseStatus.Code = "patch", by, code
+	e.ObjectRef.Resource, e.ObjectRef.Subresource = "managedclusteraddons", "status"
+	e.ObjectRef.Namespace, e.ObjectRef.Name = "c", name
+	e.RequestReceivedTimestamp, e.StageTimestamp = at(received), at(answered)
+	return e
+}
+
+// on is the entry for another resource.
+func (e entry) on(resource string) entry {
+	e.ObjectRef.Resource, e.ObjectRef.Subresource = resource, ""
+	return e
+}
+
+func TestObservation(t *testing.T) {
+	// b requires a, and c requires b.
+	due := []verdict{{addOn: "b", cause: "a"}, {addOn: "c", cause: "b"}}
+	change := logged(others, "a", 200, 0, 10)
+	b, c := logged(judge, "b", 200, 12, 15), logged(judge, "c", 200, 18, 22)
+
+	type outcome struct {
+		Complete                           bool
+		Writes, Surplus, Conflicts, Events int
+		Failed                             int
+		Milliseconds                       float64
+	}
+	for name, tc := range map[string]struct {
+		entries []entry
+		want    outcome
+	}{
+		"a change alone leaves verdicts missing": {
+			entries: []entry{change}, want: outcome{},
+		},
+		"with every verdict written it is complete, from the change's answer to the last verdict's": {
+			entries: []entry{change, b, c}, want: outcome{Complete: true, Writes: 2, Milliseconds: 12},
+		},
+		"a verdict that is logged before the change is still to be compared with it": {
+			entries: []entry{b, c}, want: outcome{Writes: 2, Milliseconds: 10},
+		},
+		"a write that arrives before the change is answered counts from its arrival": {
+			entries: []entry{change, logged(judge, "b", 200, 8, 15), c}, want: outcome{Complete: true, Writes: 2, Milliseconds: 14},
+		},
+		"writing a verdict twice is surplus": {
+			entries: []entry{change, b, c, c}, want: outcome{Complete: true, Writes: 3, Surplus: 1, Milliseconds: 12},
+		},
+		"a write of something else is surplus": {
+			entries: []entry{change, b, c, b.on("managedclusteraddons")},
+			want:    outcome{Complete: true, Writes: 3, Surplus: 1, Milliseconds: 12},
+		},
+		"an event is counted by itself": {
+			entries: []entry{change, b, c, b.on("events")}, want: outcome{Complete: true, Writes: 2, Events: 1, Milliseconds: 12},
+		},
+		"a conflict is no write": {
+			entries: []entry{change, b, logged(judge, "c", 409, 16, 17)}, want: outcome{Writes: 1, Conflicts: 1, Milliseconds: 5},
+		},
+		"a JSON patch whose test fails is a conflict": {
+			entries: []entry{change, logged(judge, "b", 422, 16, 17)}, want: outcome{Conflicts: 1},
+		},
+		"a refusal is a failure": {
+			entries: []entry{change, logged(judge, "b", 403, 16, 17)}, want: outcome{Failed: 1},
+		},
+		"a change that fails is a failure, and makes nothing necessary": {
+			entries: []entry{logged(others, "a", 500, 0, 10), b, c}, want: outcome{Writes: 2, Failed: 1, Milliseconds: 10},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := expect(due, []string{"c"})
+			o.add(tc.entries)
+			got := outcome{
+				Complete: o.complete(), Writes: len(o.sent), Surplus: len(o.surplus), Conflicts: o.conflicts, Events: o.events,
+				Failed: len(o.failed), Milliseconds: o.seconds() * 1000,
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("outcome (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLatencyIsFromTheWriteThatMadeAVerdictNecessary(t *testing.T) {
+	o := expect([]verdict{{addOn: "b", cause: "a"}, {addOn: "c", cause: "b"}, {addOn: "d"}}, []string{"c"})
+	definition := logged(others, "d", 200, 0, 1).on("clustermanagementaddons")
+	definition.ObjectRef.Namespace = ""
+	o.add([]entry{
+		definition, logged(others, "a", 200, 0, 10),
+		logged(judge, "b", 200, 12, 15), logged(judge, "c", 200, 18, 22), logged(judge, "d", 200, 20, 31),
+	})
+	got := o.latencies()
+	want := map[float64]time.Duration{0.01: 5 * time.Millisecond, 0.5: 7 * time.Millisecond, 0.99: 30 * time.Millisecond}
+	for fraction, latency := range want {
+		if p := percentile(got, fraction); p != latency {
+			t.Errorf("percentile %v of %v is %s, want %s", fraction, got, p, latency)
+		}
+	}
+}
+
+func TestPercentileOfNothingIsNothing(t *testing.T) {
+	if p := percentile(nil, 0.99); p != 0 {
+		t.Errorf("got %s", p)
+	}
+}

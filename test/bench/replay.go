@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+)
+
+// bareLoop sends, in the order of their answers, the patches that addon-manager sent: the same bytes to the same addresses, as the
+// audit log has them, as the same user, with the same limits, as many at a time. It reads nothing and decides nothing.
+func bareLoop(ctx context.Context, identity *rest.Config, limits limits, sent []entry) error {
+	config := rest.CopyConfig(identity)
+	config.QPS, config.Burst = float32(limits.QPS), limits.Burst
+	config.UserAgent = "bare-loop"
+	config.APIPath, config.GroupVersion = "/apis", &addonv1alpha1.GroupVersion
+	config.NegotiatedSerializer = serializer.NewCodecFactory(nil).WithoutConversion()
+	c, err := rest.RESTClientFor(config)
+	if err != nil {
+		return fmt.Errorf("connecting the bare loop: %w", err)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(limits.Concurrency)
+	for i := range sent {
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return send(ctx, c, &sent[i])
+		})
+	}
+	return group.Wait()
+}
+
+func send(ctx context.Context, c *rest.RESTClient, e *entry) error {
+	kind, err := patchType(e)
+	if err != nil {
+		return fmt.Errorf("sending again %s: %w", e, err)
+	}
+	if err := c.Patch(kind).RequestURI(e.RequestURI).Body([]byte(e.RequestObject)).Do(ctx).Error(); err != nil {
+		return fmt.Errorf("sending again %s: %w", e, err)
+	}
+	return nil
+}
+
+// patchType finds out which kind of patch was sent, which the audit log does not say.
+func patchType(e *entry) (types.PatchType, error) {
+	address, err := url.Parse(e.RequestURI)
+	switch {
+	case err != nil:
+		return "", err
+	case e.Verb != "patch" || len(e.RequestObject) == 0:
+		return "", errors.New("it is no patch")
+	case bytes.HasPrefix(e.RequestObject, []byte("[")):
+		return types.JSONPatchType, nil
+	case address.Query().Has("force"): // the API server takes it for no other kind
+		return types.ApplyPatchType, nil
+	}
+	return types.MergePatchType, nil
+}

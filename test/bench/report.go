@@ -1,0 +1,196 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"k8s.io/utils/ptr"
+)
+
+// What a hub with two cores and 1,000 clusters × 20 add-ons should reach.
+const (
+	targetRatio        = 1.25
+	targetMilliseconds = 100.0
+)
+
+// result is what a scenario came to. Pointers are nil where a number does not apply.
+type result struct {
+	Seconds         float64  `json:"seconds"`
+	BareLoopSeconds *float64 `json:"bareLoopSeconds,omitempty"`
+	Ratio           *float64 `json:"ratio,omitempty"`
+	Writes          int      `json:"writes"`
+	WritesNeeded    int      `json:"writesNeeded"`
+	Conflicts       int      `json:"conflicts"`
+	Events          int      `json:"events"`
+	CPUSeconds      float64  `json:"cpuSeconds"`
+	PeakMemoryMB    float64  `json:"peakMemoryMB"`
+	P50Milliseconds *float64 `json:"p50Milliseconds,omitempty"`
+	P99Milliseconds *float64 `json:"p99Milliseconds,omitempty"`
+
+	// wrong are requests that no scenario wants: surplus writes and failures.
+	wrong []entry
+	// resident is the memory at the end, in bytes.
+	resident int64
+}
+
+// newResult is what was observed and used.
+func newResult(o *observation, used usage) result {
+	r := result{
+		Seconds: o.seconds(), Writes: len(o.sent), WritesNeeded: len(o.due), Conflicts: o.conflicts, Events: o.events,
+		CPUSeconds: used.cpu.Seconds(), PeakMemoryMB: megabytes(used.peak),
+		wrong: append(append([]entry(nil), o.surplus...), o.failed...), resident: used.resident,
+	}
+	r.spread(o.latencies())
+	return r
+}
+
+func (r *result) spread(latencies []time.Duration) {
+	if len(latencies) > 0 {
+		r.P50Milliseconds = ptr.To(milliseconds(percentile(latencies, 0.50)))
+		r.P99Milliseconds = ptr.To(milliseconds(percentile(latencies, 0.99)))
+	}
+}
+
+func (r *result) compare(bare float64) {
+	r.BareLoopSeconds, r.Ratio = ptr.To(bare), ptr.To(r.Seconds/bare)
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+func megabytes(bytes int64) float64        { return float64(bytes) / (1 << 20) }
+
+// report is what the whole run came to.
+type report struct {
+	Clusters             int      `json:"clusters"`
+	AddOns               int      `json:"addons"`
+	ManagedClusterAddOns int      `json:"managedClusterAddOns"`
+	Cores                int      `json:"cores"`
+	Versions             versions `json:"versions"`
+	Limits               limits   `json:"limits"`
+	// Memory of addon-manager for each 10,000 ManagedClusterAddOns, with what it needs anyhow: at rest, and the peak of all scenarios.
+	RestingMemoryMBPer10000 float64 `json:"restingMemoryMBPer10000"`
+	PeakMemoryMBPer10000    float64 `json:"peakMemoryMBPer10000"`
+
+	FleetFlip            result `json:"fleetFlip"`
+	SharedDependencyFlip result `json:"sharedDependencyFlip"`
+	ClusterFlip          result `json:"clusterFlip"`
+	Restart              result `json:"restart"`
+	Rest                 result `json:"rest"`
+}
+
+type versions struct {
+	AddonManager string `json:"addonManager"`
+	Kubernetes   string `json:"kubernetes"`
+	Go           string `json:"go"`
+}
+
+// describe adds what was measured on which machine.
+func (b *bench) describe(r *report) error {
+	output, err := exec.Command(b.program, "--version").Output()
+	if err != nil {
+		return fmt.Errorf("asking for addon-manager's version: %w", err)
+	}
+	kubernetes, err := b.hub.version()
+	if err != nil {
+		return err
+	}
+	r.Cores, r.ManagedClusterAddOns = runtime.NumCPU(), r.Clusters*r.AddOns
+	r.Versions = versions{
+		AddonManager: strings.TrimSpace(strings.TrimPrefix(string(output), "addon-manager")),
+		Kubernetes:   kubernetes, Go: runtime.Version(),
+	}
+	tens := float64(r.ManagedClusterAddOns) / 10000
+	r.RestingMemoryMBPer10000 = megabytes(r.Rest.resident) / tens
+	for _, row := range r.rows() {
+		r.PeakMemoryMBPer10000 = max(r.PeakMemoryMBPer10000, row.PeakMemoryMB/tens)
+	}
+	return nil
+}
+
+type row struct {
+	name string
+	*result
+}
+
+func (r *report) rows() []row {
+	return []row{
+		{"fleetFlip", &r.FleetFlip}, {"sharedDependencyFlip", &r.SharedDependencyFlip}, {"clusterFlip", &r.ClusterFlip},
+		{"restart", &r.Restart}, {"rest", &r.Rest},
+	}
+}
+
+// print writes the report as a table.
+func (r *report) print(out io.Writer) {
+	fmt.Fprintf(out, "%d clusters × %d add-ons = %d ManagedClusterAddOns; %d cores; addon-manager %s, Kubernetes %s\n",
+		r.Clusters, r.AddOns, r.ManagedClusterAddOns, r.Cores, r.Versions.AddonManager, r.Versions.Kubernetes)
+	fmt.Fprintf(out, "limits of addon-manager and of the bare loop: %v requests a second, %d at once, %d in flight\n\n",
+		r.Limits.QPS, r.Limits.Burst, r.Limits.Concurrency)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "\tseconds\tbare loop\tratio\twrites\tneeded\tconflicts\tevents\tCPU s\tpeak MB\tp50 ms\tp99 ms\t")
+	for _, row := range r.rows() {
+		fmt.Fprintf(w, "%s\t%.2f\t%s\t%s\t%d\t%d\t%d\t%d\t%.2f\t%.0f\t%s\t%s\t\n", row.name, row.Seconds, orDash(row.BareLoopSeconds, 2),
+			orDash(row.Ratio, 2), row.Writes, row.WritesNeeded, row.Conflicts, row.Events, row.CPUSeconds, row.PeakMemoryMB,
+			orDash(row.P50Milliseconds, 1), orDash(row.P99Milliseconds, 1))
+	}
+	w.Flush()
+	fmt.Fprintf(out, "\nmemory for each 10,000 ManagedClusterAddOns: %.0f MB at rest, %.0f MB at the peak\n",
+		r.RestingMemoryMBPer10000, r.PeakMemoryMBPer10000)
+	for _, target := range []struct {
+		name          string
+		reached, want float64
+	}{
+		{"ratio of fleetFlip", ptr.Deref(r.FleetFlip.Ratio, 0), targetRatio},
+		{"ratio of sharedDependencyFlip", ptr.Deref(r.SharedDependencyFlip.Ratio, 0), targetRatio},
+		{"p99 of clusterFlip in ms", ptr.Deref(r.ClusterFlip.P99Milliseconds, 0), targetMilliseconds},
+	} {
+		fmt.Fprintf(out, "target: %s at most %v: %.2f, %s\n", target.name, target.want, target.reached,
+			map[bool]string{true: "reached", false: "missed"}[target.reached <= target.want])
+	}
+}
+
+func orDash(number *float64, digits int) string {
+	if number == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.*f", digits, *number)
+}
+
+// save writes the report as JSON.
+func (r *report) save(file string) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding the report: %w", err)
+	}
+	if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return nil
+}
+
+// shownWrong is how many requests of a kind are shown at most.
+const shownWrong = 5
+
+// broken says which invariants do not hold: exactly the writes that are needed, no conflicts, no other failures. How fast it was is
+// no invariant.
+func (r *report) broken() error {
+	var broken []error
+	for _, row := range r.rows() {
+		if row.Writes != row.WritesNeeded {
+			broken = append(broken, fmt.Errorf("%s: %d writes, %d needed", row.name, row.Writes, row.WritesNeeded))
+		}
+		if row.Conflicts > 0 {
+			broken = append(broken, fmt.Errorf("%s: %d conflicts", row.name, row.Conflicts))
+		}
+		for i := range row.wrong[:min(shownWrong, len(row.wrong))] {
+			broken = append(broken, fmt.Errorf("%s: not wanted: %s", row.name, &row.wrong[i]))
+		}
+	}
+	return errors.Join(broken...)
+}
