@@ -111,6 +111,7 @@ func hubClient(flags *genericclioptions.ConfigFlags) (client.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig of the hub: %w", err)
 	}
+	config.QPS, config.Burst = 50, 300 // kubectl's; client-go's own would make a long list wait between its pages
 	scheme := runtime.NewScheme()
 	utilruntime.Must(kudo.AddToScheme(scheme))
 	utilruntime.Must(addon.AddToScheme(scheme))
