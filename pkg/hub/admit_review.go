@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
 // admissions answers the API server's questions about writes: its methods gather what matters about a write of one kind, and a pure
@@ -46,6 +48,10 @@ func newAdmissions(mgr manager.Manager, packagesNamespace string) (*admissions, 
 		answers = shared.ExistingCollector.(*prometheus.CounterVec)
 	} else if err != nil {
 		return nil, fmt.Errorf("registering metrics: %w", err)
+	}
+	// A replica that stands by answers too, and then has no time to fill its cache.
+	if _, err := mgr.GetCache().GetInformer(context.Background(), &kudo.OperatorVersion{}); err != nil {
+		return nil, fmt.Errorf("watching OperatorVersions: %w", err)
 	}
 	return &admissions{
 		scheme: mgr.GetScheme(), client: mgr.GetClient(), live: mgr.GetAPIReader(), packagesNamespace: packagesNamespace,

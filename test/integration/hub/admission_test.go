@@ -20,6 +20,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/hub"
 )
 
 // warnings are what the API server warns a user of.
@@ -405,6 +406,18 @@ var _ = Describe("Admission", func() {
 			variables.Spec.CustomizedVariables[0].Value = "huge"
 			Expect(user.Update(ctx, variables)).To(Succeed())
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Status", "True"))
+		})
+
+		It("knows addon-manager by whatever name it runs", func(ctx SpecContext) {
+			stopHub()
+			_, stopHub = runHub(serving, func(config *rest.Config, _ *hub.Options) { config.Impersonate = rest.ImpersonationConfig{} })
+			checked(ctx)
+			Expect(user.Create(ctx, instance("TYPO", "x"), client.DryRunAll)).To(Succeed(), "that is who addon-manager is now")
+			other := rest.CopyConfig(config)
+			other.Impersonate = rest.ImpersonationConfig{UserName: "somebody", Groups: []string{"system:masters"}}
+			somebody, err := client.New(other, client.Options{Scheme: server.Scheme()})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(somebody.Create(ctx, instance("TYPO", "x"), client.DryRunAll)).To(MatchError(ContainSubstring(`"TYPO"`)))
 		})
 	})
 })
