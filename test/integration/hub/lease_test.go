@@ -2,6 +2,10 @@ package hub
 
 import (
 	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -9,9 +13,11 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/hub"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
@@ -43,6 +49,19 @@ func renew(ctx context.Context, cluster, name string) (stop func()) {
 		cancel()
 		<-ended
 	}
+}
+
+// hearing is the body of a watch that stands still, open but silent, while deaf is locked.
+type hearing struct {
+	io.ReadCloser
+	deaf *sync.RWMutex
+}
+
+func (h *hearing) Read(p []byte) (int, error) {
+	n, err := h.ReadCloser.Read(p)
+	h.deaf.RLock()
+	defer h.deaf.RUnlock()
+	return n, err
 }
 
 var _ = Describe("A cluster whose agent renews a lease on the hub", func() {
@@ -114,6 +133,30 @@ var _ = Describe("A cluster whose agent renews a lease on the hub", func() {
 
 		writes, _ = runHub()
 		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(6 * leasePeriod).Should(BeEmpty())
+	})
+
+	It("is not taken for silent when it is the hub that hears nothing", func(ctx SpecContext) {
+		stopHub()
+		var deaf sync.RWMutex
+		writes, stop := runHub(func(config *rest.Config, _ *hub.Options) {
+			config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+				return roundTripper(func(request *http.Request) (*http.Response, error) {
+					response, err := next.RoundTrip(request)
+					if err == nil && strings.HasSuffix(request.URL.Path, "/leases") {
+						response.Body = &hearing{response.Body, &deaf}
+					}
+					return response, err
+				})
+			})
+		})
+		a := f.enable(ctx, cluster, "a")
+		report(ctx, a, metav1.ConditionTrue, "Works")
+		DeferCleanup(renew(ctx, cluster, addonv1alpha1.AgentLease))
+		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(leasePeriod).Should(BeEmpty())
+		deaf.Lock()
+		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(7 * leasePeriod).Should(BeEmpty())
+		deaf.Unlock()
+		stop()
 	})
 
 	It("is left alone where it has no such lease, as with an OCM klusterlet, or has it no longer", func(ctx SpecContext) {
