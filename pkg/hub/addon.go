@@ -241,12 +241,19 @@ func (a *addOns) giveUp(ctx context.Context, addOn *addonv1alpha1.ManagedCluster
 	current := addOn.Status.Conditions
 	stored := meta.FindStatusCondition(current, addonv1alpha1.ConditionResolved)
 	operations := apply.Release(current, addonv1alpha1.ConditionResolved, stored.Reason)
-	if mode := addOn.Status.HealthCheck.Mode; mode == upstream.HealthCheckModeCustomized {
-		operations = append(operations,
-			apply.Operation{Op: "test", Path: "/status/healthCheck/mode", Value: mode},
-			apply.Operation{Op: "remove", Path: "/status/healthCheck"})
+	return apply.PatchStatus(ctx, a.client, addOn, append(operations, uncustomized(addOn)...))
+}
+
+// uncustomized gives the health check mode back to OCM's klusterlet, as part of a status patch.
+func uncustomized(addOn *addonv1alpha1.ManagedClusterAddOn) []apply.Operation {
+	mode := addOn.Status.HealthCheck.Mode
+	if mode != upstream.HealthCheckModeCustomized {
+		return nil
 	}
-	return apply.PatchStatus(ctx, a.client, addOn, operations)
+	return []apply.Operation{
+		{Op: "test", Path: "/status/healthCheck/mode", Value: mode},
+		{Op: "remove", Path: "/status/healthCheck"},
+	}
 }
 
 // tell makes an event of a condition Resolved that was written, where it says something else than the one before.
