@@ -1,0 +1,174 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/sandbox"
+)
+
+const (
+	// depth is how many add-ons that run by plans stand in the chain, each requiring the next one.
+	depth = 10
+	// base is what the last of them requires: an add-on that somebody else runs.
+	base = "base"
+	// settled is how long the chain may take from its end to its head.
+	settled = 5 * time.Second
+)
+
+var _ = Describe("A chain of ten add-ons, each requiring the next", Ordered, func() {
+	var hub client.Client
+
+	BeforeAll(func(ctx SpecContext) {
+		box, err := sandbox.Start(ctx, sandbox.Options{
+			Home: filepath.Join(GinkgoT().TempDir(), "home"), Clusters: 1, Tandem: programs,
+			Progress: func(line string) { GinkgoWriter.Println(line) },
+		})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(box.Stop)
+		hub = hubClient(box)
+		Expect(hub.Create(ctx, linkPackage())).To(Succeed())
+		for i := range depth {
+			Expect(hub.Create(ctx, linkDefinition(i))).To(Succeed())
+			Expect(hub.Create(ctx, enabled(link(i)))).To(Succeed())
+		}
+		Expect(hub.Create(ctx, enabled(base))).To(Succeed())
+	})
+
+	It("waits for its end, and installs none before", func(ctx SpecContext) {
+		setBase(ctx, hub, metav1.ConditionFalse)
+		for i := range depth {
+			Eventually(reason).WithContext(ctx).WithArguments(hub, link(i), addon.ConditionResolved).
+				WithTimeout(patience).WithPolling(interval).Should(Equal(addon.ReasonWaitingForDependencies))
+		}
+		var instances kudo.InstanceList
+		Expect(hub.List(ctx, &instances)).To(Succeed())
+		Expect(instances.Items).To(BeEmpty())
+	})
+
+	It("is installed by plans from its end to its head within five seconds", func(ctx SpecContext) {
+		setBase(ctx, hub, metav1.ConditionTrue)
+		expectAvailable(ctx, hub, metav1.ConditionTrue)
+	})
+
+	It("is not available from end to head within five seconds once its end is not", func(ctx SpecContext) {
+		setBase(ctx, hub, metav1.ConditionFalse)
+		expectAvailable(ctx, hub, metav1.ConditionFalse)
+	})
+
+	It("is available again within five seconds once its end is", func(ctx SpecContext) {
+		setBase(ctx, hub, metav1.ConditionTrue)
+		expectAvailable(ctx, hub, metav1.ConditionTrue)
+	})
+})
+
+// expectAvailable waits until the head of the chain says so, and makes the time that it took part of the report.
+func expectAvailable(ctx context.Context, hub client.Client, status metav1.ConditionStatus) {
+	GinkgoHelper()
+	start := time.Now()
+	Eventually(func(g Gomega) {
+		condition, err := conditionOf(ctx, hub, link(0), addon.ConditionAvailable)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(condition.Status).To(Equal(status), condition.Message)
+	}).WithContext(ctx).WithTimeout(settled).WithPolling(interval / 10).Should(Succeed())
+	AddReportEntry("from end to head", time.Since(start).Round(time.Millisecond).String())
+}
+
+// link is the name of an add-on of the chain, 0 at its head.
+func link(i int) string { return fmt.Sprintf("link-%d", i) }
+
+// linkDefinition requires the next link, or the base.
+func linkDefinition(i int) *addon.ClusterManagementAddOn {
+	next := base
+	if i < depth-1 {
+		next = link(i + 1)
+	}
+	version := linkPackage()
+	definition := &addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: link(i)}}
+	definition.Spec.Dependencies = []addon.AddonDependency{{Name: next, Type: addon.DependencyTypeRequired}}
+	definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
+	definition.Spec.SupportedConfigs = []upstream.ConfigMeta{{
+		ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupKudo, Resource: addon.ResourceOperatorVersions},
+		DefaultConfig:       &upstream.ConfigReferent{Namespace: version.Namespace, Name: version.Name},
+	}}
+	return definition
+}
+
+// linkPackage is a package whose plan makes one object.
+func linkPackage() *kudo.OperatorVersion {
+	return &kudo.OperatorVersion{
+		ObjectMeta: metav1.ObjectMeta{Name: "link-1.0.0", Namespace: kudo.DefaultPackagesNamespace},
+		Spec: kudo.OperatorVersionSpec{
+			Operator: corev1.ObjectReference{Name: "link"},
+			Version:  "1.0.0",
+			Templates: map[string]string{
+				"settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Name }}\"}\n",
+			},
+			Tasks: []kudo.Task{{Name: "settings", Kind: "Apply", Spec: kudo.TaskSpec{
+				ResourceTaskSpec: kudo.ResourceTaskSpec{Resources: []string{"settings.yaml"}},
+			}}},
+			Plans: map[string]kudo.Plan{kudo.DeployPlan: {Phases: []kudo.Phase{{
+				Name: "main", Steps: []kudo.Step{{Name: "settings", Tasks: []string{"settings"}}},
+			}}}},
+		},
+	}
+}
+
+// enabled is an add-on on the sandbox's cluster.
+func enabled(name string) *addon.ManagedClusterAddOn {
+	return &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "cluster1"}}
+}
+
+// setBase writes what the base's own writer would.
+func setBase(ctx context.Context, hub client.Client, status metav1.ConditionStatus) {
+	GinkgoHelper()
+	target := enabled(base)
+	Expect(hub.Get(ctx, client.ObjectKeyFromObject(target), target)).To(Succeed())
+	before := target.DeepCopy()
+	target.Status.HealthCheck.Mode = upstream.HealthCheckModeCustomized
+	meta.SetStatusCondition(&target.Status.Conditions, metav1.Condition{
+		Type: addon.ConditionAvailable, Status: status, Reason: "Probed", Message: "as the test says",
+	})
+	Expect(hub.Status().Patch(ctx, target, client.MergeFrom(before))).To(Succeed())
+}
+
+// reason is that of a condition of an add-on, empty where there is none.
+func reason(ctx context.Context, hub client.Client, name, conditionType string) (string, error) {
+	condition, err := conditionOf(ctx, hub, name, conditionType)
+	return condition.Reason, err
+}
+
+func conditionOf(ctx context.Context, hub client.Client, name, conditionType string) (metav1.Condition, error) {
+	subject := enabled(name)
+	if err := hub.Get(ctx, client.ObjectKeyFromObject(subject), subject); err != nil {
+		return metav1.Condition{}, err
+	}
+	if condition := meta.FindStatusCondition(subject.Status.Conditions, conditionType); condition != nil {
+		return *condition, nil
+	}
+	return metav1.Condition{}, nil
+}
+
+// hubClient reads and writes the sandbox's hub as an administrator.
+func hubClient(box *sandbox.Sandbox) client.Client {
+	GinkgoHelper()
+	scheme := runtime.NewScheme()
+	Expect(addon.AddToScheme(scheme)).To(Succeed())
+	Expect(kudo.AddToScheme(scheme)).To(Succeed())
+	c, err := client.New(box.Hub().Config(), client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	return c
+}
