@@ -13,14 +13,8 @@ import (
 	"path/filepath"
 )
 
-// files lists where the definitions stand in OCM's API module, and their names in the output folder.
-var files = []struct {
-	from, to string
-	// converted: it has versions that Tandem's webhook converts. Others are taken as they are.
-	converted bool
-	// extended: it gets the dependencies.
-	extended bool
-}{
+// files lists the definitions.
+var files = []file{
 	{
 		from:      "addon/v1beta1/0000_00_addon.open-cluster-management.io_clustermanagementaddons.crd.yaml",
 		to:        "addon.open-cluster-management.io_clustermanagementaddons.yaml",
@@ -41,6 +35,15 @@ var files = []struct {
 		from: "cluster/v1/0000_00_clusters.open-cluster-management.io_managedclusters.crd.yaml",
 		to:   "cluster.open-cluster-management.io_managedclusters.yaml",
 	},
+}
+
+// file says where a definition stands in OCM's API module, and its name in the output folder.
+type file struct {
+	from, to string
+	// converted: it has versions that Tandem's webhook converts. Others are taken as they are.
+	converted bool
+	// extended: it gets the dependencies.
+	extended bool
 }
 
 func main() {
@@ -67,22 +70,31 @@ func run(generated io.Reader, upstream, output string) error {
 		return fmt.Errorf("parsing the generated ClusterManagementAddOn: %w", err)
 	}
 	for _, file := range files {
-		content, err := os.ReadFile(filepath.Join(upstream, file.from))
+		content, err := file.content(upstream, own)
 		if err != nil {
-			return fmt.Errorf("reading OCM's definition: %w", err)
-		}
-		if file.converted {
-			dependencies := own
-			if !file.extended {
-				dependencies = nil
-			}
-			if content, err = change(content, dependencies); err != nil {
-				return fmt.Errorf("changing %s: %w", file.from, err)
-			}
+			return err
 		}
 		if err := os.WriteFile(filepath.Join(output, file.to), content, 0o644); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// content is what is written for a definition of the module in the folder upstream.
+func (f file) content(upstream string, own map[string]any) ([]byte, error) {
+	content, err := os.ReadFile(filepath.Join(upstream, f.from))
+	if err != nil {
+		return nil, fmt.Errorf("reading OCM's definition: %w", err)
+	}
+	if !f.converted {
+		return content, nil
+	}
+	if !f.extended {
+		own = nil
+	}
+	if content, err = change(content, own); err != nil {
+		return nil, fmt.Errorf("changing %s: %w", f.from, err)
+	}
+	return content, nil
 }

@@ -39,7 +39,9 @@ func converter() (http.Handler, error) {
 }
 
 // into makes a conversion fill the object that it is given.
-func into(convert func(*unstructured.Unstructured) (*unstructured.Unstructured, error)) func(_ context.Context, from, to *unstructured.Unstructured) error {
+func into(
+	convert func(*unstructured.Unstructured) (*unstructured.Unstructured, error),
+) func(_ context.Context, from, to *unstructured.Unstructured) error {
 	return func(_ context.Context, from, to *unstructured.Unstructured) error {
 		converted, err := convert(from)
 		if err != nil {

@@ -55,17 +55,18 @@ func TestConverterAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const success = `"result":{"metadata":{},"status":"Success"}}`
 	tests := map[string]struct {
 		body []byte
 		want string // the response, or a part of it for a failure
 	}{
 		"objects of several kinds, in the order asked for": {
 			body: review(t, "addon.open-cluster-management.io/v1beta1", storedDefinition, storedAddOn),
-			want: `{"uid":"42","convertedObjects":[` + servedDefinition + `,` + servedAddOn + `],"result":{"metadata":{},"status":"Success"}}`,
+			want: `{"uid":"42","convertedObjects":[` + servedDefinition + `,` + servedAddOn + `],` + success,
 		},
 		"the stored version": {
 			body: review(t, "addon.open-cluster-management.io/v1alpha1", servedDefinition, servedAddOn),
-			want: `{"uid":"42","convertedObjects":[` + storedDefinition + `,` + storedAddOn + `],"result":{"metadata":{},"status":"Success"}}`,
+			want: `{"uid":"42","convertedObjects":[` + storedDefinition + `,` + storedAddOn + `],` + success,
 		},
 		"a kind that has no versions": {
 			body: review(t, "addon.open-cluster-management.io/v1beta1",
@@ -82,7 +83,8 @@ func TestConverterAnswers(t *testing.T) {
 		},
 		"one object among others that is not what its schema says": {
 			body: review(t, "addon.open-cluster-management.io/v1beta1", storedAddOn,
-				`{"apiVersion":"addon.open-cluster-management.io/v1alpha1","kind":"ClusterManagementAddOn","metadata":{"name":"broken"},"spec":5}`),
+				`{"apiVersion":"addon.open-cluster-management.io/v1alpha1","kind":"ClusterManagementAddOn",`+
+					`"metadata":{"name":"broken"},"spec":5}`),
 			want: `converting ClusterManagementAddOn \"broken\" to v1beta1: spec is a int64`,
 		},
 		"no object": {

@@ -182,12 +182,15 @@ var _ = Describe("The add-on API", func() {
 			map[string]any{"spec": map[string]any{"installNamespace": "streams", "configs": []any{}}}),
 		Entry("a condition each, references and registrations", "ManagedClusterAddOn",
 			`status:
-  registrations: [{signerName: kubernetes.io/kube-apiserver-client}, {signerName: example.com/signer, subject: {organizationUnit: [x]}}]
+  registrations:
+  - {signerName: kubernetes.io/kube-apiserver-client}
+  - {signerName: example.com/signer, subject: {organizationUnit: [x]}}
   kubeClientDriver: csr
   conditions: [{type: Configured, status: "True", reason: R, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]`,
 			`status:
   relatedObjects: []
-  configReferences: [{group: kudo.dev, resource: operatorversions, lastObservedGeneration: 1, desiredConfig: {name: a-1.0.0, specHash: hash}}]
+  configReferences:
+  - {group: kudo.dev, resource: operatorversions, lastObservedGeneration: 1, desiredConfig: {name: a-1.0.0, specHash: hash}}
   conditions: [{type: Progressing, status: "False", reason: R, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]`,
 			map[string]any{"status": map[string]any{
 				"relatedObjects":   []any{},

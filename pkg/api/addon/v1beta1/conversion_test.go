@@ -21,6 +21,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
+// conversion is FromV1alpha1 or ToV1alpha1.
+type conversion = func(*unstructured.Unstructured) (*unstructured.Unstructured, error)
+
 // document parses an object; apiVersion and kind come apart.
 func document(t *testing.T, apiVersion, kind, body string) *unstructured.Unstructured {
 	t.Helper()
@@ -39,8 +42,8 @@ func TestConversion(t *testing.T) {
 	}{
 		"dependencies are the same in both versions": {
 			kind:     "ClusterManagementAddOn",
-			v1alpha1: `spec: {dependencies: [{name: zookeeper, type: Required}, {name: monitoring, type: Optional, message: No metrics.}]}`,
-			v1beta1:  `spec: {dependencies: [{name: zookeeper, type: Required}, {name: monitoring, type: Optional, message: No metrics.}]}`,
+			v1alpha1: `spec: {dependencies: [{name: b, type: Required}, {name: c, type: Optional, message: No metrics.}]}`,
+			v1beta1:  `spec: {dependencies: [{name: b, type: Required}, {name: c, type: Optional, message: No metrics.}]}`,
 		},
 		"what is empty stays, and nothing is added": {
 			kind:     "ClusterManagementAddOn",
@@ -117,7 +120,7 @@ func TestConversion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			older := document(t, "addon.open-cluster-management.io/v1alpha1", test.kind, test.v1alpha1)
 			newer := document(t, "addon.open-cluster-management.io/v1beta1", test.kind, test.v1beta1)
-			check := func(convert func(*unstructured.Unstructured) (*unstructured.Unstructured, error), from, want *unstructured.Unstructured) {
+			check := func(convert conversion, from, want *unstructured.Unstructured) {
 				t.Helper()
 				got, err := convert(from)
 				if err != nil {
@@ -148,7 +151,8 @@ func TestConversionRefuses(t *testing.T) {
 		},
 		"configurations that are no list": {
 			kind: "ClusterManagementAddOn", v1beta1: `{metadata: {name: kafka}, spec: {defaultConfigs: {}}}`,
-			want: `converting ClusterManagementAddOn "kafka" to v1alpha1: spec: supportedConfigs is a map[string]interface {}, not a []interface {}`,
+			want: `converting ClusterManagementAddOn "kafka" to v1alpha1: spec: ` +
+				`supportedConfigs is a map[string]interface {}, not a []interface {}`,
 		},
 		"a registration that is no object": {
 			kind: "ManagedClusterAddOn", v1alpha1: `{metadata: {name: kafka}, status: {registrations: [a]}}`,
@@ -225,7 +229,7 @@ func untyped(t *testing.T, typed any, apiVersion, kind string) *unstructured.Uns
 }
 
 // converted is what a conversion makes of an object; the object must stand as it was.
-func converted(t *testing.T, from *unstructured.Unstructured, to func(*unstructured.Unstructured) (*unstructured.Unstructured, error)) *unstructured.Unstructured {
+func converted(t *testing.T, from *unstructured.Unstructured, to conversion) *unstructured.Unstructured {
 	t.Helper()
 	before := from.DeepCopy()
 	got, err := to(from)
@@ -253,7 +257,7 @@ func same[T any](t *testing.T, want *T, got *unstructured.Unstructured) {
 }
 
 // rests checks that a second way there and back changes nothing: else writers of both versions would never rest.
-func rests(t *testing.T, object *unstructured.Unstructured, there, back func(*unstructured.Unstructured) (*unstructured.Unstructured, error)) {
+func rests(t *testing.T, object *unstructured.Unstructured, there, back conversion) {
 	t.Helper()
 	once := converted(t, converted(t, object, there), back)
 	again := converted(t, converted(t, once, there), back)
@@ -271,10 +275,10 @@ func FuzzClusterManagementAddOnFromV1alpha1(f *testing.F) {
 		object := untyped(t, in, v1alpha1.GroupVersion.String(), "ClusterManagementAddOn")
 
 		theirs := &upstream.ClusterManagementAddOn{}
-		err := upstream.Convert_v1alpha1_ClusterManagementAddOn_To_v1beta1_ClusterManagementAddOn(&upstreamv1alpha1.ClusterManagementAddOn{
-			ObjectMeta: in.ObjectMeta, Spec: in.Spec.ClusterManagementAddOnSpec, Status: in.Status,
-		}, theirs, nil)
-		if err != nil {
+		if err := upstream.Convert_v1alpha1_ClusterManagementAddOn_To_v1beta1_ClusterManagementAddOn(
+			&upstreamv1alpha1.ClusterManagementAddOn{
+				ObjectMeta: in.ObjectMeta, Spec: in.Spec.ClusterManagementAddOnSpec, Status: in.Status,
+			}, theirs, nil); err != nil {
 			t.Fatal(err)
 		}
 		want.ObjectMeta, want.Spec.ClusterManagementAddOnSpec, want.Status = theirs.ObjectMeta, theirs.Spec, theirs.Status
@@ -296,10 +300,10 @@ func FuzzClusterManagementAddOnToV1alpha1(f *testing.F) {
 		object := untyped(t, in, GroupVersion.String(), "ClusterManagementAddOn")
 
 		theirs := &upstreamv1alpha1.ClusterManagementAddOn{}
-		err := upstream.Convert_v1beta1_ClusterManagementAddOn_To_v1alpha1_ClusterManagementAddOn(&upstream.ClusterManagementAddOn{
-			ObjectMeta: in.ObjectMeta, Spec: in.Spec.ClusterManagementAddOnSpec, Status: in.Status,
-		}, theirs, nil)
-		if err != nil {
+		if err := upstream.Convert_v1beta1_ClusterManagementAddOn_To_v1alpha1_ClusterManagementAddOn(
+			&upstream.ClusterManagementAddOn{
+				ObjectMeta: in.ObjectMeta, Spec: in.Spec.ClusterManagementAddOnSpec, Status: in.Status,
+			}, theirs, nil); err != nil {
 			t.Fatal(err)
 		}
 		want.ObjectMeta, want.Spec.ClusterManagementAddOnSpec, want.Status = theirs.ObjectMeta, theirs.Spec, theirs.Status
