@@ -48,7 +48,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	ctrl.SetLogger(GinkgoLogr)
 	onHub, local := start(), start()
 	server, managed = clientOf(onHub.Config), clientOf(local.Config)
-	for _, folder := range []string{"hub", "cluster"} {
+	for _, folder := range []string{"hub", "cluster", "admission"} {
 		Expect(onHub.Apply(ctx, folder, manifests.ClusterParameters{Cluster: clusterName})).To(Succeed())
 	}
 	Expect(managed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: addOns}})).To(Succeed())

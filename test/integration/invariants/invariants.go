@@ -24,11 +24,13 @@ const (
 )
 
 // The one exception to a writer for each condition: while a cluster is silent the hub takes condition Available over, until the agent
-// takes it back. Of the condition's key, which both apply, the hub is never rid.
+// takes it back. What both have applied with the same value the hub keeps then: the condition's key, and the time of a transition
+// where both fell into one second.
 const (
-	managerLease = "addon-manager-lease"
-	available    = `.status.conditions[type="Available"]`
-	availableKey = available + ".type"
+	managerLease  = "addon-manager-lease"
+	available     = `.status.conditions[type="Available"]`
+	availableKey  = available + ".type"
+	availableTime = available + ".lastTransitionTime"
 )
 
 // The one exception to a condition for each writer: the API server notes whose a field is before its policies run, and so a stranger
@@ -105,7 +107,7 @@ func Of(kind string, object client.Object) ([]string, error) {
 	}
 	var violations []string
 	for field, managers := range holders {
-		if field == availableKey {
+		if field == availableKey || field == availableTime && len(managers) > 1 {
 			managers = slices.DeleteFunc(managers, func(m string) bool { return m == managerLease })
 		}
 		if strings.HasPrefix(field, degraded) && judged(object) {

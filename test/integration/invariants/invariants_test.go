@@ -33,6 +33,13 @@ func TestOf(t *testing.T) {
 			},
 			present: metav1.Condition{Type: "Available", Status: metav1.ConditionTrue, Reason: "Works"},
 		},
+		"the hub keeps the time of a transition that was within a second of the agent's": {
+			fields: map[string]string{
+				"addon-manager-lease":      `{"f:status":{"f:conditions":{"k:{\"type\":\"Available\"}":{".":{},"f:lastTransitionTime":{}}}}}`,
+				"addon-agent-availability": `{"f:status":{"f:conditions":{"k:{\"type\":\"Available\"}":{".":{},"f:lastTransitionTime":{}}}}}`,
+			},
+			present: metav1.Condition{Type: "Available", Status: metav1.ConditionTrue, Reason: "Works"},
+		},
 		"the hub may not say of a silent cluster's add-on anything but that": {
 			fields:  map[string]string{"addon-manager-lease": condition("Available")},
 			present: metav1.Condition{Type: "Available", Status: metav1.ConditionUnknown, Reason: "NobodyKnows"},
