@@ -65,17 +65,12 @@ func measure(ctx context.Context, s settings, progress io.Writer) (measured *rep
 // prepare makes the fleet and lets addon-manager judge it for the first time.
 func (b *bench) prepare(ctx context.Context) error {
 	b.say("making %d clusters with %d add-ons each", b.fleet.clusters, b.fleet.addOns)
-	made, step := make(chan struct{}), max(1, b.fleet.clusters/10)
-	go func() {
-		n := 0
-		for range made {
-			if n++; n%step == 0 {
-				b.say("made %d of %d clusters", n, b.fleet.clusters)
-			}
+	step := max(1, b.fleet.clusters/10)
+	err := seed(ctx, b.hub.admin, b.fleet, func(made int) {
+		if made%step == 0 {
+			b.say("made %d of %d clusters", made, b.fleet.clusters)
 		}
-	}()
-	err := seed(ctx, b.hub.admin, b.fleet, func() { made <- struct{}{} })
-	close(made)
+	})
 	if err != nil {
 		return err
 	}
@@ -186,8 +181,9 @@ func (b *bench) lead(ctx context.Context) (time.Duration, error) {
 		}
 		// A queue may be empty for a moment because the cache is still filling.
 		if !now.idle() || now != last {
+			nearer := now != last
 			last, since = now, time.Now()
-			return false, true, nil
+			return false, nearer, nil
 		}
 		return time.Since(since) >= quiet, true, nil
 	})

@@ -35,7 +35,6 @@ type settings struct {
 	limits  limits
 	flips   int
 	rest    time.Duration
-	profile string
 	out     string
 }
 

@@ -315,10 +315,10 @@ func (c *cluster) check(addOn *addonv1alpha1.ManagedClusterAddOn) error {
 	available := meta.IsStatusConditionTrue(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
 	var wrong error
 	if want := c.degraded[addOn.Name]; !same(degraded, want) {
-		wrong = fmt.Errorf("Degraded is %v, want %v", degraded, want)
+		wrong = fmt.Errorf("condition Degraded is %v, want %v", degraded, want)
 	}
 	if want := c.available[addOn.Name]; available != want {
-		wrong = errors.Join(wrong, fmt.Errorf("Available is %t, want %t", available, want))
+		wrong = errors.Join(wrong, fmt.Errorf("condition Available is %t, want %t", available, want))
 	}
 	if wrong != nil {
 		return fmt.Errorf("ManagedClusterAddOn %s/%s: %w", addOn.Namespace, addOn.Name, wrong)

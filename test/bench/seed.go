@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -19,8 +20,9 @@ import (
 // inFlight is how many requests of those who make and change the fleet are under way at a time.
 const inFlight = 10
 
-// seed makes the fleet: definitions, clusters, and their add-ons, all available. done is called for each cluster that is made.
-func seed(ctx context.Context, c client.Client, f fleet, done func()) error {
+// seed makes the fleet: definitions, clusters, and their add-ons, all available. progress is told, from several
+// goroutines, how many clusters are made.
+func seed(ctx context.Context, c client.Client, f fleet, progress func(made int)) error {
 	for i, name := range f.names() {
 		definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
@@ -29,11 +31,12 @@ func seed(ctx context.Context, c client.Client, f fleet, done func()) error {
 			return fmt.Errorf("making ClusterManagementAddOn %q: %w", name, err)
 		}
 	}
+	var made atomic.Int64
 	return each(ctx, f.namespaces(), func(ctx context.Context, namespace string) error {
 		if err := seedCluster(ctx, c, namespace, f.names()); err != nil {
 			return fmt.Errorf("making managed cluster %q: %w", namespace, err)
 		}
-		done()
+		progress(int(made.Add(1)))
 		return nil
 	})
 }
