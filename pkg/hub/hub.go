@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -167,14 +168,18 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// forget drops, before an object is cached, what the hub never reads and what makes up most of it: managed fields, and the
-// progress of plans.
+// forget drops, before an object is cached, what the hub never reads and what makes up most of it: managed fields, what kubectl
+// applied last, the progress of plans, and what others say of an add-on beside its conditions.
 func forget(object any) (any, error) {
 	if o, ok := object.(client.Object); ok {
 		o.SetManagedFields(nil)
+		delete(o.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
 	}
-	if instance, ok := object.(*kudo.Instance); ok {
-		instance.Status.PlanStatus = nil
+	switch o := object.(type) {
+	case *kudo.Instance:
+		o.Status.PlanStatus = nil
+	case *addonv1alpha1.ManagedClusterAddOn:
+		o.Status.RelatedObjects, o.Status.SupportedConfigs, o.Status.Registrations = nil, nil, nil
 	}
 	return object, nil
 }

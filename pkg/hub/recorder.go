@@ -12,11 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// What a recorder writes a second and at once, and how many events wait at most.
+// What a recorder writes a second and at once, and how many events wait at most: little beside the hundreds of verdicts a second that
+// an API server takes, so that a change of the whole fleet is not held up by what is told of it.
 const (
-	eventQPS   = 25
-	eventBurst = 50
-	eventRoom  = 1000
+	eventQPS   = 10
+	eventBurst = 25
+	eventRoom  = 500
 )
 
 // recorder hands the events of all controllers on at a modest rate, so that a verdict over a whole fleet does not put as many
