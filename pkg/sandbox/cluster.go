@@ -111,12 +111,15 @@ func (c *Cluster) furnish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.callWebhooks(definitions)
 	if err := applyDefinitions(ctx, c.client, definitions); err != nil {
 		return err
 	}
 	if !c.plan.managed() {
-		if err := c.applyManifests(ctx, manifests.FS, "hub/*.yaml", nil); err != nil {
-			return err
+		for _, pattern := range []string{"hub/*.yaml", "admission/*.yaml"} {
+			if err := c.applyManifests(ctx, manifests.FS, pattern, nil); err != nil {
+				return err
+			}
 		}
 		return waitForController(ctx, c.client)
 	}
@@ -140,7 +143,15 @@ func (c *Cluster) applyManifests(ctx context.Context, fsys fs.FS, pattern string
 	if err != nil {
 		return err
 	}
+	c.callWebhooks(objects)
 	return applyAll(ctx, c.client, objects)
+}
+
+// callWebhooks makes objects call addon-manager where it serves its webhooks: there are no pods on a hub, so no Service leads to it.
+func (c *Cluster) callWebhooks(objects []*unstructured.Unstructured) {
+	for _, object := range objects {
+		manifests.WebhooksAt(object, "https://"+c.plan.webhooks())
+	}
 }
 
 // startVolumes runs the provisioner of volumes in this process, with a log of its own beside those of the programs.

@@ -34,6 +34,9 @@ func (c clusterPlan) managed() bool         { return c.Name != hubName }
 func (c clusterPlan) server() string        { return "https://" + loopback(c.port("kube-apiserver")) }
 func (c clusterPlan) port(use string) int   { return c.Ports[portKey(c.Name, use)] }
 
+// webhooks is where the hub's API server calls addon-manager.
+func (c clusterPlan) webhooks() string { return loopback(c.Ports[portKey(hubName, "webhooks")]) }
+
 // identity is the kubeconfig with which a part of the cluster's own machinery reaches it.
 func (c clusterPlan) identity(name string) string { return c.Home.identity(c.Name + "-" + name) }
 
@@ -54,7 +57,7 @@ func portKeys(clusters []string, tandem bool) []string {
 			keys = append(keys, portKey(cluster, "metrics"), portKey(cluster, "health"))
 		}
 	}
-	return keys
+	return append(keys, portKey(hubName, "webhooks")) // without Tandem too, for an addon-manager that the user runs
 }
 
 // storage are the programs that answer API requests, in the order of their start.
@@ -160,8 +163,16 @@ func (c clusterPlan) addonManager(tandem string) program {
 		Args: append([]string{
 			"--kubeconfig=" + c.identity("addon-manager"),
 			"--packages-namespace=" + packagesNamespace,
+			"--webhook-bind-address=" + c.webhooks(),
+			"--webhook-hosts=127.0.0.1",
 		}, c.tandemArgs()...),
 	}
+}
+
+// withoutTandem says what a hub lacks on which addon-manager does not run.
+func (c clusterPlan) withoutTandem() string {
+	return "nothing serves v1beta1 of the add-on API, and nothing checks writes, until you run addon-manager with " +
+		"--webhook-bind-address=" + c.webhooks() + " --webhook-hosts=127.0.0.1"
 }
 
 // addonAgent runs beside a managed cluster.

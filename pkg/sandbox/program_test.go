@@ -68,6 +68,7 @@ func TestArguments(t *testing.T) {
 		"addon-manager works on the hub": {hub.addonManager("/tandem"), "/tandem/addon-manager", 20003, []string{
 			"--kubeconfig=/home/kubeconfig/identities/hub-addon-manager.kubeconfig", "--packages-namespace=addon-packages",
 			"--leader-elect=false", "--metrics-bind-address=127.0.0.1:20003", "--health-probe-bind-address=127.0.0.1:20004",
+			"--webhook-bind-address=127.0.0.1:20009", "--webhook-hosts=127.0.0.1",
 		}},
 		"addon-agent works on hub and cluster": {managed.addonAgent("/tandem"), "/tandem/addon-agent", 20007, []string{
 			"--hub-kubeconfig=/home/kubeconfig/identities/cluster1-addon-agent-hub.kubeconfig",
@@ -89,7 +90,7 @@ func TestArguments(t *testing.T) {
 }
 
 func TestPortKeysWithoutTandem(t *testing.T) {
-	want := []string{"hub/etcd", "hub/kube-apiserver", "cluster1/etcd", "cluster1/kube-apiserver"}
+	want := []string{"hub/etcd", "hub/kube-apiserver", "cluster1/etcd", "cluster1/kube-apiserver", "hub/webhooks"}
 	if diff := cmp.Diff(want, portKeys([]string{"cluster1"}, false)); diff != "" {
 		t.Errorf("ports (-want +got):\n%s", diff)
 	}

@@ -165,7 +165,14 @@ func (s *Sandbox) start(ctx context.Context, formerPorts map[string]int) error {
 		return err
 	}
 	s.progress(fmt.Sprintf("starting the control planes of the hub and %d managed clusters", s.options.Clusters))
-	err := each(s.clusters, func(c *Cluster) error { return c.start(ctx, s.progress) })
+	err := each(s.clusters, func(c *Cluster) error {
+		if err := c.start(ctx, s.progress); err != nil || c.plan.managed() || s.options.Tandem == "" {
+			return err
+		}
+		// At once, and not after the managed clusters: the hub's garbage collector reads add-ons in v1beta1, which addon-manager
+		// converts, and tries again ever more slowly while it is not there.
+		return c.startTandem(ctx, c.plan.addonManager(s.options.Tandem))
+	})
 	if err != nil {
 		return err
 	}
@@ -175,6 +182,7 @@ func (s *Sandbox) start(ctx context.Context, formerPorts map[string]int) error {
 		}
 	}
 	if s.options.Tandem == "" {
+		s.progress(s.Hub().plan.withoutTandem())
 		return nil
 	}
 	return s.startTandem(ctx)
@@ -224,11 +232,8 @@ func (s *Sandbox) prepare(formerPorts map[string]int) error {
 }
 
 func (s *Sandbox) startTandem(ctx context.Context) error {
-	err := each(s.clusters, func(c *Cluster) error {
-		if c.plan.managed() {
-			return c.startTandem(ctx, c.plan.addonAgent(s.options.Tandem))
-		}
-		return c.startTandem(ctx, c.plan.addonManager(s.options.Tandem))
+	err := each(s.clusters[1:], func(c *Cluster) error {
+		return c.startTandem(ctx, c.plan.addonAgent(s.options.Tandem))
 	})
 	if err == nil {
 		s.progress("addon-manager and the agents are ready")
