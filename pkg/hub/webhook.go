@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -123,8 +124,7 @@ func (s *webhookServer) setUp(mgr manager.Manager) error {
 	if err := mgr.Add(server); err != nil {
 		return fmt.Errorf("adding the webhook server: %w", err)
 	}
-	// It shakes hands, for which there has to be a certificate.
-	if err := mgr.AddReadyzCheck("webhooks", server.StartedChecker()); err != nil {
+	if err := mgr.AddReadyzCheck("webhooks", s.ready(server.StartedChecker())); err != nil {
 		return fmt.Errorf("adding the webhook server's readiness: %w", err)
 	}
 	mgr.GetLogger().Info("serving webhooks", "address", s.address, "paths", slices.Sorted(maps.Keys(handlers)))
@@ -155,6 +155,16 @@ func (s *webhookServer) present(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 		return certificate, nil
 	}
 	return nil, errors.New("there is no serving certificate yet")
+}
+
+// ready says whether the server, which started checks, can shake hands.
+func (s *webhookServer) ready(started healthz.Checker) healthz.Checker {
+	return func(request *http.Request) error {
+		if _, err := s.present(nil); err != nil {
+			return err
+		}
+		return started(request)
+	}
 }
 
 // Reconcile takes over the certificate in the Secret. While that cannot be used, the last one stays.

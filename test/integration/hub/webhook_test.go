@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/tandem-addons/tandem/manifests"
 	"github.com/tandem-addons/tandem/pkg/hub"
 )
 
@@ -407,6 +408,27 @@ var _ = Describe("The CA bundle", func() {
 		}).Should(Succeed())
 		Expect(get(ctx, theirs).ResourceVersion).To(Equal(theirs.ResourceVersion))
 		Expect(get(ctx, definition).Spec.Conversion.Webhook.ClientConfig.CABundle).To(BeEmpty())
+	})
+
+	It("is not in the way of whoever applies the manifests anew", func(ctx SpecContext) {
+		objects, err := manifests.Objects(manifests.FS, "admission/webhooks.yaml", nil)
+		Expect(err).NotTo(HaveOccurred())
+		applied := objects[0]
+		manifests.WebhooksAt(applied, "https://"+webhookAddress)
+		all := applied.Object["webhooks"].([]any)
+		apply := func(ctx context.Context, webhooks []any) {
+			applied := applied.DeepCopy()
+			applied.Object["webhooks"] = webhooks
+			Expect(server.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("administrator"))).To(Succeed())
+		}
+		DeferCleanup(func(ctx SpecContext) { apply(ctx, all); bundlesAreCurrent(ctx) })
+
+		before := get(ctx, webhookConfiguration())
+		apply(ctx, all)
+		Expect(get(ctx, before).ResourceVersion).To(Equal(before.ResourceVersion), "applied again, nothing changes")
+		apply(ctx, all[1:])
+		Expect(get(ctx, before).Webhooks).To(HaveLen(len(all)-1), "a webhook that is no longer there goes")
+		bundlesAreCurrent(ctx)
 	})
 })
 
