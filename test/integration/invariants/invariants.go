@@ -107,18 +107,21 @@ func Of(kind string, object client.Object) ([]string, error) {
 	}
 	var violations []string
 	for field, managers := range holders {
-		if field == availableKey || field == availableTime && len(managers) > 1 {
-			managers = slices.DeleteFunc(managers, func(m string) bool { return m == managerLease })
-		}
-		if strings.HasPrefix(field, degraded) && judged(object) {
-			managers = slices.DeleteFunc(managers, func(m string) bool { return !isTandem(m) })
-		}
-		for _, fault := range faults(kind, object, field, managers) {
+		for _, fault := range faults(kind, object, field, accountable(object, field, managers)) {
 			violations = append(violations, fmt.Sprintf("%s %s: %s", kind, client.ObjectKeyFromObject(object), fault))
 		}
 	}
 	slices.Sort(violations)
 	return violations, nil
+}
+
+// accountable are the managers of a field but those that hold it by one of the exceptions.
+func accountable(object client.Object, field string, managers []string) []string {
+	shared := len(managers) > 1
+	return slices.DeleteFunc(managers, func(m string) bool {
+		return m == managerLease && (field == availableKey || field == availableTime && shared) ||
+			!isTandem(m) && strings.HasPrefix(field, degraded) && judged(object)
+	})
 }
 
 // faults says what is wrong about a field that managers hold.
