@@ -15,6 +15,7 @@ var _ = Describe("A circular dependency", func() {
 		f       fleet
 		cluster string
 	)
+	BeforeEach(unchecked)
 	BeforeEach(func(ctx SpecContext) {
 		f = newFleet()
 		cluster = f.cluster(ctx, "cluster")

@@ -95,6 +95,7 @@ var _ = Describe("A dependency", func() {
 		f       fleet
 		cluster string
 	)
+	BeforeEach(unchecked)
 	BeforeEach(func(ctx SpecContext) {
 		f = newFleet()
 		cluster = f.cluster(ctx, "cluster")

@@ -58,6 +58,7 @@ var _ = Describe("The metrics of dependencies", func() {
 		f          fleet
 		here, away string
 	)
+	BeforeEach(unchecked)
 	BeforeEach(func(ctx SpecContext) {
 		f = newFleet()
 		here, away = f.cluster(ctx, "here"), f.cluster(ctx, "away")
