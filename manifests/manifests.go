@@ -10,7 +10,7 @@ import "embed"
 //	hub/        once on the hub: namespaces, the rights and the Service of addon-manager, what every agent may read
 //	admission/  once on the hub, after hub/: the webhooks that addon-manager serves, and policies of the API server's own
 //	cluster/    once on the hub for each managed cluster: text/template sources, given ClusterParameters
-//	agent/      on each managed cluster: the rights of addon-agent
+//	agent/      on each managed cluster: the rights of addon-agent, and the policy that keeps others off what it mirrors
 //
 //go:embed */*.yaml
 var FS embed.FS

@@ -1,0 +1,116 @@
+package policy
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-logr/logr/funcr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/tandem-addons/tandem/manifests"
+	"github.com/tandem-addons/tandem/pkg/hub"
+)
+
+// lines is a log.
+type lines struct {
+	mutex sync.Mutex
+	all   []string
+}
+
+func (l *lines) log(options *hub.Options) {
+	options.Logger = funcr.New(func(prefix, text string) {
+		l.mutex.Lock()
+		defer l.mutex.Unlock()
+		l.all = append(l.all, prefix+" "+text)
+	}, funcr.Options{})
+}
+
+// about are the lines that say what is not enforced.
+func (l *lines) about() []string {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return slices.DeleteFunc(slices.Clone(l.all), func(line string) bool { return !strings.HasPrefix(line, "policy ") })
+}
+
+// An API server of the release before MutatingAdmissionPolicy was stable.
+var _ = Describe("addon-manager where the API server does not enforce everything", Ordered, func() {
+	var (
+		older *site
+		admin client.WithWatch
+	)
+	elsewhere()
+	BeforeAll(func(ctx SpecContext) {
+		older = startSite(func(s *envtest.Environment) {
+			s.ControlPlane.GetAPIServer().Configure().Set("emulated-version", "kube=1.35")
+		})
+		admin = older.as("")
+		older.furnish(ctx, "hub")
+	})
+
+	It("says once, for each rule, what is missing", func() {
+		log := &lines{}
+		older.runHub(log.log)
+		Eventually(log.about).Should(HaveLen(4))
+		stopHub()
+		Expect(log.about()).To(ConsistOf(
+			And(ContainSubstring("Available is False while Degraded says"),
+				ContainSubstring("does not serve MutatingAdmissionPolicy (admissionregistration.k8s.io/v1)")),
+			And(ContainSubstring("Nobody without the RBAC verb judge"), ContainSubstring("apply manifests/admission")),
+			And(ContainSubstring("Agents write nothing of an add-on's status"), ContainSubstring("apply manifests/admission")),
+			And(ContainSubstring("Agents write neither condition Resolved"), ContainSubstring("apply manifests/admission")),
+		))
+	})
+
+	It("says only what still is, once the policies are there", func(ctx SpecContext) {
+		older.applyServed(ctx, "admission")
+		log := &lines{}
+		older.runHub(log.log, serving(older))
+		Eventually(log.about).Should(ConsistOf(ContainSubstring("does not serve MutatingAdmissionPolicy")))
+	})
+
+	It("judges all the same, mends what others drop, and is obeyed by agents", func(ctx SpecContext) {
+		key := enable(ctx, admin, needs("Required"))
+		Eventually(stands(admin, key, "Degraded")).WithContext(ctx).Should(Equal(requiredUnmet))
+		Eventually(func(g Gomega) {
+			object := addOnIn("v1alpha1", key)
+			g.Expect(admin.Get(ctx, key, object)).To(Succeed())
+			g.Expect(mergePatch(ctx, older.asAgent(cluster), object, word{alone: true})).To(MatchError(ContainSubstring("tandem-agents-on-add-ons")))
+		}).WithContext(ctx).Should(Succeed())
+
+		object := addOnIn("v1alpha1", key)
+		Expect(admin.Get(ctx, key, object)).To(Succeed())
+		Expect(mergePatch(ctx, older.asOCM(), object, word{conditions: []metav1.Condition{leaseUpdated}, alone: true})).To(Succeed(), "never refused")
+		Eventually(stands(admin, key, "Degraded")).WithContext(ctx).Should(Equal(requiredUnmet))
+
+		Expect(admin.Get(ctx, key, object)).To(Succeed())
+		Expect(mergePatch(ctx, older.asOCM(), object, word{conditions: []metav1.Condition{stale}})).
+			To(MatchError(ContainSubstring("RBAC verb judge")), "nobody else brings a verdict in")
+	})
+
+	It("uninstalls all the same", func(ctx SpecContext) {
+		stopHub()
+		Expect(hub.Uninstall(ctx, older.Config, older.options(), &interrupter{})).To(Succeed())
+		Expect(hub.Uninstall(ctx, older.Config, older.options(), &interrupter{})).To(Succeed())
+	})
+})
+
+// applyServed puts the objects of a folder onto the API server whose kinds it serves.
+func (s *site) applyServed(ctx context.Context, folder string) {
+	GinkgoHelper()
+	objects, err := manifests.Objects(manifests.FS, folder+"/*.yaml", nil)
+	Expect(err).NotTo(HaveOccurred())
+	for _, object := range objects {
+		manifests.WebhooksAt(object, "https://"+s.WebhookAddress)
+		err := s.as("").Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("administrator"), client.ForceOwnership)
+		if !meta.IsNoMatchError(err) {
+			Expect(err).NotTo(HaveOccurred(), object.GetName())
+		}
+	}
+}

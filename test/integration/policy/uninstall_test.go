@@ -1,0 +1,257 @@
+package policy
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordination "k8s.io/api/coordination/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tandem-addons/tandem/manifests"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/hub"
+)
+
+// fleetSize takes more than one page.
+const fleetSize = 520
+
+// interrupter ends a context as soon as a word is written.
+type interrupter struct {
+	bytes.Buffer
+	word string
+	end  func()
+}
+
+func (i *interrupter) Write(text []byte) (int, error) {
+	if i.word != "" && bytes.Contains(text, []byte(i.word)) {
+		i.end()
+	}
+	return i.Buffer.Write(text)
+}
+
+var _ = Describe("Uninstalling", Ordered, func() {
+	var (
+		old                                   *site
+		admin                                 client.WithWatch
+		required, preferred, own, waits, runs types.NamespacedName
+	)
+	elsewhere()
+	elected := func(options *hub.Options) {
+		options.LeaderElection, options.LeaderElectionNamespace = true, "tandem-system"
+	}
+	uninstall := func(ctx context.Context, out *interrupter) error {
+		config := rest.CopyConfig(old.Config)
+		config.Impersonate.UserName = addonManager // with the rights that it has on a real hub, no more
+		return hub.Uninstall(ctx, config, old.options(), out)
+	}
+	all := func(ctx context.Context) []addonv1alpha1.ManagedClusterAddOn {
+		GinkgoHelper()
+		var list addonv1alpha1.ManagedClusterAddOnList
+		Expect(admin.List(ctx, &list)).To(Succeed())
+		return list.Items
+	}
+	// byPlans is an add-on that runs an OperatorVersion.
+	byPlans := func(ctx context.Context, version string, needs ...addonv1alpha1.AddonDependency) types.NamespacedName {
+		GinkgoHelper()
+		key := enable(ctx, admin, needs...)
+		definition := &addonv1alpha1.ClusterManagementAddOn{}
+		Expect(admin.Get(ctx, types.NamespacedName{Name: key.Name}, definition)).To(Succeed())
+		definition.Spec.SupportedConfigs = []upstream.ConfigMeta{{
+			ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions},
+			DefaultConfig:       &upstream.ConfigReferent{Namespace: kudo.DefaultPackagesNamespace, Name: version},
+		}}
+		Expect(admin.Update(ctx, definition)).To(Succeed())
+		return key
+	}
+	say := func(ctx context.Context, c client.Client, version string, key types.NamespacedName, conditions ...metav1.Condition) {
+		GinkgoHelper()
+		Eventually(func(g Gomega) {
+			object := addOnIn(version, key)
+			g.Expect(admin.Get(ctx, key, object)).To(Succeed())
+			g.Expect(mergePatch(ctx, c, object, word{conditions: conditions})).To(Succeed())
+		}).WithContext(ctx).Should(Succeed())
+	}
+
+	BeforeAll(func(ctx SpecContext) {
+		old = startSite()
+		admin = old.as("")
+		old.furnish(ctx, "hub", "admission")
+		old.runHub(serving(old), elected)
+		old.untilEnforced(ctx)
+
+		version := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: kudo.DefaultPackagesNamespace, Name: "some-1.0.0"}}
+		version.Spec.Operator.Name, version.Spec.Version = "some", "1.0.0"
+		version.Spec.Plans = map[string]kudo.Plan{kudo.DeployPlan: {}}
+		Expect(admin.Create(ctx, version)).To(Succeed())
+
+		required, preferred = enable(ctx, admin, needs("Required")), enable(ctx, admin, needs("Optional"))
+		own = enable(ctx, admin)
+		waits, runs = byPlans(ctx, "some-1.0.0", needs("Required")), byPlans(ctx, "some-1.0.0")
+		Eventually(stands(admin, waits, "Resolved")).WithContext(ctx).Should(HaveField("Reason", addonv1alpha1.ReasonWaitingForDependencies))
+		Eventually(stands(admin, runs, "Resolved")).WithContext(ctx).ShouldNot(Equal(none))
+		Eventually(stands(admin, preferred, "Degraded")).WithContext(ctx).Should(Equal(optionalUnmet))
+		for _, key := range []types.NamespacedName{required, preferred, own} {
+			say(ctx, old.asOCM(), "v1beta1", key, leaseUpdated) // by a writer of the version that goes
+		}
+		say(ctx, old.asOCM(), "v1alpha1", own, ownDegraded)
+		say(ctx, old.asAgent(cluster), "v1alpha1", waits, condition("Available", "False", addonv1alpha1.ReasonNotInstalled, ""))
+		Eventually(stands(admin, required, "Available")).WithContext(ctx).Should(Equal(gated))
+
+		define(ctx, admin, "fleet", needs("Required"))
+		for i := range fleetSize {
+			name := fmt.Sprintf("fleet-%03d", i)
+			Expect(old.Apply(ctx, "cluster", manifests.ClusterParameters{Cluster: name})).To(Succeed())
+			Expect(admin.Create(ctx, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "fleet"}})).To(Succeed())
+		}
+		Eventually(func() int {
+			judged := 0
+			for _, addOn := range all(ctx) {
+				if seenOf(addOn.Status.Conditions, "Degraded") == requiredUnmet {
+					judged++
+				}
+			}
+			return judged
+		}).WithContext(ctx).Should(Equal(fleetSize + 2))
+	})
+
+	It("is refused while an addon-manager leads, and nothing has changed", func(ctx SpecContext) {
+		before := all(ctx)
+		out := &interrupter{}
+		Expect(uninstall(ctx, out)).To(MatchError(And(
+			ContainSubstring("holds Lease tandem-system/tandem-addon-manager"), ContainSubstring("scale deployment addon-manager --replicas=0"))))
+		Expect(out.String()).To(BeEmpty())
+		Expect(all(ctx)).To(Equal(before))
+	})
+
+	It("may be interrupted", func(ctx SpecContext) {
+		stopHub()
+		Eventually(func(g Gomega) {
+			lease := &coordination.Lease{}
+			g.Expect(admin.Get(ctx, types.NamespacedName{Namespace: "tandem-system", Name: "tandem-addon-manager"}, lease)).To(Succeed())
+			g.Expect(lease.Spec.HolderIdentity).To(HaveValue(BeEmpty()))
+		}).WithContext(ctx).Should(Succeed())
+		interrupted, end := context.WithCancel(ctx)
+		Expect(uninstall(interrupted, &interrupter{word: "released", end: end})).To(MatchError(context.Canceled))
+		left := 0
+		for _, addOn := range all(ctx) {
+			if seenOf(addOn.Status.Conditions, "Degraded") == requiredUnmet {
+				left++
+			}
+		}
+		Expect(left).To(And(BeNumerically(">", 0), BeNumerically("<", fleetSize)))
+	})
+
+	It("leaves nothing False, and nothing that is enforced", func(ctx SpecContext) {
+		out := &interrupter{}
+		Expect(uninstall(ctx, out)).To(Succeed())
+		Expect(out.String()).To(And(ContainSubstring("released"), ContainSubstring(runs.String()), HaveSuffix("on this hub\n")))
+
+		for _, addOn := range all(ctx) {
+			available, degraded := seenOf(addOn.Status.Conditions, "Available"), seenOf(addOn.Status.Conditions, "Degraded")
+			Expect(available.Status).NotTo(Equal("False"), "%s/%s", addOn.Namespace, addOn.Name)
+			Expect(degraded.Reason).NotTo(ContainSubstring("DependencyNotSatisfied"), "%s/%s", addOn.Namespace, addOn.Name)
+		}
+		Expect(stands(admin, preferred, "Available")(Default, ctx)).To(Equal(of(leaseUpdated)), "what others say stays")
+		Expect(stands(admin, own, "Degraded")(Default, ctx)).To(Equal(of(ownDegraded)), "what others say stays")
+
+		for _, kind := range []string{"MutatingAdmissionPolicy", "ValidatingAdmissionPolicy", "ValidatingWebhookConfiguration"} {
+			for _, suffix := range []string{"", "Binding"} {
+				if kind == "ValidatingWebhookConfiguration" && suffix != "" {
+					continue
+				}
+				list := &unstructured.UnstructuredList{}
+				list.SetAPIVersion("admissionregistration.k8s.io/v1")
+				list.SetKind(kind + suffix + "List")
+				Expect(admin.List(ctx, list, client.MatchingLabels{"app.kubernetes.io/part-of": "tandem"})).To(Succeed())
+				Expect(list.Items).To(BeEmpty(), list.GetKind())
+			}
+		}
+	})
+
+	It("keeps what an Instance that runs is held by, and gives up the rest", func(ctx SpecContext) {
+		addOn := &addonv1alpha1.ManagedClusterAddOn{}
+		Expect(admin.Get(ctx, runs, addOn)).To(Succeed())
+		Expect(addOn.Finalizers).To(ConsistOf(kudo.Finalizer))
+		Expect(seenOf(addOn.Status.Conditions, "Resolved")).NotTo(Equal(none))
+		Expect(addOn.Status.HealthCheck.Mode).To(Equal(upstream.HealthCheckModeCustomized))
+		Expect(admin.Get(ctx, runs, &kudo.Instance{})).To(Succeed())
+
+		Expect(admin.Get(ctx, waits, addOn)).To(Succeed())
+		Expect(addOn.Finalizers).To(BeEmpty())
+		Expect(addOn.Status.Conditions).To(BeEmpty())
+		Expect(addOn.Status.HealthCheck.Mode).To(BeEmpty())
+	})
+
+	It("leaves definitions that convert nothing, in which everybody can apply", func(ctx SpecContext) {
+		var definitions apiextensions.CustomResourceDefinitionList
+		Expect(admin.List(ctx, &definitions)).To(Succeed())
+		for _, definition := range definitions.Items {
+			Expect(definition.Spec.Versions).To(HaveLen(1), definition.Name)
+			Expect(definition.Spec.Conversion.Strategy).To(Equal(apiextensions.NoneConverter), definition.Name)
+		}
+		Eventually(func() error {
+			object := addOnIn("v1alpha1", required)
+			return serverSideApply(ctx, old.asOCM(), object, word{conditions: []metav1.Condition{workApplied}})
+		}).WithContext(ctx).Should(Succeed())
+		Expect(stands(admin, required, "Available")(Default, ctx)).To(Equal(of(workApplied)))
+	})
+
+	It("never touches the definitions of a stock OCM", func(ctx SpecContext) {
+		foreign := &apiextensions.CustomResourceDefinition{}
+		Expect(admin.Get(ctx, types.NamespacedName{Name: "managedclusters.cluster.open-cluster-management.io"}, foreign)).To(Succeed())
+		version := foreign.Spec.Versions[0].DeepCopy()
+		version.Name, version.Storage = "v2", false
+		foreign.Spec.Versions = append(foreign.Spec.Versions, *version)
+		url := "https://127.0.0.1:1/convert"
+		foreign.Spec.Conversion = &apiextensions.CustomResourceConversion{
+			Strategy: apiextensions.WebhookConverter,
+			Webhook: &apiextensions.WebhookConversion{
+				ClientConfig: &apiextensions.WebhookClientConfig{URL: &url}, ConversionReviewVersions: []string{"v1"},
+			},
+		}
+		Expect(admin.Update(ctx, foreign)).To(Succeed())
+		Expect(uninstall(ctx, &interrupter{})).To(Succeed())
+		stays := &apiextensions.CustomResourceDefinition{}
+		Expect(admin.Get(ctx, client.ObjectKeyFromObject(foreign), stays)).To(Succeed())
+		Expect(stays.Spec).To(Equal(foreign.Spec))
+	})
+
+	It("changes nothing when it is repeated", func(ctx SpecContext) {
+		before := all(ctx)
+		out := &interrupter{}
+		Expect(uninstall(ctx, out)).To(Succeed())
+		Expect(all(ctx)).To(Equal(before))
+		Expect(strings.Split(strings.TrimSpace(out.String()), "\n")).To(HaveLen(3), "what runs, how to end it, and that it is done: %s", out)
+	})
+
+	It("is undone by installing again: the verdicts return", func(ctx SpecContext) {
+		for _, folder := range []string{"crds", "hub", "admission"} {
+			old.applyServed(ctx, folder)
+		}
+		old.runHub(serving(old), elected)
+		Eventually(func(g Gomega) {
+			for _, addOn := range all(ctx) {
+				if addOn.Name == "fleet" || addOn.Name == required.Name {
+					g.Expect(seenOf(addOn.Status.Conditions, "Degraded")).To(Equal(requiredUnmet), addOn.Namespace)
+				}
+			}
+		}).WithContext(ctx).Should(Succeed())
+		Eventually(func(g Gomega) {
+			object := addOnIn("v1beta1", required)
+			g.Expect(admin.Get(ctx, required, object)).To(Succeed())
+			g.Expect(mergePatch(ctx, old.asOCM(), object, word{conditions: []metav1.Condition{leaseUpdated}, alone: true})).To(Succeed())
+			g.Expect(seenOf(conditionsOf(object), "Available")).To(Equal(gated))
+		}).WithContext(ctx).Should(Succeed())
+	})
+})

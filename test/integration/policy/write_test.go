@@ -1,0 +1,258 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/rand"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+)
+
+const addOnGroup = "addon.open-cluster-management.io"
+
+// The versions in which add-ons are served, and the ways in which their status is written.
+var (
+	versions = []string{"v1alpha1", "v1beta1"}
+	ways     = map[string]way{"merge patch": mergePatch, "JSON patch": jsonPatch, "update": update, "server-side apply": serverSideApply}
+)
+
+// word is what a writer says of an add-on: conditions, and other fields of the status.
+type word struct {
+	conditions []metav1.Condition
+	fields     map[string]any
+	// alone says that the writer knows of no conditions but its own.
+	alone bool
+}
+
+// all are the conditions that the writer wants to be stored, given those that it has read.
+func (w word) all(stored []metav1.Condition) []metav1.Condition {
+	if w.alone {
+		return w.conditions
+	}
+	for _, c := range w.conditions {
+		meta.SetStatusCondition(&stored, c)
+	}
+	return stored
+}
+
+// way sends a writer's word, given the object as the writer has read it, which becomes what the API server answers.
+type way func(ctx context.Context, c client.Client, read *unstructured.Unstructured, w word) error
+
+// mergePatch is how the patcher of OCM's sdk-go does it, for klusterlets, addon-framework and the hub's controllers alike: from the
+// object that was read to the one that is wanted, lists as a whole.
+func mergePatch(ctx context.Context, c client.Client, read *unstructured.Unstructured, w word) error {
+	before := read.DeepCopy()
+	set(read, w.all(conditionsOf(read)), w.fields)
+	return c.Status().Patch(ctx, read, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+func jsonPatch(ctx context.Context, c client.Client, read *unstructured.Unstructured, w word) error {
+	var operations []map[string]any
+	if _, found := read.Object["status"]; !found {
+		operations = append(operations, map[string]any{"op": "add", "path": "/status", "value": map[string]any{}})
+	}
+	operations = append(operations, map[string]any{"op": "add", "path": "/status/conditions", "value": plain(w.all(conditionsOf(read)))})
+	for name, value := range w.fields {
+		operations = append(operations, map[string]any{"op": "add", "path": "/status/" + name, "value": value})
+	}
+	patch, err := json.Marshal(operations)
+	if err != nil {
+		return err
+	}
+	return c.Status().Patch(ctx, read, client.RawPatch(types.JSONPatchType, patch))
+}
+
+func update(ctx context.Context, c client.Client, read *unstructured.Unstructured, w word) error {
+	set(read, w.all(conditionsOf(read)), w.fields)
+	return c.Status().Update(ctx, read)
+}
+
+// serverSideApply applies, by force, the writer's own conditions and fields, and no others.
+func serverSideApply(ctx context.Context, c client.Client, read *unstructured.Unstructured, w word) error {
+	applied := &unstructured.Unstructured{}
+	applied.SetGroupVersionKind(read.GroupVersionKind())
+	applied.SetNamespace(read.GetNamespace())
+	applied.SetName(read.GetName())
+	set(applied, w.conditions, w.fields)
+	err := c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("applier"), client.ForceOwnership)
+	applied.DeepCopyInto(read)
+	return err
+}
+
+// set makes a status say so.
+func set(object *unstructured.Unstructured, conditions []metav1.Condition, fields map[string]any) {
+	GinkgoHelper()
+	status := map[string]any{"conditions": plain(conditions)}
+	stored, _ := object.Object["status"].(map[string]any)
+	for _, from := range []map[string]any{stored, fields} {
+		for name, value := range from {
+			if name != "conditions" {
+				status[name] = value
+			}
+		}
+	}
+	object.Object["status"] = status
+}
+
+// plain are conditions as an unstructured object holds them.
+func plain(conditions []metav1.Condition) []any {
+	GinkgoHelper()
+	list := []any{}
+	for i := range conditions {
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&conditions[i])
+		Expect(err).NotTo(HaveOccurred())
+		list = append(list, fields)
+	}
+	return list
+}
+
+// conditionsOf are the conditions of an object in any version.
+func conditionsOf(object *unstructured.Unstructured) []metav1.Condition {
+	GinkgoHelper()
+	var typed struct {
+		Status struct {
+			Conditions []metav1.Condition `json:"conditions,omitempty"`
+		} `json:"status,omitempty"`
+	}
+	Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &typed)).To(Succeed())
+	return typed.Status.Conditions
+}
+
+// read is an add-on as it is stored, in a version.
+func read(ctx context.Context, version string, key types.NamespacedName) *unstructured.Unstructured {
+	GinkgoHelper()
+	object := addOnIn(version, key)
+	Expect(server.Get(ctx, key, object)).To(Succeed())
+	return object
+}
+
+func addOnIn(version string, key types.NamespacedName) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(schema.GroupVersionKind{Group: addOnGroup, Version: version, Kind: "ManagedClusterAddOn"})
+	object.SetNamespace(key.Namespace)
+	object.SetName(key.Name)
+	return object
+}
+
+// condition is one whose status changed some time ago.
+func condition(conditionType, status, reason, message string) metav1.Condition {
+	return metav1.Condition{
+		Type: conditionType, Status: metav1.ConditionStatus(status), Reason: reason, Message: message,
+		LastTransitionTime: metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)).Rfc3339Copy(),
+	}
+}
+
+// seen is what a spec expects of a condition.
+type seen struct{ Status, Reason, Message string }
+
+// none is a condition that is not there.
+var none = seen{}
+
+func seenOf(conditions []metav1.Condition, conditionType string) seen {
+	c := meta.FindStatusCondition(conditions, conditionType)
+	if c == nil {
+		return none
+	}
+	return seen{string(c.Status), c.Reason, c.Message}
+}
+
+// unmet is the verdict over a dependency that is not installed.
+func unmet(kind addonv1alpha1.DependencyType, reason string) seen {
+	return seen{"True", reason, fmt.Sprintf("%s addon 'missing' is not installed or not available.", kind)}
+}
+
+// The verdicts, and what the Required one makes of Available.
+var (
+	requiredUnmet = unmet(addonv1alpha1.DependencyTypeRequired, addonv1alpha1.ReasonRequiredDependencyNotSatisfied)
+	optionalUnmet = unmet(addonv1alpha1.DependencyTypeOptional, addonv1alpha1.ReasonDependencyNotSatisfied)
+	gated         = seen{"False", requiredUnmet.Reason, requiredUnmet.Message}
+)
+
+// enable makes an add-on in cluster, and its definition with what it depends on.
+func enable(ctx context.Context, c client.Client, needs ...addonv1alpha1.AddonDependency) types.NamespacedName {
+	GinkgoHelper()
+	key := types.NamespacedName{Namespace: cluster, Name: "addon-" + rand.String(6)}
+	Expect(c.Create(ctx, &addonv1alpha1.ManagedClusterAddOn{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+	})).To(Succeed())
+	define(ctx, c, key.Name, needs...)
+	return key
+}
+
+func define(ctx context.Context, c client.Client, name string, needs ...addonv1alpha1.AddonDependency) *addonv1alpha1.ClusterManagementAddOn {
+	GinkgoHelper()
+	definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
+	definition.Spec.Dependencies = needs
+	Expect(c.Create(ctx, definition)).To(Succeed())
+	return definition
+}
+
+// needs is a dependency on an add-on that nobody installs.
+func needs(kind addonv1alpha1.DependencyType) addonv1alpha1.AddonDependency {
+	return addonv1alpha1.AddonDependency{Name: "missing", Type: kind}
+}
+
+// stands reads a condition of an add-on, for Eventually.
+func stands(c client.Client, key types.NamespacedName, conditionType string) func(Gomega, context.Context) seen {
+	return func(g Gomega, ctx context.Context) seen {
+		addOn := &addonv1alpha1.ManagedClusterAddOn{}
+		g.Expect(c.Get(ctx, key, addOn)).To(Succeed())
+		return seenOf(addOn.Status.Conditions, conditionType)
+	}
+}
+
+// judged is an add-on that the hub has judged so.
+func judged(ctx context.Context, kind addonv1alpha1.DependencyType, verdict seen) types.NamespacedName {
+	GinkgoHelper()
+	key := enable(ctx, server, needs(kind))
+	Eventually(stands(server, key, addonv1alpha1.ConditionDegraded)).WithContext(ctx).Should(Equal(verdict))
+	return key
+}
+
+// requiring, preferring and independent are add-ons as a writer may meet them: under a Required verdict, under an Optional one, and
+// under none.
+func requiring(ctx context.Context) types.NamespacedName {
+	GinkgoHelper()
+	return judged(ctx, addonv1alpha1.DependencyTypeRequired, requiredUnmet)
+}
+
+func preferring(ctx context.Context) types.NamespacedName {
+	GinkgoHelper()
+	return judged(ctx, addonv1alpha1.DependencyTypeOptional, optionalUnmet)
+}
+
+func independent(ctx context.Context) types.NamespacedName {
+	GinkgoHelper()
+	return enable(ctx, server)
+}
+
+// untilEnforced waits until the API server enforces the policies, in all versions: it takes them up within seconds.
+func (s *site) untilEnforced(ctx context.Context) {
+	GinkgoHelper()
+	admin := s.as("")
+	key := enable(ctx, admin, needs(addonv1alpha1.DependencyTypeOptional))
+	Eventually(stands(admin, key, "Degraded")).WithContext(ctx).Should(Equal(optionalUnmet))
+	for _, version := range versions {
+		Eventually(func(g Gomega) {
+			object := addOnIn(version, key)
+			g.Expect(admin.Get(ctx, key, object)).To(Succeed())
+			g.Expect(mergePatch(ctx, s.asAgent(cluster), object.DeepCopy(), word{alone: true})).To(MatchError(ContainSubstring("denied")))
+			g.Expect(mergePatch(ctx, s.asOCM(), object, word{alone: true})).To(Succeed())
+			g.Expect(seenOf(conditionsOf(object), "Degraded")).To(Equal(optionalUnmet))
+		}).WithContext(ctx).Should(Succeed(), version)
+	}
+}
