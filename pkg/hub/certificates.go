@@ -33,7 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// certificatesName is the name of the Secret with the keys of the webhook server, and of the ConfigMap with what they are trusted by.
+// certificatesName names the Secret with the keys of the webhook server, and the ConfigMap with what they are trusted by.
 const certificatesName = "addon-manager-webhooks"
 
 // The entries of that Secret and that ConfigMap.
@@ -43,12 +43,12 @@ const (
 	trustKey                = "ca-bundle.crt"
 )
 
-// certificates makes and renews what the webhook server proves itself with: an authority of its own and, signed by it, the serving
-// certificate. An authority that was replaced is trusted until it expires, and one that is new signs nothing before everybody can have
-// learnt of it; so no moment of a renewal leaves a certificate in use that is not trusted. Only the leader does this.
+// certificates makes and renews what the webhook server proves itself with: an authority of its own and, signed by it, the
+// serving certificate. An authority that was replaced is trusted until it expires, and one that is new signs nothing before everybody
+// can have learnt of it; so no moment of a renewal leaves a certificate in use that is not trusted. Only the leader does this.
 //
-// The Secret and the ConfigMap hold the only state there is. They are read from the API server itself: from a cache that lags behind
-// its own write, an authority would be replaced twice.
+// The Secret and the ConfigMap hold the only state there is. They are read from the API server itself: from a cache that lags
+// behind its own write, an authority would be replaced twice.
 type certificates struct {
 	client    client.Client
 	live      client.Reader
@@ -78,6 +78,9 @@ func (t certificateTerms) check() error {
 }
 
 func (c *certificates) setUp(mgr manager.Manager) error {
+	if c.namespace == "" {
+		return errors.New("the webhook server's certificates need a namespace to be kept in")
+	}
 	if err := c.terms.check(); err != nil {
 		return err
 	}
@@ -231,8 +234,8 @@ func (k keyring) proves(hosts []string, now time.Time) bool {
 	})
 }
 
-// servingDue is when the serving certificate is to be renewed: at two thirds of its life, and no sooner than an authority that is new
-// has been trusted for a tenth of that life.
+// servingDue is when the serving certificate is to be renewed: at two thirds of its life, and no sooner than an authority that is
+// new has been trusted for a tenth of that life.
 func (k keyring) servingDue() time.Time {
 	leaf := k.serving.certificate()
 	settled := k.authority.certificate().NotBefore.Add(leaf.NotAfter.Sub(leaf.NotBefore) / 10)

@@ -93,6 +93,29 @@ func TestCertificatesAreRenewedWithoutAGap(t *testing.T) {
 	}
 }
 
+// A new authority first has to reach everybody; the certificate of the one before is good for long enough.
+func TestCertificatesWaitForANewAuthority(t *testing.T) {
+	current, made := stored{}.pass(t, terms, begin)
+	due := made.due()
+	delete(current.secret, authorityPrivateKey)
+	current, made = current.pass(t, terms, due.Add(-time.Hour))
+	settled := made.due()
+	if wait := settled.Sub(due); wait < 2*24*time.Hour || wait > 4*24*time.Hour {
+		t.Errorf("the serving certificate waits %s for its new authority", wait)
+	}
+	held, _ := current.pass(t, terms, due)
+	if !bytes.Equal(held.secret[corev1.TLSCertKey], current.secret[corev1.TLSCertKey]) {
+		t.Error("the serving certificate is renewed an hour after its authority")
+	}
+	renewed, made := current.pass(t, terms, settled)
+	if bytes.Equal(renewed.secret[corev1.TLSCertKey], current.secret[corev1.TLSCertKey]) {
+		t.Error("the serving certificate is not renewed when its authority has settled")
+	}
+	if err := made.serving.certificate().CheckSignatureFrom(made.authority.certificate()); err != nil {
+		t.Errorf("the new authority did not sign: %v", err)
+	}
+}
+
 func TestCertificatesRest(t *testing.T) {
 	first, renewed := stored{}.pass(t, terms, begin)
 	for _, now := range []time.Time{begin, begin.Add(time.Hour), renewed.due().Add(-time.Second)} {
@@ -111,21 +134,22 @@ func TestCertificatesAreMended(t *testing.T) {
 		authority, serving bool // are made anew
 		trusts             int  // authorities
 	}{
-		"everything is lost":                 {func(s *stored) { *s = stored{} }, true, true, 1},
-		"the Secret is lost":                 {func(s *stored) { s.secret = nil }, true, true, 2},
-		"the ConfigMap is lost":              {func(s *stored) { s.bundle = "" }, false, false, 1},
-		"the bundle is no PEM":               {func(s *stored) { s.bundle = "gone" }, false, false, 1},
-		"the bundle has other blocks":        {func(s *stored) { s.bundle = string(s.secret[authorityPrivateKey]) + s.bundle }, false, false, 1},
-		"the bundle has no authority":        {func(s *stored) { s.bundle += string(s.secret[corev1.TLSCertKey]) }, false, false, 1},
-		"the serving key is corrupt":         {func(s *stored) { s.secret[corev1.TLSPrivateKeyKey] = []byte("?") }, false, true, 1},
-		"the serving key is another's":       {func(s *stored) { s.secret[corev1.TLSPrivateKeyKey] = stranger.secret[corev1.TLSPrivateKeyKey] }, false, true, 1},
-		"the serving certificate is lost":    {func(s *stored) { delete(s.secret, corev1.TLSCertKey) }, false, true, 1},
-		"the authority is corrupt":           {func(s *stored) { s.secret[authorityCertificateKey] = []byte("?") }, true, false, 2},
-		"the authority's key is another's":   {func(s *stored) { s.secret[authorityPrivateKey] = stranger.secret[authorityPrivateKey] }, true, false, 2},
-		"the authority is another":           {func(s *stored) { copyAuthority(s, stranger) }, false, false, 2},
-		"the authority is no authority":      {func(s *stored) { serveAsAuthority(s) }, true, false, 2},
-		"what signed is found nowhere":       {func(s *stored) { copyAuthority(s, stranger); s.bundle = ""; cutChain(s) }, false, true, 1},
-		"an old replica trusts another, too": {func(s *stored) { s.bundle += stranger.bundle }, false, false, 2},
+		"everything is lost":                            {func(s *stored) { *s = stored{} }, true, true, 1},
+		"the Secret is lost":                            {func(s *stored) { s.secret = nil }, true, true, 2},
+		"the ConfigMap is lost":                         {func(s *stored) { s.bundle = "" }, false, false, 1},
+		"the ConfigMap is lost between two authorities": {func(s *stored) { copyAuthority(s, stranger); s.bundle = "" }, false, false, 2},
+		"the bundle is no PEM":                          {func(s *stored) { s.bundle = "gone" }, false, false, 1},
+		"the bundle has other blocks":                   {func(s *stored) { s.bundle = string(s.secret[authorityPrivateKey]) + s.bundle }, false, false, 1},
+		"the bundle has no authority":                   {func(s *stored) { s.bundle += string(s.secret[corev1.TLSCertKey]) }, false, false, 1},
+		"the serving key is corrupt":                    {func(s *stored) { s.secret[corev1.TLSPrivateKeyKey] = []byte("?") }, false, true, 1},
+		"the serving key is another's":                  {func(s *stored) { s.secret[corev1.TLSPrivateKeyKey] = stranger.secret[corev1.TLSPrivateKeyKey] }, false, true, 1},
+		"the serving certificate is lost":               {func(s *stored) { delete(s.secret, corev1.TLSCertKey) }, false, true, 1},
+		"the authority is corrupt":                      {func(s *stored) { s.secret[authorityCertificateKey] = []byte("?") }, true, false, 2},
+		"the authority's key is another's":              {func(s *stored) { s.secret[authorityPrivateKey] = stranger.secret[authorityPrivateKey] }, true, false, 2},
+		"the authority is another":                      {func(s *stored) { copyAuthority(s, stranger) }, false, false, 2},
+		"the authority is no authority":                 {func(s *stored) { serveAsAuthority(s) }, true, false, 2},
+		"what signed is found nowhere":                  {func(s *stored) { copyAuthority(s, stranger); s.bundle = ""; cutChain(s) }, false, true, 1},
+		"an old replica trusts another, too":            {func(s *stored) { s.bundle += stranger.bundle }, false, false, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			damaged := stored{secret: maps.Clone(sound.secret), bundle: sound.bundle}
@@ -195,7 +219,10 @@ func TestCertificatesFollowTheHosts(t *testing.T) {
 func TestCertificatesThatHaveExpiredAreReplaced(t *testing.T) {
 	first, _ := stored{}.pass(t, terms, begin)
 	for name, away := range map[string]time.Duration{
-		"the serving certificate has expired": terms.serving, "both have": terms.authority, "both have long ago": 10 * terms.authority,
+		"the serving certificate has expired":                            terms.serving,
+		"the serving certificate has expired, its authority is about to": terms.authority - time.Hour,
+		"both have":          terms.authority,
+		"both have long ago": 10 * terms.authority,
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := begin.Add(away)
@@ -206,8 +233,12 @@ func TestCertificatesThatHaveExpiredAreReplaced(t *testing.T) {
 			if end := renewed.serving.certificate().NotAfter; end.After(renewed.serving.chain[1].NotAfter) {
 				t.Errorf("the certificate is valid until %s, its authority until %s", end, renewed.serving.chain[1].NotAfter)
 			}
-			if away >= terms.authority && len(renewed.trusted) != 1 {
-				t.Errorf("%d authorities are trusted, one of which has expired", len(renewed.trusted))
+			if away >= terms.authority {
+				if len(renewed.trusted) != 1 {
+					t.Errorf("%d authorities are trusted, one of which has expired", len(renewed.trusted))
+				}
+			} else if err := accepted(t, first.bundle, next.secret, now); err != nil {
+				t.Errorf("the serving certificate is not accepted by who knows the authority before: %v", err)
 			}
 		})
 	}

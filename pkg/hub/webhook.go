@@ -81,8 +81,8 @@ func webhookControllers(mgr manager.Manager, options Options) []interface{ setUp
 	}
 }
 
-// webhookCache limits what the cache holds of the kinds that serving webhooks is about: the one Secret and the one ConfigMap, and of
-// what calls the webhooks Tandem's own.
+// webhookCache limits what the cache holds of the kinds that serving webhooks is about: the one Secret and the one ConfigMap, and
+// of what calls the webhooks Tandem's own.
 func webhookCache(namespace string) map[client.Object]cache.ByObject {
 	named := cache.ByObject{Namespaces: map[string]cache.Config{
 		namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", certificatesName)},

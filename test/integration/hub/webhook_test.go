@@ -283,6 +283,7 @@ var _ = Describe("The webhook server", func() {
 		for fault, change := range map[string]func(*hub.Options){
 			"HOST:PORT":           func(o *hub.Options) { o.WebhookBindAddress = "nowhere" },
 			"DNS names and IPs":   func(o *hub.Options) { o.WebhookHosts = nil },
+			"a namespace":         func(o *hub.Options) { o.Namespace = "" },
 			"three times as long": func(o *hub.Options) { o.WebhookAuthorityValidity = time.Hour },
 		} {
 			options := hub.Options{PackagesNamespace: packages, Namespace: "tandem-system", MetricsBindAddress: "0", Logger: GinkgoLogr}
