@@ -1,30 +1,27 @@
 package hub
 
 import (
+	"context"
 	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
-// No admission stands in the way here, as when two definitions are written at once, or the webhook is down.
 var _ = Describe("A circular dependency", func() {
 	var (
 		f       fleet
 		cluster string
 	)
-	BeforeEach(unchecked)
 	BeforeEach(func(ctx SpecContext) {
+		unadmitted()
 		f = newFleet()
 		cluster = f.cluster(ctx, "cluster")
 	})
-	AfterEach(func(ctx SpecContext) {
-		stopHub()
-		writes, _ := runHub()
-		Consistently(on(cluster, writes), "500ms").Should(BeEmpty(), "a second pass writes nothing")
-	})
+	AfterEach(func(ctx SpecContext) { writesNothing(cluster) })
 	// way is the line over a circle.
 	way := func(names ...string) string {
 		line := "circular dependency: " + f.named(names[0])
@@ -53,57 +50,47 @@ var _ = Describe("A circular dependency", func() {
 		f.define(ctx, "outside", f.needing(need{Name: "a"}))
 		onA, onB, onC := f.install(ctx, cluster, "a"), f.install(ctx, cluster, "b"), f.install(ctx, cluster, "c")
 		outside := f.install(ctx, cluster, "outside")
-		for _, addOn := range []*addonv1alpha1.ManagedClusterAddOn{onA, onB, onC, outside} {
-			degraded(ctx, addOn, none)
-		}
+		all := []*addonv1alpha1.ManagedClusterAddOn{onA, onB, onC, outside}
+		settle(ctx, all, none, none, none, none)
 
 		By("closing it, with every member available")
 		edit(ctx, c, f.needs(need{Name: "a"}))
-		degraded(ctx, onA, circular("a", "b", "c", "a"))
-		degraded(ctx, onB, circular("b", "c", "a", "b"))
-		degraded(ctx, onC, circular("c", "a", "b", "c"))
+		settle(ctx, all, circular("a", "b", "c", "a"), circular("b", "c", "a", "b"), circular("c", "a", "b", "c"), f.required("a"))
 		Eventually(eventsOn(onA)).WithContext(ctx).Should(ContainElement(
 			"Warning RequiredDependencyNotSatisfied: not satisfied: Required " + f.named("b") + " (Circular)"))
-		Expect(conditionOf(outside, "Degraded")(Default, ctx)).To(Equal(none))
 
 		By("making an edge Optional, which is the reason of its own add-on only")
 		edit(ctx, b, f.needs(need{Name: "c", Type: addonv1alpha1.DependencyTypeOptional}))
-		degraded(ctx, onB, unmet("DependencyNotSatisfied", way("b", "c", "a", "b")))
-		staysDegraded(ctx, onA, circular("a", "b", "c", "a"))
+		settle(ctx, all, circular("a", "b", "c", "a"), unmet("DependencyNotSatisfied", way("b", "c", "a", "b")),
+			circular("c", "a", "b", "c"), f.required("a"))
 
 		By("a shorter way")
 		edit(ctx, b, f.needs(need{Name: "c"}, need{Name: "a"}))
-		degraded(ctx, onA, circular("a", "b", "a"))
-		degraded(ctx, onB, unmet("RequiredDependencyNotSatisfied", way("b", "c", "a", "b"), way("b", "a", "b")))
-		degraded(ctx, onC, circular("c", "a", "b", "c"))
+		settle(ctx, all, circular("a", "b", "a"),
+			unmet("RequiredDependencyNotSatisfied", way("b", "c", "a", "b"), way("b", "a", "b")), circular("c", "a", "b", "c"), f.required("a"))
 
 		By("breaking both in one place")
 		edit(ctx, b, f.needs())
-		for _, addOn := range []*addonv1alpha1.ManagedClusterAddOn{onA, onB, onC, outside} {
-			degraded(ctx, addOn, none)
-		}
+		settle(ctx, all, none, none, none, none)
 	})
 
 	It("that was there before the hub is judged, and recovered from", func(ctx SpecContext) {
 		stopHub()
 		a := f.define(ctx, "a", annotated(`[{"name":"`+f.named("b")+`"}]`))
 		f.define(ctx, "b", f.needing(need{Name: "a"}))
-		onA, onB := f.install(ctx, cluster, "a"), f.install(ctx, cluster, "b")
+		members := []*addonv1alpha1.ManagedClusterAddOn{f.install(ctx, cluster, "a"), f.install(ctx, cluster, "b")}
 		_, stopHub = runHub()
-		degraded(ctx, onA, circular("a", "b", "a"))
-		degraded(ctx, onB, circular("b", "a", "b"))
+		settle(ctx, members, circular("a", "b", "a"), circular("b", "a", "b"))
 
 		By("a declaration that becomes malformed leading nowhere for others, while its own verdict stays")
 		edit(ctx, a, annotated(`{}`))
-		degraded(ctx, onB, none)
-		staysDegraded(ctx, onA, circular("a", "b", "a"))
+		settle(ctx, members, circular("a", "b", "a"), f.required("a"))
 		edit(ctx, a, annotated(`[{"name":"`+f.named("b")+`"}]`))
-		degraded(ctx, onB, circular("b", "a", "b"))
+		settle(ctx, members, circular("a", "b", "a"), circular("b", "a", "b"))
 
 		By("a definition that goes")
 		Expect(server.Delete(ctx, a)).To(Succeed())
-		degraded(ctx, onA, none)
-		degraded(ctx, onB, none)
+		settle(ctx, members, none, none)
 	})
 
 	It("on itself is judged, and recovered from", func(ctx SpecContext) {
@@ -117,53 +104,59 @@ var _ = Describe("A circular dependency", func() {
 	It("whose edges change at once is judged, and recovered from, whatever is seen first", func(ctx SpecContext) {
 		other := f.cluster(ctx, "other")
 		a, b, c := f.define(ctx, "a", nil), f.define(ctx, "b", nil), f.define(ctx, "c", nil)
-		var everywhere []*addonv1alpha1.ManagedClusterAddOn
+		var all []*addonv1alpha1.ManagedClusterAddOn
 		for _, at := range []string{cluster, other} {
-			everywhere = append(everywhere, f.install(ctx, at, "a"), f.install(ctx, at, "b"), f.install(ctx, at, "c"))
+			all = append(all, f.install(ctx, at, "a"), f.install(ctx, at, "b"), f.install(ctx, at, "c"))
 		}
-		ways := []seen{circular("a", "b", "c", "a"), circular("b", "c", "a", "b"), circular("c", "a", "b", "c")}
-		for range 10 {
+		everywhere := func(verdicts ...seen) { settle(ctx, all, append(verdicts, verdicts...)...) }
+		for range 5 {
 			atOnce(
 				func() { edit(ctx, a, f.needs(need{Name: "b"})) },
 				func() { edit(ctx, b, f.needs(need{Name: "c"})) },
 				func() { edit(ctx, c, f.needs(need{Name: "a"})) })
-			for i, addOn := range everywhere {
-				degraded(ctx, addOn, ways[i%3])
-			}
-			atOnce(
+			everywhere(circular("a", "b", "c", "a"), circular("b", "c", "a", "b"), circular("c", "a", "b", "c"))
+			atOnce( // b and c remain, on a circle of their own
 				func() { edit(ctx, a, f.needs()) },
 				func() { edit(ctx, c, f.needs(need{Name: "b"})) })
-			for _, addOn := range everywhere[:3] {
-				// b and c are on a circle of their own now, and a is on none.
-				switch addOn.Name {
-				case f.named("a"):
-					degraded(ctx, addOn, none)
-				case f.named("b"):
-					degraded(ctx, addOn, circular("b", "c", "b"))
-				default:
-					degraded(ctx, addOn, circular("c", "b", "c"))
-				}
-			}
+			everywhere(none, circular("b", "c", "b"), circular("c", "b", "c"))
 			atOnce(
 				func() { edit(ctx, b, f.needs()) },
 				func() { edit(ctx, c, f.needs()) })
-			for _, addOn := range everywhere {
-				degraded(ctx, addOn, none)
-			}
+			everywhere(none, none, none)
 		}
 	})
 
 	It("keeps an add-on from being installed, until somebody else's definition breaks it", func(ctx SpecContext) {
 		version := f.push(ctx, "kafka", packages)
 		f.define(ctx, "kafka", both(runs(version), f.needing(need{Name: "b"})))
-		b := f.define(ctx, "b", f.needing(need{Name: "c"}))
-		f.define(ctx, "c", f.needing(need{Name: "kafka"}))
-		f.install(ctx, cluster, "b")
-		kafka := f.enable(ctx, cluster, "kafka")
+		f.define(ctx, "b", f.needing(need{Name: "c", Type: addonv1alpha1.DependencyTypeOptional}))
+		c := f.define(ctx, "c", f.needing(need{Name: "kafka"}))
+		kafka, b := f.enable(ctx, cluster, "kafka"), f.install(ctx, cluster, "b")
+		degraded(ctx, kafka, circular("kafka", "b", "c", "kafka"))
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Reason", addonv1alpha1.ReasonWaitingForDependencies))
 		Expect(exists(instanceOf(kafka))(Default, ctx)).To(BeFalse())
-		edit(ctx, b, f.needs())
-		Eventually(exists(instanceOf(kafka))).WithContext(ctx).Should(BeTrue())
+		Expect(conditionOf(b, "Available")(Default, ctx)).To(HaveField("Status", "True"))
+		edit(ctx, c, f.needs())
 		degraded(ctx, kafka, none)
+		Eventually(exists(instanceOf(kafka))).WithContext(ctx).Should(BeTrue())
 	})
 })
+
+// settle waits until add-ons have those conditions Degraded, while their agent says of each that it is available, or why not.
+func settle(ctx context.Context, addOns []*addonv1alpha1.ManagedClusterAddOn, want ...seen) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) (found []seen) {
+		for _, addOn := range addOns {
+			now := conditionOf(addOn, "Degraded")(g, ctx)
+			found = append(found, now)
+			available := conditionOf(addOn, "Available")(g, ctx).Status
+			switch lacking := now.Reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied; {
+			case lacking && available != "False":
+				report(ctx, addOn, metav1.ConditionFalse, now.Reason)
+			case !lacking && available != "True":
+				report(ctx, addOn, metav1.ConditionTrue, "Works")
+			}
+		}
+		return found
+	}).WithContext(ctx).Should(Equal(want))
+}
