@@ -26,14 +26,16 @@ type result struct {
 	Seconds         float64  `json:"seconds"`
 	BareLoopSeconds *float64 `json:"bareLoopSeconds,omitempty"`
 	Ratio           *float64 `json:"ratio,omitempty"`
-	Writes          int      `json:"writes"`
-	WritesNeeded    int      `json:"writesNeeded"`
-	Conflicts       int      `json:"conflicts"`
-	Events          int      `json:"events"`
-	CPUSeconds      float64  `json:"cpuSeconds"`
-	PeakMemoryMB    float64  `json:"peakMemoryMB"`
-	P50Milliseconds *float64 `json:"p50Milliseconds,omitempty"`
-	P99Milliseconds *float64 `json:"p99Milliseconds,omitempty"`
+	// StandbyCPUSeconds is what addon-manager used while it stood by beside the bare loop.
+	StandbyCPUSeconds *float64 `json:"standbyCPUSeconds,omitempty"`
+	Writes            int      `json:"writes"`
+	WritesNeeded      int      `json:"writesNeeded"`
+	Conflicts         int      `json:"conflicts"`
+	Events            int      `json:"events"`
+	CPUSeconds        float64  `json:"cpuSeconds"`
+	PeakMemoryMB      float64  `json:"peakMemoryMB"`
+	P50Milliseconds   *float64 `json:"p50Milliseconds,omitempty"`
+	P99Milliseconds   *float64 `json:"p99Milliseconds,omitempty"`
 
 	// wrong are requests that no scenario wants: surplus writes and failures.
 	wrong []entry
@@ -59,8 +61,9 @@ func (r *result) spread(latencies []time.Duration) {
 	}
 }
 
-func (r *result) compare(bare float64) {
-	r.BareLoopSeconds, r.Ratio = ptr.To(bare), ptr.To(r.Seconds/bare)
+// compare sets the result beside the bare loop's seconds.
+func (r *result) compare(bare float64, stoodBy usage) {
+	r.BareLoopSeconds, r.Ratio, r.StandbyCPUSeconds = ptr.To(bare), ptr.To(r.Seconds/bare), ptr.To(stoodBy.cpu.Seconds())
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

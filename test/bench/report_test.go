@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -14,9 +15,9 @@ import (
 func sample() *report {
 	r := &report{Clusters: 2, AddOns: 10, ManagedClusterAddOns: 20, Cores: 2, Limits: limits{QPS: 200, Burst: 400, Concurrency: 10}}
 	r.FleetFlip = result{Seconds: 1.1, Writes: 2, WritesNeeded: 2}
-	r.FleetFlip.compare(1)
+	r.FleetFlip.compare(1, usage{cpu: time.Second})
 	r.SharedDependencyFlip = result{Seconds: 1.3, Writes: 8, WritesNeeded: 8}
-	r.SharedDependencyFlip.compare(1)
+	r.SharedDependencyFlip.compare(1, usage{cpu: time.Second})
 	return r
 }
 
@@ -48,7 +49,7 @@ func TestReportInJSONHasAnObjectForEachScenario(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]any{
-		"seconds": 1.1, "bareLoopSeconds": 1.0, "ratio": 1.1, "writes": 2.0, "writesNeeded": 2.0, "conflicts": 0.0, "events": 0.0,
+		"seconds": 1.1, "bareLoopSeconds": 1.0, "ratio": 1.1, "standbyCPUSeconds": 1.0, "writes": 2.0, "writesNeeded": 2.0, "conflicts": 0.0, "events": 0.0,
 		"cpuSeconds": 0.0, "peakMemoryMB": 0.0,
 	}
 	if diff := cmp.Diff(want, got["fleetFlip"]); diff != "" {
@@ -67,7 +68,7 @@ func TestInvariants(t *testing.T) {
 		want   string
 	}{
 		"exactly the writes that are needed hold":    {func(*report) {}, ""},
-		"a ratio beyond the target breaks none":      {func(r *report) { r.FleetFlip.compare(0.1) }, ""},
+		"a ratio beyond the target breaks none":      {func(r *report) { r.FleetFlip.compare(0.1, usage{}) }, ""},
 		"a write too many breaks one":                {func(r *report) { r.ClusterFlip.Writes = 1 }, "clusterFlip: 1 writes, 0 needed"},
 		"a conflict breaks one":                      {func(r *report) { r.FleetFlip.Conflicts = 1 }, "fleetFlip: 1 conflicts"},
 		"a write after a restart breaks one":         {func(r *report) { r.Restart.Writes = 1 }, "restart: 1 writes, 0 needed"},

@@ -77,7 +77,7 @@ func (b *bench) flip(ctx context.Context, f flip) (result, error) {
 	if err := b.putBack(ctx, f); err != nil {
 		return result{}, err
 	}
-	bare, err := b.bare(ctx, f, o)
+	bare, stoodBy, err := b.bare(ctx, f, o)
 	if err != nil {
 		return result{}, err
 	}
@@ -86,37 +86,40 @@ func (b *bench) flip(ctx context.Context, f flip) (result, error) {
 		return result{}, err
 	}
 	r := newResult(o, used)
-	r.compare(bare)
+	r.compare(bare, stoodBy)
 	return r, nil
 }
 
 // bare makes the same change again while addon-manager only stands by, and sends the patches that it sent. It returns how many
-// seconds that took, by the same clock, and leaves addon-manager working.
-func (b *bench) bare(ctx context.Context, f flip, o *observation) (float64, error) {
+// seconds that took, by the same clock, and what standing by used meanwhile. It leaves addon-manager working.
+func (b *bench) bare(ctx context.Context, f flip, o *observation) (float64, usage, error) {
 	if err := errors.Join(b.stopManager(), b.standBy(ctx)); err != nil {
-		return 0, err
+		return 0, usage{}, err
 	}
 	if err := b.settle(ctx, expect(nil, nil), quiet, poll); err != nil {
-		return 0, err
+		return 0, usage{}, err
 	}
 	again := expect(f.done(b.model), b.fleet.namespaces())
-	group, running := errgroup.WithContext(ctx)
-	group.Go(func() error { return f.do(running) })
-	group.Go(func() error { return bareLoop(running, b.hub.judge, b.limits, o.sent) })
-	if err := group.Wait(); err != nil {
-		return 0, err
-	}
-	if err := b.converge(ctx, again, poll); err != nil {
-		return 0, err
+	used, err := b.metered(func() error {
+		group, running := errgroup.WithContext(ctx)
+		group.Go(func() error { return f.do(running) })
+		group.Go(func() error { return bareLoop(running, b.hub.judge, b.limits, o.sent) })
+		if err := group.Wait(); err != nil {
+			return err
+		}
+		return b.converge(ctx, again, poll)
+	})
+	if err != nil {
+		return 0, usage{}, err
 	}
 	if err := b.verify(ctx); err != nil {
-		return 0, fmt.Errorf("after the bare loop: %w", err)
+		return 0, usage{}, fmt.Errorf("after the bare loop: %w", err)
 	}
 	if err := errors.Join(b.stopManager(), b.hub.hold(ctx, false)); err != nil {
-		return 0, err
+		return 0, usage{}, err
 	}
-	_, err := b.lead(ctx)
-	return again.seconds(), err
+	_, err = b.lead(ctx)
+	return again.seconds(), used, err
 }
 
 // putBack undoes a flip, and waits until every cluster is as before.
