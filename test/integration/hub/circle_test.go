@@ -16,8 +16,8 @@ var _ = Describe("A circular dependency", func() {
 		f       fleet
 		cluster string
 	)
+	BeforeEach(unchecked)
 	BeforeEach(func(ctx SpecContext) {
-		unadmitted()
 		f = newFleet()
 		cluster = f.cluster(ctx, "cluster")
 	})

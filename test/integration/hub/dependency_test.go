@@ -98,13 +98,6 @@ func writesNothing(cluster string) {
 	Consistently(on(cluster, writes), "500ms").Should(BeEmpty(), "a second pass writes nothing")
 }
 
-// unadmitted makes the hub one whose webhooks do not answer, so that what they refuse can come about all the same.
-func unadmitted() {
-	GinkgoHelper()
-	stopHub()
-	_, stopHub = runHub()
-}
-
 var _ = Describe("A dependency", func() {
 	var (
 		f       fleet
@@ -291,7 +284,6 @@ var _ = Describe("A dependency", func() {
 	})
 
 	It("keeps its last verdict when the annotation becomes malformed, which is said once", func(ctx SpecContext) {
-		unadmitted()
 		definition := f.define(ctx, "a", annotated(`[{"name":"`+f.named("b")+`"}]`))
 		other := f.cluster(ctx, "other")
 		here, there := f.enable(ctx, cluster, "a"), f.enable(ctx, other, "a")

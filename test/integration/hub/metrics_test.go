@@ -77,7 +77,6 @@ var _ = Describe("The metrics of dependencies", func() {
 	}
 
 	It("count the clusters on which one is not satisfied, by a cause that stays true", func(ctx SpecContext) {
-		unadmitted()
 		a := f.define(ctx, "a", f.needing(need{Name: "b"}, need{Name: "c", Type: addonv1alpha1.DependencyTypeOptional}))
 		onHere, onAway := f.enable(ctx, here, "a"), f.enable(ctx, away, "a")
 		c := f.install(ctx, here, "c")
