@@ -44,8 +44,9 @@ const (
 )
 
 // certificates makes and renews what the webhook server proves itself with: an authority of its own and, signed by it, the
-// serving certificate. An authority that was replaced is trusted until it expires, and one that is new signs nothing before everybody
-// can have learnt of it; so no moment of a renewal leaves a certificate in use that is not trusted. Only the leader does this.
+// serving certificate. An authority that was replaced is trusted until it expires, and one that is new signs nothing before
+// everybody can have learnt of it; so no moment of a renewal leaves a certificate in use that is not trusted. Only the leader does
+// this.
 //
 // The Secret and the ConfigMap hold the only state there is. They are read from the API server itself: from a cache that lags
 // behind its own write, an authority would be replaced twice.
