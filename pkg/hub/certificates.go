@@ -4,24 +4,20 @@ import (
 	"bytes"
 	"context"
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"maps"
-	"math/big"
-	"net"
 	"slices"
 	"time"
 
+	librarycrypto "github.com/openshift/library-go/pkg/crypto"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -321,61 +317,40 @@ func encodeKey(pkcs8 []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
 }
 
-// newAuthority is named by the time, so that no two have the same name.
+// newAuthority is named by the time, so that no two have the same name. library-go calls the function unsafe for the time that
+// it is given.
 func newAuthority(terms certificateTerms, now time.Time) (*keyPair, error) {
-	return sign(&x509.Certificate{
-		Subject:               pkix.Name{CommonName: fmt.Sprintf("%s@%d", certificatesName, now.Unix())},
-		NotBefore:             now.Add(-skew(terms.authority)),
-		NotAfter:              now.Add(terms.authority),
-		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-		BasicConstraintsValid: true,
-		IsCA:                  true,
-	}, nil)
+	begin := now.Add(-skew(terms.authority))
+	made, err := librarycrypto.UnsafeMakeSelfSignedCAConfigForDurationAtTime(fmt.Sprintf("%s@%d", certificatesName, now.Unix()),
+		func() time.Time { return begin }, terms.authority+skew(terms.authority))
+	if err != nil {
+		return nil, err
+	}
+	return newKeyPair(made)
 }
 
 // newServing ends with its signer at the latest.
 func newServing(signer *keyPair, terms certificateTerms, now time.Time) (*keyPair, error) {
-	template := &x509.Certificate{
-		Subject:     pkix.Name{CommonName: terms.hosts[0]},
-		NotBefore:   now.Add(-skew(terms.serving)),
-		NotAfter:    slices.MinFunc([]time.Time{now.Add(terms.serving), signer.certificate().NotAfter}, time.Time.Compare),
-		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	authority := librarycrypto.CA{
+		Config:          &librarycrypto.TLSCertificateConfig{Certs: signer.chain, Key: signer.key},
+		SerialGenerator: &librarycrypto.RandomSerialGenerator{},
 	}
-	for _, host := range terms.hosts {
-		if ip := net.ParseIP(host); ip != nil {
-			template.IPAddresses = append(template.IPAddresses, ip)
-		} else {
-			template.DNSNames = append(template.DNSNames, host)
-		}
+	made, err := authority.MakeServerCertForDuration(sets.New(terms.hosts...), terms.serving, func(template *x509.Certificate) error {
+		template.NotBefore = now.Add(-skew(terms.serving))
+		template.NotAfter = slices.MinFunc([]time.Time{now.Add(terms.serving), signer.certificate().NotAfter}, time.Time.Compare)
+		template.SignatureAlgorithm = x509.UnknownSignatureAlgorithm // what suits the signer's key
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	return sign(template, signer)
+	return newKeyPair(made)
 }
 
-// sign completes the template with a new key and a serial number, signed by signer or, without one, by itself.
-func sign(template *x509.Certificate, signer *keyPair) (*keyPair, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
+func newKeyPair(made *librarycrypto.TLSCertificateConfig) (*keyPair, error) {
+	key, ok := made.Key.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("a %T cannot sign", made.Key)
 	}
-	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
-		return nil, err
-	}
-	parent, signingKey := template, crypto.Signer(key)
-	if signer != nil {
-		parent, signingKey = signer.certificate(), signer.key
-	}
-	signed, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signingKey)
-	if err != nil {
-		return nil, err
-	}
-	certificate, err := x509.ParseCertificate(signed)
-	if err != nil {
-		return nil, err
-	}
-	pair := &keyPair{chain: []*x509.Certificate{certificate}, key: key}
-	if signer != nil {
-		pair.chain = append(pair.chain, signer.chain...)
-	}
-	return pair, nil
+	return &keyPair{chain: made.Certs, key: key}, nil
 }
