@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -69,6 +70,8 @@ type uninstallation struct {
 
 	// running are the Instances by the uid of the add-on that owns them, and by their own where none does.
 	running map[types.UID]string
+	// released holds the uids of the add-ons that were released.
+	released sync.Map
 }
 
 // say tells the user of progress. Nothing depends on whether it is heard.
@@ -193,7 +196,7 @@ func (u *uninstallation) releaseAddOns(ctx context.Context) error {
 			return err
 		}
 	}
-	return errors.New("add-ons are written again as soon as they are released: is an addon-manager still running?")
+	return errors.New("add-ons change faster than they can be released: stop whoever writes them")
 }
 
 // pass releases all add-ons once. It says whether there was anything to release.
@@ -246,12 +249,17 @@ func (u *uninstallation) releaseEach(ctx context.Context, addOns []addonv1alpha1
 // keeps what belongs to that: its agent goes on by it.
 func (u *uninstallation) release(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (bool, error) {
 	_, runs := u.running[addOn.UID]
+	if _, again := u.released.Load(addOn.UID); again && slices.ContainsFunc(addOn.Status.Conditions, isVerdict) {
+		return true, fmt.Errorf("ManagedClusterAddOn %s was judged again: an addon-manager is running without a Lease, and would write "+
+			"everything again; stop it first", client.ObjectKeyFromObject(addOn))
+	}
 	operations := written(addOn, runs)
 	dirty := len(operations) > 0
 	if dirty {
 		if err := apply.PatchStatus(ctx, u.client, addOn, operations); err != nil {
 			return dirty, fmt.Errorf("releasing ManagedClusterAddOn %s: %w", client.ObjectKeyFromObject(addOn), err)
 		}
+		u.released.Store(addOn.UID, nil)
 	}
 	if runs || !controllerutil.ContainsFinalizer(addOn, kudo.Finalizer) {
 		return dirty, nil
@@ -278,8 +286,7 @@ func written(addOn *addonv1alpha1.ManagedClusterAddOn, runs bool) []apply.Operat
 func isWritten(condition metav1.Condition, runs bool) bool {
 	switch condition.Type {
 	case addonv1alpha1.ConditionDegraded:
-		return condition.Reason == addonv1alpha1.ReasonDependencyNotSatisfied ||
-			condition.Reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied
+		return isVerdict(condition)
 	case addonv1alpha1.ConditionAvailable:
 		return condition.Reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied ||
 			condition.Reason == addonv1alpha1.ReasonNotInstalled && !runs
@@ -288,6 +295,12 @@ func isWritten(condition metav1.Condition, runs bool) bool {
 	default:
 		return false
 	}
+}
+
+// isVerdict says whether a condition is addon-manager's verdict over dependencies.
+func isVerdict(condition metav1.Condition) bool {
+	return condition.Type == addonv1alpha1.ConditionDegraded &&
+		(condition.Reason == addonv1alpha1.ReasonDependencyNotSatisfied || condition.Reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied)
 }
 
 // findInstances finds out what runs. A hub without the resource definition has nothing that does.

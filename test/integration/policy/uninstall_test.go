@@ -61,6 +61,17 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		Expect(admin.List(ctx, &list)).To(Succeed())
 		return list.Items
 	}
+	// verdicts is how many add-ons lack what they require.
+	verdicts := func(ctx context.Context) int {
+		GinkgoHelper()
+		count := 0
+		for _, addOn := range all(ctx) {
+			if seenOf(addOn.Status.Conditions, "Degraded") == requiredUnmet {
+				count++
+			}
+		}
+		return count
+	}
 	// byPlans is an add-on that runs an OperatorVersion.
 	byPlans := func(ctx context.Context, version string, needs ...addonv1alpha1.AddonDependency) types.NamespacedName {
 		GinkgoHelper()
@@ -114,15 +125,7 @@ var _ = Describe("Uninstalling", Ordered, func() {
 			Expect(old.Apply(ctx, "cluster", manifests.ClusterParameters{Cluster: name})).To(Succeed())
 			Expect(admin.Create(ctx, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "fleet"}})).To(Succeed())
 		}
-		Eventually(func() int {
-			judged := 0
-			for _, addOn := range all(ctx) {
-				if seenOf(addOn.Status.Conditions, "Degraded") == requiredUnmet {
-					judged++
-				}
-			}
-			return judged
-		}).WithContext(ctx).Should(Equal(fleetSize + 2))
+		Eventually(verdicts).WithContext(ctx).Should(Equal(fleetSize + 2))
 	})
 
 	It("is refused while an addon-manager leads, and nothing has changed", func(ctx SpecContext) {
@@ -134,22 +137,23 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		Expect(all(ctx)).To(Equal(before))
 	})
 
-	It("may be interrupted", func(ctx SpecContext) {
+	It("fails while an addon-manager works without a Lease", func(ctx SpecContext) {
 		stopHub()
 		Eventually(func(g Gomega) {
 			lease := &coordination.Lease{}
 			g.Expect(admin.Get(ctx, types.NamespacedName{Namespace: "tandem-system", Name: "tandem-addon-manager"}, lease)).To(Succeed())
 			g.Expect(lease.Spec.HolderIdentity).To(HaveValue(BeEmpty()))
 		}).WithContext(ctx).Should(Succeed())
+		old.runHub()
+		Expect(uninstall(ctx, &interrupter{})).To(MatchError(ContainSubstring("was judged again")))
+		Eventually(verdicts).WithContext(ctx).Should(Equal(fleetSize + 2))
+		stopHub()
+	})
+
+	It("may be interrupted", func(ctx SpecContext) {
 		interrupted, end := context.WithCancel(ctx)
 		Expect(uninstall(interrupted, &interrupter{word: "released", end: end})).To(MatchError(context.Canceled))
-		left := 0
-		for _, addOn := range all(ctx) {
-			if seenOf(addOn.Status.Conditions, "Degraded") == requiredUnmet {
-				left++
-			}
-		}
-		Expect(left).To(And(BeNumerically(">", 0), BeNumerically("<", fleetSize)))
+		Expect(verdicts(ctx)).To(And(BeNumerically(">", 0), BeNumerically("<", fleetSize)))
 	})
 
 	It("leaves nothing False, and nothing that is enforced", func(ctx SpecContext) {
