@@ -60,8 +60,9 @@ func Settle(current []metav1.Condition, want metav1.Condition, now time.Time) (m
 	return want, !same
 }
 
-// Status makes fields all that manager holds of obj's status, by forced server-side apply. Errors are the API server's;
-// an object that was replaced since it was read is a conflict (apierrors.IsConflict), never a new object.
+// Status makes fields all that manager holds of obj's status, by forced server-side apply. obj gets the resource version that this
+// led to, and stays as it was read otherwise. Errors are the API server's; an object that was replaced since it was read is a
+// conflict (apierrors.IsConflict), never a new object.
 func Status(ctx context.Context, c client.Client, obj client.Object, manager string, fields map[string]any) error {
 	gvk, err := c.GroupVersionKindFor(obj)
 	if err != nil {
@@ -76,11 +77,12 @@ func Status(ctx context.Context, c client.Client, obj client.Object, manager str
 	if err != nil {
 		return fmt.Errorf("encoding status: %w", err)
 	}
-	err = c.Status().Patch(ctx, bare(gvk, obj), client.RawPatch(types.ApplyPatchType, data),
-		client.FieldOwner(manager), client.ForceOwnership)
+	target := bare(gvk, obj)
+	err = c.Status().Patch(ctx, target, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner(manager), client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("applying status of %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(obj), err)
 	}
+	obj.SetResourceVersion(target.ResourceVersion)
 	return nil
 }
 

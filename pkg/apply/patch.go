@@ -21,9 +21,9 @@ type Operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// Patch applies operations to exactly the object that was read, which stays as it is. They test what they change: where the
-// object was replaced since, or one of them does not apply to it any more, nothing has changed and the error is a conflict
-// (apierrors.IsConflict). Whatever else the API server refuses, as a policy or the schema does, is its own error.
+// Patch applies operations to exactly the object that was read, which gets the resource version that this led to, and stays as it is
+// otherwise. They test what they change: where the object was replaced since, or one of them does not apply to it any more, nothing
+// has changed and the error is a conflict (apierrors.IsConflict). Whatever else the API server refuses, as a policy or the schema does, is its own error.
 func Patch(ctx context.Context, c client.Client, object client.Object, operations []Operation, options ...client.PatchOption) error {
 	return patch(c, object, operations, func(target client.Object, patch client.Patch) error {
 		return c.Patch(ctx, target, patch, options...)
@@ -47,13 +47,15 @@ func patch(c client.Client, object client.Object, operations []Operation, send f
 	if err != nil {
 		return fmt.Errorf("patching: %w", err)
 	}
-	err = send(bare(gvk, object), client.RawPatch(types.JSONPatchType, data))
+	target := bare(gvk, object)
+	err = send(target, client.RawPatch(types.JSONPatchType, data))
 	if doesNotApply(err) {
 		return apierrors.NewConflict(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, object.GetName(), err)
 	}
 	if err != nil {
 		return fmt.Errorf("patching %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(object), err)
 	}
+	object.SetResourceVersion(target.ResourceVersion)
 	return nil
 }
 

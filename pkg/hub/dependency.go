@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -30,6 +31,7 @@ type dependencies struct {
 	recorder events.EventRecorder
 	metrics  *metrics
 	circles  *circles
+	written  *lastWrites
 }
 
 func (d *dependencies) setUp(mgr manager.Manager) error {
@@ -57,14 +59,9 @@ func (d *dependencies) Reconcile(ctx context.Context, request ctrl.Request) (ctr
 
 // judge brings the add-on's condition to the verdict over its dependencies, and says whether that took a write.
 func (d *dependencies) judge(ctx context.Context, name types.NamespacedName) (bool, error) {
-	var addOn addonv1alpha1.ManagedClusterAddOn
-	err := d.client.Get(ctx, name, &addOn, client.UnsafeDisableDeepCopy) // read only
-	if apierrors.IsNotFound(err) || err == nil && !addOn.DeletionTimestamp.IsZero() {
-		d.metrics.unsatisfied.set(name, nil)
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("reading ManagedClusterAddOn %s: %w", name, err)
+	addOn, err := d.current(ctx, name)
+	if err != nil || addOn == nil {
+		return false, err
 	}
 	needs, fault, err := declaredBy(ctx, d.client, addOn.Name)
 	if err != nil || fault != nil { // a malformed declaration was reported where it stands; the last verdict stays
@@ -77,12 +74,32 @@ func (d *dependencies) judge(ctx context.Context, name types.NamespacedName) (bo
 	previous := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded)
 	verdict := dependency.Evaluate(needs, seen, previous)
 	d.metrics.unsatisfied.set(name, verdict.Unmet())
-	wrote, err := d.commit(ctx, &addOn, verdict)
+	wrote, err := d.commit(ctx, addOn, verdict)
 	if wrote {
+		d.written.note(addOn)
 		d.metrics.verdictChanged(addOn.Name, verdict)
-		d.tell(&addOn, previous, verdict)
+		d.tell(addOn, previous, verdict)
 	}
 	return wrote, err
+}
+
+// current is the add-on as the cache has it, to be read only; nil where there is nothing to judge. It is a conflict where the cache
+// does not have the last verdict yet: it would be written again, and what is held would be held by the one before.
+func (d *dependencies) current(ctx context.Context, name types.NamespacedName) (*addonv1alpha1.ManagedClusterAddOn, error) {
+	var addOn addonv1alpha1.ManagedClusterAddOn
+	err := d.client.Get(ctx, name, &addOn, client.UnsafeDisableDeepCopy)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && !addOn.DeletionTimestamp.IsZero():
+		d.written.forget(name)
+		d.metrics.unsatisfied.set(name, nil)
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading ManagedClusterAddOn %s: %w", name, err)
+	case d.written.awaits(&addOn):
+		resource := addonv1alpha1.GroupVersion.WithResource("managedclusteraddons").GroupResource()
+		return nil, apierrors.NewConflict(resource, name.String(), errors.New("the cache does not have the last write yet"))
+	}
+	return &addOn, nil
 }
 
 // commit sets Degraded as the verdict asks for, or releases it where it carries a dependency reason for no reason any more.

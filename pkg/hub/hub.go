@@ -85,7 +85,7 @@ func controllers(mgr manager.Manager, options Options) []interface{ setUp(manage
 		metrics,
 		recorder,
 		&definitions{recorder: recorder, client: mgr.GetClient()},
-		&dependencies{recorder: recorder, client: mgr.GetClient(), metrics: metrics, circles: newCircles()},
+		&dependencies{recorder: recorder, client: mgr.GetClient(), metrics: metrics, circles: newCircles(), written: newLastWrites()},
 		&addOns{
 			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
 			packagesNamespace: options.PackagesNamespace, circles: newCircles(),

@@ -139,6 +139,8 @@ var _ = Describe("A circular dependency", func() {
 		edit(ctx, c, f.needs())
 		degraded(ctx, kafka, none)
 		Eventually(exists(instanceOf(kafka))).WithContext(ctx).Should(BeTrue())
+		Eventually(resolvedOf(instanceOf(kafka))).WithContext(ctx).Should(HaveField("Status", "True"))
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Status", "True"))
 	})
 })
 

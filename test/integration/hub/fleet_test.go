@@ -106,12 +106,15 @@ func report(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, statu
 	})
 }
 
-// setCondition sets a condition as the given writer.
+// setCondition sets a condition as the given writer. It tries again, as every writer does, while the API server takes in a new
+// resource definition: addon-manager puts a caBundle there.
 func setCondition(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, manager string, condition metav1.Condition) {
 	GinkgoHelper()
-	current := get(ctx, addOn)
-	_, err := apply.Condition(ctx, server, current, current.Status.Conditions, manager, condition, time.Now())
-	Expect(err).NotTo(HaveOccurred())
+	Eventually(func() error {
+		current := get(ctx, addOn)
+		_, err := apply.Condition(ctx, server, current, current.Status.Conditions, manager, condition, time.Now())
+		return err
+	}).WithContext(ctx).Should(Succeed())
 }
 
 // get reads an object as it is now.
