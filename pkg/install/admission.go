@@ -1,8 +1,10 @@
 package install
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tandem-addons/tandem/pkg/parameter"
@@ -90,14 +92,23 @@ func parameterFaults(w write) []string {
 
 // immutableFaults: an immutable parameter keeps the value that the spec gives it, started or not. An OperatorVersion that does not
 // exist is taken to define what the other one does, so that no way leads round this over one that is missing.
+//
+// Where a value got past admission that differs from what was last started, Resolved asks for the latter: that way back is open.
 func immutableFaults(w write) []string {
 	if w.before == nil {
 		return nil
 	}
-	before := setting(w.before.Instance.Spec.Parameters, w.before.Version, w.after.Version)
-	after := setting(w.after.Instance.Spec.Parameters, w.after.Version, w.before.Version)
-	var faults []string
-	for _, fault := range parameter.Immutable(before, after) {
+	before, after := *w.before, w.after
+	before.Version, after.Version = cmp.Or(before.Version, after.Version), cmp.Or(after.Version, before.Version)
+	now := setting(after.Instance.Spec.Parameters, after.Version)
+	changed := parameter.Immutable(setting(before.Instance.Spec.Parameters, before.Version), now)
+	if before.Instance.Status.Execution != nil {
+		changed = slices.DeleteFunc(startedFaults(before, now), func(f parameter.Fault) bool {
+			return !slices.ContainsFunc(changed, func(c parameter.Fault) bool { return c.Parameter == f.Parameter })
+		})
+	}
+	faults := make([]string, 0, len(changed))
+	for _, fault := range changed {
 		faults = append(faults, fault.String())
 	}
 	return faults

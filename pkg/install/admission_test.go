@@ -154,6 +154,24 @@ func TestAdmit(t *testing.T) {
 			want: start + `parameter "FIXED": value "huge": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
 		},
 
+		"it got another value past admission, and goes back to what was started": {
+			before: started(nil, with("FIXED", "huge")), after: started(nil, with("FIXED", "small")),
+		},
+		"it got another value past admission, and gets a third": {
+			before: started(nil, with("FIXED", "huge")), after: started(nil, with("FIXED", "tiny")),
+			want: start + `parameter "FIXED": value "tiny": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
+		},
+		"it got another value past admission, and something else changes": {
+			before: started(nil, with("FIXED", "huge")), after: started(nil, with("FIXED", "huge", "TEXT", "b")),
+		},
+		"it got another value on the way to a version that does not exist, and goes back to what was started": {
+			before: started(nil, of("kafka-9.0.0", with("FIXED", "huge"))), after: started(nil, with()),
+		},
+		"what was started is changed after its version was lost": {
+			before: started(map[string]string{"FIXED": "huge"}, of("kafka-9.0.0", with("FIXED", "huge"))), after: started(map[string]string{"FIXED": "huge"}, with("FIXED", "tiny")),
+			want: start + `parameter "FIXED": value "tiny": it is immutable and stands at "huge": set that, or delete the Instance and create it anew`,
+		},
+
 		"one trigger, and parameters without": {before: with(), after: with("SCALE", "2", "SCALE_TO", "3", "TEXT", "b")},
 		"two triggers": {
 			before: with("SCALE", "2"), after: with("BACKUP", "x", "SCALE_TO", "3", "TEXT", "b"),

@@ -152,15 +152,19 @@ func parametersRule(i Instance) []Obstacle {
 
 // immutableRule: immutable parameters keep the values that were last started.
 func immutableRule(i Instance) []Obstacle {
-	execution := i.Instance.Status.Execution
-	if i.Version == nil || execution == nil {
+	if i.Version == nil || i.Instance.Status.Execution == nil {
 		return nil
 	}
-	faults := parameter.Immutable(setting(execution.Parameters, i.Started, i.Version), setting(i.Instance.Spec.Parameters, i.Version))
+	faults := startedFaults(i, setting(i.Instance.Spec.Parameters, i.Version))
 	if len(faults) == 0 {
 		return nil
 	}
 	return []Obstacle{{kudo.ReasonParametersInvalid, (&parameter.InvalidError{Faults: faults}).Error()}}
+}
+
+// startedFaults are the immutable parameters that have another value in now than was last started for the Instance.
+func startedFaults(i Instance, now parameter.Setting) []parameter.Fault {
+	return parameter.Immutable(setting(i.Instance.Status.Execution.Parameters, i.Started, i.Version), now)
 }
 
 // setting joins what is given with the definitions of the first OperatorVersion that exists.
