@@ -176,7 +176,9 @@ func (h *hub) hold(ctx context.Context, taken bool) error {
 // webhooksAnswer says whether addon-manager serves the webhooks: whether the API server can answer in the version that is not stored.
 func (h *hub) webhooksAnswer(ctx context.Context) bool {
 	definitions := &metav1.PartialObjectMetadataList{}
-	definitions.SetGroupVersionKind(schema.GroupVersionKind{Group: addonv1alpha1.GroupVersion.Group, Version: "v1beta1", Kind: "ClusterManagementAddOnList"})
+	definitions.SetGroupVersionKind(schema.GroupVersionKind{
+		Group: addonv1alpha1.GroupVersion.Group, Version: "v1beta1", Kind: "ClusterManagementAddOnList",
+	})
 	return h.admin.List(ctx, definitions, client.Limit(1)) == nil
 }
 

@@ -13,7 +13,8 @@ import (
 
 // sample is the report of a run in which everything went well.
 func sample() *report {
-	r := &report{Clusters: 2, AddOns: 10, ManagedClusterAddOns: 20, Cores: 2, Limits: limits{QPS: 200, Burst: 400, Concurrency: 10}}
+	r := &report{Clusters: 2, AddOns: 10, ManagedClusterAddOns: 20, Cores: 2}
+	r.Limits = limits{QPS: 200, Burst: 400, Concurrency: 10}
 	r.FleetFlip = result{Seconds: 1.1, Writes: 2, WritesNeeded: 2}
 	r.FleetFlip.compare(1, usage{cpu: time.Second})
 	r.SharedDependencyFlip = result{Seconds: 1.3, Writes: 8, WritesNeeded: 8}
@@ -67,12 +68,15 @@ func TestInvariants(t *testing.T) {
 		change func(*report)
 		want   string
 	}{
-		"exactly the writes that are needed hold":    {func(*report) {}, ""},
-		"a ratio beyond the target breaks none":      {func(r *report) { r.FleetFlip.compare(0.1, usage{}) }, ""},
-		"a write too many breaks one":                {func(r *report) { r.ClusterFlip.Writes = 1 }, "clusterFlip: 1 writes, 0 needed"},
-		"a conflict breaks one":                      {func(r *report) { r.FleetFlip.Conflicts = 1 }, "fleetFlip: 1 conflicts"},
-		"a write after a restart breaks one":         {func(r *report) { r.Restart.Writes = 1 }, "restart: 1 writes, 0 needed"},
-		"a request that failed breaks one and tells": {func(r *report) { r.Rest.wrong = []entry{logged(judge, "a", 403, 0, 1)} }, "rest: not wanted: patch  by " + judge + ": 403"},
+		"exactly the writes that are needed hold": {func(*report) {}, ""},
+		"a ratio beyond the target breaks none":   {func(r *report) { r.FleetFlip.compare(0.1, usage{}) }, ""},
+		"a write too many breaks one":             {func(r *report) { r.ClusterFlip.Writes = 1 }, "clusterFlip: 1 writes, 0 needed"},
+		"a conflict breaks one":                   {func(r *report) { r.FleetFlip.Conflicts = 1 }, "fleetFlip: 1 conflicts"},
+		"a write after a restart breaks one":      {func(r *report) { r.Restart.Writes = 1 }, "restart: 1 writes, 0 needed"},
+		"a request that failed breaks one and is told": {
+			func(r *report) { r.Rest.wrong = []entry{logged(judge, "a", 403, 0, 1)} },
+			"rest: not wanted: patch  by " + judge + ": 403",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := sample()
