@@ -67,6 +67,8 @@ type Options struct {
 	// WebhookCertificateValidity and WebhookAuthorityValidity are how long its certificate and the authority that signs it are valid:
 	// 30 days and a year if zero. They are renewed at two thirds of that.
 	WebhookCertificateValidity, WebhookAuthorityValidity time.Duration
+	// LeaseGrace is how long an agent may leave its lease unrenewed before its add-ons are Unknown; five of the lease's periods if zero.
+	LeaseGrace time.Duration
 	// PprofBindAddress is the HOST:PORT that serves profiles; "0" serves none.
 	PprofBindAddress string
 	// Concurrency is how many objects each controller works on at a time.
@@ -94,7 +96,7 @@ func controllers(mgr manager.Manager, options Options) []interface{ setUp(manage
 			recorder: recorder, client: mgr.GetClient(),
 			packagesNamespace: options.PackagesNamespace, verifications: newVerifications(),
 		},
-		newLeases(mgr),
+		newLeases(mgr, options.LeaseGrace),
 	}, webhookControllers(mgr, options)...)
 }
 

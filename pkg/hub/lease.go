@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,7 @@ const messageClusterLeaseStopped = "Registration agent stopped updating its leas
 type leases struct {
 	client client.Client
 	live   client.Reader
+	grace  time.Duration // in the place of what the lease says, if not zero
 
 	mutex    sync.Mutex
 	renewals map[types.NamespacedName]renewal
@@ -46,8 +48,8 @@ type renewal struct {
 	seen    time.Time
 }
 
-func newLeases(mgr manager.Manager) *leases {
-	return &leases{client: mgr.GetClient(), live: mgr.GetAPIReader(), renewals: map[types.NamespacedName]renewal{}}
+func newLeases(mgr manager.Manager, grace time.Duration) *leases {
+	return &leases{client: mgr.GetClient(), live: mgr.GetAPIReader(), grace: grace, renewals: map[types.NamespacedName]renewal{}}
 }
 
 func (l *leases) setUp(mgr manager.Manager) error {
@@ -67,7 +69,8 @@ func leaseOf(_ context.Context, addOn client.Object) ([]reconcile.Request, error
 }
 
 // Reconcile looks whether the lease of one agent is renewed. Before add-ons are set to Unknown the lease is read from the API server: a
-// watch that is broken must not look like a fleet that is.
+// watch that is broken must not look like a fleet that is. Where that does not answer, agents cannot have renewed anything either, and
+// are given time anew.
 func (l *leases) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	for _, reader := range []client.Reader{l.client, l.live} {
 		var lease coordinationv1.Lease
@@ -92,7 +95,7 @@ func (l *leases) left(lease *coordinationv1.Lease, now time.Time) time.Duration 
 		last = renewal{renewed: lease.Spec.RenewTime, seen: now}
 		l.renewals[key] = last
 	}
-	return availability.Grace(lease) - now.Sub(last.seen)
+	return cmp.Or(l.grace, availability.Grace(lease)) - now.Sub(last.seen)
 }
 
 func (l *leases) forget(key types.NamespacedName) {

@@ -2,10 +2,12 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -21,19 +23,22 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// leasePeriod is how often the agents of these specs renew their leases.
-const leasePeriod = time.Second
+// leaseGrace is how long the agents of these specs may be silent, whatever their leases say.
+const leaseGrace = 1500 * time.Millisecond
+
+// impatient gives agents no more time than that.
+func impatient(_ *rest.Config, options *hub.Options) { options.LeaseGrace = leaseGrace }
 
 // renew plays an agent: it renews a lease of that name until it is stopped, by a clock that nobody else has.
 func renew(ctx context.Context, cluster, name string) (stop func()) {
 	GinkgoHelper()
-	seconds, clock := int32(leasePeriod/time.Second), time.Date(1999, 12, 31, 23, 59, 59, 0, time.UTC)
+	clock := time.Date(1999, 12, 31, 23, 59, 59, 0, time.UTC)
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}}
 	Expect(client.IgnoreAlreadyExists(server.Create(ctx, lease))).To(Succeed())
 	beat := func(ctx context.Context) {
 		before := lease.DeepCopy()
 		clock = clock.Add(time.Minute)
-		lease.Spec = coordinationv1.LeaseSpec{LeaseDurationSeconds: &seconds, RenewTime: &metav1.MicroTime{Time: clock}}
+		lease.Spec = coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: clock}}
 		Expect(server.Patch(ctx, lease, client.MergeFrom(before))).To(Succeed())
 	}
 	beat(ctx)
@@ -43,7 +48,7 @@ func renew(ctx context.Context, cluster, name string) (stop func()) {
 	go func() {
 		defer GinkgoRecover()
 		defer close(ended)
-		wait.UntilWithContext(renewing, func(context.Context) { beat(ctx) }, leasePeriod/4)
+		wait.UntilWithContext(renewing, func(context.Context) { beat(ctx) }, leaseGrace/10)
 	}()
 	return func() {
 		cancel()
@@ -64,6 +69,17 @@ func (h *hearing) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// deaf makes the watches of the hub's leases stand still while it is locked.
+func deaf(locked *sync.RWMutex) func(*rest.Config, *hub.Options) {
+	return transported(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+		response, err := next.RoundTrip(request)
+		if err == nil && strings.HasSuffix(request.URL.Path, "/leases") {
+			response.Body = &hearing{response.Body, locked}
+		}
+		return response, err
+	})
+}
+
 var _ = Describe("A cluster whose agent renews a lease on the hub", func() {
 	var (
 		f       fleet
@@ -76,10 +92,10 @@ var _ = Describe("A cluster whose agent renews a lease on the hub", func() {
 		f = newFleet()
 		cluster = f.cluster(ctx, "cluster")
 		stopHub()
-		writes, stopHub = runHub()
+		writes, stopHub = runHub(impatient)
 	})
 
-	It("has add-ons that nobody knows of once five periods have passed without it, until the agent says so itself", func(ctx SpecContext) {
+	It("has add-ons that nobody knows of once its time has passed without it, until the agent says so itself", func(ctx SpecContext) {
 		f.define(ctx, "b", nil)
 		f.define(ctx, "a", f.needing(addonv1alpha1.AddonDependency{Name: "b"}))
 		a, b, mute := f.enable(ctx, cluster, "a"), f.enable(ctx, cluster, "b"), f.enable(ctx, cluster, "mute")
@@ -89,7 +105,7 @@ var _ = Describe("A cluster whose agent renews a lease on the hub", func() {
 
 		By("the agent renewing its lease, whatever its clock says")
 		stop := renew(ctx, cluster, addonv1alpha1.AgentLease)
-		Consistently(conditionOf(a, "Available")).WithContext(ctx).WithTimeout(6 * leasePeriod).Should(Equal(works))
+		Consistently(conditionOf(a, "Available")).WithContext(ctx).WithTimeout(leaseGrace + leaseGrace/2).Should(Equal(works))
 		before := on(cluster, writes)()
 
 		By("the agent stopping")
@@ -98,7 +114,7 @@ var _ = Describe("A cluster whose agent renews a lease on the hub", func() {
 		for _, addOn := range []*addonv1alpha1.ManagedClusterAddOn{a, b, mute} {
 			Eventually(conditionOf(addOn, "Available")).WithContext(ctx).Should(Equal(silent))
 		}
-		Expect(time.Since(stopped)).To(BeNumerically(">", 4*leasePeriod))
+		Expect(time.Since(stopped)).To(BeNumerically(">", leaseGrace*3/4))
 		Expect(get(ctx, a).ManagedFields).To(ContainElement(HaveField("Manager", "addon-manager-lease")))
 
 		By("an add-on that is enabled meanwhile")
@@ -118,45 +134,59 @@ var _ = Describe("A cluster whose agent renews a lease on the hub", func() {
 		Expect(on(cluster, writes)()).To(HaveLen(len(before) + 4))
 	})
 
-	It("is given five periods anew when the hub starts, which then writes nothing twice", func(ctx SpecContext) {
+	It("is given its time anew when the hub starts, which then writes nothing twice", func(ctx SpecContext) {
 		a := f.enable(ctx, cluster, "a")
 		renew(ctx, cluster, addonv1alpha1.AgentLease)()
 		Eventually(conditionOf(a, "Available")).WithContext(ctx).Should(Equal(silent))
 		stopHub()
 		report(ctx, a, metav1.ConditionTrue, "Works")
 
-		writes, stop := runHub()
-		Consistently(conditionOf(a, "Available")).WithContext(ctx).WithTimeout(4 * leasePeriod).Should(Equal(works))
+		writes, stop := runHub(impatient)
+		Consistently(conditionOf(a, "Available")).WithContext(ctx).WithTimeout(leaseGrace * 3 / 4).Should(Equal(works))
 		Eventually(conditionOf(a, "Available")).WithContext(ctx).Should(Equal(silent))
 		Expect(on(cluster, writes)()).To(HaveLen(1))
 		stop()
 
-		writes, _ = runHub()
-		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(6 * leasePeriod).Should(BeEmpty())
+		writes, _ = runHub(impatient)
+		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(leaseGrace + leaseGrace/2).Should(BeEmpty())
 	})
 
 	It("is not taken for silent when it is the hub that hears nothing", func(ctx SpecContext) {
 		stopHub()
-		var deaf sync.RWMutex
-		writes, stop := runHub(func(config *rest.Config, _ *hub.Options) {
-			config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-				return roundTripper(func(request *http.Request) (*http.Response, error) {
-					response, err := next.RoundTrip(request)
-					if err == nil && strings.HasSuffix(request.URL.Path, "/leases") {
-						response.Body = &hearing{response.Body, &deaf}
-					}
-					return response, err
-				})
-			})
-		})
+		var locked sync.RWMutex
+		writes, stop := runHub(impatient, deaf(&locked))
 		a := f.enable(ctx, cluster, "a")
 		report(ctx, a, metav1.ConditionTrue, "Works")
 		DeferCleanup(renew(ctx, cluster, addonv1alpha1.AgentLease))
-		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(leasePeriod).Should(BeEmpty())
-		deaf.Lock()
-		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(7 * leasePeriod).Should(BeEmpty())
-		deaf.Unlock()
+		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(leaseGrace / 2).Should(BeEmpty())
+		locked.Lock()
+		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(2 * leaseGrace).Should(BeEmpty())
+		locked.Unlock()
 		stop()
+	})
+
+	It("is given its time anew when it could not renew for want of an API server that answers", func(ctx SpecContext) {
+		stopHub()
+		var away, asked atomic.Bool
+		away.Store(true)
+		writes, _ := runHub(impatient, transported(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+			if away.Load() && strings.HasSuffix(request.URL.Path, "/leases/"+addonv1alpha1.AgentLease) {
+				asked.Store(true)
+				return nil, errors.New("no API server")
+			}
+			return next.RoundTrip(request)
+		}))
+		a := f.enable(ctx, cluster, "a")
+		report(ctx, a, metav1.ConditionTrue, "Works")
+		renew(ctx, cluster, addonv1alpha1.AgentLease)()
+		Eventually(asked.Load).WithContext(ctx).Should(BeTrue())
+
+		By("the API server answering before the agent has renewed its lease")
+		away.Store(false)
+		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(leaseGrace / 2).Should(BeEmpty())
+		DeferCleanup(renew(ctx, cluster, addonv1alpha1.AgentLease))
+		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(leaseGrace + leaseGrace/2).Should(BeEmpty())
+		Expect(conditionOf(a, "Available")(Default, ctx)).To(Equal(works))
 	})
 
 	It("is left alone where it has no such lease, as with an OCM klusterlet, or has it no longer", func(ctx SpecContext) {
@@ -166,6 +196,6 @@ var _ = Describe("A cluster whose agent renews a lease on the hub", func() {
 			ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: addonv1alpha1.AgentLease},
 		})).To(Succeed())
 		f.enable(ctx, cluster, "a")
-		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(6 * leasePeriod).Should(BeEmpty())
+		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(leaseGrace + leaseGrace/2).Should(BeEmpty())
 	})
 })

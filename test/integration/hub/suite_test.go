@@ -51,16 +51,21 @@ var _ = BeforeSuite(func() {
 	}
 })
 
-// before makes a function run before each request that the hub sends.
-func before(do func(*http.Request)) func(*rest.Config, *hub.Options) {
+// transported makes do carry the requests that the hub sends.
+func transported(do func(request *http.Request, next http.RoundTripper) (*http.Response, error)) func(*rest.Config, *hub.Options) {
 	return func(config *rest.Config, _ *hub.Options) {
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			return roundTripper(func(request *http.Request) (*http.Response, error) {
-				do(request)
-				return next.RoundTrip(request)
-			})
+			return roundTripper(func(request *http.Request) (*http.Response, error) { return do(request, next) })
 		})
 	}
+}
+
+// before makes a function run before each request that the hub sends.
+func before(do func(*http.Request)) func(*rest.Config, *hub.Options) {
+	return transported(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+		do(request)
+		return next.RoundTrip(request)
+	})
 }
 
 // elected makes the hub work only while it holds its lease, as on a real hub.
