@@ -2,22 +2,23 @@ package hub
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"crypto"
-	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"time"
 
-	librarycrypto "github.com/openshift/library-go/pkg/crypto"
+	"github.com/openshift/library-go/pkg/crypto"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -62,8 +63,10 @@ type certificateTerms struct {
 // check says what is wrong with the terms.
 func (t certificateTerms) check() error {
 	switch {
-	case len(t.hosts) == 0 || slices.Contains(t.hosts, ""):
+	case len(t.hosts) == 0:
 		return errors.New("a serving certificate needs the DNS names and IPs that it is for")
+	case slices.ContainsFunc(t.hosts, isNoHost):
+		return fmt.Errorf("a serving certificate is for DNS names and IPs: one of %q is neither", t.hosts)
 	case t.serving <= 0:
 		return fmt.Errorf("a serving certificate cannot be valid for %s", t.serving)
 	case t.authority < 3*t.serving: // the last that it signs is signed at two thirds of its life
@@ -72,6 +75,10 @@ func (t certificateTerms) check() error {
 	default:
 		return nil
 	}
+}
+
+func isNoHost(name string) bool {
+	return net.ParseIP(name) == nil && len(validation.IsDNS1123Subdomain(name)) > 0
 }
 
 func (c *certificates) setUp(mgr manager.Manager) error {
@@ -96,7 +103,7 @@ func (c *certificates) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: c.namespace, Name: certificatesName}
 }
 
-// Reconcile renews what is due, and comes back when something is due next.
+// Reconcile renews what is due.
 func (c *certificates) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	var secret corev1.Secret
 	if err := c.live.Get(ctx, c.key(), &secret); client.IgnoreNotFound(err) != nil {
@@ -112,25 +119,28 @@ func (c *certificates) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("renewing the certificates of the webhook server: %w", err)
 	}
-	if err := c.commit(ctx, &secret, &trust, renewed); err != nil {
+	switch err := c.commit(ctx, &secret, &trust, renewed); {
+	case apierrors.IsConflict(err):
+		return ctrl.Result{RequeueAfter: conflictRetry}, nil
+	case err != nil:
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: renewed.due().Sub(now)}, nil
+	return ctrl.Result{RequeueAfter: renewed.pause(now)}, nil
 }
 
 // commit writes what differs. Trust goes first: whoever sees the new keys can find out that they are trusted.
 func (c *certificates) commit(ctx context.Context, secret *corev1.Secret, trust *corev1.ConfigMap, renewed keyring) error {
 	options := []client.ApplyOption{client.FieldOwner(ManagerCertificates), client.ForceOwnership}
-	if bundle := string(encodeCertificates(renewed.trusted)); trust.Data[trustKey] != bundle {
+	data, bundle, err := renewed.encode()
+	if err != nil {
+		return fmt.Errorf("encoding the keys of the webhook server: %w", err)
+	}
+	if trust.Data[trustKey] != bundle {
 		desired := applycorev1.ConfigMap(certificatesName, c.namespace).WithData(map[string]string{trustKey: bundle})
 		desired.ResourceVersion = precondition(trust)
 		if err := c.client.Apply(ctx, desired, options...); err != nil {
 			return fmt.Errorf("writing ConfigMap %s: %w", c.key(), err)
 		}
-	}
-	data, err := renewed.encode()
-	if err != nil {
-		return fmt.Errorf("encoding the keys of the webhook server: %w", err)
 	}
 	current := maps.Clone(secret.Data)
 	maps.DeleteFunc(current, func(key string, _ []byte) bool { return data[key] == nil })
@@ -143,7 +153,7 @@ func (c *certificates) commit(ctx context.Context, secret *corev1.Secret, trust 
 		return fmt.Errorf("writing Secret %s: %w", c.key(), err)
 	}
 	log.FromContext(ctx).Info("renewed the certificates of the webhook server", "hosts", c.terms.hosts,
-		"notAfter", renewed.serving.certificate().NotAfter, "authorityNotAfter", renewed.authority.certificate().NotAfter)
+		"notAfter", renewed.serving.Certs[0].NotAfter, "authorityNotAfter", renewed.authority.Certs[0].NotAfter)
 	return nil
 }
 
@@ -157,7 +167,7 @@ func precondition(object metav1.Object) *string {
 
 // keyring is what of the Secret and the ConfigMap can be used. What cannot (it is missing, corrupt or expired) is nil.
 type keyring struct {
-	authority, serving *keyPair
+	authority, serving *crypto.TLSCertificateConfig // each certificate followed by that of whoever signed it
 	trusted            []*x509.Certificate
 }
 
@@ -165,22 +175,34 @@ func readKeyring(secret map[string][]byte, bundle string, now time.Time) keyring
 	k := keyring{
 		authority: readKeyPair(secret[authorityCertificateKey], secret[authorityPrivateKey]),
 		serving:   readKeyPair(secret[corev1.TLSCertKey], secret[corev1.TLSPrivateKeyKey]),
-		trusted:   readCertificates([]byte(bundle)),
 	}
-	if k.authority != nil && !authorizes(k.authority.certificate(), now) {
+	k.trusted, _ = crypto.CertsFromPEM([]byte(bundle)) // as far as they can be read
+	if k.authority != nil && !authorizes(k.authority.Certs[0], now) {
 		k.authority = nil
 	}
 	if k.serving != nil { // whoever signed it stays trusted where the ConfigMap is lost
-		k.trusted = append(k.trusted, k.serving.chain[1:]...)
+		k.trusted = append(k.trusted, k.serving.Certs[1:]...)
 	}
 	return k.trusting(now)
+}
+
+// readKeyPair is nil where there is none that can be used.
+func readKeyPair(certificate, key []byte) *crypto.TLSCertificateConfig {
+	pair, err := crypto.GetTLSCertificateConfigFromBytes(certificate, key)
+	if err == nil {
+		_, err = crypto.EncodeKey(pair.Key) // a key of a kind that cannot be written again is none
+	}
+	if err != nil {
+		return nil
+	}
+	return pair
 }
 
 // trusting is the keyring with exactly the authorities in its trust that are valid, each once, its own among them.
 func (k keyring) trusting(now time.Time) keyring {
 	candidates := slices.Clone(k.trusted)
 	if k.authority != nil {
-		candidates = append(candidates, k.authority.certificate())
+		candidates = append(candidates, k.authority.Certs[0])
 	}
 	k.trusted = nil
 	for _, candidate := range candidates {
@@ -197,23 +219,34 @@ func authorizes(c *x509.Certificate, now time.Time) bool {
 
 // renew is the keyring with new keys in place of those that are due. k stays as it is.
 func (k keyring) renew(terms certificateTerms, now time.Time) (keyring, error) {
-	renewed := k
+	renewed, err := k.replace(terms, now)
+	switch {
+	case err == nil && renewed.proves(terms.hosts, now):
+		return renewed, nil
+	case k.authority != nil: // somebody else's, that cannot sign for these hosts
+		k.authority = nil
+		return k.renew(terms, now)
+	default:
+		return keyring{}, cmp.Or(err, fmt.Errorf("no certificate can be made for %q", terms.hosts))
+	}
+}
+
+// replace makes the new keys.
+func (k keyring) replace(terms certificateTerms, now time.Time) (keyring, error) {
+	replaced := k
 	var err error
-	if k.authority == nil || !now.Before(refresh(k.authority.certificate())) {
-		if renewed.authority, err = newAuthority(terms, now); err != nil {
+	if k.authority == nil || !now.Before(refresh(k.authority.Certs[0])) {
+		if replaced.authority, err = newAuthority(terms, now); err != nil {
 			return keyring{}, fmt.Errorf("making an authority: %w", err)
 		}
 	}
 	if !k.proves(terms.hosts, now) || k.authority != nil && !now.Before(k.servingDue()) {
-		signer := k.authority // which has been trusted for longer than a new one
-		if signer == nil {
-			signer = renewed.authority
-		}
-		if renewed.serving, err = newServing(signer, terms, now); err != nil {
+		signer := cmp.Or(k.authority, replaced.authority) // the one before has been trusted for longer
+		if replaced.serving, err = newServing(signer, terms, now); err != nil {
 			return keyring{}, fmt.Errorf("making a serving certificate: %w", err)
 		}
 	}
-	return renewed.trusting(now), nil
+	return replaced.trusting(now), nil
 }
 
 // proves says whether whoever trusts the bundle accepts the serving certificate for every host.
@@ -226,7 +259,7 @@ func (k keyring) proves(hosts []string, now time.Time) bool {
 		roots.AddCert(authority)
 	}
 	return !slices.ContainsFunc(hosts, func(host string) bool {
-		_, err := k.serving.certificate().Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now, DNSName: host})
+		_, err := k.serving.Certs[0].Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now, DNSName: host})
 		return err != nil
 	})
 }
@@ -234,34 +267,26 @@ func (k keyring) proves(hosts []string, now time.Time) bool {
 // servingDue is when the serving certificate is to be renewed: at two thirds of its life, and no sooner than an authority that is
 // new has been trusted for a tenth of that life.
 func (k keyring) servingDue() time.Time {
-	leaf := k.serving.certificate()
-	settled := k.authority.certificate().NotBefore.Add(leaf.NotAfter.Sub(leaf.NotBefore) / 10)
+	leaf := k.serving.Certs[0]
+	settled := k.authority.Certs[0].NotBefore.Add(leaf.NotAfter.Sub(leaf.NotBefore) / 10)
 	return slices.MaxFunc([]time.Time{refresh(leaf), settled}, time.Time.Compare)
 }
 
-// due is when something of the keyring, which is complete, is to be renewed or no longer trusted.
-func (k keyring) due() time.Time {
-	due := []time.Time{refresh(k.authority.certificate()), k.servingDue()}
-	for _, authority := range k.trusted {
-		due = append(due, authority.NotAfter)
-	}
-	return slices.MinFunc(due, time.Time.Compare)
+// pause is how long to wait until looking again. It is not until something is due: a timer does not notice that the clock was set, or
+// that the machine slept.
+func (k keyring) pause(now time.Time) time.Duration {
+	return min(time.Minute, k.serving.Certs[0].NotAfter.Sub(now)/20)
 }
 
-// encode is the keyring as it stands in the Secret.
-func (k keyring) encode() (map[string][]byte, error) {
-	authorityKey, err := x509.MarshalPKCS8PrivateKey(k.authority.key)
-	if err != nil {
-		return nil, err
-	}
-	servingKey, err := x509.MarshalPKCS8PrivateKey(k.serving.key)
-	if err != nil {
-		return nil, err
-	}
+// encode is the keyring as it stands in the Secret and in the ConfigMap.
+func (k keyring) encode() (secret map[string][]byte, bundle string, err error) {
+	authority, authorityKey, authorityErr := k.authority.GetPEMBytes()
+	serving, servingKey, servingErr := k.serving.GetPEMBytes()
+	trusted, trustedErr := crypto.EncodeCertificates(k.trusted...)
 	return map[string][]byte{
-		authorityCertificateKey: encodeCertificates(k.authority.chain), authorityPrivateKey: encodeKey(authorityKey),
-		corev1.TLSCertKey: encodeCertificates(k.serving.chain), corev1.TLSPrivateKeyKey: encodeKey(servingKey),
-	}, nil
+		authorityCertificateKey: authority, authorityPrivateKey: authorityKey,
+		corev1.TLSCertKey: serving, corev1.TLSPrivateKeyKey: servingKey,
+	}, string(trusted), errors.Join(authorityErr, servingErr, trustedErr)
 }
 
 // refresh is when a certificate is to be renewed: at two thirds of its life.
@@ -269,88 +294,24 @@ func refresh(c *x509.Certificate) time.Time {
 	return c.NotBefore.Add(c.NotAfter.Sub(c.NotBefore) / 3 * 2)
 }
 
-// skew is how much earlier a certificate is valid than it is made, for API servers whose clocks are behind.
-func skew(validity time.Duration) time.Duration { return min(5*time.Minute, validity/20) }
-
-// keyPair is a certificate, followed by that of whoever signed it unless it did itself, and its key.
-type keyPair struct {
-	chain []*x509.Certificate
-	key   crypto.Signer
-}
-
-func (p *keyPair) certificate() *x509.Certificate { return p.chain[0] }
-
-// readKeyPair is nil where there is none that can be used.
-func readKeyPair(certificate, key []byte) *keyPair {
-	pair, err := tls.X509KeyPair(certificate, key)
-	if err != nil {
-		return nil
-	}
-	chain := readCertificates(certificate)
-	signer, ok := pair.PrivateKey.(crypto.Signer)
-	if !ok || len(chain) != len(pair.Certificate) {
-		return nil
-	}
-	return &keyPair{chain: chain, key: signer}
-}
-
-// readCertificates reads all that can be read.
-func readCertificates(encoded []byte) []*x509.Certificate {
-	var read []*x509.Certificate
-	for block, rest := pem.Decode(encoded); block != nil; block, rest = pem.Decode(rest) {
-		if certificate, err := x509.ParseCertificate(block.Bytes); err == nil && block.Type == "CERTIFICATE" {
-			read = append(read, certificate)
-		}
-	}
-	return read
-}
-
-func encodeCertificates(certificates []*x509.Certificate) []byte {
-	var encoded []byte
-	for _, certificate := range certificates {
-		encoded = append(encoded, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw})...)
-	}
-	return encoded
-}
-
-func encodeKey(pkcs8 []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
-}
+// skew is how much earlier certificates are valid than they are made, for API servers whose clocks are behind: less than a new
+// authority waits until it signs.
+func skew(serving time.Duration) time.Duration { return min(5*time.Minute, serving/20) }
 
 // newAuthority is named by the time, so that no two have the same name. library-go calls the function unsafe for the time that
 // it is given.
-func newAuthority(terms certificateTerms, now time.Time) (*keyPair, error) {
-	begin := now.Add(-skew(terms.authority))
-	made, err := librarycrypto.UnsafeMakeSelfSignedCAConfigForDurationAtTime(fmt.Sprintf("%s@%d", certificatesName, now.Unix()),
-		func() time.Time { return begin }, terms.authority+skew(terms.authority))
-	if err != nil {
-		return nil, err
-	}
-	return newKeyPair(made)
+func newAuthority(terms certificateTerms, now time.Time) (*crypto.TLSCertificateConfig, error) {
+	early := skew(terms.serving)
+	return crypto.UnsafeMakeSelfSignedCAConfigForDurationAtTime(fmt.Sprintf("%s@%d", certificatesName, now.Unix()),
+		func() time.Time { return now.Add(-early) }, terms.authority+early)
 }
 
 // newServing ends with its signer at the latest.
-func newServing(signer *keyPair, terms certificateTerms, now time.Time) (*keyPair, error) {
-	authority := librarycrypto.CA{
-		Config:          &librarycrypto.TLSCertificateConfig{Certs: signer.chain, Key: signer.key},
-		SerialGenerator: &librarycrypto.RandomSerialGenerator{},
-	}
-	made, err := authority.MakeServerCertForDuration(sets.New(terms.hosts...), terms.serving, func(template *x509.Certificate) error {
+func newServing(signer *crypto.TLSCertificateConfig, terms certificateTerms, now time.Time) (*crypto.TLSCertificateConfig, error) {
+	authority := crypto.CA{Config: signer, SerialGenerator: &crypto.RandomSerialGenerator{}}
+	return authority.MakeServerCertForDuration(sets.New(terms.hosts...), terms.serving, func(template *x509.Certificate) error {
 		template.NotBefore = now.Add(-skew(terms.serving))
-		template.NotAfter = slices.MinFunc([]time.Time{now.Add(terms.serving), signer.certificate().NotAfter}, time.Time.Compare)
-		template.SignatureAlgorithm = x509.UnknownSignatureAlgorithm // what suits the signer's key
+		template.NotAfter = slices.MinFunc([]time.Time{now.Add(terms.serving), signer.Certs[0].NotAfter}, time.Time.Compare)
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return newKeyPair(made)
-}
-
-func newKeyPair(made *librarycrypto.TLSCertificateConfig) (*keyPair, error) {
-	key, ok := made.Key.(crypto.Signer)
-	if !ok {
-		return nil, fmt.Errorf("a %T cannot sign", made.Key)
-	}
-	return &keyPair{chain: made.Certs, key: key}, nil
 }

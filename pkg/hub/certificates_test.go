@@ -2,8 +2,17 @@ package hub
 
 import (
 	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"maps"
+	"math/big"
 	"strings"
 	"testing"
 	"time"
@@ -32,11 +41,11 @@ func (s stored) pass(t *testing.T, terms certificateTerms, now time.Time) (store
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := renewed.encode()
+	secret, bundle, err := renewed.encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return stored{secret: data, bundle: string(encodeCertificates(renewed.trusted))}, renewed
+	return stored{secret: secret, bundle: bundle}, renewed
 }
 
 // accepted says whether somebody who trusts the bundle accepts what the Secret serves with.
@@ -46,7 +55,7 @@ func accepted(t *testing.T, bundle string, secret map[string][]byte, now time.Ti
 	if !roots.AppendCertsFromPEM([]byte(bundle)) {
 		t.Fatalf("no certificates in bundle %q", bundle)
 	}
-	leaf := readCertificates(secret[corev1.TLSCertKey])[0]
+	leaf := readKeyPair(secret[corev1.TLSCertKey], secret[corev1.TLSPrivateKeyKey]).Certs[0]
 	for _, host := range terms.hosts {
 		if _, err := leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now, DNSName: host}); err != nil {
 			return err
@@ -55,20 +64,13 @@ func accepted(t *testing.T, bundle string, secret map[string][]byte, now time.Ti
 	return nil
 }
 
-// The whole life of a hub, looked at only when something is due. Nobody ever meets a certificate that the bundle of the moment before
-// does not cover: neither an API server that has not learnt of the new bundle yet, nor a replica that still serves with the old keys.
+// The whole life of a hub. Nobody ever meets a certificate that the bundle of the moment before does not cover: neither an API server
+// that has not learnt of the new bundle yet, nor a replica that still serves with the old keys.
 func TestCertificatesAreRenewedWithoutAGap(t *testing.T) {
-	now := begin
-	current, renewed := stored{}.pass(t, terms, now)
+	current, _ := stored{}.pass(t, terms, begin)
 	authorities, servings, most := 1, 1, 1
-	for end := begin.Add(2 * terms.authority); now.Before(end); {
-		due := renewed.due()
-		if !due.After(now) {
-			t.Fatalf("at %s something is due at %s", now, due)
-		}
-		now = due
-		var next stored
-		next, renewed = current.pass(t, terms, now)
+	for now := begin; now.Before(begin.Add(2 * terms.authority)); now = now.AddDate(0, 0, 1) {
+		next, renewed := current.pass(t, terms, now)
 		if err := accepted(t, current.bundle, next.secret, now); err != nil {
 			t.Errorf("at %s the new certificate is not accepted by the bundle before: %v", now, err)
 		}
@@ -95,34 +97,129 @@ func TestCertificatesAreRenewedWithoutAGap(t *testing.T) {
 
 // A new authority first has to reach everybody; the certificate of the one before is good for long enough.
 func TestCertificatesWaitForANewAuthority(t *testing.T) {
-	current, made := stored{}.pass(t, terms, begin)
-	due := made.due()
-	delete(current.secret, authorityPrivateKey)
-	current, made = current.pass(t, terms, due.Add(-time.Hour))
-	settled := made.due()
-	if wait := settled.Sub(due); wait < 2*24*time.Hour || wait > 4*24*time.Hour {
-		t.Errorf("the serving certificate waits %s for its new authority", wait)
-	}
-	held, _ := current.pass(t, terms, due)
-	if !bytes.Equal(held.secret[corev1.TLSCertKey], current.secret[corev1.TLSCertKey]) {
-		t.Error("the serving certificate is renewed an hour after its authority")
-	}
-	renewed, made := current.pass(t, terms, settled)
-	if bytes.Equal(renewed.secret[corev1.TLSCertKey], current.secret[corev1.TLSCertKey]) {
-		t.Error("the serving certificate is not renewed when its authority has settled")
-	}
-	if err := made.serving.certificate().CheckSignatureFrom(made.authority.certificate()); err != nil {
-		t.Errorf("the new authority did not sign: %v", err)
+	for name, serving := range map[string]time.Duration{"a month": terms.serving, "a minute": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			terms := terms
+			terms.serving = serving
+			current, made := stored{}.pass(t, terms, begin)
+			due := refresh(made.serving.Certs[0])
+			delete(current.secret, authorityPrivateKey)
+			current, _ = current.pass(t, terms, due.Add(-time.Second))
+			held, _ := current.pass(t, terms, due)
+			if !bytes.Equal(held.secret[corev1.TLSCertKey], current.secret[corev1.TLSCertKey]) {
+				t.Error("the serving certificate is renewed a second after its authority")
+			}
+			renewed, made := current.pass(t, terms, due.Add(serving/8))
+			if bytes.Equal(renewed.secret[corev1.TLSCertKey], current.secret[corev1.TLSCertKey]) {
+				t.Error("the serving certificate is not renewed when its authority has settled")
+			}
+			if err := made.serving.Certs[0].CheckSignatureFrom(made.authority.Certs[0]); err != nil {
+				t.Errorf("the new authority did not sign: %v", err)
+			}
+		})
 	}
 }
 
 func TestCertificatesRest(t *testing.T) {
 	first, renewed := stored{}.pass(t, terms, begin)
-	for _, now := range []time.Time{begin, begin.Add(time.Hour), renewed.due().Add(-time.Second)} {
+	for _, now := range []time.Time{begin, begin.Add(time.Hour), refresh(renewed.serving.Certs[0]).Add(-time.Second)} {
 		again, _ := first.pass(t, terms, now)
 		if again.bundle != first.bundle || !maps.EqualFunc(again.secret, first.secret, bytes.Equal) {
 			t.Errorf("%s after the start something was made anew", now.Sub(begin))
 		}
+	}
+}
+
+// A clock that is set, or a machine that sleeps, moves no timer.
+func TestCertificatesAreLookedAtOften(t *testing.T) {
+	_, made := stored{}.pass(t, terms, begin)
+	end := made.serving.Certs[0].NotAfter
+	for name, test := range map[string]struct {
+		now  time.Time
+		most time.Duration
+	}{
+		"a new certificate":        {begin, time.Minute},
+		"one that expires at once": {end.Add(-time.Second), time.Second / 2},
+	} {
+		if pause := made.pause(test.now); pause <= 0 || pause > test.most {
+			t.Errorf("%s is looked at again after %s, want %s at most", name, pause, test.most)
+		}
+	}
+}
+
+// What was made while the clock was wrong does not count any more once it is right.
+func TestCertificatesFollowTheClock(t *testing.T) {
+	for name, wrong := range map[string]time.Time{"ahead": begin.AddDate(2, 0, 0), "behind": time.Unix(0, 0)} {
+		t.Run(name, func(t *testing.T) {
+			made, _ := stored{}.pass(t, terms, wrong)
+			mended, renewed := made.pass(t, terms, begin)
+			if err := accepted(t, mended.bundle, mended.secret, begin); err != nil {
+				t.Error(err)
+			}
+			if len(renewed.trusted) != 1 {
+				t.Errorf("%d authorities are trusted", len(renewed.trusted))
+			}
+		})
+	}
+}
+
+// Whatever somebody puts in place of the authority, there is a certificate afterwards, and then rest.
+func TestCertificatesDoNotRelyOnAForeignAuthority(t *testing.T) {
+	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, edKey, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ecKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sound, made := stored{}.pass(t, terms, begin)
+	due := refresh(made.serving.Certs[0])
+	for name, test := range map[string]struct {
+		key    crypto.Signer
+		change func(*x509.Certificate)
+	}{
+		"with an elliptic key":  {ecKey, func(*x509.Certificate) {}},
+		"with an Edwards key":   {edKey, func(*x509.Certificate) {}},
+		"for other names":       {rsaKey, func(c *x509.Certificate) { c.PermittedDNSDomains = []string{"example.com"} }},
+		"for clients":           {rsaKey, func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth} }},
+		"that may sign nothing": {rsaKey, func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageDigitalSignature }},
+		"that expires soon":     {rsaKey, func(c *x509.Certificate) { c.NotAfter = begin.AddDate(0, 0, 20) }},
+		"that is not valid yet": {rsaKey, func(c *x509.Certificate) { c.NotBefore = begin.AddDate(1, 0, 0) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			foreign := &x509.Certificate{
+				SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "foreign"},
+				NotBefore: begin.Add(-time.Hour), NotAfter: begin.AddDate(10, 0, 0),
+				BasicConstraintsValid: true, IsCA: true, KeyUsage: x509.KeyUsageCertSign,
+			}
+			test.change(foreign)
+			raw, err := x509.CreateCertificate(rand.Reader, foreign, foreign, test.key.Public(), test.key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			key, err := x509.MarshalPKCS8PrivateKey(test.key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			planted := stored{secret: maps.Clone(sound.secret), bundle: sound.bundle}
+			planted.secret[authorityCertificateKey] = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
+			planted.secret[authorityPrivateKey] = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})
+			mended, _ := planted.pass(t, terms, begin)
+			mended, _ = mended.pass(t, terms, due)
+			if err := accepted(t, mended.bundle, mended.secret, due); err != nil {
+				t.Error(err)
+			}
+			mended, _ = mended.pass(t, terms, due) // with the authority that there is now
+			again, _ := mended.pass(t, terms, due)
+			if again.bundle != mended.bundle || !maps.EqualFunc(again.secret, mended.secret, bytes.Equal) {
+				t.Error("it does not come to rest")
+			}
+		})
 	}
 }
 
@@ -186,7 +283,8 @@ func serveAsAuthority(s *stored) {
 }
 
 func cutChain(s *stored) {
-	s.secret[corev1.TLSCertKey] = encodeCertificates(readCertificates(s.secret[corev1.TLSCertKey])[:1])
+	leaf, _ := pem.Decode(s.secret[corev1.TLSCertKey])
+	s.secret[corev1.TLSCertKey] = pem.EncodeToMemory(leaf)
 }
 
 func TestCertificatesFollowTheHosts(t *testing.T) {
@@ -207,7 +305,7 @@ func TestCertificatesFollowTheHosts(t *testing.T) {
 				t.Errorf("the certificate is made anew: %t, want %t", anew, test.anew)
 			}
 			for _, host := range test.hosts {
-				if err := renewed.serving.certificate().VerifyHostname(host); err != nil {
+				if err := renewed.serving.Certs[0].VerifyHostname(host); err != nil {
 					t.Error(err)
 				}
 			}
@@ -230,8 +328,8 @@ func TestCertificatesThatHaveExpiredAreReplaced(t *testing.T) {
 			if err := accepted(t, next.bundle, next.secret, now); err != nil {
 				t.Errorf("the serving certificate is not accepted: %v", err)
 			}
-			if end := renewed.serving.certificate().NotAfter; end.After(renewed.serving.chain[1].NotAfter) {
-				t.Errorf("the certificate is valid until %s, its authority until %s", end, renewed.serving.chain[1].NotAfter)
+			if end := renewed.serving.Certs[0].NotAfter; end.After(renewed.serving.Certs[1].NotAfter) {
+				t.Errorf("the certificate is valid until %s, its authority until %s", end, renewed.serving.Certs[1].NotAfter)
 			}
 			if away >= terms.authority {
 				if len(renewed.trusted) != 1 {
@@ -247,12 +345,12 @@ func TestCertificatesThatHaveExpiredAreReplaced(t *testing.T) {
 // What is made is valid a little earlier, but never for longer than is asked for.
 func TestCertificatesAllowForClocksThatAreBehind(t *testing.T) {
 	_, made := stored{}.pass(t, terms, begin)
-	for name, c := range map[string]*x509.Certificate{"authority": made.authority.certificate(), "serving": made.serving.certificate()} {
+	for name, c := range map[string]*x509.Certificate{"authority": made.authority.Certs[0], "serving": made.serving.Certs[0]} {
 		if behind := begin.Sub(c.NotBefore).Truncate(time.Minute); behind != 5*time.Minute {
 			t.Errorf("the %s certificate is valid from %s, %s before it is made", name, c.NotBefore, behind)
 		}
 	}
-	if end := made.serving.certificate().NotAfter; !end.Equal(begin.Add(terms.serving)) {
+	if end := made.serving.Certs[0].NotAfter; !end.Equal(begin.Add(terms.serving)) {
 		t.Errorf("the serving certificate is valid until %s", end)
 	}
 }
@@ -268,7 +366,11 @@ func TestCertificateTerms(t *testing.T) {
 		"less":         {certificateTerms{[]string{"a"}, 2 * day, day}, "three times as long"},
 		"never":        {certificateTerms{[]string{"a"}, day, -day}, "cannot be valid for -24h"},
 		"no host":      {certificateTerms{nil, 3 * day, day}, "needs the DNS names and IPs"},
-		"a lost host":  {certificateTerms{[]string{"a", ""}, 3 * day, day}, "needs the DNS names and IPs"},
+		"a lost host":  {certificateTerms{[]string{"a", ""}, 3 * day, day}, "is neither"},
+		"an address":   {certificateTerms{[]string{"a:9443"}, 3 * day, day}, "is neither"},
+		"brackets":     {certificateTerms{[]string{"[::1]"}, 3 * day, day}, "is neither"},
+		"a dot":        {certificateTerms{[]string{"."}, 3 * day, day}, "is neither"},
+		"all kinds":    {certificateTerms{[]string{"a.b.svc", "127.0.0.1", "::1"}, 3 * day, day}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := test.terms.check()
