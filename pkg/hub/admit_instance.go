@@ -46,7 +46,7 @@ func (a *admissions) instance(ctx context.Context, w write[*kudo.Instance]) (opi
 // for past it: it is often created together with the Instance.
 func (a *admissions) stateOf(ctx context.Context, instance *kudo.Instance) (install.Instance, error) {
 	state, err := gatherInstance(ctx, a.client, instance, a.packagesNamespace)
-	if err == nil && state.Version == nil {
+	if err == nil && state.Version == nil && state.MayRead() {
 		state.Version, err = versionAt(ctx, a.live, install.VersionOf(instance))
 	}
 	state.VersionFaults = a.verifications.of(state.Version)

@@ -8,10 +8,18 @@ import (
 )
 
 // version refuses an OperatorVersion that cannot be run, by the rules of `kubectl addon package verify`. Its spec is immutable, so
-// only its creation matters.
-func (a *admissions) version(_ context.Context, w write[*kudo.OperatorVersion]) (opinion, error) {
+// only its creation matters. Only those that Instances of managed clusters may use are Tandem's: beside them stand KUDO's own, and the
+// mirrors of a hub that is its own managed cluster.
+func (a *admissions) version(ctx context.Context, w write[*kudo.OperatorVersion]) (opinion, error) {
 	if w.before != nil {
 		return opinion{}, nil
 	}
-	return opinion{refused: pack.Admit(w.after)}, nil
+	refused := pack.Admit(w.after)
+	if refused == nil || w.after.Namespace == a.packagesNamespace {
+		return opinion{refused: refused}, nil
+	}
+	if managed, err := isManaged(ctx, a.live, w.after.Namespace); err != nil || !managed {
+		return opinion{}, err
+	}
+	return opinion{refused: refused}, nil
 }

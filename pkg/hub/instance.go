@@ -87,8 +87,10 @@ func (i *instances) gather(ctx context.Context, instance *kudo.Instance) (instal
 func gatherInstance(ctx context.Context, c client.Reader, instance *kudo.Instance, packagesNamespace string) (install.Instance, error) {
 	state := install.Instance{Instance: instance, PackagesNamespace: packagesNamespace}
 	var err error
-	if state.Version, err = versionAt(ctx, c, install.VersionOf(instance)); err != nil {
-		return state, err
+	if state.MayRead() {
+		if state.Version, err = versionAt(ctx, c, install.VersionOf(instance)); err != nil {
+			return state, err
+		}
 	}
 	if state.Started, err = startedVersion(ctx, c, instance, state.Version); err != nil {
 		return state, err

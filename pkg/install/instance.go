@@ -18,7 +18,7 @@ import (
 // Instance is everything that matters about one Instance on the hub. Nothing in it is changed.
 type Instance struct {
 	Instance *kudo.Instance
-	// Version is the OperatorVersion at VersionOf; nil where it does not exist.
+	// Version is the OperatorVersion at VersionOf; nil where it does not exist, or must not be read.
 	Version *kudo.OperatorVersion
 	// VersionFaults are the errors that pack.Check finds in Version.
 	VersionFaults []pack.Finding
@@ -48,6 +48,13 @@ func Judge(i Instance) metav1.Condition {
 func VersionOf(i *kudo.Instance) types.NamespacedName {
 	reference := i.Spec.OperatorVersion
 	return types.NamespacedName{Namespace: cmp.Or(reference.Namespace, i.Namespace), Name: reference.Name}
+}
+
+// MayRead says whether the Instance's OperatorVersion stands where the agent of its cluster may read. Elsewhere nobody looks for it,
+// so that an Instance tells its author nothing of other namespaces.
+func (i Instance) MayRead() bool {
+	namespace := VersionOf(i.Instance).Namespace
+	return namespace == i.Instance.Namespace || namespace == i.PackagesNamespace
 }
 
 // NameFault says why Instances cannot have the name; empty if they can. On the managed cluster the name stands with its dots
@@ -113,17 +120,17 @@ func collisionRule(i Instance) []Obstacle {
 }
 
 func namespaceRule(i Instance) []Obstacle {
-	version := VersionOf(i.Instance)
-	if version.Namespace == i.Instance.Namespace || version.Namespace == i.PackagesNamespace {
+	if i.MayRead() {
 		return nil
 	}
+	version := VersionOf(i.Instance)
 	return []Obstacle{{kudo.ReasonNamespaceNotAllowed, fmt.Sprintf(
 		"spec.operatorVersion.namespace is %q, which agents may not read: push OperatorVersion %q to %s, or to %s for this cluster alone",
 		version.Namespace, version.Name, i.PackagesNamespace, i.Instance.Namespace)}}
 }
 
 func versionRule(i Instance) []Obstacle {
-	if len(namespaceRule(i)) > 0 {
+	if !i.MayRead() {
 		return nil // it was not even looked for
 	}
 	if i.Version == nil {

@@ -272,6 +272,16 @@ var _ = Describe("Admission", func() {
 			ContainSubstring(`"missing.yaml"`), ContainSubstring(`"many"`))))
 	})
 
+	It("leaves alone an OperatorVersion that no managed cluster may use, and no other", func(ctx SpecContext) {
+		broken := f.push(ctx, "kafka", packages).DeepCopy()
+		makeNamespace(ctx, f.named("bare"))
+		broken.Spec.Tasks[0].Spec.Resources = []string{"missing.yaml"}
+		broken.ObjectMeta = metav1.ObjectMeta{Namespace: cluster, Name: f.named("broken")}
+		Expect(user.Create(ctx, broken.DeepCopy())).To(MatchError(ContainSubstring("cannot be run")))
+		broken.Namespace = f.named("bare")
+		Expect(user.Create(ctx, broken)).To(Succeed())
+	})
+
 	Describe("of an Instance", func() {
 		var version, later *kudo.OperatorVersion
 		// strict adds a parameter that is immutable, and two that trigger plans of their own.
@@ -288,6 +298,17 @@ var _ = Describe("Admission", func() {
 		BeforeEach(func(ctx SpecContext) {
 			version, later = strict(ctx, "strict", "small"), strict(ctx, "later", "large")
 		})
+		// start plays the agent: it reports that it has started what the Instance asks for.
+		start := func(ctx context.Context, i *kudo.Instance, version *kudo.OperatorVersion) {
+			GinkgoHelper()
+			started := get(ctx, i)
+			before := started.DeepCopy()
+			started.Status.Execution = &kudo.Execution{
+				UID: "x", Plan: kudo.DeployPlan, Parameters: started.Spec.Parameters,
+				OperatorVersion: corev1.ObjectReference{Namespace: version.Namespace, Name: version.Name, UID: version.UID},
+			}
+			Expect(server.Status().Patch(ctx, started, client.MergeFrom(before))).To(Succeed())
+		}
 		instance := func(pairs ...string) *kudo.Instance {
 			i := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "mine"}}
 			i.Spec.OperatorVersion = corev1.ObjectReference{Namespace: packages, Name: version.Name}
@@ -355,6 +376,17 @@ var _ = Describe("Admission", func() {
 			}
 		})
 
+		It("tells nothing of an OperatorVersion where agents may not read", func(ctx SpecContext) {
+			makeNamespace(ctx, f.named("secret"))
+			secret := f.push(ctx, "secret", f.named("secret"))
+			curious := instance("TYPO", "x")
+			curious.Spec.OperatorVersion = corev1.ObjectReference{Namespace: secret.Namespace, Name: secret.Name}
+			Expect(heard.of(func() { Expect(user.Create(ctx, curious)).To(Succeed()) })).To(ConsistOf(
+				ContainSubstring("which agents may not read")))
+			Eventually(resolvedOf(curious)).WithContext(ctx).Should(And(
+				HaveField("Reason", "NamespaceNotAllowed"), HaveField("Message", Not(ContainSubstring("TYPO")))))
+		})
+
 		It("leaves alone what stands in the namespace of no managed cluster", func(ctx SpecContext) {
 			makeNamespace(ctx, f.named("bare"))
 			bare := instance("TYPO", "x")
@@ -382,15 +414,32 @@ var _ = Describe("Admission", func() {
 			Eventually(resolvedOf(wrong)).WithContext(ctx).Should(HaveField("Status", "True"))
 		})
 
+		It("lets in what Resolved asks for, after an immutable parameter got another value", func(ctx SpecContext) {
+			changed := instance()
+			Expect(user.Create(ctx, changed)).To(Succeed())
+			start(ctx, changed, version)
+			unchecked()
+			patch := func(text string) error {
+				return user.Patch(ctx, changed.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(text)))
+			}
+			Expect(patch(`{"spec":{"parameters":{"FIXED":"huge"}}}`)).To(Succeed(), "nobody answers")
+			fault := ContainSubstring(`parameter "FIXED": value "huge": it is immutable and stands at "small": set that`)
+			Eventually(resolvedOf(changed)).WithContext(ctx).Should(HaveField("Message", fault))
+			stopHub()
+			_, stopHub = runHub(serving)
+			checked(ctx)
+			Expect(patch(`{"spec":{"parameters":{"FIXED":"tiny"}}}`)).To(MatchError(ContainSubstring(`stands at "small"`)))
+			Expect(patch(`{"spec":{"parameters":{"FIXED":"small"}}}`)).To(Succeed())
+			Eventually(resolvedOf(changed)).WithContext(ctx).Should(HaveField("Status", "True"))
+		})
+
 		It("judges addon-manager's own writes by Resolved, and nobody else's of the same Instance", func(ctx SpecContext) {
 			f.define(ctx, "kafka", runs(version))
 			variables := f.variables(ctx, "variables", cluster, "FIXED", "huge", "COUNT", "3")
 			kafka := f.enable(ctx, cluster, "kafka", configured(variables))
 			own := instanceOf(kafka)
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Status", "True"))
-			Expect(server.Status().Patch(ctx, own.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(fmt.Sprintf(
-				`{"status":{"execution":{"uid":"x","plan":"deploy","parameters":{"FIXED":"huge","COUNT":"3"},"operatorVersion":`+
-					`{"namespace":%q,"name":%q,"uid":%q}}}}`, packages, version.Name, version.UID))))).To(Succeed())
+			start(ctx, own, version)
 
 			By("changing an immutable parameter where nobody can refuse it")
 			variables.Spec.CustomizedVariables[0].Value = "tiny"
