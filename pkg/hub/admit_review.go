@@ -80,11 +80,12 @@ const (
 	answerUnjudged = "unjudged"
 )
 
-// reviewOf makes the handler for the writes of one kind of what judges them.
+// reviewOf makes the handler for the writes of one resource of what judges them. What a request says of its resource is not counted
+// by: whoever reaches the endpoint could make up any number of them.
 func reviewOf[T any, O interface {
 	*T
 	client.Object
-}](a *admissions, judge func(context.Context, write[O]) (opinion, error)) http.Handler {
+}](a *admissions, resource string, judge func(context.Context, write[O]) (opinion, error)) http.Handler {
 	decoder := admission.NewDecoder(a.scheme)
 	handle := func(ctx context.Context, request admission.Request) (o opinion, err error) {
 		defer func() {
@@ -112,13 +113,15 @@ func reviewOf[T any, O interface {
 	}
 	return &admission.Webhook{Handler: admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
 		o, err := handle(ctx, request)
-		return a.answer(ctx, request, o, err)
+		answer, response := answerTo(ctx, request, o, err)
+		a.answers.WithLabelValues(resource, answer).Inc()
+		return response
 	})}
 }
 
-// answer makes the response of an opinion, or of the error that there is none.
-func (a *admissions) answer(ctx context.Context, request admission.Request, o opinion, err error) admission.Response {
-	answer, response := answerAdmitted, admission.Allowed("")
+// answerTo makes the response of an opinion, or of the error that there is none, and says as which answer it counts.
+func answerTo(ctx context.Context, request admission.Request, o opinion, err error) (answer string, response admission.Response) {
+	answer, response = answerAdmitted, admission.Allowed("")
 	switch {
 	case err != nil:
 		log.FromContext(ctx).Error(err, "letting a write in unjudged", "operation", request.Operation)
@@ -131,8 +134,7 @@ func (a *admissions) answer(ctx context.Context, request admission.Request, o op
 			Message: cut(o.refused.Error(), refusalLimit),
 		}}}
 	}
-	a.answers.WithLabelValues(request.Resource.Resource, answer).Inc()
-	return response.WithWarnings(bounded(o.warnings)...)
+	return answer, response.WithWarnings(bounded(o.warnings)...)
 }
 
 // Bounds of what a user reads. The API server cuts warnings that are longer or more than that where they please it.

@@ -22,8 +22,8 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// answerTo posts a review of an Instance to the handler that judge makes, as an API server does.
-func answerTo(t *testing.T, review admissionv1.AdmissionRequest, judge func(context.Context, write[*kudo.Instance]) (opinion, error)) (
+// reviewed posts a review of an Instance to the handler that judge makes, as an API server does.
+func reviewed(t *testing.T, review admissionv1.AdmissionRequest, judge func(context.Context, write[*kudo.Instance]) (opinion, error)) (
 	*admissionv1.AdmissionResponse, *admissions,
 ) {
 	t.Helper()
@@ -32,7 +32,7 @@ func answerTo(t *testing.T, review admissionv1.AdmissionRequest, judge func(cont
 		t.Fatal(err)
 	}
 	a := &admissions{scheme: scheme, answers: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "x"}, []string{"resource", "answer"})}
-	review.UID, review.Resource.Resource = "mine", "instances"
+	review.UID, review.Resource.Resource = "mine", "whatever the request says"
 	body, err := json.Marshal(admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: &review,
 	})
@@ -42,7 +42,7 @@ func answerTo(t *testing.T, review admissionv1.AdmissionRequest, judge func(cont
 	request := httptest.NewRequest(http.MethodPost, "/admit/instance", strings.NewReader(string(body)))
 	request.Header.Set("Content-Type", "application/json")
 	recorded := httptest.NewRecorder()
-	reviewOf(a, judge).ServeHTTP(recorded, request)
+	reviewOf(a, "instances", judge).ServeHTTP(recorded, request)
 	var answered admissionv1.AdmissionReview
 	if err := json.Unmarshal(recorded.Body.Bytes(), &answered); err != nil {
 		t.Fatalf("answer %d %s: %v", recorded.Code, recorded.Body, err)
@@ -107,7 +107,7 @@ func TestReview(t *testing.T) {
 			if object == "" {
 				object = anInstance
 			}
-			got, a := answerTo(t, admissionv1.AdmissionRequest{Object: raw(object)}, test.judge)
+			got, a := reviewed(t, admissionv1.AdmissionRequest{Object: raw(object)}, test.judge)
 			if refused := test.refusal != ""; got.Allowed == refused {
 				t.Errorf("allowed: %v, want %v", got.Allowed, !refused)
 			}
@@ -146,7 +146,7 @@ func TestReviewReadsBothSides(t *testing.T) {
 				return i.Name
 			}
 			var got []string
-			answerTo(t, review, func(_ context.Context, w write[*kudo.Instance]) (opinion, error) {
+			reviewed(t, review, func(_ context.Context, w write[*kudo.Instance]) (opinion, error) {
 				got = []string{nameOf(w.before), nameOf(w.after)}
 				if w.user != "somebody" {
 					t.Errorf("user %q", w.user)
@@ -166,7 +166,7 @@ func TestReviewBoundsWhatIsSaid(t *testing.T) {
 		long.warnings = append(long.warnings, fmt.Sprintf("%d\n%s", i, strings.Repeat("é", 300)))
 	}
 	before := slices.Clone(long.warnings)
-	got, _ := answerTo(t, admissionv1.AdmissionRequest{Object: raw(anInstance)},
+	got, _ := reviewed(t, admissionv1.AdmissionRequest{Object: raw(anInstance)},
 		func(context.Context, write[*kudo.Instance]) (opinion, error) { return long, nil })
 	if message := got.Result.Message; len(message) > 4096 || len(message) < 4000 || !utf8.ValidString(message) {
 		t.Errorf("the refusal has %d bytes", len(message))

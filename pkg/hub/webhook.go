@@ -45,10 +45,10 @@ func endpoints(mgr manager.Manager, packagesNamespace string) (map[string]http.H
 	}
 	return map[string]http.Handler{
 		"/convert":                      convert,
-		"/admit/clustermanagementaddon": reviewOf(admit, admit.definition),
-		"/admit/managedclusteraddon":    reviewOf(admit, admit.addOn),
-		"/admit/operatorversion":        reviewOf(admit, admit.version),
-		"/admit/instance":               reviewOf(admit, admit.instance),
+		"/admit/clustermanagementaddon": reviewOf(admit, "clustermanagementaddons", admit.definition),
+		"/admit/managedclusteraddon":    reviewOf(admit, "managedclusteraddons", admit.addOn),
+		"/admit/operatorversion":        reviewOf(admit, "operatorversions", admit.version),
+		"/admit/instance":               reviewOf(admit, "instances", admit.instance),
 	}, nil
 }
 
