@@ -95,9 +95,13 @@ func (a *available) Reconcile(ctx context.Context, request reconcile.Request) (r
 		return reconcile.Result{}, err
 	}
 	judged := availability.Of(seen, now)
-	if err := a.commit(ctx, subject, judged, since); err != nil {
+	err = a.commit(ctx, subject, judged, since)
+	if apierrors.IsNotFound(err) {
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
 		a.sightings.keep(request.Name, since)
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+		return reconcile.Result{}, err
 	}
 	if judged.Until.IsZero() {
 		return reconcile.Result{}, nil

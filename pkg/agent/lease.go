@@ -54,9 +54,10 @@ func addLease(o Options, _ *notes, hub, _ ctrl.Manager) error {
 	return nil
 }
 
-// renew renews the lease until ctx ends.
+// renew renews the lease until ctx ends. An attempt that takes long is followed by the next in time: a period counts from its start.
 func (h *heartbeat) renew(ctx context.Context) error {
-	wait.JitterUntilWithContext(ctx, func(ctx context.Context) { h.attempt(ctx, h.write) }, h.period, leaseJitter, true)
+	const sliding = false
+	wait.JitterUntilWithContext(ctx, func(ctx context.Context) { h.attempt(ctx, h.write) }, h.period, leaseJitter, sliding)
 	return nil
 }
 
@@ -79,14 +80,14 @@ func (h *heartbeat) attempt(ctx context.Context, do func(context.Context) error)
 	limited, cancel := context.WithTimeout(ctx, h.period)
 	defer cancel()
 	err := do(limited)
-	failing := err != nil && ctx.Err() == nil
 	switch {
-	case failing && !h.failing:
+	case ctx.Err() != nil: // whatever failed, it is the end
+	case err != nil && !h.failing:
 		h.log.Error(err, "the agent's lease on the hub cannot be kept; trying again once a period", "period", h.period)
-	case !failing && h.failing:
+	case err == nil && h.failing:
 		h.log.Info("the agent's lease on the hub is kept again")
 	}
-	h.failing = failing
+	h.failing = err != nil
 	return err == nil
 }
 

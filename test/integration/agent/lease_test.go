@@ -3,6 +3,8 @@ package agent
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -10,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +20,7 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/agent"
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/apply"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 	"github.com/tandem-addons/tandem/test/integration/invariants"
 )
@@ -130,6 +134,10 @@ func measured(name, addOn string) map[string]float64 {
 	return values
 }
 
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
+
 var (
 	required = metav1.Condition{Type: addon.ConditionDegraded, Status: metav1.ConditionTrue,
 		Reason: addon.ReasonRequiredDependencyNotSatisfied, Message: lacks}
@@ -230,12 +238,19 @@ var _ = Describe("Where no klusterlet runs, an add-on in Lease mode", func() {
 		l := enableLeased(ctx)
 		l.renew(ctx, 0)
 		Eventually(l.available(ctx)).Should(l.fresh())
-		unreachable := metav1.Condition{Type: addon.ConditionAvailable, Status: metav1.ConditionUnknown, Reason: addon.ReasonClusterLeaseStopped}
-		judge(ctx, l.ManagedClusterAddOn, unreachable)
+		silence := func() {
+			GinkgoHelper()
+			Expect(hub.Get(ctx, client.ObjectKeyFromObject(l), l.ManagedClusterAddOn)).To(Succeed())
+			_, err := apply.Condition(ctx, hub, l.ManagedClusterAddOn, l.Status.Conditions, "addon-manager-lease", metav1.Condition{
+				Type: addon.ConditionAvailable, Status: metav1.ConditionUnknown, Reason: addon.ReasonClusterLeaseStopped,
+			}, time.Now())
+			Expect(err).NotTo(HaveOccurred())
+		}
+		silence()
 		Eventually(l.available(ctx)).Should(l.fresh())
 
 		stop()
-		judge(ctx, l.ManagedClusterAddOn, unreachable)
+		silence()
 		stop = runAgentWith(agentOnHub, agentLocally, standalone)
 		Eventually(l.available(ctx)).Should(l.fresh())
 	})
@@ -282,6 +297,29 @@ var _ = Describe("The agent's own lease on the hub", func() {
 			BeTemporally(">=", first.Spec.RenewTime.Add(time.Second)))
 		Expect(hub.Delete(ctx, first)).To(Succeed())
 		Eventually(func() *coordinationv1.Lease { return ownLease(ctx) }).ShouldNot(BeNil())
+	})
+
+	It("is tried to be renewed once a period while the hub does not answer", func(ctx context.Context) {
+		const period = time.Second
+		attempts := make(chan time.Time, 100)
+		hanging := rest.CopyConfig(agentOnHub)
+		hanging.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(request *http.Request) (*http.Response, error) {
+				if !strings.HasSuffix(request.URL.Path, "/leases/"+addon.AgentLease) {
+					return next.RoundTrip(request)
+				}
+				attempts <- time.Now()
+				<-request.Context().Done()
+				return nil, request.Context().Err()
+			})
+		})
+		DeferCleanup(runAgentWith(hanging, agentLocally, standalone, func(o *agent.Options) { o.LeasePeriod = period }))
+		var first, last time.Time
+		Eventually(attempts).Should(Receive(&first))
+		for range 3 {
+			Eventually(attempts).Should(Receive(&last))
+		}
+		Expect(last.Sub(first)).To(BeNumerically("~", 3*period, period))
 	})
 
 	It("is not there where a klusterlet runs, which judges add-ons by their leases itself", func(ctx context.Context) {

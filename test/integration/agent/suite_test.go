@@ -4,6 +4,7 @@ package agent
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -107,7 +108,7 @@ func collectGarbage(ctx context.Context) {
 	}, 50*time.Millisecond)
 }
 
-// runAgent starts an agent and returns what stops it and waits for its end.
+// runAgent starts an agent and returns what stops it and waits for its end, at the latest that of the spec.
 func runAgent() func() { return runAgentWith(agentOnHub, agentLocally) }
 
 func runAgentWith(onHub, locally *rest.Config, change ...func(*agent.Options)) func() {
@@ -125,8 +126,10 @@ func runAgentWith(onHub, locally *rest.Config, change ...func(*agent.Options)) f
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- agent.Run(ctx, options) }()
-	return func() {
+	stop := sync.OnceFunc(func() {
 		cancel()
 		Expect(<-ended).To(Succeed())
-	}
+	})
+	DeferCleanup(stop)
+	return stop
 }
