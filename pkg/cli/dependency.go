@@ -20,8 +20,20 @@ import (
 type clusterView struct {
 	cluster string
 	// definitions and addOns are keyed by name; the former are those of the whole hub.
-	definitions map[string]*addon.ClusterManagementAddOn
+	definitions map[string]definition
 	addOns      map[string]*addon.ManagedClusterAddOn
+}
+
+// definition is what a ClusterManagementAddOn declares. It is read once, for whoever follows dependencies asks often.
+type definition struct {
+	needs []addon.AddonDependency
+	// malformed says what is wrong with the declaration, where that cannot be judged.
+	malformed error
+}
+
+func definitionOf(object *addon.ClusterManagementAddOn) definition {
+	needs, fault := dependency.Declared(object)
+	return definition{needs: needs, malformed: fault}
 }
 
 // gatherCluster reads the add-ons of a cluster. If there is no such cluster, the error names those that there are.
@@ -48,22 +60,22 @@ func gatherCluster(ctx context.Context, c client.Client, cluster string) (cluste
 	return view, found.missing()
 }
 
-// gatherDefinitions reads all ClusterManagementAddOns.
-func gatherDefinitions(ctx context.Context, c client.Client) (map[string]*addon.ClusterManagementAddOn, error) {
+// gatherDefinitions reads what all ClusterManagementAddOns declare.
+func gatherDefinitions(ctx context.Context, c client.Client) (map[string]definition, error) {
 	var list addon.ClusterManagementAddOnList
 	if err := c.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("listing the ClusterManagementAddOns: %w", err)
 	}
-	definitions := make(map[string]*addon.ClusterManagementAddOn, len(list.Items))
+	definitions := make(map[string]definition, len(list.Items))
 	for i := range list.Items {
-		definitions[list.Items[i].Name] = &list.Items[i]
+		definitions[list.Items[i].Name] = definitionOf(&list.Items[i])
 	}
 	return definitions, nil
 }
 
 // lacks is the error for an add-on of which nobody has heard; nil if the hub or the cluster has one of the name.
 func (v clusterView) lacks(name string) error {
-	if v.definitions[name] != nil || v.addOns[name] != nil {
+	if _, defined := v.definitions[name]; defined || v.addOns[name] != nil {
 		return nil
 	}
 	return fmt.Errorf("there is no add-on %q; add-ons of cluster %q: %s; ClusterManagementAddOns: %s",
@@ -73,12 +85,12 @@ func (v clusterView) lacks(name string) error {
 // installed are the names of the add-ons on the cluster, sorted.
 func (v clusterView) installed() []string { return slices.Sorted(maps.Keys(v.addOns)) }
 
-func (v clusterView) needs(name string) []addon.AddonDependency {
-	return dependency.Needs(v.definitions[name])
-}
+func (v clusterView) needs(name string) []addon.AddonDependency { return v.definitions[name].needs }
 
 func (v clusterView) see(name string) dependency.Seen {
-	return dependency.See(v.definitions[name], v.addOns[name])
+	seen := dependency.See(nil, v.addOns[name])
+	_, seen.Defined = v.definitions[name]
+	return seen
 }
 
 // judge judges what an add-on depends on as addon-manager does.
@@ -97,13 +109,15 @@ func (v clusterView) judge(name string) dependency.Verdict {
 	return dependency.Evaluate(needs, seen, meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionDegraded))
 }
 
-// malformed says what is wrong with an add-on's declaration; nil if nothing is.
-func (v clusterView) malformed(name string) error {
-	if v.definitions[name] == nil {
-		return nil
+// once is of, which it asks once for each name.
+func once[T any](of func(name string) T) func(name string) T {
+	known := map[string]T{}
+	return func(name string) T {
+		if _, asked := known[name]; !asked {
+			known[name] = of(name)
+		}
+		return known[name]
 	}
-	_, err := dependency.Declared(v.definitions[name])
-	return err
 }
 
 // clusterFlag adds --cluster to a command, which checkCluster demands.

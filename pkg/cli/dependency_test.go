@@ -2,12 +2,14 @@ package cli
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/dependency"
@@ -33,11 +35,11 @@ func define(line string) *addon.ClusterManagementAddOn {
 // defined are the definitions of all lines.
 func defined(lines ...string) clusterView {
 	view := clusterView{
-		cluster: "cluster1", definitions: map[string]*addon.ClusterManagementAddOn{}, addOns: map[string]*addon.ManagedClusterAddOn{},
+		cluster: "cluster1", definitions: map[string]definition{}, addOns: map[string]*addon.ManagedClusterAddOn{},
 	}
 	for _, line := range lines {
 		d := define(line)
-		view.definitions[d.Name] = d
+		view.definitions[d.Name] = definitionOf(d)
 	}
 	return view
 }
@@ -86,7 +88,7 @@ func (v clusterView) deleting(name string, finalizers ...string) clusterView {
 
 // saying adds what is lost without a dependency.
 func (v clusterView) saying(name, need, message string) clusterView {
-	needs := v.definitions[name].Spec.Dependencies
+	needs := v.needs(name)
 	for i := range needs {
 		if needs[i].Name == need {
 			needs[i].Message = message
@@ -95,9 +97,23 @@ func (v clusterView) saying(name, need, message string) clusterView {
 	return v
 }
 
+// customized says that the add-on has a controller of its own that looks after its health.
+func (v clusterView) customized(name string) clusterView {
+	v.addOns[name].Status.HealthCheck.Mode = upstream.HealthCheckModeCustomized
+	return v
+}
+
+// hosted says that the add-on's agent runs on another cluster.
+func (v clusterView) hosted(name string) clusterView {
+	v.addOns[name].Annotations = map[string]string{upstream.HostingClusterNameAnnotationKey: "hosting"}
+	return v
+}
+
 // annotated gives an add-on the annotation instead of the field.
 func (v clusterView) annotated(name, text string) clusterView {
-	v.definitions[name].Annotations = map[string]string{addon.AnnotationDependencies: text}
+	v.definitions[name] = definitionOf(&addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Annotations: map[string]string{addon.AnnotationDependencies: text},
+	}})
 	return v
 }
 
@@ -133,7 +149,9 @@ func TestTreeText(t *testing.T) {
 		"tree-one-add-on":        {view: shop().with("shop", works).with("kafka", works).judged(), roots: []string{"kafka"}},
 		"tree-not-installed":     {view: shop(), roots: []string{"shop"}},
 		"tree-nothing-installed": {view: shop()},
-		"tree-circle":            {view: defined("shop: a", "a: b", "b: a? c", "c:").with("shop", works).with("a", works).with("b", works).with("c", works).judged()},
+		"tree-over-an-absent-one": {view: defined("monitor: shop", "shop: portal", "portal: auth", "auth:").with("monitor", works).
+			with("portal", works).with("auth", works).judged()},
+		"tree-circle": {view: defined("shop: a", "a: b", "b: a? c", "c:").with("shop", works).with("a", works).with("b", works).with("c", works).judged()},
 		"tree-circles-without-a-root": {view: defined("a: b", "b: c", "c: b", "d: a", "a: d b", "e: e").with("a", works).with("b", works).
 			with("c", works).with("d", works).with("e", works)},
 		"tree-out-of-touch": {view: defined("a: b c", "b:", "c:").with("a", outOfTouch,
@@ -147,7 +165,8 @@ func TestTreeText(t *testing.T) {
 	}
 }
 
-// TestTreeShowsEverythingInstalled holds the roots of all graphs of three add-ons against what is to be shown.
+// TestTreeShowsEverythingInstalled holds the roots of all graphs of three add-ons, of which any may be absent, against what is to
+// be shown.
 func TestTreeShowsEverythingInstalled(t *testing.T) {
 	names := []string{"a", "b", "c"}
 	for edges := range 1 << 9 {
@@ -161,16 +180,35 @@ func TestTreeShowsEverythingInstalled(t *testing.T) {
 			}
 			lines = append(lines, line)
 		}
-		view := defined(lines...).with("a").with("b").with("c")
-		reached := map[string]bool{}
-		for _, root := range treeRoots(view) {
-			if reached[root] {
-				t.Errorf("%v: roots %v: %s is shown twice", lines, treeRoots(view), root)
+		for there := range 1 << len(names) {
+			view := defined(lines...)
+			for i, name := range names {
+				if there>>i&1 != 0 {
+					view.with(name)
+				}
 			}
-			view.reach(root, reached)
+			checkRoots(t, view, lines)
 		}
-		if len(reached) != len(names) {
-			t.Errorf("%v: roots %v show only %v", lines, treeRoots(view), reached)
+	}
+}
+
+// checkRoots checks that what is installed is reached from the roots, and that no root is reached from another one.
+func checkRoots(t *testing.T, view clusterView, lines []string) {
+	t.Helper()
+	roots, reached := treeRoots(view), map[string]bool{}
+	for _, root := range roots {
+		below := map[string]bool{}
+		view.reach(root, below)
+		for _, other := range roots {
+			if other != root && below[other] {
+				t.Errorf("%v on %v: of the roots %v, %s leads to %s", lines, view.installed(), roots, root, other)
+			}
+		}
+		maps.Copy(reached, below)
+	}
+	for _, name := range view.installed() {
+		if !reached[name] {
+			t.Errorf("%v on %v: roots %v do not show %s", lines, view.installed(), roots, name)
 		}
 	}
 }
@@ -191,38 +229,61 @@ func TestWhyText(t *testing.T) {
 		"why-chain-end-unknown":   defined("shop: kafka", "kafka: zookeper").with("shop", works).with("kafka", works).judged(),
 		"why-chain-end-config":    chain().with("shop", works).with("kafka", works).with("zookeeper", notThereYet, badConfig).judged(),
 		"why-chain-end-recovers":  chain().with("shop", works).with("kafka", heldBack).with("zookeeper", works).judged(),
-		"why-chain-end-malformed": chain().with("shop", works).with("kafka", heldBack).annotated("kafka", "{").bare("kafka").judged(),
+		"why-chain-end-malformed": chain().with("shop", works).with("kafka", heldBack).annotated("kafka", "{").judged(),
 		"why-two-causes": defined("shop: kafka search", "kafka: zookeeper", "search:", "zookeeper:").
 			with("shop", works).with("kafka", works).with("search", fails).judged(),
-		"why-waiting":           chain().with("shop", notThereYet, held).with("kafka", works).with("zookeeper", works).deleting("kafka").judged(),
-		"why-config":            defined("shop:").with("shop", notThereYet, badConfig),
-		"why-change-held-up":    defined("shop:").with("shop", works, badConfig),
-		"why-fails":             defined("shop:").with("shop", fails, resolved),
-		"why-fails-lease":       defined("shop:").with("shop", fails),
-		"why-silent":            defined("shop:").with("shop"),
-		"why-deleting":          chain().with("shop", works).deleting("shop", "a/b", "c/d"),
-		"why-degraded-optional": defined("shop: monitoring?", "monitoring:").saying("shop", "monitoring", "There are no graphs.").with("shop", works).judged(),
-		"why-degraded-own":      defined("shop:").with("shop", works, diskFull),
-		"why-circle":            defined("shop: kafka", "kafka: zookeeper", "zookeeper: shop").with("shop", works).with("kafka", works).with("zookeeper", works).judged(),
-		"why-circle-optional":   defined("shop: kafka?", "kafka: shop").with("shop", works).with("kafka", works).judged(),
-		"why-circle-itself":     defined("shop: shop").with("shop", works).judged(),
-		"why-below-a-circle":    defined("shop: a", "a: b", "b: a").with("shop", works).with("a", works).with("b", works).judged(),
-		"why-out-of-touch":      chain().with("shop", outOfTouch).with("kafka", outOfTouch).with("zookeeper", outOfTouch),
-		"why-out-of-touch-held": defined("shop: zookeeper", "zookeeper:").with("shop", outOfTouch, verdictThen).with("zookeeper", outOfTouch),
-		"why-hub-behind":        defined("shop: zookeeper", "zookeeper:").with("shop", works),
-		"why-hub-behind-again":  defined("shop: zookeeper", "zookeeper:").with("shop", heldBack, verdictThen).with("zookeeper", works),
-		"why-agent-behind":      defined("shop: zookeeper", "zookeeper:").with("shop", heldBack).with("zookeeper", works),
-		"why-agent-behind-true": defined("shop: zookeeper", "zookeeper:").with("shop", works, verdictThen),
-		"why-malformed":         defined("shop:").with("shop", heldBack, verdictThen).annotated("shop", `[{"name":"zookeeper","type":"Nice"}]`),
+		"why-waiting":                      chain().with("shop", notThereYet, held).with("kafka", works).with("zookeeper", works).deleting("kafka").judged(),
+		"why-config":                       defined("shop:").with("shop", notThereYet, badConfig),
+		"why-change-held-up":               defined("shop:").with("shop", works, badConfig),
+		"why-fails":                        defined("shop:").with("shop", fails, resolved),
+		"why-fails-lease":                  defined("shop:").with("shop", fails),
+		"why-silent":                       defined("shop:").with("shop"),
+		"why-deleting":                     chain().with("shop", works).deleting("shop", "a/b", "c/d"),
+		"why-degraded-optional":            defined("shop: monitoring?", "monitoring:").saying("shop", "monitoring", "There are no graphs.").with("shop", works).judged(),
+		"why-degraded-own":                 defined("shop:").with("shop", works, diskFull),
+		"why-circle":                       defined("shop: kafka", "kafka: zookeeper", "zookeeper: shop").with("shop", works).with("kafka", works).with("zookeeper", works).judged(),
+		"why-circle-optional":              defined("shop: kafka?", "kafka: shop").with("shop", works).with("kafka", works).judged(),
+		"why-circle-itself":                defined("shop: shop").with("shop", works).judged(),
+		"why-below-a-circle":               defined("shop: a", "a: b", "b: a").with("shop", works).with("a", works).with("b", works).judged(),
+		"why-out-of-touch":                 chain().with("shop", outOfTouch).with("kafka", outOfTouch).with("zookeeper", outOfTouch),
+		"why-out-of-touch-held":            defined("shop: zookeeper", "zookeeper:").with("shop", outOfTouch, verdictThen).with("zookeeper", outOfTouch),
+		"why-hub-behind":                   defined("shop: zookeeper", "zookeeper:").with("shop", works),
+		"why-hub-behind-again":             defined("shop: zookeeper", "zookeeper:").with("shop", heldBack, verdictThen).with("zookeeper", works),
+		"why-agent-behind":                 defined("shop: zookeeper", "zookeeper:").with("shop", heldBack).with("zookeeper", works),
+		"why-agent-behind-plans":           defined("shop: zookeeper", "zookeeper:").with("shop", heldBack, resolved).with("zookeeper", works),
+		"why-agent-behind-hosted":          defined("shop: zookeeper", "zookeeper:").with("shop", heldBack).with("zookeeper", works).hosted("shop"),
+		"why-agent-behind-customized":      defined("shop: zookeeper", "zookeeper:").with("shop", heldBack).with("zookeeper", works).customized("shop"),
+		"why-agent-behind-optional":        defined("shop: zookeeper?", "zookeeper:").with("shop", heldBack).judged().customized("shop"),
+		"why-agent-behind-silent":          defined("shop: zookeeper", "zookeeper:").with("shop", verdictThen),
+		"why-chain-end-recovers-custom":    chain().with("shop", works).with("kafka", heldBack).with("zookeeper", works).customized("kafka").judged(),
+		"why-chain-end-malformed-fails":    chain().with("shop", works).with("kafka", fails).annotated("kafka", "{").judged(),
+		"why-shared":                       defined("shop: kafka search?", "kafka: zookeeper", "search: zookeeper", "zookeeper:").with("shop", works).with("kafka", works).with("search", works).judged(),
+		"why-circle-required-and-optional": defined("shop: a b?", "a: b", "b: a").with("shop", works).with("a", works).with("b", works).judged(),
+		"why-malformed-available":          defined("shop:").with("shop", works).annotated("shop", "{"),
+		"why-malformed-waiting":            defined("shop:").with("shop", notThereYet, held).annotated("shop", "{"),
+		"why-undefined":                    defined().with("shop").customized("shop"),
+		"why-undefined-available":          defined().with("shop", works),
+		"why-chain-end-undefined":          defined("shop: kafka").with("shop", works).with("kafka", fails).judged(),
+		"why-agent-behind-true":            defined("shop: zookeeper", "zookeeper:").with("shop", works, verdictThen),
+		"why-malformed":                    defined("shop:").with("shop", heldBack, verdictThen).annotated("shop", `[{"name":"zookeeper","type":"Nice"}]`),
 	} {
 		t.Run(name, func(t *testing.T) { golden(t, name, whyText(view, "shop")) })
 	}
 }
 
-// bare takes the field away, so that the annotation counts.
-func (v clusterView) bare(name string) clusterView {
-	v.definitions[name].Spec.Dependencies = nil
-	return v
+// TestWhyBreaksACircleInOnePlace asks all members: whoever follows the advice of each removes one dependency, not one each.
+func TestWhyBreaksACircleInOnePlace(t *testing.T) {
+	for want, lines := range map[string][]string{
+		"kubectl edit clustermanagementaddon kafka":     {"shop: kafka", "kafka: zookeeper", "zookeeper: shop"},
+		"kubectl edit clustermanagementaddon zookeeper": {"shop: kafka", "kafka: zookeeper", "zookeeper: shop?"},
+	} {
+		for _, name := range []string{"shop", "kafka", "zookeeper"} {
+			view := defined(lines...).with("shop", works).with("kafka", works).with("zookeeper", works).judged()
+			if text := whyText(view, name); !strings.HasSuffix(text, "\n\n  "+want+"\n") {
+				t.Errorf("%v: want %q of %s, got\n%s", lines, want, name, text)
+			}
+		}
+	}
 }
 
 func TestDependentsText(t *testing.T) {

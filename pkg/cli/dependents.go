@@ -68,13 +68,13 @@ func gatherDependents(ctx context.Context, c client.Client, addOn string) (depen
 	}
 	needs := make(map[string][]addon.AddonDependency, len(definitions))
 	for _, name := range slices.Sorted(maps.Keys(definitions)) {
-		var fault error
-		if needs[name], fault = dependency.Declared(definitions[name]); fault != nil {
+		needs[name] = definitions[name].needs
+		if fault := definitions[name].malformed; fault != nil {
 			view.malformed = append(view.malformed, fault)
 		}
 	}
 	view.direct = dependency.Direct(needs)
-	if definitions[addOn] == nil && len(view.direct[addOn]) == 0 {
+	if _, defined := definitions[addOn]; !defined && len(view.direct[addOn]) == 0 {
 		return view, fmt.Errorf("there is no ClusterManagementAddOn %q, and none depends on it; there are: %s",
 			addOn, listed(slices.Sorted(maps.Keys(definitions))))
 	}

@@ -74,12 +74,13 @@ func dependentRows(view dependentsView) []*dependentRow {
 	})
 }
 
-// lackingClusters are the clusters where others depend on the add-on itself, and it is not there.
+// lackingClusters are the clusters where others depend on the add-on, and it is not there. Whoever does by way of others is there with
+// one that does itself.
 func lackingClusters(view dependentsView, rows []*dependentRow) []string {
 	lacking := map[string]bool{}
 	for _, row := range rows {
 		for _, cluster := range row.clusters {
-			if len(row.Through) == 0 && !view.there[cluster][view.addOn] {
+			if !view.there[cluster][view.addOn] {
 				lacking[cluster] = true
 			}
 		}

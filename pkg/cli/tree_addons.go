@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -86,31 +87,21 @@ func aligned(lines string) string {
 	return strings.Join(rows, "\n")
 }
 
-// treeRoots are the add-ons of the cluster from which all of them can be reached: those that no other one there depends on, and
-// one of each circle that none of those leads to.
+// treeRoots are the add-ons of the cluster from which all of them can be reached: those that no other one there leads to, be it by
+// way of others that are not there, and one of each circle of which that is true.
 func treeRoots(view clusterView) []string {
-	wanted := map[string]bool{}
-	for name := range view.addOns {
-		for _, need := range view.needs(name) {
-			wanted[need.Name] = wanted[need.Name] || need.Name != name
-		}
-	}
-	var roots, left []string
+	reach := map[string]map[string]bool{}
 	for _, name := range view.installed() {
-		if wanted[name] {
-			left = append(left, name)
-		} else {
-			roots = append(roots, name)
-		}
+		reach[name] = map[string]bool{}
+		view.reach(name, reach[name])
 	}
+	var roots []string
 	reached := map[string]bool{}
-	for _, root := range roots {
-		view.reach(root, reached)
-	}
-	for _, name := range left {
-		if !reached[name] && view.leadsBackTo(name) {
-			view.reach(name, reached)
+	for _, name := range view.installed() {
+		below := slices.ContainsFunc(view.installed(), func(other string) bool { return reach[other][name] && !reach[name][other] })
+		if !below && !reached[name] {
 			roots = append(roots, name)
+			maps.Copy(reached, reach[name])
 		}
 	}
 	return roots
@@ -127,17 +118,6 @@ func (v clusterView) reach(name string, reached map[string]bool) {
 	}
 }
 
-// leadsBackTo says whether an add-on leads to every one on the cluster that leads to it.
-func (v clusterView) leadsBackTo(name string) bool {
-	reached := map[string]bool{}
-	v.reach(name, reached)
-	return !slices.ContainsFunc(v.installed(), func(other string) bool {
-		from := map[string]bool{}
-		v.reach(other, from)
-		return from[name] && !reached[other]
-	})
-}
-
 // addOnTree builds the tree of add-ons.
 type addOnTree struct {
 	view clusterView
@@ -150,12 +130,11 @@ type addOnTree struct {
 // node is the line about an add-on, by the verdict of the one above over it, with what it depends on below. above are the add-ons
 // on the way to it.
 func (t *addOnTree) node(j dependency.Judgement, above []string) node {
-	name, needs := word(j.Name), t.view.judge(j.Name)
-	again := t.shown[j.Name]
+	name, again := word(j.Name), t.shown[j.Name]
 	switch {
 	case slices.Contains(above, j.Name):
 		name += " (circle)"
-	case again && len(needs) > 0:
+	case again && len(t.view.needs(j.Name)) > 0:
 		name += " (shown above)"
 	}
 	n := node{text: strings.Join([]string{name, string(j.Type), t.view.state(j.Name), causeText(j)}, "\t")}
@@ -163,11 +142,11 @@ func (t *addOnTree) node(j dependency.Judgement, above []string) node {
 		return n
 	}
 	t.shown[j.Name] = true
-	if fault := t.view.malformed(j.Name); fault != nil {
+	if fault := t.view.definitions[j.Name].malformed; fault != nil {
 		t.faults = append(t.faults, fault)
 	}
 	above = append(slices.Clip(above), j.Name)
-	for _, need := range needs {
+	for _, need := range t.view.judge(j.Name) {
 		n.children = append(n.children, t.node(need, above))
 	}
 	return n

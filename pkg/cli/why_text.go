@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,8 @@ import (
 type explanation struct {
 	view      clusterView
 	sentences []string
+	// told are the add-ons at fault that sentences speak of.
+	told []dependency.Root
 	// enable are the add-ons to enable, those that others wait for first; commands are all other commands.
 	enable, commands []string
 }
@@ -70,7 +73,7 @@ func (e *explanation) installed(addOn *addon.ManagedClusterAddOn, verdict depend
 	e.headline(addOn, seen, verdict)
 	e.lacking(addOn.Name, verdict, addon.DependencyTypeRequired)
 	e.lacking(addOn.Name, verdict, addon.DependencyTypeOptional)
-	if fault := e.view.malformed(addOn.Name); fault != nil {
+	if fault := e.view.definitions[addOn.Name].malformed; fault != nil {
 		e.lastVerdict(addOn, fault)
 	} else {
 		e.lag(addOn, seen, verdict.Reason())
@@ -94,25 +97,26 @@ func (e *explanation) headline(addOn *addon.ManagedClusterAddOn, seen dependency
 	case available.Status == metav1.ConditionTrue && len(verdict.Unmet()) > 0:
 		e.say("%s is available %s, but degraded: it lacks what is optional to it.", subject, on)
 	case available.Status == metav1.ConditionTrue:
-		e.say("%s is available %s%s.", subject, on, satisfied(verdict))
+		e.say("%s is available %s%s.", subject, on, e.satisfied(addOn.Name, verdict))
 	case seen.Reason == addon.ReasonClusterLeaseStopped:
 		e.say("Nobody knows whether add-on %s is available %s: the hub has lost touch with that cluster since %s, and until it is back "+
 			"the last verdicts over dependencies hold. See whether the cluster, its network and its agents are up.",
 			addOn.Name, on, available.LastTransitionTime.UTC().Format(time.RFC3339))
 		e.do("kubectl get managedcluster %s", e.view.cluster)
-	case available.Reason == addon.ReasonRequiredDependencyNotSatisfied && e.recovered(addOn.Name, verdict):
+		e.do("kubectl get leases --namespace %s --output custom-columns=NAME:.metadata.name,RENEWED:.spec.renewTime", e.view.cluster)
+	case overtaken(seen) && e.recovered(addOn.Name, verdict):
 		e.say("%s is not available yet %s, although it has all that it requires again.", subject, on)
-	case available.Reason == addon.ReasonRequiredDependencyNotSatisfied:
+	case overtaken(seen):
 		e.say("%s is not available %s, for lack of what it requires.", subject, on)
 	default:
-		e.say("%s is %s %s: %s.", subject, availability(available), on, reasonText(available))
+		e.say("%s is %s %s: %s.", subject, stateText(available), on, reasonText(available))
 		e.look(addOn)
 	}
 }
 
 // recovered says whether an add-on has all that it requires.
 func (e *explanation) recovered(name string, verdict dependency.Verdict) bool {
-	return verdict.Reason() != addon.ReasonRequiredDependencyNotSatisfied && e.view.malformed(name) == nil
+	return verdict.Reason() != addon.ReasonRequiredDependencyNotSatisfied && e.view.definitions[name].malformed == nil
 }
 
 // lacking says which dependencies of that type are unmet and what is lost, and follows them to the add-ons at fault.
@@ -122,11 +126,12 @@ func (e *explanation) lacking(name string, verdict dependency.Verdict, t addon.D
 	if t == addon.DependencyTypeOptional {
 		verb = "It makes use of"
 	}
-	for i, root := range dependency.Roots(name, unmet, e.view.judge) {
+	for i, root := range dependency.Roots(name, unmet, once(e.view.judge)) {
 		if i == 1 {
 			verb = strings.Replace(verb, "It", "It also", 1)
 		}
 		e.root(verb, root)
+		e.told = append(e.told, root)
 	}
 	for _, j := range unmet {
 		if j.Message != "" {
@@ -141,17 +146,21 @@ func (e *explanation) root(verb string, root dependency.Root) {
 	if len(root.Way) > 2 {
 		subject += fmt.Sprintf(" (%s)", dependency.Way(root.Way))
 	}
-	switch root.Cause {
-	case dependency.Circular:
-		e.circle(root.Circle)
-	case dependency.NoSuchAddOn:
+	switch again := slices.ContainsFunc(e.told, root.Same); {
+	case root.Cause == dependency.Circular:
+		if !again {
+			e.circle(root.Circle)
+		}
+	case again:
+		e.say("%s too.", subject)
+	case root.Cause == dependency.NoSuchAddOn:
 		parent := root.Way[len(root.Way)-2]
 		e.say("%s, which does not exist: no ClusterManagementAddOn has that name. Create it, or correct the dependencies of %s.", subject, parent)
 		e.do("kubectl edit clustermanagementaddon %s", parent)
-	case dependency.NotInstalled:
+	case root.Cause == dependency.NotInstalled:
 		e.say("%s, which is not installed there: enable it.", subject)
 		e.enable = append(e.enable, root.Name)
-	case dependency.Deleting:
+	case root.Cause == dependency.Deleting:
 		addOn := e.view.addOns[root.Name]
 		e.say("%s, which is being deleted%s: once it is gone, enable it again.", subject, waitsFor(addOn.Finalizers))
 	default:
@@ -159,45 +168,61 @@ func (e *explanation) root(verb string, root dependency.Root) {
 	}
 }
 
-// circle says which dependency to remove: an Optional one where there is one, for it costs the least, else the last.
+// circle says which dependency to remove, the same whichever member was asked about: an Optional one where there is one, for it
+// costs the least, and the first by name.
 func (e *explanation) circle(way []string) {
-	from, to := way[len(way)-2], way[len(way)-1]
-	for i, name := range way[:len(way)-1] {
-		optional := slices.ContainsFunc(e.view.needs(name), func(n addon.AddonDependency) bool {
-			return n.Name == way[i+1] && n.Type == addon.DependencyTypeOptional
-		})
-		if optional {
-			from, to = name, way[i+1]
-			break
-		}
+	type edge struct {
+		costs    int
+		from, to string
 	}
-	if from == to {
-		e.say("%s depends on itself, so that it can never come first: remove that dependency.", from)
+	edges := make([]edge, 0, len(way)-1)
+	for i, name := range way[:len(way)-1] {
+		next := edge{costs: 1, from: name, to: way[i+1]}
+		if slices.ContainsFunc(e.view.needs(name), func(n addon.AddonDependency) bool {
+			return n.Name == next.to && n.Type == addon.DependencyTypeOptional
+		}) {
+			next.costs = 0
+		}
+		edges = append(edges, next)
+	}
+	least := slices.MinFunc(edges, func(a, b edge) int {
+		return cmp.Or(cmp.Compare(a.costs, b.costs), cmp.Compare(a.from, b.from))
+	})
+	if least.from == least.to {
+		e.say("%s depends on itself, so that it can never come first: remove that dependency.", least.from)
 	} else {
 		e.say("The dependencies %s go in a circle, in which none can come first: break it, for example where %s depends on %s.",
-			dependency.Way(way), from, to)
+			dependency.Way(way), least.from, least.to)
 	}
-	e.do("kubectl edit clustermanagementaddon %s", from)
+	e.do("kubectl edit clustermanagementaddon %s", least.from)
 }
 
 // failing says what an add-on that is installed, and lacks nothing that it requires, says of itself.
 func (e *explanation) failing(subject string, addOn *addon.ManagedClusterAddOn, held bool) {
 	available := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionAvailable)
-	switch fault := e.view.malformed(addOn.Name); {
+	seen := e.view.see(addOn.Name)
+	switch fault := e.view.definitions[addOn.Name].malformed; {
 	case fault != nil:
 		e.say("%s, whose own dependencies are malformed, so that the last verdict over it stays: %s.", subject, oneLine(fault.Error()))
 		e.do("kubectl edit clustermanagementaddon %s", addOn.Name)
-		return
+		if available == nil || overtaken(seen) {
+			return
+		}
+		e.say("%s is %s: %s.", addOn.Name, stateText(available), reasonText(available))
 	case held:
 		e.say("%s, which was not available when last known.", subject)
 		return
 	case available == nil:
 		e.say("%s, which has not reported yet.", subject)
-	case available.Reason == addon.ReasonRequiredDependencyNotSatisfied:
-		e.say("%s, which has all that it requires again and is about to recover.", subject)
+	case overtaken(seen):
+		e.say("%s, which has all that it requires again.", subject)
 	default:
-		e.say("%s, which is %s: %s.", subject, availability(available), reasonText(available))
+		e.say("%s, which is %s: %s.", subject, stateText(available), reasonText(available))
 	}
+	if awaited(seen) {
+		e.turn(addOn)
+	}
+	e.undefined(addOn, seen)
 	e.heldUp(addOn)
 	e.look(addOn)
 }
@@ -229,24 +254,9 @@ func lastTold(addOn *addon.ManagedClusterAddOn) *metav1.Condition {
 	return degraded
 }
 
-// lag says who has not followed yet where the add-on's conditions are not those of the verdict.
-func (e *explanation) lag(addOn *addon.ManagedClusterAddOn, seen dependency.Seen, reason string) {
-	told := ""
-	if last := lastTold(addOn); last != nil {
-		told = last.Reason
-	}
-	switch {
-	case told != reason:
-		e.say("Condition Degraded has yet to follow; if that takes longer than a few seconds, see whether addon-manager runs on the hub.")
-	case reason == addon.ReasonRequiredDependencyNotSatisfied && seen.Available == metav1.ConditionTrue,
-		reason == "" && seen.Available == metav1.ConditionFalse && seen.Reason == addon.ReasonRequiredDependencyNotSatisfied:
-		e.say("Condition Available has yet to follow the hub's verdict; if that takes longer than a minute, see whether the agent of the "+
-			"add-on runs on cluster %s.", e.view.cluster)
-	}
-}
-
 // own says what stands against the add-on besides its dependencies.
 func (e *explanation) own(addOn *addon.ManagedClusterAddOn) {
+	e.undefined(addOn, e.view.see(addOn.Name))
 	e.heldUp(addOn)
 	degraded := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionDegraded)
 	if degraded != nil && degraded.Status == metav1.ConditionTrue && !dependency.IsReason(degraded.Reason) {
@@ -255,11 +265,20 @@ func (e *explanation) own(addOn *addon.ManagedClusterAddOn) {
 	}
 }
 
+// undefined says of an add-on that is not available, where that is so, that no definition tells anybody to run it.
+func (e *explanation) undefined(addOn *addon.ManagedClusterAddOn, seen dependency.Seen) {
+	if !seen.Defined && seen.Available != metav1.ConditionTrue {
+		e.say("No ClusterManagementAddOn has the name %s: create it, or delete the add-on if the name is a mistake.", addOn.Name)
+	}
+}
+
 // heldUp says what holds up the installation or a change of an add-on that runs by plans; nothing if nothing does.
 func (e *explanation) heldUp(addOn *addon.ManagedClusterAddOn) {
 	resolved := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionResolved)
 	switch {
 	case resolved == nil || resolved.Status == metav1.ConditionTrue:
+	case resolved.Reason == addon.ReasonWaitingForDependencies && e.view.definitions[addOn.Name].malformed != nil:
+		e.say("%s is installed by itself once they can be read and it has what it requires.", addOn.Name)
 	case resolved.Reason == addon.ReasonWaitingForDependencies:
 		e.say("%s is installed by itself as soon as it has what it requires.", addOn.Name)
 	default:
@@ -268,9 +287,12 @@ func (e *explanation) heldUp(addOn *addon.ManagedClusterAddOn) {
 	}
 }
 
-// satisfied says what an add-on depends on that is all satisfied.
-func satisfied(verdict dependency.Verdict) string {
-	if len(verdict) == 0 {
+// satisfied says what an add-on depends on that is all satisfied; nothing where that cannot be read.
+func (e *explanation) satisfied(name string, verdict dependency.Verdict) string {
+	switch {
+	case e.view.definitions[name].malformed != nil:
+		return ""
+	case len(verdict) == 0:
 		return " and depends on no other"
 	}
 	return ", and so is what it depends on: " + strings.Join(dependency.Names(verdict), ", ")
@@ -283,7 +305,7 @@ func waitsFor(finalizers []string) string {
 	return " and waits for the finalizers " + strings.Join(finalizers, ", ")
 }
 
-func availability(available *metav1.Condition) string {
+func stateText(available *metav1.Condition) string {
 	if available.Status == metav1.ConditionUnknown {
 		return "in an unknown state"
 	}

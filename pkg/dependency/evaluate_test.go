@@ -220,6 +220,23 @@ func TestEvaluate(t *testing.T) {
 			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": cutOff},
 			previous: degraded("DiskFull", requiredA), notReady: "Required a (Unknown)",
 		},
+		"hold: a verdict that was withdrawn is none": {
+			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": cutOff},
+			previous: &metav1.Condition{Type: "Degraded", Status: "False", Reason: "RequiredDependencyNotSatisfied", Message: requiredA},
+			notReady: "Required a (Unknown)",
+		},
+		"hold: what a message leaves out that was cut was unmet": {
+			needs: []addonv1alpha1.AddonDependency{a, b}, seen: map[string]Seen{"a": cutOff, "b": cutOff},
+			previous: degraded("RequiredDependencyNotSatisfied", "Required addon 'z' …", "2 more dependencies are not satisfied."),
+			reason:   "RequiredDependencyNotSatisfied", message: requiredA + "\n" + optionalB,
+			causes: "Required a (Unknown), Optional b (Unknown)", notReady: "Required a (Unknown)",
+		},
+		"hold: no Required one is left out where only Optional ones were unmet": {
+			needs: []addonv1alpha1.AddonDependency{a, b}, seen: map[string]Seen{"a": cutOff, "b": cutOff},
+			previous: degraded("DependencyNotSatisfied", "Optional addon 'z' …", "2 more dependencies are not satisfied."),
+			reason:   "DependencyNotSatisfied", message: optionalB,
+			causes: "Optional b (Unknown)", notReady: "Required a (Unknown)",
+		},
 		"hold: existence is judged all the same": {
 			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": notOnIt},
 			reason: "RequiredDependencyNotSatisfied", message: requiredA,
@@ -307,6 +324,8 @@ func TestMessageStaysInItsBound(t *testing.T) {
 		"many short sentences stand whole":                        {needs: needs(100, 100, "x"), lines: 100, last: "Required addon 'a099'"},
 		"what does not fit is counted, and no sentence is halved": {needs: needs(40, 1000, "x"), lines: 31, last: "10 more dependencies are not satisfied."},
 		"one sentence that is too long is cut between characters": {needs: needs(1, 20000, "é"), lines: 1, last: "Required addon 'a000'"},
+		"between characters that are off by one byte":             {needs: needs(1, 10000, "xé€"), lines: 1, last: "Required addon 'a000'"},
+		"and between those that are off by another one":           {needs: needs(1, 10000, "é€"), lines: 1, last: "Required addon 'a000'"},
 		"and what follows it is counted":                          {needs: needs(3, 20000, "é"), lines: 2, last: "2 more dependencies are not satisfied."},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -319,6 +338,31 @@ func TestMessageStaysInItsBound(t *testing.T) {
 				t.Errorf("%d lines, the last %.60q; want %d lines, the last %q", len(lines), last, tc.lines, tc.last)
 			}
 		})
+	}
+}
+
+func TestMessageThatJustFitsStandsWhole(t *testing.T) {
+	lost := strings.Repeat("x", MessageLimit-len(opening(required, "a")+" "))
+	if message := Evaluate([]addonv1alpha1.AddonDependency{{Name: "a", Message: lost}}, nil, nil).Message(); len(message) != MessageLimit {
+		t.Errorf("%d bytes, ends with %q", len(message), message[len(message)-10:])
+	}
+}
+
+func TestManyStandInTheOrderDeclared(t *testing.T) {
+	var needs []addonv1alpha1.AddonDependency
+	var want, after []string
+	for i := range 40 {
+		need := addonv1alpha1.AddonDependency{Name: fmt.Sprint("a", 40-i), Type: required}
+		if i%3 == 0 {
+			need.Type = optional
+			after = append(after, need.Name)
+		} else {
+			want = append(want, need.Name)
+		}
+		needs = append(needs, need)
+	}
+	if diff := cmp.Diff(append(want, after...), Names(Evaluate(needs, nil, nil))); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
 	}
 }
 

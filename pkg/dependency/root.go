@@ -14,6 +14,14 @@ type Root struct {
 	Judgement
 }
 
+// Same says whether both name the same add-on at fault, or the same circle, by whatever way.
+func (r Root) Same(other Root) bool {
+	if r.Cause == Circular || other.Cause == Circular {
+		return sameCircle(r.Circle, other.Circle)
+	}
+	return r.Name == other.Name
+}
+
 // Roots follows unmet dependencies of addOn over the Required ones of those that are not available to where they end, the nearest
 // first. An add-on that is at fault is named once, by the shortest way, and a circle once, from where it is first met.
 // What is not installed is followed too: it would lack the same once it is.
@@ -28,7 +36,7 @@ func Roots(addOn string, unmet []Judgement, verdictOf func(name string) Verdict)
 		for _, j := range unmet {
 			root := Root{Way: append(slices.Clip(way), j.Name), Judgement: j}
 			if j.Cause == Circular {
-				if !slices.ContainsFunc(roots, func(r Root) bool { return sameCircle(r.Circle, j.Circle) }) {
+				if !slices.ContainsFunc(roots, root.Same) {
 					roots = append(roots, root)
 				}
 			} else if !met[j.Name] && !passesOn(j, verdictOf) {

@@ -60,6 +60,10 @@ func TestRoots(t *testing.T) {
 			graph: []string{"a: b c", "b: d", "c:"}, seen: map[string]Seen{"b": unavailable, "c": unavailable, "d": notOnIt},
 			want: []string{"a -> c: NotAvailable", "a -> b -> d: NotInstalled"},
 		},
+		"each of several at the end of a chain has its own way": {
+			graph: []string{"a: b", "b: c", "c: d e"}, seen: map[string]Seen{"b": unavailable, "c": unavailable, "d": notOnIt, "e": notOnIt},
+			want: []string{"a -> b -> c -> d: NotInstalled", "a -> b -> c -> e: NotInstalled"},
+		},
 		"a circle is named once": {
 			graph: []string{"a: b", "b: c", "c: a"}, want: []string{"a -> b: Circular a -> b -> c -> a"},
 		},
@@ -111,6 +115,11 @@ func TestDependants(t *testing.T) {
 		},
 		"by the shortest way": {
 			graph: []string{"x: a", "y: x", "z: y a"}, want: []string{"Required x", "Required z", "Required y over x"},
+		},
+		"each at the end of a chain that forks has its own way": {
+			graph: []string{"u: a", "v: u", "w: v", "x1: w", "x2: w", "y1: x1", "y2: x2"},
+			want: []string{"Required u", "Required v over u", "Required w over u -> v", "Required x1 over u -> v -> w",
+				"Required x2 over u -> v -> w", "Required y1 over u -> v -> w -> x1", "Required y2 over u -> v -> w -> x2"},
 		},
 		"a circle ends": {
 			graph: []string{"a: y", "x: a", "y: x"}, want: []string{"Required x", "Required y over x"},

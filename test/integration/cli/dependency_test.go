@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/cli"
@@ -121,6 +122,28 @@ a                               available
 
   clusteradm addon enable --names zookeeper --clusters ` + cluster + `
 `))
+		})
+
+		It("says whose turn it is where nothing is lacking any more", func(ctx context.Context) {
+			define(ctx, "shop", requires("kafka"))
+			define(ctx, "kafka")
+			cluster := newNamespace(ctx)
+			enable(ctx, cluster, "kafka", available)
+			enable(ctx, cluster, "shop", metav1.Condition{
+				Type: addon.ConditionAvailable, Status: metav1.ConditionFalse, Reason: addon.ReasonRequiredDependencyNotSatisfied,
+			})
+			why := func(mode upstream.HealthCheckMode) string {
+				shop := &addon.ManagedClusterAddOn{}
+				Expect(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "shop"}, shop)).To(Succeed())
+				shop.Status.HealthCheck.Mode = mode
+				Expect(hub.Status().Update(ctx, shop)).To(Succeed())
+				return run(ctx, "why", "shop", "--cluster", cluster).out
+			}
+			Expect(why(upstream.HealthCheckModeCustomized)).To(ContainSubstring("Whether shop is available is for its own controller to say"))
+			Expect(why(upstream.HealthCheckModeLease)).To(And(
+				ContainSubstring("Whether shop is available is for OCM's klusterlet on cluster "+cluster+" to say"),
+				ContainSubstring("by lease open-cluster-management-agent-addon/shop"),
+			))
 		})
 
 		It("names what there is instead of what does not exist", func(ctx context.Context) {
