@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -40,8 +41,7 @@ func dependentsCommand(streams genericiooptions.IOStreams, flags *genericcliopti
 			if err != nil {
 				return explain(err, "")
 			}
-			_, err = fmt.Fprint(streams.Out, dependentsText(view, output == "wide"))
-			return err
+			return printers.WriteEscaped(streams.Out, dependentsText(view, output == "wide"))
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "wide: name all clusters")

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -36,8 +37,7 @@ func statusCommand(streams genericiooptions.IOStreams, flags *genericclioptions.
 			if err != nil {
 				return explain(err, cluster)
 			}
-			_, err = fmt.Fprint(streams.Out, text)
-			return err
+			return printers.WriteEscaped(streams.Out, text)
 		},
 	}
 	clusterFlag(cmd, &cluster, of)

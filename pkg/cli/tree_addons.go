@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/dependency"
@@ -45,8 +46,7 @@ func treeCommand(streams genericiooptions.IOStreams, flags *genericclioptions.Co
 					return err
 				}
 			}
-			_, err = fmt.Fprint(streams.Out, treeText(view, args))
-			return err
+			return printers.WriteEscaped(streams.Out, treeText(view, args))
 		},
 	}
 	clusterFlag(cmd, &cluster, of)

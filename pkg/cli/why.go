@@ -1,11 +1,10 @@
 package cli
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
 )
 
 func whyCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
@@ -32,8 +31,7 @@ func whyCommand(streams genericiooptions.IOStreams, flags *genericclioptions.Con
 			if err := view.lacks(args[0]); err != nil {
 				return err
 			}
-			_, err = fmt.Fprint(streams.Out, whyText(view, args[0]))
-			return err
+			return printers.WriteEscaped(streams.Out, whyText(view, args[0]))
 		},
 	}
 	clusterFlag(cmd, &cluster, of)

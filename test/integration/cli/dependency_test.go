@@ -146,6 +146,20 @@ a                               available
 			))
 		})
 
+		It("lets no agent write to the terminal of whoever asks", func(ctx context.Context) {
+			define(ctx, "shop")
+			cluster := newNamespace(ctx)
+			hostile := broken
+			hostile.Message = "\x1b[2J\rAdd-on shop is available"
+			enable(ctx, cluster, "shop", hostile)
+			for _, command := range [][]string{{"why"}, {"plan", "status"}} {
+				got := run(ctx, append(command, "shop", "--cluster", cluster)...)
+				Expect(got.err).NotTo(HaveOccurred())
+				Expect(got.out).To(ContainSubstring(`^[[2J\rAdd-on shop is available`))
+				Expect(got.out).NotTo(ContainSubstring("\x1b"))
+			}
+		})
+
 		It("names what there is instead of what does not exist", func(ctx context.Context) {
 			cluster := newNamespace(ctx)
 			enable(ctx, cluster, "lonely", available)
