@@ -19,9 +19,9 @@ const (
 	ellipsis        = "…"
 )
 
-// Message is the message of condition Degraded: one sentence for each dependency that is not satisfied, joined by newlines,
-// in the proposal's wording, or "circular dependency: a -> b -> a" for one on a circle. A message beyond MessageLimit is cut after the last sentence that fits (inside of the first one
-// if that alone is too long) and then says how many dependencies it leaves out.
+// Message is the message of condition Degraded: one sentence for each dependency that is not satisfied, joined by newlines, in the
+// proposal's wording, or "circular dependency: a -> b -> a" for one on a circle. A message beyond MessageLimit is cut after the last
+// sentence that fits (inside of the first one if that alone is too long) and then says how many dependencies it leaves out.
 func (v Verdict) Message() string {
 	unmet := v.Unmet()
 	sentences := make([]string, 0, len(unmet))
