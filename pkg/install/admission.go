@@ -103,9 +103,11 @@ func immutableFaults(w write) []string {
 	now := setting(after.Instance.Spec.Parameters, after.Version)
 	changed := parameter.Immutable(setting(before.Instance.Spec.Parameters, before.Version), now)
 	if before.Instance.Status.Execution != nil {
-		changed = slices.DeleteFunc(startedFaults(before, now), func(f parameter.Fault) bool {
-			return !slices.ContainsFunc(changed, func(c parameter.Fault) bool { return c.Parameter == f.Parameter })
-		})
+		names := map[string]bool{}
+		for _, fault := range changed {
+			names[fault.Parameter] = true
+		}
+		changed = slices.DeleteFunc(startedFaults(before, now), func(f parameter.Fault) bool { return !names[f.Parameter] })
 	}
 	faults := make([]string, 0, len(changed))
 	for _, fault := range changed {

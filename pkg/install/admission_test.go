@@ -1,6 +1,7 @@
 package install
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -230,6 +231,21 @@ func TestAdmitNamesSoManyFaults(t *testing.T) {
 	_, err := Admit(nil, gathered(i))
 	if err == nil || strings.Count(err.Error(), "; ") != faultLimit || !strings.HasSuffix(err.Error(), `; and 2 more faults`) {
 		t.Errorf("got %v, want %d faults and how many more there are", err, faultLimit)
+	}
+}
+
+// As many parameters as fit into an OperatorVersion must not keep admission from answering in time.
+func BenchmarkAdmitOfManyParameters(b *testing.B) {
+	v, before, after := strict(), with(), with()
+	for i := range 20000 {
+		name := fmt.Sprintf("P%05d", i)
+		v.Spec.Parameters = append(v.Spec.Parameters, kudo.Parameter{Name: name, Immutable: new(i%2 == 0), Trigger: name})
+		before.Spec.Parameters[name], after.Spec.Parameters[name] = "a", "b"
+	}
+	for b.Loop() {
+		if _, err := Admit(&Instance{Instance: before, Version: v}, Instance{Instance: after, Version: v}); err == nil {
+			b.Fatal("nothing is wrong")
+		}
 	}
 }
 

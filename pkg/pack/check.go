@@ -57,6 +57,10 @@ type subject struct {
 	*kudo.OperatorVersionSpec
 	// operator is what a package says beside its version; nothing where only an OperatorVersion is judged.
 	operator kudo.OperatorSpec
+	// What there is by name, the first of a name that stands twice, and what messages list: a package may have thousands of each.
+	parameters                                          map[string]*kudo.Parameter
+	tasks                                               map[string]*kudo.Task
+	parameterNames, taskNames, planNames, templateNames []string
 	// parsed templates by name; those with wrong syntax are missing and stand in broken.
 	parsed map[string]*template.Template
 	broken map[string]error
@@ -70,7 +74,11 @@ func newSubject(spec *kudo.OperatorVersionSpec) *subject {
 		parsed:              map[string]*template.Template{},
 		broken:              map[string]error{},
 		references:          map[string][]reference{},
+		planNames:           sortedKeys(spec.Plans),
+		templateNames:       sortedKeys(spec.Templates),
 	}
+	s.parameterNames, s.parameters = byName(spec.Parameters, func(p *kudo.Parameter) string { return p.Name })
+	s.taskNames, s.tasks = byName(spec.Tasks, func(t *kudo.Task) string { return t.Name })
 	for name, text := range spec.Templates {
 		t, err := render.Parse(name, text)
 		if err != nil {
@@ -83,6 +91,18 @@ func newSubject(spec *kudo.OperatorVersionSpec) *subject {
 	return s
 }
 
+// byName lists the names of items, and finds the first of each.
+func byName[T any](items []T, nameOf func(*T) string) ([]string, map[string]*T) {
+	names, found := make([]string, len(items)), make(map[string]*T, len(items))
+	for i := range items {
+		names[i] = nameOf(&items[i])
+		if _, twice := found[names[i]]; !twice {
+			found[names[i]] = &items[i]
+		}
+	}
+	return names, found
+}
+
 // judge applies the rules in their order.
 func (s *subject) judge() []Finding {
 	var findings []Finding
@@ -92,41 +112,9 @@ func (s *subject) judge() []Finding {
 	return findings
 }
 
-func (s *subject) parameter(name string) *kudo.Parameter {
-	i := slices.IndexFunc(s.Parameters, func(p kudo.Parameter) bool { return p.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &s.Parameters[i]
-}
-
-func (s *subject) task(name string) *kudo.Task {
-	i := slices.IndexFunc(s.Tasks, func(t kudo.Task) bool { return t.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &s.Tasks[i]
-}
-
-func (s *subject) parameterNames() []string {
-	names := make([]string, len(s.Parameters))
-	for i := range s.Parameters {
-		names[i] = s.Parameters[i].Name
-	}
-	return names
-}
-
-func (s *subject) taskNames() []string {
-	names := make([]string, len(s.Tasks))
-	for i := range s.Tasks {
-		names[i] = s.Tasks[i].Name
-	}
-	return names
-}
-
 // eachStep visits the steps of all plans, plans sorted by name.
 func (s *subject) eachStep(visit func(plan string, step *kudo.Step, field string)) {
-	for _, plan := range sortedKeys(s.Plans) {
+	for _, plan := range s.planNames {
 		for i, phase := range s.Plans[plan].Phases {
 			for j := range phase.Steps {
 				visit(plan, &phase.Steps[j], fmt.Sprintf("plans.%s.phases[%d].steps[%d]", plan, i, j))

@@ -59,7 +59,7 @@ func operatorDetails(s *subject) []Finding {
 	if name := s.operator.NamespaceManifest; name != "" {
 		if _, ok := s.Templates[name]; !ok {
 			findings = append(findings, faultAt("namespaceManifest",
-				"namespaceManifest %s does not exist: %s", quote(name), choices(sortedKeys(s.Templates))))
+				"namespaceManifest %s does not exist: %s", quote(name), choices(s.templateNames)))
 		}
 	}
 	return findings

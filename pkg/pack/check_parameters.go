@@ -28,7 +28,7 @@ func parameterNames(s *subject) []Finding {
 				quote(p.Name), quote(p.Name)))
 		}
 	}
-	repeated(s.parameterNames(), func(i int) {
+	repeated(s.parameterNames, func(i int) {
 		findings = append(findings, faultAt(parameterField(i,
 			"name"), "parameter %s is defined twice: remove one", quote(s.Parameters[i].Name)))
 	})
@@ -85,7 +85,7 @@ func parameterTriggers(s *subject) []Finding {
 		if _, ok := s.Plans[p.Trigger]; p.Trigger != "" && !ok {
 			findings = append(findings, faultAt(parameterField(i, "trigger"),
 				"parameter %s triggers plan %s, which does not exist: %s",
-				quote(p.Name), quote(p.Trigger), choices(sortedKeys(s.Plans))))
+				quote(p.Name), quote(p.Trigger), choices(s.planNames)))
 		}
 	}
 	return findings
@@ -133,10 +133,10 @@ func unusedParameters(s *subject) []Finding {
 
 // booleanFault says why a task cannot be switched by a parameter; "" if it can (KEP-23, KEP-36).
 func (s *subject) booleanFault(name string) string {
-	p := s.parameter(name)
+	p := s.parameters[name]
 	switch {
 	case p == nil:
-		return fmt.Sprintf("parameter %s does not exist: %s", quote(name), choices(s.parameterNames()))
+		return fmt.Sprintf("parameter %s does not exist: %s", quote(name), choices(s.parameterNames))
 	case p.Type == kudo.BooleanType:
 		return ""
 	case p.Type != "" && p.Type != kudo.StringType:

@@ -23,7 +23,7 @@ func planStrategies(s *subject) []Finding {
 				"%s: strategy %s does not exist: want serial or parallel", what, quote(string(strategy))))
 		}
 	}
-	for _, name := range sortedKeys(s.Plans) {
+	for _, name := range s.planNames {
 		plan, field := s.Plans[name], "plans."+name
 		judge("plan "+quote(name), field, plan.Strategy)
 		for i, phase := range plan.Phases {
@@ -37,7 +37,7 @@ func planStrategies(s *subject) []Finding {
 // planNames: phases have names of their own in a plan, steps in a phase: progress is kept by them.
 func planNames(s *subject) []Finding {
 	var findings []Finding
-	for _, name := range sortedKeys(s.Plans) {
+	for _, name := range s.planNames {
 		plan, field := s.Plans[name], "plans."+name
 		if name == "" {
 			findings = append(findings, faultAt("plans", "a plan has no name"))
@@ -82,9 +82,9 @@ func stepTasks(s *subject) []Finding {
 			findings = append(findings, warningAt(field, "%s: it has no tasks and does nothing", where))
 		}
 		for i, name := range step.Tasks {
-			if s.task(name) == nil {
+			if s.tasks[name] == nil {
 				findings = append(findings, faultAt(fmt.Sprintf("%s.tasks[%d]", field, i), "%s: task %s does not exist: %s",
-					where, quote(name), choices(s.taskNames())))
+					where, quote(name), choices(s.taskNames)))
 			}
 		}
 		repeated(step.Tasks, func(i int) {
@@ -103,7 +103,7 @@ func cleanupWithoutChildren(s *subject) []Finding {
 			return
 		}
 		for i, name := range step.Tasks {
-			if t := s.task(name); t != nil && makesChild(t.Kind) {
+			if t := s.tasks[name]; t != nil && makesChild(t.Kind) {
 				findings = append(findings, faultAt(fmt.Sprintf("%s.tasks[%d]", field, i),
 					"plan cleanup, step %s: task %s is of kind %s, which cleanup cannot run: children are removed with their parent",
 					quote(step.Name), quote(name), t.Kind))

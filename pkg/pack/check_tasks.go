@@ -32,7 +32,7 @@ func taskNames(s *subject) []Finding {
 			findings = append(findings, faultAt(taskField(i, "name"), "task %d has no name", i+1))
 		}
 	}
-	repeated(s.taskNames(), func(i int) {
+	repeated(s.taskNames, func(i int) {
 		findings = append(findings, faultAt(taskField(i,
 			"name"), "task %s is defined twice: remove one", quote(s.Tasks[i].Name)))
 	})
@@ -130,7 +130,7 @@ func (s *subject) templateExists(task, field, name string) []Finding {
 		return nil
 	}
 	return []Finding{faultAt(field,
-		"task %s: template %s does not exist: %s", quote(task), quote(name), choices(sortedKeys(s.Templates)))}
+		"task %s: template %s does not exist: %s", quote(task), quote(name), choices(s.templateNames))}
 }
 
 // toggleParameters: a Toggle is switched by a parameter that exists and is boolean (KEP-23).

@@ -40,8 +40,8 @@ func templateReferences(s *subject) []Finding {
 		for _, ref := range s.references[name] {
 			message := ""
 			switch {
-			case ref.kind == paramReference && s.parameter(ref.name) == nil:
-				message = fmt.Sprintf("parameter %s is not defined in params.yaml: %s", quote(ref.name), choices(s.parameterNames()))
+			case ref.kind == paramReference && s.parameters[ref.name] == nil:
+				message = fmt.Sprintf("parameter %s is not defined in params.yaml: %s", quote(ref.name), choices(s.parameterNames))
 			case ref.kind == pipeReference && !slices.Contains(keys, ref.name):
 				message = fmt.Sprintf(".Pipes.%s is not a key of any Pipe task: %s", ref.name, choices(keys))
 			case ref.kind == variableReference && !slices.Contains(templateVariables, ref.name):
@@ -79,7 +79,7 @@ func unusedTemplates(s *subject) []Finding {
 		}
 	}
 	var findings []Finding
-	for _, name := range sortedKeys(s.Templates) {
+	for _, name := range s.templateNames {
 		if !used[name] {
 			findings = append(findings, warningAt(templateField(name), "template %s is not used by any task", quote(name)))
 		}
@@ -91,7 +91,7 @@ func unusedTemplates(s *subject) []Finding {
 // that what a parameter switches off is found as well.
 func removedAPIVersions(s *subject) []Finding {
 	var findings []Finding
-	for _, name := range sortedKeys(s.Templates) {
+	for _, name := range s.templateNames {
 		for _, k := range writtenKinds(s.Templates[name]) {
 			if message := removalOf(k.gvk); message != "" {
 				finding := warningAt(templateField(name), "%s", message)

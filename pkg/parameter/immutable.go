@@ -20,18 +20,19 @@ type Setting struct {
 // one. Unlike in KUDO it may not drop one at once: the version after that could bring it back with another value.
 func Immutable(before, after Setting) []Fault {
 	var faults []Fault
+	definitions := byName(after.Definitions)
 	for i := range before.Definitions {
 		was := &before.Definitions[i]
 		if !isTrue(was.Immutable) {
 			continue
 		}
-		kept := effective(was, before.Given)
-		switch now := find(after.Definitions, was.Name); {
+		kept := InForce(was, before.Given)
+		switch now := definitions[was.Name]; {
 		case now == nil && kept != "":
 			faults = append(faults, Fault{Parameter: was.Name, Reason: fmt.Sprintf(
 				"it is immutable and stands at %s, and the other OperatorVersion does not define it: choose one that does", quote(kept))})
-		case now != nil && isTrue(now.Immutable) && effective(now, after.Given) != kept:
-			faults = append(faults, Fault{Parameter: was.Name, Value: effective(now, after.Given), Reason: fmt.Sprintf(
+		case now != nil && isTrue(now.Immutable) && InForce(now, after.Given) != kept:
+			faults = append(faults, Fault{Parameter: was.Name, Value: InForce(now, after.Given), Reason: fmt.Sprintf(
 				"it is immutable and stands at %s: set that, or delete the Instance and create it anew", quote(kept))})
 		}
 	}

@@ -47,7 +47,18 @@ func Effective(defs []kudo.Parameter, given map[string]string, name string) (val
 	if def == nil {
 		return "", false
 	}
-	return effective(def, given), true
+	return InForce(def, given), true
+}
+
+// InForce is the value in force of the parameter with that definition, "" where there is none.
+func InForce(def *kudo.Parameter, given map[string]string) string {
+	if value, ok := given[def.Name]; ok {
+		return value
+	}
+	if def.Default != nil {
+		return *def.Default
+	}
+	return ""
 }
 
 // Bool reads a parameter as Toggle and enablingParameter do (KEP-23, KEP-36): by strconv.ParseBool, whatever its type.
@@ -103,7 +114,7 @@ const (
 
 // valueOf is what templates see for one parameter. An empty value is no value, whatever the type or enum (KUDO's rule).
 func valueOf(def *kudo.Parameter, given map[string]string) (any, *Fault) {
-	value := effective(def, given)
+	value := InForce(def, given)
 	if value == "" {
 		return emptyValue(def)
 	}
@@ -166,14 +177,33 @@ func allowed(def *kudo.Parameter, value string, typed any) error {
 
 // undefined are the given names without a definition, sorted.
 func undefined(defs []kudo.Parameter, given map[string]string) []Fault {
-	var faults []Fault
+	defined := byName(defs)
+	var names []string
 	for name := range given {
-		if find(defs, name) == nil {
-			faults = append(faults, Fault{Parameter: name, Reason: notDefined(defs)})
+		if defined[name] == nil {
+			names = append(names, name)
 		}
 	}
-	slices.SortFunc(faults, func(a, b Fault) int { return strings.Compare(a.Parameter, b.Parameter) })
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	faults, reason := make([]Fault, len(names)), notDefined(defs)
+	for i, name := range names {
+		faults[i] = Fault{Parameter: name, Reason: reason}
+	}
 	return faults
+}
+
+// byName is the first definition of each name.
+func byName(defs []kudo.Parameter) map[string]*kudo.Parameter {
+	found := make(map[string]*kudo.Parameter, len(defs))
+	for i := range defs {
+		if _, twice := found[defs[i].Name]; !twice {
+			found[defs[i].Name] = &defs[i]
+		}
+	}
+	return found
 }
 
 // notDefined says which parameters there are.
@@ -194,17 +224,6 @@ func find(defs []kudo.Parameter, name string) *kudo.Parameter {
 		return nil
 	}
 	return &defs[i]
-}
-
-// effective is the value in force, "" where there is none.
-func effective(def *kudo.Parameter, given map[string]string) string {
-	if value, ok := given[def.Name]; ok {
-		return value
-	}
-	if def.Default != nil {
-		return *def.Default
-	}
-	return ""
 }
 
 func require(ok bool, want string) error {

@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"maps"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -183,13 +182,15 @@ type Trigger struct {
 // trigger is not listed: as in KUDO it may change along with any other.
 func Triggers(definitions []kudo.Parameter, before, after map[string]string) []Trigger {
 	var triggers []Trigger
+	places := map[string]int{}
 	for _, p := range changedParameters(definitions, before, after) {
 		if p.Trigger == "" {
 			continue
 		}
-		at := slices.IndexFunc(triggers, func(t Trigger) bool { return t.Plan == p.Trigger })
-		if at < 0 {
+		at, known := places[p.Trigger]
+		if !known {
 			at, triggers = len(triggers), append(triggers, Trigger{Plan: p.Trigger})
+			places[p.Trigger] = at
 		}
 		triggers[at].Parameters = append(triggers[at].Parameters, p.Name)
 	}
@@ -199,11 +200,9 @@ func Triggers(definitions []kudo.Parameter, before, after map[string]string) []T
 // changedParameters lists the parameters whose value in force differs, in the package's order.
 func changedParameters(definitions []kudo.Parameter, before, after map[string]string) []kudo.Parameter {
 	var changed []kudo.Parameter
-	for _, p := range definitions {
-		was, _ := parameter.Effective(definitions, before, p.Name)
-		is, _ := parameter.Effective(definitions, after, p.Name)
-		if was != is {
-			changed = append(changed, p)
+	for i := range definitions {
+		if p := &definitions[i]; parameter.InForce(p, before) != parameter.InForce(p, after) {
+			changed = append(changed, *p)
 		}
 	}
 	return changed
