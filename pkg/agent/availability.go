@@ -135,7 +135,15 @@ func (a *available) gather(ctx context.Context, subject *addon.ManagedClusterAdd
 // commit writes what was judged, unless the hub has it; since is when the change was seen that led to it.
 func (a *available) commit(ctx context.Context, subject *addon.ManagedClusterAddOn, judged availability.Judgement, since time.Time) error {
 	a.metrics.judge(subject.Name, judged.Condition)
-	if judged.Condition == nil {
+	switch {
+	case judged.Release:
+		_, err := apply.ReleaseCondition(ctx, a.hub, subject, subject.Status.Conditions, addon.ConditionAvailable,
+			addon.ReasonRequiredDependencyNotSatisfied)
+		if apierrors.IsConflict(err) { // its writer was faster
+			return nil
+		}
+		return err
+	case judged.Condition == nil:
 		return nil
 	}
 	want := *judged.Condition

@@ -30,6 +30,9 @@ type Seen struct {
 type Judgement struct {
 	// Condition is Available as it is to be; nil where it is somebody else's to write.
 	Condition *metav1.Condition
+	// Release says that Available, somebody else's to write, still repeats a verdict that is lifted. It is to be removed: nothing is
+	// known until its writer speaks, and an add-on whose health nobody checks would stay unavailable for a reason that is gone.
+	Release bool
 	// Until is when the add-on must be judged again even if nothing changes; zero if that is never so.
 	Until time.Time
 }
@@ -48,7 +51,8 @@ func Of(seen Seen, now time.Time) Judgement {
 	if _, leased := LeaseOf(seen.AddOn); leased && seen.Standalone {
 		return byLease(seen.AddOn, seen.Lease, now)
 	}
-	return Judgement{}
+	available := meta.FindStatusCondition(conditions, addon.ConditionAvailable)
+	return Judgement{Release: available != nil && available.Reason == addon.ReasonRequiredDependencyNotSatisfied}
 }
 
 // byInstance judges an add-on that runs by plans.

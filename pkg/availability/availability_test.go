@@ -42,9 +42,14 @@ func TestOf(t *testing.T) {
 		conditions []metav1.Condition
 		instance   *kudo.Instance
 		want       metav1.Condition // without a type: not ours to write
+		release    bool
 	}{
 		"an add-on that somebody else runs and that lacks nothing is left to its own writer": {
 			conditions: nil, instance: nil},
+		"where somebody else runs it, what is left of a verdict that was lifted is released": {
+			conditions: []metav1.Condition{condition(available, metav1.ConditionFalse, required.Reason, required.Message)}, release: true},
+		"where somebody else runs it, what its own writer says stands": {
+			conditions: []metav1.Condition{condition(available, metav1.ConditionFalse, "DiskFull", "")}},
 		"one that somebody else runs and that lacks what it requires is not available": {
 			conditions: []metav1.Condition{required},
 			want:       condition(available, metav1.ConditionFalse, required.Reason, required.Message)},
@@ -79,7 +84,7 @@ func TestOf(t *testing.T) {
 				subject := addOn(test.conditions...)
 				subject.Status.HealthCheck.Mode = upstream.HealthCheckModeCustomized
 				seen := availability.Seen{AddOn: subject, Instance: test.instance, Standalone: standalone}
-				var want availability.Judgement
+				want := availability.Judgement{Release: test.release}
 				if test.want.Type != "" {
 					want.Condition = &test.want
 				}

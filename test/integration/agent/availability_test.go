@@ -103,7 +103,9 @@ var _ = Describe("An add-on on the hub", func() {
 		judge(ctx, subject, required)
 		Eventually(func() metav1.Condition { return available(ctx, subject) }).Should(
 			is(metav1.ConditionFalse, addon.ReasonRequiredDependencyNotSatisfied, lacks))
-		judge(ctx, subject, satisfied, metav1.Condition{Type: addon.ConditionAvailable, Status: metav1.ConditionTrue, Reason: "Probed"})
+		judge(ctx, subject, satisfied)
+		Eventually(func() metav1.Condition { return available(ctx, subject) }).Should(BeZero())
+		judge(ctx, subject, metav1.Condition{Type: addon.ConditionAvailable, Status: metav1.ConditionTrue, Reason: "Probed"})
 		Consistently(func() metav1.Condition { return available(ctx, subject) }).Should(is(metav1.ConditionTrue, "Probed", ""))
 		Expect(hub.Delete(ctx, subject)).To(Succeed())
 	})
