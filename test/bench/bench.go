@@ -74,6 +74,9 @@ func (b *bench) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := b.hub.admit(ctx); err != nil {
+		return err
+	}
 	o := expect(b.model.settle(), b.fleet.namespaces())
 	b.say("addon-manager judges the fleet for the first time: %d verdicts", len(o.due))
 	if _, err := b.lead(ctx); err != nil {

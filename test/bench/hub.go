@@ -88,10 +88,8 @@ func (h *hub) prepare(ctx context.Context, folder, log string) error {
 	if h.admin, err = client.New(unlimited, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("connecting as administrator: %w", err)
 	}
-	for _, folder := range []string{"hub", "admission"} {
-		if err := h.server.Apply(ctx, folder, manifests.ClusterParameters{}); err != nil {
-			return err
-		}
+	if err := h.server.Apply(ctx, "hub", manifests.ClusterParameters{}); err != nil {
+		return err
 	}
 	if h.others, err = h.addOthers(ctx); err != nil {
 		return err
@@ -105,6 +103,11 @@ func (h *hub) prepare(ctx context.Context, folder, log string) error {
 	}
 	h.log = &auditLog{file: file}
 	return nil
+}
+
+// admit puts the policies and webhooks into force. The fleet is made without them, for that is much quicker.
+func (h *hub) admit(ctx context.Context) error {
+	return h.server.Apply(ctx, "admission", manifests.ClusterParameters{})
 }
 
 // addJudge makes addon-manager's user, with its kubeconfig in a file.
