@@ -14,12 +14,10 @@ func (a *admissions) version(ctx context.Context, w write[*kudo.OperatorVersion]
 	if w.before != nil {
 		return opinion{}, nil
 	}
-	refused := pack.Admit(w.after)
-	if refused == nil || w.after.Namespace == a.packagesNamespace {
-		return opinion{refused: refused}, nil
+	if w.after.Namespace != a.packagesNamespace {
+		if managed, err := isManaged(ctx, a.live, w.after.Namespace); err != nil || !managed {
+			return opinion{}, err
+		}
 	}
-	if managed, err := isManaged(ctx, a.live, w.after.Namespace); err != nil || !managed {
-		return opinion{}, err
-	}
-	return opinion{refused: refused}, nil
+	return opinion{refused: pack.Admit(w.after)}, nil
 }
