@@ -46,7 +46,8 @@ const (
 // this.
 //
 // The Secret and the ConfigMap hold the only state there is. They are read from the API server itself: from a cache that lags
-// behind its own write, an authority would be replaced twice.
+// behind its own write, an authority would be replaced twice. library-go's certrotation does so, goes by annotations instead of by the
+// certificates, and fails for good where a key or the bundle is corrupt; so no more of library-go than its cryptography is used.
 type certificates struct {
 	client    client.Client
 	live      client.Reader
@@ -128,12 +129,24 @@ func (c *certificates) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: renewed.pause(now)}, nil
 }
 
-// commit writes what differs. Trust goes first: whoever sees the new keys can find out that they are trusted.
+// commit writes what differs. The Secret goes first: where it cannot be written, no pass adds another authority to those that are
+// trusted. It never holds a serving certificate that is not trusted before, unless there was none to go on with.
 func (c *certificates) commit(ctx context.Context, secret *corev1.Secret, trust *corev1.ConfigMap, renewed keyring) error {
 	options := []client.ApplyOption{client.FieldOwner(ManagerCertificates), client.ForceOwnership}
 	data, bundle, err := renewed.encode()
 	if err != nil {
 		return fmt.Errorf("encoding the keys of the webhook server: %w", err)
+	}
+	current := maps.Clone(secret.Data)
+	maps.DeleteFunc(current, func(key string, _ []byte) bool { return data[key] == nil })
+	if !maps.EqualFunc(current, data, bytes.Equal) {
+		desired := applycorev1.Secret(certificatesName, c.namespace).WithData(data)
+		desired.ResourceVersion = precondition(secret)
+		if err := c.client.Apply(ctx, desired, options...); err != nil {
+			return fmt.Errorf("writing Secret %s: %w", c.key(), err)
+		}
+		log.FromContext(ctx).Info("renewed the certificates of the webhook server", "hosts", c.terms.hosts,
+			"notAfter", renewed.serving.Certs[0].NotAfter, "authorityNotAfter", renewed.authority.Certs[0].NotAfter)
 	}
 	if trust.Data[trustKey] != bundle {
 		desired := applycorev1.ConfigMap(certificatesName, c.namespace).WithData(map[string]string{trustKey: bundle})
@@ -142,18 +155,6 @@ func (c *certificates) commit(ctx context.Context, secret *corev1.Secret, trust 
 			return fmt.Errorf("writing ConfigMap %s: %w", c.key(), err)
 		}
 	}
-	current := maps.Clone(secret.Data)
-	maps.DeleteFunc(current, func(key string, _ []byte) bool { return data[key] == nil })
-	if maps.EqualFunc(current, data, bytes.Equal) {
-		return nil
-	}
-	desired := applycorev1.Secret(certificatesName, c.namespace).WithData(data)
-	desired.ResourceVersion = precondition(secret)
-	if err := c.client.Apply(ctx, desired, options...); err != nil {
-		return fmt.Errorf("writing Secret %s: %w", c.key(), err)
-	}
-	log.FromContext(ctx).Info("renewed the certificates of the webhook server", "hosts", c.terms.hosts,
-		"notAfter", renewed.serving.Certs[0].NotAfter, "authorityNotAfter", renewed.authority.Certs[0].NotAfter)
 	return nil
 }
 

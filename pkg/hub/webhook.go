@@ -52,6 +52,12 @@ func endpoints(mgr manager.Manager, packagesNamespace string) (map[string]http.H
 	}, nil
 }
 
+// What a request is given. API servers send two objects at most, take none of more than 3 MiB themselves, and wait for 30 s at most.
+const (
+	longestRequest = 8 << 20
+	slowestRequest = 30 * time.Second
+)
+
 // How long the certificates are valid unless Options say otherwise.
 const (
 	DefaultWebhookAuthorityValidity   = 365 * 24 * time.Hour
@@ -116,7 +122,7 @@ func (s *webhookServer) setUp(mgr manager.Manager) error {
 		return fmt.Errorf("making the endpoints of the webhook server: %w", err)
 	}
 	for path, handler := range handlers {
-		server.Register(path, handler)
+		server.Register(path, limited(handler, longestRequest, slowestRequest))
 	}
 	if s.notAfter, err = registerNotAfter(registry.Registry); err != nil {
 		return err
@@ -132,6 +138,20 @@ func (s *webhookServer) setUp(mgr manager.Manager) error {
 		For(&corev1.Secret{}).
 		WithOptions(controller.Options{NeedLeaderElection: ptr.To(false)}).
 		Complete(s)
+}
+
+// limited ends requests that are longer or slower than any of an API server: whoever reaches the port could use up this process's
+// memory.
+func limited(next http.Handler, length int64, duration time.Duration) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		connection, end := http.NewResponseController(w), time.Now().Add(duration)
+		if err := errors.Join(connection.SetReadDeadline(end), connection.SetWriteDeadline(end)); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, length)
+		next.ServeHTTP(w, r)
+	})
 }
 
 func (s *webhookServer) listener() (webhook.Server, error) {

@@ -246,6 +246,25 @@ var _ = Describe("The webhook server", func() {
 		}),
 	)
 
+	It("trusts no more authorities while nothing can be kept, and goes on once it can", func(ctx SpecContext) {
+		waitServed(ctx, webhookAddress)
+		bundlesAreCurrent(ctx)
+		stopHub()
+		Expect(server.Delete(ctx, keys())).To(Succeed())
+		foreign := keys()
+		foreign.Immutable, foreign.Data = ptr.To(true), map[string][]byte{"tls.crt": []byte("somebody else's")}
+		Expect(server.Create(ctx, foreign)).To(Succeed())
+		before := bundle(ctx)
+		writes, _ := runHub(serving)
+		Eventually(func() int { return len(writes.Requests()) }).Should(BeNumerically(">", 2), "it tries")
+		Expect(writes.Requests()).To(HaveEach("PATCH /api/v1/namespaces/tandem-system/secrets/addon-manager-webhooks"))
+		Expect(bundle(ctx)).To(Equal(before))
+
+		Expect(server.Delete(ctx, foreign)).To(Succeed())
+		waitServed(ctx, webhookAddress)
+		bundlesAreCurrent(ctx)
+	})
+
 	Context("with several replicas", func() {
 		It("serves on one that stands by, which takes new certificates over", func(ctx SpecContext) {
 			stopHub()
