@@ -336,8 +336,8 @@ var _ = Describe("The agent's own lease on the hub", func() {
 		judge(ctx, l.ManagedClusterAddOn, required)
 		Eventually(l.available(ctx)).Should(is(metav1.ConditionFalse, addon.ReasonRequiredDependencyNotSatisfied, lacks))
 		judge(ctx, l.ManagedClusterAddOn, satisfied)
-		Consistently(l.available(ctx)).WithTimeout(time.Second).Should(
-			is(metav1.ConditionFalse, addon.ReasonRequiredDependencyNotSatisfied, lacks))
+		Eventually(l.available(ctx)).Should(BeZero())
+		Consistently(l.available(ctx)).WithTimeout(time.Second).Should(BeZero())
 		Expect(ownLease(ctx)).To(BeNil())
 	})
 })
