@@ -93,10 +93,15 @@ func forsaken(a AddOn, own *kudo.Instance) Decision {
 	if own == nil || !OwnedBy(own, a.ManagedAddOn) {
 		return Decision{Release: meta.FindStatusCondition(a.ManagedAddOn.Status.Conditions, addonv1alpha1.ConditionResolved) != nil}
 	}
+	lost, remedy := "no longer names an OperatorVersion", "name one again"
+	if a.Definition == nil {
+		lost, remedy = "does not exist any more", "make it again with an OperatorVersion"
+	}
 	return Decision{Resolved: resolved([]Obstacle{{addonv1alpha1.ReasonConfigurationInvalid, fmt.Sprintf(
-		"ClusterManagementAddOn %q no longer names an OperatorVersion; the add-on's Instance %s/%s stays as it is: name one again "+
+		"ClusterManagementAddOn %q %s; the add-on's Instance %s/%s stays as it is: %s "+
 			"(group %s, resource %s in spec.supportedConfigs), or disable the add-on to remove it",
-		a.ManagedAddOn.Name, own.Namespace, own.Name, operatorVersions.Group, operatorVersions.Resource)}}, "", a.ManagedAddOn.Generation)}
+		a.ManagedAddOn.Name, lost, own.Namespace, own.Name, remedy, operatorVersions.Group, operatorVersions.Resource,
+	)}}, "", a.ManagedAddOn.Generation)}
 }
 
 // Refused is what becomes of the decision when the API server refuses the Instance that it asks for: Resolved says so, before

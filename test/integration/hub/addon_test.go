@@ -318,15 +318,15 @@ var _ = Describe("The add-on controller", func() {
 	})
 
 	DescribeTable("keeps the Instance of an add-on that it shall run no longer, until the add-on is disabled or run again:",
-		func(ctx SpecContext, forsake func(SpecContext, *addonv1alpha1.ClusterManagementAddOn)) {
+		func(ctx SpecContext, forsake func(SpecContext, *addonv1alpha1.ClusterManagementAddOn), lost, remedy string) {
 			definition := f.define(ctx, "kafka", runs(version))
 			kafka := f.enable(ctx, cluster, "kafka")
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
 			instance := get(ctx, instanceOf(kafka))
 
 			forsake(ctx, definition)
-			want := seen{"False", "ConfigurationInvalid", `ClusterManagementAddOn "` + kafka.Name + `" no longer names an OperatorVersion; ` +
-				"the add-on's Instance " + cluster + "/" + kafka.Name + " stays as it is: name one again " +
+			want := seen{"False", "ConfigurationInvalid", `ClusterManagementAddOn "` + kafka.Name + `" ` + lost +
+				"; the add-on's Instance " + cluster + "/" + kafka.Name + " stays as it is: " + remedy + " " +
 				"(group kudo.dev, resource operatorversions in spec.supportedConfigs), or disable the add-on to remove it"}
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(want))
 			Consistently(specOf(instance)).WithContext(ctx).Should(Equal(instance.Spec))
@@ -348,10 +348,10 @@ var _ = Describe("The add-on controller", func() {
 		Entry("its definition names no OperatorVersions", func(ctx SpecContext, d *addonv1alpha1.ClusterManagementAddOn) {
 			d.Spec.SupportedConfigs = nil
 			Expect(server.Update(ctx, d)).To(Succeed())
-		}),
+		}, "no longer names an OperatorVersion", "name one again"),
 		Entry("its definition is deleted", func(ctx SpecContext, d *addonv1alpha1.ClusterManagementAddOn) {
 			Expect(server.Delete(ctx, d)).To(Succeed())
-		}),
+		}, "does not exist any more", "make it again with an OperatorVersion"),
 	)
 
 	It("gives an add-on up that it never installed and shall not run any more", func(ctx SpecContext) {
