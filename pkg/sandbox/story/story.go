@@ -154,18 +154,18 @@ func Tell(ctx context.Context, o Options) error {
 func newStage(o Options) (*stage, error) {
 	s := &stage{Options: o, clusters: map[string]client.Client{}, printed: map[string]bool{}, progress: progress{out: o.Out}}
 	var err error
-	if s.hub, err = connect(o.Hub); err != nil {
+	if s.hub, err = connect(o.Hub, warnings{o.Out}); err != nil {
 		return nil, fmt.Errorf("connecting to the hub: %w", err)
 	}
 	for name, kubeconfig := range o.Clusters {
-		if s.clusters[name], err = connect(kubeconfig); err != nil {
+		if s.clusters[name], err = connect(kubeconfig, warnings{o.Out}); err != nil {
 			return nil, fmt.Errorf("connecting to %s: %w", name, err)
 		}
 	}
 	return s, nil
 }
 
-func connect(kubeconfig string) (client.Client, error) {
+func connect(kubeconfig string, warn warnings) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, addon.AddToScheme, kudo.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -176,6 +176,7 @@ func connect(kubeconfig string) (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	config.WarningHandler = warn
 	return client.New(config, client.Options{Scheme: scheme})
 }
 

@@ -64,6 +64,13 @@ func indent(text string) string {
 	return "     " + strings.ReplaceAll(text, "\n", "\n     ") + "\n"
 }
 
+// warnings shows, as kubectl does, what an API server answers beside the result.
+type warnings struct{ out io.Writer }
+
+func (w warnings) HandleWarningHeader(_ int, _, text string) {
+	fmt.Fprint(w.out, indent("Warning: "+text))
+}
+
 // progress tells of plans as they advance: of each execution, every line once.
 type progress struct {
 	out  io.Writer
