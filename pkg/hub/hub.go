@@ -137,6 +137,9 @@ func newManager(cfg *rest.Config, options Options) (manager.Manager, error) {
 			MaxConcurrentReconciles: max(1, options.Concurrency),
 			// A process may run the controllers again after they ended, and their names are unique in the list above.
 			SkipNameValidation: ptr.To(true),
+			// The priority queue of controller-runtime 0.23 may never end while it is busy (its issue 3538): the process would hang until
+			// it is killed, and keep the leader's Lease.
+			UsePriorityQueue: ptr.To(false),
 		},
 	})
 	if err != nil {

@@ -4,14 +4,12 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -150,8 +148,8 @@ func newLatency(options prometheus.HistogramOpts) *latency {
 func (l *latency) queue(
 	controller string, limiter workqueue.TypedRateLimiter[reconcile.Request],
 ) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-	return timedQueue{latency: l, PriorityQueue: priorityqueue.New(controller,
-		func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = limiter })}
+	return &timedQueue{latency: l, TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueueWithConfig(
+		limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: controller})}
 }
 
 // take ends the wait of a request, and returns since when it waited; zero if no change led to it.
@@ -189,23 +187,24 @@ func (l *latency) changed(request reconcile.Request) {
 }
 
 // timedQueue tells latency of the requests that come from changes: not of those that the controller itself puts back, nor of what
-// is there at the start, which has a low priority.
+// is there at the start, which is all added before the first is taken.
 type timedQueue struct {
-	priorityqueue.PriorityQueue[reconcile.Request]
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	latency *latency
+	started atomic.Bool
 }
 
-// Add adds one request.
-func (q timedQueue) Add(request reconcile.Request) {
-	q.AddWithOpts(priorityqueue.AddOpts{}, request)
-}
-
-// AddWithOpts adds requests.
-func (q timedQueue) AddWithOpts(options priorityqueue.AddOpts, requests ...reconcile.Request) {
-	if options.After == 0 && !options.RateLimited && ptr.Deref(options.Priority, 0) > handler.LowPriority {
-		for _, request := range requests {
-			q.latency.changed(request)
-		}
+// Add adds the request of a change.
+func (q *timedQueue) Add(request reconcile.Request) {
+	if q.started.Load() {
+		q.latency.changed(request)
 	}
-	q.PriorityQueue.AddWithOpts(options, requests...)
+	q.TypedRateLimitingInterface.Add(request)
+}
+
+// Get waits for a request. What is left when the queue ends is left, for nothing could be written any more.
+func (q *timedQueue) Get() (reconcile.Request, bool) {
+	q.started.Store(true)
+	request, ended := q.TypedRateLimitingInterface.Get()
+	return request, ended || q.ShuttingDown()
 }

@@ -1,0 +1,265 @@
+package hub
+
+import (
+	"context"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/hub"
+)
+
+// storm changes what it has of a fleet at random.
+type storm struct {
+	fleet
+	names, clusters []string
+}
+
+func newStorm(ctx context.Context) storm {
+	GinkgoHelper()
+	s := storm{fleet: newFleet()}
+	s.clusters = []string{s.cluster(ctx, "one"), s.cluster(ctx, "two")}
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		s.names = append(s.names, s.named(name))
+	}
+	DeferCleanup(func(ctx SpecContext) {
+		for _, name := range s.names {
+			Expect(client.IgnoreNotFound(server.Delete(ctx, s.definition(name)))).To(Succeed())
+		}
+	})
+	return s
+}
+
+func (storm) definition(name string) *addonv1alpha1.ClusterManagementAddOn {
+	definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	definition.Spec.InstallStrategy.Type = "Manual"
+	return definition
+}
+
+// change makes one change; one that somebody else was faster with, or that changes nothing, counts too.
+func (s storm) change(ctx context.Context, dice *rand.Rand) {
+	GinkgoHelper()
+	name := s.names[dice.IntN(len(s.names))]
+	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: s.clusters[dice.IntN(len(s.clusters))], Name: name}}
+	var err error
+	switch n := dice.IntN(20); {
+	case n < 6:
+		err = s.declare(ctx, name, dice)
+	case n < 7:
+		err = server.Delete(ctx, s.definition(name))
+	case n < 10:
+		err = server.Create(ctx, addOn)
+	case n < 11:
+		err = server.Delete(ctx, addOn)
+	case n < 12: // disabled and enabled at once
+		if err = client.IgnoreNotFound(server.Delete(ctx, addOn)); err == nil {
+			err = server.Create(ctx, addOn)
+		}
+	default:
+		status := []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown}[dice.IntN(4)]
+		if err = server.Get(ctx, client.ObjectKeyFromObject(addOn), addOn); err == nil {
+			_, err = apply.Condition(ctx, server, addOn, addOn.Status.Conditions, "addon-agent-availability",
+				metav1.Condition{Type: addonv1alpha1.ConditionAvailable, Status: status, Reason: "Storm"}, time.Now())
+		}
+	}
+	if !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
+		Expect(err).NotTo(HaveOccurred())
+	}
+}
+
+// declare makes up to two others, or itself, all that an add-on depends on.
+func (s storm) declare(ctx context.Context, name string, dice *rand.Rand) error {
+	definition := s.definition(name)
+	if err := server.Get(ctx, client.ObjectKeyFromObject(definition), definition); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	definition.Spec.Dependencies = nil
+	for _, at := range dice.Perm(len(s.names))[:dice.IntN(3)] {
+		definition.Spec.Dependencies = append(definition.Spec.Dependencies, need{
+			Name: s.names[at], Type: []addonv1alpha1.DependencyType{"Required", "Optional"}[dice.IntN(2)],
+		})
+	}
+	if definition.UID == "" {
+		return server.Create(ctx, definition)
+	}
+	return server.Update(ctx, definition)
+}
+
+// judged expects every condition and the metric to be what follows from the objects as they are.
+func (s storm) judged(g Gomega, ctx context.Context) {
+	var list addonv1alpha1.ClusterManagementAddOnList
+	g.Expect(server.List(ctx, &list)).To(Succeed())
+	definitions := map[string]*addonv1alpha1.ClusterManagementAddOn{}
+	for i := range list.Items {
+		definitions[list.Items[i].Name] = &list.Items[i]
+	}
+	needsOf := func(name string) []need { return dependency.Needs(definitions[name]) }
+	counted := map[string]float64{}
+	for _, cluster := range s.clusters {
+		var list addonv1alpha1.ManagedClusterAddOnList
+		g.Expect(server.List(ctx, &list, client.InNamespace(cluster))).To(Succeed())
+		addOns := map[string]*addonv1alpha1.ManagedClusterAddOn{}
+		for i := range list.Items {
+			addOns[list.Items[i].Name] = &list.Items[i]
+		}
+		for name, addOn := range addOns {
+			known := map[string]dependency.Seen{}
+			for _, need := range needsOf(name) {
+				one := dependency.See(definitions[need.Name], addOns[need.Name])
+				one.Circle = dependency.Circle(name, need.Name, needsOf)
+				known[need.Name] = one
+			}
+			verdict := dependency.Evaluate(needsOf(name), known, nil)
+			want := none
+			if condition := verdict.Condition(); condition != nil {
+				want = seenOf([]metav1.Condition{*condition}, condition.Type)
+			}
+			g.Expect(seenOf(addOn.Status.Conditions, "Degraded")).To(Equal(want), "%s on %s", name, cluster)
+			for _, j := range verdict.Unmet() {
+				series := []string{s.plain(name), string(j.Cause), s.plain(j.Name), string(j.Type)}
+				counted[strings.Join(series, " ")]++
+			}
+		}
+	}
+	g.Expect(s.series("addon_dependency_unsatisfied")(g)).To(Equal(counted))
+}
+
+// plain is a name without what makes it this spec's.
+func (f fleet) plain(name string) string { return strings.TrimSuffix(name, "-"+f.suffix) }
+
+// watches are those that the hub has open, of resources whose name ends so.
+type watches struct {
+	resource string
+	mutex    sync.Mutex
+	open     []io.Closer
+	gap      chan struct{} // no new one is opened until it is closed
+}
+
+func newWatches(resource string) *watches {
+	w := &watches{resource: resource, gap: make(chan struct{})}
+	close(w.gap)
+	return w
+}
+
+// carry carries a request of the hub's; a watch waits until there is no gap.
+func (w *watches) carry(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+	if request.URL.Query().Get("watch") == "" || !strings.HasSuffix(request.URL.Path, w.resource) {
+		return next.RoundTrip(request)
+	}
+	w.mutex.Lock()
+	gap := w.gap
+	w.mutex.Unlock()
+	select {
+	case <-gap:
+	case <-request.Context().Done():
+		return nil, request.Context().Err()
+	}
+	response, err := next.RoundTrip(request)
+	if err == nil {
+		w.mutex.Lock()
+		defer w.mutex.Unlock()
+		w.open = append(w.open, response.Body)
+	}
+	return response, err
+}
+
+// cut breaks all of them, and lets no new one through until mended.
+func (w *watches) cut() (mended func()) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	for _, body := range w.open {
+		_ = body.Close() // the hub may have closed it already
+	}
+	w.open, w.gap = nil, make(chan struct{})
+	return sync.OnceFunc(func() { close(w.gap) })
+}
+
+var _ = Describe("A fleet in a storm", func() {
+	It("is judged right in the end, however watches break and the hub starts again", func(ctx SpecContext) {
+		stopHub()
+		s, w := newStorm(ctx), newWatches("addons")
+		_, stopHub = runHub(transported(w.carry))
+		seeds := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 0))
+		spell := func(changes int) {
+			var group sync.WaitGroup
+			for range 4 {
+				dice := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), seeds.Uint64()))
+				group.Go(func() {
+					defer GinkgoRecover()
+					for range changes {
+						s.change(ctx, dice)
+					}
+				})
+			}
+			group.Wait()
+		}
+		judged := func() {
+			GinkgoHelper()
+			Eventually(s.judged).WithContext(ctx).Should(Succeed())
+		}
+		for range 3 {
+			// Few changes at once, of which none is made up for by a later one.
+			for range 20 {
+				spell(1)
+				judged()
+			}
+			By("changing much while the hub sees nothing")
+			mended := w.cut()
+			DeferCleanup(mended)
+			spell(20)
+			mended()
+			judged()
+			By("starting the hub again amid changes")
+			spell(10)
+			stopHub()
+			spell(10)
+			_, stopHub = runHub(transported(w.carry))
+			spell(10)
+			judged()
+		}
+		Consistently(s.judged).WithContext(ctx).Should(Succeed())
+	})
+
+	It("lets the hub end at once, however busy that is", func(ctx SpecContext) {
+		stopHub()
+		s := newStorm(ctx)
+		over := make(chan struct{})
+		var group sync.WaitGroup
+		for worker := range 4 {
+			dice := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), uint64(worker)))
+			group.Go(func() {
+				defer GinkgoRecover()
+				for {
+					select {
+					case <-over:
+						return
+					default:
+						s.change(ctx, dice)
+					}
+				}
+			})
+		}
+		for range 10 {
+			writes, stop := runHub(func(_ *rest.Config, options *hub.Options) { options.Concurrency = 20 })
+			Eventually(func() int { return len(writes.Requests()) }).Should(BeNumerically(">", 10))
+			stop()
+		}
+		close(over)
+		group.Wait()
+		_, stopHub = runHub()
+		Eventually(s.judged).WithContext(ctx).Should(Succeed())
+	})
+})
