@@ -2,7 +2,6 @@ package hub
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -47,7 +46,17 @@ func (d *dependencies) setUp(mgr manager.Manager) error {
 // Reconcile judges the dependencies of one add-on on one cluster.
 func (d *dependencies) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	since := d.metrics.verdictLatency.take(request)
-	wrote, err := d.judge(ctx, request.NamespacedName)
+	addOn, err := d.current(ctx, request.NamespacedName)
+	if err != nil || addOn == nil {
+		return ctrl.Result{}, err
+	}
+	// Where the cache does not have the last verdict yet, it would be written again, and what is held would be held by the one before.
+	// As a rule it is the verdict's own event that leads here again.
+	if wait := d.written.awaits(addOn); wait > 0 {
+		d.metrics.verdictLatency.again(request, since)
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	wrote, err := d.judge(ctx, addOn)
 	switch {
 	case err != nil:
 		d.metrics.verdictLatency.again(request, since)
@@ -57,12 +66,23 @@ func (d *dependencies) Reconcile(ctx context.Context, request ctrl.Request) (ctr
 	return retryConflict(err)
 }
 
-// judge brings the add-on's condition to the verdict over its dependencies, and says whether that took a write.
-func (d *dependencies) judge(ctx context.Context, name types.NamespacedName) (bool, error) {
-	addOn, err := d.current(ctx, name)
-	if err != nil || addOn == nil {
-		return false, err
+// current is the add-on as the cache has it, to be read only; nil where there is nothing to judge.
+func (d *dependencies) current(ctx context.Context, name types.NamespacedName) (*addonv1alpha1.ManagedClusterAddOn, error) {
+	var addOn addonv1alpha1.ManagedClusterAddOn
+	err := d.client.Get(ctx, name, &addOn, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) || err == nil && !addOn.DeletionTimestamp.IsZero() {
+		d.written.forget(name)
+		d.metrics.unsatisfied.set(name, nil)
+		return nil, nil
 	}
+	if err != nil {
+		return nil, fmt.Errorf("reading ManagedClusterAddOn %s: %w", name, err)
+	}
+	return &addOn, nil
+}
+
+// judge brings the add-on's condition to the verdict over its dependencies, and says whether that took a write.
+func (d *dependencies) judge(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (bool, error) {
 	needs, fault, err := declaredBy(ctx, d.client, addOn.Name)
 	if err != nil || fault != nil { // a malformed declaration was reported where it stands; the last verdict stays
 		return false, err
@@ -73,7 +93,7 @@ func (d *dependencies) judge(ctx context.Context, name types.NamespacedName) (bo
 	}
 	previous := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded)
 	verdict := dependency.Evaluate(needs, seen, previous)
-	d.metrics.unsatisfied.set(name, verdict.Unmet())
+	d.metrics.unsatisfied.set(client.ObjectKeyFromObject(addOn), verdict.Unmet())
 	wrote, err := d.commit(ctx, addOn, verdict)
 	if wrote {
 		d.written.note(addOn)
@@ -81,25 +101,6 @@ func (d *dependencies) judge(ctx context.Context, name types.NamespacedName) (bo
 		d.tell(addOn, previous, verdict)
 	}
 	return wrote, err
-}
-
-// current is the add-on as the cache has it, to be read only; nil where there is nothing to judge. It is a conflict where the cache
-// does not have the last verdict yet: it would be written again, and what is held would be held by the one before.
-func (d *dependencies) current(ctx context.Context, name types.NamespacedName) (*addonv1alpha1.ManagedClusterAddOn, error) {
-	var addOn addonv1alpha1.ManagedClusterAddOn
-	err := d.client.Get(ctx, name, &addOn, client.UnsafeDisableDeepCopy)
-	switch {
-	case apierrors.IsNotFound(err), err == nil && !addOn.DeletionTimestamp.IsZero():
-		d.written.forget(name)
-		d.metrics.unsatisfied.set(name, nil)
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("reading ManagedClusterAddOn %s: %w", name, err)
-	case d.written.awaits(&addOn):
-		resource := addonv1alpha1.GroupVersion.WithResource("managedclusteraddons").GroupResource()
-		return nil, apierrors.NewConflict(resource, name.String(), errors.New("the cache does not have the last write yet"))
-	}
-	return &addOn, nil
 }
 
 // commit sets Degraded as the verdict asks for, or releases it where it carries a dependency reason for no reason any more.

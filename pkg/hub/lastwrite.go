@@ -41,19 +41,19 @@ func (w *lastWrites) forget(object types.NamespacedName) {
 // patience is how long a write is waited for: one into an API server that was restored from a backup since will never come.
 const patience = 10 * time.Second
 
-// awaits says whether object, as the cache has it, is older than what was written last.
-func (w *lastWrites) awaits(object client.Object) bool {
+// awaits is how long to wait, at most, for the cache to have what was written last; zero where object, as the cache has it, is not older.
+func (w *lastWrites) awaits(object client.Object) time.Duration {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	key := client.ObjectKeyFromObject(object)
 	last, known := w.versions[key]
 	if !known {
-		return false
+		return 0
 	}
 	order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), last.resource)
-	if err == nil && order < 0 && time.Since(last.at) < patience {
-		return true
+	if left := patience - time.Since(last.at); err == nil && order < 0 && left > 0 {
+		return left
 	}
 	delete(w.versions, key)
-	return false
+	return 0
 }
