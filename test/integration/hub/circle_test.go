@@ -21,7 +21,7 @@ var _ = Describe("A circular dependency", func() {
 		f = newFleet()
 		cluster = f.cluster(ctx, "cluster")
 	})
-	AfterEach(func(ctx SpecContext) { writesNothing(cluster) })
+	AfterEach(func(ctx SpecContext) { f.writesNothing(ctx, cluster) })
 	// way is the line over a circle.
 	way := func(names ...string) string {
 		line := "circular dependency: " + f.named(names[0])
