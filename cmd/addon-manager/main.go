@@ -80,7 +80,24 @@ type names []string
 func (n *names) String() string { return strings.Join(*n, ",") }
 
 func (n *names) Set(value string) error {
-	*n = strings.Split(value, ",")
+	*n = nil
+	for name := range strings.SplitSeq(value, ",") {
+		if name = strings.TrimSpace(name); name == "" {
+			return errors.New("one of the names is empty")
+		}
+		*n = append(*n, name)
+	}
+	return nil
+}
+
+// check refuses what would be replaced, without a word, by other people's defaults.
+func (s *settings) check() error {
+	switch {
+	case !(s.qps > 0) || s.burst <= 0:
+		return fmt.Errorf("--kube-api-qps and --kube-api-burst must be above 0, not %v and %d", s.qps, s.burst)
+	case s.options.Concurrency <= 0:
+		return fmt.Errorf("--concurrency must be above 0, not %d", s.options.Concurrency)
+	}
 	return nil
 }
 
@@ -96,6 +113,9 @@ func run(ctx context.Context, arguments []string, out, errOut io.Writer) error {
 		return fmt.Errorf("unexpected argument %q: addon-manager takes flags only", fs.Arg(0))
 	case s.version:
 		_, err := fmt.Fprintln(out, "addon-manager", version)
+		return err
+	}
+	if err := s.check(); err != nil {
 		return err
 	}
 	cfg, err := config.GetConfig()

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func TestMistakesAreErrors(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		arguments []string
+		want      string
+	}{
+		"an argument":                       {[]string{"start"}, `unexpected argument "start"`},
+		"a flag that does not exist":        {[]string{"--frobnicate"}, "flag provided but not defined"},
+		"no requests at all":                {[]string{"--kube-api-qps=0"}, "must be above 0, not 0 and 400"},
+		"a number of requests that is none": {[]string{"--kube-api-qps=NaN"}, "must be above 0, not NaN and 400"},
+		"no requests at once":               {[]string{"--kube-api-burst=0"}, "must be above 0, not 200 and 0"},
+		"nothing worked on":                 {[]string{"--concurrency=-1"}, "--concurrency must be above 0, not -1"},
+		"a webhook host without a name":     {[]string{"--webhook-hosts=a,,b"}, "one of the names is empty"},
+		"a kubeconfig that does not exist":  {[]string{"--kubeconfig=/nowhere"}, "finding the hub (name a kubeconfig with --kubeconfig)"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			err := run(t.Context(), test.arguments, new(bytes.Buffer), new(bytes.Buffer))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("the error is %v, want one with %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestWebhookHostsAreSeparatedByCommas(t *testing.T) {
+	var s settings
+	if err := s.flags(new(bytes.Buffer)).Parse([]string{"--webhook-hosts", "a.b, 127.0.0.1"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := (*names)(&s.options.WebhookHosts).String(); got != "a.b,127.0.0.1" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestHelpIsNoMistake(t *testing.T) {
+	var errOut bytes.Buffer
+	if err := run(t.Context(), []string{"--help"}, new(bytes.Buffer), &errOut); err != nil || !strings.Contains(errOut.String(), "-kube-api-qps") {
+		t.Errorf("%v\n%s", err, errOut.String())
+	}
+}
