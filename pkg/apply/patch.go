@@ -23,7 +23,8 @@ type Operation struct {
 
 // Patch applies operations to exactly the object that was read, which gets the resource version that this led to, and stays as it is
 // otherwise. They test what they change: where the object was replaced since, or one of them does not apply to it any more, nothing
-// has changed and the error is a conflict (apierrors.IsConflict). Whatever else the API server refuses, as a policy or the schema does, is its own error.
+// has changed and the error is a conflict (apierrors.IsConflict). Whatever else the API server refuses, as a policy or the schema does,
+// is its own error.
 func Patch(ctx context.Context, c client.Client, object client.Object, operations []Operation, options ...client.PatchOption) error {
 	return patch(c, object, operations, func(target client.Object, patch client.Patch) error {
 		return c.Patch(ctx, target, patch, options...)
@@ -59,8 +60,8 @@ func patch(c client.Client, object client.Object, operations []Operation, send f
 	return nil
 }
 
-// bare is an object to send a patch of object through: the caller's, which may stand in a cache, stays as it is, and the API server
-// answers with no more than metadata.
+// bare is an object to send a patch of object through: what the caller's shares with a cache stays as it is, and the API server answers
+// with no more than metadata.
 func bare(gvk schema.GroupVersionKind, object client.Object) *metav1.PartialObjectMetadata {
 	target := &metav1.PartialObjectMetadata{}
 	target.SetGroupVersionKind(gvk)
