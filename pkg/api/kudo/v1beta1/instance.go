@@ -155,6 +155,13 @@ type InstanceStatus struct {
 	// +optional
 	Execution *Execution `json:"execution,omitempty"`
 
+	// inventory lists the objects on the managed cluster that tasks have applied, or are about to apply, and nobody has deleted
+	// since. It is written before they are, so that none is ever lost. Addition.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10000
+	Inventory []InventoryEntry `json:"inventory,omitempty"`
+
 	// children are the hub's acknowledgements of KudoOperator tasks. Addition.
 	// +optional
 	// +listType=map
@@ -191,6 +198,27 @@ type Execution struct {
 	// request is the uid of the last spec.planExecution that was handled.
 	// +optional
 	Request types.UID `json:"request,omitempty"`
+}
+
+// InventoryEntry is one object on the managed cluster that belongs to an Instance.
+type InventoryEntry struct {
+	// group of the object's kind; empty for the core group.
+	// +optional
+	Group string `json:"group,omitempty"`
+
+	// kind of the object.
+	Kind string `json:"kind"`
+
+	// namespace of the object; empty if it is cluster-scoped.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// name of the object.
+	Name string `json:"name"`
+
+	// task that applied it last.
+	// +optional
+	Task string `json:"task,omitempty"`
 }
 
 // ChildState is what the hub has done about a KudoOperator task.
@@ -241,6 +269,11 @@ type PlanStatus struct {
 	// +optional
 	Status ExecutionStatus `json:"status,omitempty"`
 
+	// startedTimestamp is when its turn came. Addition.
+	// +optional
+	// +nullable
+	StartedTimestamp *metav1.Time `json:"startedTimestamp,omitempty"`
+
 	// message says why.
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -270,6 +303,11 @@ type PhaseStatus struct {
 	// +optional
 	Status ExecutionStatus `json:"status,omitempty"`
 
+	// startedTimestamp is when its turn came. Addition.
+	// +optional
+	// +nullable
+	StartedTimestamp *metav1.Time `json:"startedTimestamp,omitempty"`
+
 	// message says why.
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -285,6 +323,11 @@ type StepStatus struct {
 	// name of the step.
 	// +optional
 	Name string `json:"name,omitempty"`
+
+	// startedTimestamp is when its turn came. Addition.
+	// +optional
+	// +nullable
+	StartedTimestamp *metav1.Time `json:"startedTimestamp,omitempty"`
 
 	// message says why.
 	// +optional
