@@ -1,6 +1,8 @@
 package v1beta1
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -397,4 +399,14 @@ func (i *Instance) TargetNamespace() string {
 		return i.Spec.InstallNamespace
 	}
 	return i.Namespace
+}
+
+// ForceReleased says whether the Instance is being deleted and nobody shall wait for the removal of its resources.
+func (i *Instance) ForceReleased() bool {
+	return i.DeletionTimestamp != nil && i.Annotations[AnnotationForceRelease] == "true"
+}
+
+// String names the object as messages do: `Deployment ns/name`.
+func (e InventoryEntry) String() string {
+	return e.Kind + " " + strings.TrimPrefix(e.Namespace+"/"+e.Name, "/")
 }

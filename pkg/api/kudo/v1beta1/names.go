@@ -28,6 +28,16 @@ const (
 
 	// AnnotationInstanceNamespace tells Instances of one name apart on objects outside of the Instance's namespace.
 	AnnotationInstanceNamespace = "kudo.dev/instance-namespace"
+
+	// AnnotationPipe marks the pods of Pipe tasks (KUDO's name), which go with the execution that made them.
+	AnnotationPipe = "kudo.dev/pipepod"
+)
+
+// Annotations of an Instance on the hub.
+const (
+	// AnnotationForceRelease lets go, where it is "true", of an Instance that is being deleted: the hub waits for no agent, and the
+	// agent leaves on the cluster what is there.
+	AnnotationForceRelease = "kudo.dev/force-release"
 )
 
 // Annotations of a mirror on the managed cluster.
@@ -39,9 +49,10 @@ const (
 	AnnotationHubGeneration = "kudo.dev/hub-generation"
 	// AnnotationHubOperatorVersion is namespace/name of the mirrored OperatorVersion on the hub.
 	AnnotationHubOperatorVersion = "kudo.dev/hub-operator-version"
-	// AnnotationHubDeleted says that a deletion timestamp was seen on the hub: only then is anything destroyed.
+	// AnnotationHubDeleted holds when a deletion timestamp was seen on the hub: only then is anything destroyed.
 	AnnotationHubDeleted = "kudo.dev/hub-deleted"
-	// AnnotationOrphaned says that the hub object is missing without having been deleted: the workloads stay.
+	// AnnotationOrphaned says that the hub has no object for the mirror any more, or has let go of it: what is there stays. Beside
+	// AnnotationHubDeleted it says that something was removed before.
 	AnnotationOrphaned = "kudo.dev/orphaned"
 )
 
