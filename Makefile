@@ -17,6 +17,8 @@ QPS ?= 200
 BURST ?= 400
 CONCURRENCY ?= 10
 OUT ?=
+# How many Instances at a time `make bench-plans` deploys, one row of its report for each number.
+INSTANCES ?= 1,10,100
 # A value lets `make demo` assert every act and exit non-zero with the act that failed.
 CHECK ?=
 
@@ -88,9 +90,18 @@ fuzz: ## Run every fuzz target for FUZZTIME.
 
 .PHONY: bench-dependencies
 bench-dependencies: build ## Measure how CLUSTERS × ADDONS dependencies are judged (OUT=FILE.json for a report).
-	go build -o bin/bench ./test/bench
+	go build -o bin/bench-dependencies ./test/bench/dependencies
 	@assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; set -x; \
-	  bin/bench -clusters=$(CLUSTERS) -addons=$(ADDONS) -qps=$(QPS) -burst=$(BURST) -concurrency=$(CONCURRENCY) $(if $(OUT),-out=$(OUT))
+	  bin/bench-dependencies -clusters=$(CLUSTERS) -addons=$(ADDONS) -qps=$(QPS) -burst=$(BURST) -concurrency=$(CONCURRENCY) $(if $(OUT),-out=$(OUT))
+
+# addon-agent's own limits are lower than addon-manager's.
+bench-plans: QPS = 100
+bench-plans: BURST = 200
+.PHONY: bench-plans
+bench-plans: build ## Measure how INSTANCES are deployed by plans, beside a bare client (OUT=FILE.json for a report).
+	go build -o bin/bench-plans ./test/bench/plans
+	@assets=$(assets); export TANDEM_ASSETS=$$assets; set -x; \
+	  bin/bench-plans -instances=$(INSTANCES) -qps=$(QPS) -burst=$(BURST) $(if $(OUT),-out=$(OUT))
 
 ##@ Maintain
 

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
@@ -27,6 +28,9 @@ type clusterPlan struct {
 	Home   home
 	Assets string
 	Ports  map[string]int
+
+	AgentFlags  []string
+	AuditPolicy []byte
 }
 
 func (c clusterPlan) folder() clusterFolder { return c.Home.cluster(c.Name) }
@@ -57,7 +61,11 @@ func portKeys(clusters []string, tandem bool) []string {
 			keys = append(keys, portKey(cluster, "metrics"), portKey(cluster, "health"))
 		}
 	}
-	return append(keys, portKey(hubName, "webhooks")) // without Tandem too, for an addon-manager that the user runs
+	keys = append(keys, portKey(hubName, "webhooks")) // without Tandem too, for an addon-manager that the user runs
+	for _, cluster := range clusters {
+		keys = append(keys, portKey(cluster, "kubelet"))
+	}
+	return keys
 }
 
 // storage are the programs that answer API requests, in the order of their start.
@@ -93,7 +101,7 @@ func (c clusterPlan) etcd() program {
 
 func (c clusterPlan) apiServer() program {
 	folder := c.folder()
-	return c.program("kube-apiserver", c.port("kube-apiserver"),
+	p := c.program("kube-apiserver", c.port("kube-apiserver"),
 		"--etcd-servers=http://"+loopback(c.port("etcd")),
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
@@ -111,8 +119,19 @@ func (c clusterPlan) apiServer() program {
 		"--endpoint-reconciler-type=none",
 		"--audit-policy-file="+folder.path("audit.yaml"),
 		"--audit-log-path="+folder.path("audit.log"),
+		"--audit-log-maxsize=1000000", // megabytes: whoever counts writes wants them all in one file
 		"--profiling=false",
 	)
+	if c.managed() {
+		p.Args = append(p.Args,
+			// Where the simulated kubelets answer (cluster/kwok.yaml); an IP would become their pods' as well.
+			"--kubelet-preferred-address-types=ExternalDNS",
+			"--kubelet-certificate-authority="+folder.pki("ca.crt"),
+			"--kubelet-client-certificate="+folder.pki("kubelet-client.crt"),
+			"--kubelet-client-key="+folder.pki("kubelet-client.key"),
+		)
+	}
+	return p
 }
 
 func (c clusterPlan) controllerManager() program {
@@ -186,7 +205,7 @@ func (c clusterPlan) addonAgent(tandem string) program {
 			"--kubeconfig=" + c.identity("addon-agent"),
 			"--cluster-name=" + c.Name,
 			"--standalone",
-		}, c.tandemArgs()...),
+		}, slices.Concat(c.tandemArgs(), c.AgentFlags)...),
 	}
 }
 

@@ -27,6 +27,10 @@ type Options struct {
 	Assets string
 	// Tandem is the folder with addon-manager and addon-agent, which are run then; without it the clusters stay bare.
 	Tandem string
+	// AgentFlags are given to addon-agent beside those that it needs.
+	AgentFlags []string
+	// AuditPolicy, if set, says what the API servers log, in the place of cluster/audit.yaml.
+	AuditPolicy []byte
 	// Progress, if set, is told one line for each stage.
 	Progress func(line string)
 	// DownCommand is the command line that stops this sandbox and deletes its data, for the advice in errors.
@@ -164,7 +168,7 @@ func (s *Sandbox) start(ctx context.Context, formerPorts map[string]int) error {
 	if err := s.prepare(formerPorts); err != nil {
 		return err
 	}
-	s.progress(fmt.Sprintf("starting the control planes of the hub and %d managed clusters", s.options.Clusters))
+	s.progress("starting the control planes of the hub and " + ManagedClusters(s.options.Clusters))
 	err := each(s.clusters, func(c *Cluster) error {
 		if err := c.start(ctx, s.progress); err != nil || c.plan.managed() || s.options.Tandem == "" {
 			return err
@@ -195,8 +199,8 @@ func previousState(h home, options Options) (State, error) {
 		return State{}, err
 	}
 	if had := len(previous.Clusters) - 1; had > options.Clusters {
-		return State{}, fmt.Errorf("the data in %s is of %d managed clusters, more than %d: "+
-			"ask for as many, or remove it (`%s`)", string(h), had, options.Clusters, options.DownCommand)
+		return State{}, fmt.Errorf("the data in %s is of %s, more than %d: "+
+			"ask for as many, or remove it (`%s`)", string(h), ManagedClusters(had), options.Clusters, options.DownCommand)
 	}
 	return previous, nil
 }
@@ -213,7 +217,10 @@ func (s *Sandbox) prepare(formerPorts map[string]int) error {
 	}
 	s.mu.Unlock()
 	for _, name := range append([]string{hubName}, s.options.clusterNames()...) {
-		plan := clusterPlan{Name: name, Home: s.home, Assets: s.options.Assets, Ports: ports}
+		plan := clusterPlan{
+			Name: name, Home: s.home, Assets: s.options.Assets, Ports: ports,
+			AgentFlags: s.options.AgentFlags, AuditPolicy: s.options.AuditPolicy,
+		}
 		cluster, err := newCluster(plan, s.spawner, s.publish, time.Now())
 		if err != nil {
 			return err

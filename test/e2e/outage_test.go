@@ -1,11 +1,8 @@
 package e2e
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"net/http"
-	"os"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -16,6 +13,7 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/sandbox"
 	"github.com/tandem-addons/tandem/pkg/sandbox/story"
+	"github.com/tandem-addons/tandem/test/audit"
 )
 
 // respite is the time between two programs that are killed.
@@ -80,23 +78,22 @@ func killInTurn(ctx context.Context, box *sandbox.Sandbox) int {
 // created counts, from an audit log, how often the agent has created each object of a resource.
 func created(log, resource string) map[string]int {
 	GinkgoHelper()
-	file, err := os.Open(log)
-	Expect(err).NotTo(HaveOccurred())
-	defer file.Close()
 	counts := map[string]int{}
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var event struct {
-			Verb           string
-			ObjectRef      struct{ Resource, Name string }
-			ResponseStatus struct{ Code int }
-		}
-		if json.Unmarshal(lines.Bytes(), &event) == nil && event.Verb == "patch" && event.ObjectRef.Resource == resource &&
-			event.ResponseStatus.Code == http.StatusCreated {
-			counts[event.ObjectRef.Name]++
+	for _, e := range entriesOf(log) {
+		if e.Is(resource, "") && e.Verb == "patch" && e.ResponseStatus.Code == http.StatusCreated {
+			counts[e.ObjectRef.Name]++
 		}
 	}
-	Expect(lines.Err()).NotTo(HaveOccurred())
 	return counts
+}
+
+// entriesOf reads an audit log to its end.
+func entriesOf(file string) []audit.Entry {
+	GinkgoHelper()
+	log, err := audit.Open(file)
+	Expect(err).NotTo(HaveOccurred())
+	defer log.Close()
+	entries, err := log.Next()
+	Expect(err).NotTo(HaveOccurred())
+	return entries
 }

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/tandem-addons/tandem/test/bench/process"
 )
 
 // stopGrace is how long addon-manager has to end by itself once it was asked to.
@@ -95,68 +97,10 @@ func (m *manager) gone() error {
 	return fmt.Errorf("addon-manager ended: %v; the end of its log:\n%s", m.err, text[max(0, len(text)-4000):])
 }
 
-// usage is what the process has used.
-type usage struct {
-	cpu time.Duration
-	// peak is the most memory it had since clearPeak; resident is what it has.
-	peak, resident int64
-}
+// clearPeak makes the peak of its memory begin again.
+func (m *manager) clearPeak() error { return process.ClearPeak(m.command.Process.Pid) }
 
-// clearPeak makes the peak begin again.
-func (m *manager) clearPeak() error {
-	if err := os.WriteFile(m.proc("clear_refs"), []byte("5"), 0); err != nil {
-		return fmt.Errorf("beginning a new peak of addon-manager's memory: %w", err)
-	}
-	return nil
-}
-
-func (m *manager) usage() (usage, error) {
-	stat, err := os.ReadFile(m.proc("stat"))
-	if err != nil {
-		return usage{}, fmt.Errorf("reading addon-manager's CPU time: %w", err)
-	}
-	status, err := os.ReadFile(m.proc("status"))
-	if err != nil {
-		return usage{}, fmt.Errorf("reading addon-manager's memory: %w", err)
-	}
-	return parseUsage(string(stat), string(status))
-}
-
-func (m *manager) proc(file string) string {
-	return fmt.Sprintf("/proc/%d/%s", m.command.Process.Pid, file)
-}
-
-// tick is the unit of times in /proc: 1/100 s on every architecture that Go knows.
-const tick = 10 * time.Millisecond
-
-// parseUsage reads /proc/PID/stat and /proc/PID/status (man 5 proc).
-func parseUsage(stat, status string) (usage, error) {
-	var used usage
-	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:]) // after the program's name, which may hold anything
-	if len(fields) < 13 {
-		return used, fmt.Errorf("reading CPU time: %q has too few fields", stat)
-	}
-	for _, field := range fields[11:13] { // utime and stime
-		ticks, err := strconv.ParseInt(field, 10, 64)
-		if err != nil {
-			return used, fmt.Errorf("reading CPU time: %w", err)
-		}
-		used.cpu += time.Duration(ticks) * tick
-	}
-	for line := range strings.Lines(status) {
-		name, value, _ := strings.Cut(line, ":")
-		into := map[string]*int64{"VmHWM": &used.peak, "VmRSS": &used.resident}[name]
-		if into == nil {
-			continue
-		}
-		kilobytes, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-		if err != nil {
-			return used, fmt.Errorf("reading memory: %w", err)
-		}
-		*into = kilobytes << 10
-	}
-	return used, nil
-}
+func (m *manager) usage() (process.Usage, error) { return process.UsageOf(m.command.Process.Pid) }
 
 // work is how far addon-manager is, by its own metrics.
 type work struct {

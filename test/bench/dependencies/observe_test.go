@@ -6,14 +6,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tandem-addons/tandem/test/audit"
 )
 
 // logged is a write of an add-on's status on cluster c, received and answered so many milliseconds after an hour.
-func logged(by, name string, code, received, answered int) entry {
+func logged(by, name string, code, received, answered int) audit.Entry {
 	at := func(milliseconds int) metav1.MicroTime {
 		return metav1.NewMicroTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).Add(time.Duration(milliseconds) * time.Millisecond))
 	}
-	var e entry
+	var e audit.Entry
 	e.Verb, e.User.Username, e.ResponseStatus.Code = "patch", by, code
 	e.ObjectRef.Resource, e.ObjectRef.Subresource = "managedclusteraddons", "status"
 	e.ObjectRef.Namespace, e.ObjectRef.Name = "c", name
@@ -22,7 +24,7 @@ func logged(by, name string, code, received, answered int) entry {
 }
 
 // on is the entry for another resource.
-func (e entry) on(resource string) entry {
+func on(resource string, e audit.Entry) audit.Entry {
 	e.ObjectRef.Resource, e.ObjectRef.Subresource = resource, ""
 	return e
 }
@@ -40,42 +42,42 @@ func TestObservation(t *testing.T) {
 		Milliseconds                       float64
 	}
 	for name, tc := range map[string]struct {
-		entries []entry
+		entries []audit.Entry
 		want    outcome
 	}{
 		"a change alone leaves verdicts missing": {
-			entries: []entry{change}, want: outcome{},
+			entries: []audit.Entry{change}, want: outcome{},
 		},
 		"with every verdict written it is complete, from the change's answer to the last verdict's": {
-			entries: []entry{change, b, c}, want: outcome{Complete: true, Writes: 2, Milliseconds: 12},
+			entries: []audit.Entry{change, b, c}, want: outcome{Complete: true, Writes: 2, Milliseconds: 12},
 		},
 		"a verdict that is logged before the change is still to be compared with it": {
-			entries: []entry{b, c}, want: outcome{Writes: 2, Milliseconds: 10},
+			entries: []audit.Entry{b, c}, want: outcome{Writes: 2, Milliseconds: 10},
 		},
 		"a write that arrives before the change is answered counts from its arrival": {
-			entries: []entry{change, logged(judge, "b", 200, 8, 15), c}, want: outcome{Complete: true, Writes: 2, Milliseconds: 14},
+			entries: []audit.Entry{change, logged(judge, "b", 200, 8, 15), c}, want: outcome{Complete: true, Writes: 2, Milliseconds: 14},
 		},
 		"writing a verdict twice is surplus": {
-			entries: []entry{change, b, c, c}, want: outcome{Complete: true, Writes: 3, Surplus: 1, Milliseconds: 12},
+			entries: []audit.Entry{change, b, c, c}, want: outcome{Complete: true, Writes: 3, Surplus: 1, Milliseconds: 12},
 		},
 		"a write of something else is surplus": {
-			entries: []entry{change, b, c, b.on("managedclusteraddons")},
+			entries: []audit.Entry{change, b, c, on("managedclusteraddons", b)},
 			want:    outcome{Complete: true, Writes: 3, Surplus: 1, Milliseconds: 12},
 		},
 		"an event is counted by itself": {
-			entries: []entry{change, b, c, b.on("events")}, want: outcome{Complete: true, Writes: 2, Events: 1, Milliseconds: 12},
+			entries: []audit.Entry{change, b, c, on("events", b)}, want: outcome{Complete: true, Writes: 2, Events: 1, Milliseconds: 12},
 		},
 		"a conflict is no write": {
-			entries: []entry{change, b, logged(judge, "c", 409, 16, 17)}, want: outcome{Writes: 1, Conflicts: 1, Milliseconds: 5},
+			entries: []audit.Entry{change, b, logged(judge, "c", 409, 16, 17)}, want: outcome{Writes: 1, Conflicts: 1, Milliseconds: 5},
 		},
 		"a JSON patch whose test fails is a conflict": {
-			entries: []entry{change, logged(judge, "b", 422, 16, 17)}, want: outcome{Conflicts: 1},
+			entries: []audit.Entry{change, logged(judge, "b", 422, 16, 17)}, want: outcome{Conflicts: 1},
 		},
 		"a refusal is a failure": {
-			entries: []entry{change, logged(judge, "b", 403, 16, 17)}, want: outcome{Failed: 1},
+			entries: []audit.Entry{change, logged(judge, "b", 403, 16, 17)}, want: outcome{Failed: 1},
 		},
 		"a change that fails is a failure, and makes nothing necessary": {
-			entries: []entry{logged(others, "a", 500, 0, 10), b, c}, want: outcome{Writes: 2, Failed: 1, Milliseconds: 10},
+			entries: []audit.Entry{logged(others, "a", 500, 0, 10), b, c}, want: outcome{Writes: 2, Failed: 1, Milliseconds: 10},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,9 +96,9 @@ func TestObservation(t *testing.T) {
 
 func TestLatencyIsFromTheWriteThatMadeAVerdictNecessary(t *testing.T) {
 	o := expect([]verdict{{addOn: "b", cause: "a"}, {addOn: "c", cause: "b"}, {addOn: "d"}}, []string{"c"})
-	definition := logged(others, "d", 200, 0, 1).on("clustermanagementaddons")
+	definition := on("clustermanagementaddons", logged(others, "d", 200, 0, 1))
 	definition.ObjectRef.Namespace = ""
-	o.add([]entry{
+	o.add([]audit.Entry{
 		definition, logged(others, "a", 200, 0, 10),
 		logged(judge, "b", 200, 12, 15), logged(judge, "c", 200, 18, 22), logged(judge, "d", 200, 20, 31),
 	})

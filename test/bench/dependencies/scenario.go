@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/test/bench/process"
 )
 
 // flip is a change that concerns every cluster.
@@ -92,12 +93,12 @@ func (b *bench) flip(ctx context.Context, f flip) (result, error) {
 
 // bare makes the same change again while addon-manager only stands by, and sends the patches that it sent. It returns how many
 // seconds that took, by the same clock, and what standing by used meanwhile. It leaves addon-manager working.
-func (b *bench) bare(ctx context.Context, f flip, o *observation) (float64, usage, error) {
+func (b *bench) bare(ctx context.Context, f flip, o *observation) (float64, process.Usage, error) {
 	if err := errors.Join(b.stopManager(), b.standBy(ctx)); err != nil {
-		return 0, usage{}, err
+		return 0, process.Usage{}, err
 	}
 	if err := b.settle(ctx, expect(nil, nil), quiet, poll); err != nil {
-		return 0, usage{}, err
+		return 0, process.Usage{}, err
 	}
 	again := expect(f.done(b.model), b.fleet.namespaces())
 	used, err := b.metered(func() error {
@@ -110,13 +111,13 @@ func (b *bench) bare(ctx context.Context, f flip, o *observation) (float64, usag
 		return b.converge(ctx, again, poll)
 	})
 	if err != nil {
-		return 0, usage{}, err
+		return 0, process.Usage{}, err
 	}
 	if err := b.verify(ctx); err != nil {
-		return 0, usage{}, fmt.Errorf("after the bare loop: %w", err)
+		return 0, process.Usage{}, fmt.Errorf("after the bare loop: %w", err)
 	}
 	if err := errors.Join(b.stopManager(), b.hub.hold(ctx, false)); err != nil {
-		return 0, usage{}, err
+		return 0, process.Usage{}, err
 	}
 	_, err = b.lead(ctx)
 	return again.seconds(), used, err
@@ -239,7 +240,7 @@ func (b *bench) atRest(ctx context.Context) (result, error) {
 	used, err := b.metered(func() error {
 		end := time.Now().Add(b.rest)
 		return b.until(ctx, poll, func() (bool, bool, error) {
-			entries, err := b.hub.log.next()
+			entries, err := b.hub.log.Next()
 			o.add(entries)
 			return time.Now().After(end), true, err
 		})
@@ -250,19 +251,19 @@ func (b *bench) atRest(ctx context.Context) (result, error) {
 }
 
 // metered is what addon-manager uses while something is done.
-func (b *bench) metered(do func() error) (usage, error) {
+func (b *bench) metered(do func() error) (process.Usage, error) {
 	if err := b.manager.clearPeak(); err != nil {
-		return usage{}, err
+		return process.Usage{}, err
 	}
 	before, err := b.manager.usage()
 	if err != nil {
-		return usage{}, err
+		return process.Usage{}, err
 	}
 	if err := do(); err != nil {
-		return usage{}, err
+		return process.Usage{}, err
 	}
 	after, err := b.manager.usage()
-	after.cpu -= before.cpu
+	after.CPU -= before.CPU
 	return after, err
 }
 

@@ -3,26 +3,9 @@ package main
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-func TestParseUsage(t *testing.T) {
-	const stat = "42 (addon) manager) S 1 42 42 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 9 0 1 1 1\n"
-	const status = "Name:\taddon-manager\nVmPeak:\t  999 kB\nVmHWM:\t   65536 kB\nVmRSS:\t    2048 kB\nThreads:\t9\n"
-	got, err := parseUsage(stat, status)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := usage{cpu: 3 * time.Second, peak: 64 << 20, resident: 2 << 20}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(usage{})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if _, err := parseUsage("42 (x) S 1", status); err == nil {
-		t.Error("a line that ends too soon is accepted")
-	}
-}
 
 func TestParseWork(t *testing.T) {
 	const leading = "leader_election_master_status{name=\"tandem-addon-manager\"} 1\n"

@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"k8s.io/utils/ptr"
+
+	"github.com/tandem-addons/tandem/test/audit"
+	"github.com/tandem-addons/tandem/test/bench/process"
 )
 
 // What a hub with two cores and 1,000 clusters × 20 add-ons should reach.
@@ -38,17 +41,17 @@ type result struct {
 	P99Milliseconds   *float64 `json:"p99Milliseconds,omitempty"`
 
 	// wrong are requests that no scenario wants: surplus writes and failures.
-	wrong []entry
+	wrong []audit.Entry
 	// resident is the memory at the end, in bytes.
 	resident int64
 }
 
 // newResult is what was observed and used.
-func newResult(o *observation, used usage) result {
+func newResult(o *observation, used process.Usage) result {
 	r := result{
 		Seconds: o.seconds(), Writes: len(o.sent), WritesNeeded: len(o.due), Conflicts: o.conflicts, Events: o.events,
-		CPUSeconds: used.cpu.Seconds(), PeakMemoryMB: megabytes(used.peak),
-		wrong: append(append([]entry(nil), o.surplus...), o.failed...), resident: used.resident,
+		CPUSeconds: used.CPU.Seconds(), PeakMemoryMB: megabytes(used.Peak),
+		wrong: append(append([]audit.Entry(nil), o.surplus...), o.failed...), resident: used.Resident,
 	}
 	r.spread(o.latencies())
 	return r
@@ -62,8 +65,8 @@ func (r *result) spread(latencies []time.Duration) {
 }
 
 // compare sets the result beside the bare loop's seconds.
-func (r *result) compare(bare float64, stoodBy usage) {
-	r.BareLoopSeconds, r.Ratio, r.StandbyCPUSeconds = ptr.To(bare), ptr.To(r.Seconds/bare), ptr.To(stoodBy.cpu.Seconds())
+func (r *result) compare(bare float64, stoodBy process.Usage) {
+	r.BareLoopSeconds, r.Ratio, r.StandbyCPUSeconds = ptr.To(bare), ptr.To(r.Seconds/bare), ptr.To(stoodBy.CPU.Seconds())
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

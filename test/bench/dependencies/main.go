@@ -1,4 +1,4 @@
-// Command bench measures how addon-manager judges dependencies on a large fleet: it starts an API server, makes the fleet, runs
+// Command dependencies measures how addon-manager judges dependencies on a large fleet: it starts an API server, makes the fleet, runs
 // addon-manager as a process of its own, changes things, and takes every time and count from the API server's audit log. It
 // touches no cluster but the one that it starts. docs/scale.md says how it measures.
 package main

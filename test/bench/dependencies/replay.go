@@ -13,11 +13,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/test/audit"
 )
 
 // bareLoop sends, in the order of their answers, the patches that addon-manager sent: the same bytes to the same addresses, as the
 // audit log has them, as the same user, with the same limits, as many at a time. It reads nothing and decides nothing.
-func bareLoop(ctx context.Context, identity *rest.Config, limits limits, sent []entry) error {
+func bareLoop(ctx context.Context, identity *rest.Config, limits limits, sent []audit.Entry) error {
 	config := rest.CopyConfig(identity)
 	config.QPS, config.Burst = float32(limits.QPS), limits.Burst
 	config.UserAgent = "bare-loop"
@@ -40,7 +41,7 @@ func bareLoop(ctx context.Context, identity *rest.Config, limits limits, sent []
 	return group.Wait()
 }
 
-func send(ctx context.Context, c *rest.RESTClient, e *entry) error {
+func send(ctx context.Context, c *rest.RESTClient, e *audit.Entry) error {
 	kind, err := patchType(e)
 	if err != nil {
 		return fmt.Errorf("sending again %s: %w", e, err)
@@ -52,7 +53,7 @@ func send(ctx context.Context, c *rest.RESTClient, e *entry) error {
 }
 
 // patchType finds out which kind of patch was sent, which the audit log does not say.
-func patchType(e *entry) (types.PatchType, error) {
+func patchType(e *audit.Entry) (types.PatchType, error) {
 	address, err := url.Parse(e.RequestURI)
 	switch {
 	case err != nil:

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tandem-addons/tandem/test/audit"
 )
 
 // observation is what the audit log tells of addon-manager since some moment.
@@ -19,10 +21,10 @@ type observation struct {
 	// them all was answered.
 	first, last time.Time
 	// sent are the writes of addon-manager in their order, events apart; surplus are those that were not due.
-	sent, surplus []entry
+	sent, surplus []audit.Entry
 	// conflicts and events count requests; failed are those that failed for another reason.
 	conflicts, events int
-	failed            []entry
+	failed            []audit.Entry
 }
 
 // expect begins an observation in which verdicts are due on those clusters.
@@ -45,7 +47,7 @@ func expect(verdicts []verdict, namespaces []string) *observation {
 }
 
 // add takes in what was logged. It reports whether some of it was addon-manager's.
-func (o *observation) add(entries []entry) bool {
+func (o *observation) add(entries []audit.Entry) bool {
 	active := false
 	for i := range entries {
 		e := &entries[i]
@@ -55,11 +57,11 @@ func (o *observation) add(entries []entry) bool {
 		}
 		active = true
 		switch {
-		case e.isEvent():
+		case e.Is("events", ""):
 			o.events++
-		case e.conflicts():
+		case e.Conflicts():
 			o.conflicts++
-		case !e.succeeded():
+		case !e.Succeeded():
 			o.failed = append(o.failed, *e)
 		default:
 			o.addWrite(e)
@@ -68,13 +70,13 @@ func (o *observation) add(entries []entry) bool {
 	return active
 }
 
-func (o *observation) addOther(e *entry) {
-	if !e.succeeded() {
+func (o *observation) addOther(e *audit.Entry) {
+	if !e.Succeeded() {
 		o.failed = append(o.failed, *e)
 		return
 	}
-	o.span(e.answered(), e.answered())
-	o.answered[e.object()] = e.answered()
+	o.span(e.Answered(), e.Answered())
+	o.answered[e.Object()] = e.Answered()
 }
 
 func (o *observation) span(from, to time.Time) {
@@ -86,16 +88,19 @@ func (o *observation) span(from, to time.Time) {
 	}
 }
 
-func (o *observation) addWrite(e *entry) {
+func (o *observation) addWrite(e *audit.Entry) {
 	o.sent = append(o.sent, *e)
-	if !e.isStatus() || !o.missing[e.object()] {
+	if !isVerdict(e) || !o.missing[e.Object()] {
 		o.surplus = append(o.surplus, *e)
 		return
 	}
-	delete(o.missing, e.object())
-	o.answered[e.object()] = e.answered()
-	o.span(e.received(), e.answered())
+	delete(o.missing, e.Object())
+	o.answered[e.Object()] = e.Answered()
+	o.span(e.Received(), e.Answered())
 }
+
+// isVerdict says that the request is about the status of an add-on on a cluster.
+func isVerdict(e *audit.Entry) bool { return e.Is("managedclusteraddons", "status") }
 
 // complete says that all verdicts that are due are written, and everything that made them necessary is logged too.
 func (o *observation) complete() bool {

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tandem-addons/tandem/test/audit"
+	"github.com/tandem-addons/tandem/test/bench/process"
 )
 
 // sample is the report of a run in which everything went well.
@@ -16,9 +19,9 @@ func sample() *report {
 	r := &report{Clusters: 2, AddOns: 10, ManagedClusterAddOns: 20, Cores: 2}
 	r.Limits = limits{QPS: 200, Burst: 400, Concurrency: 10}
 	r.FleetFlip = result{Seconds: 1.1, Writes: 2, WritesNeeded: 2}
-	r.FleetFlip.compare(1, usage{cpu: time.Second})
+	r.FleetFlip.compare(1, process.Usage{CPU: time.Second})
 	r.SharedDependencyFlip = result{Seconds: 1.3, Writes: 8, WritesNeeded: 8}
-	r.SharedDependencyFlip.compare(1, usage{cpu: time.Second})
+	r.SharedDependencyFlip.compare(1, process.Usage{CPU: time.Second})
 	return r
 }
 
@@ -69,12 +72,12 @@ func TestInvariants(t *testing.T) {
 		want   string
 	}{
 		"exactly the writes that are needed hold": {func(*report) {}, ""},
-		"a ratio beyond the target breaks none":   {func(r *report) { r.FleetFlip.compare(0.1, usage{}) }, ""},
+		"a ratio beyond the target breaks none":   {func(r *report) { r.FleetFlip.compare(0.1, process.Usage{}) }, ""},
 		"a write too many breaks one":             {func(r *report) { r.ClusterFlip.Writes = 1 }, "clusterFlip: 1 writes, 0 needed"},
 		"a conflict breaks one":                   {func(r *report) { r.FleetFlip.Conflicts = 1 }, "fleetFlip: 1 conflicts"},
 		"a write after a restart breaks one":      {func(r *report) { r.Restart.Writes = 1 }, "restart: 1 writes, 0 needed"},
 		"a request that failed breaks one and is told": {
-			func(r *report) { r.Rest.wrong = []entry{logged(judge, "a", 403, 0, 1)} },
+			func(r *report) { r.Rest.wrong = []audit.Entry{logged(judge, "a", 403, 0, 1)} },
 			"rest: not wanted: patch  by " + judge + ": 403",
 		},
 	} {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
+	_ "embed"
+
 	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,8 +24,12 @@ import (
 
 	"github.com/tandem-addons/tandem/manifests"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/test/audit"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
+
+//go:embed audit.yaml
+var auditPolicy []byte
 
 // Who writes: addon-manager with its service account's name and rights, and one who plays the platform team and all klusterlets.
 const (
@@ -48,7 +54,7 @@ type hub struct {
 	// judge is how addon-manager reaches the API server, also by the file kubeconfig.
 	judge      *rest.Config
 	kubeconfig string
-	log        *auditLog
+	log        *audit.Log
 }
 
 // startHub starts an API server that logs to folder. It refuses no request for their number, but those that any API server does.
@@ -97,12 +103,8 @@ func (h *hub) prepare(ctx context.Context, folder, log string) error {
 	if h.kubeconfig, err = h.addJudge(filepath.Join(folder, "kubeconfig")); err != nil {
 		return err
 	}
-	file, err := os.Open(log)
-	if err != nil {
-		return fmt.Errorf("opening the audit log: %w", err)
-	}
-	h.log = &auditLog{file: file}
-	return nil
+	h.log, err = audit.Open(log)
+	return err
 }
 
 // admit puts the policies and webhooks into force. The fleet is made without them, for that is much quicker.
@@ -198,4 +200,4 @@ func (h *hub) version() (string, error) {
 	return found.GitVersion, nil
 }
 
-func (h *hub) stop() error { return errors.Join(h.log.file.Close(), h.server.Stop()) }
+func (h *hub) stop() error { return errors.Join(h.log.Close(), h.server.Stop()) }

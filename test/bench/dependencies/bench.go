@@ -139,7 +139,7 @@ func (b *bench) until(ctx context.Context, interval time.Duration, condition fun
 // observe reads the audit log until all verdicts that are due are written.
 func (b *bench) observe(ctx context.Context, o *observation, interval time.Duration) error {
 	err := b.until(ctx, interval, func() (bool, bool, error) {
-		entries, err := b.hub.log.next()
+		entries, err := b.hub.log.Next()
 		nearer := o.add(entries)
 		return o.complete(), nearer, err
 	})
@@ -153,7 +153,7 @@ func (b *bench) observe(ctx context.Context, o *observation, interval time.Durat
 func (b *bench) settle(ctx context.Context, o *observation, still, interval time.Duration) error {
 	last := time.Now()
 	return b.until(ctx, interval, func() (bool, bool, error) {
-		entries, err := b.hub.log.next()
+		entries, err := b.hub.log.Next()
 		if o.add(entries) {
 			last = time.Now()
 		}
@@ -222,7 +222,7 @@ func (b *bench) rested(ctx context.Context) error {
 	}
 	err = b.until(ctx, quiet, func() (bool, bool, error) {
 		now, err := b.manager.usage()
-		still := now.cpu-before.cpu <= quiet/idleShare
+		still := now.CPU-before.CPU <= quiet/idleShare
 		before = now
 		return still && err == nil, true, err
 	})

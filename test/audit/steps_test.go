@@ -1,0 +1,122 @@
+package audit
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// written is a request for an object in namespace ns that arrived so many seconds after the first of all.
+func written(t *testing.T, second int, verb, resource, name string, body any) Entry {
+	t.Helper()
+	var e Entry
+	e.Verb, e.ResponseStatus.Code = verb, 200
+	e.ObjectRef.Resource, e.ObjectRef.Namespace, e.ObjectRef.Name = resource, "ns", name
+	e.RequestReceivedTimestamp = metav1.NewMicroTime(time.Date(2026, 11, 21, 12, 0, second, 0, time.UTC))
+	var err error
+	if e.RequestObject, err = json.Marshal(body); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// applied is an object of step x in an execution.
+func applied(t *testing.T, second int, execution string) Entry {
+	var o metav1.PartialObjectMetadata
+	o.Annotations = map[string]string{kudo.AnnotationExecution: execution, kudo.AnnotationStep: "x"}
+	return written(t, second, "patch", "configmaps", "one-x", o)
+}
+
+// recorded is the status of Instance one, of which step x of an execution is in that state.
+func recorded(t *testing.T, second int, execution types.UID, plan, step kudo.ExecutionStatus) Entry {
+	var i kudo.Instance
+	i.Status.Execution = &kudo.Execution{UID: execution, Plan: "deploy"}
+	i.Status.PlanStatus = map[string]kudo.PlanStatus{"deploy": {
+		Status: plan, Phases: []kudo.PhaseStatus{{Steps: []kudo.StepStatus{{Name: "x", Status: step}}}},
+	}}
+	e := written(t, second, "update", "instances", "one", i)
+	e.ObjectRef.Subresource = "status"
+	return e
+}
+
+func deleted(t *testing.T, second int) Entry {
+	return written(t, second, "delete", "configmaps", "one-x", nil)
+}
+
+// byPrefix takes what stands before the dash for the Instance, and what follows for the step.
+func byPrefix(object types.NamespacedName) (types.NamespacedName, string) {
+	instance, step, _ := strings.Cut(object.Name, "-")
+	return types.NamespacedName{Namespace: object.Namespace, Name: instance}, step
+}
+
+func TestLate(t *testing.T) {
+	refused := applied(t, 3, "a")
+	refused.ResponseStatus.Code = 409
+	for name, tc := range map[string]struct {
+		entries []Entry
+		writes  int
+		late    int
+	}{
+		"what is applied before its step is complete is not late": {
+			[]Entry{applied(t, 1, "a"), recorded(t, 2, "a", kudo.Complete, kudo.Complete)}, 1, 0,
+		},
+		"what is applied afterwards is": {
+			[]Entry{applied(t, 1, "a"), recorded(t, 2, "a", kudo.InProgress, kudo.Complete), applied(t, 3, "a")}, 2, 1,
+		},
+		"what is applied while its step is in progress is not": {
+			[]Entry{recorded(t, 2, "a", kudo.InProgress, kudo.InProgress), applied(t, 3, "a")}, 1, 0,
+		},
+		"another execution may do it again": {
+			[]Entry{recorded(t, 2, "a", kudo.Complete, kudo.Complete), applied(t, 3, "b")}, 1, 0,
+		},
+		"what was refused is no write": {
+			[]Entry{recorded(t, 2, "a", kudo.Complete, kudo.Complete), refused}, 0, 0,
+		},
+		"what is recorded again was complete the first time": {
+			[]Entry{
+				recorded(t, 1, "a", kudo.InProgress, kudo.Complete), applied(t, 2, "a"), recorded(t, 3, "a", kudo.Complete, kudo.Complete),
+			}, 1, 1,
+		},
+		"what is deleted while its execution runs is late, too": {
+			[]Entry{
+				recorded(t, 1, "a", kudo.InProgress, kudo.Complete), deleted(t, 2), recorded(t, 3, "a", kudo.Complete, kudo.Complete),
+			}, 1, 1,
+		},
+		"what is deleted before its step is complete is not": {
+			[]Entry{
+				recorded(t, 1, "a", kudo.InProgress, kudo.InProgress), deleted(t, 2), recorded(t, 3, "a", kudo.Complete, kudo.Complete),
+			}, 1, 0,
+		},
+		"what is deleted while nothing runs is no step's": {
+			[]Entry{
+				recorded(t, 1, "a", kudo.Complete, kudo.Complete), deleted(t, 2), recorded(t, 3, "a", kudo.Complete, kudo.Complete),
+			}, 0, 0,
+		},
+		"what is deleted while it is not certain which execution runs is no step's": {
+			[]Entry{
+				recorded(t, 1, "a", kudo.InProgress, kudo.Complete), deleted(t, 2), recorded(t, 3, "b", kudo.InProgress, kudo.Pending),
+			}, 0, 0,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			steps, err := StepsIn(tc.entries, byPrefix)
+			if err != nil {
+				t.Fatal(err)
+			}
+			writes := 0
+			for _, w := range steps.Writes {
+				writes += len(w)
+			}
+			if late := steps.Late(); writes != tc.writes || len(late) != tc.late {
+				t.Errorf("%d writes, want %d; late, want %d: %s", writes, tc.writes, tc.late, fmt.Sprint(late))
+			}
+		})
+	}
+}

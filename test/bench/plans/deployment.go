@@ -1,0 +1,170 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/audit"
+)
+
+// deployment is what the audit log tells of addon-agent from its first request about new Instances until the plans of all are
+// recorded as complete.
+type deployment struct {
+	// missing are the Instances whose plan is not recorded as complete.
+	missing map[string]bool
+	// began is when the first write arrived, ended when the last one was answered.
+	began, ended time.Time
+	// requests counts them by their kind.
+	requests map[string]int
+	// applied is what was applied, by Instance, in its order.
+	applied map[string][]object
+}
+
+// place is that of a step in a plan.
+type place struct{ phase, step string }
+
+// object is one that a step has applied, with the bytes that were sent.
+type object struct {
+	place
+	types.NamespacedName
+	resource schema.GroupVersionResource
+	body     []byte
+}
+
+// expect begins the observation of a deployment.
+func expect(instances []string) *deployment {
+	d := &deployment{missing: map[string]bool{}, requests: map[string]int{}, applied: map[string][]object{}}
+	for _, name := range instances {
+		d.missing[name] = true
+	}
+	return d
+}
+
+func (d *deployment) complete() bool { return len(d.missing) == 0 }
+
+// add takes in what was logged, up to the request that completes the deployment.
+func (d *deployment) add(entries []audit.Entry) error {
+	for i := range entries {
+		if d.complete() {
+			return nil
+		}
+		if err := d.addOne(&entries[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *deployment) addOne(e *audit.Entry) error {
+	kind := kindOf(e)
+	d.requests[kind]++
+	if d.began.IsZero() || e.Received().Before(d.began) {
+		d.began = e.Received()
+	}
+	switch {
+	case !e.Succeeded():
+		return nil
+	case kind == statusWrites:
+		return d.record(e)
+	case kind == objectWrites && e.Verb == "patch":
+		return d.keep(e)
+	}
+	return nil
+}
+
+// record takes in a status that was written.
+func (d *deployment) record(e *audit.Entry) error {
+	var written kudo.Instance
+	if err := json.Unmarshal(e.RequestObject, &written); err != nil {
+		return err
+	}
+	if d.missing[written.Name] && written.Status.PlanStatus[kudo.DeployPlan].Status == kudo.Complete {
+		delete(d.missing, written.Name)
+		d.ended = e.Answered()
+	}
+	return nil
+}
+
+// keep remembers an object that was applied; what was applied again counts in its first place, with the bytes of the last time.
+func (d *deployment) keep(e *audit.Entry) error {
+	var sent metav1.PartialObjectMetadata
+	if err := json.Unmarshal(e.RequestObject, &sent); err != nil {
+		return err
+	}
+	o := object{
+		place:          place{sent.Annotations[kudo.AnnotationPhase], sent.Annotations[kudo.AnnotationStep]},
+		NamespacedName: e.Object(),
+		resource:       schema.GroupVersionResource{Group: e.ObjectRef.APIGroup, Version: e.ObjectRef.APIVersion, Resource: e.ObjectRef.Resource},
+		body:           e.RequestObject,
+	}
+	instance := sent.Labels[kudo.LabelInstance]
+	same := func(known object) bool {
+		return known.resource == o.resource && known.NamespacedName == o.NamespacedName
+	}
+	if i := slices.IndexFunc(d.applied[instance], same); i >= 0 {
+		d.applied[instance][i] = o
+		return nil
+	}
+	d.applied[instance] = append(d.applied[instance], o)
+	return nil
+}
+
+// objects are all that were applied.
+func (d *deployment) objects() []object {
+	var all []object
+	for _, name := range slices.Sorted(maps.Keys(d.applied)) {
+		all = append(all, d.applied[name]...)
+	}
+	return all
+}
+
+// total is how many requests there were.
+func (d *deployment) total() int {
+	sum := 0
+	for _, count := range d.requests {
+		sum += count
+	}
+	return sum
+}
+
+// The kinds of requests, by what they are for.
+const (
+	objectWrites  = "objectWrites"
+	objectReads   = "objectReads"
+	statusWrites  = "statusWrites"
+	instanceReads = "instanceReads"
+	mirror        = "mirror"
+	events        = "events"
+	caches        = "caches"
+	discoveries   = "discoveries"
+)
+
+// kindOf says what a request of addon-agent is for.
+func kindOf(e *audit.Entry) string {
+	owned := e.ObjectRef.APIGroup == kudo.GroupVersion.Group
+	switch {
+	case e.ObjectRef.Resource == "":
+		return discoveries
+	case e.Is("events", ""):
+		return events
+	case e.Is("instances", "status"):
+		return statusWrites
+	case e.Verb == "watch" || e.Verb == "list" && !owned:
+		return caches
+	case e.Is("instances", "") && e.Verb == "get":
+		return instanceReads
+	case owned || e.Is("namespaces", ""):
+		return mirror
+	case e.Verb == "get":
+		return objectReads
+	default:
+		return objectWrites
+	}
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// templates of the operator: what is healthy at once, and a Deployment whose pods kwok runs.
+var templates = map[string]string{
+	"account.yaml": `apiVersion: v1
+kind: ServiceAccount
+metadata: {name: "{{ .Name }}"}
+`,
+	"settings.yaml": `apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ .Name }}-settings"}
+data: {operator: "{{ .OperatorName }}", plan: "{{ .PlanName }}"}
+`,
+	"rules.yaml": `apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ .Name }}-rules"}
+data: {size: "{{ .Params.SIZE }}"}
+`,
+	"service.yaml": `apiVersion: v1
+kind: Service
+metadata: {name: "{{ .Name }}"}
+spec:
+  selector: {app: "{{ .Name }}"}
+  ports: [{port: 8080}]
+`,
+	"server.yaml": `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: "{{ .Name }}"}
+spec:
+  replicas: {{ .Params.SIZE }}
+  selector: {matchLabels: {app: "{{ .Name }}"}}
+  template:
+    metadata: {labels: {app: "{{ .Name }}"}}
+    spec:
+      serviceAccountName: "{{ .Name }}"
+      containers: [{name: server, image: simulated}]
+`,
+	"status.yaml": `apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ .Name }}-status"}
+data: {phase: "{{ .PhaseName }}"}
+`,
+}
+
+// deploy is the plan that is measured: three steps side by side that are done as soon as they are applied, then one that waits for
+// pods, then one more.
+var deploy = kudo.Plan{Phases: []kudo.Phase{
+	{Name: "base", Strategy: kudo.Parallel, Steps: []kudo.Step{stepOf("account"), stepOf("settings"), stepOf("service")}},
+	{Name: "server", Strategy: kudo.Serial, Steps: []kudo.Step{stepOf("server"), stepOf("status")}},
+}}
+
+// stepOf is a step with the one task of its name.
+func stepOf(task string) kudo.Step { return kudo.Step{Name: task, Tasks: []string{task}} }
+
+// steps is how many steps the plan has.
+func steps(plan kudo.Plan) int {
+	count := 0
+	for _, phase := range plan.Phases {
+		count += len(phase.Steps)
+	}
+	return count
+}
+
+// operator is the package of the benchmark.
+func operator() *kudo.OperatorVersion {
+	return &kudo.OperatorVersion{
+		ObjectMeta: metav1.ObjectMeta{Namespace: kudo.DefaultPackagesNamespace, Name: "bench-1.0.0"},
+		Spec: kudo.OperatorVersionSpec{
+			Operator: corev1.ObjectReference{Name: "bench"}, Version: "1.0.0",
+			Parameters: []kudo.Parameter{{Name: "SIZE", Type: kudo.IntegerType, Default: ptr.To("2")}},
+			Templates:  templates,
+			Tasks: []kudo.Task{
+				applyTask("account", "account.yaml"), applyTask("settings", "settings.yaml", "rules.yaml"), applyTask("service", "service.yaml"),
+				applyTask("server", "server.yaml"), applyTask("status", "status.yaml"),
+			},
+			Plans: map[string]kudo.Plan{kudo.DeployPlan: deploy},
+		},
+	}
+}
+
+func applyTask(name string, resources ...string) kudo.Task {
+	return kudo.Task{Name: name, Kind: kudo.TaskApply, Spec: kudo.TaskSpec{ResourceTaskSpec: kudo.ResourceTaskSpec{Resources: resources}}}
+}
+
+// instance is one of the operator's on the managed cluster.
+func instance(name string) *kudo.Instance {
+	return &kudo.Instance{
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name},
+		Spec: kudo.InstanceSpec{
+			OperatorVersion:  corev1.ObjectReference{Namespace: operator().Namespace, Name: operator().Name},
+			InstallNamespace: "bench",
+		},
+	}
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"k8s.io/client-go/discovery"
+
+	"github.com/tandem-addons/tandem/test/bench/process"
+)
+
+// row is what deploying a number of Instances at once came to.
+type row struct {
+	Instances          int     `json:"instances"`
+	Steps              int     `json:"steps"`
+	Seconds            float64 `json:"seconds"`
+	BareClientSeconds  float64 `json:"bareClientSeconds"`
+	Ratio              float64 `json:"ratio"`
+	StepsPerSecond     float64 `json:"stepsPerSecond"`
+	Requests           int     `json:"requests"`
+	BareClientRequests int     `json:"bareClientRequests"`
+	RequestsPerStep    float64 `json:"requestsPerStep"`
+	PeakMemoryMB       float64 `json:"peakMemoryMB"`
+	// RequestsByKind are the requests by what they are for.
+	RequestsByKind map[string]int `json:"requestsByKind"`
+}
+
+func newRow(instances int, d *deployment, used process.Usage, bare time.Duration) row {
+	r := row{
+		Instances: instances, Steps: instances * steps(deploy),
+		Seconds: d.ended.Sub(d.began).Seconds(), BareClientSeconds: bare.Seconds(),
+		Requests: d.total(), RequestsByKind: d.requests, PeakMemoryMB: float64(used.Peak) / (1 << 20),
+	}
+	r.Ratio, r.StepsPerSecond = r.Seconds/r.BareClientSeconds, float64(r.Steps)/r.Seconds
+	r.RequestsPerStep = float64(r.Requests) / float64(r.Steps)
+	return r
+}
+
+// report is what the whole run came to.
+type report struct {
+	Cores      int    `json:"cores"`
+	AddonAgent string `json:"addonAgent"`
+	Kubernetes string `json:"kubernetes"`
+	Runs       int    `json:"runs"`
+	Limits     limits `json:"limits"`
+	Rows       []row  `json:"rows"`
+}
+
+// describe begins the report with what is measured on which machine.
+func (b *bench) describe() (*report, error) {
+	agent, err := exec.Command(filepath.Join(b.programs, "addon-agent"), "--version").Output()
+	if err != nil {
+		return nil, fmt.Errorf("asking for addon-agent's version: %w", err)
+	}
+	server, err := discovery.NewDiscoveryClientForConfig(b.box.Cluster(cluster).Config())
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the managed cluster: %w", err)
+	}
+	kubernetes, err := server.ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("reading the API server's version: %w", err)
+	}
+	return &report{
+		Cores: runtime.NumCPU(), AddonAgent: strings.TrimSpace(string(agent)), Kubernetes: kubernetes.GitVersion,
+		Runs: b.runs, Limits: b.limits,
+	}, nil
+}
+
+// kinds of requests in the order in which they are shown.
+var kinds = []string{objectWrites, objectReads, statusWrites, instanceReads, mirror, events, caches, discoveries}
+
+// print writes the report as two tables.
+func (r *report) print(out io.Writer) {
+	fmt.Fprintf(out, "addon-agent %s, Kubernetes %s, %d cores; the median of %d runs\n", r.AddonAgent, r.Kubernetes, r.Cores, r.Runs)
+	fmt.Fprintf(out, "limits of addon-agent and of the bare client: %v requests a second, %d at once\n\n", r.Limits.QPS, r.Limits.Burst)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "instances\tseconds\tbare client\tratio\tsteps/s\trequests\tbare client\tper step\tpeak MB\t")
+	for _, row := range r.Rows {
+		fmt.Fprintf(w, "%d\t%.2f\t%.2f\t%.2f\t%.1f\t%d\t%d\t%.1f\t%.0f\t\n", row.Instances, row.Seconds, row.BareClientSeconds, row.Ratio,
+			row.StepsPerSecond, row.Requests, row.BareClientRequests, row.RequestsPerStep, row.PeakMemoryMB)
+	}
+	w.Flush()
+	fmt.Fprintf(out, "\nrequests per step:\n")
+	fmt.Fprintf(w, "instances\t%s\t\n", strings.Join(kinds, "\t"))
+	for _, row := range r.Rows {
+		fmt.Fprintf(w, "%d\t", row.Instances)
+		for _, kind := range kinds {
+			fmt.Fprintf(w, "%.2f\t", float64(row.RequestsByKind[kind])/float64(row.Steps))
+		}
+		fmt.Fprintln(w)
+	}
+	w.Flush()
+}
+
+// save writes the report as JSON.
+func (r *report) save(file string) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding the report: %w", err)
+	}
+	if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+// Package process reads from /proc what a process of this machine has used. It touches no cluster.
+package process
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Usage is what a process has used.
+type Usage struct {
+	CPU time.Duration
+	// Peak is the most memory it had since ClearPeak, in bytes; Resident is what it has.
+	Peak, Resident int64
+}
+
+// ClearPeak makes the peak of a process begin again.
+func ClearPeak(pid int) error {
+	if err := os.WriteFile(file(pid, "clear_refs"), []byte("5"), 0); err != nil {
+		return fmt.Errorf("beginning a new peak of a process's memory: %w", err)
+	}
+	return nil
+}
+
+// UsageOf is what a process has used since it started.
+func UsageOf(pid int) (Usage, error) {
+	stat, err := os.ReadFile(file(pid, "stat"))
+	if err != nil {
+		return Usage{}, fmt.Errorf("reading the CPU time of a process: %w", err)
+	}
+	status, err := os.ReadFile(file(pid, "status"))
+	if err != nil {
+		return Usage{}, fmt.Errorf("reading the memory of a process: %w", err)
+	}
+	return parse(string(stat), string(status))
+}
+
+func file(pid int, name string) string { return fmt.Sprintf("/proc/%d/%s", pid, name) }
+
+// tick is the unit of times in /proc: 1/100 s on every architecture that Go knows.
+const tick = 10 * time.Millisecond
+
+// parse reads /proc/PID/stat and /proc/PID/status (man 5 proc).
+func parse(stat, status string) (Usage, error) {
+	var used Usage
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:]) // after the program's name, which may hold anything
+	if len(fields) < 13 {
+		return used, fmt.Errorf("reading CPU time: %q has too few fields", stat)
+	}
+	for _, field := range fields[11:13] { // utime and stime
+		ticks, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return used, fmt.Errorf("reading CPU time: %w", err)
+		}
+		used.CPU += time.Duration(ticks) * tick
+	}
+	for line := range strings.Lines(status) {
+		name, value, _ := strings.Cut(line, ":")
+		into := map[string]*int64{"VmHWM": &used.Peak, "VmRSS": &used.Resident}[name]
+		if into == nil {
+			continue
+		}
+		kilobytes, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+		if err != nil {
+			return used, fmt.Errorf("reading memory: %w", err)
+		}
+		*into = kilobytes << 10
+	}
+	return used, nil
+}

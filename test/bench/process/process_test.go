@@ -1,0 +1,24 @@
+package process
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParse(t *testing.T) {
+	const stat = "42 (addon) manager) S 1 42 42 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 9 0 1 1 1\n"
+	const status = "Name:\taddon-manager\nVmPeak:\t  999 kB\nVmHWM:\t   65536 kB\nVmRSS:\t    2048 kB\nThreads:\t9\n"
+	got, err := parse(stat, status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Usage{CPU: 3 * time.Second, Peak: 64 << 20, Resident: 2 << 20}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if _, err := parse("42 (x) S 1", status); err == nil {
+		t.Error("a line that ends too soon is accepted")
+	}
+}

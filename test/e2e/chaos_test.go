@@ -1,0 +1,477 @@
+package e2e
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/sandbox"
+	"github.com/tandem-addons/tandem/test/audit"
+)
+
+//go:embed audit.yaml
+var auditPolicy []byte
+
+const (
+	// tumbled is where the Instances' resources go.
+	tumbled = "tumbled"
+	// soon is when something happens to a plan that was just asked for, at the latest.
+	soon = 3 * time.Second
+	// hang is how long the hub answers nobody, at the longest.
+	hang = 4 * time.Second
+	// recovery is how long a cluster may take until everything is as it should be: the sandbox starts a program that is killed often
+	// again after five seconds, and addon-agent comes back to a task that failed after a minute at most.
+	recovery = 2 * time.Minute
+)
+
+// desired is what the hub wants of an Instance; the zero value is that there is none.
+type desired struct{ version, color, metrics string }
+
+// subject is one Instance of the fleet.
+type subject struct{ cluster, name string }
+
+var _ = Describe("Plans", Label("chaos"), func() {
+	It("reach what the hub wants although agents, API servers and links fail at any moment, and do nothing twice", func(ctx SpecContext) {
+		rounds, seed := number("CHAOS_ROUNDS", 50), number("CHAOS_SEED", rand.Uint64())
+		AddReportEntry("chaos", fmt.Sprintf("CHAOS_ROUNDS=%d CHAOS_SEED=%d", rounds, seed))
+		c := newChaos(ctx, rand.New(rand.NewPCG(seed, 0)))
+		for round := range rounds {
+			By(fmt.Sprintf("going through round %d of %d", round+1, rounds))
+			for _, s := range c.subjects() {
+				c.change(ctx, s)
+			}
+			pause(ctx, c.moment(soon))
+			c.disturb(ctx)
+			if c.chance.IntN(4) > 0 { // else the next round finds plans that run
+				c.expectSettled(ctx)
+			}
+		}
+		c.expectSettled(ctx)
+
+		By("leaving nothing behind")
+		for _, s := range c.subjects() {
+			c.remove(ctx, s)
+		}
+		c.expectSettled(ctx)
+		for _, cluster := range c.clusters() {
+			Eventually(leftovers).WithContext(ctx).WithArguments(c.box.Cluster(cluster)).
+				WithTimeout(recovery).WithPolling(time.Second).Should(BeEmpty())
+		}
+
+		By("writing nothing of a step that was recorded as complete")
+		for _, cluster := range c.clusters() {
+			steps := stepsOf(c.box.Cluster(cluster).AuditLog())
+			Expect(len(steps.Complete)).To(BeNumerically(">", rounds), "steps that were recorded as complete")
+			Expect(len(steps.Writes)).To(BeNumerically(">", rounds), "steps that wrote")
+			Expect(steps.Late()).To(BeEmpty())
+		}
+	}, SpecTimeout(25*time.Minute))
+})
+
+// number is what a variable of the environment says.
+func number[N int | uint64](variable string, otherwise N) N {
+	GinkgoHelper()
+	text, set := os.LookupEnv(variable)
+	if !set {
+		return otherwise
+	}
+	value, err := strconv.ParseUint(text, 10, 64)
+	Expect(err).NotTo(HaveOccurred(), variable)
+	return N(value)
+}
+
+// pause lets time pass: what happens next is to happen at any moment, and not at a certain one.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// chaos is a fleet, what is wanted of it, and what is to come.
+type chaos struct {
+	box      *sandbox.Sandbox
+	hub      client.Client
+	managed  map[string]client.Client
+	wanted   map[subject]desired
+	chance   *rand.Rand
+	versions []string
+}
+
+// newChaos starts a hub with two managed clusters, two Instances on each to be, and pushes the package.
+func newChaos(ctx context.Context, chance *rand.Rand) *chaos {
+	GinkgoHelper()
+	box, err := sandbox.Start(ctx, sandbox.Options{
+		Home: filepath.Join(GinkgoT().TempDir(), "home"), Clusters: 2, Tandem: programs, AuditPolicy: auditPolicy,
+		Progress: func(line string) { GinkgoWriter.Println(line) },
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(box.Stop)
+	c := &chaos{
+		box: box, hub: hubClient(box), managed: map[string]client.Client{}, wanted: map[subject]desired{}, chance: chance,
+		versions: []string{"1.0.0", "2.0.0"},
+	}
+	for _, cluster := range []string{"cluster1", "cluster2"} {
+		c.managed[cluster], err = client.New(box.Cluster(cluster).Config(), client.Options{Scheme: c.hub.Scheme()})
+		Expect(err).NotTo(HaveOccurred())
+		c.wanted[subject{cluster, "one"}], c.wanted[subject{cluster, "two"}] = desired{}, desired{}
+	}
+	for _, version := range c.versions {
+		Expect(c.hub.Create(ctx, tumbler(version))).To(Succeed())
+	}
+	return c
+}
+
+func (c *chaos) clusters() []string { return slices.Sorted(maps.Keys(c.managed)) }
+
+// subjects are all, in an order that is always the same.
+func (c *chaos) subjects() []subject {
+	return slices.SortedFunc(maps.Keys(c.wanted), func(a, b subject) int {
+		return strings.Compare(a.cluster+"/"+a.name, b.cluster+"/"+b.name)
+	})
+}
+
+// change asks for one of the four plans by chance: deploy where there is no Instance, else update, upgrade or cleanup.
+func (c *chaos) change(ctx context.Context, s subject) {
+	GinkgoHelper()
+	now := c.wanted[s]
+	switch want := c.draw(); {
+	case now == desired{}:
+		c.wanted[s] = want
+		c.deploy(ctx, s)
+	case c.chance.IntN(4) == 0:
+		c.remove(ctx, s)
+	case c.chance.IntN(3) == 0:
+		now.version = c.versions[1-slices.Index(c.versions, now.version)]
+		c.wanted[s] = now
+		c.write(ctx, s)
+	default:
+		now.color, now.metrics = want.color, want.metrics
+		c.wanted[s] = now
+		c.write(ctx, s)
+	}
+}
+
+func (c *chaos) draw() desired {
+	return desired{
+		version: c.versions[c.chance.IntN(len(c.versions))],
+		color:   fmt.Sprintf("color-%d", c.chance.IntN(1000)),
+		metrics: strconv.FormatBool(c.chance.IntN(2) == 0),
+	}
+}
+
+// deploy makes the Instance; one of that name that is on its way out is waited for.
+func (c *chaos) deploy(ctx context.Context, s subject) {
+	GinkgoHelper()
+	fmt.Fprintf(GinkgoWriter, "%s: deploy %+v\n", s, c.wanted[s])
+	c.insist(ctx, func() error { return c.hub.Create(ctx, s.instance(c.wanted[s])) })
+}
+
+// write makes the Instance's spec what is wanted.
+func (c *chaos) write(ctx context.Context, s subject) {
+	GinkgoHelper()
+	fmt.Fprintf(GinkgoWriter, "%s: change to %+v\n", s, c.wanted[s])
+	c.insist(ctx, func() error {
+		stands := &kudo.Instance{}
+		if err := c.hub.Get(ctx, s.key(), stands); err != nil {
+			return err
+		}
+		stands.Spec = s.instance(c.wanted[s]).Spec
+		return c.hub.Update(ctx, stands)
+	})
+}
+
+func (c *chaos) remove(ctx context.Context, s subject) {
+	GinkgoHelper()
+	fmt.Fprintf(GinkgoWriter, "%s: remove\n", s)
+	c.wanted[s] = desired{}
+	c.insist(ctx, func() error { return client.IgnoreNotFound(c.hub.Delete(ctx, s.instance(desired{}))) })
+}
+
+// insist tries until it succeeds: the hub may be busy with what happened to it before.
+func (c *chaos) insist(ctx context.Context, do func() error) {
+	GinkgoHelper()
+	Eventually(do).WithContext(ctx).WithTimeout(recovery).WithPolling(interval).Should(Succeed())
+}
+
+// disturb lets one thing fail by chance.
+func (c *chaos) disturb(ctx context.Context) {
+	GinkgoHelper()
+	victim := c.clusters()[c.chance.IntN(len(c.managed))]
+	switch c.chance.IntN(3) {
+	case 0:
+		fmt.Fprintf(GinkgoWriter, "addon-agent of %s is killed\n", victim)
+		signal(ctx, c.box, victim, "addon-agent", syscall.SIGKILL)
+	case 1:
+		fmt.Fprintf(GinkgoWriter, "kube-apiserver of %s is killed\n", victim)
+		signal(ctx, c.box, victim, "kube-apiserver", syscall.SIGKILL)
+	default:
+		d := c.moment(hang)
+		fmt.Fprintf(GinkgoWriter, "the hub answers nobody for %s\n", d)
+		defer signal(ctx, c.box, "hub", "kube-apiserver", syscall.SIGCONT)
+		signal(ctx, c.box, "hub", "kube-apiserver", syscall.SIGSTOP)
+		pause(ctx, d)
+	}
+}
+
+// moment is a time within the next d.
+func (c *chaos) moment(d time.Duration) time.Duration {
+	return time.Duration(c.chance.Int64N(int64(d)))
+}
+
+// signal sends a signal to a program once it runs.
+func signal(ctx context.Context, box *sandbox.Sandbox, cluster, program string, which syscall.Signal) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		pid := find(box, cluster, program).PID
+		g.Expect(pid).NotTo(BeZero(), program+" does not run")
+		g.Expect(syscall.Kill(pid, which)).To(Succeed())
+	}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(Succeed())
+}
+
+// expectSettled waits until every Instance is what the hub wants, on the hub and on its cluster.
+func (c *chaos) expectSettled(ctx context.Context) {
+	GinkgoHelper()
+	start := time.Now()
+	for _, s := range c.subjects() {
+		Eventually(c.check).WithContext(ctx).WithArguments(s).
+			WithTimeout(recovery).WithPolling(interval).Should(Succeed(), "%s: want %+v", s, c.wanted[s])
+	}
+	fmt.Fprintf(GinkgoWriter, "settled within %s\n", time.Since(start).Round(time.Millisecond))
+}
+
+// check is an error while an Instance is not what is wanted.
+func (c *chaos) check(ctx context.Context, s subject) error {
+	want := c.wanted[s]
+	if err := c.checkHub(ctx, s, want); err != nil {
+		return err
+	}
+	stands, err := standing(ctx, c.managed[s.cluster], s.name)
+	if err != nil {
+		return err
+	}
+	if wanted := want.objects(s.name); !maps.Equal(stands, wanted) {
+		return fmt.Errorf("on %s stand %v, want %v", s.cluster, stands, wanted)
+	}
+	return nil
+}
+
+// checkHub is an error while the hub does not say of an Instance that it is what is wanted.
+func (c *chaos) checkHub(ctx context.Context, s subject, want desired) error {
+	instance := &kudo.Instance{}
+	err := c.hub.Get(ctx, s.key(), instance)
+	if (want == desired{}) {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("it is still there: %v %v", instance.Status.Conditions, err)
+	}
+	if err != nil {
+		return err
+	}
+	ready := meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionReady)
+	switch x := instance.Status.Execution; {
+	case ready == nil || ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != instance.Generation:
+		return fmt.Errorf("generation %d is not Ready: %+v", instance.Generation, ready)
+	case x == nil || x.OperatorVersion.Name != instance.Spec.OperatorVersion.Name || !maps.Equal(x.Parameters, instance.Spec.Parameters):
+		return fmt.Errorf("it was last started with %+v, want %+v", x, instance.Spec)
+	}
+	return nil
+}
+
+// standing are the objects of an Instance that last beyond its plans, each with what tells it from an earlier one.
+func standing(ctx context.Context, cluster client.Client, name string) (map[string]string, error) {
+	var (
+		settings    corev1.ConfigMapList
+		deployments appsv1.DeploymentList
+		roles       rbacv1.ClusterRoleList
+		mirrors     kudo.InstanceList
+	)
+	of := client.MatchingLabels{kudo.LabelHeritage: kudo.Heritage, kudo.LabelInstance: name}
+	for _, list := range []client.ObjectList{&settings, &deployments, &roles} {
+		if err := cluster.List(ctx, list, of); err != nil {
+			return nil, err
+		}
+	}
+	if err := cluster.List(ctx, &mirrors, client.InNamespace(tumbled), client.MatchingFields{"metadata.name": name}); err != nil {
+		return nil, err
+	}
+	found := map[string]string{}
+	for _, o := range settings.Items {
+		found[o.Name] = o.Data["color"]
+	}
+	for _, o := range deployments.Items {
+		found[o.Name] = o.Spec.Template.Spec.Containers[0].Image
+	}
+	for _, o := range roles.Items {
+		found[o.Name] = ""
+	}
+	for _, o := range mirrors.Items {
+		found[o.Name] = ""
+	}
+	return found, nil
+}
+
+// objects are what has to stand of an Instance.
+func (d desired) objects(name string) map[string]string {
+	if (d == desired{}) {
+		return map[string]string{}
+	}
+	objects := map[string]string{
+		name: "", name + "-settings": d.color, name + "-settings-" + d.version[:1]: d.color, name + "-role": "",
+		name + "-server": "server:" + d.version + "-" + d.color,
+	}
+	if d.metrics == "true" {
+		objects[name+"-metrics"] = d.color
+	}
+	return objects
+}
+
+// leftovers are all objects, of whatever kind, that Tandem has made on a managed cluster, its mirrors among them.
+func leftovers(ctx context.Context, cluster *sandbox.Cluster) ([]string, error) {
+	c, err := client.New(cluster.Config(), client.Options{})
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := discovery.NewDiscoveryClientForConfig(cluster.Config())
+	if err != nil {
+		return nil, err
+	}
+	lists, err := kinds.ServerPreferredResources()
+	if err != nil {
+		return nil, err
+	}
+	var left []string
+	for _, resources := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list"}}, lists) {
+		gv, err := schema.ParseGroupVersion(resources.GroupVersion)
+		if err != nil {
+			return nil, err
+		}
+		var which []client.ListOption
+		if gv != kudo.GroupVersion {
+			which = append(which, client.MatchingLabels{kudo.LabelHeritage: kudo.Heritage})
+		}
+		for _, resource := range resources.APIResources {
+			list := &metav1.PartialObjectMetadataList{}
+			list.SetGroupVersionKind(gv.WithKind(resource.Kind + "List"))
+			if err := c.List(ctx, list, which...); err != nil {
+				return nil, err
+			}
+			for _, o := range list.Items {
+				left = append(left, resource.Kind+" "+o.Namespace+"/"+o.Name)
+			}
+		}
+	}
+	return left, nil
+}
+
+// stepsOf reads an audit log. The first part of an object's name is its Instance's, the second its step's.
+func stepsOf(file string) *audit.Steps {
+	GinkgoHelper()
+	steps, err := audit.StepsIn(entriesOf(file), func(object types.NamespacedName) (types.NamespacedName, string) {
+		instance, rest, _ := strings.Cut(object.Name, "-")
+		step, _, _ := strings.Cut(rest, "-")
+		return types.NamespacedName{Namespace: tumbled, Name: instance}, step
+	})
+	Expect(err).NotTo(HaveOccurred())
+	return steps
+}
+
+func (s subject) key() types.NamespacedName {
+	return types.NamespacedName{Namespace: s.cluster, Name: s.name}
+}
+
+// instance is it on the hub.
+func (s subject) instance(d desired) *kudo.Instance {
+	return &kudo.Instance{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.cluster, Name: s.name},
+		Spec: kudo.InstanceSpec{
+			OperatorVersion:  corev1.ObjectReference{Namespace: kudo.DefaultPackagesNamespace, Name: "tumbler-" + d.version},
+			Parameters:       map[string]string{"COLOR": d.color, "METRICS": d.metrics},
+			InstallNamespace: tumbled,
+		},
+	}
+}
+
+// tumbler is a package with a bit of everything: what is healthy at once and what is not, what is on and off, what each version has
+// for itself, what no namespace holds, and Jobs that run once. The names of its objects begin with that of their step.
+func tumbler(version string) *kudo.OperatorVersion {
+	settings := func(name string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Name }}-" + name + "\"}\ndata: {color: \"{{ .Params.COLOR }}\"}\n"
+	}
+	job := func(name, argument string) string {
+		return "apiVersion: batch/v1\nkind: Job\nmetadata: {name: \"{{ .Name }}-" + name + "\"}\nspec: {template: {spec: {" +
+			"restartPolicy: Never, containers: [{name: main, image: simulated, args: [\"" + argument + "\"]}]}}}\n"
+	}
+	task := func(name, kind string, resources ...string) kudo.Task {
+		return kudo.Task{Name: name, Kind: kind, Spec: kudo.TaskSpec{ResourceTaskSpec: kudo.ResourceTaskSpec{Resources: resources}}}
+	}
+	toggle := task("metrics", kudo.TaskToggle, "metrics.yaml")
+	toggle.Spec.Parameter = "METRICS"
+	return &kudo.OperatorVersion{
+		ObjectMeta: metav1.ObjectMeta{Name: "tumbler-" + version, Namespace: kudo.DefaultPackagesNamespace},
+		Spec: kudo.OperatorVersionSpec{
+			Operator: corev1.ObjectReference{Name: "tumbler"}, Version: version,
+			Parameters: []kudo.Parameter{{Name: "COLOR"}, {Name: "METRICS", Type: kudo.BooleanType}},
+			Templates: map[string]string{
+				"settings.yaml": settings("settings"), "own.yaml": settings("settings-" + version[:1]), "metrics.yaml": settings("metrics"),
+				"check.yaml": job("check", "once"), "verify.yaml": job("verify", "{{ .Params.COLOR }}"), "drain.yaml": job("drain", "once"),
+				"role.yaml": "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: \"{{ .Name }}-role\"}\nrules: []\n",
+				"server.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: \"{{ .Name }}-server\"}\nspec: {replicas: 2, " +
+					"selector: {matchLabels: {app: \"{{ .Name }}\"}}, template: {metadata: {labels: {app: \"{{ .Name }}\"}}, " +
+					"spec: {containers: [{name: main, image: \"server:" + version + "-{{ .Params.COLOR }}\"}]}}}\n",
+			},
+			Tasks: []kudo.Task{
+				task("settings", kudo.TaskApply, "settings.yaml", "own.yaml"), task("role", kudo.TaskApply, "role.yaml"),
+				task("server", kudo.TaskApply, "server.yaml"), toggle, task("check", kudo.TaskApply, "check.yaml"),
+				task("verify", kudo.TaskApply, "verify.yaml"), task("drain", kudo.TaskApply, "drain.yaml"),
+				task("stop", kudo.TaskDelete, "server.yaml"),
+			},
+			Plans: map[string]kudo.Plan{
+				kudo.DeployPlan:  {Phases: []kudo.Phase{prepare("settings", "role", "metrics"), run("server", "check")}},
+				kudo.UpdatePlan:  {Phases: []kudo.Phase{prepare("settings", "metrics"), run("server")}},
+				kudo.UpgradePlan: {Phases: []kudo.Phase{prepare("settings", "role", "metrics"), run("server", "verify")}},
+				kudo.CleanupPlan: {Phases: []kudo.Phase{
+					{Name: "stop", Steps: []kudo.Step{{Name: "drain", Tasks: []string{"drain"}}, {Name: "server", Tasks: []string{"stop"}}}},
+				}},
+			},
+		},
+	}
+}
+
+// prepare is a phase of steps side by side, each with the task of its name.
+func prepare(names ...string) kudo.Phase {
+	return kudo.Phase{Name: "prepare", Strategy: kudo.Parallel, Steps: run(names...).Steps}
+}
+
+// run is a phase of steps one after the other, each with the task of its name.
+func run(names ...string) kudo.Phase {
+	phase := kudo.Phase{Name: "run"}
+	for _, name := range names {
+		phase.Steps = append(phase.Steps, kudo.Step{Name: name, Tasks: []string{name}})
+	}
+	return phase
+}
