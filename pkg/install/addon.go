@@ -17,6 +17,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/spelling"
 )
 
 // Obstacle is something that keeps an add-on from being installed or updated, or an Instance from being run.
@@ -135,7 +136,7 @@ func obstaclesOf(a AddOn, own *kudo.Instance) []Obstacle {
 	var obstacles []Obstacle
 	if a.Unmanaged {
 		obstacles = append(obstacles, Obstacle{addonv1alpha1.ReasonManagedClusterNotFound, fmt.Sprintf(
-			"no ManagedCluster %q exists: enable the add-on in the namespace of a managed cluster", a.ManagedAddOn.Namespace)})
+			"no ManagedCluster %q exists, or it is being deleted: enable the add-on in the namespace of a managed cluster", a.ManagedAddOn.Namespace)})
 	}
 	if fault := NameFault(a.ManagedAddOn.Name); fault != "" {
 		obstacles = append(obstacles, Obstacle{kudo.ReasonNameInvalid, fault})
@@ -163,9 +164,9 @@ func obstaclesOf(a AddOn, own *kudo.Instance) []Obstacle {
 // collect joins the variables of all AddOnDeploymentConfigs, later ones winning, and divides them by whether the
 // OperatorVersion defines them: those that it does not are named by an obstacle, and not passed on.
 func collect(a AddOn) (parameters map[string]string, undefined []Obstacle) {
-	defined := make(map[string]bool, len(a.Version.Spec.Parameters))
-	for _, p := range a.Version.Spec.Parameters {
-		defined[p.Name] = true
+	defined, names := make(map[string]bool, len(a.Version.Spec.Parameters)), make([]string, len(a.Version.Spec.Parameters))
+	for i, p := range a.Version.Spec.Parameters {
+		defined[p.Name], names[i] = true, p.Name
 	}
 	parameters = map[string]string{}
 	unknown := map[string]bool{}
@@ -181,9 +182,15 @@ func collect(a AddOn) (parameters map[string]string, undefined []Obstacle) {
 	if len(unknown) == 0 {
 		return parameters, nil
 	}
+	misspelt := slices.Sorted(maps.Keys(unknown))
+	for i, name := range misspelt[:min(len(misspelt), faultLimit)] {
+		if meant := spelling.Closest(name, names); meant != "" {
+			misspelt[i] = fmt.Sprintf("%s (did you mean %s?)", name, meant)
+		}
+	}
 	return parameters, []Obstacle{{addonv1alpha1.ReasonConfigurationInvalid, fmt.Sprintf(
 		"OperatorVersion %q does not define these variables of the add-on's AddOnDeploymentConfigs: %s; "+
-			"correct or remove them, all others are passed on", a.Version.Name, strings.Join(slices.Sorted(maps.Keys(unknown)), ", "))}}
+			"correct or remove them, all others are passed on", a.Version.Name, strings.Join(misspelt, ", "))}}
 }
 
 // desired is the add-on's Instance. Its install namespace is that of the Instance that stands, if one does.

@@ -118,9 +118,9 @@ func TestDecide(t *testing.T) {
 			instance: &wanted{map[string]string{}, "old"}, reason: "Resolved",
 		},
 		"an undefined variable is not passed on, and is named": {
-			addOn:    addOn(variables("a", "", "TYPO", "x", "TEXT", "one", "ALSO", "y")),
+			addOn:    addOn(variables("a", "", "TYPO", "x", "TEXT", "one", "ALSO", "y", "COUNTS", "3")),
 			instance: &wanted{map[string]string{"TEXT": "one"}, "default-namespace"},
-			reason:   "ConfigurationInvalid", mentions: []string{`"kafka-1.0.0" does not define`, "ALSO, TYPO;"},
+			reason:   "ConfigurationInvalid", mentions: []string{`"kafka-1.0.0" does not define`, "ALSO, COUNTS (did you mean COUNT?), TYPO;"},
 		},
 		"a missing OperatorVersion and a missing AddOnDeploymentConfig are both named": {
 			addOn: addOn(variables("a", "")).with(func(a *AddOn) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -72,18 +73,23 @@ func (w write) sets(name string) bool {
 	return given != stays || was != is
 }
 
+// setsAny says whether the write gives any parameter another value.
+func (w write) setsAny() bool {
+	return w.choosesVersion() || !maps.Equal(w.before.Instance.Spec.Parameters, w.after.Instance.Spec.Parameters)
+}
+
 // parameterFaults: a parameter that is set is defined, and has a value of its type; those that are required are set.
 func parameterFaults(w write) []string {
 	if w.after.Version == nil {
 		return nil
 	}
 	var invalid *parameter.InvalidError
-	if !errors.As(parameter.Validate(w.after.Version.Spec.Parameters, w.after.Instance.Spec.Parameters), &invalid) {
+	if !errors.As(parameter.Validate(&w.after.Version.Spec, w.after.Instance.Spec.Parameters), &invalid) {
 		return nil
 	}
 	var faults []string
 	for _, fault := range invalid.Faults {
-		if w.sets(fault.Parameter) {
+		if w.sets(fault.Parameter) || (fault.Whole && w.setsAny()) {
 			faults = append(faults, fault.String())
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/parameter"
 )
 
 // strict is a version whose parameters have every kind of rule.
@@ -128,11 +129,11 @@ func TestAdmit(t *testing.T) {
 
 		"an immutable parameter is changed": {
 			before: with(), after: with("FIXED", "huge"),
-			want: start + `parameter "FIXED": value "huge": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
+			want: start + `parameter "FIXED": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
 		},
 		"it is changed together with the version": {
 			before: with(), after: of("kafka-2.0.0", with("FIXED", "huge")),
-			want: start + `parameter "FIXED": value "huge": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
+			want: start + `parameter "FIXED": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
 		},
 		"it is changed by the default of another version": {
 			before: with(), after: of("kafka-2.0.0", with()),
@@ -146,13 +147,13 @@ func TestAdmit(t *testing.T) {
 		},
 		"it is changed on the way to a version that does not exist": {
 			before: with(), after: of("kafka-9.0.0", with("FIXED", "huge")),
-			want: start + `parameter "FIXED": value "huge": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
+			want: start + `parameter "FIXED": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
 			warnings: []string{"the Instance cannot run yet: OperatorVersion addon-packages/kafka-9.0.0 does not exist: " +
 				"push its package (kubectl addon package push DIR -n addon-packages), or name another one"},
 		},
 		"it is changed on the way back from one": {
 			before: of("kafka-9.0.0", with()), after: with("FIXED", "huge"),
-			want: start + `parameter "FIXED": value "huge": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
+			want: start + `parameter "FIXED": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
 		},
 
 		"it got another value past admission, and goes back to what was started": {
@@ -160,7 +161,7 @@ func TestAdmit(t *testing.T) {
 		},
 		"it got another value past admission, and gets a third": {
 			before: started(nil, with("FIXED", "huge")), after: started(nil, with("FIXED", "tiny")),
-			want: start + `parameter "FIXED": value "tiny": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
+			want: start + `parameter "FIXED": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
 		},
 		"it got another value past admission, and something else changes": {
 			before: started(nil, with("FIXED", "huge")), after: started(nil, with("FIXED", "huge", "TEXT", "b")),
@@ -170,7 +171,7 @@ func TestAdmit(t *testing.T) {
 		},
 		"what was started is changed after its version was lost": {
 			before: started(map[string]string{"FIXED": "huge"}, of("kafka-9.0.0", with("FIXED", "huge"))), after: started(map[string]string{"FIXED": "huge"}, with("FIXED", "tiny")),
-			want: start + `parameter "FIXED": value "tiny": it is immutable and stands at "huge": set that, or delete the Instance and create it anew`,
+			want: start + `parameter "FIXED": it is immutable and stands at a value that is not shown: set that, or delete the Instance and create it anew`,
 		},
 
 		"one trigger, and parameters without": {before: with(), after: with("SCALE", "2", "SCALE_TO", "3", "TEXT", "b")},
@@ -220,6 +221,120 @@ func TestAdmit(t *testing.T) {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// What an upgrade does to the parameters that an Instance has.
+func TestAdmitOfAnUpgrade(t *testing.T) {
+	defining := func(name string, parameters ...kudo.Parameter) *kudo.OperatorVersion {
+		v := version()
+		v.Name, v.Spec.Parameters = name, parameters
+		return v
+	}
+	size := func(edit func(*kudo.Parameter)) kudo.Parameter {
+		p := kudo.Parameter{Name: "SIZE"}
+		if edit != nil {
+			edit(&p)
+		}
+		return p
+	}
+	for name, test := range map[string]struct {
+		before, after kudo.Parameter
+		given, gives  map[string]string
+		want          string
+	}{
+		"a parameter appears with a default": {
+			before: kudo.Parameter{Name: "OLD"}, after: size(func(p *kudo.Parameter) { p.Default, p.Required = new("1"), new(true) }),
+		},
+		"a required one appears without": {
+			before: kudo.Parameter{Name: "OLD"}, after: size(func(p *kudo.Parameter) { p.Required = new(true) }),
+			want: `parameter "SIZE": it is required and has neither a value nor a default: set it`,
+		},
+		"it is set together with the version": {
+			before: kudo.Parameter{Name: "OLD"}, after: size(func(p *kudo.Parameter) { p.Required = new(true) }), gives: map[string]string{"SIZE": "1"},
+		},
+		"one that is set disappears": {
+			before: kudo.Parameter{Name: "SIZES"}, after: size(nil), given: map[string]string{"SIZES": "1"}, gives: map[string]string{"SIZES": "1"},
+			want: `parameter "SIZES": it is not defined: did you mean "SIZE"?`,
+		},
+		"one that is not set disappears": {before: kudo.Parameter{Name: "OLD"}, after: size(nil)},
+		"one becomes required": {
+			before: size(nil), after: size(func(p *kudo.Parameter) { p.Required = new(true) }),
+			want: `parameter "SIZE": it is required and has neither a value nor a default: set it`,
+		},
+		"one that is set becomes required": {
+			before: size(nil), after: size(func(p *kudo.Parameter) { p.Required = new(true) }),
+			given: map[string]string{"SIZE": "1"}, gives: map[string]string{"SIZE": "1"},
+		},
+		"one becomes immutable, and gets its last value": {
+			before: size(nil), after: size(func(p *kudo.Parameter) { p.Immutable = new(true) }),
+			given: map[string]string{"SIZE": "1"}, gives: map[string]string{"SIZE": "2"},
+		},
+		"one gets another type, which its value fits": {
+			before: size(nil), after: size(func(p *kudo.Parameter) { p.Type = kudo.IntegerType }),
+			given: map[string]string{"SIZE": "1"}, gives: map[string]string{"SIZE": "1"},
+		},
+		"one gets another type, which its value does not fit": {
+			before: size(nil), after: size(func(p *kudo.Parameter) { p.Type = kudo.IntegerType }),
+			given: map[string]string{"SIZE": "big"}, gives: map[string]string{"SIZE": "big"},
+			want: `parameter "SIZE": value "big": want an integer, such as 3`,
+		},
+		"one gets an enum without its value": {
+			before: size(nil), after: size(func(p *kudo.Parameter) { p.Enum = []string{"s", "m"} }),
+			given: map[string]string{"SIZE": "l"}, gives: map[string]string{"SIZE": "l"},
+			want: `parameter "SIZE": value "l": want one of "s", "m"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			was, is := running("kafka"), of("kafka-2.0.0", running("kafka"))
+			was.Spec.Parameters, is.Spec.Parameters = test.given, test.gives
+			var got string
+			if _, err := Admit(&Instance{Instance: was, Version: defining("kafka-1.0.0", test.before)},
+				Instance{Instance: is, Version: defining("kafka-2.0.0", test.after), PackagesNamespace: packages}); err != nil {
+				got = strings.TrimPrefix(err.Error(), "Instance cluster1/kafka: ")
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("error (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Whichever parameter makes them too large, the one that can be shortened most is named.
+func TestAdmitOfMoreThanAnInstanceHolds(t *testing.T) {
+	large := strings.Repeat("x", parameter.MaxBytes-100)
+	before, after := with("TEXT", large), with("TEXT", large, "SCALE", strings.Repeat("y", 100))
+	labelled := after.DeepCopy()
+	labelled.Labels = map[string]string{"a": "b"}
+	if _, err := Admit(nil, gathered(before)); err != nil {
+		t.Errorf("what fits: %v", err)
+	}
+	_, err := Admit(new(gathered(before)), gathered(after))
+	if err == nil || !strings.Contains(err.Error(), `parameter "TEXT": all parameters together have`) || len(err.Error()) > 1000 {
+		t.Errorf("what does not fit: got %v", err)
+	}
+	if _, err := Admit(new(gathered(after)), gathered(labelled)); err != nil {
+		t.Errorf("nothing but a label: %v", err)
+	}
+}
+
+// A value that a task cannot be switched by must not get as far as failing the task.
+func TestAdmitOfAValueThatSwitchesATask(t *testing.T) {
+	v := strict()
+	v.Spec.Tasks = append(v.Spec.Tasks, kudo.Task{Name: "t", Kind: kudo.TaskToggle, Spec: kudo.TaskSpec{
+		ToggleTaskSpec: kudo.ToggleTaskSpec{Parameter: "TEXT"},
+	}})
+	const want = `parameter "TEXT": value "yes": want true or false`
+	given := Instance{Instance: with("TEXT", "yes"), Version: v, PackagesNamespace: packages}
+	if _, err := Admit(nil, given); err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("admission: got %v", err)
+	}
+	if got := Judge(given); got.Message != want || got.Reason != kudo.ReasonParametersInvalid {
+		t.Errorf("Resolved: got %s: %s", got.Reason, got.Message)
+	}
+	given.Instance = with("TEXT", "true")
+	if _, err := Admit(nil, given); err != nil {
+		t.Errorf("a value that does: %v", err)
 	}
 }
 

@@ -151,7 +151,7 @@ func parametersRule(i Instance) []Obstacle {
 	if i.Version == nil {
 		return nil
 	}
-	if err := parameter.Validate(i.Version.Spec.Parameters, i.Instance.Spec.Parameters); err != nil {
+	if err := parameter.Validate(&i.Version.Spec, i.Instance.Spec.Parameters); err != nil {
 		return []Obstacle{{kudo.ReasonParametersInvalid, err.Error()}}
 	}
 	return nil

@@ -146,7 +146,7 @@ func TestJudge(t *testing.T) {
 		},
 		"an immutable parameter has another value than was started": {
 			instance: started(nil, with("FIXED", "huge")), version: strict(), reason: "ParametersInvalid",
-			mentions: []string{`parameter "FIXED": value "huge": it is immutable and stands at "small"`},
+			mentions: []string{`parameter "FIXED": it is immutable and stands at "small"`},
 		},
 		"it has the value that was started": {
 			instance: started(map[string]string{"FIXED": "huge"}, with("FIXED", "huge")), version: strict(), reason: "Resolved",

@@ -108,8 +108,9 @@ func decodeScalar(node *yaml.Node) any {
 		}
 	case "!!int":
 		return integer(node)
-	case "!!float":
-		if jsonNumberPattern.MatchString(node.Value) {
+	default:
+		// What is beyond float64, such as 1e400, the parser takes for plain text.
+		if (node.ShortTag() == "!!float" || node.Style == 0) && jsonNumberPattern.MatchString(node.Value) {
 			return json.Number(node.Value)
 		}
 	}

@@ -27,16 +27,34 @@ func Immutable(before, after Setting) []Fault {
 			continue
 		}
 		kept := InForce(was, before.Given)
-		switch now := definitions[was.Name]; {
+		now := definitions[was.Name]
+		switch {
 		case now == nil && kept != "":
 			faults = append(faults, Fault{Parameter: was.Name, Reason: fmt.Sprintf(
-				"it is immutable and stands at %s, and the other OperatorVersion does not define it: choose one that does", quote(kept))})
-		case now != nil && isTrue(now.Immutable) && InForce(now, after.Given) != kept:
-			faults = append(faults, Fault{Parameter: was.Name, Value: InForce(now, after.Given), Reason: fmt.Sprintf(
-				"it is immutable and stands at %s: set that, or delete the Instance and create it anew", quote(kept))})
+				"it is immutable and stands at %s, and the other OperatorVersion does not define it: choose one that does", standing(was, kept))})
+		case now != nil && isTrue(now.Immutable) && !same(now.Type, InForce(now, after.Given), kept):
+			faults = append(faults, Fault{Parameter: was.Name, Value: presentable(now, InForce(now, after.Given)), Reason: fmt.Sprintf(
+				"it is immutable and stands at %s: set that, or delete the Instance and create it anew", standing(was, kept))})
 		}
 	}
 	return faults
+}
+
+// standing is the value in force as messages may show it.
+func standing(def *kudo.Parameter, kept string) string {
+	if kept != "" && presentable(def, kept) == "" {
+		return "a value that is not shown"
+	}
+	return quote(kept)
+}
+
+// same says whether two values mean the same. Lists and maps do by their content, however they are written.
+func same(t kudo.ParameterType, a, b string) bool {
+	if a == b || (t != kudo.ArrayType && t != kudo.MapType) {
+		return a == b
+	}
+	typed, err := Decode(t, a)
+	return err == nil && sameContent(t, b, typed)
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }

@@ -14,6 +14,10 @@ func TestImmutable(t *testing.T) {
 		return kudo.Parameter{Name: "FIXED", Default: &value, Immutable: new(true)}
 	}
 	bare := kudo.Parameter{Name: "FIXED", Immutable: new(true)}
+	count := func(value string) kudo.Parameter {
+		return kudo.Parameter{Name: "FIXED", Type: kudo.IntegerType, Default: &value, Immutable: new(true)}
+	}
+	list := kudo.Parameter{Name: "FIXED", Type: kudo.ArrayType, Immutable: new(true)}
 	loose := kudo.Parameter{Name: "FIXED", Default: new("a"), Immutable: new(false)}
 	other := kudo.Parameter{Name: "OTHER"}
 	set := func(value string, definitions ...kudo.Parameter) parameter.Setting {
@@ -32,12 +36,29 @@ func TestImmutable(t *testing.T) {
 		"the default is written out":                       {before: unset(fixed("a")), after: set("a", fixed("a"))},
 		"what was written out is left to the same default": {before: set("a", fixed("a")), after: unset(fixed("a"))},
 		"it is changed": {
-			before: set("a", bare), after: set("b", bare),
-			want: `parameter "FIXED": value "b": it is immutable and stands at "a": set that, or delete the Instance and create it anew`,
+			before: unset(count("1")), after: set("2", count("1")),
+			want: `parameter "FIXED": value "2": it is immutable and stands at "1": set that, or delete the Instance and create it anew`,
+		},
+		"it is changed, and may be a password": {
+			before: set("hunter1", bare), after: set("hunter2", bare),
+			want: `parameter "FIXED": it is immutable and stands at a value that is not shown: set that, or delete the Instance and create it anew`,
 		},
 		"it is unset": {
-			before: set("a", bare), after: unset(bare),
-			want: `parameter "FIXED": it is immutable and stands at "a": set that, or delete the Instance and create it anew`,
+			before: set("2", count("1")), after: unset(count("1")),
+			want: `parameter "FIXED": value "1": it is immutable and stands at "2": set that, or delete the Instance and create it anew`,
+		},
+		"it is unset, and may be a password": {
+			before: set("hunter1", bare), after: unset(bare),
+			want: `parameter "FIXED": it is immutable and stands at a value that is not shown: set that, or delete the Instance and create it anew`,
+		},
+		"a list is written in another way": {before: set("[a, {b: 1}]", list), after: set(`["a",{"b":1}]`, list)},
+		"a list has another order": {
+			before: set("[a, b]", list), after: set("[b, a]", list),
+			want: `parameter "FIXED": it is immutable and stands at a value that is not shown: set that, or delete the Instance and create it anew`,
+		},
+		"another version makes a text of it": {
+			before: set("[a, b]", list), after: set("[a,b]", bare),
+			want: `parameter "FIXED": it is immutable and stands at a value that is not shown: set that, or delete the Instance and create it anew`,
 		},
 		"it is emptied": {
 			before: set("a", fixed("a")), after: set("", fixed("a")),
@@ -45,11 +66,11 @@ func TestImmutable(t *testing.T) {
 		},
 		"it is unset and falls back to another default": {
 			before: set("b", fixed("a")), after: unset(fixed("a")),
-			want: `parameter "FIXED": value "a": it is immutable and stands at "b": set that, or delete the Instance and create it anew`,
+			want: `parameter "FIXED": value "a": it is immutable and stands at a value that is not shown: set that, or delete the Instance and create it anew`,
 		},
 		"it is set where nothing was": {
 			before: unset(bare), after: set("a", bare),
-			want: `parameter "FIXED": value "a": it is immutable and stands at "": set that, or delete the Instance and create it anew`,
+			want: `parameter "FIXED": it is immutable and stands at "": set that, or delete the Instance and create it anew`,
 		},
 		"another version has another default": {
 			before: unset(fixed("a")), after: unset(fixed("b")),
@@ -59,6 +80,10 @@ func TestImmutable(t *testing.T) {
 		"another version does not define it": {
 			before: unset(fixed("a")), after: unset(other),
 			want: `parameter "FIXED": it is immutable and stands at "a", and the other OperatorVersion does not define it: choose one that does`,
+		},
+		"another version does not define what may be a password": {
+			before: set("hunter1", bare), after: unset(other),
+			want: `parameter "FIXED": it is immutable and stands at a value that is not shown, and the other OperatorVersion does not define it: choose one that does`,
 		},
 		"another version does not define what had no value": {before: unset(bare), after: unset(other)},
 		"another version makes it mutable":                  {before: set("b", fixed("a")), after: set("c", loose)},
@@ -76,4 +101,31 @@ func TestImmutable(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzImmutable holds that what stays the same is never a fault, and that the way back is one where the way there is.
+func FuzzImmutable(f *testing.F) {
+	f.Add("[a, 1]", `["a", 1.0]`, "", uint8(5))
+	f.Add("{a: {b: 1e400}}", "a: {b: 1e400}", "{}", uint8(6))
+	f.Add("[&x a, *x]", "[", "[]", uint8(5))
+	types := []kudo.ParameterType{"", kudo.StringType, kudo.IntegerType, kudo.NumberType, kudo.BooleanType, kudo.ArrayType, kudo.MapType}
+	f.Fuzz(func(t *testing.T, one, other, byDefault string, which uint8) {
+		definitions := []kudo.Parameter{{Name: "P", Type: types[int(which)%len(types)], Default: &byDefault, Immutable: new(true)}}
+		set := func(value string) parameter.Setting {
+			return parameter.Setting{Definitions: definitions, Given: map[string]string{"P": value}}
+		}
+		unset := parameter.Setting{Definitions: definitions}
+		for _, s := range []parameter.Setting{set(one), set(other), unset} {
+			if faults := parameter.Immutable(s, s); len(faults) > 0 {
+				t.Errorf("nothing changes: %v", faults)
+			}
+		}
+		there, back := parameter.Immutable(set(one), set(other)), parameter.Immutable(set(other), set(one))
+		if len(there) != len(back) {
+			t.Errorf("there %v, back %v", there, back)
+		}
+		if faults := parameter.Immutable(unset, set(byDefault)); len(faults) > 0 {
+			t.Errorf("the default is written out: %v", faults)
+		}
+	})
 }

@@ -3,6 +3,8 @@
 package parameter
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,7 +12,12 @@ import (
 	"strings"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/spelling"
 )
+
+// MaxBytes bounds what an Instance gives, names and values together, in bytes of JSON. etcd refuses objects over 1.5 MiB, and an
+// Instance holds its parameters twice: in its spec, and in its status as they were last started.
+const MaxBytes = 512 << 10
 
 // Values validates given against the definitions and returns what templates see as .Params.
 //
@@ -18,10 +25,44 @@ import (
 // given or defaulted. A parameter without value and default is "", or an empty list or map; so is one that was emptied.
 // The error is an *InvalidError that lists every fault.
 func Values(defs []kudo.Parameter, given map[string]string) (map[string]any, error) {
+	return judge(defs, given, nil)
+}
+
+// Validate is everything that is wrong with what is given for an OperatorVersion: the faults of Values, and values that are to
+// switch a task (a Toggle's, KEP-23; an enablingParameter's, KEP-36) and are not boolean. Admission, the controllers and the
+// verification of packages all judge by it. The error is an *InvalidError.
+func Validate(version *kudo.OperatorVersionSpec, given map[string]string) error {
+	switches := map[string]bool{}
+	for i := range version.Tasks {
+		for _, name := range SwitchesOf(&version.Tasks[i]) {
+			switches[name] = true
+		}
+	}
+	_, err := judge(version.Parameters, given, switches)
+	return err
+}
+
+// SwitchesOf are the parameters that say whether the task does its work; none where it always does.
+func SwitchesOf(task *kudo.Task) []string {
+	switch {
+	case task.Kind == kudo.TaskToggle && task.Spec.Parameter != "":
+		return []string{task.Spec.Parameter}
+	case (task.Kind == kudo.TaskKudoOperator || task.Kind == kudo.TaskOperator) && task.Spec.EnablingParameter != "":
+		return []string{task.Spec.EnablingParameter}
+	default:
+		return nil
+	}
+}
+
+// judge is Values; the parameters named in switches have to be boolean too, whatever their type.
+func judge(defs []kudo.Parameter, given map[string]string, switches map[string]bool) (map[string]any, error) {
 	values := make(map[string]any, len(defs))
 	var faults []Fault
 	for i := range defs {
 		value, fault := valueOf(&defs[i], given)
+		if fault == nil && switches[defs[i].Name] {
+			fault = switchFault(defs[i].Name, InForce(&defs[i], given))
+		}
 		if fault != nil {
 			faults = append(faults, *fault)
 			continue
@@ -29,16 +70,11 @@ func Values(defs []kudo.Parameter, given map[string]string) (map[string]any, err
 		values[defs[i].Name] = value
 	}
 	faults = append(faults, undefined(defs, given)...)
+	faults = append(faults, oversized(given)...)
 	if len(faults) > 0 {
 		return nil, &InvalidError{Faults: faults}
 	}
 	return values, nil
-}
-
-// Validate is Values without the values.
-func Validate(defs []kudo.Parameter, given map[string]string) error {
-	_, err := Values(defs, given)
-	return err
 }
 
 // Effective is the value in force of one parameter (given, else its default, else ""), and whether the parameter is defined.
@@ -66,23 +102,32 @@ func InForce(def *kudo.Parameter, given map[string]string) string {
 func Bool(defs []kudo.Parameter, given map[string]string, name string) (bool, error) {
 	value, defined := Effective(defs, given, name)
 	if !defined {
-		return false, &InvalidError{Faults: []Fault{{Parameter: name, Reason: notDefined(defs)}}}
+		return false, &InvalidError{Faults: []Fault{{Parameter: name, Reason: notDefined(name, namesOf(defs))}}}
 	}
-	b, err := strconv.ParseBool(value)
-	if err != nil {
-		return false, &InvalidError{Faults: []Fault{{Parameter: name, Value: value, Reason: wantBoolean}}}
+	if fault := switchFault(name, value); fault != nil {
+		return false, &InvalidError{Faults: []Fault{*fault}}
 	}
-	return b, nil
+	return strconv.ParseBool(value)
+}
+
+// switchFault: what is neither true nor false switches nothing.
+func switchFault(name, value string) *Fault {
+	if _, err := strconv.ParseBool(value); err != nil {
+		return &Fault{Parameter: name, Value: value, Reason: wantBoolean}
+	}
+	return nil
 }
 
 // Fault is one thing that is wrong with one parameter.
 type Fault struct {
 	// Parameter is its name.
 	Parameter string
-	// Value that was given or defaulted; empty where there is none.
+	// Value that was given or defaulted; empty where there is none, and where it may be a secret.
 	Value string
 	// Reason says what is wrong and what would be right.
 	Reason string
+	// Whole says that it is all parameters together that are wrong, and this one more than the others.
+	Whole bool
 }
 
 // String names the parameter, the value (cut where it is long) and what would be right.
@@ -94,7 +139,7 @@ func (f Fault) String() string {
 }
 
 // InvalidError lists every fault: those of defined parameters in the order of their definition, then the names that are
-// not defined, sorted.
+// not defined, sorted, then the one that is to blame where all together are too large.
 type InvalidError struct{ Faults []Fault }
 
 func (e *InvalidError) Error() string {
@@ -123,9 +168,24 @@ func valueOf(def *kudo.Parameter, given map[string]string) (any, *Fault) {
 		err = allowed(def, value, typed)
 	}
 	if err != nil {
-		return nil, &Fault{Parameter: def.Name, Value: value, Reason: err.Error()}
+		return nil, &Fault{Parameter: def.Name, Value: presentable(def, value), Reason: err.Error()}
 	}
 	return typed, nil
+}
+
+// presentable is a value as messages may show it, for conditions, events and warnings are read by more people than the Instance
+// is: "" for text, lists and maps, which may hold a password. What is to be a number, a boolean or one of an enum does not, nor does
+// the package's own default.
+func presentable(def *kudo.Parameter, value string) string {
+	if len(def.Enum) > 0 || (def.Default != nil && value == *def.Default) {
+		return value
+	}
+	switch def.Type {
+	case kudo.IntegerType, kudo.NumberType, kudo.BooleanType:
+		return value
+	default:
+		return ""
+	}
 }
 
 func emptyValue(def *kudo.Parameter) (any, *Fault) {
@@ -178,21 +238,43 @@ func allowed(def *kudo.Parameter, value string, typed any) error {
 // undefined are the given names without a definition, sorted.
 func undefined(defs []kudo.Parameter, given map[string]string) []Fault {
 	defined := byName(defs)
-	var names []string
+	var unknown []string
 	for name := range given {
 		if defined[name] == nil {
-			names = append(names, name)
+			unknown = append(unknown, name)
 		}
 	}
-	if len(names) == 0 {
+	if len(unknown) == 0 {
 		return nil
 	}
-	slices.Sort(names)
-	faults, reason := make([]Fault, len(names)), notDefined(defs)
-	for i, name := range names {
-		faults[i] = Fault{Parameter: name, Reason: reason}
+	slices.Sort(unknown)
+	faults, names := make([]Fault, len(unknown)), namesOf(defs)
+	for i, name := range unknown {
+		meant := name
+		if i >= maxShownItems {
+			meant = "" // nobody reads so many, and there may be thousands
+		}
+		faults[i] = Fault{Parameter: name, Reason: notDefined(meant, names)}
 	}
 	return faults
+}
+
+// oversized blames the largest value where all together are larger than an Instance can hold.
+func oversized(given map[string]string) []Fault {
+	text, err := json.Marshal(given)
+	if err != nil || len(text) <= MaxBytes { // plain text always marshals
+		return nil
+	}
+	largest := ""
+	for name, value := range given {
+		longer := cmp.Compare(len(value), len(given[largest]))
+		if longer > 0 || (longer == 0 && name < largest) {
+			largest = name
+		}
+	}
+	return []Fault{{Whole: true, Parameter: largest, Reason: fmt.Sprintf("all parameters together have %d bytes, more than the %d that an Instance "+
+		"can hold, and its %d are the most: shorten it, or put it into a Secret or ConfigMap and give the package its name",
+		len(text), MaxBytes, len(given[largest]))}}
 }
 
 // byName is the first definition of each name.
@@ -206,16 +288,23 @@ func byName(defs []kudo.Parameter) map[string]*kudo.Parameter {
 	return found
 }
 
-// notDefined says which parameters there are.
-func notDefined(defs []kudo.Parameter) string {
-	if len(defs) == 0 {
+// notDefined says which of the parameters there are may be meant.
+func notDefined(name string, names []string) string {
+	if len(names) == 0 {
 		return "it is not defined: the operator has no parameters"
 	}
+	if meant := spelling.Closest(name, names); meant != "" {
+		return fmt.Sprintf("it is not defined: did you mean %q?", meant)
+	}
+	return "it is not defined: the operator has " + strings.Join(bounded(names), ", ")
+}
+
+func namesOf(defs []kudo.Parameter) []string {
 	names := make([]string, len(defs))
 	for i := range defs {
 		names[i] = defs[i].Name
 	}
-	return "it is not defined: the operator has " + strings.Join(bounded(names), ", ")
+	return names
 }
 
 func find(defs []kudo.Parameter, name string) *kudo.Parameter {

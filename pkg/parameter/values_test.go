@@ -28,6 +28,7 @@ func TestValues(t *testing.T) {
 		"an optional map without value is an empty map":          {kudo.Parameter{Type: kudo.MapType}, nil, map[string]any{}},
 		"an integer keeps its text":                              {kudo.Parameter{Type: kudo.IntegerType}, map[string]string{"P": "007"}, "007"},
 		"an integer has no bounds":                               {kudo.Parameter{Type: kudo.IntegerType}, map[string]string{"P": "-99999999999999999999"}, "-99999999999999999999"},
+		"a number has no bounds":                                 {kudo.Parameter{Type: kudo.NumberType}, map[string]string{"P": "1e400"}, "1e400"},
 		"a number keeps its text":                                {kudo.Parameter{Type: kudo.NumberType}, map[string]string{"P": "1.10"}, "1.10"},
 		"a boolean keeps its text":                               {kudo.Parameter{Type: kudo.BooleanType}, map[string]string{"P": "T"}, "T"},
 		"an empty value is outside of enums":                     {kudo.Parameter{Enum: []string{"a", "b"}, Required: new(true), Default: new("a")}, map[string]string{"P": ""}, ""},
@@ -36,8 +37,8 @@ func TestValues(t *testing.T) {
 		"an enum of arrays compares content":                     {kudo.Parameter{Type: kudo.ArrayType, Enum: []string{`["a",1]`}}, map[string]string{"P": "[a, 1]"}, []any{"a", int64(1)}},
 		"an array keeps integers exact":                          {kudo.Parameter{Type: kudo.ArrayType}, map[string]string{"P": "[2000000, 9007199254740993]"}, []any{int64(2000000), int64(9007199254740993)}},
 		"an array keeps what does not fit into 64 bits":          {kudo.Parameter{Type: kudo.ArrayType}, map[string]string{"P": "[99999999999999999999]"}, []any{json.Number("99999999999999999999")}},
-		"an array keeps the digits of numbers":                   {kudo.Parameter{Type: kudo.ArrayType}, map[string]string{"P": "[1.10, 1e6, .inf]"}, []any{json.Number("1.10"), json.Number("1e6"), ".inf"}},
-		"an array tells texts, booleans and nothing apart":       {kudo.Parameter{Type: kudo.ArrayType}, map[string]string{"P": `["1", true, null, 2020-01-01, yes]`}, []any{"1", true, nil, "2020-01-01", "yes"}},
+		"an array keeps the digits of numbers":                   {kudo.Parameter{Type: kudo.ArrayType}, map[string]string{"P": "[1.10, 1e6, 1e400, .inf]"}, []any{json.Number("1.10"), json.Number("1e6"), json.Number("1e400"), ".inf"}},
+		"an array tells texts, booleans and nothing apart":       {kudo.Parameter{Type: kudo.ArrayType}, map[string]string{"P": `["1", "1e400", !!str 1, true, null, 2020-01-01, yes]`}, []any{"1", "1e400", "1", true, nil, "2020-01-01", "yes"}},
 		"an array understands YAML's other integers":             {kudo.Parameter{Type: kudo.ArrayType}, map[string]string{"P": `[0x1F, 0o17]`}, []any{int64(31), int64(15)}},
 		"a map may be written as a block, and its keys are text": {kudo.Parameter{Type: kudo.MapType}, map[string]string{"P": "a:\n  1: x\ntrue: [y]\n"}, map[string]any{"a": map[string]any{"1": "x"}, "true": []any{"y"}}},
 		"a map may be written as JSON":                           {kudo.Parameter{Type: kudo.MapType}, map[string]string{"P": `{"a":{"b":2000000}}`}, map[string]any{"a": map[string]any{"b": int64(2000000)}}},
@@ -68,22 +69,25 @@ func TestValuesRefuses(t *testing.T) {
 		"text for a number":                             {kudo.Parameter{Type: kudo.NumberType}, map[string]string{"P": "NaN"}, `parameter "P": value "NaN": want a decimal number, such as 0.5 or 1e6`},
 		"text for a boolean":                            {kudo.Parameter{Type: kudo.BooleanType}, map[string]string{"P": "yes"}, `parameter "P": value "yes": want true or false`},
 		"a default of the wrong type":                   {kudo.Parameter{Type: kudo.BooleanType, Default: new("on")}, nil, `parameter "P": value "on": want true or false`},
-		"a map for an array":                            {kudo.Parameter{Type: kudo.ArrayType}, map[string]string{"P": "{a: b}"}, `parameter "P": value "{a: b}": want a list, such as [a, b]`},
-		"an array for a map":                            {kudo.Parameter{Type: kudo.MapType}, map[string]string{"P": "[a]"}, `parameter "P": value "[a]": want a map, such as {a: b}`},
-		"text that is no YAML":                          {kudo.Parameter{Type: kudo.MapType}, map[string]string{"P": "{a"}, `parameter "P": value "{a": want a map, such as {a: b}: yaml: line 1: did not find expected ',' or '}'`},
-		"a key that stands twice":                       {kudo.Parameter{Type: kudo.MapType}, map[string]string{"P": "{a: 1, a: 2}"}, `parameter "P": value "{a: 1, a: 2}": key "a" stands twice`},
-		"an alias":                                      {kudo.Parameter{Type: kudo.ArrayType}, map[string]string{"P": "[&x a, *x]"}, `parameter "P": value "[&x a, *x]": anchors and aliases are not supported: write the value out`},
-		"a key that is a list":                          {kudo.Parameter{Type: kudo.MapType}, map[string]string{"P": "{[a]: 1}"}, `parameter "P": value "{[a]: 1}": line 1: a key must be plain text`},
+		"a map for an array":                            {kudo.Parameter{Type: kudo.ArrayType}, map[string]string{"P": "{a: b}"}, `parameter "P": want a list, such as [a, b]`},
+		"an array for a map":                            {kudo.Parameter{Type: kudo.MapType}, map[string]string{"P": "[a]"}, `parameter "P": want a map, such as {a: b}`},
+		"text that is no YAML":                          {kudo.Parameter{Type: kudo.MapType}, map[string]string{"P": "{a"}, `parameter "P": want a map, such as {a: b}: yaml: line 1: did not find expected ',' or '}'`},
+		"a key that stands twice":                       {kudo.Parameter{Type: kudo.MapType}, map[string]string{"P": "{a: 1, a: 2}"}, `parameter "P": key "a" stands twice`},
+		"an alias":                                      {kudo.Parameter{Type: kudo.ArrayType}, map[string]string{"P": "[&x a, *x]"}, `parameter "P": anchors and aliases are not supported: write the value out`},
+		"a key that is a list":                          {kudo.Parameter{Type: kudo.MapType}, map[string]string{"P": "{[a]: 1}"}, `parameter "P": line 1: a key must be plain text`},
 		"a value that is not in the enum":               {kudo.Parameter{Enum: []string{"a", "b"}}, map[string]string{"P": "c"}, `parameter "P": value "c": want one of "a", "b"`},
-		"a type that does not exist":                    {kudo.Parameter{Type: "list"}, map[string]string{"P": "c"}, `parameter "P": value "c": its type "list" is not known: the package must use one of string, integer, number, boolean, array, map`},
+		"a type that does not exist":                    {kudo.Parameter{Type: "list"}, map[string]string{"P": "c"}, `parameter "P": its type "list" is not known: the package must use one of string, integer, number, boolean, array, map`},
 		"names that are not defined, sorted":            {kudo.Parameter{}, map[string]string{"Z": "1", "A": "1"}, `parameter "A": it is not defined: the operator has P; parameter "Z": it is not defined: the operator has P`},
+		"a name that is misspelt":                       {kudo.Parameter{}, map[string]string{"p": "1"}, `parameter "p": it is not defined: did you mean "P"?`},
+		"a list that may hold a password":               {kudo.Parameter{Type: kudo.ArrayType, Default: new("[]")}, map[string]string{"P": "hunter2"}, `parameter "P": want a list, such as [a, b]`},
+		"text that is too long":                         {kudo.Parameter{}, map[string]string{"P": strings.Repeat("x", parameter.MaxBytes)}, `parameter "P": all parameters together have 524296 bytes, more than the 524288 that an Instance can hold, and its 524288 are the most: shorten it, or put it into a Secret or ConfigMap and give the package its name`},
 		"every fault, defined parameters before others": {kudo.Parameter{Type: kudo.IntegerType}, map[string]string{"P": "x", "A": "1"}, `parameter "P": value "x": want an integer, such as 3; parameter "A": it is not defined: the operator has P`},
 		"a long value, cut":                             {kudo.Parameter{Type: kudo.IntegerType}, map[string]string{"P": strings.Repeat("é", 61)}, `parameter "P": value "` + strings.Repeat("é", 60) + `"…: want an integer, such as 3`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			test.def.Name = "P"
 			defs := []kudo.Parameter{test.def}
-			err := parameter.Validate(defs, test.given)
+			_, err := parameter.Values(defs, test.given)
 			var invalid *parameter.InvalidError
 			if !errors.As(err, &invalid) {
 				t.Fatalf("got %v, want an InvalidError", err)
@@ -98,8 +102,53 @@ func TestValuesRefuses(t *testing.T) {
 func TestValuesRefusesDeepNesting(t *testing.T) {
 	defs := []kudo.Parameter{{Name: "P", Type: kudo.ArrayType}}
 	given := map[string]string{"P": strings.Repeat("[", 80) + strings.Repeat("]", 80)}
-	if err := parameter.Validate(defs, given); err == nil || !strings.Contains(err.Error(), "nested deeper than 64 levels") {
+	if _, err := parameter.Values(defs, given); err == nil || !strings.Contains(err.Error(), "nested deeper than 64 levels") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestValuesTakesWhatAnInstanceCanHold(t *testing.T) {
+	defs := []kudo.Parameter{{Name: "A"}, {Name: "B"}}
+	const frame = len(`{"A":"","B":""}`)
+	given := map[string]string{"A": "x", "B": strings.Repeat("y", parameter.MaxBytes-frame-1)}
+	if _, err := parameter.Values(defs, given); err != nil {
+		t.Errorf("%d bytes: %v", parameter.MaxBytes, err)
+	}
+	given["A"] = "xx"
+	if _, err := parameter.Values(defs, given); !strings.HasPrefix(text(err), `parameter "B": all parameters together have 524289 bytes`) {
+		t.Errorf("one byte more: %v", err)
+	}
+}
+
+// The parameters that switch a task are judged together with the others: what lets them in must not fail the task.
+func TestValidateJudgesWhatSwitchesATask(t *testing.T) {
+	task := func(kind string, spec kudo.TaskSpec) kudo.Task { return kudo.Task{Name: "t", Kind: kind, Spec: spec} }
+	toggle := kudo.TaskSpec{ToggleTaskSpec: kudo.ToggleTaskSpec{Parameter: "ON"}}
+	enabling := kudo.TaskSpec{KudoOperatorTaskSpec: kudo.KudoOperatorTaskSpec{EnablingParameter: "ON"}}
+	for sentence, test := range map[string]struct {
+		task  kudo.Task
+		def   kudo.Parameter
+		given map[string]string
+		want  string
+	}{
+		"a Toggle by a text that converts":         {task("Toggle", toggle), kudo.Parameter{}, map[string]string{"ON": "T"}, ""},
+		"a Toggle by a text that does not":         {task("Toggle", toggle), kudo.Parameter{}, map[string]string{"ON": "yes"}, `parameter "ON": value "yes": want true or false`},
+		"a Toggle by a boolean":                    {task("Toggle", toggle), kudo.Parameter{Type: kudo.BooleanType}, map[string]string{"ON": "yes"}, `parameter "ON": value "yes": want true or false`},
+		"a Toggle by nothing":                      {task("Toggle", toggle), kudo.Parameter{Type: kudo.BooleanType}, nil, `parameter "ON": want true or false`},
+		"a Toggle by what was emptied":             {task("Toggle", toggle), kudo.Parameter{Default: new("true")}, map[string]string{"ON": ""}, `parameter "ON": want true or false`},
+		"a Toggle by a default":                    {task("Toggle", toggle), kudo.Parameter{Default: new("false")}, nil, ""},
+		"a child enabled by a text that does not":  {task("KudoOperator", enabling), kudo.Parameter{}, map[string]string{"ON": "on"}, `parameter "ON": value "on": want true or false`},
+		"the same by its alias":                    {task("Operator", enabling), kudo.Parameter{}, map[string]string{"ON": "on"}, `parameter "ON": value "on": want true or false`},
+		"a task of a kind that it does not switch": {task("Apply", toggle), kudo.Parameter{}, map[string]string{"ON": "yes"}, ""},
+		"a parameter that does not exist":          {task("Toggle", kudo.TaskSpec{ToggleTaskSpec: kudo.ToggleTaskSpec{Parameter: "OFF"}}), kudo.Parameter{}, nil, ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			test.def.Name = "ON"
+			err := parameter.Validate(&kudo.OperatorVersionSpec{Parameters: []kudo.Parameter{test.def}, Tasks: []kudo.Task{test.task}}, test.given)
+			if diff := cmp.Diff(test.want, text(err)); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 
@@ -158,7 +207,8 @@ func TestMessagesAreBounded(t *testing.T) {
 		defs = append(defs, kudo.Parameter{Name: name})
 	}
 	want := `parameter "X": it is not defined: the operator has A, B, C, D, E, F, G, H, I, J, K, L, and 4 more`
-	if got := text(parameter.Validate(defs, map[string]string{"X": ""})); got != want {
+	_, err := parameter.Values(defs, map[string]string{"X": ""})
+	if got := text(err); got != want {
 		t.Errorf("got %s", got)
 	}
 }

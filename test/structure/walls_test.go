@@ -16,8 +16,10 @@ var pure = []string{
 	"pkg/install",
 	"pkg/pack",
 	"pkg/parameter",
+	"pkg/pipe",
 	"pkg/plan",
 	"pkg/render",
+	"pkg/spelling",
 }
 
 // foundation lists what every pure package may import beside the standard library and other pure packages.
