@@ -59,6 +59,9 @@ func TestCommands(t *testing.T) {
 	}{
 		"verify-valid":           {[]string{"package", "verify", "testdata/valid"}, ExitOK},
 		"verify-broken":          {[]string{"package", "verify", "testdata/broken"}, ExitFailure},
+		"verify-valid-json":      {[]string{"package", "verify", "testdata/valid", "-o", "json"}, ExitOK},
+		"verify-broken-json":     {[]string{"package", "verify", "testdata/broken", "-o", "json"}, ExitFailure},
+		"verify-output":          {[]string{"package", "verify", "testdata/valid", "-o", "yaml"}, ExitUsage},
 		"verify-missing":         {[]string{"package", "verify", "testdata/none"}, ExitFailure},
 		"verify-no-argument":     {[]string{"package", "verify"}, ExitUsage},
 		"push-broken":            {[]string{"package", "push", "testdata/broken"}, ExitFailure},
@@ -72,8 +75,12 @@ func TestCommands(t *testing.T) {
 		"dependents-no-argument": {[]string{"dependents"}, ExitUsage},
 		"dependents-output":      {[]string{"dependents", "kafka", "-o", "yaml"}, ExitUsage},
 		"dependents-namespace":   {[]string{"dependents", "kafka", "-n", "cluster1"}, ExitUsage},
+		"uninstall-no-cluster":   {[]string{"uninstall", "kafka"}, ExitUsage},
+		"uninstall-timeout":      {[]string{"uninstall", "kafka", "--cluster", "cluster1", "--timeout", "-1s"}, ExitUsage},
 		"unknown-command":        {[]string{"package", "frobnicate"}, ExitUsage},
 		"unknown-flag":           {[]string{"plan", "status", "--frobnicate"}, ExitUsage},
+		"misspelled-command":     {[]string{"tre", "--cluster", "cluster1"}, ExitUsage},
+		"unknown-flag-of-all":    {[]string{"--frobnicate"}, ExitUsage},
 		"version":                {[]string{"--version"}, ExitOK},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -10,18 +11,27 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/tandem-addons/tandem/pkg/pack"
 )
 
 func verifyCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	return &cobra.Command{
+	var output string
+	cmd := &cobra.Command{
 		Use:   "verify DIR",
 		Short: "Say everything that is wrong with a package",
 		Long: "Verify reads the package in DIR (operator.yaml, params.yaml, templates/) and prints what it finds, a line each:\n" +
-			"FILE:LINE: error|warning: MESSAGE. It exits with 1 if there are errors. It needs no cluster.",
+			"FILE:LINE:COLUMN: error|warning: MESSAGE. It exits with 1 if there are errors. It needs no cluster.",
 		Args: exactly("DIR"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch output {
+			case "":
+			case "json":
+				return verifyJSON(streams.Out, args[0])
+			default:
+				return usagef(cmd, "unknown output %q: want json", output)
+			}
 			p, err := verifiedPackage(streams.Out, args[0])
 			if err != nil {
 				return err
@@ -30,27 +40,86 @@ func verifyCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			return err
 		},
 	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json: print one object for programs to read")
+	return cmd
+}
+
+// verdict is what verification has to say, for programs.
+type verdict struct {
+	Package         string    `json:"package"`
+	OperatorVersion string    `json:"operatorVersion,omitempty"`
+	Valid           bool      `json:"valid"`
+	Findings        []finding `json:"findings"`
+}
+
+type finding struct {
+	File     string        `json:"file"`
+	Line     int           `json:"line,omitempty"`
+	Column   int           `json:"column,omitempty"`
+	Severity pack.Severity `json:"severity"`
+	Message  string        `json:"message"`
+}
+
+// verifyJSON prints the verdict about a package. It fails as verification does, after it has printed.
+func verifyJSON(out io.Writer, dir string) error {
+	p, findings, err := loadPackage(dir)
+	if err != nil {
+		return err
+	}
+	invalid := validity(dir, findings)
+	v := verdict{Package: dir, Valid: invalid == nil, Findings: []finding{}}
+	if v.Valid {
+		v.OperatorVersion = versionName(p)
+	}
+	for _, f := range findings {
+		v.Findings = append(v.Findings, finding{File: f.File, Line: f.Line, Column: f.Column, Severity: f.Severity, Message: f.Message})
+	}
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(v); err != nil {
+		return err
+	}
+	return invalid
 }
 
 // verifiedPackage loads a package and prints the findings to out. A package with errors is an error.
 func verifiedPackage(out io.Writer, dir string) (*pack.Package, error) {
-	root, err := os.OpenRoot(dir) // symbolic links cannot lead out of it
+	p, findings, err := loadPackage(dir)
 	if err != nil {
-		return nil, fmt.Errorf("opening package: %w", err)
+		return nil, err
 	}
-	defer root.Close()
-	if inner := operatorFolder(root.FS()); inner != "" {
-		return nil, fmt.Errorf("%s holds no operator.yaml, but %s does: name that", dir, filepath.Join(dir, inner))
-	}
-	p, _ := pack.Load(root.FS())
-	findings := p.Verify()
 	if err := writeFindings(out, dir, findings); err != nil {
 		return nil, err
 	}
-	if count := len(pack.Errors(findings)); count > 0 {
-		return nil, fmt.Errorf("package %s is not valid: %s", dir, counted(count, "error"))
+	return p, validity(dir, findings)
+}
+
+// loadPackage reads a package and says everything there is to say about it.
+func loadPackage(dir string) (*pack.Package, []pack.Finding, error) {
+	root, err := os.OpenRoot(dir) // symbolic links cannot lead out of it
+	if err != nil {
+		return nil, nil, fmt.Errorf("opening package: %w", err)
 	}
-	return p, nil
+	defer root.Close()
+	if inner := operatorFolder(root.FS()); inner != "" {
+		return nil, nil, fmt.Errorf("%s holds no operator.yaml, but %s does: name that", dir, filepath.Join(dir, inner))
+	}
+	p, _ := pack.Load(root.FS())
+	return p, p.Verify(), nil
+}
+
+// validity is the error that a package with errors is.
+func validity(dir string, findings []pack.Finding) error {
+	errors := len(pack.Errors(findings))
+	if errors == 0 {
+		return nil
+	}
+	found := counted(errors, "error")
+	if warnings := len(findings) - errors; warnings > 0 {
+		found += ", " + counted(warnings, "warning")
+	}
+	return fmt.Errorf("package %s is not valid: %s", dir, found)
 }
 
 // operatorFolder is where repositories of KUDO operators keep the package, if it is only there.
@@ -69,7 +138,7 @@ func operatorFolder(fsys fs.FS) string {
 func writeFindings(out io.Writer, dir string, findings []pack.Finding) error {
 	for _, f := range findings {
 		f.File = filepath.Join(dir, filepath.FromSlash(f.File))
-		if _, err := fmt.Fprintln(out, f); err != nil {
+		if err := printers.WriteEscaped(out, f.String()+"\n"); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/render"
+	"github.com/tandem-addons/tandem/pkg/spelling"
 )
 
 // Check applies the rules of verification to an OperatorVersion. Its findings have a Field instead of a file; those about
@@ -27,6 +28,7 @@ var rules = []func(*subject) []Finding{
 	parameterValues,
 	parameterTriggers,
 	immutableParameters,
+	switchingParameters,
 	unusedParameters,
 
 	taskNames,
@@ -42,6 +44,7 @@ var rules = []func(*subject) []Finding{
 	deployPlan,
 	planStrategies,
 	planNames,
+	planTimeouts,
 	stepTasks,
 	cleanupWithoutChildren,
 
@@ -49,6 +52,8 @@ var rules = []func(*subject) []Finding{
 	templateReferences,
 	unusedTemplates,
 	removedAPIVersions,
+	namespaceManifest,
+	ownNamespaces,
 	fixedNames,
 }
 
@@ -66,6 +71,8 @@ type subject struct {
 	broken map[string]error
 	// references of the templates, by template and in order of appearance.
 	references map[string][]reference
+	// searches counts how often a name was looked for that may be meant: a package may have a hundred thousand wrong ones.
+	searches int
 }
 
 func newSubject(spec *kudo.OperatorVersionSpec) *subject {
@@ -131,13 +138,22 @@ func warningAt(field, format string, args ...any) Finding {
 	return Finding{Field: field, Severity: Warning, Message: fmt.Sprintf(format, args...)}
 }
 
-// maxChoices is the number of names that a message lists as the way out.
-const maxChoices = 12
+const (
+	// maxChoices is the number of names that a message lists as the way out.
+	maxChoices = 12
+	// maxSearches is the number of wrong names that are compared with all that there are.
+	maxSearches = 100
+)
 
-// choices lists what there is instead of a name that is not there.
-func choices(names []string) string {
+// choices says which of the names that there are may be meant, or lists them.
+func (s *subject) choices(name string, names []string) string {
 	if len(names) == 0 {
 		return "there are none"
+	}
+	if s.searches++; s.searches <= maxSearches {
+		if meant := spelling.Closest(name, names); meant != "" {
+			return "did you mean " + meant + "?"
+		}
 	}
 	if more := len(names) - maxChoices; more > 0 {
 		names = append(slices.Clone(names[:maxChoices]), fmt.Sprintf("and %d more", more))
@@ -145,13 +161,32 @@ func choices(names []string) string {
 	return "there are " + strings.Join(names, ", ")
 }
 
-// repeated visits each index whose name stood before.
-func repeated(names []string, visit func(i int)) {
-	seen := map[string]bool{}
+// repeated visits each index whose name stood before, with the first index of it. Names that differ in nothing but case are taken for
+// the same too: nobody can tell them apart for long.
+func repeated(names []string, visit func(i, first int)) {
+	exact, folded := map[string]int{}, map[string]int{}
 	for i, name := range names {
-		if name != "" && seen[name] {
-			visit(i)
+		if name == "" {
+			continue
 		}
-		seen[name] = true
+		if first, stood := exact[name]; stood {
+			visit(i, first)
+			continue
+		}
+		exact[name] = i
+		fold := strings.ToLower(name)
+		if first, stood := folded[fold]; stood {
+			visit(i, first)
+			continue
+		}
+		folded[fold] = i
 	}
+}
+
+// twice is the finding that a name stands where it stood before: an error, or a warning where the case differs.
+func twice(field, where string, name, first string) Finding {
+	if name == first {
+		return faultAt(field, "%s stands twice: rename one", where)
+	}
+	return warningAt(field, "%s differs from %s in nothing but case: rename one", where, quote(first))
 }

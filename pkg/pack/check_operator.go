@@ -31,6 +31,7 @@ func versions(s *subject) []Finding {
 		findings = append(findings, warningAt("version",
 			"operatorVersion %s should have three parts, such as 1.2.0", quote(s.Version)))
 	}
+	findings = append(findings, versionText("appVersion", s.AppVersion)...)
 	name := VersionName("x", s.AppVersion, s.Version)
 	faults := validation.IsDNS1123Subdomain(name)
 	if full := VersionName(s.Operator.Name, s.AppVersion, s.Version); len(full) > validation.DNS1123SubdomainMaxLength {
@@ -47,22 +48,20 @@ func versions(s *subject) []Finding {
 	return findings
 }
 
-// operatorDetails: the Kubernetes version is one, and the namespace's manifest exists.
+// operatorDetails: the versions of what runs the operator are some.
 func operatorDetails(s *subject) []Finding {
-	var findings []Finding
-	if version := s.operator.KubernetesVersion; version != "" {
-		if _, err := semver.NewVersion(version); err != nil {
-			findings = append(findings, warningAt("kubernetesVersion",
-				"kubernetesVersion %s is not a version such as 1.25.0", quote(version)))
-		}
+	return append(versionText("kudoVersion", s.operator.KudoVersion), versionText("kubernetesVersion", s.operator.KubernetesVersion)...)
+}
+
+// versionText: what is said to be a version is one. Nothing is compared with it, so that it is no error.
+func versionText(field, version string) []Finding {
+	if version == "" {
+		return nil
 	}
-	if name := s.operator.NamespaceManifest; name != "" {
-		if _, ok := s.Templates[name]; !ok {
-			findings = append(findings, faultAt("namespaceManifest",
-				"namespaceManifest %s does not exist: %s", quote(name), choices(s.templateNames)))
-		}
+	if _, err := semver.NewVersion(version); err != nil {
+		return []Finding{warningAt(field, "%s %s is not a version such as 1.25.0", field, quote(version))}
 	}
-	return findings
+	return nil
 }
 
 // boundedSize: what is larger cannot be stored.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/parameter"
@@ -15,22 +16,32 @@ var identifier = regexp.MustCompile(`^[\p{L}_][\p{L}\p{Nd}_]*$`)
 
 func parameterField(i int, name string) string { return fmt.Sprintf("parameters[%d].%s", i, name) }
 
-// parameterNames: each parameter has a name of its own that templates can use.
+// reserved are the characters that KUDO keeps for lists of parameters on a command line.
+const reserved = ",;"
+
+// parameterNames: each parameter has a name of its own that templates and configurations can use.
 func parameterNames(s *subject) []Finding {
 	var findings []Finding
 	for i, p := range s.Parameters {
-		switch {
+		switch field := parameterField(i, "name"); {
 		case p.Name == "":
-			findings = append(findings, faultAt(parameterField(i, "name"), "parameter %d has no name", i+1))
+			findings = append(findings, faultAt(field, "parameter %d has no name", i+1))
+		case strings.ContainsAny(p.Name, reserved):
+			findings = append(findings, faultAt(field, "parameter %s: the name contains one of %s: use letters, digits and _",
+				quote(p.Name), quote(reserved)))
 		case !identifier.MatchString(p.Name):
-			findings = append(findings, warningAt(parameterField(i, "name"),
-				"parameter %s: templates cannot write .Params.NAME with this name, only index .Params %s: use letters, digits and _",
-				quote(p.Name), quote(p.Name)))
+			findings = append(findings, warningAt(field,
+				"parameter %s: templates cannot write .Params.NAME with this name, only index .Params %s, and AddOnDeploymentConfigs "+
+					"cannot set it: use letters, digits and _", quote(p.Name), quote(p.Name)))
 		}
 	}
-	repeated(s.parameterNames, func(i int) {
-		findings = append(findings, faultAt(parameterField(i,
-			"name"), "parameter %s is defined twice: remove one", quote(s.Parameters[i].Name)))
+	repeated(s.parameterNames, func(i, first int) {
+		name, before := s.parameterNames[i], s.parameterNames[first]
+		message := "parameter %s is defined twice: remove one"
+		if name != before {
+			message = "parameter %s differs from " + quote(before) + " in nothing but case: rename one"
+		}
+		findings = append(findings, faultAt(parameterField(i, "name"), message, quote(name)))
 	})
 	return findings
 }
@@ -66,14 +77,16 @@ func valueFaults(p kudo.Parameter, value *string, enum []string, what, field str
 	if value == nil {
 		return nil
 	}
-	err := parameter.Validate([]kudo.Parameter{{Name: p.Name, Type: p.Type, Default: value, Enum: enum}}, nil)
+	err := parameter.Validate(&kudo.OperatorVersionSpec{
+		Parameters: []kudo.Parameter{{Name: p.Name, Type: p.Type, Default: value, Enum: enum}},
+	}, nil)
 	var invalid *parameter.InvalidError
 	if !errors.As(err, &invalid) {
 		return nil
 	}
 	findings := make([]Finding, len(invalid.Faults))
 	for i, fault := range invalid.Faults {
-		findings[i] = faultAt(field, "parameter %s: %s %s: %s", quote(p.Name), what, quote(fault.Value), fault.Reason)
+		findings[i] = faultAt(field, "parameter %s: %s %s: %s", quote(p.Name), what, quote(*value), fault.Reason)
 	}
 	return findings
 }
@@ -85,7 +98,7 @@ func parameterTriggers(s *subject) []Finding {
 		if _, ok := s.Plans[p.Trigger]; p.Trigger != "" && !ok {
 			findings = append(findings, faultAt(parameterField(i, "trigger"),
 				"parameter %s triggers plan %s, which does not exist: %s",
-				quote(p.Name), quote(p.Trigger), choices(s.planNames)))
+				quote(p.Name), quote(p.Trigger), s.choices(p.Trigger, s.planNames)))
 		}
 	}
 	return findings
@@ -99,6 +112,26 @@ func immutableParameters(s *subject) []Finding {
 			findings = append(findings, warningAt(parameterField(i, "immutable"),
 				"parameter %s is immutable, and neither required nor has it a default: whoever does not set it at first never can",
 				quote(p.Name)))
+		}
+	}
+	return findings
+}
+
+// switchingParameters: what switches a task has a value whenever the task runs.
+func switchingParameters(s *subject) []Finding {
+	switches := map[string]string{}
+	for _, t := range s.Tasks {
+		for _, name := range parameter.SwitchesOf(&t) {
+			switches[name] = t.Name
+		}
+	}
+	var findings []Finding
+	for i, p := range s.Parameters {
+		task, switching := switches[p.Name]
+		valued, asked := p.Default != nil && *p.Default != "", p.Default == nil && isTrue(p.Required)
+		if switching && !valued && !asked {
+			findings = append(findings, warningAt(parameterField(i, "name"),
+				"parameter %s switches task %s and has no default: Instances that do not set it are refused", quote(p.Name), quote(task)))
 		}
 	}
 	return findings
@@ -119,7 +152,9 @@ func unusedParameters(s *subject) []Finding {
 		return nil // what cannot be parsed may use any of them
 	}
 	for _, t := range s.Tasks {
-		used[t.Spec.Parameter], used[t.Spec.EnablingParameter] = true, true
+		for _, name := range parameter.SwitchesOf(&t) {
+			used[name] = true
+		}
 	}
 	var findings []Finding
 	for i, p := range s.Parameters {
@@ -136,12 +171,12 @@ func (s *subject) booleanFault(name string) string {
 	p := s.parameters[name]
 	switch {
 	case p == nil:
-		return fmt.Sprintf("parameter %s does not exist: %s", quote(name), choices(s.parameterNames))
+		return fmt.Sprintf("parameter %s does not exist: %s", quote(name), s.choices(name, s.parameterNames))
 	case p.Type == kudo.BooleanType:
 		return ""
 	case p.Type != "" && p.Type != kudo.StringType:
 		return fmt.Sprintf("parameter %s is of type %s: want a boolean", quote(name), p.Type)
-	case p.Default == nil:
+	case p.Default == nil || *p.Default == "":
 		return "" // whoever installs it gives the value, which is judged then
 	}
 	if _, err := strconv.ParseBool(*p.Default); err != nil {

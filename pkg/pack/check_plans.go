@@ -3,6 +3,8 @@ package pack
 import (
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
@@ -34,9 +36,12 @@ func planStrategies(s *subject) []Finding {
 	return findings
 }
 
-// planNames: phases have names of their own in a plan, steps in a phase: progress is kept by them.
+// planNames: plans have names of their own, phases have names of their own in a plan, steps in a phase: progress is kept by them.
 func planNames(s *subject) []Finding {
 	var findings []Finding
+	repeated(s.planNames, func(i, first int) {
+		findings = append(findings, twice("plans."+s.planNames[i], "plan "+quote(s.planNames[i]), s.planNames[i], s.planNames[first]))
+	})
 	for _, name := range s.planNames {
 		plan, field := s.Plans[name], "plans."+name
 		if name == "" {
@@ -66,10 +71,44 @@ func distinct(where, what, field string, names []string) []Finding {
 			findings = append(findings, faultAt(fmt.Sprintf("%s[%d]", field, i), "%s: %s %d has no name", where, what, i+1))
 		}
 	}
-	repeated(names, func(i int) {
-		findings = append(findings, faultAt(fmt.Sprintf("%s[%d].name", field, i),
-			"%s: %s %s stands twice: rename one", where, what, quote(names[i])))
+	repeated(names, func(i, first int) {
+		name := fmt.Sprintf("%s: %s %s", where, what, quote(names[i]))
+		findings = append(findings, twice(fmt.Sprintf("%s[%d].name", field, i), name, names[i], names[first]))
 	})
+	return findings
+}
+
+// planTimeouts: a timeout is longer than nothing, and can be reached before that of the whole.
+func planTimeouts(s *subject) []Finding {
+	var findings []Finding
+	judge := func(what, field string, own, whole *metav1.Duration) *metav1.Duration {
+		switch {
+		case own == nil:
+			return whole
+		case own.Duration <= 0:
+			findings = append(findings, faultAt(field+".timeout", "%s: timeout %s is over before anything is done: "+
+				"want a duration such as 90s or 5m, or none", what, own.Duration))
+			return whole
+		case whole != nil && own.Duration > whole.Duration:
+			findings = append(findings, warningAt(field+".timeout", "%s: timeout %s is never reached, for what it is part of has %s",
+				what, own.Duration, whole.Duration))
+			return whole
+		}
+		return own
+	}
+	for _, name := range s.planNames {
+		plan, field := s.Plans[name], "plans."+name
+		ofPlan := judge("plan "+quote(name), field, plan.Timeout, nil)
+		for i, phase := range plan.Phases {
+			at := fmt.Sprintf("%s.phases[%d]", field, i)
+			where := fmt.Sprintf("plan %s, phase %s", quote(name), quote(phase.Name))
+			ofPhase := judge(where, at, phase.Timeout, ofPlan)
+			for j := range phase.Steps {
+				step := &phase.Steps[j]
+				judge(where+", step "+quote(step.Name), fmt.Sprintf("%s.steps[%d]", at, j), step.Timeout, ofPhase)
+			}
+		}
+	}
 	return findings
 }
 
@@ -84,10 +123,13 @@ func stepTasks(s *subject) []Finding {
 		for i, name := range step.Tasks {
 			if s.tasks[name] == nil {
 				findings = append(findings, faultAt(fmt.Sprintf("%s.tasks[%d]", field, i), "%s: task %s does not exist: %s",
-					where, quote(name), choices(s.taskNames)))
+					where, quote(name), s.choices(name, s.taskNames)))
 			}
 		}
-		repeated(step.Tasks, func(i int) {
+		repeated(step.Tasks, func(i, first int) {
+			if step.Tasks[i] != step.Tasks[first] {
+				return // another task, as its definition says
+			}
 			findings = append(findings, faultAt(fmt.Sprintf("%s.tasks[%d]", field, i),
 				"%s: task %s is listed twice, and a step runs each task once: remove one", where, quote(step.Tasks[i])))
 		})

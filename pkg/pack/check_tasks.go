@@ -2,6 +2,7 @@ package pack
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -32,9 +33,8 @@ func taskNames(s *subject) []Finding {
 			findings = append(findings, faultAt(taskField(i, "name"), "task %d has no name", i+1))
 		}
 	}
-	repeated(s.taskNames, func(i int) {
-		findings = append(findings, faultAt(taskField(i,
-			"name"), "task %s is defined twice: remove one", quote(s.Tasks[i].Name)))
+	repeated(s.taskNames, func(i, first int) {
+		findings = append(findings, twice(taskField(i, "name"), "task "+quote(s.taskNames[i]), s.taskNames[i], s.taskNames[first]))
 	})
 	return findings
 }
@@ -117,7 +117,10 @@ func taskResources(s *subject) []Finding {
 		for j, name := range t.Spec.Resources {
 			findings = append(findings, s.templateExists(t.Name, taskField(i, fmt.Sprintf("spec.resources[%d]", j)), name)...)
 		}
-		repeated(t.Spec.Resources, func(j int) {
+		repeated(t.Spec.Resources, func(j, first int) {
+			if t.Spec.Resources[j] != t.Spec.Resources[first] {
+				return // another file
+			}
 			findings = append(findings, faultAt(taskField(i, fmt.Sprintf("spec.resources[%d]", j)),
 				"task %s: template %s is listed twice: remove one", quote(t.Name), quote(t.Spec.Resources[j])))
 		})
@@ -130,7 +133,7 @@ func (s *subject) templateExists(task, field, name string) []Finding {
 		return nil
 	}
 	return []Finding{faultAt(field,
-		"task %s: template %s does not exist: %s", quote(task), quote(name), choices(s.templateNames))}
+		"task %s: template %s does not exist: %s", quote(task), quote(name), s.choices(name, s.templateNames))}
 }
 
 // toggleParameters: a Toggle is switched by a parameter that exists and is boolean (KEP-23).
@@ -182,6 +185,9 @@ func pipeShapes(s *subject) []Finding {
 	return findings
 }
 
+// pipeKey is KUDO's rule.
+var pipeKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
 func pipeFaults(task, field string, p kudo.PipeSpec) []Finding {
 	var findings []Finding
 	if (p.File == "") == (p.EnvFile == "") {
@@ -195,9 +201,12 @@ func pipeFaults(task, field string, p kudo.PipeSpec) []Finding {
 		findings = append(findings, faultAt(field+".kind",
 			"task %s: files are kept as Secret or ConfigMap, not as %s", quote(task), quote(p.Kind)))
 	}
-	if !identifier.MatchString(p.Key) {
-		findings = append(findings, faultAt(field+".key",
-			"task %s: key %s cannot be used as .Pipes.KEY: use letters, digits and _", quote(task), quote(p.Key)))
+	if !pipeKey.MatchString(p.Key) {
+		findings = append(findings, faultAt(field+".key", "task %s: key %s is not valid: use letters, digits and _", quote(task), quote(p.Key)))
+	} else if !identifier.MatchString(p.Key) {
+		findings = append(findings, warningAt(field+".key",
+			"task %s: templates cannot write .Pipes.KEY with key %s, only index .Pipes %s: use letters, digits and _",
+			quote(task), quote(p.Key), quote(p.Key)))
 	}
 	return findings
 }

@@ -41,9 +41,9 @@ func templateReferences(s *subject) []Finding {
 			message := ""
 			switch {
 			case ref.kind == paramReference && s.parameters[ref.name] == nil:
-				message = fmt.Sprintf("parameter %s is not defined in params.yaml: %s", quote(ref.name), choices(s.parameterNames))
+				message = fmt.Sprintf("parameter %s is not defined in params.yaml: %s", quote(ref.name), s.choices(ref.name, s.parameterNames))
 			case ref.kind == pipeReference && !slices.Contains(keys, ref.name):
-				message = fmt.Sprintf(".Pipes.%s is not a key of any Pipe task: %s", ref.name, choices(keys))
+				message = fmt.Sprintf(".Pipes.%s is not a key of any Pipe task: %s", ref.name, s.choices(ref.name, keys))
 			case ref.kind == variableReference && !slices.Contains(templateVariables, ref.name):
 				message = fmt.Sprintf(".%s does not exist: templates can refer to .%s", ref.name, strings.Join(templateVariables, ", ."))
 			default:
@@ -105,20 +105,11 @@ func removedAPIVersions(s *subject) []Finding {
 
 // removalOf says what becomes of a kind in an API version that Kubernetes has removed; "" for all others.
 func removalOf(gvk schema.GroupVersionKind) string {
-	what := gvk.GroupVersion().String() + " " + gvk.Kind
 	if successor, ok := render.Successor(gvk); ok {
-		version := successor.GroupVersion().String()
+		what, version := gvk.GroupVersion().String()+" "+gvk.Kind, successor.GroupVersion().String()
 		return fmt.Sprintf("%s is no longer served by Kubernetes: it is applied as %s, write that instead", what, version)
 	}
-	since, replacement, ok := render.Removed(gvk)
-	switch {
-	case !ok:
-		return ""
-	case replacement == "":
-		return fmt.Sprintf("%s is no longer served since Kubernetes %s, and nothing replaces it: remove it", what, since)
-	default:
-		return fmt.Sprintf("%s is no longer served since Kubernetes %s: use %s, whose fields are different", what, since, replacement)
-	}
+	return render.Removed(gvk)
 }
 
 // writtenKind is a pair of apiVersion and kind as a template writes them.
@@ -169,6 +160,43 @@ func writtenKinds(text string) []writtenKind {
 	}
 	flush()
 	return kinds
+}
+
+// namespaceManifest: it exists, and is one Namespace (KUDO's rule).
+func namespaceManifest(s *subject) []Finding {
+	const field = "namespaceManifest"
+	name := s.operator.NamespaceManifest
+	if name == "" {
+		return nil
+	}
+	text, ok := s.Templates[name]
+	if !ok {
+		return []Finding{faultAt(field, "namespaceManifest %s does not exist: %s", quote(name), s.choices(name, s.templateNames))}
+	}
+	kinds := writtenKinds(text)
+	if len(kinds) == 1 && kinds[0].gvk.Kind == "Namespace" {
+		return nil
+	}
+	return []Finding{warningAt(field, "namespaceManifest %s is to be one object of kind Namespace, and nothing else", quote(name))}
+}
+
+// ownNamespaces: what an Instance has made goes with it, and a Namespace takes along all that others have put there.
+func ownNamespaces(s *subject) []Finding {
+	var findings []Finding
+	for _, name := range s.templateNames {
+		if name == s.operator.NamespaceManifest {
+			continue
+		}
+		for _, k := range writtenKinds(s.Templates[name]) {
+			if k.gvk.Group == "" && k.gvk.Kind == "Namespace" {
+				finding := warningAt(templateField(name),
+					"a Namespace is deleted together with the Instance, and everything in it: let the add-on's install namespace do")
+				finding.Line = k.line
+				findings = append(findings, finding)
+			}
+		}
+	}
+	return findings
 }
 
 var (

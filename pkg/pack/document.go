@@ -6,21 +6,25 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tandem-addons/tandem/pkg/spelling"
 )
 
 // document reads one YAML file strictly and collects what is wrong with it, with lines.
 type document struct {
 	file     string
 	findings []Finding
-	lines    map[string]int
+	places   map[string]place
 }
 
 // reader takes one value; path names it for messages.
@@ -31,6 +35,8 @@ type key struct {
 	name     string
 	read     reader
 	required bool
+	// describes says that the field only tells people something: nothing runs by it.
+	describes bool
 }
 
 // open parses a file that holds one object. It returns nil, and says why in a finding, where that fails.
@@ -53,15 +59,13 @@ func (p *Package) open(fsys fs.FS, file string) (*document, *yaml.Node) {
 	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
 		p.fault(file, second.Line, "holds a second YAML document: a package has one of each file")
 	}
-	return &document{file: file, lines: map[string]int{}}, root.Content[0]
+	return &document{file: file, places: map[string]place{}}, root.Content[0]
 }
 
-// close takes over what the document has found; its lines are kept under the given prefix.
-func (p *Package) close(d *document, prefix string) {
+// close takes over what the document has found.
+func (p *Package) close(d *document) {
 	p.findings = append(p.findings, d.findings...)
-	for field, line := range d.lines {
-		p.lines[prefix+field] = place{d.file, line}
-	}
+	maps.Copy(p.places, d.places)
 }
 
 var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
@@ -85,24 +89,28 @@ func (d *document) fault(node *yaml.Node, path, format string, args ...any) {
 
 func (d *document) find(severity Severity, node *yaml.Node, path, format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
-	if path != "" {
+	switch {
+	case path == "":
+	case strings.ContainsFunc(path, func(r rune) bool { return !unicode.IsPrint(r) }):
+		message = quote(path) + ": " + message
+	default:
 		message = path + ": " + message
 	}
 	d.findings = append(d.findings, Finding{
-		File: d.file, Line: node.Line, Field: path, Severity: severity, Message: message,
+		File: d.file, Line: node.Line, Column: node.Column, Field: path, Severity: severity, Message: message,
 	})
 }
 
 // object reads the fields of a mapping: each at most once, and no others.
 func (d *document) object(node *yaml.Node, path string, keys ...key) {
 	seen := map[string]bool{}
-	d.entries(node, path, func(name string, value *yaml.Node, at string) {
-		i := slices.IndexFunc(keys, func(k key) bool { return k.name == name })
+	d.entries(node, path, func(name, value *yaml.Node, at string) {
+		i := slices.IndexFunc(keys, func(k key) bool { return k.name == name.Value })
 		if i < 0 {
-			d.fault(value, at, "unknown field: want one of %s", names(keys))
+			d.unknown(name, at, keys)
 			return
 		}
-		seen[name] = true
+		seen[name.Value] = true
 		keys[i].read(value, at)
 	})
 	for _, k := range keys {
@@ -112,16 +120,32 @@ func (d *document) object(node *yaml.Node, path string, keys ...key) {
 	}
 }
 
+// unknown tells of a field that does not exist, and which one may be meant. Where that would only describe something, nothing is
+// lost but the description: KUDO's own packages have such slips, and run.
+func (d *document) unknown(name *yaml.Node, path string, keys []key) {
+	meant := spelling.Closest(name.Value, names(keys))
+	if meant == "" {
+		d.fault(name, path, "unknown field: want one of %s", strings.Join(names(keys), ", "))
+		return
+	}
+	severity := Error
+	if slices.ContainsFunc(keys, func(k key) bool { return k.name == meant && k.describes }) {
+		severity = Warning
+	}
+	d.find(severity, name, path, "unknown field: did you mean %s?", meant)
+}
+
 // missing names a field that is not there, at the line of its object; the file itself has none.
 func (d *document) missing(node *yaml.Node, path, name string) {
 	d.fault(node, path, "required field %s is missing", name)
 	if path == "" {
-		d.findings[len(d.findings)-1].Line = 0
+		last := &d.findings[len(d.findings)-1]
+		last.Line, last.Column = 0, 0
 	}
 }
 
 // entries reads a mapping whose keys are free; each may stand once. Nothing at all is an empty mapping.
-func (d *document) entries(node *yaml.Node, path string, entry func(name string, value *yaml.Node, path string)) {
+func (d *document) entries(node *yaml.Node, path string, entry func(name, value *yaml.Node, path string)) {
 	if isNull(node) {
 		return
 	}
@@ -129,23 +153,35 @@ func (d *document) entries(node *yaml.Node, path string, entry func(name string,
 		d.fault(node, path, "want fields, got %s", describe(node))
 		return
 	}
-	first := map[string]int{}
+	first := map[string]int{} // where each name stands in the node's content
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		name, value := node.Content[i], node.Content[i+1]
 		at := join(path, name.Value)
-		if line, ok := first[name.Value]; ok {
-			d.fault(name, at, "stands twice, first in line %d", line)
+		if before, ok := first[name.Value]; ok {
+			d.repeats(name, value, at, node.Content[before:before+2])
 			continue
 		}
-		first[name.Value] = name.Line
+		first[name.Value] = i
 		if name.Kind != yaml.ScalarNode {
 			d.fault(name, path, "want the name of a field, got %s", describe(name))
 			continue
 		}
-		d.lines[at] = name.Line
-		entry(name.Value, value, at)
+		d.places[at] = d.placeOf(name)
+		entry(name, value, at)
 	}
 }
+
+// repeats tells of a field that stands twice; before is its first name and value. Where it says the same both times, nothing
+// depends on which is read.
+func (d *document) repeats(name, value *yaml.Node, path string, before []*yaml.Node) {
+	severity := Error
+	if value.Kind == yaml.ScalarNode && before[1].Kind == yaml.ScalarNode && value.Value == before[1].Value {
+		severity = Warning
+	}
+	d.find(severity, name, path, "stands twice, first in line %d: remove one", before[0].Line)
+}
+
+func (d *document) placeOf(node *yaml.Node) place { return place{d.file, node.Line, node.Column} }
 
 // list reads a sequence. Nothing at all is an empty one.
 func (d *document) list(item reader) reader {
@@ -159,7 +195,7 @@ func (d *document) list(item reader) reader {
 		}
 		for i, value := range node.Content {
 			at := fmt.Sprintf("%s[%d]", path, i)
-			d.lines[at] = value.Line
+			d.places[at] = d.placeOf(value)
 			item(value, at)
 		}
 	}
@@ -195,6 +231,13 @@ func (d *document) flag(into *bool) reader {
 		if node.Kind != yaml.ScalarNode || quoted || node.Decode(into) != nil {
 			d.fault(node, path, "want true or false without quotes, got %s", describe(node))
 		}
+	}
+}
+
+// number reads an integer.
+func (d *document) number(node *yaml.Node, path string) {
+	if _, err := strconv.Atoi(node.Value); node.Kind != yaml.ScalarNode || err != nil {
+		d.fault(node, path, "want a whole number, got %s", describe(node))
 	}
 }
 
@@ -256,12 +299,12 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-func names(keys []key) string {
+func names(keys []key) []string {
 	list := make([]string, len(keys))
 	for i, k := range keys {
 		list[i] = k.name
 	}
-	return strings.Join(list, ", ")
+	return list
 }
 
 // describe says what a node is, in a few words.

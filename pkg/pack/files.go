@@ -20,19 +20,26 @@ func (d *document) operator(root *yaml.Node, p *Package) {
 	d.object(root, "",
 		key{name: "apiVersion", read: d.apiVersion},
 		key{name: "name", read: d.text(&p.Name), required: true},
-		key{name: "description", read: d.text(&p.Operator.Description)},
+		key{name: "description", read: d.text(&p.Operator.Description), describes: true},
 		key{name: "operatorVersion", read: d.text(&p.Version.Version), required: true},
 		key{name: "appVersion", read: d.text(&p.Version.AppVersion)},
 		key{name: "kudoVersion", read: d.text(&p.Operator.KudoVersion)},
 		key{name: "kubernetesVersion", read: d.text(&p.Operator.KubernetesVersion)},
-		key{name: "maintainers", read: d.list(d.maintainer(&p.Operator.Maintainers))},
-		key{name: "url", read: d.text(&p.Operator.URL)},
+		key{name: "maintainers", read: d.list(d.maintainer(&p.Operator.Maintainers)), describes: true},
+		key{name: "url", read: d.text(&p.Operator.URL), describes: true},
 		key{name: "namespaceManifest", read: d.text(&p.Operator.NamespaceManifest)},
 		key{name: "tasks", read: d.list(d.task(&p.Version.Tasks)), required: true},
 		key{name: "plans", read: d.plans(&p.Version.Plans), required: true},
 	)
-	d.lines["version"] = d.lines["operatorVersion"]
-	d.lines["operator.name"] = d.lines["name"]
+	d.stands("version", "operatorVersion")
+	d.stands("operator.name", "name")
+}
+
+// stands says that the OperatorVersion has at path what the file has at the other one.
+func (d *document) stands(path, inFile string) {
+	if at, ok := d.places[inFile]; ok {
+		d.places[path] = at
+	}
 }
 
 func (d *document) apiVersion(node *yaml.Node, path string) {
@@ -44,7 +51,10 @@ func (d *document) apiVersion(node *yaml.Node, path string) {
 func (d *document) maintainer(into *[]kudo.Maintainer) reader {
 	return func(node *yaml.Node, path string) {
 		var m kudo.Maintainer
-		d.object(node, path, key{name: "name", read: d.text(&m.Name)}, key{name: "email", read: d.text(&m.Email)})
+		d.object(node, path,
+			key{name: "name", read: d.text(&m.Name), describes: true},
+			key{name: "email", read: d.text(&m.Email), describes: true},
+		)
 		*into = append(*into, m)
 	}
 }
@@ -97,7 +107,7 @@ func (d *document) pipe(into *[]kudo.PipeSpec) reader {
 func (d *document) plans(into *map[string]kudo.Plan) reader {
 	return func(node *yaml.Node, path string) {
 		plans := map[string]kudo.Plan{}
-		d.entries(node, path, func(name string, node *yaml.Node, path string) {
+		d.entries(node, path, func(name, node *yaml.Node, path string) {
 			var p kudo.Plan
 			d.object(node, path,
 				key{name: "strategy", read: d.strategy(&p.Strategy)},
@@ -105,7 +115,7 @@ func (d *document) plans(into *map[string]kudo.Plan) reader {
 				key{name: "timeout", read: d.duration(&p.Timeout)},
 			)
 			p.Strategy = cmp.Or(p.Strategy, kudo.Serial)
-			plans[name] = p
+			plans[name.Value] = p
 		})
 		*into = plans
 	}
@@ -156,7 +166,7 @@ func (d *document) params(root *yaml.Node) []kudo.Parameter {
 		key{name: "parameters", read: d.list(d.parameter(&defs, &used))},
 	)
 	for _, group := range used {
-		if !groups[group.Value] {
+		if group.Value != "" && !groups[group.Value] {
 			d.find(Warning, group, "", "group %s is not defined: add it to groups", quote(group.Value))
 		}
 	}
@@ -169,12 +179,15 @@ func (d *document) group(into map[string]bool) reader {
 		var name, ignored string
 		d.object(node, path,
 			key{name: "name", read: d.text(&name), required: true},
-			key{name: "displayName", read: d.text(&ignored)},
-			key{name: "description", read: d.text(&ignored)},
-			key{name: "prio", read: d.text(&ignored)},
+			key{name: "displayName", read: d.text(&ignored), describes: true},
+			key{name: "description", read: d.text(&ignored), describes: true},
+			key{name: "prio", read: d.number, describes: true},
 		)
 		if into[name] {
-			d.find(Warning, node, path, "group %s is defined twice", quote(name))
+			d.find(Warning, node, path, "group %s is defined twice: remove one", quote(name))
+		}
+		if strings.Contains(name, "/") {
+			d.find(Warning, node, path, "group %s has a / in its name, which user interfaces do not take", quote(name))
 		}
 		into[name] = true
 	}
@@ -185,29 +198,31 @@ func (d *document) group(into map[string]bool) reader {
 func (d *document) parameter(into *[]kudo.Parameter, groups *[]*yaml.Node) reader {
 	return func(node *yaml.Node, path string) {
 		p := kudo.Parameter{Required: new(true)}
-		var advanced, hint string
+		var advanced bool
+		var hint string
 		var written *yaml.Node
 		d.object(node, path,
 			key{name: "name", read: d.text(&p.Name), required: true},
-			key{name: "displayName", read: d.text(&p.DisplayName)},
-			key{name: "description", read: d.text(&p.Description)},
+			key{name: "displayName", read: d.text(&p.DisplayName), describes: true},
+			key{name: "description", read: d.text(&p.Description), describes: true},
 			key{name: "required", read: d.optionalFlag(&p.Required)},
 			key{name: "default", read: func(node *yaml.Node, path string) { written = node; d.literal(&p.Default)(node, path) }},
 			key{name: "trigger", read: d.text(&p.Trigger)},
 			key{name: "type", read: d.text((*string)(&p.Type))},
 			key{name: "immutable", read: d.optionalFlag(&p.Immutable)},
-			key{name: "enum", read: d.list(d.enum(&p.Enum))},
+			key{name: "enum", read: d.enum(&p.Enum)},
 			key{name: "forcePodRestart", read: d.quotedFlag(&p.ForcePodRestart)},
-			key{name: "group", read: func(node *yaml.Node, _ string) { *groups = append(*groups, node) }},
-			key{name: "advanced", read: d.text(&advanced)},
-			key{name: "hint", read: d.text(&hint)},
+			key{name: "group", read: func(node *yaml.Node, _ string) { *groups = append(*groups, node) }, describes: true},
+			key{name: "advanced", read: d.flag(&advanced), describes: true},
+			key{name: "hint", read: d.text(&hint), describes: true},
 		)
-		if line, ok := d.lines[path+".type"]; ok {
-			d.lines[path+".value-type"] = line
-		}
+		d.stands(path+".value-type", path+".type")
 		p.Type = cmp.Or(p.Type, kudo.StringType)
 		if written != nil && written.Kind != yaml.ScalarNode && p.Type == kudo.StringType {
 			d.fault(written, path+".default", "want text, got %s: set type: array or type: map", describe(written))
+		}
+		if advanced && isTrue(p.Required) && p.Default == nil {
+			d.find(Warning, node, "", "parameter %s is advanced, but everybody has to set it: give it a default, or required: false", quote(p.Name))
 		}
 		*into = append(*into, p)
 	}
@@ -235,10 +250,16 @@ func (d *document) literal(into **string) reader {
 }
 
 func (d *document) enum(into *[]string) reader {
-	return func(node *yaml.Node, path string) {
+	items := d.list(func(node *yaml.Node, path string) {
 		var item *string
 		d.literal(&item)(node, path)
 		*into = append(*into, *item)
+	})
+	return func(node *yaml.Node, path string) {
+		items(node, path)
+		if node.Kind == yaml.SequenceNode && len(node.Content) == 0 {
+			d.fault(node, path, "allows no value at all: list some, or remove it")
+		}
 	}
 }
 

@@ -46,6 +46,8 @@ type Finding struct {
 	File string
 	// Line in File, from 1; in findings over an OperatorVersion the line in the template that Field names. 0 if unknown.
 	Line int
+	// Column in Line, from 1, in characters. 0 if unknown: only YAML files have columns.
+	Column int
 	// Field is the path of what is meant, such as tasks[0].spec.resources[1].
 	Field string
 	// Severity of the finding.
@@ -54,7 +56,7 @@ type Finding struct {
 	Message string
 }
 
-// String is FILE:LINE: SEVERITY: MESSAGE, with the field in place of the file where there is no file.
+// String is FILE:LINE:COLUMN: SEVERITY: MESSAGE as compilers write it, with the field in place of the file where there is no file.
 func (f Finding) String() string {
 	place := f.File
 	if place == "" {
@@ -62,6 +64,9 @@ func (f Finding) String() string {
 	}
 	if f.Line > 0 {
 		place = fmt.Sprintf("%s:%d", place, f.Line)
+	}
+	if f.Column > 0 {
+		place = fmt.Sprintf("%s:%d", place, f.Column)
 	}
 	return fmt.Sprintf("%s: %s: %s", place, f.Severity, f.Message)
 }
@@ -82,22 +87,23 @@ type Package struct {
 
 	// findings of Load.
 	findings []Finding
-	// lines of the fields of operator.yaml and params.yaml, by the field's path in the OperatorVersion.
-	lines map[string]place
+	// places of the fields of operator.yaml and params.yaml, by the field's path in the OperatorVersion.
+	places map[string]place
 	// readable says whether there is an operator.yaml to apply the rules to.
 	readable bool
 }
 
+// place in a file; only the readers of YAML know columns.
 type place struct {
-	file string
-	line int
+	file         string
+	line, column int
 }
 
 // Load reads operator.yaml, params.yaml and every file under templates/ strictly; other files are left alone. Findings
 // name unknown and duplicate fields, wrong types and missing required fields, all of them. The package is never nil and
 // holds whatever could be read.
 func Load(fsys fs.FS) (*Package, []Finding) {
-	p := &Package{lines: map[string]place{}}
+	p := &Package{places: map[string]place{}}
 	p.loadOperator(fsys)
 	p.loadParams(fsys)
 	p.loadTemplates(fsys)
@@ -122,7 +128,7 @@ func (p *Package) Verify() []Finding {
 	unread := p.unread()
 	for _, f := range judged {
 		f = p.locate(f)
-		if !unread[place{f.File, f.Line}] {
+		if !unread[place{file: f.File, line: f.Line}] {
 			findings = append(findings, f)
 		}
 	}
@@ -135,7 +141,7 @@ func (p *Package) unread() map[place]bool {
 	places := map[place]bool{}
 	for _, f := range p.findings {
 		if f.Severity == Error {
-			places[place{f.File, f.Line}] = true
+			places[place{file: f.File, line: f.Line}] = true
 		}
 	}
 	return places
@@ -176,7 +182,7 @@ func (p *Package) loadOperator(fsys fs.FS) {
 	p.readable = true
 	d.operator(root, p)
 	p.Version.Operator = corev1.ObjectReference{Kind: "Operator", Name: p.Name}
-	p.close(d, "")
+	p.close(d)
 }
 
 func (p *Package) loadParams(fsys fs.FS) {
@@ -185,7 +191,7 @@ func (p *Package) loadParams(fsys fs.FS) {
 		return
 	}
 	p.Version.Parameters = d.params(root)
-	p.close(d, "")
+	p.close(d)
 }
 
 func (p *Package) loadTemplates(fsys fs.FS) {
@@ -263,8 +269,8 @@ func (p *Package) locate(f Finding) Finding {
 		}
 	}
 	for field := f.Field; field != ""; field = parentField(field) {
-		if at, ok := p.lines[field]; ok {
-			f.File, f.Line = at.file, at.line
+		if at, ok := p.places[field]; ok {
+			f.File, f.Line, f.Column = at.file, at.line, at.column
 			return f
 		}
 	}
@@ -287,7 +293,7 @@ func templateOf(field string) (name string, ok bool) {
 
 func sortFindings(findings []Finding) {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Message, b.Message))
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Message, b.Message))
 	})
 }
 

@@ -1,6 +1,7 @@
 package pack_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -71,6 +72,7 @@ func verify(fsys fstest.MapFS) []string {
 	p, _ := pack.Load(fsys)
 	findings := []string{}
 	for _, f := range p.Verify() {
+		f.Column = 0 // TestVerifyPointsToTheColumn looks at columns
 		findings = append(findings, f.String())
 	}
 	return findings
@@ -98,8 +100,18 @@ func TestVerifyOperatorFile(t *testing.T) {
 	}{
 		"a field that does not exist": {"name: shop\n", "name: shop\nversion: 1\n",
 			[]string{`operator.yaml:3: error: version: unknown field: want one of apiVersion, name, description, operatorVersion, appVersion, kudoVersion, kubernetesVersion, maintainers, url, namespaceManifest, tasks, plans`}},
-		"a field that stands twice": {"name: shop\n", "name: shop\nname: shop\n",
-			[]string{`operator.yaml:3: error: name: stands twice, first in line 2`}},
+		"a field that is misspelt": {"appVersion: 1.10\n", "appversion: 1.10\n",
+			[]string{`operator.yaml:4: error: appversion: unknown field: did you mean appVersion?`}},
+		"a field that is misspelt, but only describes": {"name: shop\n", "name: shop\ndesription: sells\n",
+			[]string{`operator.yaml:3: warning: desription: unknown field: did you mean description?`}},
+		"a field with a name that would garble the terminal": {"name: shop\n", "name: shop\n\"\\e[2J\": 1\n",
+			[]string{`operator.yaml:3: error: "\x1b[2J": unknown field: want one of apiVersion, name, description, operatorVersion, appVersion, kudoVersion, kubernetesVersion, maintainers, url, namespaceManifest, tasks, plans`}},
+		"a field that stands twice": {"name: shop\n", "name: shop\nname: pub\n",
+			[]string{`operator.yaml:3: error: name: stands twice, first in line 2: remove one`}},
+		"a field that says the same twice": {"name: shop\n", "name: shop\nname: shop\n",
+			[]string{`operator.yaml:3: warning: name: stands twice, first in line 2: remove one`}},
+		"a plan that stands twice": {"plans:\n", "plans:\n  deploy: {}\n",
+			[]string{`operator.yaml:6: warning: task "app" is not used by any step`, `operator.yaml:13: error: plans.deploy: stands twice, first in line 12: remove one`}},
 		"a missing field, deep down": {"  - name: app\n    kind: Apply\n", "  - name: app\n",
 			[]string{`operator.yaml:6: error: tasks[0]: required field kind is missing`}},
 		"every fault, not only the first": {"name: shop\noperatorVersion: 1.2.0\n", "name: Shop\noperatorVersion: one\n",
@@ -149,11 +161,16 @@ func TestVerifyOperatorFile(t *testing.T) {
 		"no YAML": {"name: shop", "name: [shop",
 			[]string{`operator.yaml:1: error: is not valid YAML: did not find expected ',' or ']'`}},
 		"an appVersion that no name can hold": {"appVersion: 1.10", "appVersion: 1_10",
-			[]string{`operator.yaml:4: error: appVersion "1_10" cannot be part of the name of an OperatorVersion: ` + subdomain}},
+			[]string{
+				`operator.yaml:4: error: appVersion "1_10" cannot be part of the name of an OperatorVersion: ` + subdomain,
+				`operator.yaml:4: warning: appVersion "1_10" is not a version such as 1.25.0`,
+			}},
 		"a version that no name can hold": {"operatorVersion: 1.2.0", "operatorVersion: 1.2.0+b",
 			[]string{`operator.yaml:3: error: operatorVersion "1.2.0+b" cannot be part of the name of an OperatorVersion: ` + subdomain}},
 		"a namespace's manifest":            {"name: shop\n", "name: shop\nnamespaceManifest: ns.yaml\n", []string{`operator.yaml:3: error: namespaceManifest "ns.yaml" does not exist: there are app.yaml`}},
 		"a Kubernetes version that is none": {"name: shop\n", "name: shop\nkubernetesVersion: new\n", []string{`operator.yaml:3: warning: kubernetesVersion "new" is not a version such as 1.25.0`}},
+		"versions that are none": {"appVersion: 1.10\n", "appVersion: new\nkudoVersion: not-built-on-release\n",
+			[]string{`operator.yaml:4: warning: appVersion "new" is not a version such as 1.25.0`, `operator.yaml:5: warning: kudoVersion "not-built-on-release" is not a version such as 1.25.0`}},
 		"a version of two parts": {"operatorVersion: 1.2.0", "operatorVersion: 1.2",
 			[]string{`operator.yaml:3: warning: operatorVersion "1.2" should have three parts, such as 1.2.0`}},
 	} {
@@ -188,7 +205,7 @@ func TestVerifyTasks(t *testing.T) {
 		"a Toggle by nothing":                       {"{name: app, kind: Toggle, spec: {resources: [app.yaml]}}", []string{`operator.yaml:6: error: task "app": a task of kind Toggle needs a parameter`}},
 		"a Toggle by a text that does not convert":  {"{name: app, kind: Toggle, spec: {resources: [app.yaml], parameter: TEXT}}", []string{`operator.yaml:6: error: task "app": parameter "TEXT" has the default "yes", which is not a boolean: want true or false`}},
 		"a Toggle by a number":                      {"{name: app, kind: Toggle, spec: {resources: [app.yaml], parameter: REPLICAS}}", []string{`operator.yaml:6: error: task "app": parameter "REPLICAS" is of type integer: want a boolean`}},
-		"a Toggle by what does not exist":           {"{name: app, kind: Toggle, spec: {resources: [app.yaml], parameter: OFF}}", []string{`operator.yaml:6: error: task "app": parameter "OFF" does not exist: there are REPLICAS, ON, TEXT, TEXT_ON, NO_DEFAULT`}},
+		"a Toggle by what does not exist":           {"{name: app, kind: Toggle, spec: {resources: [app.yaml], parameter: OFF}}", []string{`operator.yaml:6: error: task "app": parameter "OFF" does not exist: there are REPLICAS, ON, TEXT, TEXT_ON, NO_DEFAULT, UNSET`}},
 		"a Dummy without anything waits for ever":   {"{name: app, kind: Dummy, spec: {resources: null}}", []string{`operator.yaml:6: warning: task "app" waits for ever (Dummy without done: true), and so does every plan that runs it: to forbid a change, make the parameter immutable`}},
 		"a Dummy that is done":                      {"{name: app, kind: Dummy, spec: {done: true}}", []string{}},
 		"a KudoOperator":                            {"{name: app, kind: KudoOperator, spec: {package: db, parameterFile: app.yaml, enablingParameter: ON}}", []string{}},
@@ -198,19 +215,34 @@ func TestVerifyTasks(t *testing.T) {
 		"a KudoOperator enabled by no boolean":      {"{name: app, kind: KudoOperator, spec: {package: db, enablingParameter: TEXT}}", []string{`operator.yaml:6: error: task "app": parameter "TEXT" has the default "yes", which is not a boolean: want true or false`}},
 		"a KudoOperator with an impossible name":    {"{name: app, kind: KudoOperator, spec: {package: db, instanceName: D_B}}", []string{`operator.yaml:6: error: task "app": instanceName "D_B" is not valid: ` + subdomain}},
 		"a Pipe":                                    {"{name: app, kind: Pipe, spec: {pod: app.yaml, pipe: [{file: /a, kind: Secret, key: a}]}}", []string{}},
+		"a Pipe with a key that only index reaches": {"{name: app, kind: Pipe, spec: {pod: app.yaml, pipe: [{file: /a, kind: Secret, key: a-b}]}}",
+			[]string{`operator.yaml:6: warning: task "app": templates cannot write .Pipes.KEY with key "a-b", only index .Pipes "a-b": use letters, digits and _`}},
+		"a Toggle by what need not be set": {"{name: app, kind: Toggle, spec: {resources: [app.yaml], parameter: UNSET}}",
+			[]string{`params.yaml:7: warning: parameter "UNSET" switches task "app" and has no default: Instances that do not set it are refused`}},
+		"a KudoOperator enabled by what need not be set": {"{name: app, kind: KudoOperator, spec: {package: db, enablingParameter: UNSET}}",
+			[]string{`params.yaml:7: warning: parameter "UNSET" switches task "app" and has no default: Instances that do not set it are refused`}},
+		"a Toggle without resources": {"{name: app, kind: Toggle, spec: {parameter: ON}}", []string{`operator.yaml:6: warning: task "app": it has no resources and does nothing`}},
 		"a Pipe without anything": {"{name: app, kind: Pipe, spec: {}}", []string{
 			`operator.yaml:6: error: task "app": a task of kind Pipe needs a pod, the name of a template`,
 			`operator.yaml:6: error: task "app": a task of kind Pipe needs at least one file under pipe`,
 		}},
-		"a Pipe with everything wrong": {"{name: app, kind: Pipe, spec: {pod: app.yaml, pipe: [{file: a, envFile: /b, kind: Pod, key: a-b}, {file: /a, kind: Secret, key: k}, {envFile: /a, kind: Secret, key: k}]}}", []string{
+		"a Pipe with everything wrong": {"{name: app, kind: Pipe, spec: {pod: app.yaml, pipe: [{file: a, envFile: /b, kind: Pod, key: a.b}, {file: /a, kind: Secret, key: k}, {envFile: /a, kind: Secret, key: k}]}}", []string{
 			`operator.yaml:6: error: task "app": "a/b" is not an absolute path in the container`,
 			`operator.yaml:6: error: task "app": each entry of pipe needs either file or envFile`,
 			`operator.yaml:6: error: task "app": files are kept as Secret or ConfigMap, not as "Pod"`,
-			`operator.yaml:6: error: task "app": key "a-b" cannot be used as .Pipes.KEY: use letters, digits and _`,
+			`operator.yaml:6: error: task "app": key "a.b" is not valid: use letters, digits and _`,
 			`operator.yaml:6: error: task "app": key "k" is taken by task "app": templates could not tell them apart`,
 		}},
 		"a task that stands twice": {"{name: app, kind: Dummy, spec: {done: true}}\n  - {name: app, kind: Dummy, spec: {done: true}}",
-			[]string{`operator.yaml:7: error: task "app" is defined twice: remove one`}},
+			[]string{`operator.yaml:7: error: task "app" stands twice: rename one`}},
+		"tasks that differ in case": {"{name: app, kind: Dummy, spec: {done: true}}\n  - {name: App, kind: Dummy, spec: {done: true}}",
+			[]string{`operator.yaml:7: warning: task "App" differs from "app" in nothing but case: rename one`, `operator.yaml:7: warning: task "App" is not used by any step`}},
+		"a third one that differs in case": {"{name: App, kind: Dummy, spec: {done: true}}\n  - {name: app, kind: Dummy, spec: {done: true}}\n  - {name: app, kind: Dummy, spec: {done: true}}",
+			[]string{
+				`operator.yaml:6: warning: task "App" is not used by any step`,
+				`operator.yaml:7: warning: task "app" differs from "App" in nothing but case: rename one`,
+				`operator.yaml:8: error: task "app" stands twice: rename one`,
+			}},
 		"a task without name": {"{name: app, kind: Dummy, spec: {done: true}}\n  - {name: '', kind: Dummy, spec: {done: true}}",
 			[]string{`operator.yaml:7: error: task 2 has no name`}},
 		"a task that no step runs": {"{name: app, kind: Dummy, spec: {done: true}}\n  - {name: b, kind: Dummy, spec: {done: true}}",
@@ -227,6 +259,7 @@ func TestVerifyTasks(t *testing.T) {
   - {name: TEXT, default: "yes", trigger: deploy}
   - {name: TEXT_ON, default: "T", trigger: deploy}
   - {name: NO_DEFAULT, trigger: deploy}
+  - {name: UNSET, trigger: deploy, type: boolean, required: false}
 `}))
 			got = without(got, `templates/app.yaml: warning: template "app.yaml" is not used by any task`)
 			if diff := cmp.Diff(test.want, got); diff != "" {
@@ -257,17 +290,27 @@ func TestVerifyPlans(t *testing.T) {
 		"an empty plan":     {[]string{"deploy: " + deploy, "other: {}"}, []string{}},
 		"a plan of nothing": {[]string{"deploy: " + deploy, "other:"}, []string{}},
 		"timeouts":          {[]string{"deploy: {timeout: 5m, phases: [{name: m, timeout: 4m, steps: [{name: s, timeout: 90s, tasks: [app]}]}]}"}, []string{}},
+		"timeouts that are never reached": {[]string{"deploy: {timeout: 5m, phases: [{name: m, timeout: 6m, steps: [{name: s, timeout: 7m, tasks: [app]}]}, {name: n, timeout: 1m, steps: [{name: s, timeout: 2m, tasks: [app]}]}]}"}, []string{
+			`operator.yaml:13: warning: plan "deploy", phase "m": timeout 6m0s is never reached, for what it is part of has 5m0s`,
+			`operator.yaml:13: warning: plan "deploy", phase "m", step "s": timeout 7m0s is never reached, for what it is part of has 5m0s`,
+			`operator.yaml:13: warning: plan "deploy", phase "n", step "s": timeout 2m0s is never reached, for what it is part of has 1m0s`,
+		}},
+		"plans, phases and steps that differ in case": {[]string{"deploy: " + deploy, "Deploy: {phases: [{name: m}, {name: M, steps: [{name: s, tasks: [app]}, {name: S, tasks: [app]}]}]}"}, []string{
+			`operator.yaml:13: warning: plan "deploy" differs from "Deploy" in nothing but case: rename one`,
+			`operator.yaml:14: warning: plan "Deploy": phase "M" differs from "m" in nothing but case: rename one`,
+			`operator.yaml:14: warning: plan "Deploy", phase "M": step "S" differs from "s" in nothing but case: rename one`,
+		}},
 		"strategies that do not exist": {[]string{"deploy: " + deploy, "other: {strategy: fast, phases: [{name: m, strategy: slow}]}"}, []string{
-			`operator.yaml:14: error: plan "other", phase "m": strategy "slow" does not exist: want serial or parallel`,
 			`operator.yaml:14: error: plan "other": strategy "fast" does not exist: want serial or parallel`,
+			`operator.yaml:14: error: plan "other", phase "m": strategy "slow" does not exist: want serial or parallel`,
 		}},
 		"phases and steps of one name": {[]string{"deploy: " + deploy, "other: {phases: [{name: m}, {name: m, steps: [{name: s, tasks: [app]}, {name: s, tasks: [app]}]}]}"}, []string{
-			`operator.yaml:14: error: plan "other", phase "m": step "s" stands twice: rename one`,
 			`operator.yaml:14: error: plan "other": phase "m" stands twice: rename one`,
+			`operator.yaml:14: error: plan "other", phase "m": step "s" stands twice: rename one`,
 		}},
 		"phases and steps without name": {[]string{"deploy: " + deploy, "other: {phases: [{name: '', steps: [{name: '', tasks: [app]}]}]}"}, []string{
-			`operator.yaml:14: error: plan "other", phase "": step 1 has no name`,
 			`operator.yaml:14: error: plan "other": phase 1 has no name`,
+			`operator.yaml:14: error: plan "other", phase "": step 1 has no name`,
 		}},
 		"a task that does not exist": {[]string{"deploy: " + deploy, "other: {phases: [{name: m, steps: [{name: s, tasks: [ap]}]}]}"},
 			[]string{`operator.yaml:14: error: plan "other", step "s": task "ap" does not exist: there are app, child`}},
@@ -295,24 +338,32 @@ func TestVerifyParams(t *testing.T) {
 		parameters []string // from line 3 on; REPLICAS comes first, trigger: deploy keeps the others from being unused
 		want       []string
 	}{
-		"a list of old":                              {nil, []string{`params.yaml:1: error: want fields, got a list`, `templates/app.yaml:6: error: parameter "REPLICAS" is not defined in params.yaml: there are none`}},
-		"a field that does not exist":                {[]string{"{name: A, trigger: deploy, typ: map}"}, []string{`params.yaml:3: error: parameters[1].typ: unknown field: want one of name, displayName, description, required, default, trigger, type, immutable, enum, forcePodRestart, group, advanced, hint`}},
-		"no name":                                    {[]string{"{trigger: deploy}"}, []string{`params.yaml:3: error: parameters[1]: required field name is missing`}},
-		"a name that stands twice":                   {[]string{"{name: A, trigger: deploy}", "{name: A, trigger: deploy}"}, []string{`params.yaml:4: error: parameter "A" is defined twice: remove one`}},
-		"a name that templates cannot write":         {[]string{"{name: a-b, trigger: deploy}"}, []string{`params.yaml:3: warning: parameter "a-b": templates cannot write .Params.NAME with this name, only index .Params "a-b": use letters, digits and _`}},
-		"an unused parameter":                        {[]string{"{name: A}"}, []string{`params.yaml:3: warning: parameter "A" is not used by any template or task`}},
-		"a trigger that does not exist":              {[]string{"{name: A, trigger: restart}"}, []string{`params.yaml:3: error: parameter "A" triggers plan "restart", which does not exist: there are deploy`}},
-		"a type that does not exist":                 {[]string{"{name: A, trigger: deploy, type: list}"}, []string{`params.yaml:3: error: parameter "A": type "list" is not known: want one of string, integer, number, boolean, array, map`}},
-		"a default of another type":                  {[]string{"{name: A, trigger: deploy, type: integer, default: x}"}, []string{`params.yaml:3: error: parameter "A": default "x": want an integer, such as 3`}},
-		"a list as the default of a text":            {[]string{"{name: A, trigger: deploy, default: [a]}"}, []string{`params.yaml:3: error: parameters[1].default: want text, got a list: set type: array or type: map`}},
-		"a default outside of the enum":              {[]string{"{name: A, trigger: deploy, enum: [a, b], default: c}"}, []string{`params.yaml:3: error: parameter "A": default "c": want one of "a", "b"`}},
-		"an enum of another type":                    {[]string{"{name: A, trigger: deploy, type: integer, enum: [1, two]}"}, []string{`params.yaml:3: error: parameter "A": enum "two": want an integer, such as 3`}},
-		"an immutable one that can never be set":     {[]string{"{name: A, trigger: deploy, required: false, immutable: true}"}, []string{`params.yaml:3: warning: parameter "A" is immutable, and neither required nor has it a default: whoever does not set it at first never can`}},
-		"a required flag in quotes":                  {[]string{`{name: A, trigger: deploy, required: "false"}`}, []string{`params.yaml:3: error: parameters[1].required: want true or false without quotes, got "false"`}},
-		"a forcePodRestart that is none":             {[]string{`{name: A, trigger: deploy, forcePodRestart: never}`}, []string{`params.yaml:3: error: parameters[1].forcePodRestart: want true or false, got "never"`}},
-		"a group that does not exist":                {[]string{`{name: A, trigger: deploy, group: g}`}, []string{`params.yaml:3: warning: group "g" is not defined: add it to groups`}},
-		"what only user interfaces need is accepted": {[]string{`{name: A, trigger: deploy, advanced: true, hint: h, displayName: d, description: e}`}, []string{}},
-		"an alias in a default":                      {[]string{`{name: A, trigger: deploy, type: array, default: [&a 1, *a]}`}, []string{`params.yaml:3: error: parameters[1].default: anchors and aliases are not supported: write the value out`}},
+		"a list of old":                               {nil, []string{`params.yaml:1: error: want fields, got a list`, `templates/app.yaml:6: error: parameter "REPLICAS" is not defined in params.yaml: there are none`}},
+		"a field that does not exist":                 {[]string{"{name: A, trigger: deploy, typ: map}"}, []string{`params.yaml:3: error: parameters[1].typ: unknown field: did you mean type?`}},
+		"a field that nobody means":                   {[]string{"{name: A, trigger: deploy, colour: red}"}, []string{`params.yaml:3: error: parameters[1].colour: unknown field: want one of name, displayName, description, required, default, trigger, type, immutable, enum, forcePodRestart, group, advanced, hint`}},
+		"names that differ in case":                   {[]string{"{name: A, trigger: deploy}", "{name: a, trigger: deploy}"}, []string{`params.yaml:4: error: parameter "a" differs from "A" in nothing but case: rename one`}},
+		"a name that lists of parameters cannot hold": {[]string{"{name: 'A;B', trigger: deploy}"}, []string{`params.yaml:3: error: parameter "A;B": the name contains one of ",;": use letters, digits and _`}},
+		"an enum of nothing":                          {[]string{"{name: A, trigger: deploy, enum: []}"}, []string{`params.yaml:3: error: parameters[1].enum: allows no value at all: list some, or remove it`}},
+		"an advanced one that everybody has to set":   {[]string{"{name: A, trigger: deploy, advanced: true}"}, []string{`params.yaml:3: warning: parameter "A" is advanced, but everybody has to set it: give it a default, or required: false`}},
+		"an advanced that is none":                    {[]string{"{name: A, trigger: deploy, advanced: perhaps}"}, []string{`params.yaml:3: error: parameters[1].advanced: want true or false without quotes, got "perhaps"`}},
+		"a default that is empty where it matters":    {[]string{`{name: A, trigger: deploy, type: integer, default: ""}`}, []string{}},
+		"numbers keep their digits":                   {[]string{`{name: A, trigger: deploy, type: integer, default: 123456789012345678901234567890, enum: [123456789012345678901234567890]}`, `{name: B, trigger: deploy, type: number, default: 1e400}`}, []string{}},
+		"no name":                                     {[]string{"{trigger: deploy}"}, []string{`params.yaml:3: error: parameters[1]: required field name is missing`}},
+		"a name that stands twice":                    {[]string{"{name: A, trigger: deploy}", "{name: A, trigger: deploy}"}, []string{`params.yaml:4: error: parameter "A" is defined twice: remove one`}},
+		"a name that templates cannot write":          {[]string{"{name: a-b, trigger: deploy}"}, []string{`params.yaml:3: warning: parameter "a-b": templates cannot write .Params.NAME with this name, only index .Params "a-b", and AddOnDeploymentConfigs cannot set it: use letters, digits and _`}},
+		"an unused parameter":                         {[]string{"{name: A}"}, []string{`params.yaml:3: warning: parameter "A" is not used by any template or task`}},
+		"a trigger that does not exist":               {[]string{"{name: A, trigger: restart}"}, []string{`params.yaml:3: error: parameter "A" triggers plan "restart", which does not exist: there are deploy`}},
+		"a type that does not exist":                  {[]string{"{name: A, trigger: deploy, type: list}"}, []string{`params.yaml:3: error: parameter "A": type "list" is not known: want one of string, integer, number, boolean, array, map`}},
+		"a default of another type":                   {[]string{"{name: A, trigger: deploy, type: integer, default: x}"}, []string{`params.yaml:3: error: parameter "A": default "x": want an integer, such as 3`}},
+		"a list as the default of a text":             {[]string{"{name: A, trigger: deploy, default: [a]}"}, []string{`params.yaml:3: error: parameters[1].default: want text, got a list: set type: array or type: map`}},
+		"a default outside of the enum":               {[]string{"{name: A, trigger: deploy, enum: [a, b], default: c}"}, []string{`params.yaml:3: error: parameter "A": default "c": want one of "a", "b"`}},
+		"an enum of another type":                     {[]string{"{name: A, trigger: deploy, type: integer, enum: [1, two]}"}, []string{`params.yaml:3: error: parameter "A": enum "two": want an integer, such as 3`}},
+		"an immutable one that can never be set":      {[]string{"{name: A, trigger: deploy, required: false, immutable: true}"}, []string{`params.yaml:3: warning: parameter "A" is immutable, and neither required nor has it a default: whoever does not set it at first never can`}},
+		"a required flag in quotes":                   {[]string{`{name: A, trigger: deploy, required: "false"}`}, []string{`params.yaml:3: error: parameters[1].required: want true or false without quotes, got "false"`}},
+		"a forcePodRestart that is none":              {[]string{`{name: A, trigger: deploy, forcePodRestart: never}`}, []string{`params.yaml:3: error: parameters[1].forcePodRestart: want true or false, got "never"`}},
+		"a group that does not exist":                 {[]string{`{name: A, trigger: deploy, group: g}`}, []string{`params.yaml:3: warning: group "g" is not defined: add it to groups`}},
+		"what only user interfaces need is accepted":  {[]string{`{name: A, trigger: deploy, advanced: true, required: false, hint: h, displayName: d, description: e}`}, []string{}},
+		"an alias in a default":                       {[]string{`{name: A, trigger: deploy, type: array, default: [&a 1, *a]}`}, []string{`params.yaml:3: error: parameters[1].default: anchors and aliases are not supported: write the value out`}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			text := "- {name: REPLICAS}\n"
@@ -326,6 +377,66 @@ func TestVerifyParams(t *testing.T) {
 	}
 }
 
+func TestVerifyGroups(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		groups string
+		want   []string
+	}{
+		"one that is used":         {"[{name: g, displayName: G, description: d, prio: 10}]", []string{}},
+		"one that stands twice":    {"[{name: g}, {name: g}]", []string{`params.yaml:1: warning: groups[1]: group "g" is defined twice: remove one`}},
+		"one with a /":             {"[{name: g}, {name: a/b}]", []string{`params.yaml:1: warning: groups[1]: group "a/b" has a / in its name, which user interfaces do not take`}},
+		"one without a name":       {"[{name: g}, {prio: 1}]", []string{`params.yaml:1: error: groups[1]: required field name is missing`}},
+		"a priority that is none":  {"[{name: g, prio: first}]", []string{`params.yaml:1: error: groups[0].prio: want a whole number, got "first"`}},
+		"a field that is misspelt": {"[{name: g, displayname: G}]", []string{`params.yaml:1: warning: groups[0].displayname: unknown field: did you mean displayName?`}},
+		"none":                     {"[]", []string{`params.yaml:3: warning: group "g" is not defined: add it to groups`}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			text := "groups: " + test.groups + "\nparameters:\n- {name: REPLICAS, default: 2, group: g}\n"
+			if diff := cmp.Diff(test.want, verify(files(map[string]string{"params.yaml": text}))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestVerifyPointsToTheColumn(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"the name of an unknown field":  {map[string]string{"operator.yaml": operatorYAML + "  cleanup: {phase: []}\n"}, `operator.yaml:21:13: error: plans.cleanup.phase: unknown field: did you mean phases?`},
+		"a value of the wrong type":     {map[string]string{"params.yaml": "parameters:\n- {name: REPLICAS, required: never}\n"}, `params.yaml:2:30: error: parameters[0].required: want true or false without quotes, got "never"`},
+		"the field that a rule judges":  {map[string]string{"params.yaml": "parameters:\n- {name: REPLICAS, trigger: fly}\n"}, `params.yaml:2:20: error: parameter "REPLICAS" triggers plan "fly", which does not exist: there are deploy`},
+		"an item of a list":             {map[string]string{"operator.yaml": strings.Replace(operatorYAML, "- app.yaml", "- web.yaml", 1)}, `operator.yaml:10:11: error: task "app": template "web.yaml" does not exist: there are app.yaml`},
+		"the object that lacks a field": {map[string]string{"params.yaml": "parameters:\n- {name: REPLICAS}\n- {default: 1}\n"}, `params.yaml:3:3: error: parameters[1]: required field name is missing`},
+		"no column of a template":       {map[string]string{"templates/app.yaml": "a: {{ .Params.B }}{{ .Params.REPLICAS }}"}, `templates/app.yaml:1: error: parameter "B" is not defined in params.yaml: there are REPLICAS`},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			p, _ := pack.Load(files(test.files))
+			errors := pack.Errors(p.Verify())
+			if len(errors) != 1 || errors[0].String() != test.want {
+				t.Errorf("got  %v\nwant [%s]", errors, test.want)
+			}
+		})
+	}
+}
+
+// A package may have thousands of wrong names; looking for what each may mean must not take for ever.
+func TestVerifyOfThousandsOfWrongNames(t *testing.T) {
+	var params, template strings.Builder
+	params.WriteString("parameters:\n")
+	for i := range 8000 {
+		fmt.Fprintf(&params, "- {name: P%05d, trigger: deploy}\n", i)
+		fmt.Fprintf(&template, "{{.Params.P%05dX}}\n", i)
+	}
+	p, _ := pack.Load(files(map[string]string{"params.yaml": params.String(), "templates/app.yaml": template.String()}))
+	errors := pack.Errors(p.Verify())
+	const first = `parameter "P00000X" is not defined in params.yaml: did you mean P00000?`
+	if len(errors) != 8000 || errors[0].Message != first || !strings.HasSuffix(errors[7999].Message, "and 7988 more") {
+		t.Errorf("got %d findings, the first %v", len(errors), errors[:min(1, len(errors))])
+	}
+}
+
 func TestVerifyTemplates(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		text string
@@ -334,7 +445,7 @@ func TestVerifyTemplates(t *testing.T) {
 		"everything that templates can refer to": {"# {{ .Name }}{{ .Namespace }}{{ .OperatorName }}{{ .OperatorVersion }}{{ .AppVersion }}{{ .PlanName }}{{ .PhaseName }}{{ .StepName }}", []string{}},
 		"wrong syntax":                           {"a:\n  {{ if }}", []string{`templates/b.yaml:2: error: missing value for if`}},
 		"a function that does not exist":         {"{{ env \"HOME\" }}", []string{`templates/b.yaml:1: error: function "env" not defined`}},
-		"a parameter that does not exist":        {"a\n{{ .Params.REPLICA }}", []string{`templates/b.yaml:2: error: parameter "REPLICA" is not defined in params.yaml: there are REPLICAS`}},
+		"a parameter that does not exist":        {"a\n{{ .Params.REPLICA }}", []string{`templates/b.yaml:2: error: parameter "REPLICA" is not defined in params.yaml: did you mean REPLICAS?`}},
 		"through the dollar":                     {"{{ range until 3 }}{{ $.Params.A }}{{ $.Nme }}{{ end }}", []string{`templates/b.yaml:1: error: .Nme does not exist: templates can refer to .Name, .Namespace, .OperatorName, .OperatorVersion, .AppVersion, .PlanName, .PhaseName, .StepName, .Params, .Pipes`, `templates/b.yaml:1: error: parameter "A" is not defined in params.yaml: there are REPLICAS`}},
 		"through a variable":                     {"{{ $root := . }}{{ $root.Params.A }}{{ $root.Whatever }}", []string{`templates/b.yaml:1: error: parameter "A" is not defined in params.yaml: there are REPLICAS`}},
 		"through index":                          {"{{ index .Params \"A\" }}", []string{`templates/b.yaml:1: error: parameter "A" is not defined in params.yaml: there are REPLICAS`}},
@@ -347,6 +458,8 @@ func TestVerifyTemplates(t *testing.T) {
 		"the fields of something else":            {"{{ with fromJson \"{}\" }}{{ .Whatever }}{{ else }}{{ .Name }}{{ end }}", []string{}},
 		"a variable that does not exist":          {"{{ .Instance }}", []string{`templates/b.yaml:1: error: .Instance does not exist: templates can refer to .Name, .Namespace, .OperatorName, .OperatorVersion, .AppVersion, .PlanName, .PhaseName, .StepName, .Params, .Pipes`}},
 		"a key that no Pipe has":                  {"{{ .Pipes.cert }}", []string{`templates/b.yaml:1: error: .Pipes.cert is not a key of any Pipe task: there are none`}},
+		"the same through index":                  {"{{ index .Pipes \"cert\" }}", []string{`templates/b.yaml:1: error: .Pipes.cert is not a key of any Pipe task: there are none`}},
+		"a Namespace":                             {"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {{ .Name }}\n", []string{`templates/b.yaml:1: warning: a Namespace is deleted together with the Instance, and everything in it: let the add-on's install namespace do`}},
 		"an API version that has a successor":     {"kind: PodDisruptionBudget\n# and\napiVersion: policy/v1beta1 # old\n", []string{`templates/b.yaml:3: warning: policy/v1beta1 PodDisruptionBudget is no longer served by Kubernetes: it is applied as policy/v1, write that instead`}},
 		"an API version whose fields are changed": {"---\nx: 1\n---\napiVersion: \"extensions/v1beta1\"\r\nkind: 'Ingress'\r\n", []string{`templates/b.yaml:4: warning: extensions/v1beta1 Ingress is no longer served since Kubernetes 1.22: use networking.k8s.io/v1, whose fields are different`}},
 		"a kind that is gone":                     {"{{ if .Params.REPLICAS }}\napiVersion: policy/v1beta1\nkind: PodSecurityPolicy\n{{ end }}", []string{`templates/b.yaml:2: warning: policy/v1beta1 PodSecurityPolicy is no longer served since Kubernetes 1.25, and nothing replaces it: remove it`}},
@@ -383,6 +496,24 @@ func TestVerifyTakesTheNamespaceManifestForUsed(t *testing.T) {
 	}))
 	if diff := cmp.Diff([]string{}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestVerifyNamespaceManifest(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		text string
+		want []string
+	}{
+		"of another kind": {"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n", []string{`operator.yaml:21: warning: namespaceManifest "ns.yaml" is to be one object of kind Namespace, and nothing else`}},
+		"of two":          {"apiVersion: v1\nkind: Namespace\n---\napiVersion: v1\nkind: Namespace\n", []string{`operator.yaml:21: warning: namespaceManifest "ns.yaml" is to be one object of kind Namespace, and nothing else`}},
+		"of nothing":      {"# later\n", []string{`operator.yaml:21: warning: namespaceManifest "ns.yaml" is to be one object of kind Namespace, and nothing else`}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got := verify(files(map[string]string{"operator.yaml": operatorYAML + "namespaceManifest: ns.yaml\n", "templates/ns.yaml": test.text}))
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 
@@ -528,6 +659,28 @@ func TestCheckNamesFieldsInsteadOfFiles(t *testing.T) {
 	}
 }
 
+// The resource definition lets a timeout of nothing in.
+func TestCheckRefusesTimeoutsOfNothing(t *testing.T) {
+	none := &metav1.Duration{}
+	spec := &kudo.OperatorVersionSpec{
+		Operator: corev1.ObjectReference{Name: "shop"},
+		Version:  "1.0.0",
+		Tasks:    []kudo.Task{{Name: "app", Kind: "Dummy", Spec: kudo.TaskSpec{DummyTaskSpec: kudo.DummyTaskSpec{Done: true}}}},
+		Plans: map[string]kudo.Plan{"deploy": {Timeout: none, Phases: []kudo.Phase{
+			{Name: "m", Timeout: none, Steps: []kudo.Step{{Name: "s", Timeout: none, Tasks: []string{"app"}}}},
+		}}},
+	}
+	const why = ": timeout 0s is over before anything is done: want a duration such as 90s or 5m, or none"
+	want := []pack.Finding{
+		{Field: "plans.deploy.timeout", Severity: pack.Error, Message: `plan "deploy"` + why},
+		{Field: "plans.deploy.phases[0].timeout", Severity: pack.Error, Message: `plan "deploy", phase "m"` + why},
+		{Field: "plans.deploy.phases[0].steps[0].timeout", Severity: pack.Error, Message: `plan "deploy", phase "m", step "s"` + why},
+	}
+	if diff := cmp.Diff(want, pack.Check(spec)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestErrors(t *testing.T) {
 	findings := []pack.Finding{{Severity: pack.Warning, Message: "a"}, {Severity: pack.Error, Message: "b"}}
 	if diff := cmp.Diff(findings[1:], pack.Errors(findings)); diff != "" {
@@ -544,6 +697,27 @@ func TestVersionName(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
+}
+
+// FuzzCheck holds that any OperatorVersion that an API server may send is judged, always in the same way, and refused in a message
+// that somebody can read.
+func FuzzCheck(f *testing.F) {
+	f.Add(`{"operator":{"name":"a"},"version":"1.0.0","plans":{"deploy":{"phases":[{"steps":[{"tasks":["a"]}]}]}},"tasks":[{"name":"a","kind":"Toggle","spec":{"parameter":"P"}}]}`)
+	f.Add(`{"parameters":[{"name":"P","default":"[1","value-type":"array","enum":["[1]"],"immutable":true,"trigger":"x"},{"name":"p"}],"templates":{"a":"{{ .Params.P }}","":"kind: Namespace\napiVersion: v1"}}`)
+	f.Add(`{"tasks":[{"kind":"Pipe","spec":{"pod":"a","pipe":[{"key":"-","file":"x"}]}},{"kind":"Operator","spec":{"enablingParameter":"P","instanceName":"_"}}],"plans":{"":{"timeout":"1s","phases":[{"timeout":"2s"},{}]}}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		version := &kudo.OperatorVersion{}
+		if json.Unmarshal([]byte(text), &version.Spec) != nil {
+			return
+		}
+		findings := pack.Check(&version.Spec)
+		if diff := cmp.Diff(findings, pack.Check(&version.Spec)); diff != "" {
+			t.Errorf("a second look finds something else (-first +second)\n%s", diff)
+		}
+		if err := pack.Admit(version); (err != nil) != (len(pack.Errors(findings)) > 0) {
+			t.Errorf("admission says %v, verification %v", err, findings)
+		}
+	})
 }
 
 func FuzzLoad(f *testing.F) {

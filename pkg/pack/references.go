@@ -14,7 +14,7 @@ const (
 	variableReference referenceKind = iota
 	// paramReference is .Params.NAME, or index .Params "NAME".
 	paramReference
-	// pipeReference is .Pipes.NAME.
+	// pipeReference is .Pipes.NAME, or index .Pipes "NAME".
 	pipeReference
 	// wholeParams is .Params as a value.
 	wholeParams
@@ -96,18 +96,21 @@ func (w *walker) pipe(pipe *parse.PipeNode, top bool) {
 	}
 }
 
-// index recognises index .Params "NAME".
+// index recognises index .Params "NAME", and that of .Pipes.
 func (w *walker) index(command *parse.CommandNode) bool {
 	if len(command.Args) < 3 || command.Args[0].String() != "index" {
 		return false
 	}
 	name, isText := command.Args[2].(*parse.StringNode)
 	path := fieldPath(command.Args[1])
-	if !isText || len(path) != 1 || path[0] != "Params" {
+	if !isText || len(path) != 1 {
 		return false
 	}
-	w.add(paramReference, name.Text, name.Pos)
-	return true
+	kind, known := map[string]referenceKind{"Params": paramReference, "Pipes": pipeReference}[path[0]]
+	if known {
+		w.add(kind, name.Text, name.Pos)
+	}
+	return known
 }
 
 func (w *walker) argument(node parse.Node, top bool) {
