@@ -1,0 +1,35 @@
+package plan
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/health"
+)
+
+// Unchangeable says whether the object is a Job: once it exists, next to nothing of it can be changed.
+func Unchangeable(o *unstructured.Unstructured) bool {
+	return o.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "batch", Kind: "Job"}
+}
+
+// Replaceable says whether a task that has not begun may delete the object to make it anew. That holds for Jobs but those that the
+// execution itself has applied: so none is replaced twice in one execution, whatever its tasks render.
+func (o Object) Replaceable(execution types.UID) bool {
+	return o.Live != nil && Unchangeable(o.Live) && !o.AppliedBy(execution)
+}
+
+// Spent says whether the object can no longer become healthy, however it is applied: it is on its way out, or has failed.
+func (o Object) Spent() bool {
+	return o.Deleted() || health.Of(o.Live).Status == health.Failed
+}
+
+// ReplaceOutcome is what has come of objects that were deleted before their task can begin: it is pending until all are gone.
+func ReplaceOutcome(objects []Object) Outcome {
+	outcome := DeleteOutcome(objects)
+	if outcome.Status != kudo.Complete {
+		outcome = Outcome{kudo.Pending, outcome.Message + ", and will be made anew"}
+	}
+	return outcome
+}
