@@ -221,6 +221,7 @@ func TestJob(t *testing.T) {
 		"a part is done":                {"{spec: {completions: 5, parallelism: 2}, status: {succeeded: 3}}", Progressing, "3 of 5 completions"},
 		"pods have failed":              {"{spec: {completions: 1}, status: {failed: 2}}", Progressing, "0 of 1 completions, 2 failed pods"},
 		"suspended":                     {"{spec: {suspend: true}}", Progressing, "0 of 1 completions, and it is suspended"},
+		"told to run nothing":           {"{spec: {parallelism: 0}}", Progressing, "0 of 1 completions, and its parallelism is 0"},
 		"all succeeded, not yet closed": {"{spec: {completions: 2}, status: {succeeded: 2}}", Progressing, "2 of 2 completions"},
 		"complete":                      {"{spec: {completions: 2}, status: {succeeded: 2, conditions: [{type: Complete, status: 'True'}]}}", Healthy, "complete: 2 of 2 completions"},
 		"its criteria are met": {
@@ -267,8 +268,8 @@ func TestPod(t *testing.T) {
 func TestStorage(t *testing.T) {
 	cases{
 		"bound":     {"{status: {phase: Bound}}", Healthy, "is bound"},
-		"pending":   {"{status: {phase: Pending}}", Progressing, "is not bound yet"},
-		"a new one": {"{}", Progressing, "is not bound yet"},
+		"pending":   {"{spec: {storageClassName: fast}, status: {phase: Pending}}", Progressing, "is not bound yet, by StorageClass fast"},
+		"a new one": {"{}", Progressing, "is not bound yet, and has no StorageClass"},
 		"lost":      {"{status: {phase: Lost}}", Failed, "has lost its volume"},
 		"malformed": {"{status: {phase: 1}}", Unknown, "status.phase is not a string"},
 	}.run(t, "v1", "PersistentVolumeClaim")

@@ -18,6 +18,9 @@ func job(f *fields) verdict {
 	if f.boolean("spec", "suspend") {
 		return progressing("%s, and it is suspended", progress)
 	}
+	if f.integer(1, "spec", "parallelism") == 0 {
+		return progressing("%s, and its parallelism is 0", progress)
+	}
 	if c := f.condition("FailureTarget"); c.isTrue() {
 		return progressing("%s, and it is failing: %s", progress, c.why())
 	}

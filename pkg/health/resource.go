@@ -6,9 +6,11 @@ func persistentVolumeClaim(f *fields) verdict {
 		return healthy("is bound")
 	case "Lost":
 		return failed("has lost its volume")
-	default:
-		return progressing("is not bound yet")
 	}
+	if class := f.text("spec", "storageClassName"); class != "" {
+		return progressing("is not bound yet, by StorageClass %s", class)
+	}
+	return progressing("is not bound yet, and has no StorageClass")
 }
 
 // persistentVolume is healthy as well once its claim is gone: what happens then is up to its reclaim policy.

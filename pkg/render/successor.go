@@ -1,6 +1,8 @@
 package render
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -21,7 +23,8 @@ var successors = removals(map[string][]gone{
 	"rbac.authorization.k8s.io/v1alpha1": {{"1.23", "rbac.authorization.k8s.io/v1", kinds{"Role", "ClusterRole"}}},
 	"batch/v1beta1":                      {{"1.25", "batch/v1", kinds{"CronJob"}}},
 	"batch/v2alpha1":                     {{"1.21", "batch/v1", kinds{"CronJob"}}},
-	"apps/v1beta2":                       {{"1.16", "apps/v1", kinds{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"}}},
+	"apps/v1beta2":                       {{"1.16", "apps/v1", kinds{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ControllerRevision"}}},
+	"apps/v1beta1":                       {{"1.16", "apps/v1", kinds{"ControllerRevision"}}},
 	"extensions/v1beta1":                 {{"1.16", "networking.k8s.io/v1", kinds{"NetworkPolicy"}}},
 	"networking.k8s.io/v1beta1":          {{"1.22", "networking.k8s.io/v1", kinds{"IngressClass"}}},
 	"autoscaling/v2beta2":                {{"1.26", "autoscaling/v2", kinds{"HorizontalPodAutoscaler"}}},
@@ -30,6 +33,13 @@ var successors = removals(map[string][]gone{
 	"storage.k8s.io/v1beta1": {
 		{"1.22", "storage.k8s.io/v1", kinds{"StorageClass", "CSIDriver", "CSINode", "VolumeAttachment"}},
 		{"1.27", "storage.k8s.io/v1", kinds{"CSIStorageCapacity"}},
+	},
+	"storage.k8s.io/v1alpha1": {
+		{"1.24", "storage.k8s.io/v1", kinds{"VolumeAttachment", "CSIStorageCapacity"}},
+		{"1.35", "storage.k8s.io/v1", kinds{"VolumeAttributesClass"}},
+	},
+	"admissionregistration.k8s.io/v1beta1": {
+		{"1.34", "admissionregistration.k8s.io/v1", kinds{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}},
 	},
 	"coordination.k8s.io/v1beta1":          {{"1.22", "coordination.k8s.io/v1", kinds{"Lease"}}},
 	"node.k8s.io/v1beta1":                  {{"1.25", "node.k8s.io/v1", kinds{"RuntimeClass"}}},
@@ -53,6 +63,9 @@ var changed = removals(map[string][]gone{
 	"rbac.authorization.k8s.io/v1alpha1": {{"1.23", "rbac.authorization.k8s.io/v1", kinds{"RoleBinding", "ClusterRoleBinding"}}},
 	"admissionregistration.k8s.io/v1beta1": {
 		{"1.22", "admissionregistration.k8s.io/v1", kinds{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}},
+	},
+	"admissionregistration.k8s.io/v1alpha1": {
+		{"1.32", "admissionregistration.k8s.io/v1", kinds{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}},
 	},
 	"certificates.k8s.io/v1beta1":          {{"1.22", "certificates.k8s.io/v1", kinds{"CertificateSigningRequest"}}},
 	"discovery.k8s.io/v1beta1":             {{"1.25", "discovery.k8s.io/v1", kinds{"EndpointSlice"}}},
@@ -96,11 +109,19 @@ func Successor(gvk schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
 	return schema.FromAPIVersionAndKind(r.replacement, gvk.Kind), true
 }
 
-// Removed says of an API version that Kubernetes has removed and that has no Successor since which minor release it is gone
-// ("1.22"), and the API version to rewrite the manifest for; that is empty where the kind itself is gone.
-func Removed(gvk schema.GroupVersionKind) (since, replacement string, ok bool) {
+// Removed says of an API version that Kubernetes has removed and that has no Successor since when it is gone and what to write
+// instead; it is empty for every other kind.
+func Removed(gvk schema.GroupVersionKind) string {
 	r, ok := changed[gvk]
-	return r.since, r.replacement, ok
+	what := gvk.GroupVersion().String() + " " + gvk.Kind
+	switch {
+	case !ok:
+		return ""
+	case r.replacement == "":
+		return fmt.Sprintf("%s is no longer served since Kubernetes %s, and nothing replaces it: remove it", what, r.since)
+	default:
+		return fmt.Sprintf("%s is no longer served since Kubernetes %s: use %s, whose fields are different", what, r.since, r.replacement)
+	}
 }
 
 // succeed puts an object into its successor version, where it has one.
