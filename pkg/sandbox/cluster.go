@@ -33,8 +33,9 @@ type Cluster struct {
 	mu        sync.Mutex
 	processes []*process
 
-	stopVolumes context.CancelFunc
-	volumes     sync.WaitGroup
+	// What this process itself does for the cluster.
+	stopVolumes, stopKubelets func()
+	serving                   sync.WaitGroup
 }
 
 // Name is "hub", or the name of the managed cluster and of its namespace on the hub.
@@ -129,8 +130,10 @@ func (c *Cluster) furnish(ctx context.Context) error {
 	if err := c.applyManifests(ctx, clusterFiles, "cluster/managed.yaml", nil); err != nil {
 		return err
 	}
-	if err := c.startVolumes(); err != nil {
-		return err
+	for _, start := range []func() error{c.startVolumes, c.startKubelets} {
+		if err := start(); err != nil {
+			return err
+		}
 	}
 	if err := waitForController(ctx, c.client); err != nil {
 		return err
@@ -173,7 +176,7 @@ func (c *Cluster) startVolumes() error {
 	}
 	ctx, cancel := context.WithCancel(logr.NewContext(context.Background(), logger))
 	c.stopVolumes = cancel
-	c.volumes.Go(func() {
+	c.serving.Go(func() {
 		defer log.Close()
 		if err := provisioner.Start(ctx); err != nil {
 			fmt.Fprintf(log, "the provisioner of volumes ended, claims will stay Pending: %v\n", err)
@@ -256,7 +259,8 @@ func (c *Cluster) running() []*process {
 // stop ends the cluster's programs, the last started first, and returns when all are gone.
 func (c *Cluster) stop() {
 	c.stopVolumes()
-	c.volumes.Wait()
+	c.stopKubelets()
+	c.serving.Wait()
 	for _, process := range slices.Backward(c.running()) {
 		process.stop()
 	}

@@ -3,8 +3,10 @@
 //
 // Each cluster is an etcd, a kube-apiserver and a kube-controller-manager on free loopback ports; a managed cluster adds
 // a kube-scheduler and kwok, which plays the kubelets: pods get Running and Jobs complete, though nothing is executed.
-// Claims get volumes from a provisioner in this package, which exist in the API only. The machine is taken to have one
-// user: etcd listens on loopback without authentication, and never syncs to disk.
+// Claims get volumes from a provisioner in this package, which exist in the API only. Files that Pipe tasks read from containers come
+// from a folder of the cluster's (Cluster.Files), through the API server and a kubelet in this process that answers nobody else. kwok
+// could run commands too, but would do so on this machine for any of its users and any web page that asks. The machine is taken to have
+// one user: etcd listens on loopback without authentication, and never syncs to disk.
 //
 // Start is the way in for tests; Up, Down and Read are for a command line, where the sandbox outlives the command that
 // started it. Whatever was started ends with the process that started it: on Linux the kernel sees to that even if

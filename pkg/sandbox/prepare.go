@@ -1,10 +1,12 @@
 package sandbox
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"strconv"
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
@@ -16,7 +18,7 @@ const requestsPerSecond = 200
 // newCluster writes the files of the cluster: keys, kubeconfigs, configuration. An authority that a former start left is
 // used again, so kubeconfigs stay good.
 func newCluster(plan clusterPlan, spawner *spawner, onChange func(), now time.Time) (*Cluster, error) {
-	c := &Cluster{plan: plan, spawner: spawner, onChange: onChange, stopVolumes: func() {}}
+	c := &Cluster{plan: plan, spawner: spawner, onChange: onChange, stopVolumes: func() {}, stopKubelets: func() {}}
 	if err := os.MkdirAll(plan.folder().path("pki"), 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of %s: %w", plan.Name, err)
 	}
@@ -33,6 +35,7 @@ func newCluster(plan clusterPlan, spawner *spawner, onChange func(), now time.Ti
 		if name == "audit.yaml" && plan.AuditPolicy != nil {
 			data = plan.AuditPolicy
 		}
+		data = bytes.ReplaceAll(data, []byte("KUBELET_PORT"), []byte(strconv.Itoa(plan.port("kubelet"))))
 		if err := writePrivate(plan.folder().path(name), data); err != nil {
 			return nil, fmt.Errorf("preparing %s: %w", plan.Name, err)
 		}
@@ -62,7 +65,14 @@ func (c *Cluster) writeKeys(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	return writePair(folder, "apiserver", serving)
+	if err := writePair(folder, "apiserver", serving); err != nil {
+		return err
+	}
+	client, err := c.authority.client(apiServerAtKubelet(), now)
+	if err != nil {
+		return err
+	}
+	return writePair(folder, "kubelet-client", client)
 }
 
 func (c *Cluster) writeKubeconfigs(now time.Time) error {

@@ -61,7 +61,11 @@ func portKeys(clusters []string, tandem bool) []string {
 			keys = append(keys, portKey(cluster, "metrics"), portKey(cluster, "health"))
 		}
 	}
-	return append(keys, portKey(hubName, "webhooks")) // without Tandem too, for an addon-manager that the user runs
+	keys = append(keys, portKey(hubName, "webhooks")) // without Tandem too, for an addon-manager that the user runs
+	for _, cluster := range clusters {
+		keys = append(keys, portKey(cluster, "kubelet"))
+	}
+	return keys
 }
 
 // storage are the programs that answer API requests, in the order of their start.
@@ -97,7 +101,7 @@ func (c clusterPlan) etcd() program {
 
 func (c clusterPlan) apiServer() program {
 	folder := c.folder()
-	return c.program("kube-apiserver", c.port("kube-apiserver"),
+	p := c.program("kube-apiserver", c.port("kube-apiserver"),
 		"--etcd-servers=http://"+loopback(c.port("etcd")),
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
@@ -118,6 +122,16 @@ func (c clusterPlan) apiServer() program {
 		"--audit-log-maxsize=1000000", // megabytes: whoever counts writes wants them all in one file
 		"--profiling=false",
 	)
+	if c.managed() {
+		p.Args = append(p.Args,
+			// Where the simulated kubelets answer (cluster/kwok.yaml); an IP would become their pods' as well.
+			"--kubelet-preferred-address-types=ExternalDNS",
+			"--kubelet-certificate-authority="+folder.pki("ca.crt"),
+			"--kubelet-client-certificate="+folder.pki("kubelet-client.crt"),
+			"--kubelet-client-key="+folder.pki("kubelet-client.key"),
+		)
+	}
+	return p
 }
 
 func (c clusterPlan) controllerManager() program {

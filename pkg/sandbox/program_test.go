@@ -90,7 +90,7 @@ func TestArguments(t *testing.T) {
 }
 
 func TestPortKeysWithoutTandem(t *testing.T) {
-	want := []string{"hub/etcd", "hub/kube-apiserver", "cluster1/etcd", "cluster1/kube-apiserver", "hub/webhooks"}
+	want := []string{"hub/etcd", "hub/kube-apiserver", "cluster1/etcd", "cluster1/kube-apiserver", "hub/webhooks", "cluster1/kubelet"}
 	if diff := cmp.Diff(want, portKeys([]string{"cluster1"}, false)); diff != "" {
 		t.Errorf("ports (-want +got):\n%s", diff)
 	}

@@ -1,0 +1,54 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Named renders a template that holds one object and gives that a name, for what is not the package's to name, such as the pod of
+// a Pipe task. Errors are those of Objects.
+func Named(c Context, template, name string) (*unstructured.Unstructured, error) {
+	r, err := newRenderer(c)
+	if err != nil {
+		return nil, err
+	}
+	text, err := r.text(template)
+	if err != nil {
+		return nil, err
+	}
+	documents := splitDocuments(text)
+	if len(documents) != 1 {
+		return nil, newError(template, fmt.Errorf("want one object, got %d documents", len(documents)))
+	}
+	decoded, err := documents[0].objects()
+	if err == nil && len(decoded) != 1 {
+		err = fmt.Errorf("want one object, got %d", len(decoded))
+	}
+	if err != nil {
+		return nil, documents[0].fail(template, 1, err)
+	}
+	metadata, err := child(decoded[0], "metadata", "metadata")
+	if err != nil {
+		return nil, documents[0].fail(template, 1, err)
+	}
+	metadata["name"] = name
+	object, err := r.finish(decoded[0])
+	if err != nil {
+		return nil, documents[0].fail(template, 1, err)
+	}
+	return object, nil
+}
+
+// Mark puts on an object the labels and annotations that Objects puts on what it renders. The input is not changed.
+func Mark(c Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if c.Version == nil {
+		return nil, errors.New("marking an object: there is no OperatorVersion")
+	}
+	marked := object.DeepCopy()
+	if err := (&renderer{Context: c}).mark(marked); err != nil {
+		return nil, fmt.Errorf("%s: %w", identify(object, ""), err)
+	}
+	return marked, nil
+}
