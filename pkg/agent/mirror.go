@@ -20,6 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -36,11 +37,11 @@ const staleCachePause = 50 * time.Millisecond
 // mirror copies Instances and their OperatorVersions from the hub to the managed cluster. A generation is copied once the hub
 // has resolved it, so that whatever stands here may be carried out, with or without the hub.
 type mirror struct {
-	cluster    string
-	hub, local client.Client
-	localLive  client.Reader
-	notes      *notes
-	clock      func() time.Time
+	cluster            string
+	hub, local         client.Client
+	hubLive, localLive client.Reader
+	notes              *notes
+	clock              func() time.Time
 
 	// removing holds the uids on the hub of Instances whose mirror was seen on its way out: when it is gone, it has done its
 	// work, and is not one that was lost.
@@ -52,6 +53,7 @@ func addMirror(o Options, shared *notes, hub, local ctrl.Manager) error {
 		cluster:   o.ClusterName,
 		hub:       hub.GetClient(),
 		local:     local.GetClient(),
+		hubLive:   hub.GetAPIReader(),
 		localLive: local.GetAPIReader(),
 		notes:     shared,
 		clock:     time.Now,
@@ -62,6 +64,7 @@ func addMirror(o Options, shared *notes, hub, local ctrl.Manager) error {
 		For(&kudo.Instance{}, builder.WithPredicates(onHubChanged())).
 		WatchesRawSource(localInstances(o.ClusterName, local, mirrorChanged())).
 		WatchesRawSource(source.Kind(local.GetCache(), &kudo.OperatorVersion{}, handler.TypedEnqueueRequestsFromMapFunc(m.usersOf))).
+		WithOptions(controller.Options{RateLimiter: retries()}).
 		Complete(m)
 	if err != nil {
 		return fmt.Errorf("adding the mirror: %w", err)
@@ -74,6 +77,7 @@ type onHubView struct {
 	uid        types.UID
 	generation int64
 	deleting   bool
+	forced     bool
 	resolved   metav1.Time
 	executed   bool
 }
@@ -81,7 +85,10 @@ type onHubView struct {
 func onHubChanged() predicate.Predicate {
 	return changed(func(o client.Object) onHubView {
 		i := o.(*kudo.Instance)
-		view := onHubView{uid: i.UID, generation: i.Generation, deleting: i.DeletionTimestamp != nil, executed: i.Status.Execution != nil}
+		view := onHubView{
+			uid: i.UID, generation: i.Generation, deleting: i.DeletionTimestamp != nil, forced: i.ForceReleased(),
+			executed: i.Status.Execution != nil,
+		}
 		if resolved(i) {
 			view.resolved = meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionResolved).LastTransitionTime
 		}
@@ -183,12 +190,12 @@ func faultOf(err error) string {
 // follow does what the state of the Instance on the hub asks for; wanted is nil where it is missing.
 func (m *mirror) follow(ctx context.Context, wanted, standing *kudo.Instance) error {
 	switch {
-	case wanted == nil:
+	case wanted == nil, wanted.ForceReleased():
 		return m.orphan(ctx, standing)
 	case wanted.DeletionTimestamp != nil:
 		return m.remove(ctx, wanted, standing)
-	case standing != nil && standing.Annotations[kudo.AnnotationHubDeleted] != "":
-		return nil // that of another Instance of this name; its turn comes when it is gone
+	case standing != nil && removing(standing): // that of one that the hub has let go of, or has deleted in a past that was undone
+		return m.orphan(ctx, standing)
 	case resolved(wanted):
 		return m.copy(ctx, wanted, standing)
 	}
@@ -212,11 +219,18 @@ func findMirror(ctx context.Context, local client.Reader, name string) (*kudo.In
 		return nil, fmt.Errorf("listing mirrored Instances: %w", err)
 	}
 	for i := range list.Items {
-		if _, mirrored := list.Items[i].Annotations[kudo.AnnotationHubUID]; mirrored {
+		if isMirror(&list.Items[i]) {
 			return &list.Items[i], nil
 		}
 	}
 	return nil, nil
+}
+
+// isMirror tells a mirror by either of its marks: if the other one was edited away, it is put back.
+func isMirror(i *kudo.Instance) bool {
+	_, identified := i.Annotations[kudo.AnnotationHubUID]
+	_, copied := i.Annotations[kudo.AnnotationHubGeneration]
+	return identified || copied
 }
 
 // resolved says whether the hub has found everything that this very generation refers to.
@@ -225,47 +239,62 @@ func resolved(i *kudo.Instance) bool {
 	return condition != nil && condition.Status == metav1.ConditionTrue && condition.ObservedGeneration == i.Generation
 }
 
-// orphan marks a mirror whose Instance is missing on the hub without having been seen deleted: the workloads stay.
+// orphan marks a mirror for which the hub has no Instance, or has let go of it: what is there stays, and its removal, if that has
+// begun, is called off. One of which nothing is left goes all the same.
 func (m *mirror) orphan(ctx context.Context, standing *kudo.Instance) error {
-	if standing == nil || standing.Annotations[kudo.AnnotationHubDeleted] != "" || standing.Annotations[kudo.AnnotationOrphaned] != "" {
+	if standing == nil || standing.Annotations[kudo.AnnotationOrphaned] != "" || removing(standing) && standing.DeletionTimestamp != nil {
 		return nil
 	}
-	return m.annotate(ctx, standing, map[string]string{kudo.AnnotationOrphaned: "true"})
+	if err := m.annotate(ctx, standing, map[string]string{kudo.AnnotationOrphaned: "true"}); err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("the hub has no such Instance any more: what it has applied stays", "mirror", client.ObjectKeyFromObject(standing))
+	return nil
 }
 
 // remove hands the mirror over for removal: from here on the engine may destroy. Where the hub knows of an execution and the
-// mirror was lost, it is made again first, for its workloads stand.
+// mirror was lost, it is made again first, for its workloads stand. What is deleted with all of its cluster's namespace is no removal.
 func (m *mirror) remove(ctx context.Context, wanted, standing *kudo.Instance) error {
 	if standing == nil && (wanted.Status.Execution == nil || m.removing[wanted.UID]) {
 		m.notes.setRemoved(wanted)
 		return nil
 	}
-	var err error
+	if standing != nil && removing(standing) {
+		m.removing[wanted.UID] = true
+		return nil
+	}
+	detached, err := m.detached(ctx)
+	if err != nil {
+		return err
+	}
+	if detached {
+		return m.orphan(ctx, standing)
+	}
 	if standing == nil {
 		if standing, err = m.create(ctx, wanted, wanted.Spec.OperatorVersion); err != nil {
 			return err
 		}
 	}
-	if !handedOver(standing) && standing.Annotations[kudo.AnnotationOrphaned] == "" {
-		if err := m.restore(ctx, wanted, standing); err != nil {
-			return err
-		}
-	}
-	m.removing[wanted.UID] = true
-	if standing, err = m.mark(ctx, standing); err != nil || standing.DeletionTimestamp != nil {
+	if err := m.restore(ctx, wanted, standing); err != nil {
 		return err
 	}
-	return client.IgnoreNotFound(m.local.Delete(ctx, standing, client.Preconditions{UID: &standing.UID}))
+	m.removing[wanted.UID] = true
+	delete(standing.Annotations, kudo.AnnotationOrphaned)
+	return m.annotate(ctx, standing, map[string]string{kudo.AnnotationHubDeleted: m.clock().UTC().Format(time.RFC3339)})
 }
 
-// mark notes on a mirror that its Instance was deleted on the hub, orphaned or not.
-func (m *mirror) mark(ctx context.Context, standing *kudo.Instance) (*kudo.Instance, error) {
-	if standing.Annotations[kudo.AnnotationHubDeleted] != "" {
-		return standing, nil
+// detached says whether the cluster is being taken off the hub: its namespace goes, and everything in it because of that. It is asked
+// of the API server, for the namespace is marked before anything in it is.
+func (m *mirror) detached(ctx context.Context) (bool, error) {
+	namespace := &corev1.Namespace{}
+	err := m.hubLive.Get(ctx, types.NamespacedName{Name: m.cluster}, namespace)
+	if apierrors.IsNotFound(err) {
+		return true, nil
 	}
-	marked := standing.DeepCopy()
-	delete(marked.Annotations, kudo.AnnotationOrphaned)
-	return marked, m.annotate(ctx, marked, map[string]string{kudo.AnnotationHubDeleted: m.clock().UTC().Format(time.RFC3339)})
+	if err != nil {
+		return false, fmt.Errorf("reading the cluster's namespace on the hub, without which nothing is removed: %w", err)
+	}
+	return namespace.DeletionTimestamp != nil, nil
 }
 
 // annotate adds marks to what stands.
@@ -297,20 +326,32 @@ func (m *mirror) copy(ctx context.Context, wanted, standing *kudo.Instance) erro
 			return err
 		}
 	}
-	if _, handedOver := standing.Annotations[kudo.AnnotationHubGeneration]; !handedOver {
-		if err := m.restore(ctx, wanted, standing); err != nil {
-			return err
-		}
+	if err := m.takeUp(ctx, wanted, standing); err != nil {
+		return err
 	}
 	changed := standing.DeepCopy()
 	changed.Spec = specOf(wanted, reference)
 	delete(changed.Annotations, kudo.AnnotationOrphaned)
+	delete(changed.Annotations, kudo.AnnotationHubDeleted)
 	controllerutil.AddFinalizer(changed, kudo.Finalizer)
 	maps.Copy(changed.Annotations, marksOf(wanted))
 	if equality.Semantic.DeepEqual(standing.Spec, changed.Spec) && equality.Semantic.DeepEqual(standing.ObjectMeta, changed.ObjectMeta) {
 		return nil
 	}
 	return m.update(ctx, changed)
+}
+
+// takeUp sees to the status of a mirror that was not handed over yet, or of which something was removed before its removal was called
+// off: there everything is deployed anew, and the inventory says what else may stand.
+func (m *mirror) takeUp(ctx context.Context, wanted, standing *kudo.Instance) error {
+	switch _, copied := standing.Annotations[kudo.AnnotationHubGeneration]; {
+	case standing.Annotations[kudo.AnnotationHubDeleted] != "" && standing.Status.Execution != nil:
+		standing.Status = kudo.InstanceStatus{Inventory: standing.Status.Inventory}
+		return m.writeStatus(ctx, standing)
+	case !copied:
+		return m.restore(ctx, wanted, standing)
+	}
+	return nil
 }
 
 // specOf is the mirror's spec: the hub's, with the mirrored OperatorVersion.
@@ -348,11 +389,12 @@ func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version core
 	return made, nil
 }
 
-// restore gives a mirror made anew the status that the hub knows, so that nothing is executed again. An OperatorVersion that
-// the hub has no more is done without: the engine then goes on with the one that the Instance asks for.
+// restore gives a mirror made anew the status that the hub knows, so that nothing is executed again. What a mirror knows itself is
+// never older. An OperatorVersion that the hub has no more is done without: the engine then goes on with the one that the Instance
+// asks for.
 func (m *mirror) restore(ctx context.Context, wanted, made *kudo.Instance) error {
 	last := wanted.Status.Execution
-	if last == nil {
+	if last == nil || made.Status.Execution != nil {
 		return nil
 	}
 	key := types.NamespacedName{Namespace: last.OperatorVersion.Namespace, Name: last.OperatorVersion.Name}
@@ -362,8 +404,12 @@ func (m *mirror) restore(ctx context.Context, wanted, made *kudo.Instance) error
 	made.Status = *wanted.Status.DeepCopy()
 	made.Status.Children = nil
 	meta.RemoveStatusCondition(&made.Status.Conditions, kudo.ConditionResolved)
-	if err := m.local.Status().Update(ctx, made, client.FieldOwner(managerMirror)); err != nil {
-		return fmt.Errorf("restoring the status of Instance %q from the hub: %w", made.Name, err)
+	return m.writeStatus(ctx, made)
+}
+
+func (m *mirror) writeStatus(ctx context.Context, changed *kudo.Instance) error {
+	if err := m.local.Status().Update(ctx, changed, client.FieldOwner(managerMirror)); err != nil {
+		return fmt.Errorf("writing the status of mirrored Instance %q: %w", changed.Name, err)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -51,6 +52,7 @@ func addReport(o Options, shared *notes, hub, local ctrl.Manager) error {
 		For(&kudo.Instance{}).
 		WatchesRawSource(localInstances(o.ClusterName, local)).
 		WatchesRawSource(source.Channel(shared.changed, &handler.EnqueueRequestForObject{})).
+		WithOptions(controller.Options{RateLimiter: retries()}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("adding the report: %w", err)
@@ -86,7 +88,9 @@ func (r *reporter) decide(onHub, standing *kudo.Instance) *kudo.InstanceStatus {
 	mirrored := standing != nil && standing.Annotations[kudo.AnnotationHubUID] == string(onHub.UID) && handedOver(standing)
 	switch {
 	case removed:
-		return r.withReady(onHub, onHub.Status, kudo.ReasonRemoved, "nothing is left of it on the managed cluster")
+		rest := onHub.Status
+		rest.Inventory = nil
+		return r.withReady(onHub, rest, kudo.ReasonRemoved, "nothing is left of it on the managed cluster")
 	case mirrored && fault != "":
 		return r.withReady(onHub, standing.Status, kudo.ReasonNotMirrored, fault)
 	case mirrored:
@@ -113,6 +117,7 @@ func reportable(status kudo.InstanceStatus) *kudo.InstanceStatus {
 	part := &kudo.InstanceStatus{
 		PlanStatus:         status.PlanStatus,
 		Execution:          status.Execution,
+		Inventory:          status.Inventory,
 		ObservedGeneration: status.ObservedGeneration,
 	}
 	if ready := meta.FindStatusCondition(status.Conditions, kudo.ConditionReady); ready != nil {

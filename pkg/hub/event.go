@@ -8,12 +8,15 @@ const (
 	eventDependenciesMalformed = "DependenciesMalformed"
 	// eventDependenciesSatisfied: all dependencies of an add-on are satisfied again.
 	eventDependenciesSatisfied = "DependenciesSatisfied"
+	// eventForceReleased: an Instance was let go of before its agent had removed what it applied.
+	eventForceReleased = "ForceReleased"
 )
 
 // The actions of the hub's events: what the controller was doing.
 const (
 	actionEvaluate = "EvaluateDependencies"
 	actionResolve  = "Resolve"
+	actionRelease  = "Release"
 )
 
 // noteLimit is the length of an event's note in bytes at most, as the API server has it.

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -30,18 +32,20 @@ import (
 // the agent may run the generation. Instances elsewhere on the hub are left alone.
 type instances struct {
 	client            client.Client
+	live              client.Reader // not from the cache, which has no inventories
 	recorder          events.EventRecorder
 	packagesNamespace string
 	verifications     verifications
 }
 
 func (i *instances) setUp(mgr manager.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).Named("instance").
+	return newController(mgr, "instance", controller.Options{}).
 		For(&kudo.Instance{}, builder.WithPredicates(changed(viewInstance))).
 		Watches(&kudo.Instance{}, mapped(i.rivals), builder.WithPredicates(existence())).
 		Watches(&kudo.OperatorVersion{}, mapped(i.running), builder.WithPredicates(existence())).
 		Watches(&kudo.OperatorVersion{}, handler.Funcs{DeleteFunc: i.forget}).
-		WatchesMetadata(managedCluster(), mapped(i.onCluster), builder.WithPredicates(existence())).
+		WatchesMetadata(managedCluster(), mapped(i.onCluster), builder.WithPredicates(ending())).
+		WatchesMetadata(namespaceMetadata(), mapped(i.onCluster), builder.WithPredicates(ending(), afterStart())).
 		Complete(i)
 }
 
@@ -51,15 +55,12 @@ func (i *instances) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 	if err := i.client.Get(ctx, request.NamespacedName, &instance); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	managed, err := isManaged(ctx, i.client, instance.Namespace)
+	detached, err := isDetached(ctx, i.client, instance.Namespace)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if !instance.DeletionTimestamp.IsZero() {
-		return retryConflict(i.letGo(ctx, &instance, managed))
-	}
-	if !managed {
-		return ctrl.Result{}, nil
+	if detached || !instance.DeletionTimestamp.IsZero() {
+		return retryConflict(i.letGo(ctx, &instance, detached))
 	}
 	state, err := i.gather(ctx, &instance)
 	if err != nil {
@@ -139,13 +140,43 @@ func (i *instances) act(ctx context.Context, instance *kudo.Instance, resolved m
 	}, client.FieldOwner(ManagerInstance))
 }
 
-// letGo drops the finalizer once the agent has reported that nothing of the Instance is left, or where there is no managed cluster
-// any more on which anything could be removed.
-func (i *instances) letGo(ctx context.Context, instance *kudo.Instance, managed bool) error {
-	if managed && !isRemoved(instance) {
+// letGo drops the finalizer once the agent has reported that nothing of the Instance is left, or where nobody shall wait for that:
+// on a cluster that is detached, before anything is deleted there, and by force.
+func (i *instances) letGo(ctx context.Context, instance *kudo.Instance, detached bool) error {
+	switch {
+	case !controllerutil.ContainsFinalizer(instance, kudo.Finalizer):
 		return nil
+	case detached, isRemoved(instance):
+		return release(ctx, i.client, instance)
+	case instance.ForceReleased():
+		return i.forceRelease(ctx, instance)
 	}
-	return release(ctx, i.client, instance)
+	return nil
+}
+
+// forceRelease drops the finalizer, and tells what its agent had not removed yet.
+func (i *instances) forceRelease(ctx context.Context, instance *kudo.Instance) error {
+	current := &kudo.Instance{}
+	if err := i.live.Get(ctx, client.ObjectKeyFromObject(instance), current); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("reading what Instance %s has applied: %w", client.ObjectKeyFromObject(instance), err))
+	}
+	if err := release(ctx, i.client, instance); err != nil {
+		return err
+	}
+	i.recorder.Eventf(instance, nil, corev1.EventTypeWarning, eventForceReleased, actionRelease, "%s", note(leftBehind(current)))
+	return nil
+}
+
+// leftBehind says what stays on the managed cluster, as far as its agent has reported.
+func leftBehind(instance *kudo.Instance) string {
+	if len(instance.Status.Inventory) == 0 {
+		return "let go of by force; its agent has reported nothing that it applied"
+	}
+	names := make([]string, len(instance.Status.Inventory))
+	for at, entry := range instance.Status.Inventory {
+		names[at] = entry.String()
+	}
+	return "let go of by force; what stays on the managed cluster unless it was removed since: " + strings.Join(names, ", ")
 }
 
 // tell makes an event of a condition Resolved that was written, where it says something else than the one before.
@@ -159,18 +190,6 @@ func (i *instances) tell(instance *kudo.Instance, now metav1.Condition) {
 		eventType = corev1.EventTypeWarning
 	}
 	i.recorder.Eventf(instance, nil, eventType, now.Reason, actionResolve, "%s", note(now.Message))
-}
-
-// isManaged says whether the namespace is a managed cluster's.
-func isManaged(ctx context.Context, c client.Reader, namespace string) (bool, error) {
-	err := c.Get(ctx, types.NamespacedName{Name: namespace}, managedCluster())
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("reading ManagedCluster %q: %w", namespace, err)
-	}
-	return true, nil
 }
 
 // isRemoved says whether the agent has reported the Instance's resources gone.
@@ -252,6 +271,7 @@ type instanceView struct {
 	deleting   bool
 	held       bool
 	removed    bool
+	forced     bool
 	handled    types.UID // of the last request for a plan by hand
 	resolved   conditionView
 }
@@ -267,6 +287,7 @@ func viewInstance(i *kudo.Instance) instanceView {
 		deleting:   !i.DeletionTimestamp.IsZero(),
 		held:       controllerutil.ContainsFinalizer(i, kudo.Finalizer),
 		removed:    isRemoved(i),
+		forced:     i.ForceReleased(),
 		resolved:   viewCondition(i.Status.Conditions, kudo.ConditionResolved),
 	}
 }

@@ -57,7 +57,7 @@ var _ = Describe("Whatever happens to an Instance", func() {
 		stop()
 	})
 
-	It("made again while the one before is cleaned up, it is deployed", func(ctx context.Context) {
+	It("made again while the one before is cleaned up, of which the hub has let go, it is deployed", func(ctx context.Context) {
 		spec := configOnly()
 		spec.Plans["cleanup"] = serial("wait")
 		spec.Tasks = append(spec.Tasks, task("wait", kudo.TaskDummy))
@@ -69,16 +69,10 @@ var _ = Describe("Whatever happens to an Instance", func() {
 		lost := h.get(ctx)
 		h.release(ctx)
 		h.again(ctx, lost)
-		h.resolve(ctx)
 		Consistently(func() *kudo.Execution { return h.get(ctx).Status.Execution }).Should(BeNil(), "the other one's is not its own")
-
-		By("letting the cleanup end")
-		Eventually(func() error {
-			mirror := h.mirror(ctx)
-			mirror.Finalizers = nil
-			return managed.Update(ctx, mirror)
-		}).Should(Succeed())
-		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).Should(Equal(kudo.Complete))
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", lost.Status.PlanStatus["deploy"])
+		h.force(ctx)
 		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
 		h.release(ctx)
 	})
@@ -215,12 +209,9 @@ spec:
 		first := h.plan(ctx, "cleanup").UID
 		Eventually(func() any { return h.plan(ctx, "cleanup").UID }).ShouldNot(Equal(first))
 		Expect(h.config(ctx, "-config")).To(Equal("one"), "nothing is removed before the cleanup has been done")
+		h.force(ctx)
 		h.release(ctx)
-		Eventually(func() error {
-			mirror := h.mirror(ctx)
-			mirror.Finalizers = nil
-			return managed.Update(ctx, mirror)
-		}).Should(Succeed())
+		Eventually(func() map[string]string { return h.mirror(ctx).Annotations }).Should(HaveKey(kudo.AnnotationOrphaned))
 	})
 
 	It("a plan is run by hand once, and cancelled", func(ctx context.Context) {

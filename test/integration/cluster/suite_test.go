@@ -29,10 +29,11 @@ const (
 	leasePeriod = time.Second
 )
 
-// Set once, before the specs run: clients with all rights, and how the programs reach both sides.
+// Set once, before the specs run: the hub, clients with all rights, and how the programs reach both sides.
 var (
-	server, managed            client.WithWatch
-	hubOnHub, agentOnHub, here *rest.Config
+	hubServer       *environment.Environment
+	server, managed client.WithWatch
+	hubOnHub, here  *rest.Config
 )
 
 func TestCluster(t *testing.T) {
@@ -47,16 +48,14 @@ func TestCluster(t *testing.T) {
 var _ = BeforeSuite(func(ctx SpecContext) {
 	ctrl.SetLogger(GinkgoLogr)
 	onHub, local := start(), start()
-	server, managed = clientOf(onHub.Config), clientOf(local.Config)
+	hubServer, server, managed = onHub, clientOf(onHub.Config), clientOf(local.Config)
 	for _, folder := range []string{"hub", "cluster", "admission"} {
 		Expect(onHub.Apply(ctx, folder, manifests.ClusterParameters{Cluster: clusterName})).To(Succeed())
 	}
 	Expect(managed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: addOns}})).To(Succeed())
 
-	const group = "system:open-cluster-management:cluster:" + clusterName + ":addon:tandem"
 	here = local.Config
 	hubOnHub = as(onHub.Config, "system:serviceaccount:tandem-system:addon-manager")
-	agentOnHub = as(onHub.Config, group+":agent:addon-agent", group, "system:open-cluster-management:addon:tandem")
 })
 
 var _ = AfterEach(func(ctx SpecContext) {
@@ -89,9 +88,9 @@ func as(config *rest.Config, user string, groups ...string) *rest.Config {
 	return config
 }
 
-// runHub runs the hub's controllers until the spec ends.
-func runHub() {
-	runUntilStopped(func(ctx context.Context) error {
+// runHub runs the hub's controllers until stop is called, at the latest until the spec ends.
+func runHub() (stop func()) {
+	return runUntilStopped(func(ctx context.Context) error {
 		return hub.Run(ctx, hubOnHub, hub.Options{
 			PackagesNamespace: packages, MetricsBindAddress: "0", HealthProbeBindAddress: "0", Concurrency: 4, Logger: GinkgoLogr,
 		})
@@ -99,10 +98,15 @@ func runHub() {
 }
 
 // runAgent runs the agent until stop is called, at the latest until the spec ends.
-func runAgent() (stop func()) {
+func runAgent() (stop func()) { return runAgentOf(clusterName) }
+
+// runAgentOf runs the agent of a cluster by that name.
+func runAgentOf(cluster string) (stop func()) {
+	group := "system:open-cluster-management:cluster:" + cluster + ":addon:tandem"
+	onHub := as(hubServer.Config, group+":agent:addon-agent", group, "system:open-cluster-management:addon:tandem")
 	return runUntilStopped(func(ctx context.Context) error {
 		return agent.Run(ctx, agent.Options{
-			ClusterName: clusterName, Hub: agentOnHub, Local: here, MetricsAddress: "0", ProbeAddress: "0",
+			ClusterName: cluster, Hub: onHub, Local: here, MetricsAddress: "0", ProbeAddress: "0",
 			Standalone: true, LeasePeriod: leasePeriod,
 		})
 	})

@@ -1,0 +1,249 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+)
+
+// uninstallManager is the field manager of the mark that lets go by force.
+const uninstallManager = "kubectl-addon"
+
+// uninstallPeriod is the time between two looks at what is still there.
+const uninstallPeriod = 500 * time.Millisecond
+
+// uninstallOptions say how to uninstall.
+type uninstallOptions struct {
+	force, wait bool
+	timeout     time.Duration
+}
+
+func uninstallCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+	const of = "the add-on or Instance is on"
+	var (
+		cluster string
+		options uninstallOptions
+	)
+	cmd := &cobra.Command{
+		Use:   "uninstall NAME --cluster CLUSTER",
+		Short: "Remove an add-on, or an Instance, from a cluster",
+		Long: "Uninstall deletes an add-on of a managed cluster, or an Instance that is no add-on's, and waits until it is gone: its\n" +
+			"cleanup plan runs first, then what it has applied is removed. What is waited for is shown; to stop waiting stops\n" +
+			"nothing else. Add-ons on the cluster that depend on it are named.\n\n" +
+			"With --force nobody waits: what it has applied stays on the cluster as it is at that moment, and the objects that\n" +
+			"are known to be there are listed. That is for a cluster that is gone, and for a cleanup that cannot succeed.",
+		Args: exactly("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkCluster(cmd, cluster, of); err != nil {
+				return err
+			}
+			if options.timeout < 0 {
+				return usagef(cmd, "--timeout %s: want a duration, or 0 for none", options.timeout)
+			}
+			c, err := hubClient(flags)
+			if err != nil {
+				return err
+			}
+			return explain(uninstall(cmd.Context(), c, streams, client.ObjectKey{Namespace: cluster, Name: args[0]}, options), cluster)
+		},
+	}
+	clusterFlag(cmd, &cluster, of)
+	cmd.Flags().BoolVar(&options.force, "force", false, "let go of it: leave what it has applied on the cluster")
+	cmd.Flags().BoolVar(&options.wait, "wait", true, "wait until it is gone")
+	cmd.Flags().DurationVar(&options.timeout, "timeout", 0, "how long to wait at most; 0 means as long as it takes")
+	return cmd
+}
+
+// installed is what stands on the hub of what is to be uninstalled.
+type installed struct {
+	client.ObjectKey
+	addOn    *addon.ManagedClusterAddOn
+	instance *kudo.Instance
+	// dependants are the add-ons on the cluster that suffer without it.
+	dependants []dependency.Dependant
+}
+
+// uninstall deletes the add-on of that key, else the Instance, and waits until it is gone.
+func uninstall(
+	ctx context.Context, c client.Client, streams genericiooptions.IOStreams, key client.ObjectKey, options uninstallOptions,
+) error {
+	found, err := gatherInstalled(ctx, c, key)
+	if err != nil {
+		return err
+	}
+	if err := found.refuse(options.force); err != nil {
+		return err
+	}
+	if err := printers.WriteEscaped(streams.ErrOut, found.warning()); err != nil {
+		return err
+	}
+	if options.force && found.instance != nil {
+		if err := letGo(ctx, c, streams.Out, found.instance); err != nil {
+			return err
+		}
+	}
+	if err := remove(ctx, c, found); err != nil {
+		return err
+	}
+	if !options.wait {
+		return printers.WriteEscaped(streams.Out, fmt.Sprintf("%s is being deleted\n", found))
+	}
+	if err := awaitGone(ctx, c, streams.ErrOut, found, options.timeout); err != nil {
+		return err
+	}
+	return printers.WriteEscaped(streams.Out, fmt.Sprintf("%s deleted\n", found))
+}
+
+// gatherInstalled reads what there is of that key. If there is nothing, the error names what there is instead.
+func gatherInstalled(ctx context.Context, c client.Client, key client.ObjectKey) (installed, error) {
+	found := installed{ObjectKey: key}
+	var err error
+	if found, err = found.now(ctx, c); err != nil {
+		return found, err
+	}
+	if found.addOn != nil {
+		view, err := gatherCluster(ctx, c, key.Namespace)
+		if err != nil {
+			return found, err
+		}
+		found.dependants = view.dependants(key.Name)
+		return found, nil
+	}
+	if found.instance != nil {
+		return found, nil
+	}
+	others, err := gatherInventory(ctx, c, key.Namespace)
+	if err != nil {
+		return found, err
+	}
+	return found, others.lacks(key.Name)
+}
+
+// now reads what is there by now. An Instance of the add-on's name that is not its own is none of this.
+func (i installed) now(ctx context.Context, c client.Client) (installed, error) {
+	addOn, instance := &addon.ManagedClusterAddOn{}, &kudo.Instance{}
+	next := installed{ObjectKey: i.ObjectKey, dependants: i.dependants}
+	switch err := c.Get(ctx, i.ObjectKey, addOn); {
+	case err == nil:
+		next.addOn = addOn
+	case !apierrors.IsNotFound(err):
+		return i, fmt.Errorf("reading ManagedClusterAddOn %q of cluster %q: %w", i.Name, i.Namespace, err)
+	}
+	switch err := c.Get(ctx, i.ObjectKey, instance); {
+	case err == nil && (next.addOn == nil || metav1.IsControlledBy(instance, next.addOn)):
+		next.instance = instance
+	case client.IgnoreNotFound(err) != nil:
+		return i, fmt.Errorf("reading Instance %q of cluster %q: %w", i.Name, i.Namespace, err)
+	}
+	return next, nil
+}
+
+// dependants are the add-ons on the cluster that would suffer without that one, and are there to stay.
+func (v clusterView) dependants(name string) []dependency.Dependant {
+	needs := make(map[string][]addon.AddonDependency, len(v.definitions))
+	for of := range v.definitions {
+		needs[of] = v.needs(of)
+	}
+	return dependency.Dependants(name, dependency.Direct(needs), func(other string) bool {
+		there := v.addOns[other]
+		return there != nil && there.DeletionTimestamp.IsZero()
+	})
+}
+
+// refuse is the error for a child, which its parent would make again.
+func (i installed) refuse(force bool) error {
+	if i.addOn != nil || i.instance == nil || force {
+		return nil
+	}
+	if owner := metav1.GetControllerOf(i.instance); owner != nil && owner.Kind == "Instance" && i.instance.DeletionTimestamp.IsZero() {
+		return fmt.Errorf("Instance %q is a child of Instance %q, which would make it again: uninstall that one, or change its parameters",
+			i.Name, owner.Name)
+	}
+	return nil
+}
+
+// letGo marks the Instance, and no other of its name, so that nobody waits for its removal, and lists what it leaves behind.
+func letGo(ctx context.Context, c client.Client, out io.Writer, instance *kudo.Instance) error {
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:"true"}}}`, instance.UID, kudo.AnnotationForceRelease)
+	err := c.Patch(ctx, instance.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(uninstallManager))
+	if err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("letting go of Instance %q: %w", instance.Name, err))
+	}
+	return printers.WriteEscaped(out, leftText(instance))
+}
+
+// remove deletes the add-on, whose Instance addon-manager deletes, or the Instance.
+func remove(ctx context.Context, c client.Client, found installed) error {
+	var object client.Object = found.instance
+	if found.addOn != nil {
+		object = found.addOn
+	}
+	if object.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	uid := object.GetUID()
+	if err := c.Delete(ctx, object, client.Preconditions{UID: &uid}); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("deleting %s: %w", found, err))
+	}
+	return nil
+}
+
+// awaitGone waits until everything that was found is gone, and shows what it waits for whenever that changes.
+func awaitGone(ctx context.Context, c client.Client, out io.Writer, found installed, timeout time.Duration) error {
+	waiting := ctx // its end ends the waiting, and breaks no request
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	shown := ""
+	err := wait.PollUntilContextCancel(waiting, uninstallPeriod, true, func(context.Context) (bool, error) {
+		left, err := found.left(ctx, c)
+		if err != nil || left.gone() {
+			return err == nil, err
+		}
+		text := left.waitText()
+		if text == shown {
+			return false, nil
+		}
+		shown = text
+		return false, printers.WriteEscaped(out, fmt.Sprintf("waiting: %s\n", text))
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return fmt.Errorf("%s is not gone after %s, and its removal goes on: %s (see 'kubectl addon uninstall --help' for --force)",
+			found, timeout, shown)
+	}
+	return err
+}
+
+// left is what is still there of what was found.
+func (i installed) left(ctx context.Context, c client.Client) (installed, error) {
+	left, err := i.now(ctx, c)
+	if err != nil {
+		return left, err
+	}
+	if i.addOn == nil || left.addOn != nil && left.addOn.UID != i.addOn.UID {
+		left.addOn = nil
+	}
+	if i.instance != nil && left.instance != nil && left.instance.UID != i.instance.UID {
+		left.instance = nil
+	}
+	return left, nil
+}
+
+func (i installed) gone() bool { return i.addOn == nil && i.instance == nil }

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+)
+
+// deleting is an Instance on its way out, with a condition Ready.
+func deleting(ready ...metav1.Condition) *kudo.Instance {
+	return &kudo.Instance{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "kafka", Namespace: "cluster1", DeletionTimestamp: ptr.To(metav1.Now()), Finalizers: []string{kudo.Finalizer},
+		},
+		Status: kudo.InstanceStatus{Conditions: ready},
+	}
+}
+
+func TestUninstallSaysWhatItWaitsFor(t *testing.T) {
+	addOn := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
+		Name: "kafka", Namespace: "cluster1", Finalizers: []string{"a.example/one", "b.example/two"},
+	}}
+	forced := deleting()
+	forced.Annotations = map[string]string{kudo.AnnotationForceRelease: "true"}
+	for name, test := range map[string]struct {
+		installed
+		want string
+	}{
+		"an add-on without an Instance is held by its finalizers": {
+			installed{addOn: addOn}, "ManagedClusterAddOn kafka is held by finalizers: a.example/one, b.example/two"},
+		"an Instance that addon-manager has not got to": {
+			installed{addOn: addOn, instance: &kudo.Instance{}}, "addon-manager has not deleted Instance kafka yet"},
+		"an Instance whose agent is silent": {
+			installed{instance: deleting()}, "the agent of cluster cluster1 has not begun to remove Instance kafka"},
+		"an Instance whose agent has said nothing since it was well": {
+			installed{instance: deleting(condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, ""))},
+			"the agent of cluster cluster1 has not begun to remove Instance kafka"},
+		"a removal that waits for objects": {
+			installed{instance: deleting(condition(kudo.ConditionReady, "False", kudo.ReasonRemoving, "waiting for 2 objects"))},
+			"Removing: waiting for 2 objects"},
+		"a removal that says nothing": {
+			installed{instance: deleting(condition(kudo.ConditionReady, "False", kudo.ReasonRemoving, ""))}, "Removing"},
+		"an Instance that is removed and held all the same": {
+			installed{instance: deleting(condition(kudo.ConditionReady, "False", kudo.ReasonRemoved, "nothing is left"))},
+			"Instance kafka is held by finalizers: kudo.dev/removal"},
+		"an Instance that was let go of": {
+			installed{addOn: addOn, instance: forced}, "addon-manager has not let go of Instance kafka yet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.ObjectKey = client.ObjectKey{Namespace: "cluster1", Name: "kafka"}
+			if diff := cmp.Diff(test.want, test.waitText()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestUninstallWarnsOfWhatSuffers(t *testing.T) {
+	found := installed{ObjectKey: client.ObjectKey{Namespace: "cluster1", Name: "zookeeper"}, dependants: []dependency.Dependant{
+		{Name: "kafka", Type: addon.DependencyTypeRequired},
+		{Name: "shop", Type: addon.DependencyTypeOptional, Through: []string{"kafka"}},
+	}}
+	want := "Warning: without zookeeper, add-on kafka on cluster cluster1 stops being available\n" +
+		"Warning: without zookeeper, add-on shop on cluster cluster1 is degraded (through kafka)\n"
+	if diff := cmp.Diff(want, found.warning()); diff != "" {
+		t.Error(diff)
+	}
+	if text := (installed{}).warning(); text != "" {
+		t.Errorf("where nothing suffers it says %q", text)
+	}
+}
+
+func TestUninstallByForceListsWhatIsLeft(t *testing.T) {
+	for name, test := range map[string]struct {
+		inventory []kudo.InventoryEntry
+		want      string
+	}{
+		"objects with and without a namespace": {
+			inventory: []kudo.InventoryEntry{
+				{Group: "apps", Kind: "Deployment", Namespace: "kafka", Name: "broker", Task: "deploy"},
+				{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "kafka"},
+			},
+			want: "Letting go of Instance kafka. What is not removed yet stays on cluster cluster1:\n" +
+				"  Deployment kafka/broker\n  ClusterRole kafka\n",
+		},
+		"nothing that was ever reported": {
+			want: "Letting go of Instance kafka: nothing is known to be left of it on cluster cluster1.\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			instance := deleting()
+			instance.Status.Inventory = test.inventory
+			if diff := cmp.Diff(test.want, leftText(instance)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// String names what is uninstalled as kubectl does: the add-on, else the Instance.
+func (i installed) String() string {
+	if i.addOn != nil {
+		return "managedclusteraddon." + addon.GroupVersion.Group + "/" + i.Name
+	}
+	return "instance." + kudo.GroupVersion.Group + "/" + i.Name
+}
+
+// warning names the add-ons that suffer; empty where none does.
+func (i installed) warning() string {
+	var text strings.Builder
+	for _, dependant := range i.dependants {
+		through := ""
+		if len(dependant.Through) > 0 {
+			through = " (through " + throughText(dependant.Through) + ")"
+		}
+		fmt.Fprintf(&text, "Warning: without %s, add-on %s on cluster %s %s%s\n",
+			word(i.Name), word(dependant.Name), word(i.Namespace), effectText(dependant.Type), through)
+	}
+	return text.String()
+}
+
+// leftText lists what an Instance that is let go of leaves behind, as far as its agent has reported.
+func leftText(instance *kudo.Instance) string {
+	cluster := word(instance.Namespace)
+	if len(instance.Status.Inventory) == 0 {
+		return fmt.Sprintf("Letting go of Instance %s: nothing is known to be left of it on cluster %s.\n", word(instance.Name), cluster)
+	}
+	text := fmt.Sprintf("Letting go of Instance %s. What is not removed yet stays on cluster %s:\n", word(instance.Name), cluster)
+	for _, entry := range instance.Status.Inventory {
+		text += fmt.Sprintf("  %s\n", entry)
+	}
+	return text
+}
+
+// waitText says what keeps it from being gone.
+func (i installed) waitText() string {
+	switch {
+	case i.instance == nil:
+		return finalizersText("ManagedClusterAddOn", i.addOn)
+	case i.instance.DeletionTimestamp.IsZero():
+		return fmt.Sprintf("addon-manager has not deleted Instance %s yet", word(i.Name))
+	case i.instance.ForceReleased():
+		return fmt.Sprintf("addon-manager has not let go of Instance %s yet", word(i.Name))
+	}
+	ready := meta.FindStatusCondition(i.instance.Status.Conditions, kudo.ConditionReady)
+	switch {
+	case ready == nil || ready.Status == metav1.ConditionTrue:
+		return fmt.Sprintf("the agent of cluster %s has not begun to remove Instance %s", word(i.Namespace), word(i.Name))
+	case ready.Reason == kudo.ReasonRemoved:
+		return finalizersText("Instance", i.instance)
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%s: %s", ready.Reason, ready.Message), ": ")
+}
+
+// finalizersText says what holds an object that is being deleted.
+func finalizersText(kind string, object metav1.Object) string {
+	return fmt.Sprintf("%s %s is held by finalizers: %s", kind, word(object.GetName()), listed(object.GetFinalizers()))
+}

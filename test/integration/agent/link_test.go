@@ -1,0 +1,350 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tandem-addons/tandem/pkg/agent"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/integration/environment"
+	"github.com/tandem-addons/tandem/test/integration/invariants"
+)
+
+// link is the way to the hub, which can be cut: what is connected breaks, and nothing connects.
+type link struct {
+	mutex       sync.Mutex
+	isCut       bool
+	connections []net.Conn
+}
+
+// through is a copy of config whose clients take the link.
+func (l *link) through(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Dial = l.dial
+	return config
+}
+
+func (l *link) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	connection, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	if l.isCut {
+		return nil, errors.Join(errors.New("the link is cut"), connection.Close())
+	}
+	l.connections = append(l.connections, connection)
+	return connection, nil
+}
+
+func (l *link) cut() {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.isCut = true
+	for _, connection := range l.connections {
+		_ = connection.Close() // some have been closed by their users
+	}
+	l.connections = nil
+}
+
+func (l *link) mend() {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.isCut = false
+}
+
+// afterOutage is how long it may take at most until what waits for the hub is tried again, and then some.
+const afterOutage = 75 * time.Second
+
+var _ = Describe("While the hub is away", func() {
+	var (
+		toHub *link
+		stop  func()
+	)
+	BeforeEach(func() {
+		toHub = &link{}
+		stop = runAgentWith(toHub.through(agentOnHub), agentLocally)
+	})
+	AfterEach(func(ctx context.Context) {
+		Expect(invariants.Violations(ctx, hub)).To(BeEmpty())
+		stop()
+	})
+
+	It("plans go on, and their last state arrives when it is back, as what was wanted meanwhile does", func(ctx context.Context) {
+		h := newInstance(ctx, standard(), nil)
+		h.resolve(ctx)
+		Eventually(func() string { return h.ready(ctx).Message }).Should(ContainSubstring("Deployment"))
+		toHub.cut()
+		h.rollOut(ctx)
+		Eventually(func() kudo.ExecutionStatus { return h.mirror(ctx).Status.PlanStatus["deploy"].Status }).Should(Equal(kudo.Complete))
+		for _, value := range []string{"second", "third"} {
+			h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": value} })
+		}
+		Consistently(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).Should(Equal(kudo.InProgress))
+		Expect(h.config(ctx, "-config")).To(Equal("one"))
+
+		toHub.mend()
+		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).WithTimeout(afterOutage).Should(Equal(kudo.Complete))
+		Eventually(func() string { return h.config(ctx, "-config") }).WithTimeout(afterOutage).Should(Equal("third"))
+		h.rollOut(ctx)
+		h.completes(ctx, "update", kudo.PlanStatus{})
+		h.finish(ctx)
+	})
+
+	It("a removal that has begun is finished, and reported when it is back", func(ctx context.Context) {
+		h := newInstance(ctx, configOnly(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		config := &corev1.ConfigMap{}
+		Expect(h.local(ctx, "-config", config)).To(BeTrue())
+		config.Finalizers = []string{"tandem.test/hold"}
+		Expect(managed.Update(ctx, config)).To(Succeed())
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Reason", kudo.ReasonRemoving))
+
+		toHub.cut()
+		Eventually(func() error {
+			h.local(ctx, "-config", config)
+			config.Finalizers = nil
+			return managed.Update(ctx, config)
+		}).Should(Succeed())
+		Eventually(func() *kudo.Instance { return h.mirror(ctx) }).Should(BeNil())
+		Expect(h.ready(ctx).Reason).To(Equal(kudo.ReasonRemoving))
+
+		toHub.mend()
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).WithTimeout(afterOutage).Should(HaveField("Reason", kudo.ReasonRemoved))
+		h.release(ctx)
+	})
+})
+
+var _ = Describe("Reports", func() {
+	It("of a plan of many steps are coalesced, and the last state arrives", func(ctx context.Context) {
+		const interval, steps = 2 * time.Second, 40
+		onHub, writes := environment.Recorded(agentOnHub)
+		DeferCleanup(runAgentWith(onHub, agentLocally, func(o *agent.Options) { o.ReportInterval = interval }))
+		spec, done := configOnly(), task("done", kudo.TaskDummy)
+		done.Spec.Done = true
+		spec.Tasks = append(spec.Tasks, done)
+		phase := kudo.Phase{Name: "main"}
+		for i := range steps {
+			phase.Steps = append(phase.Steps, kudo.Step{Name: fmt.Sprint("step-", i), Tasks: []string{"done"}})
+		}
+		spec.Plans["deploy"] = kudo.Plan{Phases: []kudo.Phase{phase}}
+		h := newInstance(ctx, spec, nil)
+		begun := time.Now()
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(h.plan(ctx, "deploy").Phases[0].Steps).To(HaveLen(steps))
+		reports := 0
+		for _, request := range writes.Requests() {
+			if strings.HasSuffix(request, "/instances/"+h.name+"/status") {
+				reports++
+			}
+		}
+		Expect(reports).To(BeNumerically("<=", 1+int(time.Since(begun)/interval)))
+		h.finish(ctx)
+	})
+})
+
+var _ = Describe("A mirror that somebody edits", func() {
+	var stop func()
+	BeforeEach(func() { stop = runAgent() })
+	AfterEach(func() { stop() })
+
+	type state struct {
+		spec        kudo.InstanceSpec
+		annotations map[string]string
+		finalizers  []string
+	}
+	stateOf := func(i *kudo.Instance) state { return state{i.Spec, i.Annotations, i.Finalizers} }
+
+	DescribeTable("is put back",
+		func(ctx context.Context, edit func(*kudo.Instance), executesAgain bool) {
+			h := newInstance(ctx, configOnly(), map[string]string{"VALUE": "mine"})
+			h.resolve(ctx)
+			h.completes(ctx, "deploy", kudo.PlanStatus{})
+			before := h.mirror(ctx)
+			Eventually(func() error {
+				edited := h.mirror(ctx)
+				edit(edited)
+				return managed.Update(ctx, edited)
+			}).Should(Succeed())
+			Eventually(func(g Gomega) {
+				mirror := h.mirror(ctx)
+				g.Expect(mirror.ResourceVersion).NotTo(Equal(before.ResourceVersion))
+				g.Expect(stateOf(mirror)).To(Equal(stateOf(before)))
+				g.Expect(mirror.Status.PlanStatus["deploy"].Status).To(Equal(kudo.Complete))
+				g.Expect(h.config(ctx, "-config")).To(Equal("mine"))
+			}).Should(Succeed())
+			Expect(h.mirror(ctx).UID).To(Equal(before.UID))
+			if !executesAgain {
+				Consistently(func() string { return string(h.mirror(ctx).Status.Execution.UID) }).WithTimeout(time.Second).Should(
+					Equal(string(before.Status.Execution.UID)))
+			}
+			h.finish(ctx)
+		},
+		Entry("in its parameters", func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"VALUE": "theirs"} }, true),
+		Entry("in the plan that it asks for", func(i *kudo.Instance) {
+			i.Spec.PlanExecution = kudo.PlanExecution{PlanName: "deploy", UID: "theirs"}
+		}, true),
+		Entry("in its identity", func(i *kudo.Instance) { i.Annotations[kudo.AnnotationHubUID] = "another" }, false),
+		Entry("which takes its identity away", func(i *kudo.Instance) { delete(i.Annotations, kudo.AnnotationHubUID) }, false),
+		Entry("in its generation", func(i *kudo.Instance) { i.Annotations[kudo.AnnotationHubGeneration] = "7000" }, false),
+		Entry("which takes its generation away, and what it has executed is not what the hub knew last",
+			func(i *kudo.Instance) { delete(i.Annotations, kudo.AnnotationHubGeneration) }, false),
+		Entry("in the mark of orphans", func(i *kudo.Instance) { i.Annotations[kudo.AnnotationOrphaned] = "true" }, false),
+		Entry("in its finalizer", func(i *kudo.Instance) { i.Finalizers = nil }, false),
+	)
+})
+
+var _ = Describe("What the hub lets go of", func() {
+	var stop func()
+	BeforeEach(func() { stop = runAgent() })
+	AfterEach(func(ctx context.Context) {
+		Expect(invariants.Violations(ctx, hub)).To(BeEmpty())
+		stop()
+	})
+
+	// stuck is a package whose cleanup waits for ever.
+	stuck := func() kudo.OperatorVersionSpec {
+		spec := configOnly()
+		spec.Plans["cleanup"] = serial("wait")
+		spec.Tasks = append(spec.Tasks, task("wait", kudo.TaskDummy))
+		return spec
+	}
+	letGo := And(HaveKey(kudo.AnnotationOrphaned), HaveKey(kudo.AnnotationHubDeleted))
+
+	It("by force stays as it is, marked, and is deployed anew for the next of its name", func(ctx context.Context) {
+		h := newInstance(ctx, stuck(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		before := h.plan(ctx, "deploy").UID
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "cleanup").Status }).Should(Equal(kudo.InProgress))
+
+		lost := h.get(ctx)
+		h.force(ctx)
+		Eventually(func() map[string]string { return h.mirror(ctx).Annotations }).Should(letGo, "the agent does not wait for the hub")
+		h.release(ctx)
+		Consistently(func() string { return h.config(ctx, "-config") }).Should(Equal("one"))
+		Expect(h.mirror(ctx).DeletionTimestamp).To(BeNil())
+		Expect(h.mirror(ctx).Finalizers).To(ConsistOf(kudo.Finalizer))
+
+		By("enabling it again")
+		h.again(ctx, lost)
+		h.resolve(ctx)
+		Eventually(func() map[string]string { return h.mirror(ctx).Annotations }).ShouldNot(Or(
+			HaveKey(kudo.AnnotationOrphaned), HaveKey(kudo.AnnotationHubDeleted)))
+		h.completes(ctx, "deploy", kudo.PlanStatus{UID: before})
+		Expect(h.plan(ctx, "cleanup").Status).To(Equal(kudo.NeverRun))
+
+		By("deleting it by force from the first")
+		h.force(ctx)
+		Consistently(func() map[string]string { return h.mirror(ctx).Annotations }).WithTimeout(time.Second).ShouldNot(
+			HaveKey(kudo.AnnotationOrphaned), "it is not deleted")
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		Eventually(func() map[string]string { return h.mirror(ctx).Annotations }).Should(And(
+			HaveKey(kudo.AnnotationOrphaned), Not(HaveKey(kudo.AnnotationHubDeleted))))
+		h.release(ctx)
+	})
+
+	It("while the agent is away, it finds out when it is back", func(ctx context.Context) {
+		h := newInstance(ctx, stuck(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "cleanup").Status }).Should(Equal(kudo.InProgress))
+		stop()
+		h.release(ctx)
+		stop = runAgent()
+		Eventually(func() map[string]string { return h.mirror(ctx).Annotations }).Should(letGo)
+		Expect(h.config(ctx, "-config")).To(Equal("one"))
+	})
+
+	It("because it was restored from before the deletion, it is deployed anew", func(ctx context.Context) {
+		h := newInstance(ctx, stuck(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		backup := h.get(ctx)
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "cleanup").Status }).Should(Equal(kudo.InProgress))
+		stop()
+		h.release(ctx)
+		h.restored(ctx, backup)
+		stop = runAgent()
+		h.completes(ctx, "deploy", kudo.PlanStatus{UID: backup.Status.Execution.UID})
+		Expect(h.mirror(ctx).Annotations).NotTo(HaveKey(kudo.AnnotationHubDeleted))
+		h.force(ctx)
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		h.release(ctx)
+	})
+})
+
+var _ = Describe("A hub restored from a backup", func() {
+	It("learns what was executed since, and nothing is executed again", func(ctx context.Context) {
+		stop := runAgent()
+		spec := configOnly()
+		h := newInstance(ctx, spec, map[string]string{"VALUE": "old"})
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		backup := h.get(ctx)
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": "new"} })
+		h.completes(ctx, "deploy", backup.Status.PlanStatus["deploy"])
+		Eventually(func() string { return h.config(ctx, "-config") }).Should(Equal("new"))
+		executed := h.mirror(ctx).Status.Execution.UID
+
+		By("a status that is older than what the mirror says, under the spec of now")
+		stop()
+		current := h.get(ctx)
+		current.Status.Execution, current.Status.PlanStatus = backup.Status.Execution, backup.Status.PlanStatus
+		Expect(hub.Status().Update(ctx, current)).To(Succeed())
+		stop = runAgent()
+		Eventually(func() *kudo.Execution { return h.get(ctx).Status.Execution }).Should(HaveField("UID", executed))
+		Consistently(func() *kudo.Execution { return h.mirror(ctx).Status.Execution }).WithTimeout(time.Second).Should(HaveField("UID", executed))
+
+		By("an older spec too, which is what is wanted then")
+		stop()
+		h.lose(ctx)
+		h.restored(ctx, backup)
+		stop = runAgent()
+		Eventually(func() string { return h.config(ctx, "-config") }).Should(Equal("old"))
+		h.finish(ctx)
+		stop()
+	})
+})
+
+// force marks the Instance so that nobody waits for its removal once it is deleted.
+func (h *hubPart) force(ctx context.Context) {
+	GinkgoHelper()
+	before := h.get(ctx)
+	forced := before.DeepCopy()
+	forced.Annotations = map[string]string{kudo.AnnotationForceRelease: "true"}
+	Expect(hub.Patch(ctx, forced, client.MergeFrom(before))).To(Succeed())
+}
+
+// restored puts the Instance on the hub as a backup has it, status and all; no tool can restore its uid.
+func (h *hubPart) restored(ctx context.Context, backup *kudo.Instance) {
+	GinkgoHelper()
+	h.again(ctx, backup.DeepCopy())
+	Eventually(func() error {
+		instance := h.get(ctx)
+		instance.Status = *backup.Status.DeepCopy()
+		meta.RemoveStatusCondition(&instance.Status.Conditions, kudo.ConditionResolved)
+		return hub.Status().Update(ctx, instance)
+	}).Should(Succeed())
+	h.resolve(ctx)
+}

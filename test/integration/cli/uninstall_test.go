@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli"
+)
+
+// The specs play addon-manager and the agent.
+var _ = Describe("uninstall", func() {
+	enable := func(ctx context.Context, cluster, name string) *addon.ManagedClusterAddOn {
+		GinkgoHelper()
+		addOn := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
+			Namespace: cluster, Name: name, Finalizers: []string{kudo.Finalizer},
+		}}
+		Expect(hub.Create(ctx, addOn)).To(Succeed())
+		return addOn
+	}
+	install := func(ctx context.Context, cluster, name string, owners ...metav1.OwnerReference) *kudo.Instance {
+		GinkgoHelper()
+		instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{
+			Namespace: cluster, Name: name, Finalizers: []string{kudo.Finalizer}, OwnerReferences: owners,
+		}}
+		Expect(hub.Create(ctx, instance)).To(Succeed())
+		instance.Status.Inventory = []kudo.InventoryEntry{{Group: "apps", Kind: "Deployment", Namespace: "ns", Name: name}}
+		Expect(hub.Status().Update(ctx, instance)).To(Succeed())
+		return instance
+	}
+	owned := func(addOn *addon.ManagedClusterAddOn) metav1.OwnerReference {
+		return *metav1.NewControllerRef(addOn, addon.GroupVersion.WithKind("ManagedClusterAddOn"))
+	}
+	release := func(ctx context.Context, object client.Object) {
+		GinkgoHelper()
+		Eventually(func() error {
+			if err := hub.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+				return client.IgnoreNotFound(err)
+			}
+			object.SetFinalizers(nil)
+			return hub.Update(ctx, object)
+		}).Should(Succeed())
+	}
+	isDeleted := func(ctx context.Context, object client.Object) func() bool {
+		return func() bool {
+			Expect(hub.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
+			return object.GetDeletionTimestamp() != nil
+		}
+	}
+	begin := func(ctx context.Context, args ...string) chan result {
+		done := make(chan result, 1)
+		go func() {
+			defer GinkgoRecover()
+			done <- run(ctx, append([]string{"uninstall"}, args...)...)
+		}()
+		return done
+	}
+
+	It("deletes an add-on, says what it waits for, and ends when it is gone", func(ctx SpecContext) {
+		cluster := newNamespace(ctx)
+		addOn := enable(ctx, cluster, "kafka")
+		instance := install(ctx, cluster, "kafka", owned(addOn))
+		done := begin(ctx, "kafka", "--cluster", cluster)
+		Eventually(isDeleted(ctx, addOn)).WithTimeout(10 * time.Second).Should(BeTrue())
+		Expect(hub.Delete(ctx, instance)).To(Succeed())
+		Eventually(func() error {
+			Expect(hub.Get(ctx, client.ObjectKeyFromObject(instance), instance)).To(Succeed())
+			meta.SetStatusCondition(&instance.Status.Conditions, metav1.Condition{
+				Type: kudo.ConditionReady, Status: metav1.ConditionFalse, Reason: kudo.ReasonRemoving, Message: "waiting for Deployment ns/kafka",
+			})
+			return hub.Status().Update(ctx, instance)
+		}).Should(Succeed())
+		Consistently(done).WithTimeout(2 * time.Second).ShouldNot(Receive())
+		Expect(instance.Annotations).NotTo(HaveKey(kudo.AnnotationForceRelease))
+		release(ctx, instance)
+		release(ctx, addOn)
+
+		var ended result
+		Eventually(done).WithTimeout(10 * time.Second).Should(Receive(&ended))
+		Expect(ended.err).NotTo(HaveOccurred())
+		Expect(ended.errOut).To(ContainSubstring("waiting: Removing: waiting for Deployment ns/kafka\n"))
+		Expect(ended.out).To(Equal("managedclusteraddon.addon.open-cluster-management.io/kafka deleted\n"))
+	})
+
+	It("deletes an Instance that is no add-on's", func(ctx SpecContext) {
+		cluster := newNamespace(ctx)
+		instance := install(ctx, cluster, "mine")
+		done := begin(ctx, "mine", "--cluster", cluster)
+		Eventually(isDeleted(ctx, instance)).WithTimeout(10 * time.Second).Should(BeTrue())
+		release(ctx, instance)
+		var ended result
+		Eventually(done).WithTimeout(10 * time.Second).Should(Receive(&ended))
+		Expect(ended.err).NotTo(HaveOccurred())
+		Expect(ended.out).To(Equal("instance.kudo.dev/mine deleted\n"))
+	})
+
+	It("that takes too long says what it waited for, and fails", func(ctx SpecContext) {
+		cluster := newNamespace(ctx)
+		instance := install(ctx, cluster, "mine")
+		late := run(ctx, "uninstall", "mine", "--cluster", cluster, "--timeout", "1s")
+		Expect(late.code).To(Equal(cli.ExitFailure))
+		Expect(late.err).To(MatchError(ContainSubstring("instance.kudo.dev/mine is not gone after 1s, and its removal goes on: " +
+			"the agent of cluster " + cluster + " has not begun to remove Instance mine")))
+		Expect(isDeleted(ctx, instance)()).To(BeTrue())
+	})
+
+	It("by force lets go of the Instance and lists what that leaves behind, at first or when it hangs", func(ctx SpecContext) {
+		cluster := newNamespace(ctx)
+		addOn := enable(ctx, cluster, "kafka")
+		instance := install(ctx, cluster, "kafka", owned(addOn))
+		Expect(run(ctx, "uninstall", "kafka", "--cluster", cluster, "--wait=false").out).To(
+			Equal("managedclusteraddon.addon.open-cluster-management.io/kafka is being deleted\n"))
+		Expect(hub.Delete(ctx, instance)).To(Succeed())
+		Expect(isDeleted(ctx, instance)()).To(BeTrue())
+		Expect(instance.ForceReleased()).To(BeFalse())
+
+		forced := run(ctx, "uninstall", "kafka", "--cluster", cluster, "--wait=false", "--force")
+		Expect(forced.err).NotTo(HaveOccurred())
+		Expect(forced.out).To(Equal("Letting go of Instance kafka. What is not removed yet stays on cluster " + cluster + ":\n" +
+			"  Deployment ns/kafka\nmanagedclusteraddon.addon.open-cluster-management.io/kafka is being deleted\n"))
+		Expect(isDeleted(ctx, instance)()).To(BeTrue())
+		Expect(instance.ForceReleased()).To(BeTrue())
+
+		By("an Instance that was not deleted before")
+		mine := install(ctx, cluster, "mine")
+		Expect(run(ctx, "uninstall", "mine", "--cluster", cluster, "--wait=false", "--force").err).NotTo(HaveOccurred())
+		Expect(isDeleted(ctx, mine)()).To(BeTrue())
+		Expect(mine.ForceReleased()).To(BeTrue())
+	})
+
+	It("names the add-ons on the cluster that suffer", func(ctx SpecContext) {
+		cluster := newNamespace(ctx)
+		for _, name := range []string{"base", "upper", "elsewhere"} {
+			definition := &addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name + "-" + cluster}}
+			definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
+			if name != "base" {
+				definition.Spec.Dependencies = []addon.AddonDependency{{Name: "base-" + cluster, Type: addon.DependencyTypeRequired}}
+			}
+			Expect(hub.Create(ctx, definition)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) { Expect(hub.Delete(ctx, definition)).To(Succeed()) })
+		}
+		enable(ctx, cluster, "base-"+cluster)
+		enable(ctx, cluster, "upper-"+cluster)
+		warned := run(ctx, "uninstall", "base-"+cluster, "--cluster", cluster, "--wait=false")
+		Expect(warned.err).NotTo(HaveOccurred())
+		Expect(warned.errOut).To(Equal("Warning: without base-" + cluster + ", add-on upper-" + cluster + " on cluster " + cluster +
+			" stops being available\n"))
+	})
+
+	It("refuses a child, which its parent would make again, and what does not exist", func(ctx SpecContext) {
+		cluster := newNamespace(ctx)
+		parent := install(ctx, cluster, "parent")
+		child := install(ctx, cluster, "parent.child", *metav1.NewControllerRef(parent, kudo.GroupVersion.WithKind("Instance")))
+		Expect(run(ctx, "uninstall", "parent.child", "--cluster", cluster).err).To(
+			MatchError(ContainSubstring(`is a child of Instance "parent"`)))
+		Expect(isDeleted(ctx, child)()).To(BeFalse())
+		Expect(run(ctx, "uninstall", "other", "--cluster", cluster).err).To(MatchError(ContainSubstring("there is no managed cluster")))
+	})
+
+	It("leaves alone an Instance of the add-on's name that is a user's", func(ctx SpecContext) {
+		cluster := newNamespace(ctx)
+		addOn := enable(ctx, cluster, "kafka")
+		instance := install(ctx, cluster, "kafka")
+		Expect(run(ctx, "uninstall", "kafka", "--cluster", cluster, "--wait=false", "--force").err).NotTo(HaveOccurred())
+		Expect(isDeleted(ctx, addOn)()).To(BeTrue())
+		Expect(isDeleted(ctx, instance)()).To(BeFalse())
+		Expect(instance.Annotations).NotTo(HaveKey(kudo.AnnotationForceRelease))
+	})
+})

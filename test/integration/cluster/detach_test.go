@@ -1,0 +1,334 @@
+package cluster
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/wait"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/tandem-addons/tandem/manifests"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// gcFinalizer plays OCM's: it keeps a ManagedCluster until everything in its namespace was deleted.
+const gcFinalizer = "tandem.test/gc"
+
+// site is a cluster of one spec's own, with an add-on that runs by plans and a user's Instance on it.
+type site struct {
+	name     string
+	addOn    *addonv1alpha1.ManagedClusterAddOn
+	instance *kudo.Instance
+}
+
+// prepare registers the cluster, and stores the package that runs on it.
+func (s *site) prepare(ctx context.Context) {
+	GinkgoHelper()
+	Expect(hubServer.Apply(ctx, "cluster", manifests.ClusterParameters{Cluster: s.name})).To(Succeed())
+	s.register(ctx)
+	version := pushVersion(ctx, s.name)
+	definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: s.name + "-addon"}}
+	definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
+	definition.Spec.SupportedConfigs = []upstream.ConfigMeta{{
+		ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions},
+		DefaultConfig:       &upstream.ConfigReferent{Namespace: version.Namespace, Name: version.Name},
+	}}
+	Expect(server.Create(ctx, definition)).To(Succeed())
+	s.addOn = &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: definition.Name}}
+	s.addOn.Spec.InstallNamespace = s.name
+	s.instance = &kudo.Instance{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: s.name + "-mine"},
+		Spec:       kudo.InstanceSpec{OperatorVersion: corev1.ObjectReference{Namespace: version.Namespace, Name: version.Name}},
+	}
+}
+
+// install makes the add-on and the Instance, and waits until both are ready.
+func (s *site) install(ctx context.Context) {
+	GinkgoHelper()
+	Expect(server.Create(ctx, s.addOn.DeepCopy())).To(Succeed())
+	Expect(server.Create(ctx, s.instance.DeepCopy())).To(Succeed())
+	for _, name := range s.names() {
+		Eventually(s.isReady(ctx, name)).Should(BeTrue(), name)
+	}
+}
+
+func (s *site) names() []string { return []string{s.addOn.Name, s.instance.Name} }
+
+func (s *site) cluster() *unstructured.Unstructured {
+	cluster := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"hubAcceptsClient": true}}}
+	cluster.SetAPIVersion("cluster.open-cluster-management.io/v1")
+	cluster.SetKind("ManagedCluster")
+	cluster.SetName(s.name)
+	return cluster
+}
+
+func (s *site) register(ctx context.Context) {
+	GinkgoHelper()
+	cluster := s.cluster()
+	cluster.SetFinalizers([]string{gcFinalizer})
+	Expect(server.Create(ctx, cluster)).To(Succeed())
+}
+
+// unregister lets the ManagedCluster go.
+func (s *site) unregister(ctx context.Context) {
+	GinkgoHelper()
+	Expect(server.Patch(ctx, s.cluster(), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
+	Expect(client.IgnoreNotFound(server.Delete(ctx, s.cluster()))).To(Succeed())
+}
+
+// onHub reads an Instance on the hub; nil if it is gone.
+func (s *site) onHub(ctx context.Context, name string) *kudo.Instance {
+	return s.read(ctx, server, name)
+}
+
+// mirror reads an Instance on the managed cluster; nil if it is gone.
+func (s *site) mirror(ctx context.Context, name string) *kudo.Instance {
+	return s.read(ctx, managed, name)
+}
+
+func (s *site) read(ctx context.Context, from client.Client, name string) *kudo.Instance {
+	GinkgoHelper()
+	instance := &kudo.Instance{}
+	if err := from.Get(ctx, client.ObjectKey{Namespace: s.name, Name: name}, instance); err != nil {
+		Expect(client.IgnoreNotFound(err)).To(Succeed())
+		return nil
+	}
+	return instance
+}
+
+func (s *site) isReady(ctx context.Context, name string) func() bool {
+	return func() bool {
+		instance := s.onHub(ctx, name)
+		return instance != nil && meta.IsStatusConditionTrue(instance.Status.Conditions, kudo.ConditionReady)
+	}
+}
+
+// stands says whether what the Instance has applied is there to stay.
+func (s *site) stands(ctx context.Context, name string) bool {
+	GinkgoHelper()
+	config := &corev1.ConfigMap{}
+	err := managed.Get(ctx, client.ObjectKey{Namespace: s.name, Name: name}, config)
+	Expect(client.IgnoreNotFound(err)).To(Succeed())
+	return err == nil && config.DeletionTimestamp == nil
+}
+
+// isDetached waits until nothing is left on the hub, and checks that all is still there on the cluster.
+func (s *site) isDetached(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		err := server.Get(ctx, client.ObjectKeyFromObject(s.addOn), &addonv1alpha1.ManagedClusterAddOn{})
+		g.Expect(client.IgnoreNotFound(err)).To(Succeed())
+		g.Expect(err).To(HaveOccurred(), "the add-on is gone")
+		for _, name := range s.names() {
+			g.Expect(s.onHub(ctx, name)).To(BeNil())
+		}
+	}).Should(Succeed())
+	s.isOrphaned(ctx)
+}
+
+func (s *site) isOrphaned(ctx context.Context) {
+	GinkgoHelper()
+	for _, name := range s.names() {
+		Eventually(func() map[string]string { return s.mirror(ctx, name).Annotations }).Should(HaveKey(kudo.AnnotationOrphaned))
+		Consistently(func() bool { return s.stands(ctx, name) }).Should(BeTrue())
+		Expect(s.mirror(ctx, name).Annotations).NotTo(HaveKey(kudo.AnnotationHubDeleted))
+		Expect(s.mirror(ctx, name).DeletionTimestamp).To(BeNil())
+	}
+}
+
+// empty plays the namespace controller: it deletes the namespace and what is in it.
+func (s *site) empty(ctx context.Context) {
+	GinkgoHelper()
+	Expect(server.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}})).To(Succeed())
+	s.deleteAll(ctx)
+}
+
+func (s *site) deleteAll(ctx context.Context) {
+	GinkgoHelper()
+	Expect(server.DeleteAllOf(ctx, &kudo.Instance{}, client.InNamespace(s.name))).To(Succeed())
+	Expect(server.DeleteAllOf(ctx, &addonv1alpha1.ManagedClusterAddOn{}, client.InNamespace(s.name))).To(Succeed())
+}
+
+var _ = Describe("A cluster that is detached", func() {
+	It("by deleting its namespace on the hub hangs nowhere there, and loses nothing", func(ctx SpecContext) {
+		runHub()
+		s := attachWithAgent(ctx)
+		s.empty(ctx)
+		s.isDetached(ctx)
+		s.unregister(ctx)
+	})
+
+	It("while addon-manager is away loses nothing, and hangs nowhere once it is back", func(ctx SpecContext) {
+		stopHub := runHub()
+		s := attachWithAgent(ctx)
+		stopHub()
+		s.empty(ctx)
+		s.isOrphaned(ctx)
+		Expect(s.onHub(ctx, s.instance.Name)).NotTo(BeNil())
+		runHub()
+		s.isDetached(ctx)
+		s.unregister(ctx)
+	})
+
+	It("by deleting its ManagedCluster, as OCM carries that out, loses nothing and is taken up again when it comes back", func(ctx SpecContext) {
+		runHub()
+		s := attachWithAgent(ctx)
+		executed := map[string]any{}
+		for _, name := range s.names() {
+			executed[name] = s.mirror(ctx, name).Status.Execution.UID
+		}
+		Expect(server.Delete(ctx, s.cluster())).To(Succeed())
+		Expect(server.Delete(ctx, s.addOn)).To(Succeed())
+		Eventually(func() []string { return s.onHub(ctx, s.instance.Name).Finalizers }).Should(BeEmpty())
+		Expect(server.Delete(ctx, s.instance)).To(Succeed())
+		s.isDetached(ctx)
+		s.unregister(ctx)
+
+		By("attaching it again")
+		s.register(ctx)
+		s.install(ctx)
+		for _, name := range s.names() {
+			Expect(s.mirror(ctx, name).Status.Execution.UID).To(Equal(executed[name]), "nothing was executed again")
+			Expect(s.mirror(ctx, name).Annotations).NotTo(HaveKey(kudo.AnnotationOrphaned))
+		}
+
+		By("disabling what is on it, which removes it")
+		s.deleteAll(ctx)
+		for _, name := range s.names() {
+			Eventually(func() *kudo.Instance { return s.onHub(ctx, name) }).Should(BeNil())
+			Expect(s.stands(ctx, name)).To(BeFalse())
+			Expect(s.mirror(ctx, name)).To(BeNil())
+		}
+		s.unregister(ctx)
+	})
+
+	It("while an Instance waits in deletion for an agent that is gone, lets it go", func(ctx SpecContext) {
+		runHub()
+		s, stopAgent := attachStoppable(ctx)
+		stopAgent()
+		Expect(server.Delete(ctx, s.instance)).To(Succeed())
+		Consistently(func() *kudo.Instance { return s.onHub(ctx, s.instance.Name) }).ShouldNot(BeNil())
+		Expect(server.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}})).To(Succeed())
+		Eventually(func() *kudo.Instance { return s.onHub(ctx, s.instance.Name) }).Should(BeNil())
+		s.unregister(ctx)
+	})
+})
+
+var _ = Describe("An Instance that is let go of by force", func() {
+	It("leaves the hub, tells what it leaves behind, and stays on the cluster", func(ctx SpecContext) {
+		runHub()
+		s := attachWithAgent(ctx)
+		name := s.instance.Name
+		held := &corev1.ConfigMap{}
+		Expect(managed.Get(ctx, client.ObjectKey{Namespace: s.name, Name: name}, held)).To(Succeed())
+		controllerutil.AddFinalizer(held, "tandem.test/hold")
+		Expect(managed.Update(ctx, held)).To(Succeed())
+		Expect(server.Delete(ctx, s.instance)).To(Succeed())
+		Eventually(func() string { return readyOf(s.onHub(ctx, name)) }).Should(Equal(kudo.ReasonRemoving))
+
+		Expect(server.Patch(ctx, s.onHub(ctx, name), client.RawPatch("application/merge-patch+json",
+			[]byte(`{"metadata":{"annotations":{"`+kudo.AnnotationForceRelease+`":"true"}}}`)))).To(Succeed())
+		Eventually(func() *kudo.Instance { return s.onHub(ctx, name) }).Should(BeNil())
+		Eventually(func() map[string]string { return s.mirror(ctx, name).Annotations }).Should(And(
+			HaveKey(kudo.AnnotationOrphaned), HaveKey(kudo.AnnotationHubDeleted)))
+		Eventually(func() []string { return notesOf(ctx, s.name, "ForceReleased") }).Should(ConsistOf(
+			ContainSubstring("ConfigMap " + s.name + "/" + name)))
+
+		By("removing the rest when it is made again and deleted")
+		Eventually(func() error {
+			Expect(managed.Get(ctx, client.ObjectKeyFromObject(held), held)).To(Succeed())
+			controllerutil.RemoveFinalizer(held, "tandem.test/hold")
+			return managed.Update(ctx, held)
+		}).Should(Succeed())
+		Expect(server.Create(ctx, s.instance.DeepCopy())).To(Succeed())
+		Eventually(s.isReady(ctx, name)).Should(BeTrue())
+		Expect(s.stands(ctx, name)).To(BeTrue(), "it is deployed anew")
+		s.deleteAll(ctx)
+		Eventually(func() *kudo.Instance { return s.onHub(ctx, name) }).Should(BeNil())
+		Expect(s.stands(ctx, name)).To(BeFalse())
+		s.unregister(ctx)
+	})
+
+	It("whose agent is gone leaves the hub too", func(ctx SpecContext) {
+		runHub()
+		s, stopAgent := attachStoppable(ctx)
+		stopAgent()
+		Expect(server.Patch(ctx, s.onHub(ctx, s.instance.Name), client.RawPatch("application/merge-patch+json",
+			[]byte(`{"metadata":{"annotations":{"`+kudo.AnnotationForceRelease+`":"true"}}}`)))).To(Succeed())
+		Consistently(func() *kudo.Instance { return s.onHub(ctx, s.instance.Name) }).ShouldNot(BeNil(), "it is not deleted")
+		Expect(server.Delete(ctx, s.instance)).To(Succeed())
+		Eventually(func() *kudo.Instance { return s.onHub(ctx, s.instance.Name) }).Should(BeNil())
+		Expect(s.stands(ctx, s.instance.Name)).To(BeTrue())
+		s.unregister(ctx)
+	})
+})
+
+// collectGarbage plays Kubernetes' garbage collector, until the spec ends, for what the agent deletes in the foreground.
+func collectGarbage(namespace string) {
+	ctx, stop := context.WithCancel(context.Background())
+	DeferCleanup(stop)
+	go wait.UntilWithContext(ctx, func(ctx context.Context) {
+		var configs corev1.ConfigMapList
+		if managed.List(ctx, &configs, client.InNamespace(namespace)) != nil {
+			return
+		}
+		for i := range configs.Items {
+			config := &configs.Items[i]
+			before := config.DeepCopy()
+			if config.DeletionTimestamp != nil && controllerutil.RemoveFinalizer(config, metav1.FinalizerDeleteDependents) {
+				_ = managed.Patch(ctx, config, client.MergeFrom(before)) // it is seen again
+			}
+		}
+	}, 50*time.Millisecond)
+}
+
+// attachWithAgent attaches a cluster whose agent runs until the spec ends.
+func attachWithAgent(ctx context.Context) *site {
+	GinkgoHelper()
+	s, _ := attachStoppable(ctx)
+	return s
+}
+
+// attachStoppable attaches a cluster, and returns what stops its agent.
+func attachStoppable(ctx context.Context) (*site, func()) {
+	GinkgoHelper()
+	s := &site{name: "site-" + rand.String(6)}
+	s.prepare(ctx)
+	collectGarbage(s.name)
+	stop := runAgentOf(s.name)
+	s.install(ctx)
+	return s, stop
+}
+
+// readyOf is the reason of condition Ready; empty where there is none.
+func readyOf(instance *kudo.Instance) string {
+	if condition := meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionReady); condition != nil {
+		return condition.Reason
+	}
+	return ""
+}
+
+// notesOf reads the notes of the events on the hub in a namespace that have that reason.
+func notesOf(ctx context.Context, namespace, reason string) []string {
+	GinkgoHelper()
+	var events eventsv1.EventList
+	Expect(server.List(ctx, &events, client.InNamespace(namespace))).To(Succeed())
+	var notes []string
+	for _, event := range events.Items {
+		if event.Reason == reason {
+			notes = append(notes, event.Note)
+		}
+	}
+	return notes
+}
