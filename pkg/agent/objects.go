@@ -40,28 +40,55 @@ type objects struct {
 
 	mutex   sync.Mutex
 	watched map[schema.GroupVersionKind]bool
-	left    map[plan.Owner][]schema.GroupVersionKind // of Instances that are being removed: where something was found
 }
 
-// find puts a wanted object in its place (namespace, owner) and pairs it with what stands on the cluster, as the cache knows
-// it. A kind that the cluster does not have is an error that meta.IsNoMatchError knows.
-func (o *objects) find(ctx context.Context, owner *kudo.Instance, want *unstructured.Unstructured) (plan.Object, error) {
-	if err := o.place(owner, want); err != nil {
-		return plan.Object{}, fmt.Errorf("%s: %w", plan.Describe(want), err)
-	}
-	live, err := o.get(ctx, want)
-	return plan.Object{Want: want, Live: live}, err
-}
-
-// findLive is find, past the cache.
+// findLive puts a wanted object in its place and pairs it with what stands on the cluster, past the cache. A kind that the cluster
+// does not have is an error that meta.IsNoMatchError knows.
 func (o *objects) findLive(ctx context.Context, owner *kudo.Instance, want *unstructured.Unstructured) (plan.Object, error) {
 	if err := o.place(owner, want); err != nil {
 		return plan.Object{}, fmt.Errorf("%s: %w", plan.Describe(want), err)
 	}
-	if err := o.ensureWatch(want.GroupVersionKind()); err != nil {
+	live, err := o.observe(ctx, want)
+	return plan.Object{Want: want, Live: live}, err
+}
+
+// placeAll puts wanted objects in their place. Those of kinds that the cluster does not have have none, and are undefined.
+func (o *objects) placeAll(
+	owner *kudo.Instance, wants []*unstructured.Unstructured,
+) (placed, undefined []*unstructured.Unstructured, err error) {
+	for _, want := range wants {
+		switch err := o.place(owner, want); {
+		case meta.IsNoMatchError(err):
+			undefined = append(undefined, want)
+		case err != nil:
+			return nil, nil, fmt.Errorf("%s: %w", plan.Describe(want), err)
+		default:
+			placed = append(placed, want)
+		}
+	}
+	return placed, undefined, nil
+}
+
+// reader reads an object; nil if it does not exist.
+type reader func(context.Context, *unstructured.Unstructured) (*unstructured.Unstructured, error)
+
+// listed pairs an entry of an inventory with what stands on the cluster, in the version of its kind that the API server prefers. Of a
+// kind that the cluster does not have nothing stands.
+func (o *objects) listed(ctx context.Context, entry kudo.InventoryEntry, read reader) (plan.Object, error) {
+	kind := schema.GroupKind{Group: entry.Group, Kind: entry.Kind}
+	want := &unstructured.Unstructured{}
+	want.SetGroupVersionKind(kind.WithVersion(""))
+	want.SetNamespace(entry.Namespace)
+	want.SetName(entry.Name)
+	mapping, err := o.client.RESTMapper().RESTMapping(kind)
+	if meta.IsNoMatchError(err) {
+		return plan.Object{Want: want}, nil
+	}
+	if err != nil {
 		return plan.Object{}, fmt.Errorf("%s: %w", plan.Describe(want), err)
 	}
-	live, err := o.read(ctx, want)
+	want.SetGroupVersionKind(mapping.GroupVersionKind)
+	live, err := read(ctx, want)
 	return plan.Object{Want: want, Live: live}, err
 }
 
@@ -93,11 +120,10 @@ func (o *objects) place(owner *kudo.Instance, want *unstructured.Unstructured) e
 	return nil
 }
 
-// get reads an object from the cache, which holds only what carries KUDO's label, and else from the API server; nil if it does
-// not exist.
+// get is a reader: of the cache, which holds only what carries KUDO's label, and else of the API server. The kind is watched then.
 func (o *objects) get(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if err := o.ensureWatch(want.GroupVersionKind()); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", plan.Describe(want), err)
 	}
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(want.GroupVersionKind())
@@ -113,7 +139,15 @@ func (o *objects) get(ctx context.Context, want *unstructured.Unstructured) (*un
 	return live, nil
 }
 
-// read asks the API server for an object; nil if it does not exist.
+// observe is a reader, of the API server; the kind is watched then.
+func (o *objects) observe(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if err := o.ensureWatch(want.GroupVersionKind()); err != nil {
+		return nil, fmt.Errorf("%s: %w", plan.Describe(want), err)
+	}
+	return o.read(ctx, want)
+}
+
+// read is a reader, of the API server.
 func (o *objects) read(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(want.GroupVersionKind())
@@ -127,63 +161,30 @@ func (o *objects) read(ctx context.Context, want *unstructured.Unstructured) (*u
 	return live, nil
 }
 
-// belongings is what was found of an Instance on the cluster.
-type belongings struct {
-	// applied are the objects that tasks have applied, and claims the volume claims of StatefulSets. What another object owns
-	// goes with that one.
-	applied, claims []plan.Object
-
-	// unread says which kinds could not be looked through, and why.
-	unread map[schema.GroupVersionKind]error
-}
-
-// owned finds what belongs to the owner by its labels. All kinds that the cluster has are looked through; as long as something
-// that tasks have applied is found, the next look is at the kinds that it was found in.
-func (o *objects) owned(ctx context.Context, owner plan.Owner) (belongings, error) {
-	if kinds := o.swapLeft(owner, nil); kinds != nil {
-		if found := o.ownedOf(ctx, owner, kinds); len(found.applied) > 0 {
-			return found, nil
-		}
-	}
+// owned finds what tasks of the owner have applied, and the volume claims of its StatefulSets, by their labels in all kinds that the
+// cluster has. What another object owns goes with that one. unread says which kinds could not be looked through, and why.
+func (o *objects) owned(ctx context.Context, owner plan.Owner) (found []plan.Object, unread map[schema.GroupVersionKind]error, err error) {
 	kinds, err := o.deletableKinds()
 	if err != nil {
-		return belongings{}, err
+		return nil, nil, err
 	}
-	return o.ownedOf(ctx, owner, kinds), nil
-}
-
-// swapLeft remembers in which kinds something of the owner was found, and returns what it remembered before.
-func (o *objects) swapLeft(owner plan.Owner, kinds []schema.GroupVersionKind) []schema.GroupVersionKind {
-	o.mutex.Lock()
-	defer o.mutex.Unlock()
-	before := o.left[owner]
-	o.left[owner] = kinds
-	if kinds == nil {
-		delete(o.left, owner)
-	}
-	return before
-}
-
-func (o *objects) ownedOf(ctx context.Context, owner plan.Owner, kinds []schema.GroupVersionKind) belongings {
-	all := belongings{unread: map[schema.GroupVersionKind]error{}}
-	var left []schema.GroupVersionKind
+	unread = map[schema.GroupVersionKind]error{}
 	for _, kind := range kinds {
-		found, err := o.list(ctx, owner, kind)
+		listed, err := o.list(ctx, owner, kind)
 		if err != nil {
-			all.unread[kind] = err
+			unread[kind] = err
 		}
-		for _, object := range found {
-			switch {
-			case object.Live.GetKind() == "PersistentVolumeClaim":
-				all.claims = append(all.claims, object)
-			case object.Live.GetAnnotations()[kudo.AnnotationExecution] != "":
-				all.applied = append(all.applied, object)
-				left = append(left, kind)
+		for _, object := range listed {
+			if isClaim(kind.GroupKind()) || object.Live.GetAnnotations()[kudo.AnnotationExecution] != "" {
+				found = append(found, object)
 			}
 		}
 	}
-	o.swapLeft(owner, slices.Compact(left))
-	return all
+	return found, unread, nil
+}
+
+func isClaim(kind schema.GroupKind) bool {
+	return kind == schema.GroupKind{Kind: "PersistentVolumeClaim"}
 }
 
 // deletableKinds are all kinds of which objects can be listed and deleted, but Tandem's own.

@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -26,7 +27,8 @@ func (e *engine) remove(ctx context.Context, s seen) pass {
 	if s.instance.Status.Execution == nil {
 		return pass{removed: true}
 	}
-	left, err := e.deleteOwned(ctx, s)
+	x := s.execution()
+	left, err := e.deleteOwned(ctx, x)
 	if err == nil && len(left) == 0 {
 		return pass{removed: true}
 	}
@@ -34,46 +36,69 @@ func (e *engine) remove(ctx context.Context, s seen) pass {
 	if err != nil {
 		message = oneLine(err)
 	} else {
-		message = fmt.Sprintf("waiting for %d objects to be gone, %s among them", len(left), plan.Describe(left[0].Live))
+		message = fmt.Sprintf("waiting for %d objects to be gone: %s", len(left), plan.DeleteOutcome(left).Message)
 	}
 	p := s.stopped(plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoving, message))
+	p.again = len(x.inventory.entries) > len(s.instance.Status.Inventory)
+	p.status.Inventory = x.inventory.entries
 	p.after = removalPause
 	return p
 }
 
-// deleteOwned deletes what the Instance's tasks have applied, and then the volume claims of its StatefulSets but those that the
-// package asks to keep. It returns what is still there. A kind that cannot be listed holds nothing up unless the package has
-// objects of it.
-func (e *engine) deleteOwned(ctx context.Context, s seen) ([]plan.Object, error) {
-	x := s.execution()
-	found, err := e.objects.owned(ctx, x.owner())
-	if err != nil {
-		return nil, err
-	}
-	left, err := e.deleteEach(ctx, found.applied)
+// deleteOwned deletes what the inventory lists, volume claims last. Once nothing is listed any more, it looks for what is not: volume
+// claims of StatefulSets, and what an inventory that the hub has restored lacks. What it finds is listed, and deleted in the next
+// pass. It returns what is still there.
+func (e *engine) deleteOwned(ctx context.Context, x *execution) ([]plan.Object, error) {
+	claims, others := byKind(x.instance.Status.Inventory)
+	left, err := e.deleteListed(ctx, x, others, e.objects.read)
 	if err != nil || len(left) > 0 {
 		return left, err
 	}
+	if len(claims) > 0 {
+		kept := retained(everything(x))
+		deletable := slices.DeleteFunc(slices.Clone(claims), func(c kudo.InventoryEntry) bool { return kept(c.Name) })
+		x.inventory.forget(claims...)
+		x.inventory.list(deletable...)
+		if left, err = e.deleteListed(ctx, x, deletable, e.objects.read); err != nil || len(left) > 0 {
+			return left, err
+		}
+	}
+	return e.discover(ctx, x)
+}
+
+// byKind parts volume claims from the rest.
+func byKind(entries []kudo.InventoryEntry) (claims, others []kudo.InventoryEntry) {
+	for _, entry := range entries {
+		if isClaim(schema.GroupKind{Group: entry.Group, Kind: entry.Kind}) {
+			claims = append(claims, entry)
+		} else {
+			others = append(others, entry)
+		}
+	}
+	return claims, others
+}
+
+// discover lists what belongs to the Instance and is not listed, but for the volume claims that the package asks to keep. A kind that
+// cannot be looked through holds nothing up unless the package has objects of it.
+func (e *engine) discover(ctx context.Context, x *execution) ([]plan.Object, error) {
+	found, unread, err := e.objects.owned(ctx, x.owner())
+	if err != nil {
+		return nil, err
+	}
 	rendered, fault := everything(x)
 	for _, o := range rendered {
-		if err := found.unread[o.GroupVersionKind()]; err != nil {
+		if err := unread[o.GroupVersionKind()]; err != nil {
 			return nil, err
 		}
 	}
 	kept := retained(rendered, fault)
-	return e.deleteEach(ctx, slices.DeleteFunc(found.claims, func(o plan.Object) bool { return kept(o.Live.GetName()) }))
-}
-
-func (e *engine) deleteEach(ctx context.Context, objects []plan.Object) (left []plan.Object, err error) {
-	for _, object := range objects {
-		if object, err = e.delete(ctx, object); err != nil {
-			return nil, err
-		}
-		if object.Live != nil {
-			left = append(left, object)
-		}
+	found = slices.DeleteFunc(found, func(o plan.Object) bool {
+		return isClaim(o.Live.GroupVersionKind().GroupKind()) && kept(o.Live.GetName())
+	})
+	for _, o := range found {
+		x.inventory.list(plan.Entry(o.Live, ""))
 	}
-	return left, nil
+	return found, nil
 }
 
 // everything renders all templates that any task of the version names. The error says that some could not be rendered with the
@@ -117,15 +142,18 @@ func retained(rendered []*unstructured.Unstructured, fault error) func(claim str
 	}
 }
 
-// release lets the Instance go.
+// release lets the Instance go. It is deleted here and not before: until then its removal can be called off.
 func (e *engine) release(ctx context.Context, instance *kudo.Instance) error {
 	before := instance.DeepCopy()
-	if !controllerutil.RemoveFinalizer(instance, kudo.Finalizer) {
-		return nil
+	if controllerutil.RemoveFinalizer(instance, kudo.Finalizer) {
+		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		if err := e.client.Patch(ctx, instance, patch, client.FieldOwner(managerEngine)); err != nil {
+			return client.IgnoreNotFound(fmt.Errorf("releasing Instance %q: %w", instance.Name, err))
+		}
 	}
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := e.client.Patch(ctx, instance, patch, client.FieldOwner(managerEngine)); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("releasing Instance %q: %w", instance.Name, err))
+	err := e.client.Delete(ctx, instance, client.Preconditions{UID: &instance.UID, ResourceVersion: &instance.ResourceVersion})
+	if err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("deleting Instance %q: %w", instance.Name, err))
 	}
 	return nil
 }

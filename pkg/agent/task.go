@@ -1,19 +1,21 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/retry"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/pipe"
 	"github.com/tandem-addons/tandem/pkg/plan"
 	"github.com/tandem-addons/tandem/pkg/render"
 )
@@ -21,8 +23,9 @@ import (
 // execution is what status.execution says, with the OperatorVersion that it runs.
 type execution struct {
 	*kudo.Execution
-	instance *kudo.Instance
-	version  *kudo.OperatorVersionSpec
+	instance  *kudo.Instance
+	version   *kudo.OperatorVersionSpec
+	inventory *ledger
 }
 
 func (x *execution) owner() plan.Owner {
@@ -41,6 +44,7 @@ func (x *execution) context(placed plan.Placed) render.Context {
 		Phase:           placed.Phase,
 		Step:            placed.Step,
 		Execution:       x.UID,
+		Pipes:           pipe.Keys(x.version, render.InstanceName(x.instance.Name)),
 	}
 }
 
@@ -59,6 +63,20 @@ func (x *execution) defines(kind schema.GroupKind) bool {
 	})
 }
 
+// asks is what a task does, and the objects that it does it to. An error is final, as ActionOf's and that of rendering are.
+func (x *execution) asks(placed plan.Placed) (plan.Action, []*unstructured.Unstructured, error) {
+	action, err := plan.ActionOf(placed.Task, x.version, x.Parameters)
+	switch {
+	case err != nil || action == plan.Nothing:
+		return action, nil, err
+	case action == plan.Pipe:
+		artifacts, err := x.artifacts(placed)
+		return action, artifacts, err
+	}
+	wants, err := render.Objects(x.context(placed), placed.Task.Spec.Resources...)
+	return action, wants, err
+}
+
 // carryOut looks at one task of the running execution, does what is still to be done of it, and says what came of it. It may
 // be called any number of times: what was done already is not done again.
 func (e *engine) carryOut(ctx context.Context, x *execution, at plan.Task) plan.Outcome {
@@ -66,88 +84,153 @@ func (e *engine) carryOut(ctx context.Context, x *execution, at plan.Task) plan.
 	if !found {
 		return fatal(fmt.Errorf("the OperatorVersion has no task %q", placed.Task.Name))
 	}
-	action, err := plan.ActionOf(placed.Task, x.version, x.Parameters)
+	action, wants, err := x.asks(placed)
 	if err != nil {
 		return fatal(err)
 	}
-	if action == plan.Nothing {
+	switch action {
+	case plan.Nothing:
 		return plan.DummyOutcome(placed.Task.Spec.DummyTaskSpec)
+	case plan.Pipe:
+		return e.pipe(ctx, x, placed, wants)
+	case plan.Delete:
+		return e.deleteAll(ctx, x, placed, wants)
+	default:
+		return e.applyAll(ctx, x, placed, x.status(at) == kudo.InProgress, wants)
 	}
-	wants, err := render.Objects(x.context(placed), placed.Task.Spec.Resources...)
-	if err != nil {
-		return fatal(err)
-	}
-	if action == plan.Delete {
-		return e.deleteAll(ctx, x, wants)
-	}
-	return e.applyAll(ctx, x, at, wants)
 }
 
-// applyAll applies, in the listed order and once in an execution, what the task renders, and judges the health of all. A task
-// that is recorded as in progress has done so: only what has been deleted or overwritten since is applied again. Everything is
-// read from the API server, so that no object of old, which a cache may still show, completes the task.
-func (e *engine) applyAll(ctx context.Context, x *execution, at plan.Task, wants []*unstructured.Unstructured) plan.Outcome {
-	begun := x.status(at) == kudo.InProgress
+// applyAll applies, in the listed order and once in an execution, what the task renders, prunes what it renders no more, and
+// judges the health of all. A task that has begun has applied: only what has been deleted or overwritten since is applied again.
+// Everything is read from the API server, so that no object of old, which a cache may still show, completes the task.
+func (e *engine) applyAll(
+	ctx context.Context, x *execution, placed plan.Placed, begun bool, wants []*unstructured.Unstructured,
+) plan.Outcome {
+	wants, undefined, err := e.objects.placeAll(x.instance, wants)
+	if err == nil {
+		err = x.promised(undefined)
+	}
+	if err != nil {
+		return outcomeOf(err)
+	}
+	if len(plan.Unlisted(x.instance.Status.Inventory, wants)) > 0 {
+		return x.postpone(placed, wants)
+	}
+	if !begun {
+		if outcome := e.makeWay(ctx, x, wants); outcome.Status != kudo.Complete {
+			return outcome
+		}
+	}
+	objects, err := e.applyEach(ctx, x, wants, begun)
+	if err != nil {
+		return outcomeOf(err)
+	}
+	if len(undefined) > 0 {
+		return plan.Outcome{Status: kudo.Error, Message: plan.Describe(undefined[0]) + ": waits for its CustomResourceDefinition"}
+	}
+	pruned, err := e.prune(ctx, x, plan.Surplus(x.instance.Status.Inventory, placed.Task.Name, wants))
+	if err != nil {
+		return outcomeOf(err)
+	}
+	if outcome := plan.ApplyOutcome(objects); outcome.Status != kudo.Complete {
+		return outcome
+	}
+	return plan.DeleteOutcome(pruned)
+}
+
+// promised is an error if the package does not bring the kinds either that the cluster does not have.
+func (x *execution) promised(undefined []*unstructured.Unstructured) error {
+	for _, want := range undefined {
+		if kind := want.GroupVersionKind(); !x.defines(kind.GroupKind()) {
+			return fmt.Errorf("%s: %w", plan.Describe(want),
+				&meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}})
+		}
+	}
+	return nil
+}
+
+// applyEach applies objects in their order, and returns them as they stand then.
+func (e *engine) applyEach(ctx context.Context, x *execution, wants []*unstructured.Unstructured, begun bool) ([]plan.Object, error) {
 	objects := make([]plan.Object, 0, len(wants))
-	var undefined *plan.Outcome
 	for _, want := range wants {
-		object, err := e.objects.findLive(ctx, x.instance, want)
-		switch {
-		case meta.IsNoMatchError(err) && x.defines(want.GroupVersionKind().GroupKind()):
-			undefined = &plan.Outcome{Status: kudo.Error, Message: plan.Describe(want) + ": waits for its CustomResourceDefinition"}
-			continue
-		case err != nil:
-			return outcomeOf(err)
-		case begun && object.Expired():
-			continue
+		var object plan.Object
+		// An object that somebody has made or replaced between look and apply is looked at once more, and not taken over.
+		err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
+			object, err = e.apply(ctx, x, want, begun)
+			return err
+		})
+		if err != nil {
+			return nil, err
 		}
-		if err := x.owner().Claim(object); err != nil {
-			return fatal(err)
+		if !begun || !object.Expired() {
+			objects = append(objects, object)
 		}
-		if object, err = e.apply(ctx, x, object, begun); err != nil {
-			return outcomeOf(err)
-		}
-		objects = append(objects, object)
 	}
-	if undefined != nil {
-		return *undefined
-	}
-	return plan.ApplyOutcome(objects)
+	return objects, nil
 }
 
 // apply applies an object, unless its task has begun and it stands; its pods restart if the execution owes that.
-func (e *engine) apply(ctx context.Context, x *execution, object plan.Object, begun bool) (plan.Object, error) {
+func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Unstructured, begun bool) (plan.Object, error) {
+	object, err := e.objects.findLive(ctx, x.instance, want)
+	if err != nil || begun && object.Expired() {
+		return object, err
+	}
+	if err := x.owner().Claim(object); err != nil {
+		x.inventory.forget(plan.Entry(want, ""))
+		return object, err
+	}
 	if begun && object.AppliedBy(x.UID) {
 		return object, nil
 	}
-	desired := render.RestartPods(object.Want, object.Live, x.UID, x.RestartPending)
-	live, err := apply.Object(ctx, e.client, desired, managerEngine)
+	desired := render.RestartPods(want, object.Live, x.UID, x.RestartPending)
+	live, err := apply.Onto(ctx, e.client, object.Live, desired, managerEngine)
 	if err != nil {
-		return object, fmt.Errorf("applying %s: %w", plan.Describe(object.Want), err)
+		return object, fmt.Errorf("applying %s: %w", plan.Describe(want), apply.Refused(err, object.Live, desired))
 	}
-	return plan.Object{Want: object.Want, Live: live}, nil
+	return plan.Object{Want: want, Live: live}, nil
 }
 
-// deleteAll deletes what exists, in the listed order, and waits until all are gone. A kind that is unknown is gone.
-func (e *engine) deleteAll(ctx context.Context, x *execution, wants []*unstructured.Unstructured) plan.Outcome {
+// deleteAll deletes, in the listed order, what the task renders and then what is listed for it from before, and waits until all are
+// gone. A kind that is unknown is gone.
+func (e *engine) deleteAll(ctx context.Context, x *execution, placed plan.Placed, wants []*unstructured.Unstructured) plan.Outcome {
+	wants, undefined, err := e.objects.placeAll(x.instance, wants)
+	if err != nil {
+		return outcomeOf(err)
+	}
+	x.forgetUndefined(undefined)
 	objects := make([]plan.Object, 0, len(wants))
 	for _, want := range wants {
 		object, err := e.objects.findLive(ctx, x.instance, want)
-		if meta.IsNoMatchError(err) {
-			continue
-		}
 		if err != nil {
 			return outcomeOf(err)
 		}
 		if err := x.owner().Claim(object); err != nil {
-			return fatal(err)
+			return outcomeOf(err)
 		}
 		if object, err = e.delete(ctx, object); err != nil {
 			return outcomeOf(err)
 		}
+		if object.Live == nil {
+			x.inventory.forget(plan.Entry(want, ""))
+		}
 		objects = append(objects, object)
 	}
-	return plan.DeleteOutcome(objects)
+	left, err := e.prune(ctx, x, plan.Surplus(x.inventory.entries, placed.Task.Name, wants))
+	if err != nil {
+		return outcomeOf(err)
+	}
+	return plan.DeleteOutcome(append(objects, left...))
+}
+
+// forgetUndefined strikes off objects of kinds that the cluster does not have, whether they were in a namespace or not.
+func (x *execution) forgetUndefined(undefined []*unstructured.Unstructured) {
+	for _, want := range undefined {
+		inNamespace := plan.Entry(want, "")
+		inNamespace.Namespace = cmp.Or(inNamespace.Namespace, x.instance.Namespace)
+		clusterScoped := inNamespace
+		clusterScoped.Namespace = ""
+		x.inventory.forget(inNamespace, clusterScoped)
+	}
 }
 
 // delete removes an object unless it is on its way out already, and looks again: many are gone at once.
@@ -170,58 +253,26 @@ func oneLine(err error) string { return strings.Join(strings.Fields(err.Error())
 
 // outcomeOf maps an error of the API server to an outcome: what it will never accept is fatal, everything else may pass.
 func outcomeOf(err error) plan.Outcome {
-	var status apierrors.APIStatus
-	known := errors.As(err, &status)
+	var foreign *plan.ForeignError
 	switch {
-	case meta.IsNoMatchError(err), errors.Is(err, errUnwatchable):
-		return fatal(err)
-	// What the schema does not know or types otherwise; server-side apply answers so before any validation.
-	case known && strings.Contains(err.Error(), "failed to create typed patch object"):
-		return fatal(err)
-	case known && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err) ||
-		apierrors.IsRequestEntityTooLargeError(err)):
+	case meta.IsNoMatchError(err):
+		return fatal(withReplacement(err))
+	case errors.Is(err, errUnwatchable), errors.As(err, &foreign), apply.Final(err):
 		return fatal(err)
 	default:
 		return plan.Outcome{Status: kudo.Error, Message: oneLine(err)}
 	}
 }
 
-// standing renders what the plans that were executed to their end have left there: what the last of them did to an object is
-// what counts.
-func standing(x *execution) ([]*unstructured.Unstructured, error) {
-	type key struct {
-		kind            schema.GroupKind
-		namespace, name string
-	}
-	var order []key
-	wanted := map[key]*unstructured.Unstructured{}
-	for _, placed := range plan.Standing(x.version, x.instance.Status.PlanStatus, x.Plan) {
-		action, err := plan.ActionOf(placed.Task, x.version, x.Parameters)
-		if err != nil || action == plan.Nothing {
-			continue // it could not have been carried out
-		}
-		objects, err := render.Objects(x.context(placed), placed.Task.Spec.Resources...)
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range objects {
-			k := key{o.GroupVersionKind().GroupKind(), o.GetNamespace(), o.GetName()}
-			if action == plan.Delete {
-				delete(wanted, k)
-				continue
+// withReplacement adds what to write instead of a kind that is missing because Kubernetes has removed its API version.
+func withReplacement(err error) error {
+	var missing *meta.NoKindMatchError
+	if errors.As(err, &missing) {
+		for _, version := range missing.SearchedVersions {
+			if advice := render.Removed(missing.GroupKind.WithVersion(version)); advice != "" {
+				return fmt.Errorf("%w: %s", err, advice)
 			}
-			if _, known := wanted[k]; !known {
-				order = append(order, k)
-			}
-			wanted[k] = o
 		}
 	}
-	var objects []*unstructured.Unstructured
-	for _, k := range order {
-		if o, still := wanted[k]; still {
-			objects = append(objects, o)
-			delete(wanted, k)
-		}
-	}
-	return objects, nil
+	return err
 }

@@ -1,11 +1,12 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/health"
@@ -34,46 +35,16 @@ func Find(version *kudo.OperatorVersionSpec, plan string, at Task) (Placed, bool
 	return Placed{Plan: plan, Phase: phase.Name, Step: step.Name, Task: version.Tasks[i]}, true
 }
 
-// Standing lists the tasks that made the Instance what it is: those of the plans that were executed to their end, the latest
-// last. What the last of them did to an object is what counts.
-func Standing(version *kudo.OperatorVersionSpec, statuses map[string]kudo.PlanStatus, last string) []Placed {
-	var complete []kudo.PlanStatus
-	for name, status := range statuses {
-		if status.Status == kudo.Complete {
-			status.Name = name
-			complete = append(complete, status)
-		}
-	}
-	slices.SortFunc(complete, func(a, b kudo.PlanStatus) int {
-		return cmp.Or(
-			cmp.Compare(rank(a.Name, last), rank(b.Name, last)),
-			a.LastUpdatedTimestamp.Time.Compare(b.LastUpdatedTimestamp.Time),
-			cmp.Compare(a.Name, b.Name),
-		)
-	})
+// Everywhere lists every task of the version at each of its places, plan by plan.
+func Everywhere(version *kudo.OperatorVersionSpec) []Placed {
 	var placed []Placed
-	for _, status := range complete {
-		placed = append(placed, All(version, status.Name)...)
-	}
-	return placed
-}
-
-// rank puts the plan that ran last behind all others: timestamps count whole seconds only.
-func rank(name, last string) int {
-	if name == last {
-		return 1
-	}
-	return 0
-}
-
-// All lists every task of a plan in its order.
-func All(version *kudo.OperatorVersionSpec, plan string) []Placed {
-	var placed []Placed
-	for p, phase := range version.Plans[plan].Phases {
-		for s, step := range phase.Steps {
-			for t := range step.Tasks {
-				if task, found := Find(version, plan, Task{p, s, t}); found {
-					placed = append(placed, task)
+	for _, name := range slices.Sorted(maps.Keys(version.Plans)) {
+		for p, phase := range version.Plans[name].Phases {
+			for s, step := range phase.Steps {
+				for t := range step.Tasks {
+					if task, found := Find(version, name, Task{p, s, t}); found {
+						placed = append(placed, task)
+					}
 				}
 			}
 		}
@@ -82,23 +53,42 @@ func All(version *kudo.OperatorVersionSpec, plan string) []Placed {
 }
 
 // Ready is the condition of an Instance whose plans rest (DESIGN §5): True when the last plan is complete and everything that
-// stands is healthy and still there. Jobs and Pods that are gone have done their work.
-func Ready(last kudo.PlanStatus, standing []Object) metav1.Condition {
+// the inventory lists is its owner's, healthy and still there.
+func Ready(last kudo.PlanStatus, owner Owner, listed []Object) metav1.Condition {
 	if last.Status == kudo.FatalError {
 		return Condition(metav1.ConditionFalse, kudo.ReasonPlanFailed, fmt.Sprintf("plan %q failed: %s", last.Name, last.Message))
 	}
-	for _, o := range standing {
-		if o.Live == nil {
-			if kind := o.Want.GetKind(); kind != "Job" && kind != "Pod" {
-				return Condition(metav1.ConditionFalse, kudo.ReasonUnhealthy, Describe(o.Want)+": is missing")
-			}
-			continue
-		}
-		if result := health.Of(o.Live); result.Status != health.Healthy {
-			return Condition(metav1.ConditionFalse, kudo.ReasonUnhealthy, result.Message)
+	for _, o := range listed {
+		if fault := faultOf(owner, o); fault != "" {
+			return Condition(metav1.ConditionFalse, kudo.ReasonUnhealthy, fault)
 		}
 	}
 	return Condition(metav1.ConditionTrue, kudo.ReasonHealthy, fmt.Sprintf("plan %q is complete and everything it applied is healthy", last.Name))
+}
+
+// faultOf says what is wrong with an object that was applied; empty if nothing is.
+func faultOf(owner Owner, o Object) string {
+	switch {
+	case o.Live == nil && o.passing():
+		return ""
+	case o.Live == nil:
+		return Describe(o.Want) + ": is missing"
+	case o.Deleted():
+		return deleting(o.Live)
+	}
+	if err := owner.Claim(o); err != nil {
+		return err.Error()
+	}
+	if result := health.Of(o.Live); result.Status != health.Healthy {
+		return result.Message
+	}
+	return ""
+}
+
+// passing says whether the object is of a kind that does its work and may go then.
+func (o Object) passing() bool {
+	kind := o.Want.GroupVersionKind().GroupKind()
+	return kind == schema.GroupKind{Group: "batch", Kind: "Job"} || kind == schema.GroupKind{Kind: "Pod"}
 }
 
 // Running is the condition of an Instance of which a plan runs.

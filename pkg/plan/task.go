@@ -2,8 +2,10 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -27,9 +29,14 @@ const (
 	Apply Action = "Apply"
 	// Delete removes the objects and waits until they are gone.
 	Delete Action = "Delete"
+	// Pipe brings objects about that keep files of a pod's.
+	Pipe Action = "Pipe"
 	// Nothing means that the task has no objects.
 	Nothing Action = "Nothing"
 )
+
+// Makes says whether objects are there once the task is complete.
+func (a Action) Makes() bool { return a == Apply || a == Pipe }
 
 // ActionOf says what a task does with the parameters of its execution. The error is final: the task cannot be carried out.
 func ActionOf(task kudo.Task, version *kudo.OperatorVersionSpec, parameters map[string]string) (Action, error) {
@@ -47,6 +54,8 @@ func ActionOf(task kudo.Task, version *kudo.OperatorVersionSpec, parameters map[
 			return Apply, nil
 		}
 		return Delete, nil
+	case kudo.TaskPipe:
+		return Pipe, nil
 	case kudo.TaskDummy:
 		return Nothing, nil
 	default:
@@ -82,12 +91,19 @@ func (o Object) Expired() bool {
 // Deleted says whether the object is gone or about to go.
 func (o Object) Deleted() bool { return o.Live == nil || o.Live.GetDeletionTimestamp() != nil }
 
-// Claim is an error if the object exists and does not belong to the owner: it must not be touched.
+// ForeignError says that an object exists and belongs to somebody else: it must not be touched.
+type ForeignError struct{ Live *unstructured.Unstructured }
+
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("%s: it exists and %s; delete or rename it, or choose other names in the package", Describe(e.Live), ownerOf(e.Live))
+}
+
+// Claim is a *ForeignError if the object exists and does not belong to the owner.
 func (w Owner) Claim(o Object) error {
 	if o.Live == nil || w.Owns(o.Live) {
 		return nil
 	}
-	return fmt.Errorf("%s: it exists and %s; delete or rename it, or choose other names in the package", Describe(o.Live), ownerOf(o.Live))
+	return &ForeignError{Live: o.Live}
 }
 
 // Owns says whether an object on the cluster carries the labels of the owner.
@@ -141,14 +157,29 @@ func waitsForConsumer(live *unstructured.Unstructured) bool {
 	return live.GetKind() == "PersistentVolumeClaim" && live.GetDeletionTimestamp() == nil && phase != "Bound"
 }
 
-// DeleteOutcome is what has come of objects that were deleted.
+// DeleteOutcome is what has come of objects that were deleted. It names the first that is still there; one that a finalizer holds
+// comes before those that go by themselves.
 func DeleteOutcome(objects []Object) Outcome {
-	for _, o := range objects {
-		if o.Live != nil {
-			return Outcome{kudo.InProgress, Describe(o.Live) + ": is being deleted"}
-		}
+	there := slices.DeleteFunc(slices.Clone(objects), func(o Object) bool { return o.Live == nil })
+	if len(there) == 0 {
+		return Outcome{kudo.Complete, ""}
 	}
-	return Outcome{kudo.Complete, ""}
+	held := slices.IndexFunc(there, func(o Object) bool { return len(holders(o.Live)) > 0 })
+	return Outcome{kudo.InProgress, deleting(there[max(held, 0)].Live)}
+}
+
+// deleting says what holds an object that is on its way out.
+func deleting(live *unstructured.Unstructured) string {
+	message := Describe(live) + ": is being deleted"
+	if held := holders(live); len(held) > 0 {
+		return message + ", held by finalizer " + strings.Join(held, ", ")
+	}
+	return message
+}
+
+// holders are the finalizers of an object but that of its deletion in the foreground, which goes by itself.
+func holders(live *unstructured.Unstructured) []string {
+	return slices.DeleteFunc(slices.Clone(live.GetFinalizers()), func(f string) bool { return f == metav1.FinalizerDeleteDependents })
 }
 
 // Describe names an object as messages do: `Deployment ns/name`.

@@ -3,7 +3,6 @@ package plan_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,6 +42,17 @@ func annotated(key, value string) func(*unstructured.Unstructured) {
 func phase(value string) func(*unstructured.Unstructured) {
 	return func(o *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(o.Object, value, "status", "phase")
+	}
+}
+
+func version(apiVersion string) func(*unstructured.Unstructured) {
+	return func(o *unstructured.Unstructured) { o.SetAPIVersion(apiVersion) }
+}
+
+func dying(finalizers ...string) func(*unstructured.Unstructured) {
+	return func(o *unstructured.Unstructured) {
+		o.SetDeletionTimestamp(&metav1.Time{Time: noon})
+		o.SetFinalizers(finalizers)
 	}
 }
 
@@ -137,12 +147,23 @@ func TestApplyOutcome(t *testing.T) {
 }
 
 func TestDeleteOutcome(t *testing.T) {
-	gone, there := plan.Object{Want: object("Job", "a")}, plan.Object{Want: object("Job", "b"), Live: object("Job", "b")}
-	if got := plan.DeleteOutcome([]plan.Object{gone}); got.Status != kudo.Complete {
-		t.Errorf("what is gone: %v", got)
-	}
-	if got := plan.DeleteOutcome([]plan.Object{gone, there}); got.Status != kudo.InProgress || !strings.Contains(got.Message, "Job apps/b") {
-		t.Errorf("what is still there: %v", got)
+	gone := plan.Object{Want: object("Job", "a")}
+	there := plan.Object{Want: object("Job", "b"), Live: object("Job", "b", dying(metav1.FinalizerDeleteDependents))}
+	held := plan.Object{Want: object("Job", "c"), Live: object("Job", "c", dying("example.com/one", "example.com/two"))}
+	for name, test := range map[string]struct {
+		objects []plan.Object
+		want    plan.Outcome
+	}{
+		"nothing to delete is complete":   {nil, plan.Outcome{Status: kudo.Complete}},
+		"what is gone is complete":        {[]plan.Object{gone}, plan.Outcome{Status: kudo.Complete}},
+		"what is still there is named":    {[]plan.Object{gone, there}, plan.Outcome{Status: kudo.InProgress, Message: "Job apps/b: is being deleted"}},
+		"what is held is named before it": {[]plan.Object{there, held}, plan.Outcome{Status: kudo.InProgress, Message: "Job apps/c: is being deleted, held by finalizer example.com/one, example.com/two"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, plan.DeleteOutcome(test.objects)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
@@ -164,7 +185,7 @@ func TestActionOf(t *testing.T) {
 		"Toggle takes what ParseBool takes":     {toggle, "F", plan.Delete, false},
 		"Toggle fails on anything else":         {toggle, "maybe", plan.Nothing, true},
 		"a kind that nobody knows is an error":  {kudo.Task{Kind: "Fly"}, "", plan.Nothing, true},
-		"a kind that is not there yet is, too":  {kudo.Task{Kind: kudo.TaskPipe}, "", plan.Nothing, true},
+		"Pipe makes objects of files":           {kudo.Task{Kind: kudo.TaskPipe}, "", plan.Pipe, false},
 		"a Toggle of no parameter is, likewise": {kudo.Task{Kind: kudo.TaskToggle}, "", plan.Nothing, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -189,45 +210,33 @@ func TestDummyOutcome(t *testing.T) {
 	}
 }
 
-func TestStandingTakesCompletePlansTheLatestLast(t *testing.T) {
-	version := &kudo.OperatorVersionSpec{Plans: map[string]kudo.Plan{}}
-	statuses := map[string]kudo.PlanStatus{}
-	for i, name := range []string{"toggle", "deploy", "backup", "update"} {
-		version.Tasks = append(version.Tasks, kudo.Task{Name: name + "-task"})
-		version.Plans[name] = kudo.Plan{Phases: []kudo.Phase{{Name: "p", Steps: []kudo.Step{{Name: "s", Tasks: []string{name + "-task"}}}}}}
-		statuses[name] = kudo.PlanStatus{Status: kudo.Complete, LastUpdatedTimestamp: &metav1.Time{Time: noon.Add(time.Duration(i) * time.Minute)}}
-	}
-	statuses["backup"] = kudo.PlanStatus{Status: kudo.FatalError}
-	version.Plans["cleanup"] = version.Plans["deploy"]
-	statuses["cleanup"] = kudo.PlanStatus{Status: kudo.NeverRun}
-	var got []string
-	for _, placed := range plan.Standing(version, statuses, "toggle") {
-		got = append(got, placed.Task.Name)
-	}
-	if diff := cmp.Diff([]string{"deploy-task", "update-task", "toggle-task"}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 func TestReady(t *testing.T) {
 	complete := kudo.PlanStatus{Name: "deploy", Status: kudo.Complete}
 	there := object("ConfigMap", "c")
 	for name, test := range map[string]struct {
-		last     kudo.PlanStatus
-		standing []plan.Object
-		status   metav1.ConditionStatus
-		reason   string
-		says     string
+		last   kudo.PlanStatus
+		listed []plan.Object
+		status metav1.ConditionStatus
+		reason string
+		says   string
 	}{
 		"complete and all there": {complete, []plan.Object{{Want: there, Live: there}}, metav1.ConditionTrue, kudo.ReasonHealthy, "deploy"},
 		"a failed plan, with what failed": {kudo.PlanStatus{Name: "update", Status: kudo.FatalError, Message: "broken"}, nil,
 			metav1.ConditionFalse, kudo.ReasonPlanFailed, `plan "update" failed: broken`},
-		"an object that is gone, with its name":    {complete, []plan.Object{{Want: there}}, metav1.ConditionFalse, kudo.ReasonUnhealthy, "ConfigMap apps/c: is missing"},
-		"a Job that is gone has done its work":     {complete, []plan.Object{{Want: object("Job", "j")}}, metav1.ConditionTrue, kudo.ReasonHealthy, ""},
+		"an object that is gone, with its name": {complete, []plan.Object{{Want: there}}, metav1.ConditionFalse, kudo.ReasonUnhealthy, "ConfigMap apps/c: is missing"},
+		"a Job that is gone has done its work":  {complete, []plan.Object{{Want: object("Job", "j", version("batch/v1"))}}, metav1.ConditionTrue, kudo.ReasonHealthy, ""},
+		"so has a Pod":                          {complete, []plan.Object{{Want: object("Pod", "p")}}, metav1.ConditionTrue, kudo.ReasonHealthy, ""},
+		"another group's Job has not":           {complete, []plan.Object{{Want: object("Job", "j", version("example.com/v1"))}}, metav1.ConditionFalse, kudo.ReasonUnhealthy, "Job apps/j: is missing"},
+		"a cluster-scoped object that is gone": {complete, []plan.Object{{Want: object("ClusterRole", "r", func(o *unstructured.Unstructured) { o.SetNamespace("") })}},
+			metav1.ConditionFalse, kudo.ReasonUnhealthy, "ClusterRole r: is missing"},
+		"an object that was replaced by somebody else's": {complete, []plan.Object{{Want: there, Live: object("ConfigMap", "c", func(o *unstructured.Unstructured) { o.SetLabels(nil) })}},
+			metav1.ConditionFalse, kudo.ReasonUnhealthy, "ConfigMap apps/c: it exists and was not made by this Instance"},
+		"an object that is on its way out, with what holds it": {complete, []plan.Object{{Want: there, Live: object("ConfigMap", "c", dying("example.com/hold"))}},
+			metav1.ConditionFalse, kudo.ReasonUnhealthy, "ConfigMap apps/c: is being deleted, held by finalizer example.com/hold"},
 		"an object that is broken, with its cause": {complete, []plan.Object{{Want: there, Live: object("PersistentVolumeClaim", "v", phase("Lost"))}}, metav1.ConditionFalse, kudo.ReasonUnhealthy, "apps/v"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := plan.Ready(test.last, test.standing)
+			got := plan.Ready(test.last, owner, test.listed)
 			if got.Status != test.status || got.Reason != test.reason || !strings.Contains(got.Message, test.says) {
 				t.Errorf("got %s %s %q", got.Status, got.Reason, got.Message)
 			}

@@ -1,0 +1,141 @@
+package plan
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// MostObjects is how many objects an Instance may have: its inventory takes no more.
+const MostObjects = 10000
+
+// Entry is how the inventory names an object that a task applies.
+func Entry(o *unstructured.Unstructured, task string) kudo.InventoryEntry {
+	return kudo.InventoryEntry{
+		Group: o.GroupVersionKind().Group, Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), Task: task,
+	}
+}
+
+// identity is an entry without its task: an object has one entry, that of the task that applied it last.
+func identity(entry kudo.InventoryEntry) kudo.InventoryEntry {
+	entry.Task = ""
+	return entry
+}
+
+// Track lists what a task is about to apply. What was another task's is this one's from here on.
+func Track(inventory []kudo.InventoryEntry, task string, wants []*unstructured.Unstructured) []kudo.InventoryEntry {
+	entries := make([]kudo.InventoryEntry, 0, len(wants))
+	for _, want := range wants {
+		entries = append(entries, Entry(want, task))
+	}
+	return List(inventory, entries...)
+}
+
+// List puts entries into the inventory, each in place of the one of its object.
+func List(inventory []kudo.InventoryEntry, entries ...kudo.InventoryEntry) []kudo.InventoryEntry {
+	listed := slices.Clone(inventory)
+	places := make(map[kudo.InventoryEntry]int, len(listed))
+	for i, entry := range listed {
+		places[identity(entry)] = i
+	}
+	for _, entry := range entries {
+		if i, known := places[identity(entry)]; known {
+			listed[i] = entry
+			continue
+		}
+		places[identity(entry)] = len(listed)
+		listed = append(listed, entry)
+	}
+	return listed
+}
+
+// Forget strikes objects off the inventory, whichever task they are listed for.
+func Forget(inventory []kudo.InventoryEntry, gone ...kudo.InventoryEntry) []kudo.InventoryEntry {
+	struck := identities(gone)
+	return only(inventory, func(e kudo.InventoryEntry) bool { return !struck[identity(e)] })
+}
+
+// Unlisted are the wants that the inventory lacks. They must not be applied before it has them.
+func Unlisted(inventory []kudo.InventoryEntry, wants []*unstructured.Unstructured) []*unstructured.Unstructured {
+	listed := identities(inventory)
+	var unlisted []*unstructured.Unstructured
+	for _, want := range wants {
+		if !listed[Entry(want, "")] {
+			unlisted = append(unlisted, want)
+		}
+	}
+	return unlisted
+}
+
+// Surplus is what the inventory lists for a task that does not render it any more.
+func Surplus(inventory []kudo.InventoryEntry, task string, wants []*unstructured.Unstructured) []kudo.InventoryEntry {
+	wanted := map[kudo.InventoryEntry]bool{}
+	for _, want := range wants {
+		wanted[Entry(want, "")] = true
+	}
+	return only(inventory, func(e kudo.InventoryEntry) bool { return e.Task == task && !wanted[identity(e)] })
+}
+
+// Vanished is what the inventory lists for tasks that the version does not have. There is none before a plan that brings the whole
+// of the version about is complete: until then nothing may have taken its place.
+func Vanished(
+	inventory []kudo.InventoryEntry, version *kudo.OperatorVersionSpec, statuses map[string]kudo.PlanStatus,
+) []kudo.InventoryEntry {
+	whole := []string{kudo.UpgradePlan, kudo.UpdatePlan, kudo.DeployPlan}
+	if !slices.ContainsFunc(whole, func(name string) bool { return statuses[name].Status == kudo.Complete }) {
+		return nil
+	}
+	tasks := map[string]bool{}
+	for _, task := range version.Tasks {
+		tasks[task.Name] = true
+	}
+	return only(inventory, func(e kudo.InventoryEntry) bool { return !tasks[e.Task] })
+}
+
+// Unfinished is what the inventory lists for the tasks whose turn it is, or was when the execution ended: they may have applied it
+// or not.
+func Unfinished(inventory []kudo.InventoryEntry, spec kudo.Plan, status kudo.PlanStatus) []kudo.InventoryEntry {
+	status.Status = kudo.InProgress
+	unfinished := map[string]bool{}
+	for _, at := range Next(spec, status) {
+		unfinished[status.Phases[at.Phase].Steps[at.Step].Tasks[at.Task].Name] = true
+	}
+	return only(inventory, func(e kudo.InventoryEntry) bool { return unfinished[e.Task] })
+}
+
+// Inherit divides entries into those of objects that are applied elsewhere, as they are listed there, and the rest.
+func Inherit(entries, elsewhere []kudo.InventoryEntry) (inherited, rest []kudo.InventoryEntry) {
+	heirs := map[kudo.InventoryEntry]kudo.InventoryEntry{}
+	for _, entry := range elsewhere {
+		heirs[identity(entry)] = entry
+	}
+	for _, entry := range entries {
+		if heir, found := heirs[identity(entry)]; found {
+			inherited = append(inherited, heir)
+			continue
+		}
+		rest = append(rest, entry)
+	}
+	return inherited, rest
+}
+
+// Upcoming lists the tasks whose turn has come and of which nothing was done yet.
+func Upcoming(spec kudo.Plan, status kudo.PlanStatus) []Task {
+	return slices.DeleteFunc(Next(spec, status), func(at Task) bool {
+		return status.Phases[at.Phase].Steps[at.Step].Tasks[at.Task].Status != kudo.Pending
+	})
+}
+
+func identities(entries []kudo.InventoryEntry) map[kudo.InventoryEntry]bool {
+	set := make(map[kudo.InventoryEntry]bool, len(entries))
+	for _, entry := range entries {
+		set[identity(entry)] = true
+	}
+	return set
+}
+
+func only(entries []kudo.InventoryEntry, which func(kudo.InventoryEntry) bool) []kudo.InventoryEntry {
+	return slices.DeleteFunc(slices.Clone(entries), func(e kudo.InventoryEntry) bool { return !which(e) })
+}

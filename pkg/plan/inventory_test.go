@@ -1,0 +1,217 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/plan"
+)
+
+type (
+	entries = []kudo.InventoryEntry
+	wants   = []*unstructured.Unstructured
+)
+
+// config is the entry of a config map that a task has applied.
+func config(name, task string) kudo.InventoryEntry {
+	return kudo.InventoryEntry{Kind: "ConfigMap", Namespace: "apps", Name: name, Task: task}
+}
+
+func TestEntryNamesAnObjectByGroupAndNotByVersion(t *testing.T) {
+	v1, v1beta1 := object("Widget", "w", version("example.com/v1")), object("Widget", "w", version("example.com/v1beta1"))
+	want := kudo.InventoryEntry{Group: "example.com", Kind: "Widget", Namespace: "apps", Name: "w", Task: "t"}
+	for _, o := range (wants{v1, v1beta1}) {
+		if diff := cmp.Diff(want, plan.Entry(o, "t")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", o.GetAPIVersion(), diff)
+		}
+	}
+}
+
+func TestTrack(t *testing.T) {
+	for name, test := range map[string]struct {
+		before entries
+		task   string
+		wants  wants
+		want   entries
+	}{
+		"what is new is appended in the order in which it is applied": {
+			entries{config("a", "one")}, "two", wants{object("ConfigMap", "c"), object("ConfigMap", "b")},
+			entries{config("a", "one"), config("c", "two"), config("b", "two")}},
+		"what is listed already is not listed twice": {
+			entries{config("a", "one")}, "one", wants{object("ConfigMap", "a")}, entries{config("a", "one")}},
+		"what another task has applied becomes this one's, at its place": {
+			entries{config("a", "one"), config("b", "one")}, "two", wants{object("ConfigMap", "a")},
+			entries{config("a", "two"), config("b", "one")}},
+		"what the task renders no more stays until it is gone": {
+			entries{config("old", "one")}, "one", wants{object("ConfigMap", "new")}, entries{config("old", "one"), config("new", "one")}},
+		"objects of one name in two kinds, groups or namespaces are two": {
+			entries{config("a", "one")}, "one", wants{
+				object("Secret", "a"), object("ConfigMap", "a", version("example.com/v1")),
+				object("ConfigMap", "a", func(o *unstructured.Unstructured) { o.SetNamespace("other") }),
+			},
+			entries{config("a", "one"),
+				{Kind: "Secret", Namespace: "apps", Name: "a", Task: "one"},
+				{Group: "example.com", Kind: "ConfigMap", Namespace: "apps", Name: "a", Task: "one"},
+				{Kind: "ConfigMap", Namespace: "other", Name: "a", Task: "one"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := append(entries(nil), test.before...)
+			got := plan.Track(test.before, test.task, test.wants)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(got, plan.Track(got, test.task, test.wants)); diff != "" {
+				t.Errorf("the second time changes something:\n%s", diff)
+			}
+			if diff := cmp.Diff(before, test.before); diff != "" {
+				t.Errorf("the input was changed:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestForgetStrikesOffWhicheverTaskAppliedIt(t *testing.T) {
+	before := entries{config("a", "one"), config("b", "two")}
+	got := plan.Forget(before, config("b", "three"), config("nowhere", ""))
+	if diff := cmp.Diff(entries{config("a", "one")}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(entries{config("a", "one"), config("b", "two")}, before); diff != "" {
+		t.Errorf("the input was changed:\n%s", diff)
+	}
+}
+
+func TestUnlisted(t *testing.T) {
+	listed, unlisted := object("ConfigMap", "a"), object("ConfigMap", "b")
+	got := plan.Unlisted(entries{config("a", "another")}, wants{listed, unlisted})
+	if diff := cmp.Diff(wants{unlisted}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// What one task leaves behind, and what becomes of it when others apply it.
+func TestSurplus(t *testing.T) {
+	for name, test := range map[string]struct {
+		inventory         entries
+		wants             wants
+		elsewhere         entries
+		inherited, pruned entries
+	}{
+		"what the task still renders stays": {
+			inventory: entries{config("a", "t")}, wants: wants{object("ConfigMap", "a")}},
+		"what it renders no more goes": {
+			inventory: entries{config("a", "t"), config("b", "t")}, wants: wants{object("ConfigMap", "a")},
+			pruned: entries{config("b", "t")}},
+		"so it does under its old name, when a parameter in the name has changed": {
+			inventory: entries{config("web-1", "t"), config("web-2", "t")}, wants: wants{object("ConfigMap", "web-2")},
+			pruned: entries{config("web-1", "t")}},
+		"without anything rendered, all of the task's goes": {
+			inventory: entries{config("a", "t"), config("b", "t")}, pruned: entries{config("a", "t"), config("b", "t")}},
+		"what another task has applied is none of its business": {
+			inventory: entries{config("a", "other")}},
+		"what another task renders now is that one's": {
+			inventory: entries{config("a", "t"), config("b", "t")}, elsewhere: entries{config("a", "other"), config("z", "other")},
+			inherited: entries{config("a", "other")}, pruned: entries{config("b", "t")}},
+		"what the task renders at another place of the plans stays its own": {
+			inventory: entries{config("step-1", "t"), config("step-2", "t")}, wants: wants{object("ConfigMap", "step-1")},
+			elsewhere: entries{config("step-1", "t"), config("step-2", "t")}, inherited: entries{config("step-2", "t")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inherited, pruned := plan.Inherit(plan.Surplus(test.inventory, "t", test.wants), test.elsewhere)
+			if diff := cmp.Diff(test.inherited, inherited, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("inherited (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.pruned, pruned, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("pruned (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestVanished(t *testing.T) {
+	version := &kudo.OperatorVersionSpec{Tasks: []kudo.Task{{Name: "new"}, {Name: "both"}}}
+	inventory := entries{config("a", "old"), config("b", "both"), config("c", "new")}
+	for name, test := range map[string]struct {
+		statuses map[string]kudo.PlanStatus
+		want     entries
+	}{
+		"nothing before the version was brought about": {map[string]kudo.PlanStatus{"upgrade": {Status: kudo.InProgress}}, nil},
+		"nothing after it failed":                      {map[string]kudo.PlanStatus{"upgrade": {Status: kudo.FatalError}}, nil},
+		"nothing when only another plan was run by hand": {
+			map[string]kudo.PlanStatus{"upgrade": {Status: kudo.FatalError}, "backup": {Status: kudo.Complete}}, nil},
+		"what tasks have applied that the version has no more": {
+			map[string]kudo.PlanStatus{"upgrade": {Status: kudo.Complete}}, entries{config("a", "old")}},
+		"also where another plan took the place of upgrade": {
+			map[string]kudo.PlanStatus{"deploy": {Status: kudo.Complete}}, entries{config("a", "old")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, plan.Vanished(inventory, version, test.statuses), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// threeSteps is a plan of three serial steps, and its status with the first complete and the second in that state.
+func threeSteps(second kudo.ExecutionStatus) (kudo.Plan, kudo.PlanStatus) {
+	spec := kudo.Plan{Phases: []kudo.Phase{{Name: "p"}}}
+	for _, name := range []string{"one", "two", "three"} {
+		spec.Phases[0].Steps = append(spec.Phases[0].Steps, kudo.Step{Name: name, Tasks: []string{name}})
+	}
+	status := plan.Begin("deploy", spec, "x", noon)
+	return spec, plan.Record(spec, status, map[plan.Task]plan.Outcome{{Step: 0}: {Status: kudo.Complete}, {Step: 1}: {Status: second}}, noon)
+}
+
+func TestUnfinishedIsOfTheTasksThatHadTheirTurn(t *testing.T) {
+	inventory := entries{config("a", "one"), config("b", "two"), config("c", "three")}
+	for state, want := range map[kudo.ExecutionStatus]entries{
+		kudo.Pending:    {config("b", "two")},
+		kudo.InProgress: {config("b", "two")},
+		kudo.FatalError: {config("b", "two")},
+		kudo.Complete:   {config("c", "three")},
+	} {
+		spec, status := threeSteps(state)
+		if diff := cmp.Diff(want, plan.Unfinished(inventory, spec, status)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", state, diff)
+		}
+	}
+	spec, status := threeSteps(kudo.Complete)
+	status = plan.Record(spec, status, map[plan.Task]plan.Outcome{{Step: 2}: {Status: kudo.Complete}}, noon)
+	if got := plan.Unfinished(inventory, spec, status); len(got) > 0 {
+		t.Errorf("a complete execution has left %v", got)
+	}
+}
+
+func TestUpcoming(t *testing.T) {
+	for state, want := range map[kudo.ExecutionStatus][]plan.Task{
+		kudo.Pending:    {{Step: 1}},
+		kudo.InProgress: nil,
+		kudo.Error:      nil,
+		kudo.FatalError: nil,
+		kudo.Complete:   {{Step: 2}},
+	} {
+		spec, status := threeSteps(state)
+		if diff := cmp.Diff(want, plan.Upcoming(spec, status), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", state, diff)
+		}
+	}
+}
+
+func TestEverywhereHasATaskAtEachOfItsPlaces(t *testing.T) {
+	version := &kudo.OperatorVersionSpec{
+		Tasks: []kudo.Task{{Name: "t"}},
+		Plans: map[string]kudo.Plan{
+			"update": {Phases: []kudo.Phase{{Name: "p", Steps: []kudo.Step{{Name: "s", Tasks: []string{"t"}}}}}},
+			"deploy": {Phases: []kudo.Phase{{Name: "p", Steps: []kudo.Step{{Name: "s", Tasks: []string{"t", "unknown"}}, {Name: "r", Tasks: []string{"t"}}}}}},
+		},
+	}
+	task := kudo.Task{Name: "t"}
+	want := []plan.Placed{{"deploy", "p", "s", task}, {"deploy", "p", "r", task}, {"update", "p", "s", task}}
+	if diff := cmp.Diff(want, plan.Everywhere(version)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

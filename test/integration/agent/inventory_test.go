@@ -1,0 +1,516 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/integration/environment"
+	"github.com/tandem-addons/tandem/test/integration/invariants"
+)
+
+const hold = "tandem.test/hold"
+
+// widespread is a package whose one task applies objects in the Instance's namespace, in another one and in none. VALUE stands in
+// their names.
+func widespread() kudo.OperatorVersionSpec {
+	spec := configOnly()
+	spec.Templates = map[string]string{
+		"near.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Name }}-{{ .Params.VALUE }}\"}\n",
+		"far.yaml":  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Name }}-{{ .Params.VALUE }}\", namespace: default}\n",
+		"role.yaml": "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: \"{{ .Name }}-{{ .Params.VALUE }}\"}\n",
+	}
+	spec.Tasks = []kudo.Task{task("config", kudo.TaskApply, "near.yaml", "far.yaml", "role.yaml")}
+	return spec
+}
+
+// there lists, as the inventory would, the config maps and cluster roles on the managed cluster that bear the Instance's name.
+func (h *hubPart) there(ctx context.Context) []string {
+	GinkgoHelper()
+	var found []string
+	for kind, list := range map[string]client.ObjectList{"ConfigMap": &corev1.ConfigMapList{}, "ClusterRole": &rbacv1.ClusterRoleList{}} {
+		Expect(managed.List(ctx, list)).To(Succeed())
+		Expect(eachItem(list, func(o client.Object) {
+			if strings.HasPrefix(o.GetName(), h.name+"-") {
+				found = append(found, kind+" "+path.Join(o.GetNamespace(), o.GetName()))
+			}
+		})).To(Succeed())
+	}
+	return found
+}
+
+// listed is the inventory that the hub knows.
+func (h *hubPart) listed(ctx context.Context) []string {
+	GinkgoHelper()
+	return entries(h.get(ctx))
+}
+
+func entries(instance *kudo.Instance) []string {
+	var names []string
+	for _, e := range instance.Status.Inventory {
+		names = append(names, e.Kind+" "+path.Join(e.Namespace, e.Name))
+	}
+	return names
+}
+
+// everywhere names what the widespread package applies with that VALUE.
+func (h *hubPart) everywhere(value string) []string {
+	return []string{
+		"ConfigMap " + h.namespace + "/" + h.name + "-" + value, "ConfigMap default/" + h.name + "-" + value, "ClusterRole " + h.name + "-" + value,
+	}
+}
+
+// object reads a config map of the Instance's.
+func (h *hubPart) object(ctx context.Context, suffix string) *corev1.ConfigMap {
+	GinkgoHelper()
+	config := &corev1.ConfigMap{}
+	Expect(h.local(ctx, suffix, config)).To(BeTrue())
+	return config
+}
+
+// foreign puts a config map of somebody else's in the place of that of the Instance's.
+func (h *hubPart) foreign(ctx context.Context, suffix string) {
+	GinkgoHelper()
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: h.name + suffix, Namespace: h.namespace}}
+	Expect(client.IgnoreNotFound(managed.Delete(ctx, config))).To(Succeed())
+	config.Data = map[string]string{"value": "foreign"}
+	Expect(managed.Create(ctx, config)).To(Succeed())
+}
+
+// holds puts a finalizer on a config map of the Instance's, or takes it off.
+func (h *hubPart) holds(ctx context.Context, suffix string, finalizers ...string) {
+	GinkgoHelper()
+	Eventually(func() error {
+		config := h.object(ctx, suffix)
+		config.Finalizers = finalizers
+		return managed.Update(ctx, config)
+	}).Should(Succeed())
+}
+
+type sender func(*http.Request) (*http.Response, error)
+
+func (s sender) RoundTrip(request *http.Request) (*http.Response, error) { return s(request) }
+
+// watched is a copy of config whose requests are shown before they are sent.
+func watched(config *rest.Config, show func(*http.Request)) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return sender(func(request *http.Request) (*http.Response, error) {
+			show(request)
+			return next.RoundTrip(request)
+		})
+	})
+	return config
+}
+
+// once does something before the first request of that method for an object of that name.
+func once(method string, name func() string, do func()) func(*http.Request) {
+	var done atomic.Bool
+	return func(request *http.Request) {
+		if request.Method == method && name() != "" && path.Base(request.URL.Path) == name() && done.CompareAndSwap(false, true) {
+			do()
+		}
+	}
+}
+
+var _ = Describe("The inventory", func() {
+	AfterEach(func(ctx context.Context) { Expect(invariants.Violations(ctx, hub)).To(BeEmpty()) })
+
+	It("lists every object before it is applied", func(ctx context.Context) {
+		var (
+			mutex    sync.Mutex
+			applied  []string
+			unlisted []string
+		)
+		show := func(request *http.Request) {
+			name, folder := path.Base(request.URL.Path), path.Base(path.Dir(request.URL.Path))
+			if request.Method != http.MethodPatch || !slices.Contains([]string{"configmaps", "deployments", "clusterroles", "gadgets"}, folder) {
+				return
+			}
+			mirrors := &kudo.InstanceList{}
+			err := managed.List(context.Background(), mirrors)
+			mutex.Lock()
+			defer mutex.Unlock()
+			applied = append(applied, name)
+			listed := slices.ContainsFunc(mirrors.Items, func(i kudo.Instance) bool {
+				return slices.ContainsFunc(i.Status.Inventory, func(e kudo.InventoryEntry) bool { return e.Name == name })
+			})
+			if err != nil || !listed {
+				unlisted = append(unlisted, name)
+			}
+		}
+		DeferCleanup(runAgentWith(agentOnHub, watched(agentLocally, show)))
+		spec := standard()
+		spec.Templates["gadget.yaml"] = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gadgets.tandem.test}
+spec:
+  group: tandem.test
+  scope: Namespaced
+  names: {kind: Gadget, plural: gadgets, singular: gadget, listKind: GadgetList}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+---
+apiVersion: tandem.test/v1
+kind: Gadget
+metadata: {name: "{{ .Name }}-gadget"}`
+		spec.Tasks = append(spec.Tasks, task("gadget", kudo.TaskApply, "gadget.yaml"), task("goodbye", kudo.TaskDelete, "gadget.yaml"))
+		spec.Plans["deploy"] = serial("config", "gadget", "app", "feature")
+		spec.Plans["cleanup"] = serial("farewell", "goodbye")
+		h := newInstance(ctx, spec, map[string]string{"FEATURE": "true"})
+		h.resolve(ctx)
+		h.rollOut(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		name := func(suffix string) string { return h.namespace + "/" + h.name + suffix }
+		Expect(h.listed(ctx)).To(ConsistOf(
+			"ClusterRole "+h.namespace+"-"+h.name, "ConfigMap "+name("-config"), "CustomResourceDefinition gadgets.tandem.test",
+			"Gadget "+name("-gadget"), "Deployment "+name("-app"), "ConfigMap "+name("-feature")))
+		Expect(h.get(ctx).Status.Inventory).To(ContainElement(And(HaveField("Name", h.name+"-app"), HaveField("Group", "apps"),
+			HaveField("Task", "app"))))
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		Eventually(func() string { return h.ready(ctx).Reason }).Should(Equal(kudo.ReasonRemoved))
+		Expect(h.listed(ctx)).To(BeEmpty())
+		h.release(ctx)
+		mutex.Lock()
+		defer mutex.Unlock()
+		Expect(applied).To(ContainElements(h.name+"-config", h.name+"-gadget", h.name+"-app", h.name+"-feature", h.name+"-farewell"))
+		Expect(unlisted).To(BeEmpty())
+	})
+
+	It("costs no write of its own", func(ctx context.Context) {
+		locally, toManaged := environment.Recorded(agentLocally)
+		DeferCleanup(runAgentWith(agentOnHub, locally))
+		h := newInstance(ctx, configOnly(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		status := func() []string {
+			return slices.DeleteFunc(toManaged.Requests(), func(r string) bool { return !strings.HasSuffix(r, "/"+h.name+"/status") })
+		}
+		Expect(status()).To(HaveLen(2), "that the plan has started, and that it has ended")
+		h.finish(ctx)
+	})
+
+	It("takes no names that change whenever they are rendered", func(ctx context.Context) {
+		DeferCleanup(runAgent())
+		spec := configOnly()
+		spec.Templates["config.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Name }}-{{ randAlpha 16 | lower }}\"}"
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
+			HaveField("Message", ContainSubstring("its name is another one whenever it is rendered"))))
+		h.finish(ctx)
+	})
+
+	It("forgets what was listed ahead and never applied", func(ctx context.Context) {
+		DeferCleanup(runAgent())
+		spec := configOnly()
+		spec.Templates["lost.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Name }}-lost\", namespace: nowhere}"
+		spec.Tasks = append(spec.Tasks, task("lost", kudo.TaskApply, "lost.yaml"))
+		spec.Plans["deploy"], spec.Plans["update"] = serial("config", "lost"), serial("config")
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).Should(Equal(kudo.Error))
+		Expect(entries(h.mirror(ctx))).To(ContainElement("ConfigMap nowhere/" + h.name + "-lost"))
+		h.change(ctx, setting("VALUE", "two"))
+		h.completes(ctx, "update", kudo.PlanStatus{})
+		Expect(h.listed(ctx)).To(ConsistOf("ClusterRole "+h.namespace+"-"+h.name, "ConfigMap "+h.namespace+"/"+h.name+"-config"))
+		h.finish(ctx)
+	})
+})
+
+var _ = Describe("An object that its task applies no more", func() {
+	BeforeEach(func() { DeferCleanup(runAgent()) })
+	AfterEach(func(ctx context.Context) { Expect(invariants.Violations(ctx, hub)).To(BeEmpty()) })
+
+	// deployed is an Instance that has been deployed.
+	deployed := func(ctx context.Context, spec kudo.OperatorVersionSpec) *hubPart {
+		GinkgoHelper()
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		return h
+	}
+	// upgrade brings another version of the package.
+	upgrade := func(ctx context.Context, h *hubPart, spec kudo.OperatorVersionSpec) {
+		GinkgoHelper()
+		spec.Version = "2.0.0"
+		push(ctx, h.name+"-2.0.0", spec)
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.OperatorVersion.Name = h.name + "-2.0.0" })
+	}
+	// two is a package of two tasks that apply a config map each.
+	two := func() kudo.OperatorVersionSpec {
+		spec := configOnly()
+		spec.Templates["other.yaml"] = fmt.Sprintf(configTemplate, "other")
+		spec.Tasks = []kudo.Task{task("config", kudo.TaskApply, "config.yaml"), task("other", kudo.TaskApply, "other.yaml")}
+		spec.Plans["deploy"] = serial("config", "other")
+		return spec
+	}
+
+	It("is deleted wherever it is, and the new one stands in the inventory", func(ctx context.Context) {
+		h := deployed(ctx, widespread())
+		Expect(h.there(ctx)).To(ConsistOf(h.everywhere("one")))
+		before := h.plan(ctx, "deploy")
+		h.change(ctx, setting("VALUE", "two"))
+		h.completes(ctx, "deploy", before)
+		Expect(h.there(ctx)).To(ConsistOf(h.everywhere("two")))
+		Expect(h.listed(ctx)).To(ConsistOf(h.everywhere("two")))
+		h.finish(ctx)
+		Expect(h.there(ctx)).To(BeEmpty())
+	})
+
+	It("is not touched if another task applies it now", func(ctx context.Context) {
+		h := deployed(ctx, two())
+		uid := h.object(ctx, "-config").UID
+		next := two()
+		next.Tasks = []kudo.Task{task("config", kudo.TaskApply), task("other", kudo.TaskApply, "config.yaml", "other.yaml")}
+		upgrade(ctx, h, next)
+		h.completes(ctx, "deploy", kudo.PlanStatus{UID: h.plan(ctx, "deploy").UID})
+		Eventually(func() []kudo.InventoryEntry { return h.get(ctx).Status.Inventory }).Should(HaveEach(HaveField("Task", "other")))
+		Expect(h.object(ctx, "-config").UID).To(Equal(uid))
+		Expect(h.listed(ctx)).To(HaveLen(2))
+		h.finish(ctx)
+	})
+
+	It("goes with the task, once the version without it is in place and not before", func(ctx context.Context) {
+		h := deployed(ctx, two())
+		next := two()
+		next.Templates["app.yaml"] = deploymentTemplate
+		next.Tasks = []kudo.Task{task("config", kudo.TaskApply, "config.yaml"), task("app", kudo.TaskApply, "app.yaml")}
+		next.Plans["deploy"] = serial("config", "app")
+		upgrade(ctx, h, next)
+		Eventually(func() string { return h.ready(ctx).Message }).Should(ContainSubstring("Deployment"))
+		Expect(h.config(ctx, "-other")).To(Equal("one"), "nothing has taken its place yet")
+		h.rollOut(ctx)
+		Eventually(func() string { return h.config(ctx, "-other") }).Should(BeEmpty())
+		Eventually(func() metav1.ConditionStatus { return h.ready(ctx).Status }).Should(Equal(metav1.ConditionTrue))
+		Expect(h.listed(ctx)).NotTo(ContainElement(ContainSubstring("-other")))
+		h.finish(ctx)
+	})
+
+	It("stays with an upgrade that fails", func(ctx context.Context) {
+		h := deployed(ctx, two())
+		next := two()
+		next.Tasks = []kudo.Task{task("config", kudo.TaskDummy)}
+		next.Tasks[0].Spec.WantErr, next.Tasks[0].Spec.Fatal = true, true
+		next.Plans["deploy"] = serial("config")
+		upgrade(ctx, h, next)
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Reason", kudo.ReasonPlanFailed))
+		Consistently(func() string { return h.config(ctx, "-other") }).Should(Equal("one"))
+		h.finish(ctx)
+		Expect(h.there(ctx)).To(BeEmpty())
+	})
+
+	It("is named with the finalizer that holds it", func(ctx context.Context) {
+		h := deployed(ctx, widespread())
+		h.holds(ctx, "-one", hold)
+		h.change(ctx, setting("VALUE", "two"))
+		Eventually(func() string { return h.plan(ctx, "deploy").Message }).Should(Equal(fmt.Sprintf(
+			`phase "main": step "config": task "config": ConfigMap %s/%s-one: is being deleted, held by finalizer %s`, h.namespace, h.name, hold)))
+		Expect(h.listed(ctx)).To(ContainElement("ConfigMap " + h.namespace + "/" + h.name + "-one"))
+		before := kudo.PlanStatus{}
+		h.holds(ctx, "-one")
+		h.completes(ctx, "deploy", before)
+		Expect(h.there(ctx)).To(ConsistOf(h.everywhere("two")))
+		h.finish(ctx)
+	})
+
+	It("is left alone if somebody else has made it anew", func(ctx context.Context) {
+		h := deployed(ctx, widespread())
+		h.foreign(ctx, "-one")
+		before := h.plan(ctx, "deploy")
+		h.change(ctx, setting("VALUE", "two"))
+		h.completes(ctx, "deploy", before)
+		Expect(h.config(ctx, "-one")).To(Equal("foreign"))
+		Expect(h.listed(ctx)).To(ConsistOf(h.everywhere("two")))
+		h.finish(ctx)
+		Expect(h.there(ctx)).To(ConsistOf("ConfigMap " + h.namespace + "/" + h.name + "-one"))
+	})
+
+	It("goes under the name that it was switched on with", func(ctx context.Context) {
+		spec := configOnly()
+		spec.Templates["feature.yaml"] = strings.ReplaceAll(fmt.Sprintf(configTemplate, "feature"), "-feature", "-{{ .Params.VALUE }}")
+		spec.Tasks[2].Name = "config" // the Toggle
+		spec.Tasks = spec.Tasks[2:3]
+		spec.Parameters[2].Trigger, spec.Parameters[2].Default = "", ptr.To("true")
+		h := deployed(ctx, spec)
+		Expect(h.config(ctx, "-one")).To(Equal("one"))
+		before := h.plan(ctx, "deploy")
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": "two", "FEATURE": "false"} })
+		h.completes(ctx, "deploy", before)
+		Expect(h.there(ctx)).To(BeEmpty())
+		Expect(h.listed(ctx)).To(BeEmpty())
+		h.finish(ctx)
+	})
+
+	It("is nobody's any more once a Delete task has deleted it", func(ctx context.Context) {
+		spec := two()
+		spec.Tasks = append(spec.Tasks, task("drop", kudo.TaskDelete, "other.yaml"))
+		spec.Plans["drop"] = serial("drop")
+		h := deployed(ctx, spec)
+		h.change(ctx, byHand("drop", "drop-1"))
+		h.completes(ctx, "drop", kudo.PlanStatus{})
+		Expect(h.there(ctx)).To(ConsistOf("ConfigMap " + h.namespace + "/" + h.name + "-config"))
+		Expect(h.listed(ctx)).To(ConsistOf("ConfigMap " + h.namespace + "/" + h.name + "-config"))
+		h.finish(ctx)
+	})
+})
+
+var _ = Describe("An object of somebody else's", func() {
+	// name is of the object of whose requests one is preceded by what somebody else does.
+	var name string
+	named := func() string { return name }
+	BeforeEach(func() { name = "" })
+
+	It("that appears between look and apply is not taken over", func(ctx context.Context) {
+		h := newInstance(ctx, configOnly(), nil)
+		name = h.name + "-config"
+		DeferCleanup(runAgentWith(agentOnHub, watched(agentLocally, once(http.MethodPatch, named, func() { h.foreign(ctx, "-config") }))))
+		h.resolve(ctx)
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonPlanFailed,
+			"ConfigMap "+h.namespace+"/"+name+": it exists and was not made by this Instance"))
+		Expect(h.listed(ctx)).NotTo(ContainElement(ContainSubstring(name)))
+		h.finish(ctx)
+		Expect(h.object(ctx, "-config")).To(And(HaveField("Labels", BeEmpty()), HaveField("Data", HaveKeyWithValue("value", "foreign"))))
+	})
+
+	It("that takes an object's place between look and apply is not taken over", func(ctx context.Context) {
+		h := newInstance(ctx, configOnly(), nil)
+		DeferCleanup(runAgentWith(agentOnHub, watched(agentLocally, once(http.MethodPatch, named, func() { h.foreign(ctx, "-config") }))))
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		name = h.name + "-config"
+		h.change(ctx, setting("VALUE", "two"))
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonPlanFailed,
+			"ConfigMap "+h.namespace+"/"+name+": it exists and was not made by this Instance"))
+		h.finish(ctx)
+		Expect(h.object(ctx, "-config")).To(And(HaveField("Labels", BeEmpty()), HaveField("Data", HaveKeyWithValue("value", "foreign"))))
+	})
+
+	It("that takes an object's place between look and deletion is not deleted", func(ctx context.Context) {
+		h := newInstance(ctx, widespread(), nil)
+		DeferCleanup(runAgentWith(agentOnHub, watched(agentLocally, once(http.MethodDelete, named, func() { h.foreign(ctx, "-one") }))))
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		before := h.plan(ctx, "deploy")
+		name = h.name + "-one"
+		h.change(ctx, setting("VALUE", "two"))
+		h.completes(ctx, "deploy", before)
+		Expect(h.config(ctx, "-one")).To(Equal("foreign"))
+		h.finish(ctx)
+		Expect(h.config(ctx, "-one")).To(Equal("foreign"))
+	})
+})
+
+var _ = Describe("Removal", func() {
+	var stop func()
+	BeforeEach(func() { stop = runAgent() })
+	AfterEach(func(ctx context.Context) { Expect(invariants.Violations(ctx, hub)).To(BeEmpty()) })
+
+	It("takes with it what is cluster-scoped or in another namespace", func(ctx context.Context) {
+		h := newInstance(ctx, widespread(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		h.finish(ctx)
+		Expect(h.there(ctx)).To(BeEmpty())
+	})
+
+	It("finds by its labels what a restored inventory lacks", func(ctx context.Context) {
+		h := newInstance(ctx, widespread(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		stop()
+		mirror := h.mirror(ctx)
+		mirror.Status.Inventory = nil
+		Expect(managed.Status().Update(ctx, mirror)).To(Succeed())
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		stop = runAgent()
+		Eventually(func() string { return h.ready(ctx).Reason }).Should(Equal(kudo.ReasonRemoved))
+		Expect(h.there(ctx)).To(BeEmpty())
+		h.release(ctx)
+	})
+
+	It("leaves alone what is listed and somebody else's by now", func(ctx context.Context) {
+		h := newInstance(ctx, widespread(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		h.foreign(ctx, "-one")
+		h.finish(ctx)
+		Expect(h.there(ctx)).To(ConsistOf("ConfigMap " + h.namespace + "/" + h.name + "-one"))
+	})
+
+	It("names what holds it up, with the finalizer", func(ctx context.Context) {
+		h := newInstance(ctx, widespread(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		h.holds(ctx, "-one", hold)
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonRemoving,
+			"waiting for 1 objects to be gone: ConfigMap "+h.namespace+"/"+h.name+"-one: is being deleted, held by finalizer "+hold))
+		Eventually(func() []string { return h.listed(ctx) }).Should(ConsistOf("ConfigMap " + h.namespace + "/" + h.name + "-one"))
+		h.holds(ctx, "-one")
+		h.finish(ctx)
+	})
+})
+
+var _ = Describe("Ready", func() {
+	BeforeEach(func() { DeferCleanup(runAgent()) })
+	AfterEach(func(ctx context.Context) { Expect(invariants.Violations(ctx, hub)).To(BeEmpty()) })
+
+	It("is false with the name of what is gone, cluster-scoped or not, until it is back", func(ctx context.Context) {
+		h := newInstance(ctx, widespread(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: h.name + "-one"}}
+		Expect(managed.Delete(ctx, role)).To(Succeed())
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(
+			is(metav1.ConditionFalse, kudo.ReasonUnhealthy, "ClusterRole "+role.Name+": is missing"))
+		before := h.plan(ctx, "deploy")
+		h.change(ctx, byHand("deploy", "again"))
+		h.completes(ctx, "deploy", before)
+
+		Expect(managed.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: h.name + "-one", Namespace: "default"}})).To(Succeed())
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(
+			is(metav1.ConditionFalse, kudo.ReasonUnhealthy, "ConfigMap default/"+h.name+"-one: is missing"))
+		h.finish(ctx)
+	})
+
+	It("is false when somebody else has put his own in an object's place", func(ctx context.Context) {
+		h := newInstance(ctx, widespread(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		h.foreign(ctx, "-one")
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonUnhealthy,
+			"ConfigMap "+h.namespace+"/"+h.name+"-one: "))
+		h.finish(ctx)
+	})
+
+	DescribeTable("does not mind a Job that has done its work and gone", func(ctx context.Context, spec string) {
+		h := newInstance(ctx, single(jobTemplate("containers: [{name: c, image: i}]")+spec), nil)
+		h.resolve(ctx)
+		h.end(ctx, batchv1.JobComplete)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		background := client.PropagationPolicy(metav1.DeletePropagationBackground)
+		Expect(managed.Delete(ctx, h.job(ctx), background)).To(Succeed())
+		Consistently(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+		h.finish(ctx)
+	},
+		Entry("deleted by hand", ""),
+		Entry("by its time to live", "  ttlSecondsAfterFinished: 0\n"),
+	)
+})
