@@ -12,7 +12,8 @@ import (
 
 // Wish is what an Instance asks for, beside what was last started for it.
 type Wish struct {
-	// Version is the OperatorVersion that the Instance's spec asks for, and Reference its identity on the hub.
+	// Version is the OperatorVersion that the Instance's spec asks for, nil if it is not there, and Reference its identity on the
+	// hub.
 	Version   *kudo.OperatorVersionSpec
 	Reference corev1.ObjectReference
 
@@ -68,6 +69,9 @@ func Choose(w Wish) (Choice, error) {
 	if w.Last != nil && w.Request.Cancel && w.Request.UID == w.Last.UID && w.LastStatus.Running() {
 		return Choice{Cancel: true}, nil
 	}
+	if w.Version == nil {
+		return Choice{}, nil
+	}
 	start, err := chooseStart(w)
 	if err != nil || start == nil {
 		return Choice{}, err
@@ -100,9 +104,14 @@ func chooseCleanup(w Wish) Choice {
 }
 
 // mustWait says whether a running plan holds back another one. A change that selects the running plan restarts it; one that
-// selects another plan waits, unless the running one is in ERROR, or cannot go on because its OperatorVersion is lost.
+// selects another plan waits, unless the running one is in ERROR, or cannot go on because its OperatorVersion is lost. What has
+// stood in the spec since the running plan started is no change: of two plans that one edit triggers, the second waits for the
+// end of the first, whatever comes of that.
 func mustWait(w Wish, plan string) bool {
-	return w.Last != nil && w.LastStatus.Running() && w.LastStatus != kudo.Error && w.Last.Plan != plan && w.LastVersion != nil
+	if w.Last == nil || !w.LastStatus.Running() || w.Last.Plan == plan || w.LastVersion == nil {
+		return false
+	}
+	return w.LastStatus != kudo.Error || w.Last.Generation == w.Generation
 }
 
 // chooseStart finds the first difference between the wish and what was last started, in the order of DESIGN's table.
@@ -117,7 +126,7 @@ func chooseStart(w Wish) (*kudo.Execution, error) {
 	if changed := changedParameters(w.Version.Parameters, w.Last.Parameters, w.Parameters); len(changed) > 0 {
 		return w.update(changed)
 	}
-	if w.Request.PlanName != "" && w.Request.UID != "" && !w.Request.Cancel && w.Request.UID != w.Last.Request {
+	if w.requested() {
 		start := w.execution(w.Request.PlanName, w.Last.Parameters, false)
 		start.UID, start.Request = w.Request.UID, w.Request.UID
 		return start, nil
@@ -125,10 +134,17 @@ func chooseStart(w Wish) (*kudo.Execution, error) {
 	return nil, nil
 }
 
-// update starts the plan of the first changed parameter, in the package's order, with the values of the parameters that
-// trigger that plan; the others keep what they had and have their turn when it has ended.
+// requested says whether a plan is asked for by hand that was not run for it yet. The uid of what was last started asks for nothing
+// either: that is what is left of a request to cancel it.
+func (w Wish) requested() bool {
+	request := w.Request
+	return request.PlanName != "" && request.UID != "" && !request.Cancel && request.UID != w.Last.Request && request.UID != w.Last.UID
+}
+
+// update starts the plan that has its turn, with the values of the parameters that trigger it; the others keep what they had and
+// have their turn when it has ended.
 func (w Wish) update(changed []kudo.Parameter) (*kudo.Execution, error) {
-	plan, err := triggeredPlan(w.Version, changed[0])
+	plan, err := w.turn(changed)
 	if err != nil {
 		return nil, err
 	}
@@ -149,6 +165,19 @@ func (w Wish) update(changed []kudo.Parameter) (*kudo.Execution, error) {
 		restart = restart || p.ForcePodRestart == nil || *p.ForcePodRestart
 	}
 	return w.execution(plan, values, restart), nil
+}
+
+// turn is the plan of the first changed parameter, in the package's order, but the running one if any of them triggers that: it
+// is restarted, whatever else waits for its end.
+func (w Wish) turn(changed []kudo.Parameter) (string, error) {
+	if w.LastStatus.Running() {
+		for _, p := range changed {
+			if plan, err := triggeredPlan(w.Version, p); err == nil && plan == w.Last.Plan {
+				return plan, nil
+			}
+		}
+	}
+	return triggeredPlan(w.Version, changed[0])
 }
 
 // execution is one of plan with values, which owes what the last one still owed.

@@ -49,6 +49,14 @@ func TestChoose(t *testing.T) {
 	start := func(name string, values map[string]string, restart bool) *kudo.Execution {
 		return &kudo.Execution{Plan: name, Generation: 7, OperatorVersion: one, Parameters: values, RestartPending: restart}
 	}
+	upgraded := func(e *kudo.Execution) *kudo.Execution {
+		e.OperatorVersion = two
+		return e
+	}
+	byHand := func(e *kudo.Execution) *kudo.Execution {
+		e.UID, e.Request = "r", "r"
+		return e
+	}
 	unchanged := map[string]string{"PLAIN": "a"}
 	request := kudo.PlanExecution{PlanName: "backup", UID: "r"}
 
@@ -57,6 +65,8 @@ func TestChoose(t *testing.T) {
 		start  *kudo.Execution
 		cancel bool
 		remove bool
+		lost   bool // the OperatorVersion of what was last started
+		absent bool // the one that is asked for
 		lacks  string
 	}{
 		"never executed: deploy, and pods start with its uid": {
@@ -74,12 +84,8 @@ func TestChoose(t *testing.T) {
 			wish: plan.Wish{Parameters: nil, Last: done, LastStatus: kudo.Complete},
 		},
 		"another OperatorVersion: upgrade": {
-			wish: plan.Wish{Reference: two, Parameters: unchanged, Last: done, LastStatus: kudo.Complete},
-			start: func() *kudo.Execution {
-				s := start("upgrade", unchanged, true)
-				s.OperatorVersion = two
-				return s
-			}(),
+			wish:  plan.Wish{Reference: two, Parameters: unchanged, Last: done, LastStatus: kudo.Complete},
+			start: upgraded(start("upgrade", unchanged, true)),
 		},
 		"an OperatorVersion that was replaced under its name is another one; without upgrade: update": {
 			wish: plan.Wish{Version: versionOf("deploy", "update"), Last: ran("deploy", func(e *kudo.Execution) { e.OperatorVersion.UID = "0" }),
@@ -130,12 +136,8 @@ func TestChoose(t *testing.T) {
 			start: start("update", map[string]string{}, true),
 		},
 		"a request by hand, with the uid that it gives": {
-			wish: plan.Wish{Parameters: unchanged, Request: request, Last: done, LastStatus: kudo.Complete},
-			start: func() *kudo.Execution {
-				s := start("backup", unchanged, false)
-				s.UID, s.Request = "r", "r"
-				return s
-			}(),
+			wish:  plan.Wish{Parameters: unchanged, Request: request, Last: done, LastStatus: kudo.Complete},
+			start: byHand(start("backup", unchanged, false)),
 		},
 		"a request that was handled is inert": {
 			wish: plan.Wish{Parameters: unchanged, Request: request, LastStatus: kudo.Complete,
@@ -144,6 +146,49 @@ func TestChoose(t *testing.T) {
 		"a request for a plan that does not exist: an error that names it": {
 			wish:  plan.Wish{Parameters: unchanged, Request: kudo.PlanExecution{PlanName: "fly", UID: "r"}, Last: done, LastStatus: kudo.Complete},
 			lacks: "fly",
+		},
+		"a request by hand owes no restart of pods": {
+			wish:  plan.Wish{Parameters: unchanged, Request: kudo.PlanExecution{PlanName: "deploy", UID: "r"}, Last: done, LastStatus: kudo.Complete},
+			start: byHand(start("deploy", unchanged, false)),
+		},
+		"a request runs a plan again that has failed, with the restart of pods that it still owes": {
+			wish: plan.Wish{Parameters: unchanged, Request: kudo.PlanExecution{PlanName: "deploy", UID: "r"}, LastStatus: kudo.FatalError,
+				Last: ran("deploy", func(e *kudo.Execution) { e.RestartPending = true })},
+			start: byHand(start("deploy", unchanged, true)),
+		},
+		"a request waits while another plan runs": {
+			wish: plan.Wish{Parameters: unchanged, Request: request, Last: done, LastStatus: kudo.InProgress},
+		},
+		"a request for the running plan restarts it": {
+			wish:  plan.Wish{Parameters: unchanged, Request: request, Last: ran("backup", nil), LastStatus: kudo.InProgress},
+			start: byHand(start("backup", unchanged, false)),
+		},
+		"a request supersedes a plan in ERROR": {
+			wish:  plan.Wish{Parameters: unchanged, Request: request, Last: done, LastStatus: kudo.Error},
+			start: byHand(start("backup", unchanged, false)),
+		},
+		"a request beside a change has its turn after it, and is not taken for handled": {
+			wish:  plan.Wish{Parameters: map[string]string{"PLAIN": "b"}, Request: request, Last: done, LastStatus: kudo.Complete},
+			start: start("update", map[string]string{"PLAIN": "b"}, true),
+		},
+		"a request before anything was executed has its turn after deploy": {
+			wish:  plan.Wish{Parameters: unchanged, Request: request},
+			start: start("deploy", unchanged, true),
+		},
+		"a request without a uid is not one yet": {
+			wish: plan.Wish{Parameters: unchanged, Request: kudo.PlanExecution{PlanName: "backup"}, Last: done, LastStatus: kudo.Complete},
+		},
+		"a request that names what was last started, as is left of one to cancel it, asks for nothing": {
+			wish: plan.Wish{Parameters: unchanged, Request: kudo.PlanExecution{PlanName: "deploy", UID: "x"}, Last: done, LastStatus: kudo.FatalError},
+		},
+		"a request for a plan that only the old version had waits for the upgrade": {
+			wish:  plan.Wish{Version: versionOf("deploy", "upgrade"), Reference: two, Parameters: unchanged, Request: request, Last: done, LastStatus: kudo.Complete},
+			start: upgraded(start("upgrade", unchanged, true)),
+		},
+		"and is an error after it": {
+			wish: plan.Wish{Version: versionOf("deploy", "upgrade"), Reference: two, Parameters: unchanged, Request: request, LastStatus: kudo.Complete,
+				Last: ran("upgrade", func(e *kudo.Execution) { e.OperatorVersion = two })},
+			lacks: "backup",
 		},
 		"a change that selects the running plan restarts it": {
 			wish:  plan.Wish{Parameters: map[string]string{"PLAIN": "c"}, Last: ran("update", nil), LastStatus: kudo.InProgress},
@@ -156,6 +201,81 @@ func TestChoose(t *testing.T) {
 			wish:  plan.Wish{Parameters: map[string]string{"PLAIN": "c"}, Last: ran("backup", nil), LastStatus: kudo.Error},
 			start: start("update", map[string]string{"PLAIN": "c"}, true),
 		},
+		"or it cannot go on, because its OperatorVersion is lost": {
+			wish:  plan.Wish{Parameters: map[string]string{"PLAIN": "c"}, Last: ran("backup", nil), LastStatus: kudo.InProgress},
+			lost:  true,
+			start: start("update", map[string]string{"PLAIN": "c"}, true),
+		},
+		"the second of two triggers of one edit waits for the end of the first, in ERROR too": {
+			wish: plan.Wish{Parameters: map[string]string{"PLAIN": "b", "BACKUP": "x"}, LastStatus: kudo.Error,
+				Last: ran("update", func(e *kudo.Execution) { e.Parameters, e.Generation = map[string]string{"PLAIN": "b"}, 7 })},
+		},
+		"and has its turn when the first has failed": {
+			wish: plan.Wish{Parameters: map[string]string{"PLAIN": "b", "BACKUP": "x"}, LastStatus: kudo.FatalError,
+				Last: ran("update", func(e *kudo.Execution) { e.Parameters, e.Generation = map[string]string{"PLAIN": "b"}, 7 })},
+			start: start("backup", map[string]string{"PLAIN": "b", "BACKUP": "x"}, true),
+		},
+		"a change that selects the running plan restarts it also while another change waits for its end": {
+			wish: plan.Wish{Parameters: map[string]string{"PLAIN": "b", "BACKUP": "y"}, LastStatus: kudo.InProgress,
+				Last: ran("backup", func(e *kudo.Execution) { e.Parameters = map[string]string{"PLAIN": "a", "BACKUP": "x"} })},
+			start: start("backup", map[string]string{"PLAIN": "a", "BACKUP": "y"}, true),
+		},
+		"a change that was taken back while it waited starts nothing": {
+			wish: plan.Wish{Parameters: unchanged, Last: ran("backup", nil), LastStatus: kudo.InProgress},
+		},
+		"a change of the running plan that is taken back restarts it": {
+			wish: plan.Wish{Parameters: unchanged, LastStatus: kudo.InProgress,
+				Last: ran("update", func(e *kudo.Execution) { e.Parameters = map[string]string{"PLAIN": "b"} })},
+			start: start("update", unchanged, true),
+		},
+		"an upgrade waits for a plan that runs": {
+			wish: plan.Wish{Reference: two, Parameters: unchanged, Last: done, LastStatus: kudo.InProgress},
+		},
+		"and supersedes one in ERROR": {
+			wish:  plan.Wish{Reference: two, Parameters: unchanged, Last: done, LastStatus: kudo.Error},
+			start: upgraded(start("upgrade", unchanged, true)),
+		},
+		"and restarts the plan of its own name at once": {
+			wish:  plan.Wish{Version: versionOf("deploy"), Reference: two, Parameters: unchanged, Last: done, LastStatus: kudo.InProgress},
+			start: upgraded(start("deploy", unchanged, true)),
+		},
+		"an upgrade after a deploy that failed is an upgrade": {
+			wish:  plan.Wish{Reference: two, Parameters: unchanged, Last: done, LastStatus: kudo.FatalError},
+			start: upgraded(start("upgrade", unchanged, true)),
+		},
+		"an upgrade that is taken back while it waited starts nothing": {
+			wish: plan.Wish{Parameters: unchanged, Last: done, LastStatus: kudo.InProgress},
+		},
+		"an upgrade that is taken back while it runs waits, as any other version does": {
+			wish: plan.Wish{Version: versionOf("deploy", "update"), Parameters: unchanged, LastStatus: kudo.InProgress,
+				Last: ran("upgrade", func(e *kudo.Execution) { e.OperatorVersion = two })},
+		},
+		"an upgrade takes the parameters as the spec has them, those that appear and without those that disappear": {
+			wish: plan.Wish{Reference: two, Parameters: map[string]string{"BACKUP": "x"}, LastStatus: kudo.Complete,
+				Last: ran("deploy", func(e *kudo.Execution) { e.Parameters = map[string]string{"GONE": "1"} })},
+			start: upgraded(start("upgrade", map[string]string{"BACKUP": "x"}, true)),
+		},
+		"an upgrade is one plan, whatever triggers the parameters that change with it have": {
+			wish:  plan.Wish{Reference: two, Parameters: map[string]string{"PLAIN": "b", "BACKUP": "x"}, Last: done, LastStatus: kudo.Complete},
+			start: upgraded(start("upgrade", map[string]string{"PLAIN": "b", "BACKUP": "x"}, true)),
+		},
+		"a default that another version changes is no change after the upgrade": {
+			wish: plan.Wish{Version: &kudo.OperatorVersionSpec{Plans: all.Plans, Parameters: []kudo.Parameter{{Name: "PLAIN", Default: ptr.To("z")}}},
+				Reference: two, LastStatus: kudo.Complete,
+				Last: ran("upgrade", func(e *kudo.Execution) { e.OperatorVersion, e.Parameters = two, nil })},
+		},
+		"what is not defined changes nothing": {
+			wish: plan.Wish{Parameters: map[string]string{"PLAIN": "a", "TYPO": "x"}, Last: done, LastStatus: kudo.Complete},
+		},
+		"an OperatorVersion that is not there starts nothing": {
+			wish:   plan.Wish{Reference: two, Parameters: unchanged, Request: request, Last: done, LastStatus: kudo.Complete},
+			absent: true,
+		},
+		"and does not stand in the way of cancelling": {
+			wish:   plan.Wish{Request: kudo.PlanExecution{UID: "x", Cancel: true}, Last: done, LastStatus: kudo.InProgress},
+			absent: true,
+			cancel: true,
+		},
 		"after a failure, nothing is started again by itself": {
 			wish: plan.Wish{Parameters: unchanged, Last: done, LastStatus: kudo.FatalError},
 		},
@@ -164,12 +284,56 @@ func TestChoose(t *testing.T) {
 				Last: ran("update", func(e *kudo.Execution) { e.RestartPending = true })},
 			start: start("update", map[string]string{"PLAIN": "a", "QUIET": "2"}, true),
 		},
+		"a restart that is owed does not make one of its own accord": {
+			wish: plan.Wish{Parameters: unchanged, LastStatus: kudo.FatalError,
+				Last: ran("update", func(e *kudo.Execution) { e.RestartPending = true })},
+		},
+		"a restart that a superseded plan owed is owed by the next": {
+			wish: plan.Wish{Parameters: map[string]string{"PLAIN": "a", "BACKUP_QUIET": "y"}, LastStatus: kudo.Error,
+				Last: ran("update", func(e *kudo.Execution) { e.RestartPending = true })},
+			start: start("backup", map[string]string{"PLAIN": "a", "BACKUP_QUIET": "y"}, true),
+		},
+		"a restart that the running plan owed is owed when it is restarted": {
+			wish: plan.Wish{Parameters: map[string]string{"PLAIN": "a", "QUIET": "3"}, LastStatus: kudo.InProgress,
+				Last: ran("update", func(e *kudo.Execution) { e.RestartPending = true })},
+			start: start("update", map[string]string{"PLAIN": "a", "QUIET": "3"}, true),
+		},
+		"the flag of the version that runs counts: it has been turned round": {
+			wish: plan.Wish{Version: &kudo.OperatorVersionSpec{Plans: all.Plans, Parameters: []kudo.Parameter{
+				{Name: "PLAIN", ForcePodRestart: ptr.To(false)}, {Name: "QUIET", ForcePodRestart: ptr.To(true)}}},
+				Parameters: map[string]string{"PLAIN": "b"}, Last: done, LastStatus: kudo.Complete},
+			start: start("update", map[string]string{"PLAIN": "b"}, false),
+		},
 		"a running execution is cancelled": {
 			wish:   plan.Wish{Parameters: unchanged, Request: kudo.PlanExecution{UID: "x", Cancel: true}, Last: done, LastStatus: kudo.InProgress},
 			cancel: true,
 		},
 		"one that has ended is not, and its request starts nothing": {
 			wish: plan.Wish{Parameters: unchanged, Request: kudo.PlanExecution{PlanName: "backup", UID: "x", Cancel: true}, Last: done, LastStatus: kudo.Complete},
+		},
+		"a request to cancel another execution is inert": {
+			wish: plan.Wish{Parameters: unchanged, Request: kudo.PlanExecution{UID: "w", Cancel: true}, Last: done, LastStatus: kudo.InProgress},
+		},
+		"a change that comes with a request to cancel has its turn when that is done": {
+			wish:   plan.Wish{Parameters: map[string]string{"PLAIN": "b"}, Request: kudo.PlanExecution{UID: "x", Cancel: true}, Last: done, LastStatus: kudo.InProgress},
+			cancel: true,
+		},
+		"the cleanup of a removal is not cancelled": {
+			wish: plan.Wish{Removing: true, Request: kudo.PlanExecution{UID: "x", Cancel: true}, Last: ran("cleanup", nil), LastStatus: kudo.InProgress},
+		},
+		"a cleanup that is run by hand is": {
+			wish: plan.Wish{Parameters: unchanged, Request: kudo.PlanExecution{UID: "x", Cancel: true}, LastStatus: kudo.InProgress,
+				Last: ran("cleanup", func(e *kudo.Execution) { e.Request = "x" })},
+			cancel: true,
+		},
+		"removal starts no other plan that waits": {
+			wish: plan.Wish{Removing: true, Reference: two, Parameters: map[string]string{"PLAIN": "c"}, Request: request,
+				Last: ran("cleanup", nil), LastStatus: kudo.InProgress},
+		},
+		"removal of what was last started by an OperatorVersion that is lost needs no plan": {
+			wish:   plan.Wish{Removing: true, Last: done, LastStatus: kudo.Complete},
+			lost:   true,
+			remove: true,
 		},
 		"removal supersedes a running plan by cleanup, with what was last started": {
 			wish: plan.Wish{Removing: true, Reference: two, Parameters: map[string]string{"PLAIN": "c"}, Last: done, LastStatus: kudo.InProgress},
@@ -221,7 +385,12 @@ func TestChoose(t *testing.T) {
 			if wish.Reference.Name == "" {
 				wish.Reference = one
 			}
-			wish.LastVersion = wish.Version
+			if !test.lost {
+				wish.LastVersion = wish.Version
+			}
+			if test.absent {
+				wish.Version = nil
+			}
 			choice, err := plan.Choose(wish)
 			var missing *plan.MissingPlanError
 			switch {

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +17,8 @@ type Task struct{ Phase, Step, Task int }
 
 // Outcome is what came of a task when it was last looked at or carried out.
 type Outcome struct {
-	// Status is InProgress, Complete, Error (it will be tried again) or FatalError (it ends the plan).
+	// Status is InProgress, Complete, Error (it will be tried again), FatalError (it ends the plan), or Pending: nothing of it was
+	// done yet, for something must be gone before.
 	Status kudo.ExecutionStatus
 
 	// Message says what is waited for, or what failed on which object and why.
@@ -37,8 +39,13 @@ func NeverRun(name string, spec kudo.Plan) kudo.PlanStatus {
 
 // Cancel is the status of an execution that was ended by hand.
 func Cancel(status kudo.PlanStatus, now time.Time) kudo.PlanStatus {
+	return end(status, "cancelled", now)
+}
+
+// end is the status of an execution that will not go on, for a reason that is none of its tasks'.
+func end(status kudo.PlanStatus, reason string, now time.Time) kudo.PlanStatus {
 	ended := *status.DeepCopy()
-	ended.Status, ended.Message = kudo.FatalError, "cancelled"
+	ended.Status, ended.Message = kudo.FatalError, reason
 	ended.LastUpdatedTimestamp = &metav1.Time{Time: now}
 	return ended
 }
@@ -61,10 +68,14 @@ func Next(spec kudo.Plan, status kudo.PlanStatus) []Task {
 	return tasks
 }
 
-// Record folds outcomes into a status. Tasks without an outcome, and tasks that were recorded as complete, stay as they are.
-// The input is not changed; lastUpdatedTimestamp moves only when status or message do.
+// Record folds outcomes into a status, and then ends an execution that has run out of time: what was found complete is complete,
+// however late. Tasks without an outcome, tasks that were recorded as complete, and an execution that has ended stay as they
+// are. The input is not changed; lastUpdatedTimestamp moves only when status or message do.
 func Record(spec kudo.Plan, status kudo.PlanStatus, outcomes map[Task]Outcome, now time.Time) kudo.PlanStatus {
 	recorded := *status.DeepCopy()
+	if status.Status.Terminal() {
+		return recorded
+	}
 	for at, outcome := range outcomes {
 		task := &recorded.Phases[at.Phase].Steps[at.Step].Tasks[at.Task]
 		if task.Status != kudo.Complete {
@@ -113,15 +124,14 @@ func taskIncomplete(t kudo.TaskStatus) bool { return t.Status != kudo.Complete }
 // when its turn comes.
 func settle(spec kudo.Plan, status, before kudo.PlanStatus, now time.Time) kudo.PlanStatus {
 	open := true
+	parts := make([]part, len(status.Phases))
 	for p := range status.Phases {
 		phase := &status.Phases[p]
-		settlePhase(spec.Phases[p], phase, open)
+		settlePhase(spec.Phases[p], phase, open, now)
+		parts[p] = part{phase.Status, quoted("phase", phase.Name, phase.Message)}
 		open = open && (spec.Strategy == kudo.Parallel || phase.Status == kudo.Complete)
 	}
-	states, messages := collect(status.Phases, func(p kudo.PhaseStatus) (kudo.ExecutionStatus, string) {
-		return p.Status, quoted("phase", p.Name, p.Message)
-	})
-	status.Status, status.Message = worst(states), firstOf(messages)
+	wholePlan(spec, &status).settle(parts, true, now)
 	status.LastUpdatedTimestamp = before.LastUpdatedTimestamp
 	if status.Status != before.Status || status.Message != before.Message {
 		status.LastUpdatedTimestamp = &metav1.Time{Time: now}
@@ -129,61 +139,121 @@ func settle(spec kudo.Plan, status, before kudo.PlanStatus, now time.Time) kudo.
 	return status
 }
 
-func settlePhase(spec kudo.Phase, phase *kudo.PhaseStatus, open bool) {
+func settlePhase(spec kudo.Phase, phase *kudo.PhaseStatus, open bool, now time.Time) {
+	turn := open
+	parts := make([]part, len(phase.Steps))
 	for s := range phase.Steps {
 		step := &phase.Steps[s]
-		settleStep(step, open)
+		settleStep(spec.Steps[s], step, open, now)
+		parts[s] = part{step.Status, quoted("step", step.Name, step.Message)}
 		open = open && (spec.Strategy == kudo.Parallel || step.Status == kudo.Complete)
 	}
-	states, messages := collect(phase.Steps, func(s kudo.StepStatus) (kudo.ExecutionStatus, string) {
-		return s.Status, quoted("step", s.Name, s.Message)
-	})
-	phase.Status, phase.Message = worst(states), firstOf(messages)
-	if len(phase.Steps) == 0 && !open {
-		phase.Status = kudo.Pending
-	}
+	wholePhase(spec, phase).settle(parts, turn, now)
 }
 
-func settleStep(step *kudo.StepStatus, open bool) {
-	states, messages := collect(step.Tasks, func(t kudo.TaskStatus) (kudo.ExecutionStatus, string) {
-		return t.Status, quoted("task", t.Name, t.Message)
-	})
-	step.Status, step.Message = worst(states), firstOf(messages)
-	if len(step.Tasks) == 0 && !open {
-		step.Status = kudo.Pending
+func settleStep(spec kudo.Step, step *kudo.StepStatus, open bool, now time.Time) {
+	parts := make([]part, len(step.Tasks))
+	for t, task := range step.Tasks {
+		parts[t] = part{task.Status, quoted("task", task.Name, task.Message)}
 	}
+	wholeStep(spec, step).settle(parts, open, now)
 }
 
-// collect takes the items' states, and the messages of those that are in the worst of these states.
-func collect[T any](items []T, of func(T) (kudo.ExecutionStatus, string)) ([]kudo.ExecutionStatus, []string) {
-	states := make([]kudo.ExecutionStatus, len(items))
-	messages := make([]string, len(items))
-	for i, item := range items {
-		states[i], messages[i] = of(item)
-	}
-	overall := worst(states)
-	for i := range items {
-		if states[i] != overall {
-			messages[i] = ""
+// part is what a whole knows of one of its parts.
+type part struct {
+	status  kudo.ExecutionStatus
+	message string
+}
+
+// whole is what plans, phases and steps have in common: their state is that of their parts, and they may run out of time.
+type whole struct {
+	status  *kudo.ExecutionStatus
+	message *string
+	started **metav1.Time
+	timeout *metav1.Duration
+}
+
+func wholePlan(spec kudo.Plan, s *kudo.PlanStatus) whole {
+	return whole{&s.Status, &s.Message, &s.StartedTimestamp, spec.Timeout}
+}
+
+func wholePhase(spec kudo.Phase, s *kudo.PhaseStatus) whole {
+	return whole{&s.Status, &s.Message, &s.StartedTimestamp, spec.Timeout}
+}
+
+func wholeStep(spec kudo.Step, s *kudo.StepStatus) whole {
+	return whole{&s.Status, &s.Message, &s.StartedTimestamp, spec.Timeout}
+}
+
+// settle derives the state from the parts', with the message of the first part that has come to it. Open says that its turn has
+// come.
+func (w whole) settle(parts []part, open bool, now time.Time) {
+	*w.status, *w.message = worst(parts), ""
+	for _, p := range parts {
+		waits := *w.status == kudo.InProgress && p.status == kudo.Pending
+		if (p.status == *w.status || waits) && p.message != "" {
+			*w.message = p.message
+			break
 		}
 	}
-	return states, messages
+	if !open {
+		if len(parts) == 0 {
+			*w.status = kudo.Pending
+		}
+		return
+	}
+	if *w.started == nil {
+		*w.started = &metav1.Time{Time: now.Truncate(time.Second)}
+	}
+	if deadline := w.deadline(); !deadline.IsZero() && !now.Before(deadline) {
+		*w.status, *w.message = kudo.FatalError, strings.TrimSuffix(fmt.Sprintf("timed out after %s: %s", w.timeout.Duration, *w.message), ": ")
+	}
+}
+
+// deadline is when it runs out of time; zero if it never does, or does not run. Times in a status count whole seconds, so that
+// a second is added: it may come late by that, and is never early.
+func (w whole) deadline() time.Time {
+	if w.timeout == nil || w.timeout.Duration <= 0 || *w.started == nil || w.status.Terminal() {
+		return time.Time{}
+	}
+	return (*w.started).Add(w.timeout.Duration + time.Second)
+}
+
+// Deadline is when the first of what runs of an execution will run out of time; zero if nothing does.
+func Deadline(spec kudo.Plan, status kudo.PlanStatus) time.Time {
+	if status.Status.Terminal() {
+		return time.Time{}
+	}
+	wholes := []whole{wholePlan(spec, &status)}
+	for p := range status.Phases {
+		wholes = append(wholes, wholePhase(spec.Phases[p], &status.Phases[p]))
+		for s := range status.Phases[p].Steps {
+			wholes = append(wholes, wholeStep(spec.Phases[p].Steps[s], &status.Phases[p].Steps[s]))
+		}
+	}
+	var first time.Time
+	for _, w := range wholes {
+		if at := w.deadline(); first.IsZero() || !at.IsZero() && at.Before(first) {
+			first = at
+		}
+	}
+	return first
 }
 
 // worst is the state of a whole whose parts are in these states.
-func worst(states []kudo.ExecutionStatus) kudo.ExecutionStatus {
-	has := func(s kudo.ExecutionStatus) bool { return slices.Contains(states, s) }
-	all := func(s kudo.ExecutionStatus) bool {
-		return !slices.ContainsFunc(states, func(other kudo.ExecutionStatus) bool { return other != s })
+func worst(parts []part) kudo.ExecutionStatus {
+	count := map[kudo.ExecutionStatus]int{}
+	for _, p := range parts {
+		count[p.status]++
 	}
 	switch {
-	case has(kudo.FatalError):
+	case count[kudo.FatalError] > 0:
 		return kudo.FatalError
-	case has(kudo.Error):
+	case count[kudo.Error] > 0:
 		return kudo.Error
-	case all(kudo.Complete):
+	case count[kudo.Complete] == len(parts):
 		return kudo.Complete
-	case all(kudo.Pending):
+	case count[kudo.Pending] == len(parts):
 		return kudo.Pending
 	default:
 		return kudo.InProgress
@@ -195,13 +265,4 @@ func quoted(kind, name, message string) string {
 		return ""
 	}
 	return fmt.Sprintf("%s %q: %s", kind, name, message)
-}
-
-func firstOf(messages []string) string {
-	for _, m := range messages {
-		if m != "" {
-			return m
-		}
-	}
-	return ""
 }

@@ -3,6 +3,7 @@ package plan_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 	"time"
 
@@ -59,16 +60,16 @@ func play(t *testing.T, spec kudo.Plan, w *world) kudo.PlanStatus {
 		}
 		before := *status.DeepCopy()
 		next := plan.Record(spec, status, outcomes, noon)
-		if diff := cmp.Diff(before, status); diff != "" {
-			t.Fatalf("Record changed its input:\n%s", diff)
+		if !reflect.DeepEqual(before, status) {
+			t.Fatalf("Record changed its input:\n%s", cmp.Diff(before, status))
 		}
 		again := plan.Record(spec, next, outcomes, noon.Add(time.Hour))
-		if diff := cmp.Diff(next, again); diff != "" {
-			t.Fatalf("Record is not idempotent:\n%s", diff)
+		if !reflect.DeepEqual(next, again) {
+			t.Fatalf("Record is not idempotent:\n%s", cmp.Diff(next, again))
 		}
 		checkKept(t, before, next)
 		still++
-		if !cmp.Equal(before, next) {
+		if !reflect.DeepEqual(before, next) {
 			still = 0
 		}
 		status = next
@@ -233,5 +234,22 @@ func TestACancelledPlanHasEnded(t *testing.T) {
 	status := plan.Cancel(plan.Begin("deploy", spec, "x", noon), noon)
 	if status.Status != kudo.FatalError || len(plan.Next(spec, status)) != 0 {
 		t.Errorf("it is %s, and %v would go on", status.Status, plan.Next(spec, status))
+	}
+}
+
+func TestWhatHasEndedStaysAsItIs(t *testing.T) {
+	spec := kudo.Plan{Phases: []kudo.Phase{{Name: "p", Steps: []kudo.Step{{Name: "s", Tasks: []string{"t", "u"}}}}}}
+	record := func(status kudo.PlanStatus, outcome kudo.ExecutionStatus) kudo.PlanStatus {
+		return plan.Record(spec, status, map[plan.Task]plan.Outcome{{}: {Status: outcome}}, noon.Add(time.Hour))
+	}
+	begun := plan.Begin("deploy", spec, "x", noon)
+	for name, ended := range map[string]kudo.PlanStatus{
+		"a plan that was cancelled": plan.Cancel(begun, noon),
+		"a plan that has failed":    record(begun, kudo.FatalError),
+		"a task that is complete":   record(begun, kudo.Complete),
+	} {
+		if diff := cmp.Diff(ended, record(ended, kudo.Error)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
