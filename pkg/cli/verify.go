@@ -97,6 +97,9 @@ func verifiedPackage(out io.Writer, dir string) (*pack.Package, error) {
 
 // loadPackage reads a package and says everything there is to say about it.
 func loadPackage(dir string) (*pack.Package, []pack.Finding, error) {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return nil, nil, fmt.Errorf("%s is not a folder: name the one that holds operator.yaml; an archive has to be unpacked first", dir)
+	}
 	root, err := os.OpenRoot(dir) // symbolic links cannot lead out of it
 	if err != nil {
 		return nil, nil, fmt.Errorf("opening package: %w", err)
@@ -111,12 +114,12 @@ func loadPackage(dir string) (*pack.Package, []pack.Finding, error) {
 
 // validity is the error that a package with errors is.
 func validity(dir string, findings []pack.Finding) error {
-	errors := len(pack.Errors(findings))
-	if errors == 0 {
+	faults := len(pack.Errors(findings))
+	if faults == 0 {
 		return nil
 	}
-	found := counted(errors, "error")
-	if warnings := len(findings) - errors; warnings > 0 {
+	found := counted(faults, "error")
+	if warnings := len(findings) - faults; warnings > 0 {
 		found += ", " + counted(warnings, "warning")
 	}
 	return fmt.Errorf("package %s is not valid: %s", dir, found)

@@ -170,6 +170,8 @@ func unusedParameters(s *subject) []Finding {
 func (s *subject) booleanFault(name string) string {
 	p := s.parameters[name]
 	switch {
+	case p == nil && s.blind:
+		return ""
 	case p == nil:
 		return fmt.Sprintf("parameter %s does not exist: %s", quote(name), s.choices(name, s.parameterNames))
 	case p.Type == kudo.BooleanType:

@@ -40,7 +40,7 @@ func templateReferences(s *subject) []Finding {
 		for _, ref := range s.references[name] {
 			message := ""
 			switch {
-			case ref.kind == paramReference && s.parameters[ref.name] == nil:
+			case ref.kind == paramReference && s.parameters[ref.name] == nil && !s.blind:
 				message = fmt.Sprintf("parameter %s is not defined in params.yaml: %s", quote(ref.name), s.choices(ref.name, s.parameterNames))
 			case ref.kind == pipeReference && !slices.Contains(keys, ref.name):
 				message = fmt.Sprintf(".Pipes.%s is not a key of any Pipe task: %s", ref.name, s.choices(ref.name, keys))

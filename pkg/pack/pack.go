@@ -89,8 +89,8 @@ type Package struct {
 	findings []Finding
 	// places of the fields of operator.yaml and params.yaml, by the field's path in the OperatorVersion.
 	places map[string]place
-	// readable says whether there is an operator.yaml to apply the rules to.
-	readable bool
+	// readable says whether there is an operator.yaml to apply the rules to, hasParams whether there is a params.yaml.
+	readable, hasParams bool
 }
 
 // place in a file; only the readers of YAML know columns.
@@ -120,7 +120,7 @@ func (p *Package) Verify() []Finding {
 		return findings
 	}
 	subject := newSubject(&p.Version)
-	subject.operator = p.Operator
+	subject.operator, subject.blind = p.Operator, !p.hasParams
 	judged := subject.judge()
 	if len(Errors(findings)) == 0 && len(Errors(judged)) == 0 {
 		judged = append(judged, trial(subject)...)
@@ -190,6 +190,7 @@ func (p *Package) loadParams(fsys fs.FS) {
 	if root == nil {
 		return
 	}
+	p.hasParams = true
 	p.Version.Parameters = d.params(root)
 	p.close(d)
 }

@@ -536,15 +536,47 @@ func TestVerifyRendersWithTheDefaults(t *testing.T) {
 	}
 }
 
+func TestVerifyTriesThePodOfAPipe(t *testing.T) {
+	const pod = `apiVersion: v1
+kind: Pod
+spec:
+  volumes: [{name: made, emptyDir: {}}]
+  initContainers: [{name: make, image: busybox, volumeMounts: [{name: made, mountPath: /tmp}]}]
+`
+	for sentence, test := range map[string]struct {
+		pod, file string
+		want      []string
+	}{
+		"one that makes the file":         {pod, "/tmp/a", []string{}},
+		"no pod":                          {strings.Replace(pod, "Pod", "Job", 1), "/tmp/a", []string{`templates/app.yaml: warning: task "app": a Pipe task runs a Pod of v1, not a Job of v1`}},
+		"one that makes another file":     {pod, "/etc/a", []string{`templates/app.yaml: warning: task "app": file "/etc/a" does not lie in a volume of init container "make": let it write to an emptyDir`}},
+		"one that does not render":        {"{{ fail \"no\" }}", "/tmp/a", []string{`templates/app.yaml:1: warning: does not render with the default parameters: at <fail "no">: error calling fail: no`}},
+		"one that takes another's result": {pod + "# {{ .Pipes.KEY }}\n", "/tmp/a", []string{}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			task := "    kind: Pipe\n    spec:\n      pod: app.yaml\n      pipe: [{file: " + test.file + ", kind: Secret, key: KEY}]\n"
+			text := change(t, operatorYAML, "    kind: Apply\n    spec:\n      resources:\n        - app.yaml\n", task)
+			got := verify(files(map[string]string{"operator.yaml": text, "templates/app.yaml": test.pod}))
+			got = without(got, `params.yaml:3: warning: parameter "REPLICAS" is not used by any template or task`)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestVerifyFiles(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		files map[string]string
 		want  []string
 	}{
-		"other files are left alone":        {map[string]string{"README.md": "# x", "docs/a.yaml": "{", "templates/.hidden": "{{", "templates/.git/x": "{{"}, []string{}},
-		"operator.yaml is missing":          {map[string]string{"operator.yaml": ""}, []string{`operator.yaml: error: is missing: a package has operator.yaml, params.yaml and templates/`}},
-		"operator.yaml is empty":            {map[string]string{"operator.yaml": "# nothing\n"}, []string{`operator.yaml: error: is empty`}},
-		"params.yaml is missing":            {map[string]string{"params.yaml": "", "templates/app.yaml": "a: b"}, []string{`params.yaml: error: is missing: a package has operator.yaml, params.yaml and templates/`}},
+		"other files are left alone": {map[string]string{"README.md": "# x", "docs/a.yaml": "{", "templates/.hidden": "{{", "templates/.git/x": "{{"}, []string{}},
+		"operator.yaml is missing":   {map[string]string{"operator.yaml": ""}, []string{`operator.yaml: error: is missing: a package has operator.yaml, params.yaml and templates/`}},
+		"operator.yaml is empty":     {map[string]string{"operator.yaml": "# nothing\n"}, []string{`operator.yaml: error: is empty`}},
+		"params.yaml is missing":     {map[string]string{"params.yaml": ""}, []string{`params.yaml: error: is missing: a package has operator.yaml, params.yaml and templates/`}},
+		"params.yaml is no YAML, which is all that is said of parameters": {map[string]string{
+			"params.yaml": "parameters:\n- [", "operator.yaml": strings.Replace(operatorYAML, "kind: Apply\n    spec:\n", "kind: Toggle\n    spec:\n      parameter: ON\n", 1),
+		}, []string{`params.yaml:2: error: is not valid YAML: did not find expected node content`}},
 		"a template is not text":            {map[string]string{"templates/logo.png": "\xff\xfe"}, []string{`templates/logo.png: error: is not UTF-8 text: remove it from the package or encode it, with base64 for example`}},
 		"a template is not used":            {map[string]string{"templates/sub/b.yaml": "a: b"}, []string{`templates/sub/b.yaml: warning: template "sub/b.yaml" is not used by any task`}},
 		"a template is larger than allowed": {map[string]string{"templates/b": strings.Repeat("x", pack.MaxSize+1)}, []string{`templates/b: error: has 1048577 bytes, more than the 1048576 that an OperatorVersion can hold: split the operator or shorten the file`}},

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/pipe"
 	"github.com/tandem-addons/tandem/pkg/render"
 )
 
@@ -18,10 +20,7 @@ func trial(s *subject) []Finding {
 	}
 	c := render.Context{
 		Version: s.OperatorVersionSpec, Instance: "instance", Namespace: "namespace",
-		Plan: "deploy", Phase: "phase", Step: "step", Execution: "uid", Pipes: map[string]string{},
-	}
-	for _, key := range s.pipeKeys() {
-		c.Pipes[key] = "pipe"
+		Plan: "deploy", Phase: "phase", Step: "step", Execution: "uid", Pipes: pipe.Keys(s.OperatorVersionSpec, "instance"),
 	}
 	var findings []Finding
 	for _, name := range sortedKeys(s.templatesOfObjects()) {
@@ -29,7 +28,24 @@ func trial(s *subject) []Finding {
 			findings = append(findings, trialFinding(name, err))
 		}
 	}
+	for _, t := range s.Tasks {
+		if t.Kind == kudo.TaskPipe {
+			findings = append(findings, tryPod(c, t)...)
+		}
+	}
 	return findings
+}
+
+// tryPod makes the pod of a Pipe task as its first run would.
+func tryPod(c render.Context, t kudo.Task) []Finding {
+	rendered, err := render.Named(c, t.Spec.Pod, pipe.PodName(c.Instance, t.Name))
+	if err != nil {
+		return []Finding{trialFinding(t.Spec.Pod, err)}
+	}
+	if _, _, err := pipe.Pod(rendered, t.Spec.Pipe, pipe.DefaultImage); err != nil {
+		return []Finding{warningAt(templateField(t.Spec.Pod), "task %s: %v", quote(t.Name), err)}
+	}
+	return nil
 }
 
 // templatesOfObjects are the templates that exist and become objects.
