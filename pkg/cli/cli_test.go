@@ -62,6 +62,7 @@ func TestCommands(t *testing.T) {
 		"verify-valid-json":      {[]string{"package", "verify", "testdata/valid", "-o", "json"}, ExitOK},
 		"verify-broken-json":     {[]string{"package", "verify", "testdata/broken", "-o", "json"}, ExitFailure},
 		"verify-output":          {[]string{"package", "verify", "testdata/valid", "-o", "yaml"}, ExitUsage},
+		"verify-file":            {[]string{"package", "verify", "testdata/valid/operator.yaml"}, ExitFailure},
 		"verify-missing":         {[]string{"package", "verify", "testdata/none"}, ExitFailure},
 		"verify-no-argument":     {[]string{"package", "verify"}, ExitUsage},
 		"push-broken":            {[]string{"package", "push", "testdata/broken"}, ExitFailure},
