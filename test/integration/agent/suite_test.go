@@ -11,8 +11,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
@@ -88,6 +90,8 @@ func clientOf(config *rest.Config) client.Client {
 // collectGarbage plays Kubernetes' garbage collector for what the specs delete in the foreground, which have no dependants.
 func collectGarbage(ctx context.Context) {
 	kinds := []client.ObjectList{&corev1.ConfigMapList{}, &corev1.PersistentVolumeClaimList{}, &appsv1.DeploymentList{}, &rbacv1.ClusterRoleList{},
+		&appsv1.StatefulSetList{}, &appsv1.DaemonSetList{}, &appsv1.ReplicaSetList{}, &batchv1.JobList{}, &batchv1.CronJobList{},
+		&corev1.PodList{}, &corev1.ServiceList{}, &corev1.SecretList{}, &rbacv1.RoleBindingList{}, &schedulingv1.PriorityClassList{},
 		&metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "tandem.test/v1", Kind: "GadgetList"}},
 		&metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinitionList"}},
 	}

@@ -1,0 +1,273 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/integration/environment"
+)
+
+// single is a package of one task with one object, which shows VALUE.
+func single(template string) kudo.OperatorVersionSpec {
+	spec := configOnly()
+	spec.Templates = map[string]string{"config.yaml": template}
+	spec.Tasks = []kudo.Task{task("config", kudo.TaskApply, "config.yaml")}
+	spec.Parameters = []kudo.Parameter{{Name: "VALUE", Default: ptr.To("one")}}
+	return spec
+}
+
+var _ = Describe("What cannot be changed of an object", func() {
+	BeforeEach(func() { DeferCleanup(runAgent()) })
+
+	DescribeTable("ends the plan with its name and the way out, and leaves the object alone",
+		func(ctx context.Context, kind, fields, spec string) {
+			template := "apiVersion: " + strings.Replace(kind, " ", "\nkind: ", 1) + "\nmetadata: {name: \"{{ .Name }}\"}\n" + spec
+			h := newInstance(ctx, single(template), nil)
+			h.resolve(ctx)
+			object := blank(kind)
+			Eventually(func() bool { return h.anywhere(ctx, object) }).Should(BeTrue())
+			Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).Should(
+				BeElementOf(kudo.InProgress, kudo.Complete))
+			h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": "other"} })
+			Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(HaveField("Status", kudo.FatalError))
+			_, name, _ := strings.Cut(kind, " ")
+			Expect(h.plan(ctx, "deploy").Message).To(MatchRegexp(
+				`^phase "main": step "config": task "config": applying %s \S+: %s cannot be changed while the object exists: `+
+					`delete the object and run the plan again, or give it another name in the package$`, name, fields))
+			standing := blank(kind)
+			Expect(h.anywhere(ctx, standing)).To(BeTrue())
+			Expect(standing.GetUID()).To(Equal(object.GetUID()))
+			Expect(standing.GetGeneration()).To(Equal(object.GetGeneration()))
+
+			By("doing as it says")
+			Expect(managed.Delete(ctx, standing)).To(Succeed())
+			h.change(ctx, func(s *kudo.InstanceSpec) { s.PlanExecution = kudo.PlanExecution{PlanName: "deploy", UID: "again"} })
+			Eventually(func() types.UID {
+				if made := blank(kind); h.anywhere(ctx, made) {
+					return made.GetUID()
+				}
+				return object.GetUID()
+			}).ShouldNot(Equal(object.GetUID()))
+			h.finish(ctx)
+		},
+		Entry("the selector of a Deployment", "apps/v1 Deployment", `spec\.selector\.matchLabels`, `
+spec:
+  selector: {matchLabels: {app: "{{ .Params.VALUE }}"}}
+  template: {metadata: {labels: {app: "{{ .Params.VALUE }}"}}, spec: {containers: [{name: app, image: "app:1"}]}}`),
+		Entry("the volume claim templates of a StatefulSet, beside fields of it that can", "apps/v1 StatefulSet", `spec\.volumeClaimTemplates`, `
+spec:
+  selector: {matchLabels: {app: x}}
+  template: {metadata: {labels: {app: x, value: "{{ .Params.VALUE }}"}}, spec: {containers: [{name: app, image: "app:1"}]}}
+  volumeClaimTemplates:
+  - {metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, storageClassName: "{{ .Params.VALUE }}"}}`),
+		Entry("the storage class of a volume claim", "v1 PersistentVolumeClaim", `spec\.storageClassName`, `
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, storageClassName: "{{ .Params.VALUE }}"}`),
+		Entry("the address of a Service", "v1 Service", `spec\.clusterIPs\[0\]`, `
+spec: {clusterIP: {{ if eq .Params.VALUE "one" }}None{{ else }}10.0.0.77{{ end }}, selector: {a: b}, ports: [{port: 80}]}`),
+		Entry("the data of an immutable Secret", "v1 Secret", `data`, `
+immutable: true
+stringData: {value: "{{ .Params.VALUE }}"}`),
+		Entry("the type of a Secret", "v1 Secret", `type`, `
+type: "example.com/{{ .Params.VALUE }}"`),
+		Entry("the data of an immutable ConfigMap", "v1 ConfigMap", `data\.value`, `
+immutable: true
+data: {value: "{{ .Params.VALUE }}"}`),
+		Entry("the role of a RoleBinding", "rbac.authorization.k8s.io/v1 RoleBinding", `roleRef\.name`, `
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: "{{ .Params.VALUE }}"}`),
+		Entry("the value of a PriorityClass", "scheduling.k8s.io/v1 PriorityClass", `value`, `
+value: {{ len .Params.VALUE }}`),
+		Entry("the containers of a Pod", "v1 Pod", `spec\.containers`, `
+spec: {containers: [{name: app, image: "app:1", env: [{name: VALUE, value: "{{ .Params.VALUE }}"}]}]}`),
+	)
+
+	It("and that is wrong by itself as well, is left as it is", func(ctx context.Context) {
+		h := newInstance(ctx, single(jobTemplate(`containers: [{name: "{{ .Params.VALUE }}", image: "app:1"}]`)), nil)
+		h.resolve(ctx)
+		uid := h.job(ctx).UID
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": "Upper Case"} })
+		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
+			HaveField("Message", MatchRegexp(`task "config": applying Job \S+: spec.template.spec.containers\[0\].name: Invalid value: "Upper Case"`))))
+		Expect(h.job(ctx).UID).To(Equal(uid), "a Job that could not be made anew is not deleted")
+		h.finish(ctx)
+	})
+
+	It("of a kind whose API version is gone, says what to write instead", func(ctx context.Context) {
+		h := newInstance(ctx, single("apiVersion: networking.k8s.io/v1beta1\nkind: Ingress\nmetadata: {name: x}"), nil)
+		h.resolve(ctx)
+		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
+			HaveField("Message", ContainSubstring("no longer served since Kubernetes 1.22: use networking.k8s.io/v1, whose fields are different"))))
+		h.finish(ctx)
+	})
+})
+
+var _ = Describe("A Job", func() {
+	var toManaged *environment.Writes
+	BeforeEach(func() {
+		var locally = agentLocally
+		locally, toManaged = environment.Recorded(agentLocally)
+		DeferCleanup(runAgentWith(agentOnHub, locally))
+	})
+	showing := jobTemplate(`containers: [{name: app, image: "app:1", env: [{name: VALUE, value: "{{ .Params.VALUE }}"}]}]`)
+
+	// deletions counts how often the agent has deleted the Instance's Job.
+	deletions := func(h *hubPart) (count int) {
+		for _, request := range toManaged.Requests() {
+			if request == fmt.Sprintf("DELETE /apis/batch/v1/namespaces/%s/jobs/%s", h.namespace, h.name) {
+				count++
+			}
+		}
+		return count
+	}
+	deployed := func(ctx context.Context, template string) (*hubPart, *batchv1.Job) {
+		GinkgoHelper()
+		h := newInstance(ctx, single(template), nil)
+		h.resolve(ctx)
+		h.end(ctx, batchv1.JobComplete)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		return h, h.job(ctx)
+	}
+	change := func(ctx context.Context, h *hubPart) kudo.PlanStatus {
+		GinkgoHelper()
+		before := h.plan(ctx, "deploy")
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": "two"} })
+		return before
+	}
+	byHand := func(ctx context.Context, h *hubPart) kudo.PlanStatus {
+		GinkgoHelper()
+		before := h.plan(ctx, "deploy")
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.PlanExecution = kudo.PlanExecution{PlanName: "deploy", UID: "by-hand"} })
+		return before
+	}
+
+	for _, more := range []string{"", "  ttlSecondsAfterFinished: 600\n"} {
+		It("whose template has changed is made anew, once in an execution and when the old one is gone "+more, func(ctx context.Context) {
+			h, old := deployed(ctx, showing+more)
+			h.edit(ctx, func(j *batchv1.Job) { controllerutil.AddFinalizer(j, "tandem.test/hold") })
+			before := change(ctx, h)
+			Eventually(func() string { return h.ready(ctx).Message }).Should(MatchRegexp(
+				`plan "deploy" is running: .*task "config": Job .*/` + h.name + `: is being deleted.*, and will be made anew`))
+			Expect(h.plan(ctx, "deploy").Status).To(Equal(kudo.Pending))
+			Expect(h.job(ctx).UID).To(Equal(old.UID))
+
+			h.edit(ctx, func(j *batchv1.Job) { controllerutil.RemoveFinalizer(j, "tandem.test/hold") })
+			Eventually(func() types.UID { return h.job(ctx).UID }).ShouldNot(Equal(old.UID))
+			Expect(h.job(ctx).Spec.Template.Spec.Containers[0].Env[0].Value).To(Equal("two"))
+			Consistently(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }, "300ms").ShouldNot(Equal(kudo.Complete),
+				"the new one has not run yet")
+			h.end(ctx, batchv1.JobComplete)
+			h.completes(ctx, "deploy", before)
+			Expect(deletions(h)).To(Equal(1))
+			h.finish(ctx)
+		})
+	}
+
+	It("that has finished is complete for every later execution that leaves its template as it is", func(ctx context.Context) {
+		h, old := deployed(ctx, showing)
+		h.completes(ctx, "deploy", byHand(ctx, h))
+		Expect(h.job(ctx).UID).To(Equal(old.UID))
+		Expect(h.job(ctx).Annotations).To(HaveKeyWithValue(kudo.AnnotationExecution, "by-hand"))
+		h.finish(ctx)
+	})
+
+	It("that has failed is made anew by the next execution, or it would fail that one before it has run", func(ctx context.Context) {
+		h := newInstance(ctx, single(showing), nil)
+		h.resolve(ctx)
+		h.end(ctx, batchv1.JobFailed)
+		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
+			HaveField("Message", MatchRegexp(`task "config": Job .*: failed: BackoffLimitExceeded`))))
+		failed := h.job(ctx).UID
+		before := byHand(ctx, h)
+		Eventually(func() types.UID { return h.job(ctx).UID }).ShouldNot(Equal(failed))
+		h.end(ctx, batchv1.JobComplete)
+		h.completes(ctx, "deploy", before)
+		Expect(deletions(h)).To(Equal(1))
+		h.finish(ctx)
+	})
+
+	It("of somebody else's is not made anew", func(ctx context.Context) {
+		h := newInstance(ctx, single(showing), nil)
+		Expect(managed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}})).To(Succeed())
+		foreign := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: h.name, Namespace: h.namespace}}
+		foreign.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "a", Image: "a"}}}
+		Expect(managed.Create(ctx, foreign)).To(Succeed())
+		h.resolve(ctx)
+		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
+			HaveField("Message", ContainSubstring("it exists and was not made by this Instance"))))
+		Expect(deletions(h)).To(BeZero())
+		h.finish(ctx)
+		Expect(h.job(ctx).UID).To(Equal(foreign.UID))
+	})
+})
+
+func jobTemplate(containers string) string {
+	return `apiVersion: batch/v1
+kind: Job
+metadata: {name: "{{ .Name }}"}
+spec:
+  template: {spec: {restartPolicy: Never, ` + containers + `}}
+`
+}
+
+// anywhere reads the object of the Instance's name, in its namespace or of the whole cluster; false if it is not there.
+func (h *hubPart) anywhere(ctx context.Context, into client.Object) bool {
+	GinkgoHelper()
+	namespaced, err := managed.IsObjectNamespaced(into)
+	Expect(err).NotTo(HaveOccurred())
+	if namespaced {
+		return h.local(ctx, "", into)
+	}
+	err = managed.Get(ctx, client.ObjectKey{Name: h.name}, into)
+	Expect(client.IgnoreNotFound(err)).To(Succeed())
+	return err == nil
+}
+
+// job waits for the Instance's Job.
+func (h *hubPart) job(ctx context.Context) *batchv1.Job {
+	GinkgoHelper()
+	job := &batchv1.Job{}
+	Eventually(func() bool { return h.local(ctx, "", job) }).Should(BeTrue())
+	return job
+}
+
+func (h *hubPart) edit(ctx context.Context, edit func(*batchv1.Job)) {
+	GinkgoHelper()
+	Eventually(func() error {
+		job := h.job(ctx)
+		edit(job)
+		return managed.Update(ctx, job)
+	}).Should(Succeed())
+}
+
+// end plays the Job controller: it ends the Instance's Job by a condition.
+func (h *hubPart) end(ctx context.Context, by batchv1.JobConditionType) {
+	GinkgoHelper()
+	Eventually(func() error {
+		job, now := h.job(ctx), metav1.NewTime(time.Now())
+		condition := func(t batchv1.JobConditionType, reason string) batchv1.JobCondition {
+			return batchv1.JobCondition{Type: t, Status: corev1.ConditionTrue, Reason: reason, LastTransitionTime: now}
+		}
+		job.Status = batchv1.JobStatus{StartTime: &now, UncountedTerminatedPods: &batchv1.UncountedTerminatedPods{}}
+		if by == batchv1.JobComplete {
+			job.Status.Succeeded, job.Status.CompletionTime = 1, &now
+			job.Status.Conditions = []batchv1.JobCondition{condition(batchv1.JobSuccessCriteriaMet, ""), condition(by, "")}
+		} else {
+			const reason = batchv1.JobReasonBackoffLimitExceeded
+			job.Status.Failed = 7
+			job.Status.Conditions = []batchv1.JobCondition{condition(batchv1.JobFailureTarget, reason), condition(by, reason)}
+		}
+		return managed.Status().Update(ctx, job)
+	}).Should(Succeed())
+}
