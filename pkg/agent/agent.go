@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -29,9 +30,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/logging"
 )
 
 // Field managers: one for each controller, so that none drops what another one applied.
@@ -65,6 +68,9 @@ type Options struct {
 	// LeasePeriod is how often the agent's own lease is renewed; one minute if zero.
 	LeasePeriod time.Duration
 
+	// PipeImage is the image of the container that waits beside the files of a Pipe task; pipe.DefaultImage if empty.
+	PipeImage string
+
 	// ReportInterval is the least time between two reports of one Instance to the hub; one second if zero.
 	ReportInterval time.Duration
 }
@@ -78,7 +84,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := indexInstances(ctx, local); err != nil {
 		return fmt.Errorf("indexing Instances: %w", err)
 	}
-	if err := addEngine(local); err != nil {
+	if err := addEngine(o, local); err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -166,7 +172,8 @@ func localManager(o Options) (ctrl.Manager, error) {
 			Unstructured: true,
 			DisableFor:   []client.Object{&corev1.Namespace{}},
 		}},
-		Controller:                    config.Controller{SkipNameValidation: ptr.To(true)},
+		Controller:                    everyController(),
+		Logger:                        logging.Calm(ctrl.Log),
 		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress:        o.ProbeAddress,
 		LeaderElection:                o.LeaderElection,
@@ -189,6 +196,8 @@ func hubManager(o Options) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	patient := everyController()
+	patient.CacheSyncTimeout = 24 * time.Hour // a hub that is away is waited for, not given up
 	return ctrl.NewManager(o.Hub, ctrl.Options{
 		Scheme: scheme,
 		Cache: cache.Options{
@@ -196,10 +205,26 @@ func hubManager(o Options) (ctrl.Manager, error) {
 			DefaultNamespaces: map[string]cache.Config{o.ClusterName: {}},
 		},
 		// OperatorVersions may be got but neither listed nor watched.
-		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&kudo.OperatorVersion{}}}},
-		// A hub that is away is waited for, not given up.
-		Controller:             config.Controller{SkipNameValidation: ptr.To(true), CacheSyncTimeout: 24 * time.Hour},
+		Client:                 client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&kudo.OperatorVersion{}}}},
+		Controller:             patient,
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",
 	})
+}
+
+// everyController is what holds for all controllers of the agent.
+func everyController() config.Controller {
+	return config.Controller{
+		// Those that speak with the hub are made again and again.
+		SkipNameValidation: ptr.To(true),
+		// The priority queue of controller-runtime 0.23 may never end while it is busy (its issue 3538): the process would hang until
+		// it is killed, and keep the Lease of the one that works.
+		UsePriorityQueue: ptr.To(false),
+	}
+}
+
+// retries is how every controller of the agent tries again what failed: soon, then twice as late each time, and at last once a
+// minute, so that what was mended meanwhile is found mended.
+func retries() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, time.Minute)
 }

@@ -50,7 +50,7 @@ func addAvailability(o Options, _ *notes, hub, local ctrl.Manager) error {
 		Named("availability").
 		For(&addon.ManagedClusterAddOn{}, builder.WithPredicates(noted[client.Object](a.sightings))).
 		WatchesRawSource(localInstances(o.ClusterName, local, noted[*kudo.Instance](a.sightings))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: sideBySide})
+		WithOptions(controller.Options{MaxConcurrentReconciles: sideBySide, RateLimiter: retries()})
 	if o.Standalone {
 		b = b.WatchesRawSource(localLeases(o.ClusterName, local, notProlonged(a.clock), noted[*coordinationv1.Lease](a.sightings)))
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -22,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/pipe"
 	"github.com/tandem-addons/tandem/pkg/render"
 )
 
@@ -41,14 +42,18 @@ type engine struct {
 	client  client.Client
 	live    client.Reader
 	objects *objects
+	remote  *remote
 	backoff *flowcontrol.Backoff
 	events  events.EventRecorder
 	metrics *metrics
 	clock   func() time.Time
+
+	// pipeImage is the image of the container that waits beside the files of a Pipe task.
+	pipeImage string
 }
 
 // addEngine adds the engine to the manager of the managed cluster.
-func addEngine(local ctrl.Manager) error {
+func addEngine(o Options, local ctrl.Manager) error {
 	measured, err := newMetrics(registry.Registry)
 	if err != nil {
 		return err
@@ -57,23 +62,30 @@ func addEngine(local ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("adding the engine: %w", err)
 	}
+	remote, err := newRemote(local.GetConfig())
+	if err != nil {
+		return fmt.Errorf("adding the engine: %w", err)
+	}
 	e := &engine{
 		client: local.GetClient(),
 		live:   local.GetAPIReader(),
 		objects: &objects{
 			client: local.GetClient(), live: local.GetAPIReader(), discovery: kinds,
-			watched: map[schema.GroupVersionKind]bool{}, left: map[plan.Owner][]schema.GroupVersionKind{},
+			watched: map[schema.GroupVersionKind]bool{},
 		},
+		remote:  remote,
 		backoff: flowcontrol.NewBackOff(leastBackoff, mostBackoff),
 		events:  local.GetEventRecorder(managerEngine),
 		metrics: measured,
 		clock:   time.Now,
+
+		pipeImage: cmp.Or(o.PipeImage, pipe.DefaultImage),
 	}
 	built, err := ctrl.NewControllerManagedBy(local).
 		Named("engine").
 		For(&kudo.Instance{}, builder.WithPredicates(specChanged())).
 		Watches(&kudo.OperatorVersion{}, handler.EnqueueRequestsFromMapFunc(e.usersOf)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: sideBySide}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: sideBySide, RateLimiter: retries()}).
 		Build(e)
 	if err != nil {
 		return fmt.Errorf("adding the engine: %w", err)
@@ -153,7 +165,10 @@ func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	} else {
 		changed, err = e.commit(ctx, seen, pass)
 	}
-	if apierrors.IsConflict(err) || changed && pass.again {
+	switch {
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: staleCachePause}, nil
+	case changed && pass.again: // which ends: every such pass starts an execution that is due, completes a task, or ends a plan
 		return reconcile.Result{RequeueAfter: time.Nanosecond}, nil
 	}
 	return reconcile.Result{RequeueAfter: pass.after}, err
@@ -166,8 +181,10 @@ func handedOver(instance *kudo.Instance) bool {
 	return copied && !orphaned || removing(instance)
 }
 
-// removing says whether the hub has deleted the Instance; a deletion that only this cluster has seen destroys nothing.
+// removing says whether the hub has deleted the Instance, and not let go of it since; a deletion that only this cluster has seen
+// destroys nothing.
 func removing(instance *kudo.Instance) bool {
 	_, deleted := instance.Annotations[kudo.AnnotationHubDeleted]
-	return deleted
+	_, orphaned := instance.Annotations[kudo.AnnotationOrphaned]
+	return deleted && !orphaned
 }

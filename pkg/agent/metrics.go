@@ -15,6 +15,8 @@ import (
 type metrics struct {
 	// ended counts executions that came to an end, by operator, plan and result (COMPLETE or FATAL_ERROR).
 	ended *prometheus.CounterVec
+	// took is how long executions took from their start to their end, in seconds, by operator, plan and result.
+	took *prometheus.HistogramVec
 	// available is 1 for an add-on that is available and 0 for one that is not, by add-on; one of which that is not known, or not
 	// the agent's to say, has no series.
 	available *prometheus.GaugeVec
@@ -31,6 +33,11 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "addon_plan_executions_total",
 			Help: "Executions of plans that came to an end, by operator, plan and result.",
 		}, []string{"operator", "plan", "result"}),
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "addon_plan_execution_seconds",
+			Help:    "Time from the start of an execution to its end, by operator, plan and result.",
+			Buckets: prometheus.ExponentialBuckets(1, 2, 14),
+		}, []string{"operator", "plan", "result"}),
 		available: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "addon_available",
 			Help: "Whether an add-on is available (1) or not (0); absent while that is unknown or not the agent's to say.",
@@ -45,8 +52,8 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
 		}),
 	}
-	err := errors.Join(register(registry, &m.ended), register(registry, &m.available), register(registry, &m.changes),
-		register(registry, &m.delay))
+	err := errors.Join(register(registry, &m.ended), register(registry, &m.took), register(registry, &m.available),
+		register(registry, &m.changes), register(registry, &m.delay))
 	if err != nil {
 		return nil, fmt.Errorf("registering metrics: %w", err)
 	}
@@ -64,9 +71,12 @@ func register[C prometheus.Collector](registry prometheus.Registerer, collector 
 	return err
 }
 
-// end counts an execution that has ended.
-func (m *metrics) end(operator string, status kudo.PlanStatus) {
+// end counts an execution that has ended by now, and how long it took.
+func (m *metrics) end(operator string, status kudo.PlanStatus, now time.Time) {
 	m.ended.WithLabelValues(operator, status.Name, string(status.Status)).Inc()
+	if status.StartedTimestamp != nil {
+		m.took.WithLabelValues(operator, status.Name, string(status.Status)).Observe(now.Sub(status.StartedTimestamp.Time).Seconds())
+	}
 }
 
 // judge keeps what an add-on's condition Available says; nil where it is not the agent's to say.

@@ -3,9 +3,12 @@ package agent
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -87,7 +90,10 @@ func (s seen) wish() plan.Wish {
 }
 
 func (s seen) execution() *execution {
-	return &execution{Execution: s.instance.Status.Execution, instance: s.instance, version: s.running}
+	return &execution{
+		Execution: s.instance.Status.Execution, instance: s.instance, version: s.running,
+		inventory: &ledger{entries: s.instance.Status.Inventory},
+	}
 }
 
 // pass is what a pass came to.
@@ -104,16 +110,15 @@ type pass struct {
 
 // decide chooses, and does what the choice says.
 func (e *engine) decide(ctx context.Context, s seen) pass {
-	if s.wanted == nil && !removing(s.instance) {
-		return s.stopped(plan.Condition(metav1.ConditionFalse, kudo.ReasonNotMirrored,
-			fmt.Sprintf("OperatorVersion %q is missing here and will be mirrored again", s.instance.Spec.OperatorVersion.Name)))
-	}
 	choice, err := plan.Choose(s.wish())
+	if err := e.dropPods(ctx, s, choice); err != nil {
+		return pass{err: err}
+	}
 	switch {
 	case choice.Cancel:
 		return s.cancel()
 	case choice.Start != nil:
-		return e.start(s, choice)
+		return e.start(ctx, s, choice)
 	case choice.Remove:
 		return e.remove(ctx, s)
 	default:
@@ -125,11 +130,14 @@ func (e *engine) decide(ctx context.Context, s seen) pass {
 func (e *engine) goOn(ctx context.Context, s seen, err error) pass {
 	last := s.instance.Status.Execution
 	switch {
+	case s.running != nil && s.instance.Status.PlanStatus[last.Plan].Status.Running():
+		return e.step(ctx, s)
+	case s.wanted == nil:
+		return s.stopped(plan.Condition(metav1.ConditionFalse, kudo.ReasonNotMirrored,
+			fmt.Sprintf("OperatorVersion %q is missing here and will be mirrored again", s.instance.Spec.OperatorVersion.Name)))
 	case s.running == nil && last != nil && err == nil:
 		return s.stopped(plan.Condition(metav1.ConditionFalse, kudo.ReasonNotMirrored,
 			fmt.Sprintf("OperatorVersion %q, which was last started, is lost", last.OperatorVersion.Name)))
-	case s.running != nil && s.instance.Status.PlanStatus[last.Plan].Status.Running():
-		return e.step(ctx, s)
 	case err != nil:
 		return s.stopped(plan.Condition(metav1.ConditionFalse, kudo.ReasonPlanFailed, err.Error()))
 	default:
@@ -137,27 +145,23 @@ func (e *engine) goOn(ctx context.Context, s seen, err error) pass {
 	}
 }
 
-// start records the execution before anything of it is done: whoever comes after knows what runs.
-func (e *engine) start(s seen, choice plan.Choice) pass {
+// start records the execution before anything of it is done, with what it is about to apply: whoever comes after knows what runs.
+func (e *engine) start(ctx context.Context, s seen, choice plan.Choice) pass {
 	if wait := e.cleanupBackoff(s, choice); wait > 0 {
 		p := s.stopped(plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoving,
 			fmt.Sprintf("plan %q failed and will be tried again: %s", kudo.CleanupPlan, s.instance.Status.PlanStatus[kudo.CleanupPlan].Message)))
 		p.after = wait
 		return p
 	}
-	started := *choice.Start
-	if started.UID == "" {
-		started.UID = uuid.NewUUID()
+	status := plan.Start(s.instance.Status, choice, uuid.NewUUID(), s.now)
+	x := s.execution()
+	x.Execution, x.version = status.Execution, choice.Version
+	if err := e.forgetUnapplied(ctx, x, s); err != nil {
+		return pass{err: err}
 	}
-	status := *s.instance.Status.DeepCopy()
-	status.PlanStatus = plansOf(choice.Version, status, started)
-	begun := plan.Begin(started.Plan, choice.Version.Plans[started.Plan], started.UID, s.now)
-	if begun.Status == kudo.Complete {
-		started.RestartPending = false
-	}
-	status.PlanStatus[started.Plan] = begun
-	status.Execution = &started
-	return s.pass(status, plan.Running(begun), true)
+	e.listAhead(x, status.PlanStatus[x.Plan])
+	status.Inventory = x.inventory.entries
+	return s.pass(status, plan.Running(status.PlanStatus[status.Execution.Plan]), true)
 }
 
 // cleanupBackoff is how long a cleanup plan that failed must wait before it is tried again.
@@ -171,20 +175,6 @@ func (e *engine) cleanupBackoff(s seen, choice plan.Choice) time.Duration {
 
 func cleanupKey(instance *kudo.Instance) string { return string(instance.UID) + "/" + kudo.CleanupPlan }
 
-// plansOf keeps the states of plans as long as the OperatorVersion is the same; another one's plans have never run.
-func plansOf(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, started kudo.Execution) map[string]kudo.PlanStatus {
-	same := status.Execution != nil && status.Execution.OperatorVersion == started.OperatorVersion
-	statuses := make(map[string]kudo.PlanStatus, len(version.Plans))
-	for name, spec := range version.Plans {
-		if before, known := status.PlanStatus[name]; known && same {
-			statuses[name] = before
-			continue
-		}
-		statuses[name] = plan.NeverRun(name, spec)
-	}
-	return statuses
-}
-
 // step carries out, side by side, the tasks whose turn it is.
 func (e *engine) step(ctx context.Context, s seen) pass {
 	x := s.execution()
@@ -193,12 +183,10 @@ func (e *engine) step(ctx context.Context, s seen) pass {
 	if ctx.Err() != nil {
 		return pass{err: ctx.Err()}
 	}
-	recorded := plan.Record(spec, before, outcomes, s.now)
-	status := *s.instance.Status.DeepCopy()
-	status.PlanStatus[x.Plan] = recorded
-	if recorded.Status == kudo.Complete {
-		status.Execution.RestartPending = false
-	}
+	status := plan.Advance(x.version, s.instance.Status, outcomes, s.now)
+	recorded := status.PlanStatus[x.Plan]
+	listed := e.listAhead(x, recorded)
+	status.Inventory = x.inventory.entries
 	if recorded.Status == kudo.FatalError && x.Plan == kudo.CleanupPlan {
 		e.backoff.Next(cleanupKey(s.instance), s.now)
 	}
@@ -212,9 +200,17 @@ func (e *engine) step(ctx context.Context, s seen) pass {
 		p.again = true
 		return p
 	}
-	p := s.pass(status, plan.Running(recorded), progressed(before, recorded))
-	p.after = after
+	p := s.pass(status, plan.Running(recorded), listed || progressed(before, recorded))
+	p.after = soonest(after, e.until(plan.Deadline(spec, recorded)))
 	return p
+}
+
+// until is how long it is to a deadline; zero if there is none, and never less than a moment otherwise.
+func (e *engine) until(deadline time.Time) time.Duration {
+	if deadline.IsZero() {
+		return 0
+	}
+	return max(deadline.Sub(e.clock()), time.Millisecond)
 }
 
 // progressed says whether more tasks may have their turn now than before.
@@ -231,11 +227,13 @@ func progressed(before, after kudo.PlanStatus) bool {
 	return false
 }
 
-// carryOutAll carries tasks out side by side; those that failed lately are left alone until after.
+// carryOutAll carries tasks out side by side; those that failed lately are left alone until after. When one has failed for good,
+// those that run are brought to the end of their pass, and no other is begun.
 func (e *engine) carryOutAll(ctx context.Context, x *execution, tasks []plan.Task) (map[plan.Task]plan.Outcome, time.Duration) {
 	var (
 		mutex    sync.Mutex
 		after    time.Duration
+		ended    atomic.Bool
 		outcomes = map[plan.Task]plan.Outcome{}
 		group    errgroup.Group
 	)
@@ -248,7 +246,13 @@ func (e *engine) carryOutAll(ctx context.Context, x *execution, tasks []plan.Tas
 			continue
 		}
 		group.Go(func() error {
+			if ended.Load() {
+				return nil
+			}
 			outcome := e.carryOut(ctx, x, task)
+			if outcome.Status == kudo.FatalError {
+				ended.Store(true)
+			}
 			mutex.Lock()
 			defer mutex.Unlock()
 			outcomes[task] = outcome
@@ -267,31 +271,33 @@ func (e *engine) carryOutAll(ctx context.Context, x *execution, tasks []plan.Tas
 
 // soonest is the shorter of two waits, of which zero is none.
 func soonest(a, b time.Duration) time.Duration {
-	if a == 0 || b < a {
-		return b
+	if a == 0 || b == 0 {
+		return max(a, b)
 	}
-	return a
+	return min(a, b)
 }
 
-// rest judges what stands once no plan runs.
+// rest judges what is listed once no plan runs. With a version that is in place goes what tasks of the one before have left.
 func (e *engine) rest(ctx context.Context, s seen) pass {
-	last := s.instance.Status.PlanStatus[s.instance.Status.Execution.Plan]
+	x := s.execution()
+	last := s.instance.Status.PlanStatus[x.Plan]
 	if last.Status == kudo.FatalError {
-		return s.stopped(plan.Ready(last, nil))
+		return s.stopped(plan.Ready(last, x.owner(), nil))
 	}
-	wants, err := standing(s.execution())
-	if err != nil {
-		return s.stopped(plan.Condition(metav1.ConditionFalse, kudo.ReasonUnhealthy, err.Error()))
+	if _, err := e.prune(ctx, x, plan.Vanished(x.inventory.entries, x.version, s.instance.Status.PlanStatus)); err != nil {
+		return pass{err: err}
 	}
-	objects := make([]plan.Object, 0, len(wants))
-	for _, want := range wants {
-		object, err := e.objects.find(ctx, s.instance, want)
-		if err != nil && !meta.IsNoMatchError(err) {
+	objects := make([]plan.Object, 0, len(x.inventory.entries))
+	for _, entry := range x.inventory.entries {
+		object, err := e.objects.listed(ctx, entry, e.objects.get)
+		if err != nil {
 			return pass{err: err}
 		}
-		objects = append(objects, plan.Object{Want: want, Live: object.Live})
+		objects = append(objects, object)
 	}
-	return s.stopped(plan.Ready(last, objects))
+	p := s.stopped(plan.Ready(last, x.owner(), objects))
+	p.status.Inventory = x.inventory.entries
+	return p
 }
 
 // stopped is a pass that leaves the plans alone.
@@ -335,31 +341,35 @@ func (e *engine) commit(ctx context.Context, s seen, p pass) (bool, error) {
 
 // announce tells of plans that started or ended.
 func (e *engine) announce(s seen, after kudo.InstanceStatus) {
-	if after.Execution == nil {
-		return
+	for _, name := range slices.Sorted(maps.Keys(after.PlanStatus)) {
+		then, now := s.instance.Status.PlanStatus[name], after.PlanStatus[name]
+		if now.Status == kudo.NeverRun || now.UID == then.UID && now.Status == then.Status {
+			continue
+		}
+		if now.UID != then.UID {
+			e.events.Eventf(s.instance, nil, corev1.EventTypeNormal, "PlanStarted", "Start", "plan %q started", name)
+		}
+		switch now.Status {
+		case kudo.Complete:
+			e.metrics.end(s.operator(), now, s.now)
+			e.events.Eventf(s.instance, nil, corev1.EventTypeNormal, "PlanComplete", "Execute", "plan %q is complete", name)
+		case kudo.FatalError:
+			e.metrics.end(s.operator(), now, s.now)
+			e.events.Eventf(s.instance, nil, corev1.EventTypeWarning, "PlanFailed", "Execute", "plan %q failed: %s", name, bounded(now.Message))
+		}
 	}
-	name := after.Execution.Plan
-	now, then := after.PlanStatus[name], s.instance.Status.PlanStatus[name]
-	if now.UID != then.UID {
-		e.events.Eventf(s.instance, nil, corev1.EventTypeNormal, "PlanStarted", "Start", "plan %q started", name)
-	}
-	if !now.Status.Terminal() || now.UID == then.UID && now.Status == then.Status {
-		return
-	}
-	e.metrics.end(s.operator(), now)
-	if now.Status == kudo.Complete {
-		e.events.Eventf(s.instance, nil, corev1.EventTypeNormal, "PlanComplete", "Execute", "plan %q is complete", name)
-		return
-	}
-	e.events.Eventf(s.instance, nil, corev1.EventTypeWarning, "PlanFailed", "Execute", "plan %q failed: %s", name, bounded(now.Message))
 }
 
-// operator is the name of the operator that runs, or is to run.
+// operator is the name of the operator that runs, or is to run; empty where both OperatorVersions are lost.
 func (s seen) operator() string {
-	if s.running != nil {
+	switch {
+	case s.running != nil:
 		return s.running.Operator.Name
+	case s.wanted != nil:
+		return s.wanted.Spec.Operator.Name
+	default:
+		return ""
 	}
-	return s.wanted.Spec.Operator.Name
 }
 
 // bounded keeps a message within what the API takes of an Event's note.
