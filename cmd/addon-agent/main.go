@@ -14,6 +14,7 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/agent"
 	"github.com/tandem-addons/tandem/pkg/availability"
+	"github.com/tandem-addons/tandem/pkg/pipe"
 )
 
 // version is set when the program is built.
@@ -48,6 +49,8 @@ func run() error {
 	flags.DurationVar(&options.LeasePeriod, "lease-period", availability.DefaultPeriod,
 		"how often a standalone agent renews its lease on the hub; 1s to 24h")
 	flags.DurationVar(&options.ReportInterval, "report-interval", 0, "least time between two reports of one Instance to the hub; 1s if zero")
+	flags.StringVar(&options.PipeImage, "pipe-image", pipe.DefaultImage,
+		"image of the container through which the files of Pipe tasks are read; it needs sleep and head")
 	flags.Float64Var(&hubQPS, "hub-api-qps", 20, "requests a second to the hub")
 	flags.IntVar(&hubBurst, "hub-api-burst", 40, "requests at once to the hub")
 	flags.Float64Var(&localQPS, "kube-api-qps", 100, "requests a second to the managed cluster")
