@@ -20,6 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -42,7 +43,7 @@ type addOns struct {
 }
 
 func (a *addOns) setUp(mgr manager.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).Named("addon").
+	return newController(mgr, "addon", controller.Options{}).
 		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(changed(viewAddOn))).
 		Watches(&addonv1alpha1.ManagedClusterAddOn{}, mapped(a.dependants),
 			builder.WithPredicates(changed(viewDependedOn), afterStart())).

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -40,7 +41,7 @@ func (b *caBundles) setUp(mgr manager.Manager) error {
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: b.key()}}
 	})
-	return ctrl.NewControllerManagedBy(mgr).Named("ca-bundle").
+	return newController(mgr, "ca-bundle", controller.Options{}).
 		Watches(&corev1.ConfigMap{}, all).
 		Watches(&apiextensions.CustomResourceDefinition{}, all).
 		Watches(&admission.ValidatingWebhookConfiguration{}, all).

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -93,7 +94,7 @@ func (c *certificates) setUp(mgr manager.Manager) error {
 		queue.Add(reconcile.Request{NamespacedName: c.key()}) // where neither object exists, nothing else would wake it
 		return nil
 	})
-	return ctrl.NewControllerManagedBy(mgr).Named("certificates").
+	return newController(mgr, "certificates", controller.Options{}).
 		For(&corev1.Secret{}).
 		Watches(&corev1.ConfigMap{}, &handler.EnqueueRequestForObject{}).
 		WatchesRawSource(start).

@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -24,7 +25,7 @@ type definitions struct {
 }
 
 func (d *definitions) setUp(mgr manager.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).Named("definition").
+	return newController(mgr, "definition", controller.Options{}).
 		For(&addonv1alpha1.ClusterManagementAddOn{}, builder.WithPredicates(changed(viewDeclaration))).
 		Complete(d)
 }

@@ -34,8 +34,7 @@ type dependencies struct {
 }
 
 func (d *dependencies) setUp(mgr manager.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).Named("dependency").
-		WithOptions(controller.Options{NewQueue: d.metrics.verdictLatency.queue}).
+	return newController(mgr, "dependency", controller.Options{NewQueue: d.metrics.verdictLatency.queue}).
 		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(changed(viewJudged))).
 		Watches(&addonv1alpha1.ManagedClusterAddOn{}, mapped(d.dependants),
 			builder.WithPredicates(changed(viewDependedOn), afterStart())).

@@ -17,14 +17,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -93,11 +97,28 @@ func controllers(mgr manager.Manager, options Options) []interface{ setUp(manage
 			packagesNamespace: options.PackagesNamespace, circles: newCircles(),
 		},
 		&instances{
-			recorder: recorder, client: mgr.GetClient(),
+			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
 			packagesNamespace: options.PackagesNamespace, verifications: newVerifications(),
 		},
 		newLeases(mgr, options.LeaseGrace),
 	}, webhookControllers(mgr, options)...)
+}
+
+// longestRetry is how long a controller waits at most before it looks again at what it failed with: after an outage, however long, all
+// is up to date again within that.
+const longestRetry = time.Minute
+
+// retries makes a controller try again ever more slowly what it fails with, each object for itself. client-go's default is slower in the
+// end, and lets all objects together have ten retries a second, so that a fleet would wait for hours. How many requests there are at once,
+// workers and client limits say.
+func retries() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, longestRetry)
+}
+
+// newController begins a controller.
+func newController(mgr manager.Manager, name string, options controller.Options) *builder.Builder {
+	options.RateLimiter = retries()
+	return ctrl.NewControllerManagedBy(mgr).Named(name).WithOptions(options)
 }
 
 // Run runs the hub's controllers until ctx ends. It fails when the hub cannot be reached at the start, or the leadership is lost.
@@ -174,7 +195,7 @@ func Scheme() (*runtime.Scheme, error) {
 }
 
 // forget drops, before an object is cached, what the hub never reads and what makes up most of it: managed fields, what kubectl
-// applied last, the progress of plans, and what others say of an add-on beside its conditions.
+// applied last, the progress of plans and what they have applied, and what others say of an add-on beside its conditions.
 func forget(object any) (any, error) {
 	if o, ok := object.(client.Object); ok {
 		o.SetManagedFields(nil)
@@ -182,7 +203,7 @@ func forget(object any) (any, error) {
 	}
 	switch o := object.(type) {
 	case *kudo.Instance:
-		o.Status.PlanStatus = nil
+		o.Status.PlanStatus, o.Status.Inventory = nil, nil
 	case *addonv1alpha1.ManagedClusterAddOn:
 		o.Status.RelatedObjects, o.Status.SupportedConfigs, o.Status.Registrations = nil, nil, nil
 	}

@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -53,7 +54,7 @@ func newLeases(mgr manager.Manager, grace time.Duration) *leases {
 }
 
 func (l *leases) setUp(mgr manager.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).Named("lease").
+	return newController(mgr, "lease", controller.Options{}).
 		For(&coordinationv1.Lease{}).
 		// What is enabled on a cluster whose agent has stopped is Unknown, too.
 		Watches(&addonv1alpha1.ManagedClusterAddOn{}, mapped(leaseOf), builder.WithPredicates(

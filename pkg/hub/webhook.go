@@ -134,9 +134,8 @@ func (s *webhookServer) setUp(mgr manager.Manager) error {
 		return fmt.Errorf("adding the webhook server's readiness: %w", err)
 	}
 	mgr.GetLogger().Info("serving webhooks", "address", s.address, "paths", slices.Sorted(maps.Keys(handlers)))
-	return ctrl.NewControllerManagedBy(mgr).Named("serving-certificate").
+	return newController(mgr, "serving-certificate", controller.Options{NeedLeaderElection: ptr.To(false)}).
 		For(&corev1.Secret{}).
-		WithOptions(controller.Options{NeedLeaderElection: ptr.To(false)}).
 		Complete(s)
 }
 
