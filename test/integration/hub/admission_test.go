@@ -21,6 +21,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/hub"
+	"github.com/tandem-addons/tandem/pkg/parameter"
 )
 
 // warnings are what the API server warns a user of.
@@ -325,6 +326,9 @@ var _ = Describe("Admission", func() {
 			},
 			Entry("a parameter that is not defined", []string{"TYPO", "x"},
 				`/mine: parameter "TYPO": it is not defined: the operator has TEXT, COUNT, FIXED, SCALE, BACKUP`),
+			Entry("a parameter that is misspelt", []string{"COUNTS", "3"}, `/mine: parameter "COUNTS": it is not defined: did you mean "COUNT"?`),
+			Entry("more than an Instance can hold", []string{"TEXT", strings.Repeat("x", parameter.MaxBytes)},
+				`/mine: parameter "TEXT": all parameters together have 524299 bytes, more than the 524288 that an Instance can hold`),
 			Entry("a value of the wrong type", []string{"COUNT", "many"}, `parameter "COUNT": value "many": want an integer, such as 3`),
 			Entry("several faults", []string{"COUNT", "many", "TYPO", "x"},
 				`parameter "COUNT": value "many": want an integer, such as 3; parameter "TYPO": it is not defined`),
@@ -349,7 +353,7 @@ var _ = Describe("Admission", func() {
 			},
 			Entry("sets a wrong value", func(i *kudo.Instance) { i.Spec.Parameters["COUNT"] = "many" }, `value "many": want an integer`),
 			Entry("changes an immutable parameter", func(i *kudo.Instance) { i.Spec.Parameters["FIXED"] = "huge" },
-				`parameter "FIXED": value "huge": it is immutable and stands at "small": set that, or delete the Instance and create it anew`),
+				`parameter "FIXED": it is immutable and stands at "small": set that, or delete the Instance and create it anew`),
 			Entry("changes it by another version's default", func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = later.Name },
 				`parameter "FIXED": value "large": it is immutable and stands at "small"`),
 			Entry("triggers two plans",
@@ -423,7 +427,7 @@ var _ = Describe("Admission", func() {
 				return user.Patch(ctx, changed.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(text)))
 			}
 			Expect(patch(`{"spec":{"parameters":{"FIXED":"huge"}}}`)).To(Succeed(), "nobody answers")
-			fault := ContainSubstring(`parameter "FIXED": value "huge": it is immutable and stands at "small": set that`)
+			fault := ContainSubstring(`parameter "FIXED": it is immutable and stands at "small": set that`)
 			Eventually(resolvedOf(changed)).WithContext(ctx).Should(HaveField("Message", fault))
 			stopHub()
 			_, stopHub = runHub(serving)
@@ -445,7 +449,7 @@ var _ = Describe("Admission", func() {
 			variables.Spec.CustomizedVariables[0].Value = "tiny"
 			Expect(user.Update(ctx, variables)).To(Succeed())
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(And(HaveField("Reason", "ParametersInvalid"),
-				HaveField("Message", ContainSubstring(`parameter "FIXED": value "tiny": it is immutable and stands at "huge"`))))
+				HaveField("Message", ContainSubstring(`parameter "FIXED": it is immutable and stands at a value that is not shown`))))
 			Expect(specOf(own)(Default, ctx).Parameters).To(HaveKeyWithValue("FIXED", "tiny"))
 
 			By("editing it by hand")
