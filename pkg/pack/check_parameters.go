@@ -139,22 +139,9 @@ func switchingParameters(s *subject) []Finding {
 
 // unusedParameters: a parameter that nothing uses is perhaps a misspelt one. One with a trigger may serve to run the plan.
 func unusedParameters(s *subject) []Finding {
-	used := map[string]bool{}
-	for _, refs := range s.references {
-		for _, ref := range refs {
-			if ref.kind == wholeParams {
-				return nil // a template that takes all of .Params may use any of them
-			}
-			used[ref.name] = used[ref.name] || ref.kind == paramReference
-		}
-	}
-	if len(s.broken) > 0 {
-		return nil // what cannot be parsed may use any of them
-	}
-	for _, t := range s.Tasks {
-		for _, name := range parameter.SwitchesOf(&t) {
-			used[name] = true
-		}
+	used, known := s.usedParameters()
+	if !known {
+		return nil
 	}
 	var findings []Finding
 	for i, p := range s.Parameters {
@@ -164,6 +151,26 @@ func unusedParameters(s *subject) []Finding {
 		}
 	}
 	return findings
+}
+
+// usedParameters are those that templates and tasks name. They are not known where a template takes all of .Params, or cannot be
+// parsed: it may use any of them.
+func (s *subject) usedParameters() (used map[string]bool, known bool) {
+	used = map[string]bool{}
+	for _, refs := range s.references {
+		for _, ref := range refs {
+			if ref.kind == wholeParams {
+				return nil, false
+			}
+			used[ref.name] = used[ref.name] || ref.kind == paramReference
+		}
+	}
+	for _, t := range s.Tasks {
+		for _, name := range parameter.SwitchesOf(&t) {
+			used[name] = true
+		}
+	}
+	return used, len(s.broken) == 0
 }
 
 // booleanFault says why a task cannot be switched by a parameter; "" if it can (KEP-23, KEP-36).
