@@ -4,6 +4,7 @@ package agent
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -94,6 +95,12 @@ func collectGarbage(ctx context.Context) {
 		&corev1.PodList{}, &corev1.ServiceList{}, &corev1.SecretList{}, &rbacv1.RoleBindingList{}, &schedulingv1.PriorityClassList{},
 		&metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "tandem.test/v1", Kind: "GadgetList"}},
 		&metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinitionList"}},
+	}
+	for kind := range removed {
+		list := &metav1.PartialObjectMetadataList{}
+		apiVersion, name, _ := strings.Cut(kind, " ")
+		list.APIVersion, list.Kind = apiVersion, name+"List"
+		kinds = append(kinds, list)
 	}
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		for _, list := range kinds {

@@ -1,0 +1,63 @@
+package agent
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	policyv1 "k8s.io/api/policy/v1"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// removed are minimal manifests, as packages of old have them, in API versions that no API server has any more, with their
+// successors.
+var removed = map[string]string{
+	"policy/v1 PodDisruptionBudget": "apiVersion: policy/v1beta1\nspec: {minAvailable: 1, selector: {}}",
+	"batch/v1 CronJob": "apiVersion: batch/v1beta1\nspec: {schedule: '0 0 1 1 *', jobTemplate: {spec: {template: {spec: {restartPolicy: Never, " +
+		"containers: [{name: app, image: 'app:1'}]}}}}}",
+	"apps/v1 DaemonSet": "apiVersion: apps/v1beta2\nspec: {selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, " +
+		"spec: {containers: [{name: app, image: 'app:1'}]}}}",
+	"rbac.authorization.k8s.io/v1 Role": "apiVersion: rbac.authorization.k8s.io/v1beta1\nrules: [{apiGroups: [''], resources: [pods], verbs: [get]}]",
+	"rbac.authorization.k8s.io/v1 RoleBinding": "apiVersion: rbac.authorization.k8s.io/v1beta1\nroleRef: {apiGroup: rbac.authorization.k8s.io, " +
+		"kind: Role, name: x}\nsubjects: [{kind: ServiceAccount, name: x, namespace: default}]",
+	"networking.k8s.io/v1 NetworkPolicy": "apiVersion: extensions/v1beta1\nspec: {podSelector: {}}",
+	"autoscaling/v2 HorizontalPodAutoscaler": "apiVersion: autoscaling/v2beta2\nspec: {maxReplicas: 2, scaleTargetRef: {apiVersion: apps/v1, " +
+		"kind: Deployment, name: x}, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]}",
+	"coordination.k8s.io/v1 Lease":         "apiVersion: coordination.k8s.io/v1beta1\nspec: {leaseDurationSeconds: 15}",
+	"storage.k8s.io/v1 CSIStorageCapacity": "apiVersion: storage.k8s.io/v1beta1\nstorageClassName: x",
+	"networking.k8s.io/v1 IngressClass":    "apiVersion: networking.k8s.io/v1beta1\nspec: {controller: example.com/x}",
+	"scheduling.k8s.io/v1 PriorityClass":   "apiVersion: scheduling.k8s.io/v1beta1\nvalue: 1",
+	"storage.k8s.io/v1 StorageClass":       "apiVersion: storage.k8s.io/v1beta1\nprovisioner: example.com/x",
+	"storage.k8s.io/v1 CSIDriver":          "apiVersion: storage.k8s.io/v1beta1\nspec: {attachRequired: false}",
+	"node.k8s.io/v1 RuntimeClass":          "apiVersion: node.k8s.io/v1beta1\nhandler: runc",
+	"flowcontrol.apiserver.k8s.io/v1 FlowSchema": "apiVersion: flowcontrol.apiserver.k8s.io/v1beta3\nspec: {priorityLevelConfiguration: " +
+		"{name: global-default}, matchingPrecedence: 9000}",
+	"admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy": "apiVersion: admissionregistration.k8s.io/v1beta1\nspec: {validations: " +
+		"[{expression: 'true'}], matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: ['*'], operations: [CREATE], resources: ['*']}]}}",
+}
+
+var _ = Describe("A kind in an API version that Kubernetes has removed", func() {
+	BeforeEach(func() { DeferCleanup(runAgent()) })
+
+	It("is applied as its successor, and means the same", func(ctx context.Context) {
+		var manifests []string
+		for kind, manifest := range removed {
+			_, name, _ := strings.Cut(kind, " ")
+			manifests = append(manifests, "kind: "+name+"\nmetadata: {name: \"{{ .Name }}\"}\n"+manifest)
+		}
+		h := newInstance(ctx, single(strings.Join(manifests, "\n---\n")), nil)
+		h.resolve(ctx)
+		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).Should(Equal(kudo.InProgress),
+			"no controller looks at the disruption budget here")
+		for kind := range removed {
+			Expect(h.anywhere(ctx, blank(kind))).To(BeTrue(), kind)
+		}
+		By("selecting nothing by the empty selector of a disruption budget")
+		budget := &policyv1.PodDisruptionBudget{}
+		Expect(h.local(ctx, "", budget)).To(BeTrue())
+		Expect(budget.Spec.Selector).To(BeNil())
+		h.finish(ctx)
+	})
+})
