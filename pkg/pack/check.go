@@ -37,6 +37,7 @@ var rules = []func(*subject) []Finding{
 	taskResources,
 	toggleParameters,
 	pipeShapes,
+	pipeOrder,
 	childOperators,
 	unusedTasks,
 	endlessTasks,
