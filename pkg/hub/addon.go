@@ -40,6 +40,8 @@ type addOns struct {
 	recorder          events.EventRecorder
 	packagesNamespace string
 	circles           *circles
+	// written are the add-ons' last writes, applied those of their Instances.
+	written, applied *lastWrites
 }
 
 func (a *addOns) setUp(mgr manager.Manager) error {
@@ -53,24 +55,29 @@ func (a *addOns) setUp(mgr manager.Manager) error {
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, mapped(a.configuredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WatchesMetadata(managedCluster(), mapped(a.onCluster), builder.WithPredicates(existence())).
+		WatchesMetadata(managedCluster(), mapped(a.onCluster), builder.WithPredicates(ending())).
 		Complete(a)
 }
 
 // Reconcile brings one add-on's Instance, on one cluster, to what its configuration says.
 func (a *addOns) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	var addOn addonv1alpha1.ManagedClusterAddOn
-	if err := a.client.Get(ctx, request.NamespacedName, &addOn); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	addOn, err := a.current(ctx, request.NamespacedName)
+	if err != nil || addOn == nil {
+		return ctrl.Result{}, err
 	}
+	// Where the cache does not have the last write yet, it would be repeated. As a rule its own event leads here again.
+	if wait := a.written.awaits(addOn); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	defer a.written.noteSince(addOn, addOn.ResourceVersion)
 	if !addOn.DeletionTimestamp.IsZero() {
-		return retryConflict(a.remove(ctx, &addOn))
+		return retryConflict(a.remove(ctx, addOn))
 	}
 	definition, err := definitionOf(ctx, a.client, addOn.Name)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	state, err := a.gather(ctx, definition, &addOn)
+	state, err := a.gather(ctx, definition, addOn)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -78,15 +85,30 @@ func (a *addOns) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	refused := a.act(ctx, state, decision.Instance)
 	switch {
 	case apierrors.IsForbidden(refused), apierrors.IsInvalid(refused):
-		decision = decision.Refused(&addOn, refused)
+		decision = decision.Refused(addOn, refused)
 	case refused != nil:
 		return retryConflict(refused)
 	}
 	wrote, err := a.commit(ctx, state, decision)
 	if wrote {
-		a.tell(&addOn, decision.Resolved)
+		a.tell(addOn, decision.Resolved)
 	}
 	return retryConflict(errors.Join(refused, err))
+}
+
+// current is the add-on as the cache has it; nil where there is none.
+func (a *addOns) current(ctx context.Context, name types.NamespacedName) (*addonv1alpha1.ManagedClusterAddOn, error) {
+	addOn := &addonv1alpha1.ManagedClusterAddOn{}
+	err := a.client.Get(ctx, name, addOn)
+	if apierrors.IsNotFound(err) {
+		a.written.forget(name)
+		a.applied.forget(name)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading ManagedClusterAddOn %s: %w", name, err)
+	}
+	return addOn, nil
 }
 
 // gather reads everything that matters about the add-on; definition is nil where there is none.
@@ -149,6 +171,8 @@ func (a *addOns) act(ctx context.Context, state install.AddOn, want *kudo.Instan
 		}
 	case install.Matches(current, want):
 		return nil
+	case a.applied.awaits(current) > 0:
+		return unknownToCache(want, "it was applied already")
 	default:
 		configuration.SetUID(current.UID)
 		options = append(options, client.ForceOwnership)
@@ -156,6 +180,7 @@ func (a *addOns) act(ctx context.Context, state install.AddOn, want *kudo.Instan
 	if err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(configuration), options...); err != nil {
 		return fmt.Errorf("applying Instance %s: %w", client.ObjectKeyFromObject(want), err)
 	}
+	a.applied.note(configuration)
 	return nil
 }
 
@@ -170,8 +195,13 @@ func (a *addOns) absent(ctx context.Context, want *kudo.Instance) error {
 	if err != nil {
 		return fmt.Errorf("reading Instance %s: %w", client.ObjectKeyFromObject(want), err)
 	}
+	return unknownToCache(want, "it exists already")
+}
+
+// unknownToCache is the conflict that what is known of an Instance is behind what was done.
+func unknownToCache(instance *kudo.Instance, what string) error {
 	resource := schema.GroupResource{Group: kudo.GroupVersion.Group, Resource: "instances"}
-	return apierrors.NewConflict(resource, want.Name, errors.New("it exists already, unknown to the cache"))
+	return apierrors.NewConflict(resource, instance.Name, errors.New(what+", unknown to the cache"))
 }
 
 // instanceConfiguration is what the hub applies of an add-on's Instance.
@@ -270,7 +300,8 @@ func (a *addOns) tell(addOn *addonv1alpha1.ManagedClusterAddOn, now *metav1.Cond
 	a.recorder.Eventf(addOn, nil, eventType, now.Reason, actionResolve, "%s", note(now.Message))
 }
 
-// remove deletes the add-on's Instance and lets the add-on go once the Instance is gone.
+// remove deletes the add-on's Instance and lets the add-on go once the Instance is gone. Where the cluster is detached, the Instance
+// is let go of first: it vanishes without a deletion that the agent could see and carry out.
 func (a *addOns) remove(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) error {
 	if !controllerutil.ContainsFinalizer(addOn, kudo.Finalizer) {
 		return nil
@@ -287,9 +318,18 @@ func (a *addOns) remove(ctx context.Context, addOn *addonv1alpha1.ManagedCluster
 	if !instance.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	err = a.client.Delete(ctx, &instance, client.Preconditions{UID: &instance.UID})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("deleting Instance %s: %w", client.ObjectKeyFromObject(&instance), err)
+	detached, err := isDetached(ctx, a.live, addOn.Namespace)
+	if err != nil {
+		return err
+	}
+	if detached {
+		if err := release(ctx, a.client, &instance); err != nil {
+			return err
+		}
+	}
+	preconditions := client.Preconditions{UID: &instance.UID, ResourceVersion: &instance.ResourceVersion}
+	if err := a.client.Delete(ctx, &instance, preconditions); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("deleting Instance %s: %w", client.ObjectKeyFromObject(&instance), err))
 	}
 	return nil
 }

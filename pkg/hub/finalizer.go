@@ -13,8 +13,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/apply"
 )
 
-// hold puts kudo.Finalizer on object under manager, unless it is there. An object that was replaced since it was read is a
-// conflict, never a new object.
+// hold puts kudo.Finalizer on object under manager, unless it is there. object gets the resource version that this led to, and stays as
+// it was read otherwise. One that was replaced since is a conflict, never a new object.
 func hold(ctx context.Context, c client.Client, object client.Object, manager string) error {
 	if controllerutil.ContainsFinalizer(object, kudo.Finalizer) {
 		return nil
@@ -33,6 +33,7 @@ func hold(ctx context.Context, c client.Client, object client.Object, manager st
 	if err != nil {
 		return fmt.Errorf("adding the finalizer to %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(object), err)
 	}
+	object.SetResourceVersion(configuration.GetResourceVersion())
 	return nil
 }
 

@@ -94,11 +94,11 @@ func controllers(mgr manager.Manager, options Options) []interface{ setUp(manage
 		&dependencies{recorder: recorder, client: mgr.GetClient(), metrics: metrics, circles: newCircles(), written: newLastWrites()},
 		&addOns{
 			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
-			packagesNamespace: options.PackagesNamespace, circles: newCircles(),
+			packagesNamespace: options.PackagesNamespace, circles: newCircles(), written: newLastWrites(), applied: newLastWrites(),
 		},
 		&instances{
 			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
-			packagesNamespace: options.PackagesNamespace, verifications: newVerifications(),
+			packagesNamespace: options.PackagesNamespace, verifications: newVerifications(), written: newLastWrites(),
 		},
 		newLeases(mgr, options.LeaseGrace),
 	}, webhookControllers(mgr, options)...)

@@ -36,6 +36,7 @@ type instances struct {
 	recorder          events.EventRecorder
 	packagesNamespace string
 	verifications     verifications
+	written           *lastWrites
 }
 
 func (i *instances) setUp(mgr manager.Manager) error {
@@ -52,9 +53,19 @@ func (i *instances) setUp(mgr manager.Manager) error {
 // Reconcile judges one Instance, or lets it go.
 func (i *instances) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var instance kudo.Instance
-	if err := i.client.Get(ctx, request.NamespacedName, &instance); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	err := i.client.Get(ctx, request.NamespacedName, &instance)
+	if apierrors.IsNotFound(err) {
+		i.written.forget(request.NamespacedName)
+		return ctrl.Result{}, nil
 	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("reading Instance %s: %w", request.NamespacedName, err)
+	}
+	// Where the cache does not have the last write yet, it would be repeated. As a rule its own event leads here again.
+	if wait := i.written.awaits(&instance); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	defer i.written.noteSince(&instance, instance.ResourceVersion)
 	detached, err := isDetached(ctx, i.client, instance.Namespace)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -31,6 +31,13 @@ func (w *lastWrites) note(object client.Object) {
 	w.versions[client.ObjectKeyFromObject(object)] = version{resource: object.GetResourceVersion(), at: time.Now()}
 }
 
+// noteSince is note where the object has another version by now than the one that was read.
+func (w *lastWrites) noteSince(object client.Object, read string) {
+	if object.GetResourceVersion() != read {
+		w.note(object)
+	}
+}
+
 // forget says that the object is gone.
 func (w *lastWrites) forget(object types.NamespacedName) {
 	w.mutex.Lock()
