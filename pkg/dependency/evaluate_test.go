@@ -308,6 +308,37 @@ func TestSee(t *testing.T) {
 	}
 }
 
+func TestRecalled(t *testing.T) {
+	for name, test := range map[string]struct {
+		degraded *metav1.Condition
+		want     string
+	}{
+		"no condition":               {nil, ""},
+		"another writer's condition": {degraded("DiskFull", "Required addon 'a' is not installed or not available."), ""},
+		"Required ones, with what is lost": {
+			degraded("RequiredDependencyNotSatisfied",
+				"Required addon 'a' is not installed or not available. Required addon 'x' is not installed or not available.",
+				"Required addon 'b' is not installed or not available.",
+				"Optional addon 'c' is not installed or not available. No graphs"),
+			"Required a (Unknown), Required b (Unknown), Optional c (Unknown)",
+		},
+		"circles": {
+			degraded("RequiredDependencyNotSatisfied", "circular dependency: x -> a -> x",
+				"Optional addon 'b' is not installed or not available.", "circular dependency: x -> c -> d -> x"),
+			"Required a (Unknown), Optional b (Unknown), Optional c (Unknown)",
+		},
+		"a circle of Optional ones":   {degraded("DependencyNotSatisfied", "circular dependency: x -> a -> x"), "Optional a (Unknown)"},
+		"a message that was cut":      {degraded("DependencyNotSatisfied", "Optional addon 'a' is not installed or not available. Much is los…", "7 more dependencies are not satisfied."), "Optional a (Unknown)"},
+		"a message of somebody's own": {degraded("DependencyNotSatisfied", "the addon 'a' is not installed or not available."), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Summary(Recalled(test.degraded)); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
 func TestMessageStaysInItsBound(t *testing.T) {
 	needs := func(n, size int, letter string) []addonv1alpha1.AddonDependency {
 		var all []addonv1alpha1.AddonDependency

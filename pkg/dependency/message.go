@@ -73,9 +73,15 @@ func (j Judgement) sentence() string {
 	}
 }
 
+// An opening goes from the type to openingMiddle, the name and openingEnd.
+const (
+	openingMiddle = " addon '"
+	openingEnd    = "' is not installed or not available."
+)
+
 // opening is how the sentence about a dependency begins.
 func opening(t addonv1alpha1.DependencyType, name string) string {
-	return fmt.Sprintf("%s addon '%s' is not installed or not available.", t, oneLine(name))
+	return string(t) + openingMiddle + oneLine(name) + openingEnd
 }
 
 // oneLine is text on one line and in valid UTF-8, so that a message has exactly one line for each dependency.
@@ -118,6 +124,36 @@ func (m memory) unmet(j Judgement) bool {
 	}
 	// Left out of a message that was cut: unmet, unless the reason says that no Required dependency was.
 	return j.Type == addonv1alpha1.DependencyTypeOptional || m.reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied
+}
+
+// Recalled are the dependencies that condition Degraded, as it stands, says are not satisfied, for whoever has nothing but that: a declaration
+// that has become malformed cannot be judged. Why they were not is not told any more: the cause is Unknown. What a message that was cut
+// leaves out is missing.
+func Recalled(degraded *metav1.Condition) []Judgement {
+	last := recall(degraded)
+	// Of a circle the type is not told either: Required ones stand first, wherever the reason says that there are any.
+	t := addonv1alpha1.DependencyTypeOptional
+	if last.reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied {
+		t = addonv1alpha1.DependencyTypeRequired
+	}
+	var unmet []Judgement
+	for _, line := range last.lines {
+		var name string
+		if way, circular := strings.CutPrefix(line, circularOpening); circular {
+			_, way, _ = strings.Cut(way, arrow)
+			name, _, _ = strings.Cut(way, arrow)
+		}
+		for _, kind := range []addonv1alpha1.DependencyType{addonv1alpha1.DependencyTypeRequired, addonv1alpha1.DependencyTypeOptional} {
+			if rest, told := strings.CutPrefix(line, string(kind)+openingMiddle); told {
+				t = kind
+				name, _, _ = strings.Cut(rest, openingEnd)
+			}
+		}
+		if name != "" {
+			unmet = append(unmet, Judgement{Name: name, Type: t, Cause: Unknown})
+		}
+	}
+	return unmet
 }
 
 // circularOver says whether the line tells of a circle that begins with the dependency of that name.

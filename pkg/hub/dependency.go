@@ -83,14 +83,18 @@ func (d *dependencies) current(ctx context.Context, name types.NamespacedName) (
 // judge brings the add-on's condition to the verdict over its dependencies, and says whether that took a write.
 func (d *dependencies) judge(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (bool, error) {
 	needs, fault, err := declaredBy(ctx, d.client, addOn.Name)
-	if err != nil || fault != nil { // a malformed declaration was reported where it stands; the last verdict stays
+	if err != nil {
 		return false, err
+	}
+	previous := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded)
+	if fault != nil { // it was reported where it stands; the last verdict stays
+		d.metrics.unsatisfied.recall(client.ObjectKeyFromObject(addOn), dependency.Recalled(previous))
+		return false, nil
 	}
 	seen, err := see(ctx, d.client, addOn.Namespace, needs, d.circles.of(addOn.Name))
 	if err != nil {
 		return false, err
 	}
-	previous := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded)
 	verdict := dependency.Evaluate(needs, seen, previous)
 	d.metrics.unsatisfied.set(client.ObjectKeyFromObject(addOn), verdict.Unmet())
 	wrote, err := d.commit(ctx, addOn, verdict)

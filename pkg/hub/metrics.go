@@ -97,10 +97,24 @@ func newTally() *tally {
 	}
 }
 
+// recall counts the last verdict over an add-on that cannot be judged, where this process knows nothing better.
+func (t *tally) recall(addOn types.NamespacedName, unmet []dependency.Judgement) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if t.unmet[addOn] == nil {
+		t.replace(addOn, unmet)
+	}
+}
+
 // set takes the place of what was counted of that add-on on that cluster.
 func (t *tally) set(addOn types.NamespacedName, unmet []dependency.Judgement) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
+	t.replace(addOn, unmet)
+}
+
+// replace is set for a caller that holds the lock.
+func (t *tally) replace(addOn types.NamespacedName, unmet []dependency.Judgement) {
 	for _, key := range t.unmet[addOn] {
 		if t.count[key]--; t.count[key] == 0 {
 			delete(t.count, key)

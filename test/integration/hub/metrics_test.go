@@ -155,6 +155,25 @@ var _ = Describe("The metrics of dependencies", func() {
 		Expect(measured(Default)).To(BeZero())
 	})
 
+	It("count the last verdict over what has become malformed, also after a restart", func(ctx SpecContext) {
+		definition := f.define(ctx, "a", f.needing(need{Name: "b"}, need{Name: "c", Type: addonv1alpha1.DependencyTypeOptional}))
+		degraded(ctx, f.enable(ctx, here, "a"), unmet("RequiredDependencyNotSatisfied", f.missing("Required", "b"), f.missing("Optional", "c")))
+		counts(ctx, map[string]float64{"a NoSuchAddOn b Required": 1, "a NoSuchAddOn c Optional": 1})
+		edit(ctx, definition, func(d *addonv1alpha1.ClusterManagementAddOn) {
+			d.Spec.Dependencies = nil
+			annotated("{")(d)
+		})
+		Eventually(eventsOn(definition)).WithContext(ctx).ShouldNot(BeEmpty())
+		counts(ctx, map[string]float64{"a NoSuchAddOn b Required": 1, "a NoSuchAddOn c Optional": 1})
+		stopHub()
+		_, stopHub = runHub()
+		counts(ctx, map[string]float64{"a Unknown b Required": 1, "a Unknown c Optional": 1})
+
+		By("it being mended")
+		edit(ctx, definition, annotated("[]"))
+		counts(ctx, map[string]float64{})
+	})
+
 	It("are shown by the process that leads, and go over to the next", func(ctx SpecContext) {
 		stopHub()
 		f.define(ctx, "a", f.needing(need{Name: "b"}))
