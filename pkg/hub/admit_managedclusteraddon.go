@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
-	"github.com/tandem-addons/tandem/pkg/dependency"
 )
 
 // addOn warns of the deletion of a ManagedClusterAddOn that others on the cluster require. It is never refused: the dependants are
@@ -33,17 +32,11 @@ func (a *admissions) addOn(ctx context.Context, w write[*addonv1alpha1.ManagedCl
 			dependants = append(dependants, name)
 		}
 	}
-	if len(dependants) == 0 {
-		return opinion{}, nil
-	}
-	return opinion{warnings: []string{losing(w.before.Namespace, w.before.Name, dependants)}}, nil
+	return losing(dependants, " on "+w.before.Namespace, w.before.Name, ""), nil
 }
 
 // requires says whether that add-on is installed, to stay, and cannot work without need.
 func (a *admissions) requires(ctx context.Context, addOn types.NamespacedName, need string) (bool, error) {
-	if addOn.Name == need {
-		return false, nil
-	}
 	var installed addonv1alpha1.ManagedClusterAddOn
 	switch err := a.client.Get(ctx, addOn, &installed); {
 	case apierrors.IsNotFound(err):
@@ -53,15 +46,15 @@ func (a *admissions) requires(ctx context.Context, addOn types.NamespacedName, n
 	case !installed.DeletionTimestamp.IsZero():
 		return false, nil
 	}
-	definition, err := definitionOf(ctx, a.client, addOn.Name)
-	return slices.ContainsFunc(dependency.Needs(definition), func(n addonv1alpha1.AddonDependency) bool {
-		return n.Name == need && n.Type == addonv1alpha1.DependencyTypeRequired
-	}), err
+	return a.declares(ctx, addOn.Name, need)
 }
 
-// losing says which add-ons on the cluster the deletion of addOn takes along. Where their names do not fit into a warning, it says
-// how many more there are.
-func losing(cluster, addOn string, dependants []string) string {
+// losing warns of the add-ons that the deletion of addOn takes along: on says which are meant, when in which case. Where their names do not
+// fit into a warning, it says how many more there are.
+func losing(dependants []string, on, addOn, when string) opinion {
+	if len(dependants) == 0 {
+		return opinion{}
+	}
 	slices.Sort(dependants)
 	verb := "require"
 	if len(dependants) == 1 {
@@ -73,10 +66,10 @@ func losing(cluster, addOn string, dependants []string) string {
 		if left := len(dependants) - shown; left > 0 {
 			names += fmt.Sprintf(" and %d more", left)
 		}
-		warning = fmt.Sprintf("%s on %s %s %s and will stop being available (kubectl addon dependents %s)", names, cluster, verb, addOn, addOn)
+		warning = fmt.Sprintf("%s%s %s %s and will stop being available%s (kubectl addon dependents %s)", names, on, verb, addOn, when, addOn)
 		if len(warning) <= warningLimit {
 			break
 		}
 	}
-	return warning
+	return opinion{warnings: []string{warning}}
 }

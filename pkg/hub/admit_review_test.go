@@ -206,7 +206,7 @@ func TestLosing(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := losing("cluster1", "zookeeper", test.dependants)
+			got := losing(test.dependants, " on cluster1", "zookeeper", "").warnings[0]
 			if got != test.want || len(got) > 256 {
 				t.Errorf("got %q (%d bytes), want %q", got, len(got), test.want)
 			}

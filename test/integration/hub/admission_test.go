@@ -209,6 +209,37 @@ var _ = Describe("Admission", func() {
 		})
 	})
 
+	Describe("of a ClusterManagementAddOn that is deleted", func() {
+		It("warns who requires it, and lets it go", func(ctx SpecContext) {
+			zookeeper := f.define(ctx, "zookeeper", nil)
+			for name, dependencyType := range map[string]addonv1alpha1.DependencyType{
+				"kafka": "Required", "spark": "Required", "graphs": "Optional",
+			} {
+				f.define(ctx, name, f.needing(need{Name: "zookeeper", Type: dependencyType}))
+			}
+			want := fmt.Sprintf("%s, %s require %s and will stop being available where it goes with its definition (kubectl addon dependents %s)",
+				f.named("kafka"), f.named("spark"), zookeeper.Name, zookeeper.Name)
+			// What the webhook knows comes from watches, which may be a moment behind.
+			Eventually(func() []string {
+				return heard.of(func() { Expect(user.Delete(ctx, zookeeper, client.DryRunAll)).To(Succeed()) })
+			}).WithContext(ctx).Should(Equal([]string{want}))
+			Expect(heard.of(func() { Expect(user.Delete(ctx, zookeeper)).To(Succeed()) })).To(Equal([]string{want}))
+			Expect(exists(zookeeper)(Default, ctx)).To(BeFalse())
+		})
+
+		It("says nothing where nobody requires it, or it is going already", func(ctx SpecContext) {
+			going := f.define(ctx, "going", func(d *addonv1alpha1.ClusterManagementAddOn) { d.Finalizers = []string{"tandem.test/going"} })
+			Expect(heard.of(func() { Expect(user.Delete(ctx, going)).To(Succeed()) })).To(BeEmpty())
+			staying := f.define(ctx, "staying", nil)
+			f.define(ctx, "kafka", f.needing(need{Name: "going"}, need{Name: "staying"}))
+			Eventually(func() []string {
+				return heard.of(func() { Expect(user.Delete(ctx, staying, client.DryRunAll)).To(Succeed()) })
+			}).WithContext(ctx).Should(HaveLen(1))
+			Expect(heard.of(func() { Expect(user.Delete(ctx, going)).To(Succeed()) })).To(BeEmpty())
+			Expect(server.Patch(ctx, going, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
+		})
+	})
+
 	Describe("of a ManagedClusterAddOn", func() {
 		It("warns who requires what is deleted there, and lets it go", func(ctx SpecContext) {
 			other := f.cluster(ctx, "other")
