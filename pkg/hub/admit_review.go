@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -53,8 +54,15 @@ func newAdmissions(mgr manager.Manager, packagesNamespace string) (*admissions, 
 	if _, err := mgr.GetCache().GetInformer(context.Background(), &kudo.OperatorVersion{}); err != nil {
 		return nil, fmt.Errorf("watching OperatorVersions: %w", err)
 	}
+	// With limits of its own: who waits for an answer must not wait for what the controllers of the leader send.
+	config := rest.CopyConfig(mgr.GetConfig())
+	config.RateLimiter = nil
+	live, err := client.New(config, client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("making a client for admission: %w", err)
+	}
 	return &admissions{
-		scheme: mgr.GetScheme(), client: mgr.GetClient(), live: mgr.GetAPIReader(), packagesNamespace: packagesNamespace,
+		scheme: mgr.GetScheme(), client: mgr.GetClient(), live: live, packagesNamespace: packagesNamespace,
 		verifications: newVerifications(), answers: answers,
 	}, nil
 }
