@@ -32,6 +32,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/logging"
 )
 
 // The field managers of the hub, one for each concern, so that none drops another's fields.
@@ -145,7 +146,7 @@ func newManager(cfg *rest.Config, options Options) (manager.Manager, error) {
 	}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:                        scheme,
-		Logger:                        options.Logger,
+		Logger:                        logging.Calm(options.Logger),
 		Cache:                         cache.Options{DefaultTransform: forget, ByObject: cached(options)},
 		LeaderElection:                options.LeaderElection,
 		LeaderElectionID:              leaderLease,

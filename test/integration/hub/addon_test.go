@@ -5,16 +5,20 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/hub"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
@@ -431,7 +435,10 @@ var _ = Describe("The add-on controller", func() {
 	It("works while it holds its lease, and gives that back when it ends", func(ctx SpecContext) {
 		stopHub()
 		f.define(ctx, "kafka", runs(version))
-		_, stop := runHub(elected)
+		log := gbytes.NewBuffer()
+		_, stop := runHub(elected, func(_ *rest.Config, options *hub.Options) {
+			options.Logger = funcr.New(func(_, line string) { _, _ = log.Write([]byte(line + "\n")) }, funcr.Options{})
+		})
 		kafka := f.enable(ctx, cluster, "kafka")
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "tandem-system", Name: "tandem-addon-manager"}}
@@ -443,6 +450,7 @@ var _ = Describe("The add-on controller", func() {
 		}).Should(Succeed())
 		stop()
 		Expect(get(ctx, lease).Spec.HolderIdentity).To(HaveValue(BeEmpty()))
+		Expect(string(log.Contents())).To(And(ContainSubstring("Stopping and waiting"), Not(ContainSubstring(`"error"=`))))
 	})
 
 	It("writes nothing when it is started again", func(ctx SpecContext) {
