@@ -53,7 +53,7 @@ var allowed = map[string]map[string][]string{
 	"addon-agent-availability": {addOn: {`.status.conditions[type="Available"]`}},
 	"addon-agent-report": {
 		instance: {
-			`.status.execution`, `.status.planStatus`, `.status.observedGeneration`, `.status.conditions[type="Ready"]`,
+			`.status.execution`, `.status.planStatus`, `.status.inventory`, `.status.observedGeneration`, `.status.conditions[type="Ready"]`,
 		},
 	},
 }
@@ -61,13 +61,19 @@ var allowed = map[string]map[string][]string{
 // Violations lists, for every ManagedClusterAddOn and Instance on the hub, the fields that a writer of Tandem holds although they
 // are not its own, and those that it shares with another writer. Errors are those of reading.
 func Violations(ctx context.Context, hub client.Reader) ([]string, error) {
+	ofAddOns, err := OfAddOns(ctx, hub)
+	if err != nil {
+		return nil, err
+	}
+	ofInstances, err := OfInstances(ctx, hub)
+	return append(ofAddOns, ofInstances...), err
+}
+
+// OfAddOns lists those of ManagedClusterAddOns alone.
+func OfAddOns(ctx context.Context, hub client.Reader) ([]string, error) {
 	var addOns addonv1alpha1.ManagedClusterAddOnList
 	if err := hub.List(ctx, &addOns); err != nil {
 		return nil, fmt.Errorf("listing ManagedClusterAddOns: %w", err)
-	}
-	var instances kudo.InstanceList
-	if err := hub.List(ctx, &instances); err != nil {
-		return nil, fmt.Errorf("listing Instances: %w", err)
 	}
 	var violations []string
 	for i := range addOns.Items {
@@ -77,6 +83,16 @@ func Violations(ctx context.Context, hub client.Reader) ([]string, error) {
 		}
 		violations = append(violations, found...)
 	}
+	return violations, nil
+}
+
+// OfInstances lists those of Instances alone.
+func OfInstances(ctx context.Context, hub client.Reader) ([]string, error) {
+	var instances kudo.InstanceList
+	if err := hub.List(ctx, &instances); err != nil {
+		return nil, fmt.Errorf("listing Instances: %w", err)
+	}
+	var violations []string
 	for i := range instances.Items {
 		found, err := Of(instance, &instances.Items[i])
 		if err != nil {

@@ -24,6 +24,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/test/integration/invariants"
 )
 
 // held is an add-on of which the hub has written all that it writes: it runs by plans, requires what is missing, and names an
@@ -49,58 +50,61 @@ func held(ctx context.Context) types.NamespacedName {
 }
 
 // What agents may write of an add-on's status is one condition. Each word below holds something else, too.
-var _ = DescribeTableSubtree("An agent that writes, of an add-on's status,",
-	func(says word, except ...string) {
-		send := maps.Clone(ways)
-		delete(send, "update") // which RBAC refuses, whatever it says
-		for _, version := range versions {
-			for by := range send {
-				if slices.Contains(except, by) || slices.Contains(except, version) {
-					continue
+var _ = Describe("An agent that writes, of an add-on's status,", Ordered, ContinueOnFailure, func() {
+	var key types.NamespacedName
+	BeforeAll(func(ctx SpecContext) { key = held(ctx) })
+	DescribeTableSubtree("",
+		func(says word, except ...string) {
+			send := maps.Clone(ways)
+			delete(send, "update") // which RBAC refuses, whatever it says
+			for _, version := range versions {
+				for by := range send {
+					if slices.Contains(except, by) || slices.Contains(except, version) {
+						continue
+					}
+					It("is refused, by "+by+" in "+version, func(ctx SpecContext) {
+						before := read(ctx, version, key)
+						err := send[by](ctx, tandem.asAgent(cluster), before.DeepCopy(), says)
+						Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
+						Expect(err).To(MatchError(Or(ContainSubstring("tandem-agents-on-add-ons"), ContainSubstring("tandem-dependency-reasons"))))
+						Expect(read(ctx, version, key)).To(Equal(before))
+					})
 				}
-				It("is refused, by "+by+" in "+version, func(ctx SpecContext) {
-					key := held(ctx)
-					before := read(ctx, version, key)
-					err := send[by](ctx, tandem.asAgent(cluster), before.DeepCopy(), says)
-					Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
-					Expect(err).To(MatchError(Or(ContainSubstring("tandem-agents-on-add-ons"), ContainSubstring("tandem-dependency-reasons"))))
-					Expect(read(ctx, version, key)).To(Equal(before))
-				})
 			}
-		}
-	},
-	Entry("Degraded as nobody set it", word{conditions: []metav1.Condition{condition("Degraded", "True", "MyOwn", "")}}),
-	Entry("Degraded as good", word{conditions: []metav1.Condition{condition("Degraded", "False", "AllIsWell", "")}}),
-	Entry("Degraded with another verdict", word{conditions: []metav1.Condition{condition("Degraded", "True", optionalUnmet.Reason, "not so bad")}}),
-	Entry("Degraded with another message", word{conditions: []metav1.Condition{condition("Degraded", "True", requiredUnmet.Reason, "elsewhere")}}),
-	Entry("Degraded beside Available", word{conditions: []metav1.Condition{workApplied, condition("Degraded", "False", "AllIsWell", "")}}),
-	Entry("no Degraded", word{conditions: []metav1.Condition{workApplied}, alone: true}, "server-side apply"),
-	Entry("nothing", word{alone: true}, "server-side apply"),
-	Entry("Resolved", word{conditions: []metav1.Condition{condition("Resolved", "True", "Resolved", "")}}),
-	Entry("OCM's Configured", word{conditions: []metav1.Condition{condition("Configured", "True", "ConfigurationsConfigured", "")}}),
-	Entry("OCM's RegistrationApplied", word{conditions: []metav1.Condition{condition("RegistrationApplied", "False", "Undone", "")}}),
-	Entry("a condition of its own making", word{conditions: []metav1.Condition{condition("Mine", "True", "Mine", "")}}),
-	Entry("healthCheck", word{fields: map[string]any{"healthCheck": map[string]any{"mode": "Lease"}}}),
-	Entry("namespace", word{fields: map[string]any{"namespace": "kube-system"}}),
-	Entry("registrations", word{fields: map[string]any{"registrations": []any{map[string]any{
-		"signerName": "example.com/signer",
-	}}}}, "v1beta1"),
-	Entry("registrations", word{fields: map[string]any{"registrations": []any{map[string]any{
-		"type": "customSigner", "customSigner": map[string]any{"signerName": "example.com/signer"},
-	}}}}, "v1alpha1"),
-	Entry("configReferences", word{fields: map[string]any{"configReferences": []any{map[string]any{
-		"group": "kudo.dev", "resource": "operatorversions", "name": "evil-1.0.0", "namespace": "addon-packages", "lastObservedGeneration": int64(1),
-		"desiredConfig": map[string]any{"name": "evil-1.0.0", "namespace": "addon-packages", "specHash": "0"},
-	}}}}, "v1beta1"),
-	Entry("configReferences", word{fields: map[string]any{"configReferences": []any{map[string]any{
-		"group": "kudo.dev", "resource": "operatorversions", "lastObservedGeneration": int64(1),
-		"desiredConfig":     map[string]any{"name": "evil-1.0.0", "namespace": "addon-packages", "specHash": "0"},
-		"lastAppliedConfig": map[string]any{"name": "evil-1.0.0", "namespace": "addon-packages", "specHash": "0"},
-	}}}}, "v1alpha1"),
-	Entry("supportedConfigs", word{fields: map[string]any{"supportedConfigs": []any{map[string]any{"group": "kudo.dev", "resource": "operatorversions"}}}}),
-	Entry("relatedObjects", word{fields: map[string]any{"relatedObjects": []any{map[string]any{"group": "", "resource": "secrets", "name": "s"}}}}),
-	Entry("addOnMeta", word{fields: map[string]any{"addOnMeta": map[string]any{"displayName": "trustworthy"}}}),
-)
+		},
+		Entry("Degraded as nobody set it", word{conditions: []metav1.Condition{condition("Degraded", "True", "MyOwn", "")}}),
+		Entry("Degraded as good", word{conditions: []metav1.Condition{condition("Degraded", "False", "AllIsWell", "")}}),
+		Entry("Degraded with another verdict", word{conditions: []metav1.Condition{condition("Degraded", "True", optionalUnmet.Reason, "not so bad")}}),
+		Entry("Degraded with another message", word{conditions: []metav1.Condition{condition("Degraded", "True", requiredUnmet.Reason, "elsewhere")}}),
+		Entry("Degraded beside Available", word{conditions: []metav1.Condition{workApplied, condition("Degraded", "False", "AllIsWell", "")}}),
+		Entry("no Degraded", word{conditions: []metav1.Condition{workApplied}, alone: true}, "server-side apply"),
+		Entry("nothing", word{alone: true}, "server-side apply"),
+		Entry("Resolved", word{conditions: []metav1.Condition{condition("Resolved", "True", "Resolved", "")}}),
+		Entry("OCM's Configured", word{conditions: []metav1.Condition{condition("Configured", "True", "ConfigurationsConfigured", "")}}),
+		Entry("OCM's RegistrationApplied", word{conditions: []metav1.Condition{condition("RegistrationApplied", "False", "Undone", "")}}),
+		Entry("a condition of its own making", word{conditions: []metav1.Condition{condition("Mine", "True", "Mine", "")}}),
+		Entry("healthCheck", word{fields: map[string]any{"healthCheck": map[string]any{"mode": "Lease"}}}),
+		Entry("namespace", word{fields: map[string]any{"namespace": "kube-system"}}),
+		Entry("registrations", word{fields: map[string]any{"registrations": []any{map[string]any{
+			"signerName": "example.com/signer",
+		}}}}, "v1beta1"),
+		Entry("registrations", word{fields: map[string]any{"registrations": []any{map[string]any{
+			"type": "customSigner", "customSigner": map[string]any{"signerName": "example.com/signer"},
+		}}}}, "v1alpha1"),
+		Entry("configReferences", word{fields: map[string]any{"configReferences": []any{map[string]any{
+			"group": "kudo.dev", "resource": "operatorversions", "name": "evil-1.0.0", "namespace": "addon-packages", "lastObservedGeneration": int64(1),
+			"desiredConfig": map[string]any{"name": "evil-1.0.0", "namespace": "addon-packages", "specHash": "0"},
+		}}}}, "v1beta1"),
+		Entry("configReferences", word{fields: map[string]any{"configReferences": []any{map[string]any{
+			"group": "kudo.dev", "resource": "operatorversions", "lastObservedGeneration": int64(1),
+			"desiredConfig":     map[string]any{"name": "evil-1.0.0", "namespace": "addon-packages", "specHash": "0"},
+			"lastAppliedConfig": map[string]any{"name": "evil-1.0.0", "namespace": "addon-packages", "specHash": "0"},
+		}}}}, "v1alpha1"),
+		Entry("supportedConfigs", word{fields: map[string]any{"supportedConfigs": []any{map[string]any{"group": "kudo.dev", "resource": "operatorversions"}}}}),
+		Entry("relatedObjects", word{fields: map[string]any{"relatedObjects": []any{map[string]any{"group": "", "resource": "secrets", "name": "s"}}}}),
+		Entry("addOnMeta", word{fields: map[string]any{"addOnMeta": map[string]any{"displayName": "trustworthy"}}}),
+	)
+})
 
 // instance is a user's Instance in cluster, which the hub has judged, and to which it has given a child.
 func instance(ctx context.Context) *kudo.Instance {
@@ -108,50 +112,57 @@ func instance(ctx context.Context) *kudo.Instance {
 	created := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "instance-" + rand.String(6)}}
 	created.Spec.OperatorVersion.Name = "absent-1.0.0"
 	Expect(server.Create(ctx, created)).To(Succeed())
-	Expect(apply.Status(ctx, server, created, "addon-manager-children", map[string]any{
-		"children": []any{map[string]any{"task": "child", "instance": created.Name + ".child", "state": "Applied"}},
-	})).To(Succeed())
 	Eventually(func(g Gomega) {
 		g.Expect(server.Get(ctx, client.ObjectKeyFromObject(created), created)).To(Succeed())
 		g.Expect(seenOf(created.Status.Conditions, "Resolved").Reason).To(Equal(kudo.ReasonOperatorVersionNotFound))
 	}).WithContext(ctx).Should(Succeed())
+	Expect(apply.Status(ctx, server, created, "addon-manager-children", map[string]any{
+		"children": []any{map[string]any{"task": "child", "instance": created.Name + ".child", "state": "Applied"}},
+	})).To(Succeed())
+	Expect(server.Get(ctx, client.ObjectKeyFromObject(created), created)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(invariants.OfInstances(ctx, server)).To(BeEmpty(), "who wrote what")
+	})
 	return created
 }
 
-var _ = DescribeTableSubtree("An agent that writes, of an Instance's status,",
-	func(patch, fields string) {
-		refused := func(send func(context.Context, client.Client, *kudo.Instance) error) func(SpecContext) {
-			return func(ctx SpecContext) {
-				created := instance(ctx)
-				err := send(ctx, tandem.asAgent(cluster), created.DeepCopy())
-				Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
-				Expect(err).To(MatchError(ContainSubstring("tandem-agents-on-instances")))
-				stands := &kudo.Instance{}
-				Expect(server.Get(ctx, client.ObjectKeyFromObject(created), stands)).To(Succeed())
-				Expect(stands.ResourceVersion).To(Equal(created.ResourceVersion))
+var _ = Describe("An agent that writes, of an Instance's status,", Ordered, ContinueOnFailure, func() {
+	var created *kudo.Instance
+	BeforeAll(func(ctx SpecContext) { created = instance(ctx) })
+	DescribeTableSubtree("",
+		func(patch, fields string) {
+			refused := func(send func(context.Context, client.Client, *kudo.Instance) error) func(SpecContext) {
+				return func(ctx SpecContext) {
+					err := send(ctx, tandem.asAgent(cluster), created.DeepCopy())
+					Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
+					Expect(err).To(MatchError(ContainSubstring("tandem-agents-on-instances")))
+					stands := &kudo.Instance{}
+					Expect(server.Get(ctx, client.ObjectKeyFromObject(created), stands)).To(Succeed())
+					Expect(stands.ResourceVersion).To(Equal(created.ResourceVersion))
+				}
 			}
-		}
-		It("is refused, by merge patch", refused(func(ctx context.Context, c client.Client, i *kudo.Instance) error {
-			return c.Status().Patch(ctx, i, client.RawPatch(types.MergePatchType, []byte(patch)))
-		}))
-		if fields == "" {
-			return
-		}
-		It("is refused, by server-side apply", refused(func(ctx context.Context, c client.Client, i *kudo.Instance) error {
-			applied := &unstructured.Unstructured{}
-			Expect(applied.UnmarshalJSON([]byte(`{"apiVersion":"kudo.dev/v1beta1","kind":"Instance","status":` + fields + `}`))).To(Succeed())
-			applied.SetNamespace(i.Namespace)
-			applied.SetName(i.Name)
-			return c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("applier"), client.ForceOwnership)
-		}))
-	},
-	Entry("Resolved", `{"status":{"conditions":[`+resolvedByAgent+`]}}`, `{"conditions":[`+resolvedByAgent+`]}`),
-	Entry("no Resolved", `{"status":{"conditions":null}}`, ""),
-	Entry("a child", `{"status":{"children":[{"task":"child","state":"Removed"}]}}`, `{"children":[{"task":"child","state":"Removed"}]}`),
-	Entry("another child", `{"status":{"children":[{"task":"child","state":"Applied"},{"task":"more"}]}}`, `{"children":[{"task":"more"}]}`),
-	Entry("no children", `{"status":{"children":null}}`, ""),
-	Entry("nothing", `{"status":null}`, ""),
-)
+			It("is refused, by merge patch", refused(func(ctx context.Context, c client.Client, i *kudo.Instance) error {
+				return c.Status().Patch(ctx, i, client.RawPatch(types.MergePatchType, []byte(patch)))
+			}))
+			if fields == "" {
+				return
+			}
+			It("is refused, by server-side apply", refused(func(ctx context.Context, c client.Client, i *kudo.Instance) error {
+				applied := &unstructured.Unstructured{}
+				Expect(applied.UnmarshalJSON([]byte(`{"apiVersion":"kudo.dev/v1beta1","kind":"Instance","status":` + fields + `}`))).To(Succeed())
+				applied.SetNamespace(i.Namespace)
+				applied.SetName(i.Name)
+				return c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("applier"), client.ForceOwnership)
+			}))
+		},
+		Entry("Resolved", `{"status":{"conditions":[`+resolvedByAgent+`]}}`, `{"conditions":[`+resolvedByAgent+`]}`),
+		Entry("no Resolved", `{"status":{"conditions":null}}`, ""),
+		Entry("a child", `{"status":{"children":[{"task":"child","state":"Removed"}]}}`, `{"children":[{"task":"child","state":"Removed"}]}`),
+		Entry("another child", `{"status":{"children":[{"task":"child","state":"Applied"},{"task":"more"}]}}`, `{"children":[{"task":"more"}]}`),
+		Entry("no children", `{"status":{"children":null}}`, ""),
+		Entry("nothing", `{"status":null}`, ""),
+	)
+})
 
 const resolvedByAgent = `{"type":"Resolved","status":"True","reason":"Resolved","message":"","lastTransitionTime":"2026-01-02T03:04:05Z"}`
 
@@ -326,9 +337,10 @@ var _ = Describe("An agent may", func() {
 			It(fmt.Sprintf("not say Available against a verdict, by %s in %s", by, version), func(ctx SpecContext) {
 				key := requiring(ctx)
 				var last string
-				for range 3 {
+				for tick := range 3 {
 					object := read(ctx, version, key)
-					Expect(send(ctx, tandem.asAgent(cluster), object, word{conditions: []metav1.Condition{workApplied}})).To(Succeed())
+					says := word{conditions: []metav1.Condition{workApplied}}.at(time.Now().Add(time.Duration(1+tick)*time.Minute), conditionsOf(object))
+					Expect(send(ctx, tandem.asAgent(cluster), object, says)).To(Succeed())
 					Expect(seenOf(conditionsOf(object), "Available")).To(Equal(gated))
 					Expect(seenOf(conditionsOf(object), "Degraded")).To(Equal(requiredUnmet))
 					if last != "" {

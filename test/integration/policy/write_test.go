@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -35,6 +36,19 @@ type word struct {
 	fields     map[string]any
 	// alone says that the writer knows of no conditions but its own.
 	alone bool
+}
+
+// at is what the writer says at that time: a condition's status has changed then, unless it is stored like that.
+func (w word) at(now time.Time, stored []metav1.Condition) word {
+	w.conditions = slices.Clone(w.conditions)
+	for i := range w.conditions {
+		c := &w.conditions[i]
+		c.LastTransitionTime = metav1.NewTime(now).Rfc3339Copy()
+		if known := meta.FindStatusCondition(stored, c.Type); known != nil && known.Status == c.Status {
+			c.LastTransitionTime = known.LastTransitionTime
+		}
+	}
+	return w
 }
 
 // all are the conditions that the writer wants to be stored, given those that it has read.

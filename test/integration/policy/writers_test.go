@@ -2,11 +2,16 @@ package policy
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,59 +28,87 @@ var (
 	ownDegraded  = condition("Degraded", "True", "DiskFull", "the add-on's own word")
 	ownRecovered = condition("Degraded", "False", "DiskFree", "the add-on's own word")
 	stale        = condition("Degraded", "True", requiredUnmet.Reason, "from before")
+	denied       = condition("Degraded", "False", requiredUnmet.Reason, "it is not so")
+	verbose      = condition("Available", "True", "Verbose", strings.Repeat("é", 32768)) // as long as a message can be
+	ownVerbose   = condition("Degraded", "True", "Verbose", strings.Repeat("é", 32768))
 )
 
 // of is what a spec expects where a condition is stored as it was written.
 func of(c metav1.Condition) seen { return seen{string(c.Status), c.Reason, c.Message} }
 
 // A write by somebody who knows nothing of dependencies is never refused, and ends as the verdict wants it.
-var _ = DescribeTableSubtree("A writer of OCM's kind that",
-	func(says word, underRequired, underOptional, otherwise [2]seen) {
-		for _, version := range versions {
-			for by, send := range ways {
-				ends := func(want [2]seen, enabled func(context.Context) types.NamespacedName) func(SpecContext) {
-					return func(ctx SpecContext) {
-						key := enabled(ctx)
-						var last string
-						for range 3 {
-							object := read(ctx, version, key)
-							Expect(send(ctx, tandem.asOCM(), object, says)).To(Succeed())
-							stored := conditionsOf(object)
-							Expect([2]seen{seenOf(stored, "Available"), seenOf(stored, "Degraded")}).To(Equal(want))
-							if last != "" {
-								Expect(object.GetResourceVersion()).To(Equal(last), "repeating the write changes nothing")
+var _ = Describe("A writer of OCM's kind", func() {
+	// One for each verdict and way to write, so that it has one writer: whose a field is changes from writer to writer.
+	addOns := map[string]types.NamespacedName{}
+	DescribeTableSubtree("that",
+		func(says word, underRequired, underOptional, otherwise [2]seen) {
+			for _, version := range versions {
+				for by, send := range ways {
+					ends := func(verdict string, enabled func(context.Context) types.NamespacedName, want [2]seen) {
+						what := fmt.Sprintf("%s, by %s in %s", verdict, by, version)
+						It(what, func(ctx SpecContext) {
+							if _, ok := addOns[what]; !ok {
+								addOns[what] = enabled(ctx)
 							}
-							last = object.GetResourceVersion()
-						}
+							forget(ctx, addOns[what])
+							var last string
+							for tick := range 3 {
+								object := read(ctx, version, addOns[what])
+								now := time.Now().Add(time.Duration(1+tick) * time.Minute)
+								Expect(send(ctx, tandem.asOCM(), object, says.at(now, conditionsOf(object)))).To(Succeed())
+								stored := conditionsOf(object)
+								Expect([2]seen{seenOf(stored, "Available"), seenOf(stored, "Degraded")}).To(Equal(want))
+								if last != "" {
+									Expect(object.GetResourceVersion()).To(Equal(last), "repeating the write changes nothing")
+								}
+								last = object.GetResourceVersion()
+							}
+						})
 					}
+					ends("is put right under a Required verdict", requiring, underRequired)
+					ends("is put right under an Optional verdict", preferring, underOptional)
+					ends("has its way without a verdict", independent, otherwise)
 				}
-				It("is put right under a Required verdict, by "+by+" in "+version, ends(underRequired, requiring))
-				It("is put right under an Optional verdict, by "+by+" in "+version, ends(underOptional, preferring))
-				It("has its way without a verdict, by "+by+" in "+version, ends(otherwise, independent))
 			}
-		}
-	},
-	Entry("says that the add-on's lease is fresh", word{conditions: []metav1.Condition{leaseUpdated}},
-		[2]seen{gated, requiredUnmet}, [2]seen{of(leaseUpdated), optionalUnmet}, [2]seen{of(leaseUpdated), none}),
-	Entry("says that the add-on's lease has stopped", word{conditions: []metav1.Condition{leaseStopped}},
-		[2]seen{gated, requiredUnmet}, [2]seen{of(leaseStopped), optionalUnmet}, [2]seen{of(leaseStopped), none}),
-	Entry("says that the add-on has no lease", word{conditions: []metav1.Condition{leaseMissing}},
-		[2]seen{gated, requiredUnmet}, [2]seen{of(leaseMissing), optionalUnmet}, [2]seen{of(leaseMissing), none}),
-	Entry("says that the add-on's work is applied", word{conditions: []metav1.Condition{workApplied}},
-		[2]seen{gated, requiredUnmet}, [2]seen{of(workApplied), optionalUnmet}, [2]seen{of(workApplied), none}),
-	Entry("says that the cluster cannot be reached", word{conditions: []metav1.Condition{unreachable}},
-		[2]seen{of(unreachable), requiredUnmet}, [2]seen{of(unreachable), optionalUnmet}, [2]seen{of(unreachable), none}),
-	Entry("has a Degraded of its own", word{conditions: []metav1.Condition{leaseUpdated, ownDegraded}},
-		[2]seen{gated, requiredUnmet}, [2]seen{of(leaseUpdated), optionalUnmet}, [2]seen{of(leaseUpdated), of(ownDegraded)}),
-	Entry("takes a Degraded of its own back", word{conditions: []metav1.Condition{leaseUpdated, ownRecovered}},
-		[2]seen{gated, requiredUnmet}, [2]seen{of(leaseUpdated), optionalUnmet}, [2]seen{of(leaseUpdated), of(ownRecovered)}),
-	Entry("knows of no condition but Available", word{conditions: []metav1.Condition{leaseUpdated}, alone: true},
-		[2]seen{gated, requiredUnmet}, [2]seen{of(leaseUpdated), optionalUnmet}, [2]seen{of(leaseUpdated), none}),
-	Entry("empties the conditions", word{alone: true},
-		[2]seen{none, requiredUnmet}, [2]seen{none, optionalUnmet}, [2]seen{none, none}),
-	Entry("still holds a verdict from before", word{conditions: []metav1.Condition{leaseUpdated, stale}},
-		[2]seen{gated, requiredUnmet}, [2]seen{of(leaseUpdated), optionalUnmet}, [2]seen{of(leaseUpdated), none}),
-)
+		},
+		Entry("says that the add-on's lease is fresh", word{conditions: []metav1.Condition{leaseUpdated}},
+			[2]seen{gated, requiredUnmet}, [2]seen{of(leaseUpdated), optionalUnmet}, [2]seen{of(leaseUpdated), none}),
+		Entry("says that the add-on's lease has stopped", word{conditions: []metav1.Condition{leaseStopped}},
+			[2]seen{gated, requiredUnmet}, [2]seen{of(leaseStopped), optionalUnmet}, [2]seen{of(leaseStopped), none}),
+		Entry("says that the add-on has no lease", word{conditions: []metav1.Condition{leaseMissing}},
+			[2]seen{gated, requiredUnmet}, [2]seen{of(leaseMissing), optionalUnmet}, [2]seen{of(leaseMissing), none}),
+		Entry("says that the add-on's work is applied", word{conditions: []metav1.Condition{workApplied}},
+			[2]seen{gated, requiredUnmet}, [2]seen{of(workApplied), optionalUnmet}, [2]seen{of(workApplied), none}),
+		Entry("says that the cluster cannot be reached", word{conditions: []metav1.Condition{unreachable}},
+			[2]seen{of(unreachable), requiredUnmet}, [2]seen{of(unreachable), optionalUnmet}, [2]seen{of(unreachable), none}),
+		Entry("says so, and knows of no other condition", word{conditions: []metav1.Condition{unreachable}, alone: true},
+			[2]seen{of(unreachable), requiredUnmet}, [2]seen{of(unreachable), optionalUnmet}, [2]seen{of(unreachable), none}),
+		Entry("has a Degraded of its own", word{conditions: []metav1.Condition{leaseUpdated, ownDegraded}},
+			[2]seen{gated, requiredUnmet}, [2]seen{of(leaseUpdated), optionalUnmet}, [2]seen{of(leaseUpdated), of(ownDegraded)}),
+		Entry("takes a Degraded of its own back", word{conditions: []metav1.Condition{leaseUpdated, ownRecovered}},
+			[2]seen{gated, requiredUnmet}, [2]seen{of(leaseUpdated), optionalUnmet}, [2]seen{of(leaseUpdated), of(ownRecovered)}),
+		Entry("knows of no condition but Available", word{conditions: []metav1.Condition{leaseUpdated}, alone: true},
+			[2]seen{gated, requiredUnmet}, [2]seen{of(leaseUpdated), optionalUnmet}, [2]seen{of(leaseUpdated), none}),
+		Entry("empties the conditions", word{alone: true},
+			[2]seen{none, requiredUnmet}, [2]seen{none, optionalUnmet}, [2]seen{none, none}),
+		Entry("denies the verdict", word{conditions: []metav1.Condition{leaseUpdated, denied}},
+			[2]seen{gated, requiredUnmet}, [2]seen{of(leaseUpdated), optionalUnmet}, [2]seen{of(leaseUpdated), none}),
+		Entry("has much to say", word{conditions: []metav1.Condition{verbose, ownVerbose}},
+			[2]seen{gated, requiredUnmet}, [2]seen{of(verbose), optionalUnmet}, [2]seen{of(verbose), of(ownVerbose)}),
+		Entry("still holds a verdict from before", word{conditions: []metav1.Condition{leaseUpdated, stale}},
+			[2]seen{gated, requiredUnmet}, [2]seen{of(leaseUpdated), optionalUnmet}, [2]seen{of(leaseUpdated), none}),
+	)
+})
+
+// forget takes everything off the conditions of an add-on but the hub's verdict, as if nobody had written any yet.
+func forget(ctx context.Context, key types.NamespacedName) {
+	GinkgoHelper()
+	object := read(ctx, "v1alpha1", key)
+	verdict := slices.DeleteFunc(conditionsOf(object), func(c metav1.Condition) bool {
+		return !slices.Contains([]string{requiredUnmet.Reason, optionalUnmet.Reason}, c.Reason) || c.Type != "Degraded"
+	})
+	Expect(mergePatch(ctx, server, object, word{conditions: verdict, alone: true})).To(Succeed())
+}
 
 var _ = Describe("Degraded and Available", func() {
 	It("never contradict each other, from the write on that brings the verdict", func(ctx SpecContext) {
@@ -100,6 +133,61 @@ var _ = Describe("Degraded and Available", func() {
 			return states
 		}).WithContext(ctx).Should(HaveLen(2))
 		Expect(states).To(Equal([][2]seen{{of(leaseUpdated), none}, {gated, requiredUnmet}}))
+	})
+
+	for _, version := range versions {
+		for by, send := range ways {
+			It(fmt.Sprintf("never contradict each other where somebody who judges writes both, by %s in %s", by, version), func(ctx SpecContext) {
+				object := read(ctx, version, independent(ctx))
+				Expect(send(ctx, server, object, word{conditions: []metav1.Condition{leaseUpdated, stale}})).To(Succeed())
+				Expect(seenOf(conditionsOf(object), "Available")).To(Equal(seen{"False", stale.Reason, stale.Message}))
+				Expect(seenOf(conditionsOf(object), "Degraded")).To(Equal(of(stale)))
+			})
+		}
+
+		It("keep the verdict when somebody removes the whole status, in "+version, func(ctx SpecContext) {
+			key, c := requiring(ctx), tandem.asOCM()
+			for by, remove := range map[string]func(*unstructured.Unstructured) error{
+				"merge patch": func(object *unstructured.Unstructured) error {
+					return c.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"status":null}`)))
+				},
+				"JSON patch": func(object *unstructured.Unstructured) error {
+					return c.Status().Patch(ctx, object, client.RawPatch(types.JSONPatchType, []byte(`[{"op":"remove","path":"/status"}]`)))
+				},
+				"update": func(object *unstructured.Unstructured) error {
+					delete(object.Object, "status")
+					return c.Status().Update(ctx, object)
+				},
+			} {
+				object := read(ctx, version, key)
+				Expect(remove(object)).To(Succeed(), by)
+				Expect(seenOf(conditionsOf(object), "Degraded")).To(Equal(requiredUnmet), by)
+			}
+		})
+	}
+
+	It("tell since when the add-on is not available", func(ctx SpecContext) {
+		on := func(day int, c metav1.Condition) []metav1.Condition {
+			c.LastTransitionTime = metav1.NewTime(time.Date(2030, 1, day, 0, 0, 0, 0, time.UTC))
+			return []metav1.Condition{c}
+		}
+		for what, tc := range map[string]struct {
+			enabled          func(context.Context) types.NamespacedName
+			available, comes []metav1.Condition
+			since            int
+		}{
+			"from the verdict on":                       {independent, on(1, leaseUpdated), on(2, stale), 2},
+			"from before the verdict on":                {independent, on(1, leaseStopped), on(2, stale), 1},
+			"from when it was said under a verdict on":  {requiring, nil, on(3, leaseUpdated), 3},
+			"from when it was seen before a verdict on": {requiring, nil, on(1, leaseStopped), 1},
+		} {
+			object := read(ctx, "v1alpha1", tc.enabled(ctx))
+			Expect(mergePatch(ctx, server, object, word{conditions: tc.available})).To(Succeed(), what)
+			Expect(mergePatch(ctx, server, object, word{conditions: tc.comes})).To(Succeed(), what)
+			available := meta.FindStatusCondition(conditionsOf(object), "Available")
+			Expect(available).To(HaveValue(HaveField("Reason", stale.Reason)), what)
+			Expect(available.LastTransitionTime.UTC()).To(Equal(time.Date(2030, 1, tc.since, 0, 0, 0, 0, time.UTC)), what)
+		}
 	})
 
 	It("leave Available to its writer's name when addon-manager's own write flips it", func(ctx SpecContext) {
