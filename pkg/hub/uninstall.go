@@ -5,23 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
+	"iter"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	coordination "k8s.io/api/coordination/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -34,7 +32,7 @@ import (
 // addon-manager that is gone. It says on out what it does, and may be repeated, also after an interruption. What runs stays:
 // Instances, and the add-ons that have one, are left as they are.
 //
-// It refuses while an addon-manager leads, which would write everything again.
+// It refuses while an addon-manager runs, which would write everything again, and then leaves everything as it is.
 func Uninstall(ctx context.Context, cfg *rest.Config, options Options, out io.Writer) error {
 	scheme, err := Scheme()
 	if err != nil {
@@ -46,6 +44,9 @@ func Uninstall(ctx context.Context, cfg *rest.Config, options Options, out io.Wr
 	}
 	u := &uninstallation{client: c, out: out, concurrency: max(1, options.Concurrency), now: time.Now}
 	if err := u.refuseWhileLed(ctx, options.leaseKey()); err != nil {
+		return err
+	}
+	if err := u.refuseWhileJudged(ctx); err != nil {
 		return err
 	}
 	for _, step := range []func(context.Context) error{
@@ -68,46 +69,14 @@ type uninstallation struct {
 	concurrency int
 	now         func() time.Time
 
-	// running are the Instances by the uid of the add-on that owns them, and by their own where none does.
-	running map[types.UID]string
-	// released holds the uids of the add-ons that were released.
-	released sync.Map
+	// instances are the Instances that there are, and owners the uids of what owns one of them.
+	instances []string
+	owners    sets.Set[types.UID]
 }
 
 // say tells the user of progress. Nothing depends on whether it is heard.
 func (u *uninstallation) say(format string, arguments ...any) {
 	_, _ = fmt.Fprintf(u.out, format+"\n", arguments...)
-}
-
-// leaseKey is the Lease that the leader holds.
-func (o Options) leaseKey() types.NamespacedName {
-	namespace := o.LeaderElectionNamespace
-	if namespace == "" {
-		namespace = o.Namespace
-	}
-	return types.NamespacedName{Namespace: namespace, Name: leaderLease}
-}
-
-// refuseWhileLed is an error while somebody holds the Lease. One that ended in good order has given it up.
-func (u *uninstallation) refuseWhileLed(ctx context.Context, key types.NamespacedName) error {
-	var lease coordination.Lease
-	err := u.client.Get(ctx, key, &lease)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading Lease %s: %w", key, err)
-	}
-	holder := ptr.Deref(lease.Spec.HolderIdentity, "")
-	if holder == "" || lease.Spec.RenewTime == nil {
-		return nil
-	}
-	until := lease.Spec.RenewTime.Add(time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second)
-	if !u.now().Before(until) {
-		return nil
-	}
-	return fmt.Errorf("an addon-manager is running and would write everything again: %s holds Lease %s until %s; stop it first "+
-		"(kubectl -n %s scale deployment addon-manager --replicas=0)", holder, key, until.UTC().Format(time.RFC3339), key.Namespace)
 }
 
 // removeAdmission deletes bindings, policies and webhooks, bindings first: a policy without one is inert.
@@ -178,9 +147,10 @@ func withoutConversion(definition *apiextensions.CustomResourceDefinition) []app
 	return operations
 }
 
-// The add-ons are read in pages of this size, and over again until nothing is left to release.
+// The add-ons are read in pages of this size, small enough that what is read is not old when its turn comes, and over again until
+// nothing is left to release.
 const (
-	releasePage   = 500
+	releasePage   = 100
 	releasePasses = 5
 )
 
@@ -196,30 +166,47 @@ func (u *uninstallation) releaseAddOns(ctx context.Context) error {
 			return err
 		}
 	}
-	return errors.New("add-ons change faster than they can be released: stop whoever writes them")
+	return errors.New("add-ons change faster than they can be released: stop whoever writes them, above all any addon-manager")
 }
 
 // pass releases all add-ons once. It says whether there was anything to release.
 func (u *uninstallation) pass(ctx context.Context) (bool, error) {
 	var seen, released int
-	options := &client.ListOptions{Limit: releasePage}
-	for {
-		var page addonv1alpha1.ManagedClusterAddOnList
-		if err := u.client.List(ctx, &page, options); err != nil {
-			if apierrors.IsResourceExpired(err) { // the rest is for the next pass
-				return true, nil
-			}
-			return false, fmt.Errorf("listing ManagedClusterAddOns: %w", err)
+	for page, err := range u.pages(ctx) {
+		if apierrors.IsResourceExpired(err) { // the rest is for the next pass
+			return true, nil
 		}
-		n, err := u.releaseEach(ctx, page.Items)
 		if err != nil {
 			return false, err
 		}
-		if seen, released = seen+len(page.Items), released+n; n > 0 {
+		n, err := u.releaseEach(ctx, page)
+		if err != nil {
+			return false, err
+		}
+		if seen, released = seen+len(page), released+n; n > 0 {
 			u.say("released %d of the first %d add-ons", released, seen)
 		}
-		if options.Continue = page.Continue; options.Continue == "" {
-			return released > 0, nil
+	}
+	return released > 0, nil
+}
+
+// pages are all add-ons, page by page. A hub without the resource definition has none.
+func (u *uninstallation) pages(ctx context.Context) iter.Seq2[[]addonv1alpha1.ManagedClusterAddOn, error] {
+	return func(yield func([]addonv1alpha1.ManagedClusterAddOn, error) bool) {
+		options := &client.ListOptions{Limit: releasePage}
+		for {
+			var page addonv1alpha1.ManagedClusterAddOnList
+			err := u.client.List(ctx, &page, options)
+			if meta.IsNoMatchError(err) {
+				return
+			}
+			if err != nil {
+				yield(nil, fmt.Errorf("listing ManagedClusterAddOns: %w", err))
+				return
+			}
+			if options.Continue = page.Continue; !yield(page.Items, nil) || page.Continue == "" {
+				return
+			}
 		}
 	}
 }
@@ -248,18 +235,13 @@ func (u *uninstallation) releaseEach(ctx context.Context, addOns []addonv1alpha1
 // release takes off one add-on what addon-manager has written, and says whether there was anything. An add-on whose Instance stands
 // keeps what belongs to that: its agent goes on by it.
 func (u *uninstallation) release(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (bool, error) {
-	_, runs := u.running[addOn.UID]
-	if _, again := u.released.Load(addOn.UID); again && slices.ContainsFunc(addOn.Status.Conditions, isVerdict) {
-		return true, fmt.Errorf("ManagedClusterAddOn %s was judged again: an addon-manager is running without a Lease, and would write "+
-			"everything again; stop it first", client.ObjectKeyFromObject(addOn))
-	}
+	runs := u.owners.Has(addOn.UID)
 	operations := written(addOn, runs)
 	dirty := len(operations) > 0
 	if dirty {
 		if err := apply.PatchStatus(ctx, u.client, addOn, operations); err != nil {
 			return dirty, fmt.Errorf("releasing ManagedClusterAddOn %s: %w", client.ObjectKeyFromObject(addOn), err)
 		}
-		u.released.Store(addOn.UID, nil)
 	}
 	if runs || !controllerutil.ContainsFinalizer(addOn, kudo.Finalizer) {
 		return dirty, nil
@@ -305,7 +287,7 @@ func isVerdict(condition metav1.Condition) bool {
 
 // findInstances finds out what runs. A hub without the resource definition has nothing that does.
 func (u *uninstallation) findInstances(ctx context.Context) error {
-	u.running = map[types.UID]string{}
+	u.owners = sets.New[types.UID]()
 	options := &client.ListOptions{Limit: releasePage}
 	for {
 		page := &metav1.PartialObjectMetadataList{}
@@ -317,11 +299,10 @@ func (u *uninstallation) findInstances(ctx context.Context) error {
 		}
 		for i := range page.Items {
 			instance := &page.Items[i]
-			owner := instance.UID
-			if controller := metav1.GetControllerOf(instance); controller != nil {
-				owner = controller.UID
+			u.instances = append(u.instances, client.ObjectKeyFromObject(instance).String())
+			if owner := metav1.GetControllerOf(instance); owner != nil {
+				u.owners.Insert(owner.UID)
 			}
-			u.running[owner] = client.ObjectKeyFromObject(instance).String()
 		}
 		if options.Continue = page.Continue; options.Continue == "" {
 			return nil
@@ -334,11 +315,10 @@ const namedAtMost = 20
 
 // nameWhatRuns tells what goes on without addon-manager, and how to end it.
 func (u *uninstallation) nameWhatRuns(context.Context) error {
-	if len(u.running) == 0 {
+	if len(u.instances) == 0 {
 		return nil
 	}
-	names := slices.Sorted(maps.Values(u.running))
-	rest := ""
+	names, rest := slices.Sorted(slices.Values(u.instances)), ""
 	if len(names) > namedAtMost {
 		rest = fmt.Sprintf(" and %d more", len(names)-namedAtMost)
 		names = names[:namedAtMost]

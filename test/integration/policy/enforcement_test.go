@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -97,6 +98,16 @@ var _ = Describe("addon-manager where the API server does not enforce everything
 	It("uninstalls all the same", func(ctx SpecContext) {
 		stopHub()
 		Expect(hub.Uninstall(ctx, older.Config, older.options(), &interrupter{})).To(Succeed())
+		Expect(hub.Uninstall(ctx, older.Config, older.options(), &interrupter{})).To(Succeed())
+	})
+
+	It("has nothing to uninstall once the resource definitions are gone", func(ctx SpecContext) {
+		Expect(admin.DeleteAllOf(ctx, &apiextensions.CustomResourceDefinition{})).To(Succeed())
+		Eventually(func(g Gomega) []apiextensions.CustomResourceDefinition {
+			var left apiextensions.CustomResourceDefinitionList
+			g.Expect(admin.List(ctx, &left)).To(Succeed())
+			return left.Items
+		}).WithContext(ctx).Should(BeEmpty())
 		Expect(hub.Uninstall(ctx, older.Config, older.options(), &interrupter{})).To(Succeed())
 	})
 })
