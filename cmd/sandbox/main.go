@@ -78,7 +78,7 @@ func newCommand(f *flags) *cobra.Command {
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	root.PersistentFlags().StringVar(&f.home, "home", defaultHome, "folder that holds the sandbox's data, logs and kubeconfigs")
-	root.AddCommand(newUp(f), newSupervise(f), newDown(f), newStatus(f), newEnv(f), newDemo(f))
+	root.AddCommand(newUp(f), newSupervise(f), newDown(f), newStatus(f), newEnv(f), newDemo(f), newStop(f), newStart(f))
 	return root
 }
 
@@ -173,8 +173,8 @@ func (f *flags) up(ctx context.Context, out io.Writer) (sandbox.State, error) {
 	if found {
 		fmt.Fprintf(out, "The sandbox runs already (process %d).\n", state.PID)
 	} else {
-		fmt.Fprintf(out, "The sandbox is ready after %.0f s: a hub and %d managed clusters.\n",
-			time.Since(started).Seconds(), f.clusters)
+		fmt.Fprintf(out, "The sandbox is ready after %.0f s: a hub and %s.\n",
+			time.Since(started).Seconds(), sandbox.ManagedClusters(f.clusters))
 	}
 	return state, nil
 }
@@ -262,6 +262,39 @@ func newDown(f *flags) *cobra.Command {
 	}
 	command.Flags().BoolVar(&keep, "keep", false, "keep the data, for the next start to go on with")
 	return command
+}
+
+func newStop(f *flags) *cobra.Command {
+	return &cobra.Command{
+		Use:     "stop CLUSTER PROGRAM",
+		Short:   "Stop one program of the sandbox, until `start` or the next `up`",
+		Example: "  sandbox stop hub addon-manager",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(command *cobra.Command, args []string) error {
+			if err := sandbox.StopProgram(command.Context(), f.home, args[0], args[1]); err != nil {
+				return err
+			}
+			fmt.Fprintf(command.OutOrStdout(), "Stopped %s of %s.\nTo start it again:  %s\n", args[1], args[0],
+				f.call("start "+args[0]+" "+args[1]))
+			return nil
+		},
+	}
+}
+
+func newStart(f *flags) *cobra.Command {
+	return &cobra.Command{
+		Use:     "start CLUSTER PROGRAM",
+		Short:   "Start a program of the sandbox that `stop` has stopped",
+		Example: "  sandbox start hub addon-manager",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(command *cobra.Command, args []string) error {
+			if err := sandbox.StartProgram(command.Context(), f.home, args[0], args[1]); err != nil {
+				return err
+			}
+			fmt.Fprintf(command.OutOrStdout(), "Started %s of %s.\n", args[1], args[0])
+			return nil
+		},
+	}
 }
 
 func newStatus(f *flags) *cobra.Command {

@@ -91,7 +91,7 @@ func mismatch(state State, options Options) string {
 	had := len(state.Clusters) - 1
 	switch {
 	case had != options.Clusters:
-		return fmt.Sprintf("has %d managed clusters, not %d", had, options.Clusters)
+		return fmt.Sprintf("has %s, not %d", ManagedClusters(had), options.Clusters)
 	case state.Tandem == options.Tandem:
 		return ""
 	case options.Tandem == "":

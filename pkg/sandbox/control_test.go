@@ -16,7 +16,7 @@ func TestMismatch(t *testing.T) {
 		want    string
 	}{
 		"the same":                {with("bin", "cluster1"), Options{Clusters: 1, Tandem: "bin"}, ""},
-		"another number":          {with("bin", "cluster1"), Options{Clusters: 2, Tandem: "bin"}, "has 1 managed clusters, not 2"},
+		"another number":          {with("bin", "cluster1"), Options{Clusters: 2, Tandem: "bin"}, "has 1 managed cluster, not 2"},
 		"asked for without":       {with("bin", "cluster1"), Options{Clusters: 1}, "runs with Tandem, not without it"},
 		"it runs without":         {with("", "cluster1"), Options{Clusters: 1, Tandem: "bin"}, "runs without Tandem"},
 		"programs from elsewhere": {with("a"), Options{Tandem: "b"}, `has Tandem's programs from "a", not from "b"`},

@@ -40,6 +40,11 @@ func (c clusterFolder) log(program string) string {
 	return filepath.Join(string(c), program+".log")
 }
 
+// hold is the file by whose existence a program is held.
+func (c clusterFolder) hold(program string) string {
+	return filepath.Join(string(c), program+".hold")
+}
+
 // errRunning means that another process runs the sandbox of this home.
 var errRunning = errors.New("a sandbox runs in this home")
 

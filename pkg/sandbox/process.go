@@ -23,7 +23,7 @@ const (
 	tolerableExits = 3
 )
 
-// process keeps one program running until it is stopped.
+// process keeps one program running until it is stopped, but for while it is held.
 type process struct {
 	program  program
 	folder   clusterFolder
@@ -41,6 +41,7 @@ type process struct {
 // startProcess starts the program with its log in the folder, and again whenever it ends, with growing pauses. onChange is
 // called after each change of its state.
 func startProcess(p program, folder clusterFolder, spawner *spawner, onChange func()) *process {
+	_ = os.Remove(folder.hold(p.Name)) // of a former run, if there is one
 	ctx, cancel := context.WithCancel(context.Background())
 	proc := &process{
 		program: p, folder: folder, spawner: spawner, onChange: onChange, cancel: cancel, done: make(chan struct{}),
@@ -53,11 +54,15 @@ func startProcess(p program, folder clusterFolder, spawner *spawner, onChange fu
 func (p *process) keepRunning(ctx context.Context) {
 	defer close(p.done)
 	backoff := firstBackoff
-	for {
+	for p.untilWanted(ctx) {
 		started := time.Now()
 		err := p.runOnce(ctx)
 		if ctx.Err() != nil {
 			return
+		}
+		if p.held() {
+			backoff = firstBackoff
+			continue
 		}
 		if time.Since(started) > settled {
 			backoff = firstBackoff
@@ -71,6 +76,29 @@ func (p *process) keepRunning(ctx context.Context) {
 		backoff = min(2*backoff, lastBackoff)
 		p.change(func() { p.state.Restarts++ })
 	}
+}
+
+// held says whether somebody else than the sandbox has asked the program to stay away.
+func (p *process) held() bool {
+	_, err := os.Stat(p.folder.hold(p.program.Name))
+	return err == nil
+}
+
+// untilWanted waits while the program is held. It says whether it is to run.
+func (p *process) untilWanted(ctx context.Context) bool {
+	if !p.held() {
+		return true
+	}
+	p.change(func() { p.state.Held = true })
+	for p.held() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(pollInterval):
+		}
+	}
+	p.change(func() { p.state.Held = false })
+	return true
 }
 
 // runOnce runs the program to its end. When ctx ends, the program is asked to end, and killed after the grace.

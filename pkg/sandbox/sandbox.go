@@ -168,7 +168,7 @@ func (s *Sandbox) start(ctx context.Context, formerPorts map[string]int) error {
 	if err := s.prepare(formerPorts); err != nil {
 		return err
 	}
-	s.progress(fmt.Sprintf("starting the control planes of the hub and %d managed clusters", s.options.Clusters))
+	s.progress("starting the control planes of the hub and " + ManagedClusters(s.options.Clusters))
 	err := each(s.clusters, func(c *Cluster) error {
 		if err := c.start(ctx, s.progress); err != nil || c.plan.managed() || s.options.Tandem == "" {
 			return err
@@ -199,8 +199,8 @@ func previousState(h home, options Options) (State, error) {
 		return State{}, err
 	}
 	if had := len(previous.Clusters) - 1; had > options.Clusters {
-		return State{}, fmt.Errorf("the data in %s is of %d managed clusters, more than %d: "+
-			"ask for as many, or remove it (`%s`)", string(h), had, options.Clusters, options.DownCommand)
+		return State{}, fmt.Errorf("the data in %s is of %s, more than %d: "+
+			"ask for as many, or remove it (`%s`)", string(h), ManagedClusters(had), options.Clusters, options.DownCommand)
 	}
 	return previous, nil
 }

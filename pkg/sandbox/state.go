@@ -58,7 +58,9 @@ type ProcessState struct {
 	// Since is when it was last started.
 	Since    time.Time `json:"since"`
 	Restarts int       `json:"restarts"`
-	Log      string    `json:"log"`
+	// Held says that it does not run because StopProgram has ended it.
+	Held bool   `json:"held,omitempty"`
+	Log  string `json:"log"`
 }
 
 // readState reads the state file of a home; without one the state is zero, with Phase Stopped.

@@ -32,6 +32,14 @@ func WriteTable(w io.Writer, state State, now time.Time) error {
 	return table.Flush()
 }
 
+// ManagedClusters is how one speaks of n managed clusters.
+func ManagedClusters(n int) string {
+	if n == 1 {
+		return "1 managed cluster"
+	}
+	return fmt.Sprintf("%d managed clusters", n)
+}
+
 func orDash(number int) string {
 	if number == 0 {
 		return "-"
@@ -40,10 +48,14 @@ func orDash(number int) string {
 }
 
 func uptime(process ProcessState, now time.Time) string {
-	if process.PID == 0 {
+	switch {
+	case process.Held:
+		return "stopped"
+	case process.PID == 0:
 		return "down"
+	default:
+		return now.Sub(process.Since).Round(time.Second).String()
 	}
-	return now.Sub(process.Since).Round(time.Second).String()
 }
 
 // Environment is shell code after which kubectl sees all clusters, one context for each and the hub's the current one, and

@@ -1,0 +1,83 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// StopProgram ends one program of a cluster of the sandbox that runs in the home, and returns when it is gone. It stays away until
+// StartProgram, or until the sandbox starts again.
+func StopProgram(ctx context.Context, path, cluster, name string) error {
+	if _, err := findProgram(path, cluster, name); err != nil {
+		return err
+	}
+	file := home(path).cluster(cluster).hold(name)
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		return fmt.Errorf("holding %s of %s: %w", name, cluster, err)
+	}
+	deadline, asked := time.Now().Add(stopGrace), 0
+	return untilProgram(ctx, path, cluster, name, func(p ProcessState) bool {
+		switch {
+		case p.Held:
+			return true
+		case p.PID != 0 && time.Now().After(deadline):
+			_ = syscall.Kill(p.PID, syscall.SIGKILL) // gone, if that fails
+		case p.PID != asked && p.PID != 0:
+			_ = syscall.Kill(p.PID, syscall.SIGTERM)
+			asked = p.PID
+		}
+		return false
+	})
+}
+
+// StartProgram lets a program run again that StopProgram has ended, and returns once it does.
+func StartProgram(ctx context.Context, path, cluster, name string) error {
+	if _, err := findProgram(path, cluster, name); err != nil {
+		return err
+	}
+	if err := os.Remove(home(path).cluster(cluster).hold(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("letting %s of %s go on: %w", name, cluster, err)
+	}
+	return untilProgram(ctx, path, cluster, name, func(p ProcessState) bool { return !p.Held && p.PID != 0 })
+}
+
+// untilProgram waits until a program is as it should be.
+func untilProgram(ctx context.Context, path, cluster, name string, done func(ProcessState) bool) error {
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, stopTimeout, true, func(context.Context) (bool, error) {
+		state, err := findProgram(path, cluster, name)
+		return err == nil && done(state), err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s of %s: %w", name, cluster, err)
+	}
+	return nil
+}
+
+// findProgram is a program of the sandbox that runs in the home. If there is none of the name, the error names those that there are.
+func findProgram(path, cluster, name string) (ProcessState, error) {
+	state, err := Read(path)
+	if err != nil {
+		return ProcessState{}, err
+	}
+	if state.Phase != Ready {
+		return ProcessState{}, fmt.Errorf("no sandbox is ready in %s: it is %s", path, state.Phase)
+	}
+	var names []string
+	for _, c := range state.Clusters {
+		for _, process := range c.Processes {
+			if c.Name == cluster && process.Name == name {
+				return process, nil
+			}
+			names = append(names, c.Name+" "+process.Name)
+		}
+	}
+	return ProcessState{}, fmt.Errorf("the sandbox has no %s %s; there are: %s", cluster, name, strings.Join(names, ", "))
+}
