@@ -168,7 +168,7 @@ func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	switch {
 	case apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: staleCachePause}, nil
-	case changed && pass.again: // which ends: every such pass starts an execution that is due, completes a task, or ends a plan
+	case changed && pass.again: // which ends: every such pass starts an execution that is due, completes a task, lists what was not, or ends a plan
 		return reconcile.Result{RequeueAfter: time.Nanosecond}, nil
 	}
 	return reconcile.Result{RequeueAfter: pass.after}, err

@@ -32,11 +32,12 @@ func (e *engine) remove(ctx context.Context, s seen) pass {
 	if err == nil && len(left) == 0 {
 		return pass{removed: true}
 	}
-	message := ""
-	if err != nil {
+	message := plan.DeleteOutcome(left).Message
+	switch {
+	case err != nil:
 		message = oneLine(err)
-	} else {
-		message = fmt.Sprintf("waiting for %d objects to be gone: %s", len(left), plan.DeleteOutcome(left).Message)
+	case len(left) > 1:
+		message = fmt.Sprintf("waiting for %d objects to be gone: %s", len(left), message)
 	}
 	p := s.stopped(plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoving, message))
 	p.again = len(x.inventory.entries) > len(s.instance.Status.Inventory)

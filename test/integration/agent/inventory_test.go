@@ -27,6 +27,23 @@ import (
 
 const hold = "tandem.test/hold"
 
+const definitionTemplate = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gadgets.tandem.test}
+spec:
+  group: tandem.test
+  scope: Namespaced
+  names: {kind: Gadget, plural: gadgets, singular: gadget, listKind: GadgetList}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+`
+
+const gadgetTemplate = `
+apiVersion: tandem.test/v1
+kind: Gadget
+metadata: {name: "{{ .Name }}-gadget"}
+`
+
 // widespread is a package whose one task applies objects in the Instance's namespace, in another one and in none. VALUE stands in
 // their names.
 func widespread() kudo.OperatorVersionSpec {
@@ -157,19 +174,7 @@ var _ = Describe("The inventory", func() {
 		}
 		DeferCleanup(runAgentWith(agentOnHub, watched(agentLocally, show)))
 		spec := standard()
-		spec.Templates["gadget.yaml"] = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: gadgets.tandem.test}
-spec:
-  group: tandem.test
-  scope: Namespaced
-  names: {kind: Gadget, plural: gadgets, singular: gadget, listKind: GadgetList}
-  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
----
-apiVersion: tandem.test/v1
-kind: Gadget
-metadata: {name: "{{ .Name }}-gadget"}`
+		spec.Templates["gadget.yaml"] = definitionTemplate + "---" + gadgetTemplate
 		spec.Tasks = append(spec.Tasks, task("gadget", kudo.TaskApply, "gadget.yaml"), task("goodbye", kudo.TaskDelete, "gadget.yaml"))
 		spec.Plans["deploy"] = serial("config", "gadget", "app", "feature")
 		spec.Plans["cleanup"] = serial("farewell", "goodbye")
@@ -203,6 +208,22 @@ metadata: {name: "{{ .Name }}-gadget"}`
 			return slices.DeleteFunc(toManaged.Requests(), func(r string) bool { return !strings.HasSuffix(r, "/"+h.name+"/status") })
 		}
 		Expect(status()).To(HaveLen(2), "that the plan has started, and that it has ended")
+		h.finish(ctx)
+	})
+
+	It("is restored from the hub with the mirror", func(ctx context.Context) {
+		stop := runAgent()
+		h := newInstance(ctx, widespread(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		stop()
+		mirror := h.mirror(ctx)
+		mirror.Finalizers = nil
+		Expect(managed.Update(ctx, mirror)).To(Succeed())
+		Expect(managed.Delete(ctx, mirror)).To(Succeed())
+		DeferCleanup(runAgent())
+		Eventually(func() *kudo.Instance { return h.mirror(ctx) }).Should(HaveField("Annotations", HaveKey(kudo.AnnotationHubGeneration)))
+		Expect(entries(h.mirror(ctx))).To(ConsistOf(h.everywhere("one")))
 		h.finish(ctx)
 	})
 
@@ -358,7 +379,23 @@ var _ = Describe("An object that its task applies no more", func() {
 		h.finish(ctx)
 	})
 
-	It("is nobody's any more once a Delete task has deleted it", func(ctx context.Context) {
+	It("is nobody's any more once a Delete task has deleted it, or its kind", func(ctx context.Context) {
+		spec := configOnly()
+		spec.Templates["definition.yaml"], spec.Templates["gadget.yaml"] = definitionTemplate, gadgetTemplate
+		spec.Templates["widget.yaml"] = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: unknown}"
+		resources := []string{"definition.yaml", "gadget.yaml"}
+		spec.Tasks = append(spec.Tasks, task("gadgets", kudo.TaskApply, resources...),
+			task("drop", kudo.TaskDelete, append(resources, "widget.yaml")...))
+		spec.Plans["deploy"], spec.Plans["drop"] = serial("config", "gadgets"), serial("drop")
+		h := deployed(ctx, spec)
+		Expect(h.listed(ctx)).To(ContainElement("Gadget " + h.namespace + "/" + h.name + "-gadget"))
+		h.change(ctx, byHand("drop", "drop-1"))
+		h.completes(ctx, "drop", kudo.PlanStatus{})
+		Expect(h.listed(ctx)).To(ConsistOf("ClusterRole "+h.namespace+"-"+h.name, "ConfigMap "+h.namespace+"/"+h.name+"-config"))
+		h.finish(ctx)
+	})
+
+	It("is nobody's any more once a Delete task has deleted what another task applied", func(ctx context.Context) {
 		spec := two()
 		spec.Tasks = append(spec.Tasks, task("drop", kudo.TaskDelete, "other.yaml"))
 		spec.Plans["drop"] = serial("drop")
@@ -461,7 +498,7 @@ var _ = Describe("Removal", func() {
 		h.holds(ctx, "-one", hold)
 		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonRemoving,
-			"waiting for 1 objects to be gone: ConfigMap "+h.namespace+"/"+h.name+"-one: is being deleted, held by finalizer "+hold))
+			"ConfigMap "+h.namespace+"/"+h.name+"-one: is being deleted, held by finalizer "+hold))
 		Eventually(func() []string { return h.listed(ctx) }).Should(ConsistOf("ConfigMap " + h.namespace + "/" + h.name + "-one"))
 		h.holds(ctx, "-one")
 		h.finish(ctx)
