@@ -1,0 +1,56 @@
+package hub
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// sluice holds back what a watch says while it is locked.
+type sluice struct {
+	io.ReadCloser
+	gate *sync.RWMutex
+}
+
+func (s sluice) Read(into []byte) (int, error) {
+	n, err := s.ReadCloser.Read(into)
+	s.gate.RLock()
+	defer s.gate.RUnlock()
+	return n, err
+}
+
+var _ = Describe("On a cluster that is detached", func() {
+	// What is being deleted and held by a finalizer is what an agent takes for its order to remove it.
+	It("an add-on's Instance is never seen in deletion, however late the hub learns that the ManagedCluster goes", func(ctx SpecContext) {
+		stopHub()
+		var gate sync.RWMutex
+		runHub(transported(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+			response, err := next.RoundTrip(request)
+			if err == nil && strings.HasSuffix(request.URL.Path, "/managedclusters") && request.URL.Query().Has("watch") {
+				response.Body = sluice{response.Body, &gate}
+			}
+			return response, err
+		}))
+		f := newFleet()
+		cluster := f.cluster(ctx, "cluster")
+		f.define(ctx, "kafka", runs(f.push(ctx, "kafka", packages)))
+		kafka := f.enable(ctx, cluster, "kafka")
+		instance := instanceOf(kafka)
+		Eventually(exists(instance)).WithContext(ctx).Should(BeTrue())
+		Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Status", "True"))
+		Expect(get(ctx, instance).Finalizers).To(Equal([]string{kudo.Finalizer}))
+
+		gate.Lock()
+		DeferCleanup(gate.Unlock)
+		Expect(server.Delete(ctx, managedCluster(cluster))).To(Succeed())
+		Expect(server.Delete(ctx, kafka)).To(Succeed())
+		Eventually(exists(instance)).WithContext(ctx).Should(BeFalse())
+		Eventually(exists(kafka)).WithContext(ctx).Should(BeFalse())
+	})
+})
