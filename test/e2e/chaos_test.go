@@ -22,9 +22,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -130,12 +132,15 @@ func newChaos(ctx context.Context, chance *rand.Rand) *chaos {
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(box.Stop)
+	scheme := runtime.NewScheme()
+	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
+	Expect(kudo.AddToScheme(scheme)).To(Succeed())
 	c := &chaos{
 		box: box, hub: hubClient(box), managed: map[string]client.Client{}, wanted: map[subject]desired{}, chance: chance,
 		versions: []string{"1.0.0", "2.0.0"},
 	}
 	for _, cluster := range []string{"cluster1", "cluster2"} {
-		c.managed[cluster], err = client.New(box.Cluster(cluster).Config(), client.Options{Scheme: c.hub.Scheme()})
+		c.managed[cluster], err = client.New(box.Cluster(cluster).Config(), client.Options{Scheme: scheme})
 		Expect(err).NotTo(HaveOccurred())
 		c.wanted[subject{cluster, "one"}], c.wanted[subject{cluster, "two"}] = desired{}, desired{}
 	}
@@ -150,7 +155,7 @@ func (c *chaos) clusters() []string { return slices.Sorted(maps.Keys(c.managed))
 // subjects are all, in an order that is always the same.
 func (c *chaos) subjects() []subject {
 	return slices.SortedFunc(maps.Keys(c.wanted), func(a, b subject) int {
-		return strings.Compare(a.cluster+"/"+a.name, b.cluster+"/"+b.name)
+		return strings.Compare(a.String(), b.String())
 	})
 }
 
@@ -399,6 +404,8 @@ func stepsOf(file string) *audit.Steps {
 	Expect(err).NotTo(HaveOccurred())
 	return steps
 }
+
+func (s subject) String() string { return s.cluster + "/" + s.name }
 
 func (s subject) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: s.cluster, Name: s.name}
