@@ -45,6 +45,7 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 	flags.ClusterName = nil // --cluster names a managed cluster here
 	root := group("kubectl-addon", "Manage add-ons and the plans that run them on a fleet of clusters",
 		treeCommand(streams, flags), whyCommand(streams, flags), dependentsCommand(streams, flags),
+		uninstallCommand(streams, flags),
 		group("package", "Work with operator packages", verifyCommand(streams), pushCommand(streams, flags)),
 		group("plan", "Look at plans", statusCommand(streams, flags)),
 	)
@@ -54,7 +55,13 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usagef(cmd, "%v", err) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		// Flags are looked at first: that of a command which is misspelled is none of its parent's.
+		if before := cmd.Flags().Args(); cmd.HasSubCommands() && len(before) > 0 {
+			return unknownCommand(cmd, before[0])
+		}
+		return usagef(cmd, "%v", err)
+	})
 	flags.AddFlags(root.PersistentFlags())
 	return root
 }
@@ -66,14 +73,24 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 		Short: short,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef(cmd, "unknown command %q", args[0])
+				return unknownCommand(cmd, args[0])
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SuggestionsMinimumDistance: 2,
 	}
 	cmd.AddCommand(commands...)
 	return cmd
+}
+
+// unknownCommand is the error for a word that is none of cmd's commands.
+func unknownCommand(cmd *cobra.Command, name string) error {
+	meant := cmd.SuggestionsFor(name)
+	if len(meant) == 0 {
+		return usagef(cmd, "unknown command %q", name)
+	}
+	return usagef(cmd, "unknown command %q: did you mean %s?", name, strings.Join(meant, " or "))
 }
 
 // exactly demands one argument for each name.

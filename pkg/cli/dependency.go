@@ -9,11 +9,14 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/install"
 )
 
 // clusterView is what there is to know of the add-ons on a cluster and of what they depend on.
@@ -22,6 +25,8 @@ type clusterView struct {
 	// definitions and addOns are keyed by name; the former are those of the whole hub.
 	definitions map[string]definition
 	addOns      map[string]*addon.ManagedClusterAddOn
+	// executed are the plans that were started last of the Instances on the cluster, by the Instance's name; where nobody read them, none.
+	executed map[string]string
 }
 
 // definition is what a ClusterManagementAddOn declares. It is read once, for whoever follows dependencies asks often.
@@ -29,11 +34,13 @@ type definition struct {
 	needs []addon.AddonDependency
 	// malformed says what is wrong with the declaration, where that cannot be judged.
 	malformed error
+	// byPlans says that Tandem runs the add-on.
+	byPlans bool
 }
 
 func definitionOf(object *addon.ClusterManagementAddOn) definition {
 	needs, fault := dependency.Declared(object)
-	return definition{needs: needs, malformed: fault}
+	return definition{needs: needs, malformed: fault, byPlans: install.RunsByPlans(object)}
 }
 
 // gatherCluster reads the add-ons of a cluster. If there is no such cluster, the error names those that there are.
@@ -58,6 +65,25 @@ func gatherCluster(ctx context.Context, c client.Client, cluster string) (cluste
 		return view, err
 	}
 	return view, found.missing()
+}
+
+// gatherExecuted reads which plans were started last on a cluster; none where the user may not, or the hub has no such kind.
+func gatherExecuted(ctx context.Context, c client.Client, cluster string) (map[string]string, error) {
+	var list kudo.InstanceList
+	err := c.List(ctx, &list, client.InNamespace(cluster))
+	if apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing the Instances of cluster %q: %w", cluster, err)
+	}
+	executed := make(map[string]string, len(list.Items))
+	for i := range list.Items {
+		if execution := list.Items[i].Status.Execution; execution != nil {
+			executed[list.Items[i].Name] = execution.Plan
+		}
+	}
+	return executed, nil
 }
 
 // gatherDefinitions reads what all ClusterManagementAddOns declare.

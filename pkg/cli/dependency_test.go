@@ -103,6 +103,29 @@ func (v clusterView) customized(name string) clusterView {
 	return v
 }
 
+// started says which plan was started last of the add-on's Instance.
+func (v clusterView) started(name, plan string) clusterView {
+	if v.executed == nil {
+		v.executed = map[string]string{}
+	}
+	v.executed[name] = plan
+	return v
+}
+
+// plans says that Tandem runs the add-on.
+func (v clusterView) plans(name string) clusterView {
+	d := v.definitions[name]
+	d.byPlans = true
+	v.definitions[name] = d
+	return v
+}
+
+// in says where an add-on is installed.
+func (v clusterView) in(name, namespace string) clusterView {
+	v.addOns[name].Spec.InstallNamespace = namespace
+	return v
+}
+
 // hosted says that the add-on's agent runs on another cluster.
 func (v clusterView) hosted(name string) clusterView {
 	v.addOns[name].Annotations = map[string]string{upstream.HostingClusterNameAnnotationKey: "hosting"}
@@ -120,6 +143,8 @@ func (v clusterView) annotated(name, text string) clusterView {
 var (
 	works       = condition(addon.ConditionAvailable, "True", addon.ReasonPlanComplete, "")
 	fails       = condition(addon.ConditionAvailable, "False", "PlanFailed", "plan deploy: Deployment kafka/kafka: image not found.")
+	missing     = condition(addon.ConditionAvailable, "False", "Unhealthy", "StatefulSet data/zookeeper: is missing")
+	unhealthy   = condition(addon.ConditionAvailable, "False", "Unhealthy", "StatefulSet data/zookeeper: 0 of 3 pods ready")
 	outOfTouch  = condition(addon.ConditionAvailable, "Unknown", addon.ReasonClusterLeaseStopped, "Registration agent stopped updating its lease.")
 	noProbe     = condition(addon.ConditionAvailable, "Unknown", "ProbeUnavailable", "")
 	held        = condition(addon.ConditionResolved, "False", addon.ReasonWaitingForDependencies, "waits for zookeeper")
@@ -230,6 +255,12 @@ func TestWhyText(t *testing.T) {
 		"why-chain-end-config":    chain().with("shop", works).with("kafka", works).with("zookeeper", notThereYet, badConfig).judged(),
 		"why-chain-end-recovers":  chain().with("shop", works).with("kafka", heldBack).with("zookeeper", works).judged(),
 		"why-chain-end-malformed": chain().with("shop", works).with("kafka", heldBack).annotated("kafka", "{").judged(),
+		"why-chain-end-not-installed-plans": chain().plans("zookeeper").with("shop", works).with("kafka", works).in("shop", "web").
+			in("kafka", "data").judged(),
+		"why-chain-end-missing": chain().with("shop", works).with("kafka", works).with("zookeeper", missing, resolved).started("zookeeper", "backup").judged(),
+		"why-chain-end-failed":  chain().with("shop", works).with("kafka", works).with("zookeeper", fails, resolved).started("zookeeper", "upgrade").judged(),
+		"why-missing":           defined("shop:").with("shop", missing, resolved).started("shop", "deploy"),
+		"why-unhealthy":         defined("shop:").with("shop", unhealthy, resolved).started("shop", "deploy"),
 		"why-two-causes": defined("shop: kafka search", "kafka: zookeeper", "search:", "zookeeper:").
 			with("shop", works).with("kafka", works).with("search", fails).judged(),
 		"why-waiting":                      chain().with("shop", notThereYet, held).with("kafka", works).with("zookeeper", works).deleting("kafka").judged(),

@@ -31,6 +31,9 @@ func whyCommand(streams genericiooptions.IOStreams, flags *genericclioptions.Con
 			if err := view.lacks(args[0]); err != nil {
 				return err
 			}
+			if view.executed, err = gatherExecuted(cmd.Context(), c, cluster); err != nil {
+				return explain(err, cluster)
+			}
 			return printers.WriteEscaped(streams.Out, whyText(view, args[0]))
 		},
 	}

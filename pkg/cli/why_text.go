@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/dependency"
 )
 
@@ -20,7 +21,7 @@ type explanation struct {
 	sentences []string
 	// told are the add-ons at fault that sentences speak of.
 	told []dependency.Root
-	// enable are the add-ons to enable, those that others wait for first; commands are all other commands.
+	// enable are the commands that enable add-ons, those that others wait for last; commands are all others.
 	enable, commands []string
 }
 
@@ -35,13 +36,8 @@ func whyText(view clusterView, name string) string {
 		e.installed(addOn, verdict)
 	}
 	text := strings.Join(e.sentences, " ") + "\n"
-	if len(e.enable) > 0 {
-		slices.Reverse(e.enable)
-		e.commands = append([]string{
-			fmt.Sprintf("clusteradm addon enable --names %s --clusters %s", strings.Join(e.enable, ","), view.cluster),
-		}, e.commands...)
-	}
-	if len(e.commands) > 0 {
+	slices.Reverse(e.enable)
+	if e.commands = append(e.enable, e.commands...); len(e.commands) > 0 {
 		text += "\n  " + strings.Join(e.commands, "\n  ") + "\n"
 	}
 	return text
@@ -59,7 +55,26 @@ func (e *explanation) do(format string, args ...any) {
 
 func (e *explanation) notInstalled(name string) {
 	e.say("Add-on %s is not installed on cluster %s: enable it.", name, e.view.cluster)
-	e.enable = append(e.enable, name)
+	e.enableCommand(name)
+}
+
+// enableCommand names the command that enables the add-on at the end of a way of dependencies. It takes no more than kubectl. What runs by
+// plans joins the nearest add-on that needs it in its namespace, where that looks for it; anything else goes where OCM puts it.
+func (e *explanation) enableCommand(way ...string) {
+	name, namespace := way[len(way)-1], ""
+	if e.view.definitions[name].byPlans {
+		for _, dependant := range way[:len(way)-1] {
+			if addOn := e.view.addOns[dependant]; addOn != nil {
+				namespace = cmp.Or(addOn.Spec.InstallNamespace, namespace)
+			}
+		}
+	}
+	if namespace != "" {
+		namespace = fmt.Sprintf(`,"spec":{"installNamespace":%q}`, namespace)
+	}
+	e.enable = append(e.enable, fmt.Sprintf(
+		`echo '{"apiVersion":"%s","kind":"ManagedClusterAddOn","metadata":{"name":%q,"namespace":%q}%s}' | kubectl create -f -`,
+		addon.GroupVersion, name, e.view.cluster, namespace))
 }
 
 // installed explains an add-on that is on the cluster: how it is, what it lacks, and what holds up its installation.
@@ -111,6 +126,7 @@ func (e *explanation) headline(addOn *addon.ManagedClusterAddOn, seen dependency
 	default:
 		e.say("%s is %s %s: %s.", subject, stateText(available), on, reasonText(available))
 		e.look(addOn)
+		e.again(addOn)
 	}
 }
 
@@ -159,7 +175,7 @@ func (e *explanation) root(verb string, root dependency.Root) {
 		e.do("kubectl edit clustermanagementaddon %s", parent)
 	case root.Cause == dependency.NotInstalled:
 		e.say("%s, which is not installed there: enable it.", subject)
-		e.enable = append(e.enable, root.Name)
+		e.enableCommand(root.Way...)
 	case root.Cause == dependency.Deleting:
 		addOn := e.view.addOns[root.Name]
 		e.say("%s, which is being deleted%s: once it is gone, enable it again.", subject, waitsFor(addOn.Finalizers))
@@ -225,6 +241,7 @@ func (e *explanation) failing(subject string, addOn *addon.ManagedClusterAddOn, 
 	e.undefined(addOn, seen)
 	e.heldUp(addOn)
 	e.look(addOn)
+	e.again(addOn)
 }
 
 // look names the command that shows more of an add-on: its plans if it runs by plans.
@@ -234,6 +251,26 @@ func (e *explanation) look(addOn *addon.ManagedClusterAddOn) {
 		return
 	}
 	e.do("kubectl describe managedclusteraddon %s --namespace %s", addOn.Name, e.view.cluster)
+}
+
+// again offers to run a plan again, where that mends what an add-on that runs by plans reports: what is missing is made anew, and a plan that has
+// failed starts from its beginning. The hub gives the request its uid.
+func (e *explanation) again(addOn *addon.ManagedClusterAddOn) {
+	plan := e.view.executed[addOn.Name]
+	available := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionAvailable)
+	switch {
+	case plan == "" || available == nil || available.Status == metav1.ConditionTrue:
+		return
+	case available.Reason == kudo.ReasonUnhealthy && strings.Contains(available.Message, ": is missing"):
+		plan = kudo.DeployPlan
+		e.say("Plan %s makes anew what is missing: run it again.", plan)
+	case available.Reason == kudo.ReasonPlanFailed:
+		e.say("Once the cause is mended, run plan %s again.", plan)
+	default:
+		return
+	}
+	e.do(`kubectl patch instances.kudo.dev %s --namespace %s --type merge --patch '{"spec":{"planExecution":{"planName":%q,"uid":null}}}'`,
+		addOn.Name, e.view.cluster, plan)
 }
 
 // lastVerdict says that the dependencies are malformed, and which verdict stays.

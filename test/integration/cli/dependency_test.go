@@ -120,7 +120,7 @@ a                               available
 			Expect(why.out).To(Equal(`Add-on shop is not available on cluster ` + cluster + `, for lack of what it requires. ` +
 				`It requires zookeeper (shop -> kafka -> zookeeper), which is not installed there: enable it.
 
-  clusteradm addon enable --names zookeeper --clusters ` + cluster + `
+  echo '{"apiVersion":"addon.open-cluster-management.io/v1alpha1","kind":"ManagedClusterAddOn","metadata":{"name":"zookeeper","namespace":"` + cluster + `"}}' | kubectl create -f -
 `))
 		})
 
