@@ -202,26 +202,13 @@ func (e *engine) dropPods(ctx context.Context, s seen, choice plan.Choice) error
 	if !pipes(s.running) && (s.wanted == nil || !pipes(&s.wanted.Spec)) {
 		return nil
 	}
-	var goesOn types.UID
-	if last := s.instance.Status.Execution; last != nil && choice.Start == nil && !choice.Cancel && !choice.Remove &&
-		s.instance.Status.PlanStatus[last.Plan].Status.Running() {
-		goesOn = last.UID
-	}
-	kind := corev1.SchemeGroupVersion.WithKind("Pod")
-	if err := e.objects.ensureWatch(kind); err != nil {
+	owner := plan.Owner{Namespace: s.instance.Namespace, Name: render.InstanceName(s.instance.Name)}
+	pods, err := e.objects.pods(ctx, owner)
+	if err != nil {
 		return err
 	}
-	pods := &unstructured.UnstructuredList{}
-	pods.SetGroupVersionKind(kind.GroupVersion().WithKind("PodList"))
-	ctx, cancel := context.WithTimeout(ctx, cachePatience)
-	defer cancel()
-	owner := plan.Owner{Namespace: s.instance.Namespace, Name: render.InstanceName(s.instance.Name)}
-	err := e.client.List(ctx, pods, client.InNamespace(owner.Namespace), client.MatchingLabels{kudo.LabelInstance: owner.Name})
-	if err != nil {
-		return fmt.Errorf("listing the Pods of Pipe tasks: %w", err)
-	}
-	for i := range pods.Items {
-		pod := plan.Object{Want: &pods.Items[i], Live: &pods.Items[i]}
+	goesOn := s.goesOn(choice)
+	for _, pod := range pods {
 		_, ofPipe := pod.Live.GetAnnotations()[kudo.AnnotationPipe]
 		if !ofPipe || !owner.Owns(pod.Live) || pod.AppliedBy(goesOn) || pod.Deleted() {
 			continue
@@ -231,6 +218,36 @@ func (e *engine) dropPods(ctx context.Context, s seen, choice plan.Choice) error
 		}
 	}
 	return nil
+}
+
+// goesOn is the execution that runs and goes on, whatever was chosen; empty if there is none.
+func (s seen) goesOn(choice plan.Choice) types.UID {
+	last := s.instance.Status.Execution
+	if last == nil || choice.Start != nil || choice.Cancel || choice.Remove || !s.instance.Status.PlanStatus[last.Plan].Status.Running() {
+		return ""
+	}
+	return last.UID
+}
+
+// pods lists, from the cache, the pods that carry the owner's labels.
+func (o *objects) pods(ctx context.Context, owner plan.Owner) ([]plan.Object, error) {
+	kind := corev1.SchemeGroupVersion.WithKind("Pod")
+	if err := o.ensureWatch(kind); err != nil {
+		return nil, err
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind("PodList"))
+	ctx, cancel := context.WithTimeout(ctx, cachePatience)
+	defer cancel()
+	err := o.client.List(ctx, list, client.InNamespace(owner.Namespace), client.MatchingLabels{kudo.LabelInstance: owner.Name})
+	if err != nil {
+		return nil, fmt.Errorf("listing the Pods of %q: %w", owner.Name, err)
+	}
+	pods := make([]plan.Object, len(list.Items))
+	for i := range list.Items {
+		pods[i] = plan.Object{Want: &list.Items[i], Live: &list.Items[i]}
+	}
+	return pods, nil
 }
 
 // pipes says whether a version has Pipe tasks.

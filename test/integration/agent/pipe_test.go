@@ -1,0 +1,430 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/pipe"
+	"github.com/tandem-addons/tandem/pkg/sandbox/kubelet"
+)
+
+const makerTemplate = `
+apiVersion: v1
+kind: Pod
+spec:
+  volumes: [{name: out, emptyDir: {}}]
+  initContainers:
+  - name: make
+    image: maker:1
+    env: [{name: VALUE, value: "{{ .Params.VALUE }}"}]
+    volumeMounts: [{name: out, mountPath: /out}]
+`
+
+const userTemplate = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ .Name }}-user"}
+data: {value: "{{ .Pipes.Key }}"}
+`
+
+// piped is a package whose deploy makes two files, which update uses without making them.
+func piped() kudo.OperatorVersionSpec {
+	spec := standard()
+	spec.Templates["maker.yaml"], spec.Templates["user.yaml"] = makerTemplate, userTemplate
+	files := kudo.Task{Name: "files", Kind: kudo.TaskPipe}
+	files.Spec.Pod = "maker.yaml"
+	files.Spec.Pipe = []kudo.PipeSpec{{File: "/out/key", Kind: "Secret", Key: "Key"}, {File: "/out/crt", Kind: "ConfigMap", Key: "Crt"}}
+	spec.Tasks = append(spec.Tasks, files, task("user", kudo.TaskApply, "user.yaml"))
+	spec.Plans = map[string]kudo.Plan{"deploy": serial("files", "user"), "update": serial("user"), "other": serial("config")}
+	return spec
+}
+
+// node is a node of the managed cluster on which the specs play the kubelet: they say how far pods are, and what is in their files.
+type node struct {
+	name string
+
+	mutex sync.Mutex
+	files map[string]string
+	reads atomic.Int32
+}
+
+// newNode is a node that answers the API server at an address of its own, to the end of the spec.
+func newNode(ctx context.Context) *node {
+	GinkgoHelper()
+	made++
+	n := &node{name: "node-" + strconv.Itoa(made), files: map[string]string{"/pipe/out/key": "secret", "/pipe/out/crt": "public"}}
+	server := httptest.NewTLSServer(kubelet.Handler(n.open))
+	DeferCleanup(server.Close)
+	host, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	Expect(err).NotTo(HaveOccurred())
+	number, err := strconv.ParseInt(port, 10, 32)
+	Expect(err).NotTo(HaveOccurred())
+	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.name}}
+	Expect(managed.Create(ctx, object)).To(Succeed())
+	object.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: host}}
+	object.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(number)
+	Expect(managed.Status().Update(ctx, object)).To(Succeed())
+	DeferCleanup(func(ctx context.Context) { Expect(managed.Delete(ctx, object)).To(Succeed()) })
+	playing, end := context.WithCancel(context.Background())
+	DeferCleanup(end)
+	go wait.UntilWithContext(playing, n.end, 50*time.Millisecond)
+	return n
+}
+
+// end lets those pods of the node go that are being deleted: their containers have stopped.
+func (n *node) end(ctx context.Context) {
+	var pods corev1.PodList
+	if managed.List(ctx, &pods, client.MatchingFields{"spec.nodeName": n.name}) != nil {
+		return // until the next time
+	}
+	for i := range pods.Items {
+		if pods.Items[i].DeletionTimestamp != nil {
+			_ = managed.Delete(ctx, &pods.Items[i], client.GracePeriodSeconds(0))
+		}
+	}
+}
+
+func (n *node) open(name string) (io.ReadCloser, error) {
+	n.reads.Add(1)
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	content, found := n.files[name]
+	if !found {
+		return nil, fs.ErrNotExist
+	}
+	return io.NopCloser(strings.NewReader(content)), nil
+}
+
+func (n *node) put(name, content string) {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	n.files[name] = content
+}
+
+// pod is the one of the Instance's Pipe task; nil if there is none.
+func (h *hubPart) pod(ctx context.Context) *corev1.Pod {
+	GinkgoHelper()
+	pod := &corev1.Pod{}
+	err := managed.Get(ctx, client.ObjectKey{Namespace: h.namespace, Name: pipe.PodName(h.name, "files")}, pod)
+	Expect(client.IgnoreNotFound(err)).To(Succeed())
+	if err != nil {
+		return nil
+	}
+	return pod
+}
+
+// runs plays scheduler and kubelet up to the point that edit describes, with a pod that is there or comes.
+func (h *hubPart) runs(ctx context.Context, n *node, edit func(*corev1.PodStatus)) {
+	GinkgoHelper()
+	Eventually(func() error {
+		pod := h.pod(ctx)
+		if pod == nil || pod.DeletionTimestamp != nil {
+			return errors.New("there is no pod yet")
+		}
+		if pod.Spec.NodeName == "" {
+			target := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: n.name}}
+			if err := managed.SubResource("binding").Create(ctx, pod, target); err != nil {
+				return err
+			}
+			pod = h.pod(ctx)
+		}
+		edit(&pod.Status)
+		return managed.Status().Update(ctx, pod)
+	}).Should(Succeed())
+}
+
+// waiting: the init container has succeeded, and Tandem's container runs.
+func waiting(status *corev1.PodStatus) {
+	status.Phase = corev1.PodRunning
+	status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "make", State: corev1.ContainerState{
+		Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}}}
+	status.ContainerStatuses = []corev1.ContainerStatus{{Name: pipe.Container, Ready: true, State: corev1.ContainerState{
+		Running: &corev1.ContainerStateRunning{}}}}
+}
+
+// failing: the init container has ended with an exit code.
+func failing(phase corev1.PodPhase) func(*corev1.PodStatus) {
+	return func(status *corev1.PodStatus) {
+		status.Phase = phase
+		status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "make", State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error", Message: "no entropy"}}}}
+	}
+}
+
+// keeps reads what the task's objects hold.
+func (h *hubPart) keeps(ctx context.Context) (key, crt string) {
+	GinkgoHelper()
+	secret, config := &corev1.Secret{}, &corev1.ConfigMap{}
+	for name, into := range map[string]client.Object{"Key": secret, "Crt": config} {
+		err := managed.Get(ctx, client.ObjectKey{Namespace: h.namespace, Name: pipe.ArtifactName(h.name, "files", name)}, into)
+		Expect(client.IgnoreNotFound(err)).To(Succeed())
+	}
+	return string(secret.Data["key"]), config.Data["crt"]
+}
+
+// bare says that no pod of the Instance's is left.
+func (h *hubPart) bare(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(func() *corev1.Pod { return h.pod(ctx) }).Should(BeNil())
+}
+
+var _ = Describe("A Pipe task", func() {
+	var stop func()
+	var n *node
+	BeforeEach(func(ctx context.Context) {
+		n = newNode(ctx)
+		stop = runAgent()
+	})
+	AfterEach(func() { stop() })
+
+	It("keeps the files of a pod, which goes, for all plans", func(ctx context.Context) {
+		h := newInstance(ctx, piped(), nil)
+		h.resolve(ctx)
+		Eventually(func() string { return h.ready(ctx).Message }).Should(HaveSuffix(
+			`plan "deploy" is running: phase "main": step "files": task "files": Pod ` + h.namespace + "/" + pipe.PodName(h.name, "files") +
+				": has not started yet"))
+		Expect(h.pod(ctx).Spec.Containers).To(ConsistOf(HaveField("Image", pipe.DefaultImage)))
+		h.runs(ctx, n, waiting)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(h.pod(ctx)).To(BeNil())
+		key, crt := h.keeps(ctx)
+		Expect([]string{key, crt}).To(Equal([]string{"secret", "public"}))
+		Expect(h.config(ctx, "-user")).To(Equal(pipe.ArtifactName(h.name, "files", "Key")))
+		Expect(h.get(ctx).Status.Inventory).To(ContainElement(kudo.InventoryEntry{
+			Kind: "Secret", Namespace: h.namespace, Name: pipe.ArtifactName(h.name, "files", "Key"), Task: "files"}))
+
+		By("in a plan that does not make them")
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": "two"} })
+		h.completes(ctx, "update", kudo.PlanStatus{})
+		Expect(h.config(ctx, "-user")).To(Equal(pipe.ArtifactName(h.name, "files", "Key")))
+
+		By("and makes them anew in the next execution of its own")
+		n.put("/pipe/out/key", "changed")
+		before := h.plan(ctx, "deploy")
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.PlanExecution = kudo.PlanExecution{PlanName: "deploy", UID: "again"} })
+		h.runs(ctx, n, waiting)
+		h.completes(ctx, "deploy", before)
+		key, _ = h.keeps(ctx)
+		Expect(key).To(Equal("changed"))
+
+		By("and misses them when they are gone")
+		Expect(managed.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: h.namespace, Name: pipe.ArtifactName(h.name, "files", "Key")}})).To(Succeed())
+		Eventually(func() string { return h.ready(ctx).Message }).Should(ContainSubstring("is missing"))
+		h.finish(ctx)
+		key, crt = h.keeps(ctx)
+		Expect([]string{key, crt}).To(Equal([]string{"", ""}))
+	})
+
+	It("makes nothing twice, wherever the agent was when it stopped", func(ctx context.Context) {
+		h := newInstance(ctx, piped(), nil)
+		h.resolve(ctx)
+		Eventually(func() *corev1.Pod { return h.pod(ctx) }).ShouldNot(BeNil())
+		uid := h.pod(ctx).UID
+		stop()
+
+		By("stopping before the files are there")
+		stop = runAgent()
+		Consistently(func() *corev1.Pod { return h.pod(ctx) }).Should(HaveField("UID", uid))
+		stop()
+
+		By("stopping when they have been kept and the pod is still there")
+		h.runs(ctx, n, waiting)
+		pod := h.pod(ctx)
+		pod.Finalizers = []string{"tandem.test/held"}
+		Expect(managed.Update(ctx, pod)).To(Succeed())
+		stop = runAgent()
+		Eventually(func() string { return h.ready(ctx).Message }).Should(ContainSubstring("held by finalizer tandem.test/held"))
+		stop()
+		reads := n.reads.Load()
+		n.put("/pipe/out/key", "of a second run")
+		pod = h.pod(ctx)
+		pod.Finalizers = nil
+		Expect(managed.Update(ctx, pod)).To(Succeed())
+		Eventually(func() *corev1.Pod { return h.pod(ctx) }).Should(BeNil())
+
+		By("going on from there")
+		stop = runAgent()
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(n.reads.Load()).To(Equal(reads))
+		Expect(h.pod(ctx)).To(BeNil())
+		key, _ := h.keeps(ctx)
+		Expect(key).To(Equal("secret"))
+		h.finish(ctx)
+	})
+
+	It("says how the init container failed, and goes on when it succeeds", func(ctx context.Context) {
+		h := newInstance(ctx, piped(), nil)
+		h.resolve(ctx)
+		h.runs(ctx, n, failing(corev1.PodPending))
+		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.Error),
+			HaveField("Message", HaveSuffix("init container make ended with exit code 3 (Error): no entropy; it is started again"))))
+		h.runs(ctx, n, waiting)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		h.finish(ctx)
+	})
+
+	It("fails for good when the init container has and is not started again, and leaves no pod", func(ctx context.Context) {
+		spec := piped()
+		spec.Templates["maker.yaml"] += "  restartPolicy: Never\n"
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		h.runs(ctx, n, failing(corev1.PodFailed))
+		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
+			HaveField("Message", HaveSuffix("init container make ended with exit code 3 (Error): no entropy"))))
+		h.bare(ctx)
+		h.finish(ctx)
+	})
+
+	It("starts another pod in the place of one that was evicted", func(ctx context.Context) {
+		h := newInstance(ctx, piped(), nil)
+		h.resolve(ctx)
+		h.runs(ctx, n, func(s *corev1.PodStatus) { s.Phase, s.Reason = corev1.PodFailed, "Evicted" })
+		uid := h.pod(ctx).UID
+		Eventually(func() *corev1.Pod { return h.pod(ctx) }).Should(And(Not(BeNil()), HaveField("UID", Not(Equal(uid)))))
+		h.runs(ctx, n, waiting)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		h.finish(ctx)
+	})
+
+	DescribeTable("leaves no pod of an execution that does not go on",
+		func(ctx context.Context, end func(context.Context, *hubPart)) {
+			h := newInstance(ctx, piped(), nil)
+			h.resolve(ctx)
+			Eventually(func() *corev1.Pod { return h.pod(ctx) }).ShouldNot(BeNil())
+			end(ctx, h)
+			h.bare(ctx)
+			h.finish(ctx)
+		},
+		Entry("because it was cancelled", func(ctx context.Context, h *hubPart) {
+			h.change(ctx, func(s *kudo.InstanceSpec) {
+				s.PlanExecution = kudo.PlanExecution{UID: h.get(ctx).Status.Execution.UID, Cancel: true}
+			})
+			Eventually(func() string { return h.plan(ctx, "deploy").Message }).Should(Equal("cancelled"))
+		}),
+		Entry("because another one superseded it, of a version without Pipe tasks", func(ctx context.Context, h *hubPart) {
+			h.runs(ctx, n, failing(corev1.PodPending))
+			Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).Should(Equal(kudo.Error))
+			next := configOnly()
+			next.Version = "2.0.0"
+			push(ctx, h.name+"-2.0.0", next)
+			h.change(ctx, func(s *kudo.InstanceSpec) { s.OperatorVersion.Name = h.name + "-2.0.0" })
+			h.completes(ctx, "deploy", h.plan(ctx, "deploy"))
+		}),
+		Entry("because the Instance was removed", func(ctx context.Context, h *hubPart) {
+			Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		}),
+	)
+
+	It("takes no file of an earlier execution's pod", func(ctx context.Context) {
+		h := newInstance(ctx, piped(), map[string]string{"VALUE": "one"})
+		h.resolve(ctx)
+		Eventually(func() *corev1.Pod { return h.pod(ctx) }).ShouldNot(BeNil())
+		uid := h.pod(ctx).UID
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.PlanExecution = kudo.PlanExecution{PlanName: "deploy", UID: "again"} })
+		Eventually(func() *corev1.Pod { return h.pod(ctx) }).Should(And(Not(BeNil()), HaveField("UID", Not(Equal(uid)))))
+		h.runs(ctx, n, waiting)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		h.finish(ctx)
+	})
+
+	It("takes over no object of somebody else's, and runs no pod for it", func(ctx context.Context) {
+		h := newInstance(ctx, piped(), nil)
+		Expect(managed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}})).To(Succeed())
+		foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: pipe.ArtifactName(h.name, "files", "Key")},
+			Data: map[string][]byte{"key": []byte("foreign")}}
+		Expect(managed.Create(ctx, foreign)).To(Succeed())
+		h.resolve(ctx)
+		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
+			HaveField("Message", ContainSubstring("it exists and was not made by this Instance"))))
+		Expect(h.pod(ctx)).To(BeNil())
+		h.finish(ctx)
+		key, _ := h.keeps(ctx)
+		Expect(key).To(Equal("foreign"))
+	})
+
+	DescribeTable("that cannot get its files says why, and nothing of what is in them",
+		func(ctx context.Context, edit func(*kudo.OperatorVersionSpec), state kudo.ExecutionStatus, says string) {
+			n.put("/pipe/out/env", "OPEN=1\nhidden")
+			n.put("/pipe/out/large", strings.Repeat("hidden", 1<<20))
+			spec := piped()
+			edit(&spec)
+			h := newInstance(ctx, spec, nil)
+			h.resolve(ctx)
+			if !strings.HasPrefix(says, "template") {
+				h.runs(ctx, n, waiting)
+			}
+			Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", state),
+				HaveField("Message", And(MatchRegexp(`task "files": `+says), Not(ContainSubstring("hidden"))))))
+			if state == kudo.FatalError {
+				h.bare(ctx)
+			}
+			key, crt := h.keeps(ctx)
+			Expect([]string{key, crt}).To(Equal([]string{"", ""}), "all or nothing")
+			h.finish(ctx)
+		},
+		Entry("a file that is not there",
+			func(s *kudo.OperatorVersionSpec) { s.Tasks[4].Spec.Pipe[1].File = "/out/missing" },
+			kudo.FatalError, `file "/out/missing" cannot be read: .*exit status 1: head: /pipe/out/missing: No such file or directory`),
+		Entry("a file that is too large",
+			func(s *kudo.OperatorVersionSpec) { s.Tasks[4].Spec.Pipe[1].File = "/out/large" },
+			kudo.FatalError, `file "/out/large" is larger than the 1048576 bytes that a ConfigMap can hold`),
+		Entry("a file of variables that is none",
+			func(s *kudo.OperatorVersionSpec) {
+				s.Tasks[4].Spec.Pipe[1] = kudo.PipeSpec{EnvFile: "/out/env", Kind: "Secret", Key: "Crt"}
+			},
+			kudo.FatalError, `file "/out/env", line 2: it is not NAME=VALUE`),
+		Entry("a template that is no Pod",
+			func(s *kudo.OperatorVersionSpec) { s.Tasks[4].Spec.Pod = "user.yaml" },
+			kudo.FatalError, `template "user.yaml": a Pipe task runs a Pod of v1, not a ConfigMap of v1`),
+		Entry("a Pod that the API server refuses",
+			func(s *kudo.OperatorVersionSpec) { s.Templates["maker.yaml"] += "  dnsPolicy: Never\n" },
+			kudo.FatalError, `template|applying Pod .*spec.dnsPolicy`),
+	)
+
+	It("says what keeps it from a kubelet, and tries again", func(ctx context.Context) {
+		deaf := &node{name: n.name + "-deaf"}
+		playing, end := context.WithCancel(ctx)
+		defer end()
+		go wait.UntilWithContext(playing, deaf.end, 50*time.Millisecond)
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(listener.Close()).To(Succeed())
+		object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: deaf.name}}
+		Expect(managed.Create(ctx, object)).To(Succeed())
+		object.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}}
+		object.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(listener.Addr().(*net.TCPAddr).Port)
+		Expect(managed.Status().Update(ctx, object)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(managed.Delete(ctx, object)).To(Succeed()) })
+
+		h := newInstance(ctx, piped(), nil)
+		h.resolve(ctx)
+		h.runs(ctx, deaf, waiting)
+		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.Error),
+			HaveField("Message", ContainSubstring("connection refused"))))
+		server := httptest.NewUnstartedServer(kubelet.Handler(n.open))
+		server.Listener, err = net.Listen("tcp", listener.Addr().String())
+		Expect(err).NotTo(HaveOccurred())
+		server.StartTLS()
+		DeferCleanup(server.Close)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		h.finish(ctx)
+	})
+})
