@@ -201,7 +201,7 @@ func (e *engine) step(ctx context.Context, s seen) pass {
 		return p
 	}
 	p := s.pass(status, plan.Running(recorded), listed || progressed(before, recorded))
-	p.after = soonest(after, e.until(plan.Deadline(spec, recorded)))
+	p.after = soonest(soonest(after, e.until(plan.Deadline(spec, recorded))), lookAgain(outcomes))
 	return p
 }
 

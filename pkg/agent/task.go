@@ -133,7 +133,7 @@ func (e *engine) applyAll(
 		return outcomeOf(err)
 	}
 	if outcome := plan.ApplyOutcome(objects); outcome.Status != kudo.Complete {
-		return outcome
+		return e.explain(ctx, x, placed, objects, outcome)
 	}
 	return plan.DeleteOutcome(pruned)
 }

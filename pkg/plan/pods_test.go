@@ -1,0 +1,77 @@
+package plan_test
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/tandem-addons/tandem/pkg/plan"
+)
+
+func TestAwaitedPods(t *testing.T) {
+	const (
+		config     = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"
+		claim      = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}}"
+		deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {selector: {matchLabels: {app: a}, matchExpressions: [{key: b, operator: Exists}]}}}"
+		healthy    = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 0, selector: {matchLabels: {app: a}}}}"
+		job        = "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {selector: {matchLabels: {job: a}}}}"
+	)
+	for name, test := range map[string]struct {
+		objects []string
+		want    string
+	}{
+		"of a Deployment, behind what is healthy or no matter": {[]string{config, claim, healthy, deployment, job}, "app=a,b"},
+		"of a Job":                         {[]string{job, deployment}, "job=a"},
+		"everything is healthy":            {[]string{config, healthy}, ""},
+		"something is gone, and made anew": {[]string{"", deployment}, ""},
+		"what is waited for makes no pods": {[]string{"{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: LoadBalancer, selector: {app: a}}}", deployment}, ""},
+		"a selector that is none":          {[]string{"{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {selector: {matchLabels: [a]}}}"}, ""},
+		"a selector that is text":          {[]string{"{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {selector: a}}"}, ""},
+		"nothing":                          {nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var objects []plan.Object
+			for _, o := range test.objects {
+				objects = append(objects, plan.Object{Live: read(t, o)})
+			}
+			got := ""
+			if workload, pods := plan.AwaitedPods(objects); workload != nil {
+				got = pods.String()
+			}
+			if got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestHoldup(t *testing.T) {
+	const (
+		ready   = "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: ns}, status: {phase: Running, conditions: [{type: Ready, status: 'True'}]}}"
+		pulling = "{apiVersion: v1, kind: Pod, metadata: {name: b, namespace: ns}, status: {phase: Pending, containerStatuses: [{name: app, state: {waiting: {reason: ImagePullBackOff}}}]}}"
+		pending = "{apiVersion: v1, kind: Pod, metadata: {name: c, namespace: ns}, status: {phase: Pending, conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable, message: no nodes}]}}"
+		failed  = "{apiVersion: v1, kind: Pod, metadata: {name: d, namespace: ns}, status: {phase: Failed, reason: Evicted}}"
+		going   = "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: ns, deletionTimestamp: '2024-01-01T00:00:00Z'}}"
+	)
+	for name, test := range map[string]struct {
+		pods []string
+		want string
+	}{
+		"none":                               {nil, ""},
+		"all are ready or on their way out":  {[]string{ready, going}, ""},
+		"one waits for its image":            {[]string{ready, pulling, pending}, "Pod ns/b: container app waits: ImagePullBackOff"},
+		"the order of the list is no matter": {[]string{pending, pulling}, "Pod ns/b: container app waits: ImagePullBackOff"},
+		"one is not scheduled":               {[]string{pending, ready}, "Pod ns/c: is not scheduled: Unschedulable: no nodes"},
+		"one has failed, which comes first":  {[]string{pulling, failed}, "Pod ns/d: failed: Evicted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var pods []unstructured.Unstructured
+			for _, p := range test.pods {
+				pods = append(pods, *read(t, p))
+			}
+			if got := plan.Holdup(pods); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,36 @@
+package agent
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+var _ = Describe("A step that waits for a workload", func() {
+	BeforeEach(func() { DeferCleanup(runAgent()) })
+
+	It("says after a while what holds up its pods", func(ctx context.Context) {
+		h := newInstance(ctx, standard(), nil)
+		h.resolve(ctx)
+		Eventually(func() string { return h.plan(ctx, "deploy").Message }).Should(HaveSuffix("-app: waits for its controller to see it"))
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: h.name + "-app-1", Namespace: h.namespace, Labels: map[string]string{"app": h.name}},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:1"}}},
+		}
+		Expect(managed.Create(ctx, pod)).To(Succeed())
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{
+			Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "12:00: no such host"}}}}
+		Expect(managed.Status().Update(ctx, pod)).To(Succeed())
+		Eventually(func() string { return h.plan(ctx, "deploy").Message }).Should(
+			HaveSuffix("-app: waits for its controller to see it: Pod " + h.namespace + "/" + h.name + "-app-1: container app waits: ImagePullBackOff"))
+		h.rollOut(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(managed.Delete(ctx, pod)).To(Succeed())
+		h.finish(ctx)
+	})
+})
