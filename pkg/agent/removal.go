@@ -24,10 +24,13 @@ const removalPause = time.Second
 
 // remove deletes everything that belongs to the Instance, volume claims last, and waits until it is gone.
 func (e *engine) remove(ctx context.Context, s seen) pass {
-	if s.instance.Status.Execution == nil {
-		return pass{removed: true}
-	}
 	x := s.execution()
+	if x.Execution == nil {
+		if len(s.instance.Status.Inventory) == 0 {
+			return pass{removed: true}
+		}
+		x.Execution, x.version = s.unstarted()
+	}
 	left, err := e.deleteOwned(ctx, x)
 	if err == nil && len(left) == 0 {
 		return pass{removed: true}
@@ -44,6 +47,15 @@ func (e *engine) remove(ctx context.Context, s seen) pass {
 	p.status.Inventory = x.inventory.entries
 	p.after = removalPause
 	return p
+}
+
+// unstarted is what the spec asks for and nobody has started: what stands is left of a removal that was called off.
+func (s seen) unstarted() (*kudo.Execution, *kudo.OperatorVersionSpec) {
+	unstarted := &kudo.Execution{Parameters: s.instance.Spec.Parameters}
+	if s.wanted == nil {
+		return unstarted, nil
+	}
+	return unstarted, &s.wanted.Spec
 }
 
 // deleteOwned deletes what the inventory lists, volume claims last. Once nothing is listed any more, it looks for what is not: volume

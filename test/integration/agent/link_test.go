@@ -12,6 +12,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -100,8 +102,10 @@ var _ = Describe("While the hub is away", func() {
 		toHub.mend()
 		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).WithTimeout(afterOutage).Should(Equal(kudo.Complete))
 		Eventually(func() string { return h.config(ctx, "-config") }).WithTimeout(afterOutage).Should(Equal("third"))
-		h.rollOut(ctx)
-		h.completes(ctx, "update", kudo.PlanStatus{})
+		Eventually(func() kudo.ExecutionStatus {
+			h.rollOut(ctx) // as often as the plan changes the Deployment
+			return h.plan(ctx, "update").Status
+		}).Should(Equal(kudo.Complete))
 		h.finish(ctx)
 	})
 
@@ -273,6 +277,29 @@ var _ = Describe("What the hub lets go of", func() {
 		stop = runAgent()
 		Eventually(func() map[string]string { return h.mirror(ctx).Annotations }).Should(letGo)
 		Expect(h.config(ctx, "-config")).To(Equal("one"))
+	})
+
+	It("and is deleted again before anything of it was deployed anew, goes as a whole", func(ctx context.Context) {
+		h := newInstance(ctx, stuck(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		lost := h.get(ctx)
+		h.force(ctx)
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		Eventually(func() map[string]string { return h.mirror(ctx).Annotations }).Should(HaveKey(kudo.AnnotationOrphaned))
+		stop()
+		h.release(ctx)
+		mirror := h.mirror(ctx)
+		mirror.Status = kudo.InstanceStatus{Inventory: mirror.Status.Inventory}
+		Expect(mirror.Status.Inventory).NotTo(BeEmpty())
+		Expect(managed.Status().Update(ctx, mirror)).To(Succeed())
+		h.again(ctx, lost)
+		stop = runAgent()
+		h.finish(ctx)
+		Expect(h.mirror(ctx)).To(BeNil())
+		Expect(h.config(ctx, "-config")).To(BeEmpty())
+		err := managed.Get(ctx, client.ObjectKey{Name: h.namespace + "-" + h.name}, &rbacv1.ClusterRole{})
+		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "nobody else would have deleted what is cluster-scoped: %v", err)
 	})
 
 	It("because it was restored from before the deletion, it is deployed anew", func(ctx context.Context) {
