@@ -83,7 +83,8 @@ func execute(command []string, open Opener, output, complaints io.Writer) int {
 	}
 	file, err := open(command[4])
 	if errors.Is(err, fs.ErrNotExist) {
-		err = errors.New("No such file or directory")
+		fmt.Fprintf(complaints, "head: %s: No such file or directory", command[4])
+		return usage
 	}
 	if err != nil {
 		fmt.Fprintf(complaints, "head: %s: %v", command[4], err)
