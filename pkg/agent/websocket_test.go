@@ -97,3 +97,23 @@ func TestReceiveTellsHowTheCommandEnded(t *testing.T) {
 		})
 	}
 }
+
+// FuzzWebSocket: whatever a server sends, no message is longer than was asked for, and the end is reached.
+func FuzzWebSocket(f *testing.F) {
+	for _, seed := range [][]byte{frame(0x82, "\x01output"), frame(0x02, "a"), {0x82, 126, 0, 2, 1, 2}, {0x88, 0}, {0x82, 0xff}} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		const most = 64
+		socket := sent(content)
+		for {
+			message, err := socket.next(most)
+			if err != nil {
+				return
+			}
+			if len(message) > most {
+				t.Fatalf("a message of %d bytes", len(message))
+			}
+		}
+	})
+}
