@@ -154,6 +154,20 @@ func TestEveryPlanIsCarriedOutToItsEndEachTaskOnce(t *testing.T) {
 	}
 }
 
+func TestAPendingTaskSaysWhatMustBeGoneBefore(t *testing.T) {
+	spec := kudo.Plan{Phases: []kudo.Phase{{Name: "p", Steps: []kudo.Step{{Name: "s", Tasks: []string{"a", "b"}}}}}}
+	status := plan.Begin("deploy", spec, "uid", time.Unix(0, 0))
+	status = plan.Record(spec, status, map[plan.Task]plan.Outcome{{}: {Status: kudo.Complete}}, time.Unix(1, 0))
+	status = plan.Record(spec, status, map[plan.Task]plan.Outcome{{Task: 1}: {Status: kudo.Pending, Message: "a Job goes"}}, time.Unix(2, 0))
+	want := `phase "p": step "s": task "b": a Job goes`
+	if status.Status != kudo.InProgress || status.Message != want {
+		t.Errorf("got %s %q, want %s %q", status.Status, status.Message, kudo.InProgress, want)
+	}
+	if diff := cmp.Diff([]plan.Task{{Task: 1}}, plan.Next(spec, status)); diff != "" {
+		t.Errorf("its turn lasts (-want +got)\n%s", diff)
+	}
+}
+
 func TestAFailureStopsWhatComesAfterIt(t *testing.T) {
 	for seed := range uint64(500) {
 		for _, failure := range []kudo.ExecutionStatus{kudo.Error, kudo.FatalError} {
