@@ -46,8 +46,10 @@ func Uninstall(ctx context.Context, cfg *rest.Config, options Options, out io.Wr
 	if err := u.refuseWhileLed(ctx, options.leaseKey()); err != nil {
 		return err
 	}
-	if err := u.refuseWhileJudged(ctx); err != nil {
-		return err
+	for _, refuse := range []func(context.Context) error{u.refuseWhileConverted, u.refuseWhileJudged} {
+		if err := refuse(ctx); err != nil {
+			return err
+		}
 	}
 	for _, step := range []func(context.Context) error{
 		u.removeAdmission, // first, for the policies would undo the rest
@@ -110,12 +112,12 @@ func (u *uninstallation) removeAdmission(ctx context.Context) error {
 // endConversion leaves Tandem's resource definitions with the version that they store. Those of a stock OCM, which do not have
 // Tandem's label, stay as they are.
 func (u *uninstallation) endConversion(ctx context.Context) error {
-	var definitions apiextensions.CustomResourceDefinitionList
-	if err := u.client.List(ctx, &definitions, client.MatchingLabels{labelPartOf: partOfTandem}); err != nil {
-		return fmt.Errorf("listing CustomResourceDefinitions: %w", err)
+	definitions, err := u.definitions(ctx)
+	if err != nil {
+		return err
 	}
-	for i := range definitions.Items {
-		definition := &definitions.Items[i]
+	for i := range definitions {
+		definition := &definitions[i]
 		operations := withoutConversion(definition)
 		if len(operations) == 0 {
 			continue
@@ -126,6 +128,15 @@ func (u *uninstallation) endConversion(ctx context.Context) error {
 		u.say("CustomResourceDefinition %s has its stored version only, and converts no more", definition.Name)
 	}
 	return nil
+}
+
+// definitions are Tandem's resource definitions.
+func (u *uninstallation) definitions(ctx context.Context) ([]apiextensions.CustomResourceDefinition, error) {
+	var definitions apiextensions.CustomResourceDefinitionList
+	if err := u.client.List(ctx, &definitions, client.MatchingLabels{labelPartOf: partOfTandem}); err != nil {
+		return nil, fmt.Errorf("listing CustomResourceDefinitions: %w", err)
+	}
+	return definitions.Items, nil
 }
 
 // withoutConversion removes the versions that only a webhook can convert; nothing where no webhook does. Not to serve them would not

@@ -7,7 +7,10 @@ import (
 	"time"
 
 	coordination "k8s.io/api/coordination/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
@@ -46,6 +49,58 @@ func (u *uninstallation) refuseWhileLed(ctx context.Context, key types.Namespace
 	}
 	return fmt.Errorf("an addon-manager is running and would write everything again: %s holds Lease %s until %s; stop it first "+
 		"(kubectl -n %s scale deployment addon-manager --replicas=0)", holder, key, until.UTC().Format(time.RFC3339), key.Namespace)
+}
+
+// convertedWithin is ample time for an addon-manager to convert one object. An API server waits for 30 s for one that is unreachable.
+const convertedWithin = 3 * time.Second
+
+// refuseWhileConverted is an error while an addon-manager serves webhooks, with a Lease or without: what is stored in one version and can be
+// read in another was converted, which nobody else does.
+func (u *uninstallation) refuseWhileConverted(ctx context.Context) error {
+	definitions, err := u.definitions(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range definitions {
+		converted, err := u.converted(ctx, &definitions[i])
+		if err != nil {
+			return err
+		}
+		if converted != nil {
+			return fmt.Errorf("an addon-manager is running and would write everything again: it converts %s %s; stop it first",
+				converted.Kind, client.ObjectKeyFromObject(converted))
+		}
+	}
+	return nil
+}
+
+// converted is an object that was read in a version that only a webhook can have converted it to; nil where none can be read so. A single
+// object is read from what is stored, a list might come from a cache.
+func (u *uninstallation) converted(
+	ctx context.Context, definition *apiextensions.CustomResourceDefinition,
+) (*metav1.PartialObjectMetadata, error) {
+	other := slices.IndexFunc(definition.Spec.Versions, func(v apiextensions.CustomResourceDefinitionVersion) bool { return v.Served && !v.Storage })
+	stored := slices.IndexFunc(definition.Spec.Versions, func(v apiextensions.CustomResourceDefinitionVersion) bool { return v.Storage })
+	if withoutConversion(definition) == nil || other < 0 || stored < 0 {
+		return nil, nil
+	}
+	kind := schema.GroupVersionKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}
+	found := &metav1.PartialObjectMetadataList{}
+	found.SetGroupVersionKind(kind.GroupKind().WithVersion(definition.Spec.Versions[stored].Name))
+	if err := u.client.List(ctx, found, client.Limit(1)); err != nil && !apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("listing %s: %w", definition.Name, err)
+	}
+	if len(found.Items) == 0 {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, convertedWithin)
+	defer cancel()
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(kind.GroupKind().WithVersion(definition.Spec.Versions[other].Name))
+	if err := u.client.Get(ctx, client.ObjectKeyFromObject(&found.Items[0]), object); err != nil {
+		return nil, nil // nobody answers, or the object is gone
+	}
+	return object, nil
 }
 
 const (

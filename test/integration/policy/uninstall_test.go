@@ -166,6 +166,17 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		stopHub()
 	})
 
+	It("is refused while an addon-manager converts without a Lease, and nothing has changed", func(ctx SpecContext) {
+		old.runHub(serving(old))
+		Eventually(func() error { return admin.Get(ctx, required, addOnIn("v1beta1", required)) }).WithContext(ctx).Should(Succeed())
+		before := all(ctx)
+		out := &interrupter{}
+		Expect(uninstall(ctx, out)).To(MatchError(ContainSubstring("an addon-manager is running and would write everything again: it converts")))
+		Expect(out.String()).To(BeEmpty())
+		Expect(all(ctx)).To(Equal(before))
+		stopHub()
+	})
+
 	It("may be interrupted", func(ctx SpecContext) {
 		interrupted, end := context.WithCancel(ctx)
 		Expect(uninstall(interrupted, &interrupter{word: "released", end: end})).To(MatchError(context.Canceled))
