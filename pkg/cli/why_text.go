@@ -70,10 +70,10 @@ func (e *explanation) enableCommand(way ...string) {
 		}
 	}
 	if namespace != "" {
-		namespace = fmt.Sprintf(`,"spec":{"installNamespace":%q}`, namespace)
+		namespace = fmt.Sprintf(`"installNamespace":%q`, namespace)
 	}
 	e.enable = append(e.enable, fmt.Sprintf(
-		`echo '{"apiVersion":"%s","kind":"ManagedClusterAddOn","metadata":{"name":%q,"namespace":%q}%s}' | kubectl create -f -`,
+		`echo '{"apiVersion":"%s","kind":"ManagedClusterAddOn","metadata":{"name":%q,"namespace":%q},"spec":{%s}}' | kubectl create -f -`,
 		addon.GroupVersion, name, e.view.cluster, namespace))
 }
 
