@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/health"
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
@@ -28,10 +29,26 @@ func (e *engine) explain(ctx context.Context, x *execution, placed plan.Placed, 
 	if err != nil {
 		return outcome // what is waited for is said all the same
 	}
-	if why := plan.Holdup(pods.Items); why != "" {
-		outcome.Message += ": " + why
+	if pod, why := plan.Holdup(pods.Items); pod != nil {
+		outcome.Message += ": " + why + e.unbound(ctx, pod)
 	}
 	return outcome
+}
+
+// unbound names the first volume claim of a pod that is not bound; empty if there is none.
+func (e *engine) unbound(ctx context.Context, pod *unstructured.Unstructured) string {
+	for _, name := range plan.ClaimsOf(pod) {
+		claim := &unstructured.Unstructured{}
+		claim.SetAPIVersion("v1")
+		claim.SetKind("PersistentVolumeClaim")
+		if e.live.Get(ctx, client.ObjectKey{Namespace: pod.GetNamespace(), Name: name}, claim) != nil {
+			continue
+		}
+		if result := health.Of(claim); result.Status != health.Healthy {
+			return ": " + result.Message
+		}
+	}
+	return ""
 }
 
 // age is how long the step of a task has had its turn.

@@ -1,8 +1,8 @@
 package plan
 
 import (
-	"cmp"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -45,26 +45,30 @@ func AwaitedPods(objects []Object) (workload *unstructured.Unstructured, pods la
 	return live, pods
 }
 
-// Holdup says what is the matter with the first of pods that is not as it should be: one that has failed, or else by name. It is
-// empty if nothing is.
-func Holdup(pods []unstructured.Unstructured) string {
-	var faults []health.Result
-	for i := range pods {
-		if result := health.Of(&pods[i]); result.Status != health.Healthy && pods[i].GetDeletionTimestamp() == nil {
-			faults = append(faults, result)
+// Holdup is the first of pods that is not as it should be, one that has failed or else by name, and what is the matter with it; nil if
+// nothing is.
+func Holdup(pods []unstructured.Unstructured) (pod *unstructured.Unstructured, message string) {
+	pods = slices.SortedFunc(slices.Values(pods), func(a, b unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
+	for _, status := range []health.Status{health.Failed, health.Progressing, health.Unknown} {
+		for i := range pods {
+			result := health.Of(&pods[i])
+			if result.Status == status && pods[i].GetDeletionTimestamp() == nil {
+				return &pods[i], result.Message
+			}
 		}
 	}
-	if len(faults) == 0 {
-		return ""
-	}
-	return slices.MinFunc(faults, func(a, b health.Result) int {
-		return cmp.Or(cmp.Compare(severity(a), severity(b)), cmp.Compare(a.Message, b.Message))
-	}).Message
+	return nil, ""
 }
 
-func severity(r health.Result) int {
-	if r.Status == health.Failed {
-		return 0
+// ClaimsOf are the names of the volume claims that a pod uses.
+func ClaimsOf(pod *unstructured.Unstructured) []string {
+	volumes, _, _ := unstructured.NestedSlice(pod.Object, "spec", "volumes")
+	var names []string
+	for _, v := range volumes {
+		volume, _ := v.(map[string]any)
+		if name, _, _ := unstructured.NestedString(volume, "persistentVolumeClaim", "claimName"); name != "" {
+			names = append(names, name)
+		}
 	}
-	return 1
+	return names
 }

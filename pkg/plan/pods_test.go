@@ -3,6 +3,7 @@ package plan_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/tandem-addons/tandem/pkg/plan"
@@ -69,8 +70,27 @@ func TestHoldup(t *testing.T) {
 			for _, p := range test.pods {
 				pods = append(pods, *read(t, p))
 			}
-			if got := plan.Holdup(pods); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
+			pod, got := plan.Holdup(pods)
+			if got != test.want || (pod == nil) != (test.want == "") {
+				t.Errorf("got %v %q, want %q", pod, got, test.want)
+			}
+		})
+	}
+}
+
+func TestClaimsOf(t *testing.T) {
+	for name, test := range map[string]struct {
+		pod  string
+		want []string
+	}{
+		"without volumes":       {"{apiVersion: v1, kind: Pod}", nil},
+		"among other volumes":   {"{spec: {volumes: [{emptyDir: {}}, {persistentVolumeClaim: {claimName: a}}, {persistentVolumeClaim: {claimName: b}}]}}", []string{"a", "b"}},
+		"volumes that are text": {"{spec: {volumes: a}}", nil},
+		"a volume that is text": {"{spec: {volumes: [a]}}", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, plan.ClaimsOf(read(t, test.pod))); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
 	}

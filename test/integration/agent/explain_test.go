@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -20,17 +21,29 @@ var _ = Describe("A step that waits for a workload", func() {
 		Eventually(func() string { return h.plan(ctx, "deploy").Message }).Should(HaveSuffix("-app: waits for its controller to see it"))
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: h.name + "-app-1", Namespace: h.namespace, Labels: map[string]string{"app": h.name}},
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app:1"}}},
+			Spec: corev1.PodSpec{
+				Containers: []corev1.Container{{Name: "app", Image: "app:1"}},
+				Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: h.name}}}},
+			},
 		}
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: h.name, Namespace: h.namespace}}
+		claim.Spec = corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: new("nope"),
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		}
+		Expect(managed.Create(ctx, claim)).To(Succeed())
 		Expect(managed.Create(ctx, pod)).To(Succeed())
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{
 			Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "12:00: no such host"}}}}
 		Expect(managed.Status().Update(ctx, pod)).To(Succeed())
 		Eventually(func() string { return h.plan(ctx, "deploy").Message }).Should(
-			HaveSuffix("-app: waits for its controller to see it: Pod " + h.namespace + "/" + h.name + "-app-1: container app waits: ImagePullBackOff"))
+			HaveSuffix("-app: waits for its controller to see it: Pod " + h.namespace + "/" + h.name + "-app-1: container app waits: ImagePullBackOff" +
+				": PersistentVolumeClaim " + h.namespace + "/" + h.name + ": is not bound yet, by StorageClass nope"))
 		h.rollOut(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		Expect(managed.Delete(ctx, pod)).To(Succeed())
+		Expect(managed.Delete(ctx, claim)).To(Succeed())
 		h.finish(ctx)
 	})
 })
