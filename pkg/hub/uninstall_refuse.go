@@ -67,8 +67,8 @@ func (u *uninstallation) refuseWhileConverted(ctx context.Context) error {
 			return err
 		}
 		if converted != nil {
-			return fmt.Errorf("an addon-manager is running and would write everything again: it converts %s %s; stop it first",
-				converted.Kind, client.ObjectKeyFromObject(converted))
+			return fmt.Errorf("an addon-manager is running and would write everything again: it converts %s %q; stop it first",
+				converted.Kind, converted.Name)
 		}
 	}
 	return nil
