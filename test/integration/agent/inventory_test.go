@@ -256,7 +256,8 @@ var _ = Describe("The inventory", func() {
 })
 
 var _ = Describe("An object that its task applies no more", func() {
-	BeforeEach(func() { DeferCleanup(runAgent()) })
+	var stop func()
+	BeforeEach(func() { stop = runAgent() })
 	AfterEach(func(ctx context.Context) { Expect(invariants.Violations(ctx, hub)).To(BeEmpty()) })
 
 	// deployed is an Instance that has been deployed.
@@ -389,6 +390,13 @@ var _ = Describe("An object that its task applies no more", func() {
 		spec.Plans["deploy"], spec.Plans["drop"] = serial("config", "gadgets"), serial("drop")
 		h := deployed(ctx, spec)
 		Expect(h.listed(ctx)).To(ContainElement("Gadget " + h.namespace + "/" + h.name + "-gadget"))
+		stop()
+		definition := blank("apiextensions.k8s.io/v1 CustomResourceDefinition")
+		definition.SetName("gadgets.tandem.test")
+		Expect(managed.Delete(ctx, definition)).To(Succeed())
+		Eventually(func() error { return managed.Get(ctx, client.ObjectKeyFromObject(definition), definition) }).ShouldNot(Succeed())
+		stop = runAgent()
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Reason", kudo.ReasonUnhealthy))
 		h.change(ctx, byHand("drop", "drop-1"))
 		h.completes(ctx, "drop", kudo.PlanStatus{})
 		Expect(h.listed(ctx)).To(ConsistOf("ClusterRole "+h.namespace+"-"+h.name, "ConfigMap "+h.namespace+"/"+h.name+"-config"))
