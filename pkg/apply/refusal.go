@@ -25,6 +25,9 @@ func (e *ImmutableError) Error() string {
 		strings.Join(e.Fields, ", "))
 }
 
+// errGoing is no refusal for good: what cannot be changed is about to make room.
+var errGoing = errors.New("the object that cannot be changed is being deleted, and is made anew once it is gone")
+
 // Refused makes an *ImmutableError of the API server's refusal to change live into want, where nothing but immutable fields stands in
 // the way. Where other faults do as well, immutable fields are left out: there the API server shows all of their values. Every other
 // error is returned as it is.
@@ -44,6 +47,8 @@ func Refused(err error, live, want *unstructured.Unstructured) error {
 		return err
 	case len(faults) > 0:
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Message: strings.Join(faults, ", ")}}
+	case live.GetDeletionTimestamp() != nil:
+		return errGoing
 	}
 	slices.Sort(fields)
 	return &ImmutableError{Fields: slices.Compact(fields)}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -121,6 +122,16 @@ func TestRefusedLeavesOutTheValuesOfImmutableFields(t *testing.T) {
 				t.Error("it is not final")
 			}
 		})
+	}
+}
+
+func TestWhatCannotBeChangedAndIsOnItsWayOutIsWaitedFor(t *testing.T) {
+	r := refusals(t)["the storage class of a volume claim"]
+	live := object(r.Live)
+	live.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
+	got := Refused(&apierrors.StatusError{ErrStatus: r.Status}, live, object(r.Want))
+	if got != errGoing || Final(got) {
+		t.Errorf("got %v, final: %v", got, Final(got))
 	}
 }
 
