@@ -41,7 +41,7 @@ const (
 	// tumbled is where the Instances' resources go.
 	tumbled = "tumbled"
 	// soon is when something happens to a plan that was just asked for, at the latest.
-	soon = 3 * time.Second
+	soon = 2 * time.Second
 	// hang is how long the hub answers nobody, at the longest.
 	hang = 4 * time.Second
 	// recovery is how long a cluster may take until everything is as it should be: the sandbox starts a program that is killed often
@@ -86,6 +86,7 @@ var _ = Describe("Plans", Label("chaos"), func() {
 		By("writing nothing of a step that was recorded as complete")
 		for _, cluster := range c.clusters() {
 			steps := stepsOf(c.box.Cluster(cluster).AuditLog())
+			AddReportEntry(cluster, fmt.Sprintf("%d steps were recorded as complete, %d wrote", len(steps.Complete), len(steps.Writes)))
 			Expect(len(steps.Complete)).To(BeNumerically(">", rounds), "steps that were recorded as complete")
 			Expect(len(steps.Writes)).To(BeNumerically(">", rounds), "steps that wrote")
 			Expect(steps.Late()).To(BeEmpty())

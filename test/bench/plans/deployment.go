@@ -148,23 +148,34 @@ const (
 
 // kindOf says what a request of addon-agent is for.
 func kindOf(e *audit.Entry) string {
-	owned := e.ObjectRef.APIGroup == kudo.GroupVersion.Group
 	switch {
 	case e.ObjectRef.Resource == "":
 		return discoveries
 	case e.Is("events", ""):
 		return events
-	case e.Is("instances", "status"):
-		return statusWrites
-	case e.Verb == "watch" || e.Verb == "list" && !owned:
-		return caches
-	case e.Is("instances", "") && e.Verb == "get":
-		return instanceReads
-	case owned || e.Is("namespaces", ""):
+	case e.ObjectRef.APIGroup == kudo.GroupVersion.Group:
+		return kindOfOwn(e)
+	case e.Is("namespaces", ""):
 		return mirror
+	case e.Verb == "watch" || e.Verb == "list":
+		return caches
 	case e.Verb == "get":
 		return objectReads
 	default:
 		return objectWrites
+	}
+}
+
+// kindOfOwn is kindOf for requests about Instances and OperatorVersions.
+func kindOfOwn(e *audit.Entry) string {
+	switch {
+	case e.Is("instances", "status"):
+		return statusWrites
+	case e.Verb == "watch":
+		return caches
+	case e.Is("instances", "") && e.Verb == "get":
+		return instanceReads
+	default:
+		return mirror
 	}
 }
