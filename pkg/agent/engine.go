@@ -62,7 +62,7 @@ func addEngine(o Options, local ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("adding the engine: %w", err)
 	}
-	remote, err := newRemote(local.GetConfig())
+	remote, err := newRemote(local.GetConfig(), local.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("adding the engine: %w", err)
 	}

@@ -1,126 +1,100 @@
 package agent
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/kubernetes/scheme"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/util/exec"
 )
 
-// execProtocol is what every API server and kubelet speaks on a WebSocket. SPDY, and the protocol's fifth version, add nothing for
-// whoever sends no input.
-const execProtocol = "v4.channel.k8s.io"
-
-// The channels of execProtocol: the first byte of every message.
-const (
-	outputChannel    = 1
-	complaintChannel = 2
-	statusChannel    = 3
-)
+// mostComplaints bounds how much is kept of what a command complains of, in bytes.
+const mostComplaints = 1 << 10
 
 // remote runs commands in containers of the managed cluster, through its API server, as `kubectl exec` does.
 type remote struct {
-	client *http.Client
+	config *rest.Config
 	pods   rest.Interface
 }
 
-func newRemote(config *rest.Config) (*remote, error) {
-	config = rest.CopyConfig(config)
-	config.NextProtos = []string{"http/1.1"} // HTTP/2 makes no WebSockets
-	config.Timeout = 0                       // each call has its own
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return nil, fmt.Errorf("preparing to run commands in containers: %w", err)
-	}
+func newRemote(config *rest.Config, client *http.Client) (*remote, error) {
 	pods, err := corev1client.NewForConfigAndClient(config, client)
 	if err != nil {
 		return nil, fmt.Errorf("preparing to run commands in containers: %w", err)
 	}
-	return &remote{client: client, pods: pods.RESTClient()}, nil
+	return &remote{config: config, pods: pods.RESTClient()}, nil
 }
 
 // output runs a command and returns what it writes, which must be at most that many bytes. A command that fails is an
 // exec.CodeExitError with what it complained of.
 func (r *remote) output(ctx context.Context, pod types.NamespacedName, container string, most int, command ...string) ([]byte, error) {
-	address := r.pods.Get().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("exec").
-		VersionedParams(&corev1.PodExecOptions{Container: container, Command: command, Stdout: true, Stderr: true}, scheme.ParameterCodec).URL()
-	socket, err := openWebSocket(ctx, r.client, address.String(), execProtocol)
+	executor, err := r.executor(pod, &corev1.PodExecOptions{Container: container, Command: command, Stdout: true, Stderr: true})
 	if err != nil {
 		return nil, err
 	}
-	// Once the protocol is switched, the connection no longer heeds the context.
-	stop := context.AfterFunc(ctx, func() { _ = socket.Close() })
-	defer func() {
-		stop()
-		_ = socket.Close()
-	}()
-	output, err := receive(socket, most)
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
+	output, complaints := &capped{most: most}, &capped{most: mostComplaints, cut: true}
+	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: output, Stderr: complaints})
+	var failed exec.CodeExitError
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case output.full:
+		return nil, fmt.Errorf("the command writes more than %d bytes", most)
+	case errors.As(err, &failed):
+		if complaint := strings.TrimSpace(complaints.String()); complaint != "" {
+			failed.Err = fmt.Errorf("%w: %s", failed.Err, complaint)
+		}
+		return nil, failed
+	case err != nil:
+		return nil, fmt.Errorf("running %q: %w", command[0], err)
 	}
-	return output, err
+	return output.Bytes(), nil
 }
 
-// receive reads what a command writes until it has ended.
-func receive(socket *webSocket, most int) ([]byte, error) {
-	const complaints = 1 << 10
-	var output, complaint []byte
-	for {
-		message, err := socket.next(most + complaints)
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF // how the command ended was not said
-		}
-		if err != nil {
-			return nil, fmt.Errorf("receiving what the command writes: %w", err)
-		}
-		if len(message) == 0 {
-			continue
-		}
-		switch channel, data := message[0], message[1:]; channel {
-		case outputChannel:
-			if output = append(output, data...); len(output) > most {
-				return nil, fmt.Errorf("the command writes more than %d bytes", most)
-			}
-		case complaintChannel:
-			complaint = append(complaint, data[:min(len(data), complaints-len(complaint))]...)
-		case statusChannel:
-			return output, failureOf(data, string(complaint))
-		}
+// executor speaks WebSocket, and SPDY where an API server or a proxy before it does not know that.
+func (r *remote) executor(pod types.NamespacedName, options *corev1.PodExecOptions) (remotecommand.Executor, error) {
+	address := r.pods.Post().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("exec").
+		VersionedParams(options, scheme.ParameterCodec).URL()
+	socket, err := remotecommand.NewWebSocketExecutor(r.config, http.MethodGet, address.String())
+	if err != nil {
+		return nil, fmt.Errorf("preparing to run %q: %w", options.Command[0], err)
 	}
+	spdy, err := remotecommand.NewSPDYExecutor(r.config, http.MethodPost, address)
+	if err != nil {
+		return nil, fmt.Errorf("preparing to run %q: %w", options.Command[0], err)
+	}
+	return remotecommand.NewFallbackExecutor(socket, spdy, func(err error) bool {
+		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	})
 }
 
-// failureOf is how a command ended, nil if it succeeded.
-func failureOf(status []byte, complaint string) error {
-	var ended metav1.Status
-	if err := json.Unmarshal(status, &ended); err != nil {
-		return fmt.Errorf("reading how the command ended: %w", err)
+// capped keeps what is written to it up to a number of bytes. What is too much is dropped where it may be cut, and else an error.
+type capped struct {
+	bytes.Buffer
+	most int
+	cut  bool
+	full bool
+}
+
+func (c *capped) Write(data []byte) (int, error) {
+	room := c.most - c.Len()
+	if len(data) <= room {
+		return c.Buffer.Write(data)
 	}
-	if ended.Status == metav1.StatusSuccess {
-		return nil
+	if !c.cut {
+		c.full = true
+		return 0, errors.New("too much is written")
 	}
-	failure := errors.New(ended.Message)
-	if complaint = strings.TrimSpace(complaint); complaint != "" {
-		failure = fmt.Errorf("%w: %s", failure, complaint)
-	}
-	if ended.Reason != "NonZeroExitCode" || ended.Details == nil {
-		return failure
-	}
-	for _, cause := range ended.Details.Causes {
-		var code int
-		if _, err := fmt.Sscan(cause.Message, &code); err == nil && cause.Type == "ExitCode" {
-			return exec.CodeExitError{Err: failure, Code: code}
-		}
-	}
-	return failure
+	c.Buffer.Write(data[:room])
+	return len(data), nil
 }

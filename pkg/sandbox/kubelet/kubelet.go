@@ -3,10 +3,7 @@
 package kubelet
 
 import (
-	"crypto/sha1" //nolint:gosec // RFC 6455 asks for it, and not for secrecy
-	"encoding/base64"
-	"encoding/binary"
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,58 +12,54 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	protocols "k8s.io/apimachinery/pkg/util/remotecommand"
+	client "k8s.io/client-go/tools/remotecommand"
+	"k8s.io/kubelet/pkg/cri/streaming/remotecommand"
+	"k8s.io/utils/exec"
+)
+
+// How long a command may be idle, and its streams take to be made.
+const (
+	idle     = time.Minute
+	creation = 10 * time.Second
 )
 
 // Opener finds a file of a container, by its path there.
 type Opener func(name string) (io.ReadCloser, error)
 
-// protocol is how an API server passes on the commands of clients that send no input (v4 of Kubernetes' remote command).
-const protocol = "v4.channel.k8s.io"
-
-// The channels of the protocol: the first byte of every message.
-const (
-	outputChannel    = 1
-	complaintChannel = 2
-	statusChannel    = 3
-)
-
 // Handler answers the API server's requests to run commands. The one command that there is in its containers is `head -c BYTES --
 // FILE`.
 func Handler(open Opener) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/exec/{namespace}/{pod}/{container}", func(w http.ResponseWriter, r *http.Request) { run(w, r, open) })
+	mux.HandleFunc("/exec/{namespace}/{pod}/{container}", func(w http.ResponseWriter, r *http.Request) {
+		options, err := remotecommand.NewOptions(r)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		remotecommand.ServeExec(w, r, executor{open}, r.PathValue("pod"), "", r.PathValue("container"), r.URL.Query()["command"],
+			options, idle, creation, protocols.SupportedStreamingProtocols)
+	})
 	return mux
 }
 
-// run carries out the command of a request on a WebSocket.
-func run(w http.ResponseWriter, r *http.Request, open Opener) {
-	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") || !strings.Contains(r.Header.Get("Sec-WebSocket-Protocol"), protocol) {
-		http.Error(w, "nothing runs in containers that are simulated", http.StatusNotImplemented)
-		return
-	}
-	connection, stream, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	defer connection.Close()
-	fmt.Fprintf(connection, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
-		"Sec-WebSocket-Accept: %s\r\nSec-WebSocket-Protocol: %s\r\n\r\n", accept(r.Header.Get("Sec-WebSocket-Key")), protocol)
-	code := execute(r.URL.Query()["command"], open, channel{connection, outputChannel}, channel{connection, complaintChannel})
-	ended, _ := json.Marshal(statusOf(code)) // of a struct that has no other form
-	if _, err := (channel{connection, statusChannel}).Write(ended); err != nil {
-		return
-	}
-	_, _ = connection.Write([]byte{0x88, 0}) // no more is to come
-	_, _ = io.Copy(io.Discard, stream)       // until the other side has closed, so that nothing is cut off
-}
+// executor runs the commands of all containers.
+type executor struct{ open Opener }
 
-// accept answers the key of a WebSocket's request (RFC 6455, section 4.2.2).
-func accept(key string) string {
-	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11")) //nolint:gosec // as above
-	return base64.StdEncoding.EncodeToString(sum[:])
+// ExecInContainer makes it a remotecommand.Executor.
+func (e executor) ExecInContainer(_ context.Context, _ string, _ types.UID, _ string, command []string, _ io.Reader,
+	output, complaints io.WriteCloser, _ bool, _ <-chan client.TerminalSize, _ time.Duration,
+) error {
+	if complaints == nil {
+		complaints = output // of a terminal, which has one stream
+	}
+	if code := execute(command, e.open, output, complaints); code != 0 {
+		return exec.CodeExitError{Err: fmt.Errorf("exit status %d", code), Code: code}
+	}
+	return nil
 }
 
 // execute is a command's exit code.
@@ -96,34 +89,4 @@ func execute(command []string, open Opener, output, complaints io.Writer) int {
 		return usage
 	}
 	return 0
-}
-
-// statusOf is how kubelets say that a command has ended.
-func statusOf(code int) metav1.Status {
-	if code == 0 {
-		return metav1.Status{Status: metav1.StatusSuccess}
-	}
-	return metav1.Status{
-		Status:  metav1.StatusFailure,
-		Reason:  "NonZeroExitCode",
-		Message: fmt.Sprintf("command terminated with non-zero exit code: exit status %d", code),
-		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: "ExitCode", Message: strconv.Itoa(code)}}},
-	}
-}
-
-// channel writes messages of the protocol, each as one frame.
-type channel struct {
-	to     io.Writer
-	number byte
-}
-
-// Write sends one message.
-func (c channel) Write(data []byte) (int, error) {
-	const finalBinary = 0x82
-	frame := []byte{finalBinary, 127}
-	frame = binary.BigEndian.AppendUint64(frame, uint64(len(data)+1))
-	if _, err := c.to.Write(append(append(frame, c.number), data...)); err != nil {
-		return 0, err
-	}
-	return len(data), nil
 }

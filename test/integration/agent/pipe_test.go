@@ -382,7 +382,7 @@ var _ = Describe("A Pipe task", func() {
 		},
 		Entry("a file that is not there",
 			func(s *kudo.OperatorVersionSpec) { s.Tasks[4].Spec.Pipe[1].File = "/out/missing" },
-			kudo.FatalError, `file "/out/missing" cannot be read: .*exit status 1: head: /pipe/out/missing: No such file or directory`),
+			kudo.FatalError, `file "/out/missing" cannot be read: .*exit code 1: head: /pipe/out/missing: No such file or directory`),
 		Entry("a file that is too large",
 			func(s *kudo.OperatorVersionSpec) { s.Tasks[4].Spec.Pipe[1].File = "/out/large" },
 			kudo.FatalError, `file "/out/large" is larger than the 1048576 bytes that a ConfigMap can hold`),
