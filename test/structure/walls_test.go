@@ -20,6 +20,7 @@ var pure = []string{
 	"pkg/plan",
 	"pkg/render",
 	"pkg/spelling",
+	"pkg/tree",
 }
 
 // foundation lists what every pure package may import beside the standard library and other pure packages.
@@ -39,6 +40,7 @@ var subjects = map[string][]string{
 	"pkg/install": {"github.com/google/uuid"},
 	"pkg/pack":    {"github.com/Masterminds/semver/v3"},
 	"pkg/render":  {"github.com/Masterminds/sprig/v3"},
+	"pkg/tree":    {"github.com/Masterminds/semver/v3"},
 }
 
 // edges lists the packages that face the outside. They are apart from each other; only the programs in cmd and tests use them.

@@ -113,6 +113,12 @@ const (
 	ReasonNameCollision = "NameCollision"
 	// ReasonNameInvalid: the Instance's name does not make a DNS label.
 	ReasonNameInvalid = "NameInvalid"
+	// ReasonChildVersionNotFound: the OperatorVersion of a child operator, or of one further below, does not exist.
+	ReasonChildVersionNotFound = "ChildVersionNotFound"
+	// ReasonCircularOperators: an operator is a child of its own children; the message names the way round.
+	ReasonCircularOperators = "CircularOperators"
+	// ReasonChildrenInvalid: child Instances cannot have the names that they would get, or there are too many of them.
+	ReasonChildrenInvalid = "ChildrenInvalid"
 )
 
 // The reasons of ConditionReady.

@@ -1,0 +1,98 @@
+package tree
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// Choose is the version that a KudoOperator task means: of the operator that it names, in the appVersion and operatorVersion that it
+// names. Where that leaves several it is the one with the highest appVersion, and among those the highest version, as in KUDO's
+// repositories. Candidates of other operators do not count.
+func Choose(task kudo.Task, candidates []kudo.OperatorVersion) (kudo.OperatorVersion, error) {
+	var chosen *kudo.OperatorVersion
+	var others []*kudo.OperatorVersion
+	for i := range candidates {
+		candidate := &candidates[i]
+		switch {
+		case candidate.Spec.Operator.Name != task.Spec.Package:
+		case !means(task.Spec.AppVersion, candidate.Spec.AppVersion), !means(task.Spec.OperatorVersion, candidate.Spec.Version):
+			others = append(others, candidate)
+		case chosen == nil || compare(chosen, candidate) < 0:
+			chosen = candidate
+		}
+	}
+	if chosen == nil {
+		return kudo.OperatorVersion{}, absence(task, others)
+	}
+	return *chosen, nil
+}
+
+// means says whether a version fits what a task asks for; it may ask for any.
+func means(asked, version string) bool { return asked == "" || asked == version }
+
+// compare orders versions of one operator as KUDO's repositories do: by appVersion, then by version. Those that are no semantic versions
+// stand below all that are, and none at all below these.
+func compare(a, b *kudo.OperatorVersion) int {
+	return cmp.Or(compareText(a.Spec.AppVersion, b.Spec.AppVersion), compareText(a.Spec.Version, b.Spec.Version), cmp.Compare(a.Name, b.Name))
+}
+
+// compareText orders two versions; it never takes different texts for the same, so that the choice does not depend on the order of a list.
+func compareText(a, b string) int {
+	x, errA := semver.NewVersion(a)
+	y, errB := semver.NewVersion(b)
+	switch {
+	case errA == nil && errB == nil:
+		return cmp.Or(x.Compare(y), cmp.Compare(a, b))
+	case errA == nil:
+		return 1
+	case errB == nil:
+		return -1
+	default:
+		return cmp.Compare(a, b)
+	}
+}
+
+// choiceLimit is how many versions a message lists as the way out.
+const choiceLimit = 8
+
+// absence says that no version is what the task means.
+func absence(task kudo.Task, others []*kudo.OperatorVersion) error {
+	name := task.Spec.Package
+	switch {
+	case name == "":
+		return errors.New("it names no package")
+	case strings.ContainsAny(name, "/:"):
+		return fmt.Errorf("package %q is a place and not the name of an operator: "+
+			"push the package that holds the task with 'kubectl addon package push', which resolves it", name)
+	case len(others) == 0:
+		return fmt.Errorf("operator %q does not exist: push its package first (kubectl addon package push DIR)", name)
+	}
+	slices.SortFunc(others, func(a, b *kudo.OperatorVersion) int { return compare(b, a) })
+	var names []string
+	for _, other := range others[:min(len(others), choiceLimit)] {
+		names = append(names, other.Name)
+	}
+	if more := len(others) - choiceLimit; more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Errorf("OperatorVersion %s does not exist: push its package first (kubectl addon package push DIR), or name another one; there are %s",
+		wanted(task), strings.Join(names, ", "))
+}
+
+// wanted is the name of the OperatorVersion that the task means, as far as it says.
+func wanted(task kudo.Task) string {
+	parts := []string{task.Spec.Package}
+	for _, version := range []string{task.Spec.AppVersion, task.Spec.OperatorVersion} {
+		if version != "" {
+			parts = append(parts, version)
+		}
+	}
+	return strings.Join(parts, "-")
+}

@@ -1,0 +1,180 @@
+// Package tree decides which operators an OperatorVersion brings along: the versions that its KudoOperator tasks mean, what these
+// bring along in turn, and how the Instances of all of them are called. It is pure and touches no cluster.
+package tree
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+)
+
+// MaxInstances bounds a tree: operators that each have two children of the next one would make millions.
+const MaxInstances = 256
+
+// Node is an OperatorVersion in a tree. Where a version stands in it more than once, its nodes are the same one.
+type Node struct {
+	Version *kudo.OperatorVersion
+	// Children in the order of Tasks.
+	Children []Child
+}
+
+// Child is what one task of a version brings along.
+type Child struct {
+	Task kudo.Task
+	*Node
+}
+
+// MakesChild says whether the task ensures a child Instance (KEP-29).
+func MakesChild(task kudo.Task) bool {
+	return task.Kind == kudo.TaskKudoOperator || task.Kind == kudo.TaskOperator
+}
+
+// Tasks are the tasks by which the version brings children along, each once, in the order in which steps run them: those of the plan
+// deploy first, then those of the other plans by their names. A task that no step runs brings nothing along.
+func Tasks(version *kudo.OperatorVersionSpec) []kudo.Task {
+	tasks := make(map[string]kudo.Task)
+	for _, task := range version.Tasks {
+		if _, twice := tasks[task.Name]; !twice && MakesChild(task) {
+			tasks[task.Name] = task
+		}
+	}
+	if len(tasks) == 0 {
+		return nil
+	}
+	var found []kudo.Task
+	plans := slices.DeleteFunc(slices.Sorted(maps.Keys(version.Plans)), func(name string) bool { return name == kudo.DeployPlan })
+	for _, name := range append([]string{kudo.DeployPlan}, plans...) {
+		for _, phase := range version.Plans[name].Phases {
+			for _, step := range phase.Steps {
+				for _, name := range step.Tasks {
+					if task, isFirst := tasks[name]; isFirst {
+						found = append(found, task)
+						delete(tasks, name)
+					}
+				}
+			}
+		}
+	}
+	return found
+}
+
+// Fault is something that keeps a tree from being run.
+type Fault struct {
+	// Reason is one of the reasons of condition Resolved that are about children.
+	Reason string
+	// Message names the way to the thing at fault, and the way out.
+	Message string
+}
+
+// Error is why a version cannot be run because of what it brings along.
+type Error struct {
+	// Faults are all that there are, never none.
+	Faults []Fault
+}
+
+// faultLimit is how many faults the text of an Error names; who mends those is told the others.
+const faultLimit = 10
+
+func (e *Error) Error() string {
+	lines := make([]string, 0, faultLimit+1)
+	for _, fault := range e.Faults[:min(len(e.Faults), faultLimit)] {
+		lines = append(lines, fault.Message)
+	}
+	if left := len(e.Faults) - faultLimit; left > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more faults", left))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Resolve is the tree below root. candidates gives the versions that there are of an operator, root among them where it is one; it is
+// asked once about each operator. What is wrong is an *Error with every fault: circles, versions that do not exist, children that
+// would have the same name, and trees that are too large.
+func Resolve(root *kudo.OperatorVersion, candidates func(operator string) []kudo.OperatorVersion) (*Node, error) {
+	r := resolution{candidates: candidates, known: map[string][]kudo.OperatorVersion{}, nodes: map[string]*Node{}}
+	tree := r.visit(root)
+	if size := r.size(tree, map[*Node]int{}); size > MaxInstances {
+		r.fault(kudo.ReasonChildrenInvalid, "%s brings more than %d Instances along: split the operator", root.Name, MaxInstances)
+	} else {
+		r.names(tree)
+	}
+	if len(r.faults) > 0 {
+		return nil, &Error{Faults: r.faults}
+	}
+	return tree, nil
+}
+
+// resolution is a walk through the graph of operators.
+type resolution struct {
+	candidates func(operator string) []kudo.OperatorVersion
+	known      map[string][]kudo.OperatorVersion
+	// nodes by the name of the version: nil while what is below it is being walked through.
+	nodes map[string]*Node
+	// way from the root to where the walk is.
+	way    []string
+	faults []Fault
+}
+
+// visit is the node of a version; its children are left out where they are at fault.
+func (r *resolution) visit(version *kudo.OperatorVersion) *Node {
+	node := &Node{Version: version}
+	r.nodes[version.Name] = nil
+	r.way = append(r.way, version.Name)
+	for _, task := range Tasks(&version.Spec) {
+		if child := r.child(version, task); child != nil {
+			node.Children = append(node.Children, Child{Task: task, Node: child})
+		}
+	}
+	r.way = r.way[:len(r.way)-1]
+	r.nodes[version.Name] = node
+	return node
+}
+
+// child is the node of the version that the task means; nil where it is at fault.
+func (r *resolution) child(parent *kudo.OperatorVersion, task kudo.Task) *Node {
+	operator := task.Spec.Package
+	found, asked := r.known[operator]
+	if !asked {
+		found = r.candidates(operator)
+		r.known[operator] = found
+	}
+	version, err := Choose(task, found)
+	if err != nil {
+		r.fault(kudo.ReasonChildVersionNotFound, "%s: task %q of %s: %v", r.wayTo(wanted(task)), task.Name, parent.Name, err)
+		return nil
+	}
+	node, met := r.nodes[version.Name]
+	if met && node == nil {
+		r.fault(kudo.ReasonCircularOperators,
+			"circular dependency: %s: an operator cannot be a child of its own children; take it out of one of them", r.wayTo(version.Name))
+		return nil
+	}
+	if !met {
+		node = r.visit(&version)
+	}
+	return node
+}
+
+func (r *resolution) wayTo(name string) string {
+	return dependency.Way(append(slices.Clone(r.way), name))
+}
+
+func (r *resolution) fault(reason, format string, args ...any) {
+	r.faults = append(r.faults, Fault{Reason: reason, Message: fmt.Sprintf(format, args...)})
+}
+
+// size is how many Instances the tree makes, or more than MaxInstances.
+func (r *resolution) size(node *Node, counted map[*Node]int) int {
+	if size, done := counted[node]; done {
+		return size
+	}
+	size := 1
+	for _, child := range node.Children {
+		size = min(size+r.size(child.Node, counted), MaxInstances+1)
+	}
+	counted[node] = size
+	return size
+}
