@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -78,7 +79,11 @@ func (r *reporter) Reconcile(ctx context.Context, request reconcile.Request) (re
 	if wait := r.wait(request.Name); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	return reconcile.Result{}, r.send(ctx, onHub, *want)
+	err = r.send(ctx, onHub, *want)
+	if apierrors.IsConflict(err) { // the cache lags behind: what is there now may be another Instance of that name
+		return reconcile.Result{RequeueAfter: staleCachePause}, nil
+	}
+	return reconcile.Result{}, err
 }
 
 // decide is what the hub should say; nil where the agent has nothing to say yet. A mirror of another Instance of that name says
@@ -147,13 +152,14 @@ func (r *reporter) forget(name string) {
 	delete(r.sent, name)
 }
 
-// send applies the agent's part of the status, and nothing else of the object.
+// send applies the agent's part of the status, and nothing else of the object. What is said of an Instance must not be written onto the
+// next one of its name: with an execution that is not its own it would never be deployed.
 func (r *reporter) send(ctx context.Context, onHub *kudo.Instance, want kudo.InstanceStatus) error {
 	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&want)
 	if err != nil {
 		return fmt.Errorf("encoding the status of Instance %q: %w", onHub.Name, err)
 	}
-	if err := apply.Status(ctx, r.hub, onHub, managerReport, status); err != nil {
+	if err := apply.StatusAsRead(ctx, r.hub, onHub, managerReport, status); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	r.mutex.Lock()

@@ -19,8 +19,8 @@ import (
 // that obj was read with) holds it already. It reports whether it wrote. now becomes lastTransitionTime where the status
 // changes.
 //
-// It is all that manager applies to the status: fields that manager applied before and that are not the condition go.
-// An object that was replaced since it was read is a conflict (apierrors.IsConflict).
+// It is all that manager applies to the status: fields that manager applied before and that are not the condition go. An object
+// that was made anew under its name since it was read gets the condition as well.
 func Condition(
 	ctx context.Context, c client.Client, obj client.Object, current []metav1.Condition, manager string,
 	want metav1.Condition, now time.Time,
@@ -61,17 +61,28 @@ func Settle(current []metav1.Condition, want metav1.Condition, now time.Time) (m
 }
 
 // Status makes fields all that manager holds of obj's status, by forced server-side apply. obj gets the resource version that this
-// led to, and stays as it was read otherwise. Errors are the API server's; an object that was replaced since it was read is a
-// conflict (apierrors.IsConflict), never a new object.
+// led to, and stays as it was read otherwise. An object that was made anew under its name since it was read gets them as well, for
+// API servers do not compare the uid of what is applied to the status of a custom resource. Errors are the API server's.
 func Status(ctx context.Context, c client.Client, obj client.Object, manager string, fields map[string]any) error {
+	return applyStatus(ctx, c, obj, manager, map[string]any{}, fields)
+}
+
+// StatusAsRead is Status for exactly what was read of obj: where it has changed since, or is another one, nothing is written and the
+// error is a conflict (apierrors.IsConflict).
+func StatusAsRead(ctx context.Context, c client.Client, obj client.Object, manager string, fields map[string]any) error {
+	return applyStatus(ctx, c, obj, manager, map[string]any{"resourceVersion": obj.GetResourceVersion()}, fields)
+}
+
+func applyStatus(ctx context.Context, c client.Client, obj client.Object, manager string, metadata, fields map[string]any) error {
 	gvk, err := c.GroupVersionKindFor(obj)
 	if err != nil {
 		return fmt.Errorf("applying status: %w", err)
 	}
+	metadata["namespace"], metadata["name"] = obj.GetNamespace(), obj.GetName()
 	data, err := json.Marshal(map[string]any{
 		"apiVersion": gvk.GroupVersion().String(),
 		"kind":       gvk.Kind,
-		"metadata":   map[string]any{"namespace": obj.GetNamespace(), "name": obj.GetName(), "uid": obj.GetUID()},
+		"metadata":   metadata,
 		"status":     fields,
 	})
 	if err != nil {

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -160,6 +163,32 @@ var _ = Describe("Reports", func() {
 			}
 		}
 		Expect(reports).To(BeNumerically("<=", 1+int(time.Since(begun)/interval)))
+		h.finish(ctx)
+	})
+
+	It("of one that is gone are not taken for those of the next of its name", func(ctx context.Context) {
+		h := newInstance(ctx, configOnly(), nil)
+		var replaced atomic.Bool
+		late := func(request *http.Request) {
+			if request.Method != http.MethodPatch || path.Base(path.Dir(request.URL.Path)) != h.name || replaced.Load() {
+				return
+			}
+			if lost := h.get(ctx); lost.DeletionTimestamp != nil && h.mirror(ctx) == nil && replaced.CompareAndSwap(false, true) {
+				defer GinkgoRecover()
+				h.release(ctx)
+				h.again(ctx, lost)
+			}
+		}
+		DeferCleanup(runAgentWith(watched(agentOnHub, late), agentLocally))
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		before := h.plan(ctx, "deploy")
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		Eventually(replaced.Load).Should(BeTrue(), "it is made again while the last report of the one before is on its way")
+		Consistently(func() *kudo.Execution { return h.get(ctx).Status.Execution }).Should(BeNil())
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", before)
+		Expect(h.config(ctx, "-config")).To(Equal("one"))
 		h.finish(ctx)
 	})
 })
