@@ -28,8 +28,10 @@ import (
 
 // seen is everything that a pass decides on, beside the objects of tasks.
 type seen struct {
-	now        time.Time
+	now time.Time
+	// instance is as it was read, but that the status of its last execution fits the plan; stored is the status as it was read.
 	instance   *kudo.Instance
+	stored     kudo.InstanceStatus
 	generation int64
 	wanted     *kudo.OperatorVersion
 	running    *kudo.OperatorVersionSpec
@@ -37,26 +39,43 @@ type seen struct {
 
 // gather reads the OperatorVersions that the Instance asks for and that was last started, each nil where it is not there.
 func (e *engine) gather(ctx context.Context, instance *kudo.Instance) (seen, error) {
-	s := seen{now: e.clock(), instance: instance}
+	s := seen{now: e.clock(), instance: instance, stored: instance.Status}
 	s.generation, _ = strconv.ParseInt(instance.Annotations[kudo.AnnotationHubGeneration], 10, 64)
 	var err error
 	if s.wanted, err = e.version(ctx, instance.Namespace, instance.Spec.OperatorVersion.Name); err != nil {
 		return s, err
 	}
-	if last := instance.Status.Execution; last != nil {
-		if s.wanted != nil && s.wanted.Name == mirrorName(last.OperatorVersion) {
-			s.running = &s.wanted.Spec
-			return s, nil
-		}
+	last := instance.Status.Execution
+	switch {
+	case last == nil:
+		return s, nil
+	case s.wanted != nil && s.wanted.Name == mirrorName(last.OperatorVersion):
+		s.running = &s.wanted.Spec
+	default:
 		started, err := e.version(ctx, instance.Namespace, mirrorName(last.OperatorVersion))
-		if err != nil {
+		if err != nil || started == nil {
 			return s, err
 		}
-		if started != nil {
-			s.running = &started.Spec
-		}
+		s.running = &started.Spec
 	}
+	s.instance = s.fitted()
 	return s, nil
+}
+
+// fitted is the Instance with a status of its last execution that fits the plan, whatever somebody has made of it.
+func (s seen) fitted() *kudo.Instance {
+	last := s.instance.Status.Execution
+	recorded := s.instance.Status.PlanStatus[last.Plan]
+	status := plan.Fit(last.Plan, s.running.Plans[last.Plan], recorded, last.UID, s.now)
+	if equality.Semantic.DeepEqual(status, recorded) {
+		return s.instance
+	}
+	fitted := s.instance.DeepCopy()
+	if fitted.Status.PlanStatus == nil {
+		fitted.Status.PlanStatus = map[string]kudo.PlanStatus{}
+	}
+	fitted.Status.PlanStatus[last.Plan] = status
+	return fitted
 }
 
 func (e *engine) version(ctx context.Context, namespace, name string) (*kudo.OperatorVersion, error) {
@@ -323,7 +342,7 @@ func (s seen) pass(status kudo.InstanceStatus, ready metav1.Condition, again boo
 
 // commit writes the status if it changed. A conflict means that somebody was faster: the pass is thrown away.
 func (e *engine) commit(ctx context.Context, s seen, p pass) (bool, error) {
-	if equality.Semantic.DeepEqual(s.instance.Status, p.status) {
+	if equality.Semantic.DeepEqual(s.stored, p.status) {
 		return false, nil
 	}
 	committed := s.instance.DeepCopy()

@@ -162,7 +162,7 @@ func (w Wish) update(changed []kudo.Parameter) (*kudo.Execution, error) {
 		} else {
 			delete(values, p.Name)
 		}
-		restart = restart || p.ForcePodRestart == nil || *p.ForcePodRestart
+		restart = restart || p.ForcePodRestart == nil || bool(*p.ForcePodRestart)
 	}
 	return w.execution(plan, values, restart), nil
 }

@@ -23,9 +23,9 @@ func versionOf(plans ...string) *kudo.OperatorVersionSpec {
 		Plans: map[string]kudo.Plan{},
 		Parameters: []kudo.Parameter{
 			{Name: "PLAIN", Default: ptr.To("a")},
-			{Name: "QUIET", Default: ptr.To("1"), ForcePodRestart: ptr.To(false)},
+			{Name: "QUIET", Default: ptr.To("1"), ForcePodRestart: new(kudo.Flag(false))},
 			{Name: "BACKUP", Trigger: "backup"},
-			{Name: "BACKUP_QUIET", Trigger: "backup", ForcePodRestart: ptr.To(false)},
+			{Name: "BACKUP_QUIET", Trigger: "backup", ForcePodRestart: new(kudo.Flag(false))},
 		},
 	}
 	for _, name := range plans {
@@ -300,7 +300,7 @@ func TestChoose(t *testing.T) {
 		},
 		"the flag of the version that runs counts: it has been turned round": {
 			wish: plan.Wish{Version: &kudo.OperatorVersionSpec{Plans: all.Plans, Parameters: []kudo.Parameter{
-				{Name: "PLAIN", ForcePodRestart: ptr.To(false)}, {Name: "QUIET", ForcePodRestart: ptr.To(true)}}},
+				{Name: "PLAIN", ForcePodRestart: new(kudo.Flag(false))}, {Name: "QUIET", ForcePodRestart: new(kudo.Flag(true))}}},
 				Parameters: map[string]string{"PLAIN": "b"}, Last: done, LastStatus: kudo.Complete},
 			start: start("update", map[string]string{"PLAIN": "b"}, false),
 		},
@@ -414,7 +414,7 @@ func TestTriggers(t *testing.T) {
 		{Name: "PLAIN", Default: ptr.To("a")},
 		{Name: "SCALE", Trigger: "scale", Default: ptr.To("1")},
 		{Name: "BACKUP", Trigger: "backup"},
-		{Name: "BACKUP_QUIET", Trigger: "backup", ForcePodRestart: ptr.To(false)},
+		{Name: "BACKUP_QUIET", Trigger: "backup", ForcePodRestart: new(kudo.Flag(false))},
 	}
 	for name, test := range map[string]struct {
 		before, after map[string]string

@@ -37,6 +37,57 @@ func NeverRun(name string, spec kudo.Plan) kudo.PlanStatus {
 	return blank(name, spec, kudo.NeverRun)
 }
 
+// Fit is a status with the shape of its plan, which the rest of this package relies on. As a rule that is the status itself. One that
+// comes from elsewhere, restored or edited, may have another shape or be that of another execution than uid: then it begins anew, and
+// keeps what is recorded of this execution under the same names. What has ended stays so.
+func Fit(name string, spec kudo.Plan, status kudo.PlanStatus, uid types.UID, now time.Time) kudo.PlanStatus {
+	recorded := status.UID == uid && (status.Status.Running() || status.Status.Terminal())
+	switch {
+	case !recorded:
+		return Begin(name, spec, uid, now)
+	case fits(spec, status):
+		return status
+	}
+	fitted := *status.DeepCopy()
+	fitted.Phases = keep(blank(name, spec, kudo.Pending).Phases, status.Phases, func(p, recorded kudo.PhaseStatus) (kudo.PhaseStatus, bool) {
+		recorded.Steps = keep(p.Steps, recorded.Steps, func(s, recorded kudo.StepStatus) (kudo.StepStatus, bool) {
+			recorded.Tasks = keep(s.Tasks, recorded.Tasks, func(t, recorded kudo.TaskStatus) (kudo.TaskStatus, bool) {
+				return recorded, t.Name == recorded.Name
+			})
+			return recorded, s.Name == recorded.Name
+		})
+		return recorded, p.Name == recorded.Name
+	})
+	if status.Status.Terminal() {
+		return fitted
+	}
+	return settle(spec, fitted, status, now)
+}
+
+// fits says whether a status has the shape of its plan.
+func fits(spec kudo.Plan, status kudo.PlanStatus) bool {
+	return slices.EqualFunc(spec.Phases, status.Phases, func(p kudo.Phase, recorded kudo.PhaseStatus) bool {
+		return p.Name == recorded.Name && slices.EqualFunc(p.Steps, recorded.Steps, func(s kudo.Step, recorded kudo.StepStatus) bool {
+			return s.Name == recorded.Name && slices.EqualFunc(s.Tasks, recorded.Tasks, func(task string, recorded kudo.TaskStatus) bool {
+				return task == recorded.Name
+			})
+		})
+	})
+}
+
+// keep puts what was recorded in the place of each part that match knows it for.
+func keep[T any](parts, recorded []T, match func(part, recorded T) (T, bool)) []T {
+	for i, p := range parts {
+		for _, r := range recorded {
+			if kept, same := match(p, r); same {
+				parts[i] = kept
+				break
+			}
+		}
+	}
+	return parts
+}
+
 // Cancel is the status of an execution that was ended by hand.
 func Cancel(status kudo.PlanStatus, now time.Time) kudo.PlanStatus {
 	return end(status, "cancelled", now)

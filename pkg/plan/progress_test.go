@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/plan"
@@ -265,5 +267,94 @@ func TestWhatHasEndedStaysAsItIs(t *testing.T) {
 		if diff := cmp.Diff(ended, record(ended, kudo.Error)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// FuzzFit takes whatever somebody has made of a status, and brings its execution to an end.
+func FuzzFit(f *testing.F) {
+	for seed := range uint64(30) {
+		spec := randomPlan(rand.New(rand.NewPCG(seed, 1)))
+		status := plan.Begin("deploy", spec, "x", noon)
+		for range seed % 4 {
+			outcomes := map[plan.Task]plan.Outcome{}
+			for _, task := range plan.Next(spec, status) {
+				outcomes[task] = plan.Outcome{Status: kudo.Complete}
+			}
+			status = plan.Record(spec, status, outcomes, noon)
+		}
+		encoded, err := json.Marshal(status)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for other := range uint64(5) {
+			f.Add(seed+other, string(encoded))
+		}
+	}
+	for _, odd := range []string{`{}`, `{"uid":"x","status":"COMPLETE"}`, `{"uid":"x","status":"IN_PROGRESS","phases":[{},{},{"steps":[{},{}]}]}`} {
+		f.Add(uint64(1), odd)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, encoded string) {
+		var recorded kudo.PlanStatus
+		if json.Unmarshal([]byte(encoded), &recorded) != nil {
+			return
+		}
+		spec := randomPlan(rand.New(rand.NewPCG(seed, 1)))
+		before := *recorded.DeepCopy()
+		status := plan.Fit("deploy", spec, recorded, "x", noon)
+		if diff := cmp.Diff(before, recorded); diff != "" {
+			t.Fatalf("Fit changed its input:\n%s", diff)
+		}
+		if diff := cmp.Diff(status, plan.Fit("deploy", spec, status, "x", noon.Add(time.Hour))); diff != "" {
+			t.Fatalf("what fits is changed:\n%s", diff)
+		}
+		if ours := recorded.UID == "x" && recorded.Status.Terminal(); ours && status.Status != recorded.Status {
+			t.Fatalf("what has ended as %s goes on as %s", recorded.Status, status.Status)
+		}
+		plan.Unfinished(nil, spec, status)
+		for pass := 0; !status.Status.Terminal(); pass++ {
+			plan.Deadline(spec, status)
+			outcomes := map[plan.Task]plan.Outcome{}
+			for _, task := range plan.Next(spec, status) {
+				outcomes[task] = plan.Outcome{Status: kudo.Complete}
+			}
+			if status = plan.Record(spec, status, outcomes, noon); pass > 1000 {
+				t.Fatalf("it does not end: %+v", status)
+			}
+		}
+	})
+}
+
+func TestAStatusOfAnotherShapeKeepsWhatIsRecordedUnderTheSameNames(t *testing.T) {
+	step := func(name string, tasks ...string) kudo.Step { return kudo.Step{Name: name, Tasks: tasks} }
+	phases := func(steps ...kudo.Step) kudo.Plan {
+		return kudo.Plan{Phases: []kudo.Phase{{Name: "main", Steps: steps}}}
+	}
+	recorded := phases(step("one", "a"), step("two", "b"))
+	begun := plan.Begin("deploy", recorded, "x", noon)
+	begun = plan.Record(recorded, begun, map[plan.Task]plan.Outcome{{}: {Status: kudo.Complete}}, noon)
+
+	for name, c := range map[string]struct {
+		spec   kudo.Plan
+		uid    types.UID
+		status kudo.ExecutionStatus
+		next   []plan.Task
+	}{
+		"its own shape":               {recorded, "x", kudo.InProgress, []plan.Task{{Step: 1}}},
+		"a step more at the end":      {phases(step("one", "a"), step("two", "b"), step("three", "c")), "x", kudo.InProgress, []plan.Task{{Step: 1}}},
+		"a step more at the front":    {phases(step("zero", "z"), step("one", "a")), "x", kudo.InProgress, []plan.Task{{}}},
+		"a task more in what is done": {phases(step("one", "a", "c"), step("two", "b")), "x", kudo.InProgress, []plan.Task{{Task: 1}}},
+		"a step less":                 {phases(step("one", "a")), "x", kudo.Complete, nil},
+		"nothing in common":           {phases(step("ten", "t")), "x", kudo.Pending, []plan.Task{{}}},
+		"another execution's":         {recorded, "y", kudo.Pending, []plan.Task{{}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status := plan.Fit("deploy", c.spec, begun, c.uid, noon)
+			if status.Status != c.status || status.UID != c.uid {
+				t.Errorf("want %s of %s, got %s of %s", c.status, c.uid, status.Status, status.UID)
+			}
+			if diff := cmp.Diff(c.next, plan.Next(c.spec, status)); diff != "" {
+				t.Errorf("whose turn it is (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -195,6 +195,28 @@ spec:
 		h.finish(ctx)
 	})
 
+	DescribeTable("its plan goes on from a status that somebody has edited", func(ctx context.Context, edit func(*kudo.PlanStatus)) {
+		h := newInstance(ctx, standard(), nil)
+		h.resolve(ctx)
+		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).Should(Equal(kudo.InProgress))
+		stop()
+		mirror := h.mirror(ctx)
+		status := mirror.Status.PlanStatus["deploy"]
+		edit(&status)
+		mirror.Status.PlanStatus["deploy"] = status
+		Expect(managed.Status().Update(ctx, mirror)).To(Succeed())
+		stop = runAgent()
+		h.rollOut(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		Expect(h.plan(ctx, "deploy").Phases[0].Steps).To(HaveLen(3))
+		h.finish(ctx)
+	},
+		Entry("to nothing", func(status *kudo.PlanStatus) { *status = kudo.PlanStatus{} }),
+		Entry("to fewer phases", func(status *kudo.PlanStatus) { status.Phases = nil }),
+		Entry("to more phases", func(status *kudo.PlanStatus) { status.Phases = append(status.Phases, status.Phases...) }),
+		Entry("to steps without tasks", func(status *kudo.PlanStatus) { status.Phases[0].Steps[1].Tasks = nil }),
+	)
+
 	It("a cleanup plan that fails is shown and tried again", func(ctx context.Context) {
 		spec := configOnly()
 		spec.Templates["broken.yaml"] = "{{ fail \"not yet\" }}"
