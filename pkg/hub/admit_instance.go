@@ -49,8 +49,11 @@ func (a *admissions) stateOf(ctx context.Context, instance *kudo.Instance) (inst
 	if err == nil && state.Version == nil && state.MayRead() {
 		state.Version, err = versionAt(ctx, a.live, install.VersionOf(instance))
 	}
+	if err != nil {
+		return state, err
+	}
 	state.VersionFaults = a.verifications.of(state.Version)
-	return state, err
+	return state, gatherTree(ctx, a.client, &state)
 }
 
 // ownUser is the name by which the API server knows this process, once it is known.

@@ -25,6 +25,9 @@ const (
 	byConfig = "config"
 	// byVersion finds Instances by NAMESPACE/NAME of their OperatorVersion.
 	byVersion = "version"
+	// byOperator finds OperatorVersions by the name of their operator, byChild by that of an operator that they bring along.
+	byOperator = "operator"
+	byChild    = "child"
 	// bySlot finds Instances by cluster, target namespace and name there.
 	bySlot = "slot"
 )
@@ -45,6 +48,8 @@ func (*indexes) setUp(mgr manager.Manager) error {
 		{&kudo.Instance{}, byVersion, func(o client.Object) []string {
 			return []string{install.VersionOf(o.(*kudo.Instance)).String()}
 		}},
+		{&kudo.OperatorVersion{}, byOperator, operatorKeys},
+		{&kudo.OperatorVersion{}, byChild, childKeys},
 		{&kudo.Instance{}, bySlot, func(o client.Object) []string { return []string{slotKey(o.(*kudo.Instance))} }},
 	} {
 		if err := mgr.GetFieldIndexer().IndexField(context.Background(), index.object, index.field, index.keys); err != nil {

@@ -91,11 +91,14 @@ func (i *instances) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 // gather reads everything that matters about the Instance.
 func (i *instances) gather(ctx context.Context, instance *kudo.Instance) (install.Instance, error) {
 	state, err := gatherInstance(ctx, i.client, instance, i.packagesNamespace)
+	if err != nil {
+		return state, err
+	}
 	state.VersionFaults = i.verifications.of(state.Version)
-	return state, err
+	return state, gatherTree(ctx, i.client, &state)
 }
 
-// gatherInstance reads what matters about an Instance, its OperatorVersion's faults apart.
+// gatherInstance reads what matters about an Instance, apart from its OperatorVersion's faults and what that brings along.
 func gatherInstance(ctx context.Context, c client.Reader, instance *kudo.Instance, packagesNamespace string) (install.Instance, error) {
 	state := install.Instance{Instance: instance, PackagesNamespace: packagesNamespace}
 	var err error
@@ -247,11 +250,6 @@ func instancesNamed(ctx context.Context, c client.Reader, name types.NamespacedN
 // rivals are the Instances that want the changed Instance's place on the managed cluster.
 func (i *instances) rivals(ctx context.Context, object client.Object) ([]reconcile.Request, error) {
 	return i.find(ctx, client.MatchingFields{bySlot: slotKey(object.(*kudo.Instance))})
-}
-
-// running are the Instances of a changed OperatorVersion.
-func (i *instances) running(ctx context.Context, version client.Object) ([]reconcile.Request, error) {
-	return i.find(ctx, client.MatchingFields{byVersion: client.ObjectKeyFromObject(version).String()})
 }
 
 // forget drops what is remembered of an OperatorVersion that was deleted; nothing is to be done about it.

@@ -22,7 +22,7 @@ type write struct {
 var refusals = []func(write) []string{parameterFaults, immutableFaults, triggerFaults, requestFaults}
 
 // reservations are what a write is let in with, for it may still come right without another one: Resolved says the same then.
-var reservations = []func(Instance) []Obstacle{nameRule, collisionRule, namespaceRule, versionRule}
+var reservations = []func(Instance) []Obstacle{nameRule, collisionRule, namespaceRule, versionRule, childrenRule}
 
 // faultLimit is how many faults an error of Admit names; who mends those is told the others.
 const faultLimit = 10

@@ -13,6 +13,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/pack"
 	"github.com/tandem-addons/tandem/pkg/parameter"
+	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
 // Instance is everything that matters about one Instance on the hub. Nothing in it is changed.
@@ -22,6 +23,9 @@ type Instance struct {
 	Version *kudo.OperatorVersion
 	// VersionFaults are the errors that pack.Check finds in Version.
 	VersionFaults []pack.Finding
+	// Tree is what Version brings along; nil where there is no Version, or where TreeFault says what is wrong with it.
+	Tree      *tree.Node
+	TreeFault *tree.Error
 	// Started is the OperatorVersion that status.execution names; nil where nothing was started yet or it does not exist any more.
 	Started *kudo.OperatorVersion
 	// Instances are all those of the cluster; Instance may be among them.
@@ -32,7 +36,7 @@ type Instance struct {
 
 // rules are what an Instance is judged by, in the order in which their obstacles are named.
 var rules = []func(Instance) []Obstacle{
-	nameRule, collisionRule, namespaceRule, versionRule, parametersRule, immutableRule, requestRule,
+	nameRule, collisionRule, namespaceRule, versionRule, childrenRule, parametersRule, immutableRule, requestRule,
 }
 
 // Judge is the condition Resolved of the Instance at its generation: True, or False with every obstacle.
@@ -145,6 +149,25 @@ func versionRule(i Instance) []Obstacle {
 	}
 	return []Obstacle{{kudo.ReasonOperatorVersionInvalid, fmt.Sprintf(
 		"OperatorVersion %s cannot be run; push a corrected version: %s", VersionOf(i.Instance), strings.Join(lines, "; "))}}
+}
+
+// childrenRule: what the OperatorVersion brings along is complete, goes in no circle, and can be called as it would be. The parameters
+// of children are judged when their turn comes.
+func childrenRule(i Instance) []Obstacle {
+	if i.TreeFault != nil {
+		return []Obstacle{{i.TreeFault.Faults[0].Reason, i.TreeFault.Error()}}
+	}
+	if i.Tree == nil || NameFault(i.Instance.Name) != "" {
+		return nil // nothing is known of the children, or their names are at fault as their parent's is
+	}
+	for _, child := range i.Tree.Descendants(i.Instance.Name) {
+		if fault := NameFault(child.Name); fault != "" {
+			return []Obstacle{{kudo.ReasonChildrenInvalid, fmt.Sprintf(
+				"task %q of %s would make a child of the %s: give the Instance a shorter name, or the task another instanceName",
+				child.Task.Name, child.Parent.Name, fault)}}
+		}
+	}
+	return nil
 }
 
 func parametersRule(i Instance) []Obstacle {

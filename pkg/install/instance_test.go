@@ -11,6 +11,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/pack"
+	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
 // version is a minimal OperatorVersion that can be run.
@@ -58,6 +59,13 @@ func started(parameters map[string]string, i *kudo.Instance) *kudo.Instance {
 	return i
 }
 
+// parentOf is the tree of version with one child.
+func parentOf(operator string) *tree.Node {
+	task := kudo.Task{Name: "child", Kind: kudo.TaskKudoOperator}
+	task.Spec.Package = operator
+	return &tree.Node{Version: version(), Children: []tree.Child{{Task: task, Node: &tree.Node{Version: version()}}}}
+}
+
 func TestJudge(t *testing.T) {
 	broken := version()
 	broken.Spec.Plans[kudo.DeployPlan].Phases[0].Steps[0].Tasks[0] = "missing"
@@ -65,12 +73,14 @@ func TestJudge(t *testing.T) {
 		return func(i *kudo.Instance) { i.Spec.Parameters = parameters }
 	}
 	for name, tc := range map[string]struct {
-		instance *kudo.Instance
-		version  *kudo.OperatorVersion
-		started  *kudo.OperatorVersion // if not version
-		others   []kudo.Instance
-		reason   string
-		mentions []string // in the message
+		instance  *kudo.Instance
+		version   *kudo.OperatorVersion
+		started   *kudo.OperatorVersion // if not version
+		others    []kudo.Instance
+		tree      *tree.Node
+		treeFault *tree.Error
+		reason    string
+		mentions  []string // in the message
 	}{
 		"everything is there and valid": {
 			instance: running("kafka"), version: version(), reason: "Resolved", mentions: []string{"OperatorVersion addon-packages/kafka-1.0.0"},
@@ -155,12 +165,25 @@ func TestJudge(t *testing.T) {
 			instance: started(nil, of("kafka-2.0.0", with())), version: later(), started: strict(), reason: "ParametersInvalid",
 			mentions: []string{`parameter "FIXED": value "large": it is immutable and stands at "small"`},
 		},
+		"a child whose name is too long, by the name of the Instance": {
+			instance: running(strings.Repeat("a", 60)), version: version(), tree: parentOf("zookeeper"), reason: "ChildrenInvalid",
+			mentions: []string{"70 characters", "the Instance a shorter name"},
+		},
+		"a child whose name fits": {
+			instance: running(strings.Repeat("a", 53)), version: version(), tree: parentOf("zookeeper"), reason: "Resolved",
+		},
+		"a tree that is not complete": {
+			instance: running("kafka"), version: version(),
+			treeFault: &tree.Error{Faults: []tree.Fault{{Reason: "CircularOperators", Message: "round"}, {Reason: "x", Message: "and round"}}},
+			reason:    "CircularOperators", mentions: []string{"round\nand round"},
+		},
 		"everything that is wrong is named, the first gives the reason": {
 			instance: running(strings.Repeat("a", 64)), reason: "NameInvalid", mentions: []string{"64 characters", "does not exist"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			input := Instance{Instance: tc.instance, Version: tc.version, Instances: tc.others, PackagesNamespace: packages, Started: tc.started}
+			input := Instance{Instance: tc.instance, Version: tc.version, Instances: tc.others, PackagesNamespace: packages, Started: tc.started,
+				Tree: tc.tree, TreeFault: tc.treeFault}
 			if tc.version != nil {
 				input.VersionFaults = pack.Errors(pack.Check(&tc.version.Spec))
 			}

@@ -1,0 +1,120 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/tree"
+)
+
+// versionsOf are the versions of an operator in a namespace that are not being deleted. They are the cache's own, not to be changed.
+// Children's versions stand where that of their parent does: 'package push' stores them together.
+func versionsOf(ctx context.Context, c client.Reader, namespace, operator string) ([]kudo.OperatorVersion, error) {
+	var found kudo.OperatorVersionList
+	err := c.List(ctx, &found, client.InNamespace(namespace), client.MatchingFields{byOperator: operator}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing the versions of operator %q in %q: %w", operator, namespace, err)
+	}
+	return standing(found.Items), nil
+}
+
+// standing are the versions that are not being deleted.
+func standing(versions []kudo.OperatorVersion) []kudo.OperatorVersion {
+	var stay []kudo.OperatorVersion
+	for _, version := range versions {
+		if version.DeletionTimestamp.IsZero() {
+			stay = append(stay, version)
+		}
+	}
+	return stay
+}
+
+// treeOf is what the version brings along, or what is wrong with it.
+func treeOf(ctx context.Context, c client.Reader, version *kudo.OperatorVersion) (*tree.Node, *tree.Error, error) {
+	var failed error
+	node, err := tree.Resolve(version, func(operator string) []kudo.OperatorVersion {
+		versions, err := versionsOf(ctx, c, version.Namespace, operator)
+		failed = errors.Join(failed, err)
+		return versions
+	})
+	if failed != nil {
+		return nil, nil, failed
+	}
+	var fault *tree.Error
+	errors.As(err, &fault)
+	return node, fault, nil
+}
+
+// running are the Instances of a changed OperatorVersion, and those whose version brings its operator along: another version of it may
+// complete their trees, or close a circle.
+func (i *instances) running(ctx context.Context, changed client.Object) ([]reconcile.Request, error) {
+	version := changed.(*kudo.OperatorVersion)
+	var requests []reconcile.Request
+	names, err := i.withAncestors(ctx, version)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		found, err := i.find(ctx, client.MatchingFields{byVersion: name.String()})
+		if err != nil {
+			return nil, err
+		}
+		requests = append(requests, found...)
+	}
+	return requests, nil
+}
+
+// withAncestors are the version's name and those of all that bring its operator along, directly or further below.
+func (i *instances) withAncestors(ctx context.Context, version *kudo.OperatorVersion) ([]types.NamespacedName, error) {
+	names := []types.NamespacedName{client.ObjectKeyFromObject(version)}
+	met := map[string]bool{version.Name: true}
+	asked := map[string]bool{version.Spec.Operator.Name: true}
+	for operators := []string{version.Spec.Operator.Name}; len(operators) > 0; operators = operators[1:] {
+		var parents kudo.OperatorVersionList
+		err := i.client.List(ctx, &parents, client.InNamespace(version.Namespace), client.MatchingFields{byChild: operators[0]},
+			client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return nil, fmt.Errorf("listing what brings operator %q along: %w", operators[0], err)
+		}
+		for at := range parents.Items {
+			parent := &parents.Items[at]
+			if !met[parent.Name] {
+				met[parent.Name] = true
+				names = append(names, client.ObjectKeyFromObject(parent))
+			}
+			if operator := parent.Spec.Operator.Name; !asked[operator] {
+				asked[operator] = true
+				operators = append(operators, operator)
+			}
+		}
+	}
+	return names, nil
+}
+
+// operatorKeys and childKeys are the operator of an OperatorVersion, and those that it brings along.
+func operatorKeys(o client.Object) []string {
+	return []string{o.(*kudo.OperatorVersion).Spec.Operator.Name}
+}
+
+func childKeys(o client.Object) []string {
+	var operators []string
+	for _, task := range tree.Tasks(&o.(*kudo.OperatorVersion).Spec) {
+		operators = append(operators, task.Spec.Package)
+	}
+	return operators
+}
+
+// gatherTree completes what matters about an Instance by what its OperatorVersion brings along.
+func gatherTree(ctx context.Context, c client.Reader, state *install.Instance) (err error) {
+	if state.Version != nil {
+		state.Tree, state.TreeFault, err = treeOf(ctx, c, state.Version)
+	}
+	return err
+}
