@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/spelling"
 )
 
@@ -253,7 +254,7 @@ func (d *document) optionalFlag(into **bool) reader {
 }
 
 // quotedFlag is optionalFlag that takes quoted booleans as well (KEP-27 writes forcePodRestart so).
-func (d *document) quotedFlag(into **bool) reader {
+func (d *document) quotedFlag(into **kudo.Flag) reader {
 	return func(node *yaml.Node, path string) {
 		if isNull(node) {
 			return
@@ -263,7 +264,7 @@ func (d *document) quotedFlag(into **bool) reader {
 			d.fault(node, path, "want true or false, got %s", describe(node))
 			return
 		}
-		*into = &value
+		*into = new(kudo.Flag(value))
 	}
 }
 

@@ -649,9 +649,9 @@ plans:
 				ToggleTaskSpec:   kudo.ToggleTaskSpec{Parameter: "ON"},
 			}}},
 			Parameters: []kudo.Parameter{
-				{Name: "REPLICAS", Required: new(true), Default: new("2000000"), Type: "integer", ForcePodRestart: new(false), Trigger: "deploy"},
+				{Name: "REPLICAS", Required: new(true), Default: new("2000000"), Type: "integer", ForcePodRestart: new(kudo.Flag(false)), Trigger: "deploy"},
 				{Name: "VERSION", Required: new(false), Default: new("1.10"), Type: "string", Immutable: new(true), DisplayName: "d", Description: "e", Enum: []string{"1.10", "007"}},
-				{Name: "ON", Required: new(true), Default: new("false"), Type: "boolean", ForcePodRestart: new(true)},
+				{Name: "ON", Required: new(true), Default: new("false"), Type: "boolean", ForcePodRestart: new(kudo.Flag(true))},
 				{Name: "LIST", Required: new(true), Default: new(`[1.10,{"a":"<b>"}]`), Type: "array"},
 				{Name: "MAP", Required: new(true), Default: new("a: b"), Type: "map"},
 				{Name: "EMPTY", Required: new(true), Default: new(""), Type: "array"},

@@ -247,7 +247,7 @@ func pipePackage() *kudo.OperatorVersion {
 			Operator:   corev1.ObjectReference{Name: "piped"},
 			Version:    "1.0.0",
 			Templates:  map[string]string{"maker.yaml": makerTemplate, "app.yaml": pipedTemplate},
-			Parameters: []kudo.Parameter{{Name: "REPLICAS", Default: ptr.To("1"), ForcePodRestart: ptr.To(false)}},
+			Parameters: []kudo.Parameter{{Name: "REPLICAS", Default: ptr.To("1"), ForcePodRestart: new(kudo.Flag(false))}},
 			Tasks: []kudo.Task{
 				maker("files",
 					kudo.PipeSpec{File: "/out/tls.crt", Kind: "Secret", Key: "certificate"},

@@ -83,7 +83,7 @@ func standard() kudo.OperatorVersionSpec {
 		},
 		Parameters: []kudo.Parameter{
 			{Name: "VALUE", Default: ptr.To("one")},
-			{Name: "REPLICAS", Type: kudo.IntegerType, Default: ptr.To("2"), ForcePodRestart: ptr.To(false)},
+			{Name: "REPLICAS", Type: kudo.IntegerType, Default: ptr.To("2"), ForcePodRestart: new(kudo.Flag(false))},
 			{Name: "FEATURE", Type: kudo.BooleanType, Default: ptr.To("false"), Trigger: "feature"},
 		},
 		Plans: map[string]kudo.Plan{

@@ -302,7 +302,7 @@ var _ = Describe("Pods restart", func() {
 		for i, p := range turned.Parameters {
 			switch p.Name {
 			case "VALUE":
-				turned.Parameters[i].ForcePodRestart = new(false)
+				turned.Parameters[i].ForcePodRestart = new(kudo.Flag(false))
 			case "SIZE":
 				turned.Parameters[i].ForcePodRestart = nil
 			}

@@ -32,7 +32,8 @@ var _ = Describe("OperatorVersion", func() {
 		Entry("a pipe task without files, said as null", `spec: {tasks: [{name: a, kind: Pipe, spec: {pod: p.yaml, pipe: null}}]}`),
 		Entry("a parameter without a default, said as null", `spec: {parameters: [{name: A, default: null, required: null, enum: null}]}`),
 		Entry("a parameter with an empty type", `spec: {parameters: [{name: A, value-type: ""}]}`),
-		Entry("a switch of pod restarts", `spec: {parameters: [{name: A, forcePodRestart: false}]}`),
+		Entry("a switch of pod restarts, with quotes and without",
+			`spec: {parameters: [{name: A, forcePodRestart: "false"}, {name: B, forcePodRestart: false}]}`),
 		Entry("timeouts", `spec: {plans: {deploy: {timeout: 1h30m, phases: [{timeout: 1.5h, steps: [{timeout: 500ms}]}]}}}`),
 		Entry("the shortest and the longest timeout that packages can have",
 			`spec: {plans: {deploy: {timeout: 1ms, phases: [{timeout: 1.000001ms, steps: [{timeout: 99999h59m59.999999999s}]}]}}}`),
@@ -51,8 +52,10 @@ var _ = Describe("OperatorVersion", func() {
 		Entry("an unknown type of parameter", `spec: {parameters: [{name: A, value-type: date}]}`,
 			"spec.parameters[0].value-type"),
 		Entry("a default that is no string", `spec: {parameters: [{name: A, default: 3}]}`, "spec.parameters[0].default"),
-		Entry("a switch of pod restarts that is quoted, as only packages on disk may have it",
-			`spec: {parameters: [{name: A, forcePodRestart: "false"}]}`, "spec.parameters[0].forcePodRestart"),
+		Entry("a switch of pod restarts that is neither true nor false",
+			`spec: {parameters: [{name: A, forcePodRestart: sometimes}]}`, "spec.parameters[0].forcePodRestart"),
+		Entry("a switch of pod restarts that is an object",
+			`spec: {parameters: [{name: A, forcePodRestart: {"true": false}}]}`, "spec.parameters[0].forcePodRestart"),
 		Entry("an unknown kind of pipe", `spec: {tasks: [{name: a, spec: {pipe: [{kind: Pod}]}}]}`,
 			"spec.tasks[0].spec.pipe[0].kind"),
 		Entry("a template that is no string", `spec: {templates: {a.yaml: {kind: Pod}}}`, "spec.templates.a.yaml"),
@@ -87,10 +90,25 @@ var _ = Describe("OperatorVersion", func() {
 		Entry("a field deep inside changes", `spec: {templates: {a.yaml: old, b.yaml: same}}`, `{"spec": {"templates": {"a.yaml": "new"}}}`),
 		Entry("a field is added", `spec: {version: 1.0.0}`, `{"spec": {"appVersion": "3"}}`),
 		Entry("a field is removed", `spec: {version: 1.0.0}`, `{"spec": {"version": null}}`),
+		Entry("a switch of pod restarts changes", `spec: {parameters: [{name: A, forcePodRestart: "false"}]}`,
+			`{"spec": {"parameters": [{"name": "A", "value-type": "string", "forcePodRestart": "true"}]}}`),
 		Entry("the order of tasks changes", `spec: {tasks: [{name: a}, {name: b}]}`, `{"spec": {"tasks": [{"name": "b"}, {"name": "a"}]}}`),
 		Entry("the spec is removed", `spec: {version: 1.0.0}`, `{"spec": null}`),
 		Entry("a spec is added later", `{}`, `{"spec": {"version": "1.0.0"}}`),
 	)
+
+	It("is read with a switch of pod restarts that is quoted, as KEP-27 writes it", func(ctx SpecContext) {
+		stored := kudoObject("OperatorVersion", namespace,
+			`spec: {parameters: [{name: A, forcePodRestart: "false"}, {name: B, forcePodRestart: "true"}, {name: C, forcePodRestart: false}, {name: D}]}`)
+		Expect(server.Apply(ctx, client.ApplyConfigurationFromUnstructured(stored), client.FieldOwner("test"))).To(Succeed())
+		var read kudo.OperatorVersion
+		Expect(server.Get(ctx, client.ObjectKeyFromObject(stored), &read)).To(Succeed())
+		var flags []*kudo.Flag
+		for _, p := range read.Spec.Parameters {
+			flags = append(flags, p.ForcePodRestart)
+		}
+		Expect(flags).To(Equal([]*kudo.Flag{new(kudo.Flag(false)), new(kudo.Flag(true)), new(kudo.Flag(false)), nil}))
+	})
 
 	It("takes labels, annotations and finalizers at any time, however large it is", func(ctx SpecContext) {
 		stored := kudoObject("OperatorVersion", namespace, `{}`)

@@ -26,7 +26,7 @@ var _ = Describe("package push", func() {
 		Expect(hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "shop-1.10-1.2.0"}, &version)).To(Succeed())
 		Expect(version.Spec.Operator.Name).To(Equal("shop"))
 		Expect(version.Spec.Parameters).To(Equal([]kudo.Parameter{{
-			Name: "SIZE", Required: new(true), Default: new("2000000"), Trigger: "backup", Type: "string", ForcePodRestart: new(false),
+			Name: "SIZE", Required: new(true), Default: new("2000000"), Trigger: "backup", Type: "string", ForcePodRestart: new(kudo.Flag(false)),
 		}}))
 		Expect(version.ManagedFields).To(HaveLen(1))
 		Expect(version.ManagedFields[0].Manager).To(Equal("kubectl-addon"))

@@ -1,6 +1,9 @@
 package v1beta1
 
 import (
+	"strconv"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -324,8 +327,20 @@ type Parameter struct {
 
 	// forcePodRestart says whether a change of the parameter restarts pods; true if unset (KEP-27). Addition.
 	// +optional
-	// +nullable
-	ForcePodRestart *bool `json:"forcePodRestart,omitempty"`
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Enum={true,false,"true","false"}
+	ForcePodRestart *Flag `json:"forcePodRestart,omitempty"`
+}
+
+// Flag is a boolean that may be quoted, as KEP-27 writes it. It is always written without quotes.
+type Flag bool
+
+// UnmarshalJSON reads it with quotes or without.
+func (f *Flag) UnmarshalJSON(text []byte) error {
+	value, err := strconv.ParseBool(strings.Trim(string(text), `"`))
+	*f = Flag(value)
+	return err
 }
 
 // OperatorVersionStatus is empty, as in KUDO.

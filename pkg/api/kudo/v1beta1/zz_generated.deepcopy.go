@@ -477,7 +477,7 @@ func (in *Parameter) DeepCopyInto(out *Parameter) {
 	}
 	if in.ForcePodRestart != nil {
 		in, out := &in.ForcePodRestart, &out.ForcePodRestart
-		*out = new(bool)
+		*out = new(Flag)
 		**out = **in
 	}
 }
