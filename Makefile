@@ -94,9 +94,9 @@ bench-dependencies: build ## Measure how CLUSTERS × ADDONS dependencies are jud
 	@assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; set -x; \
 	  bin/bench-dependencies -clusters=$(CLUSTERS) -addons=$(ADDONS) -qps=$(QPS) -burst=$(BURST) -concurrency=$(CONCURRENCY) $(if $(OUT),-out=$(OUT))
 
-# addon-agent's own limits are lower than addon-manager's.
-bench-plans: QPS = 100
-bench-plans: BURST = 200
+# addon-agent's own limits are higher than addon-manager's.
+bench-plans: QPS = 400
+bench-plans: BURST = 800
 .PHONY: bench-plans
 bench-plans: build ## Measure how INSTANCES are deployed by plans, beside a bare client (OUT=FILE.json for a report).
 	go build -o bin/bench-plans ./test/bench/plans

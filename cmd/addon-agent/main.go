@@ -2,18 +2,19 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"time"
 
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/tandem-addons/tandem/pkg/agent"
 	"github.com/tandem-addons/tandem/pkg/availability"
+	"github.com/tandem-addons/tandem/pkg/limit"
 	"github.com/tandem-addons/tandem/pkg/pipe"
 )
 
@@ -32,8 +33,8 @@ func run() error {
 		options                   agent.Options
 		hubKubeconfig, kubeconfig string
 		logging                   = zap.Options{}
-		localQPS, hubQPS          float64
-		localBurst, hubBurst      int
+		hub                       = limit.Limit{QPS: 20, Burst: 40}
+		local                     = limit.Limit{QPS: 400, Burst: 800}
 		printVersion              bool
 	)
 	flags := flag.NewFlagSet("addon-agent", flag.ExitOnError)
@@ -51,10 +52,8 @@ func run() error {
 	flags.DurationVar(&options.ReportInterval, "report-interval", 0, "least time between two reports of one Instance to the hub; 1s if zero")
 	flags.StringVar(&options.PipeImage, "pipe-image", pipe.DefaultImage,
 		"image of the container through which the files of Pipe tasks are read; it needs sleep and head")
-	flags.Float64Var(&hubQPS, "hub-api-qps", 20, "requests a second to the hub")
-	flags.IntVar(&hubBurst, "hub-api-burst", 40, "requests at once to the hub")
-	flags.Float64Var(&localQPS, "kube-api-qps", 100, "requests a second to the managed cluster")
-	flags.IntVar(&localBurst, "kube-api-burst", 200, "requests at once to the managed cluster")
+	hub.Bind(flags, "hub-api", "the hub")
+	local.Bind(flags, "kube-api", "the managed cluster")
 	flags.BoolVar(&printVersion, "version", false, "print the version and end")
 	logging.BindFlags(flags)
 	if err := flags.Parse(os.Args[1:]); err != nil {
@@ -70,23 +69,18 @@ func run() error {
 	if options.LeasePeriod < time.Second || options.LeasePeriod > availability.LongestPeriod {
 		return fmt.Errorf("--lease-period is %v: it must be from 1s to %v", options.LeasePeriod, availability.LongestPeriod)
 	}
+	if err := errors.Join(hub.Check(), local.Check()); err != nil {
+		return err
+	}
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
 	var err error
-	if options.Hub, err = config(hubKubeconfig, hubQPS, hubBurst); err != nil {
+	if options.Hub, err = clientcmd.BuildConfigFromFlags("", hubKubeconfig); err != nil {
 		return fmt.Errorf("reading --hub-kubeconfig: %w", err)
 	}
-	if options.Local, err = config(kubeconfig, localQPS, localBurst); err != nil {
+	if options.Local, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil { // empty: what a pod finds in its cluster
 		return fmt.Errorf("reading --kubeconfig: %w", err)
 	}
+	hub.Together(options.Hub)
+	local.Together(options.Local)
 	return agent.Run(ctrl.SetupSignalHandler(), options)
-}
-
-// config reads a kubeconfig, or what a pod finds in its cluster where path is empty.
-func config(path string, qps float64, burst int) (*rest.Config, error) {
-	c, err := clientcmd.BuildConfigFromFlags("", path)
-	if err != nil {
-		return nil, err
-	}
-	c.QPS, c.Burst = float32(qps), burst
-	return c, nil
 }

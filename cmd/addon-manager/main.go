@@ -18,6 +18,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/hub"
+	"github.com/tandem-addons/tandem/pkg/limit"
 )
 
 // version is set by the linker (see the Makefile).
@@ -36,8 +37,7 @@ func main() {
 // settings are the flags.
 type settings struct {
 	options hub.Options
-	qps     float64
-	burst   int
+	limit   limit.Limit
 	logging zap.Options
 
 	uninstall, version bool
@@ -65,8 +65,8 @@ func (s *settings) flags(errors io.Writer) *flag.FlagSet {
 		"how long the authority that signs it is valid")
 	fs.StringVar(&o.Namespace, "namespace", "tandem-system", "namespace where the webhooks' certificates are kept")
 	fs.IntVar(&o.Concurrency, "concurrency", 10, "how many objects each controller works on at a time")
-	fs.Float64Var(&s.qps, "kube-api-qps", 200, "requests per second to the API server, on average")
-	fs.IntVar(&s.burst, "kube-api-burst", 400, "requests to the API server at once")
+	s.limit = limit.Limit{QPS: 200, Burst: 400}
+	s.limit.Bind(fs, "kube-api", "the API server")
 	fs.BoolVar(&s.uninstall, "uninstall", false,
 		"take policies, webhooks and conditions of Tandem off the hub, and exit; it may be repeated")
 	fs.BoolVar(&s.version, "version", false, "print the version and exit")
@@ -92,13 +92,10 @@ func (n *names) Set(value string) error {
 
 // check refuses what would be replaced, without a word, by other people's defaults.
 func (s *settings) check() error {
-	switch {
-	case !(s.qps > 0) || s.burst <= 0:
-		return fmt.Errorf("--kube-api-qps and --kube-api-burst must be above 0, not %v and %d", s.qps, s.burst)
-	case s.options.Concurrency <= 0:
+	if s.options.Concurrency <= 0 {
 		return fmt.Errorf("--concurrency must be above 0, not %d", s.options.Concurrency)
 	}
-	return nil
+	return s.limit.Check()
 }
 
 func run(ctx context.Context, arguments []string, out, errOut io.Writer) error {
@@ -122,7 +119,7 @@ func run(ctx context.Context, arguments []string, out, errOut io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("finding the hub (name a kubeconfig with --kubeconfig): %w", err)
 	}
-	cfg.QPS, cfg.Burst = float32(s.qps), s.burst
+	s.limit.Together(cfg)
 	cfg.UserAgent = "addon-manager/" + version
 	s.options.Logger = zap.New(zap.UseFlagOptions(&s.logging))
 	ctrl.SetLogger(s.options.Logger)

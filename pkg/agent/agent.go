@@ -34,6 +34,7 @@ import (
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/limit"
 	"github.com/tandem-addons/tandem/pkg/logging"
 )
 
@@ -179,6 +180,7 @@ func localManager(o Options) (ctrl.Manager, error) {
 		LeaderElection:                o.LeaderElection,
 		LeaderElectionID:              "tandem-addon-agent",
 		LeaderElectionNamespace:       o.LeaderElectionNamespace,
+		LeaderElectionConfig:          limit.Apart(o.Local), // however much there is to do, the Lease is kept
 		LeaderElectionReleaseOnCancel: true,
 	})
 	if err != nil {

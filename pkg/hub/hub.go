@@ -32,6 +32,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/limit"
 	"github.com/tandem-addons/tandem/pkg/logging"
 )
 
@@ -151,6 +152,7 @@ func newManager(cfg *rest.Config, options Options) (manager.Manager, error) {
 		LeaderElection:                options.LeaderElection,
 		LeaderElectionID:              leaderLease,
 		LeaderElectionNamespace:       options.LeaderElectionNamespace,
+		LeaderElectionConfig:          limit.Apart(cfg), // however much there is to do, the Lease is kept
 		LeaderElectionReleaseOnCancel: true,
 		Metrics:                       metricsserver.Options{BindAddress: options.MetricsBindAddress},
 		HealthProbeBindAddress:        options.HealthProbeBindAddress,

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
@@ -30,11 +29,7 @@ const bareAgent = "bare-client"
 // bareClient applies what addon-agent has applied: the same bytes to the same addresses, as the same user, with the same limits, every
 // Instance beside the others, each in its plan's order. It goes on to the next step when everything is healthy, and reads and writes
 // nothing else.
-type bareClient struct {
-	config *rest.Config
-	// clients has one for each kind, with the limits for itself, as controller-runtime gives them to addon-agent.
-	clients map[schema.GroupVersionResource]dynamic.Interface
-}
+type bareClient struct{ dynamic.Interface }
 
 // newBareClient logs in with a token of addon-agent's service account; admin is a client of an administrator with that config.
 func newBareClient(ctx context.Context, admin client.Client, config *rest.Config, limits limits) (*bareClient, error) {
@@ -46,22 +41,11 @@ func newBareClient(ctx context.Context, admin client.Client, config *rest.Config
 	config = rest.AnonymousClientConfig(config)
 	config.BearerToken, config.UserAgent = token.Status.Token, bareAgent
 	config.QPS, config.Burst = float32(limits.QPS), limits.Burst
-	return &bareClient{config: config, clients: map[schema.GroupVersionResource]dynamic.Interface{}}, nil
-}
-
-// connect makes a client for each kind of those objects.
-func (b *bareClient) connect(objects []object) error {
-	for _, o := range objects {
-		if b.clients[o.resource] != nil {
-			continue
-		}
-		c, err := dynamic.NewForConfig(b.config)
-		if err != nil {
-			return fmt.Errorf("connecting the bare client: %w", err)
-		}
-		b.clients[o.resource] = c
+	c, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connecting the bare client: %w", err)
 	}
-	return nil
+	return &bareClient{c}, nil
 }
 
 // deploy carries the plan out for all Instances, each of which has applied those objects.
@@ -143,5 +127,5 @@ func (b *bareClient) wait(ctx context.Context, o object, live *unstructured.Unst
 
 // to is a client for objects like that one, in its namespace.
 func (b *bareClient) to(o object) dynamic.ResourceInterface {
-	return b.clients[o.resource].Resource(o.resource).Namespace(o.Namespace)
+	return b.Resource(o.resource).Namespace(o.Namespace)
 }

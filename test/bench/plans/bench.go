@@ -208,9 +208,6 @@ func (b *bench) again(ctx context.Context, d *deployment) (time.Duration, error)
 	if err := each(ctx, d.objects(), b.delete); err != nil {
 		return 0, err
 	}
-	if err := b.bare.connect(d.objects()); err != nil {
-		return 0, err
-	}
 	began := time.Now()
 	err = b.bare.deploy(ctx, deploy, d.applied)
 	return time.Since(began), err

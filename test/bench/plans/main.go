@@ -71,8 +71,8 @@ func (s *settings) flags(errors io.Writer) *flag.FlagSet {
 	s.instances = numbers{1, 10, 100}
 	fs.Var(&s.instances, "instances", "how many Instances to deploy at a time, a row of the report for each number")
 	fs.IntVar(&s.runs, "runs", 3, "how often to measure each row; the report has the median")
-	fs.Float64Var(&s.limits.QPS, "qps", 100, "addon-agent's --kube-api-qps")
-	fs.IntVar(&s.limits.Burst, "burst", 200, "addon-agent's --kube-api-burst")
+	fs.Float64Var(&s.limits.QPS, "qps", 400, "addon-agent's --kube-api-qps")
+	fs.IntVar(&s.limits.Burst, "burst", 800, "addon-agent's --kube-api-burst")
 	fs.StringVar(&s.out, "out", "", "file to write the report to, as JSON")
 	return fs
 }
