@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -20,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/limit"
 )
 
 // admissions answers the API server's questions about writes: its methods gather what matters about a write of one kind, and a pure
@@ -54,10 +54,8 @@ func newAdmissions(mgr manager.Manager, packagesNamespace string) (*admissions, 
 	if _, err := mgr.GetCache().GetInformer(context.Background(), &kudo.OperatorVersion{}); err != nil {
 		return nil, fmt.Errorf("watching OperatorVersions: %w", err)
 	}
-	// With limits of its own: who waits for an answer must not wait for what the controllers of the leader send.
-	config := rest.CopyConfig(mgr.GetConfig())
-	config.RateLimiter = nil
-	live, err := client.New(config, client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	// With a limit of its own: who waits for an answer must not wait for what the controllers of the leader send.
+	live, err := client.New(limit.Apart(mgr.GetConfig()), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return nil, fmt.Errorf("making a client for admission: %w", err)
 	}
