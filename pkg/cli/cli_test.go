@@ -146,6 +146,10 @@ func TestStatusText(t *testing.T) {
 		"status-never-run":  {instance: sampleInstance(), version: sampleVersion()},
 		"status-running":    {instance: running(), version: sampleVersion()},
 		"status-failed":     {instance: failed(), version: sampleVersion()},
+		"status-timed-out":  {instance: timedOut(), version: sampleVersion()},
+		"status-waiting":    {instance: waitingFor("cleanup"), version: sampleVersion()},
+		"status-restarting": {instance: waitingFor("deploy"), version: sampleVersion()},
+		"status-unseen":     {instance: unseenBy(), version: sampleVersion()},
 		"status-unreadable": {instance: running(), unreadable: errors.New(`operatorversions.kudo.dev "kafka-3.9.0-1.0.0" not found`)},
 	} {
 		t.Run(name, func(t *testing.T) { golden(t, name, statusText(view)) })
@@ -237,12 +241,12 @@ func running() *kudo.Instance {
 			condition(kudo.ConditionReady, "False", kudo.ReasonPlanInProgress, "plan deploy: "+waiting),
 		},
 		PlanStatus: map[string]kudo.PlanStatus{"deploy": {
-			Name: "deploy", Status: kudo.InProgress, Message: waiting,
+			Name: "deploy", Status: kudo.InProgress, Message: `phase "brokers": step "brokers": task "brokers": ` + waiting,
 			LastUpdatedTimestamp: &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
 			Phases: []kudo.PhaseStatus{
-				{Name: "brokers", Status: kudo.InProgress, Message: waiting, Steps: []kudo.StepStatus{
+				{Name: "brokers", Status: kudo.InProgress, Message: `step "brokers": task "brokers": ` + waiting, Steps: []kudo.StepStatus{
 					{Name: "config", Status: kudo.Complete, Tasks: []kudo.TaskStatus{{Name: "config", Status: kudo.Complete}}},
-					{Name: "brokers", Status: kudo.InProgress, Message: waiting, Tasks: []kudo.TaskStatus{
+					{Name: "brokers", Status: kudo.InProgress, Message: `task "brokers": ` + waiting, Tasks: []kudo.TaskStatus{
 						{Name: "service", Status: kudo.Complete},
 						{Name: "brokers", Status: kudo.InProgress, Message: waiting},
 					}},
@@ -262,12 +266,39 @@ func failed() *kudo.Instance {
 		condition(kudo.ConditionReady, "False", kudo.ReasonPlanFailed, `plan deploy failed`),
 	}
 	plan := i.Status.PlanStatus["deploy"]
-	plan.Status, plan.Message = kudo.FatalError, "step brokers of phase brokers failed"
+	plan.Status, plan.Message = kudo.FatalError, `phase "brokers": step "brokers": task "brokers": template "x.yaml": line 3: unknown field`
 	phase := &plan.Phases[0]
-	phase.Status, phase.Message = kudo.FatalError, ""
-	phase.Steps[1].Status, phase.Steps[1].Message = kudo.FatalError, ""
-	phase.Steps[1].Tasks[1] = kudo.TaskStatus{Name: "brokers", Status: kudo.FatalError, Message: "template \"x.yaml\"\nline 3: unknown field"}
+	phase.Status, phase.Message = kudo.FatalError, `step "brokers": task "brokers": template "x.yaml": line 3: unknown field`
+	phase.Steps[1].Status, phase.Steps[1].Message = kudo.FatalError, `task "brokers": template "x.yaml": line 3: unknown field`
+	phase.Steps[1].Tasks[1] = kudo.TaskStatus{Name: "brokers", Status: kudo.FatalError, Message: `template "x.yaml": line 3: unknown field`}
 	i.Status.PlanStatus["deploy"] = plan
+	return i
+}
+
+// timedOut ends with a message of the step itself.
+func timedOut() *kudo.Instance {
+	i := failed()
+	plan := i.Status.PlanStatus["deploy"]
+	plan.Message = `phase "brokers": step "brokers": timed out after 5m0s: task "brokers": ` + waiting
+	plan.Phases[0].Message = `step "brokers": timed out after 5m0s: task "brokers": ` + waiting
+	plan.Phases[0].Steps[1].Message = `timed out after 5m0s: task "brokers": ` + waiting
+	plan.Phases[0].Steps[1].Tasks[1] = kudo.TaskStatus{Name: "brokers", Status: kudo.InProgress, Message: waiting}
+	i.Status.PlanStatus["deploy"] = plan
+	return i
+}
+
+// waitingFor runs deploy, and is asked by hand for a plan.
+func waitingFor(plan string) *kudo.Instance {
+	i := running()
+	i.Status.Execution.OperatorVersion = corev1.ObjectReference{}
+	i.Spec.PlanExecution = kudo.PlanExecution{PlanName: plan, UID: "by-hand"}
+	return i
+}
+
+// unseenBy its agent is the last change of it.
+func unseenBy() *kudo.Instance {
+	i := running()
+	i.Generation, i.Status.ObservedGeneration = 2, 1
 	return i
 }
 

@@ -25,8 +25,8 @@ type clusterView struct {
 	// definitions and addOns are keyed by name; the former are those of the whole hub.
 	definitions map[string]definition
 	addOns      map[string]*addon.ManagedClusterAddOn
-	// executed are the plans that were started last of the Instances on the cluster, by the Instance's name; where nobody read them, none.
-	executed map[string]string
+	// instances are those of the cluster, by name; none where nobody read them.
+	instances map[string]*kudo.Instance
 }
 
 // definition is what a ClusterManagementAddOn declares. It is read once, for whoever follows dependencies asks often.
@@ -67,8 +67,8 @@ func gatherCluster(ctx context.Context, c client.Client, cluster string) (cluste
 	return view, found.missing()
 }
 
-// gatherExecuted reads which plans were started last on a cluster; none where the user may not, or the hub has no such kind.
-func gatherExecuted(ctx context.Context, c client.Client, cluster string) (map[string]string, error) {
+// gatherInstances reads the Instances of a cluster; none where the user may not, or the hub has no such kind.
+func gatherInstances(ctx context.Context, c client.Client, cluster string) (map[string]*kudo.Instance, error) {
 	var list kudo.InstanceList
 	err := c.List(ctx, &list, client.InNamespace(cluster))
 	if apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
@@ -77,13 +77,11 @@ func gatherExecuted(ctx context.Context, c client.Client, cluster string) (map[s
 	if err != nil {
 		return nil, fmt.Errorf("listing the Instances of cluster %q: %w", cluster, err)
 	}
-	executed := make(map[string]string, len(list.Items))
+	instances := make(map[string]*kudo.Instance, len(list.Items))
 	for i := range list.Items {
-		if execution := list.Items[i].Status.Execution; execution != nil {
-			executed[list.Items[i].Name] = execution.Plan
-		}
+		instances[list.Items[i].Name] = &list.Items[i]
 	}
-	return executed, nil
+	return instances, nil
 }
 
 // gatherDefinitions reads what all ClusterManagementAddOns declare.
@@ -103,6 +101,9 @@ func gatherDefinitions(ctx context.Context, c client.Client) (map[string]definit
 func (v clusterView) lacks(name string) error {
 	if _, defined := v.definitions[name]; defined || v.addOns[name] != nil {
 		return nil
+	}
+	if v.instances[name] != nil {
+		return fmt.Errorf("%q is an Instance that belongs to no add-on: see 'kubectl addon plan status %s --cluster %s'", name, name, v.cluster)
 	}
 	return fmt.Errorf("there is no add-on %q; add-ons of cluster %q: %s; ClusterManagementAddOns: %s",
 		name, v.cluster, listed(v.installed()), listed(slices.Sorted(maps.Keys(v.definitions))))

@@ -12,6 +12,7 @@ import (
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/dependency"
 )
 
@@ -105,10 +106,18 @@ func (v clusterView) customized(name string) clusterView {
 
 // started says which plan was started last of the add-on's Instance.
 func (v clusterView) started(name, plan string) clusterView {
-	if v.executed == nil {
-		v.executed = map[string]string{}
+	if v.instances == nil {
+		v.instances = map[string]*kudo.Instance{}
 	}
-	v.executed[name] = plan
+	v.instances[name] = &kudo.Instance{Status: kudo.InstanceStatus{Execution: &kudo.Execution{Plan: plan}}}
+	return v
+}
+
+// edited says that the add-on's Instance was changed since its agent looked at it.
+func (v clusterView) edited(name string) clusterView {
+	v = v.started(name, kudo.DeployPlan)
+	v.instances[name].Generation, v.instances[name].Status.ObservedGeneration = 2, 1
+	v.instances[name].Status.Conditions = []metav1.Condition{condition(kudo.ConditionResolved, "True", kudo.ReasonResolved, "")}
 	return v
 }
 
@@ -141,18 +150,20 @@ func (v clusterView) annotated(name, text string) clusterView {
 }
 
 var (
-	works       = condition(addon.ConditionAvailable, "True", addon.ReasonPlanComplete, "")
-	fails       = condition(addon.ConditionAvailable, "False", "PlanFailed", "plan deploy: Deployment kafka/kafka: image not found.")
-	missing     = condition(addon.ConditionAvailable, "False", "Unhealthy", "StatefulSet data/zookeeper: is missing")
-	unhealthy   = condition(addon.ConditionAvailable, "False", "Unhealthy", "StatefulSet data/zookeeper: 0 of 3 pods ready")
-	outOfTouch  = condition(addon.ConditionAvailable, "Unknown", addon.ReasonClusterLeaseStopped, "Registration agent stopped updating its lease.")
-	noProbe     = condition(addon.ConditionAvailable, "Unknown", "ProbeUnavailable", "")
-	held        = condition(addon.ConditionResolved, "False", addon.ReasonWaitingForDependencies, "waits for zookeeper")
-	resolved    = condition(addon.ConditionResolved, "True", "Resolved", "")
-	badConfig   = condition(addon.ConditionResolved, "False", addon.ReasonConfigurationInvalid, `variable "X" is not defined`)
-	notThereYet = condition(addon.ConditionAvailable, "False", addon.ReasonNotInstalled, "the add-on is not installed")
-	diskFull    = condition(addon.ConditionDegraded, "True", "DiskFull", "5 % left.")
-	verdictThen = condition(addon.ConditionDegraded, "True", addon.ReasonRequiredDependencyNotSatisfied,
+	works         = condition(addon.ConditionAvailable, "True", addon.ReasonPlanComplete, "")
+	fails         = condition(addon.ConditionAvailable, "False", "PlanFailed", "plan deploy: Deployment kafka/kafka: image not found.")
+	missing       = condition(addon.ConditionAvailable, "False", "Unhealthy", "StatefulSet data/zookeeper: is missing")
+	unhealthy     = condition(addon.ConditionAvailable, "False", "Unhealthy", "StatefulSet data/zookeeper: 0 of 3 pods ready")
+	outOfTouch    = condition(addon.ConditionAvailable, "Unknown", addon.ReasonClusterLeaseStopped, "Registration agent stopped updating its lease.")
+	noProbe       = condition(addon.ConditionAvailable, "Unknown", "ProbeUnavailable", "")
+	held          = condition(addon.ConditionResolved, "False", addon.ReasonWaitingForDependencies, "waits for zookeeper")
+	resolved      = condition(addon.ConditionResolved, "True", "Resolved", "")
+	badParameters = condition(addon.ConditionResolved, "False", kudo.ReasonParametersInvalid, `parameter "X": value "two": want an integer, such as 3`)
+	badConfig     = condition(addon.ConditionResolved, "False", addon.ReasonConfigurationInvalid, `variable "X" is not defined`)
+	notThereYet   = condition(addon.ConditionAvailable, "False", addon.ReasonNotInstalled, "the add-on is not installed")
+	notThereFor   = condition(addon.ConditionAvailable, "False", addon.ReasonNotInstalled, "the add-on is not installed: ConfigurationInvalid: "+badConfig.Message)
+	diskFull      = condition(addon.ConditionDegraded, "True", "DiskFull", "5 % left.")
+	verdictThen   = condition(addon.ConditionDegraded, "True", addon.ReasonRequiredDependencyNotSatisfied,
 		"Required addon 'zookeeper' is not installed or not available.")
 	heldBack = condition(addon.ConditionAvailable, "False", addon.ReasonRequiredDependencyNotSatisfied,
 		"Required addon 'zookeeper' is not installed or not available.")
@@ -265,7 +276,10 @@ func TestWhyText(t *testing.T) {
 			with("shop", works).with("kafka", works).with("search", fails).judged(),
 		"why-waiting":                      chain().with("shop", notThereYet, held).with("kafka", works).with("zookeeper", works).deleting("kafka").judged(),
 		"why-config":                       defined("shop:").with("shop", notThereYet, badConfig),
-		"why-change-held-up":               defined("shop:").with("shop", works, badConfig),
+		"why-change-held-up":               defined("shop:").with("shop", works, badParameters),
+		"why-change-unseen":                defined("shop:").with("shop", works, resolved).edited("shop"),
+		"why-config-available":             defined("shop:").with("shop", works, badConfig),
+		"why-said-once":                    defined("shop:").with("shop", notThereFor, badConfig),
 		"why-fails":                        defined("shop:").with("shop", fails, resolved),
 		"why-fails-lease":                  defined("shop:").with("shop", fails),
 		"why-silent":                       defined("shop:").with("shop"),

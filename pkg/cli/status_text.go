@@ -23,6 +23,9 @@ func statusText(view statusView) string {
 	if execution := instance.Status.Execution; execution != nil {
 		writeField(&b, "Last plan", lastPlan(instance))
 	}
+	if text := lastChange(view); text != "" {
+		writeField(&b, "Last change", text)
+	}
 	for _, kind := range []string{kudo.ConditionResolved, kudo.ConditionReady} {
 		writeField(&b, kind, conditionText(instance.Status.Conditions, kind, "Unknown: not reported yet"))
 	}
@@ -123,7 +126,10 @@ func phaseNode(status kudo.PhaseStatus, plan kudo.Plan) node {
 	if i := slices.IndexFunc(plan.Phases, func(p kudo.Phase) bool { return p.Name == status.Name }); i >= 0 {
 		strategy = strategyText(plan.Phases[i].Strategy)
 	}
-	n := node{text: fmt.Sprintf("Phase %s%s [%s]", status.Name, strategy, state(status.Status))}
+	n := node{
+		text: fmt.Sprintf("Phase %s%s [%s]", status.Name, strategy, state(status.Status)),
+		part: fmt.Sprintf("phase %q", status.Name),
+	}
 	for _, step := range status.Steps {
 		n.children = append(n.children, stepNode(step))
 	}
@@ -132,11 +138,16 @@ func phaseNode(status kudo.PhaseStatus, plan kudo.Plan) node {
 
 // stepNode shows tasks only while they have something to say.
 func stepNode(status kudo.StepStatus) node {
-	n := node{text: fmt.Sprintf("Step %s [%s]", status.Name, state(status.Status))}
+	n := node{
+		text: fmt.Sprintf("Step %s [%s]", status.Name, state(status.Status)),
+		part: fmt.Sprintf("step %q", status.Name),
+	}
 	if status.Status.Running() || status.Status == kudo.FatalError {
 		for _, task := range status.Tasks {
-			text := fmt.Sprintf("Task %s [%s]", task.Name, state(task.Status))
-			n.children = append(n.children, node{text: text}.explained(task.Message))
+			n.children = append(n.children, node{
+				text: fmt.Sprintf("Task %s [%s]", task.Name, state(task.Status)),
+				part: fmt.Sprintf("task %q", task.Name),
+			}.explained(task.Message))
 		}
 	}
 	return n.explained(status.Message)

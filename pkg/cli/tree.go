@@ -9,7 +9,9 @@ import (
 type node struct {
 	text     string
 	children []node
-	message  string
+	// part is how a message of the node above names this one, where that may repeat what this one says.
+	part    string
+	message string
 }
 
 // explained adds a message to the line, unless one below it says the same.
@@ -22,7 +24,9 @@ func (n node) explained(message string) node {
 }
 
 func (n node) says(message string) bool {
-	return slices.ContainsFunc(n.children, func(c node) bool { return c.message == message || c.says(message) })
+	return slices.ContainsFunc(n.children, func(c node) bool {
+		return c.message == message || c.part+": "+c.message == message || c.says(message)
+	})
 }
 
 // writeTree prints the root and, with lines drawn, everything below it.

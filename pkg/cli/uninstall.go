@@ -224,11 +224,15 @@ func awaitGone(ctx context.Context, c client.Client, out io.Writer, found instal
 		shown = text
 		return false, printers.WriteEscaped(out, fmt.Sprintf("waiting: %s\n", text))
 	})
-	if wait.Interrupted(err) && ctx.Err() == nil {
+	switch {
+	case !wait.Interrupted(err):
+		return err
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s is not gone yet, and its removal goes on", found)
+	default:
 		return fmt.Errorf("%s is not gone after %s, and its removal goes on: %s (see 'kubectl addon uninstall --help' for --force)",
 			found, timeout, shown)
 	}
-	return err
 }
 
 // left is what is still there of what was found.

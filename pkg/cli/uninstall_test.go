@@ -1,10 +1,12 @@
 package cli
 
 import (
+	stdcmp "cmp"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,6 +23,14 @@ func deleting(ready ...metav1.Condition) *kudo.Instance {
 		},
 		Status: kudo.InstanceStatus{Conditions: ready},
 	}
+}
+
+// cleanedUpBy is one whose cleanup plan is complete, which that request asked for; none if a removal did.
+func cleanedUpBy(request types.UID, ready metav1.Condition) *kudo.Instance {
+	i := deleting(ready)
+	i.Status.Execution = &kudo.Execution{Plan: kudo.CleanupPlan, UID: stdcmp.Or(request, "of-the-removal"), Request: request}
+	i.Status.PlanStatus = map[string]kudo.PlanStatus{kudo.CleanupPlan: {Status: kudo.Complete}}
+	return i
 }
 
 func TestUninstallSaysWhatItWaitsFor(t *testing.T) {
@@ -41,6 +51,12 @@ func TestUninstallSaysWhatItWaitsFor(t *testing.T) {
 			installed{instance: deleting()}, "the agent of cluster cluster1 has not begun to remove Instance kafka"},
 		"an Instance whose agent has said nothing since it was well": {
 			installed{instance: deleting(condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, ""))},
+			"the agent of cluster cluster1 has not begun to remove Instance kafka"},
+		"an Instance that is cleaned up and not removed yet": {
+			installed{instance: cleanedUpBy("", condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, ""))},
+			`plan "cleanup" of Instance kafka is complete: what it has applied is removed next`},
+		"an Instance that somebody cleaned up by hand, before": {
+			installed{instance: cleanedUpBy("by-hand", condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, ""))},
 			"the agent of cluster cluster1 has not begun to remove Instance kafka"},
 		"a removal that waits for objects": {
 			installed{instance: deleting(condition(kudo.ConditionReady, "False", kudo.ReasonRemoving, "waiting for 2 objects"))},

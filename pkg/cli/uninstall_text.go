@@ -58,12 +58,20 @@ func (i installed) waitText() string {
 	}
 	ready := meta.FindStatusCondition(i.instance.Status.Conditions, kudo.ConditionReady)
 	switch {
+	case ready != nil && ready.Status == metav1.ConditionTrue && cleanedUp(i.instance.Status):
+		return fmt.Sprintf("plan %q of Instance %s is complete: what it has applied is removed next", kudo.CleanupPlan, word(i.Name))
 	case ready == nil || ready.Status == metav1.ConditionTrue:
 		return fmt.Sprintf("the agent of cluster %s has not begun to remove Instance %s", word(i.Namespace), word(i.Name))
 	case ready.Reason == kudo.ReasonRemoved:
 		return finalizersText("Instance", i.instance)
 	}
 	return strings.TrimSuffix(fmt.Sprintf("%s: %s", ready.Reason, ready.Message), ": ")
+}
+
+// cleanedUp says whether the cleanup plan of a removal is complete. One that somebody ran by hand is not it.
+func cleanedUp(status kudo.InstanceStatus) bool {
+	last := status.Execution
+	return last != nil && last.Plan == kudo.CleanupPlan && last.UID != last.Request && status.PlanStatus[last.Plan].Status == kudo.Complete
 }
 
 // finalizersText says what holds an object that is being deleted.

@@ -28,11 +28,11 @@ func whyCommand(streams genericiooptions.IOStreams, flags *genericclioptions.Con
 			if err != nil {
 				return explain(err, cluster)
 			}
+			if view.instances, err = gatherInstances(cmd.Context(), c, cluster); err != nil {
+				return explain(err, cluster)
+			}
 			if err := view.lacks(args[0]); err != nil {
 				return err
-			}
-			if view.executed, err = gatherExecuted(cmd.Context(), c, cluster); err != nil {
-				return explain(err, cluster)
 			}
 			return printers.WriteEscaped(streams.Out, whyText(view, args[0]))
 		},

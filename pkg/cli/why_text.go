@@ -254,12 +254,16 @@ func (e *explanation) look(addOn *addon.ManagedClusterAddOn) {
 }
 
 // again offers to run a plan again, where that mends what an add-on that runs by plans reports: what is missing is made anew, and a plan that has
-// failed starts from its beginning. The hub gives the request its uid.
+// failed starts from its beginning. The hub gives the request its uid; a request to cancel, which may stand there still, is taken back.
 func (e *explanation) again(addOn *addon.ManagedClusterAddOn) {
-	plan := e.view.executed[addOn.Name]
+	instance := e.view.instances[addOn.Name]
+	if instance == nil || instance.Status.Execution == nil {
+		return
+	}
+	plan := instance.Status.Execution.Plan
 	available := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionAvailable)
 	switch {
-	case plan == "" || available == nil || available.Status == metav1.ConditionTrue:
+	case available == nil || available.Status == metav1.ConditionTrue:
 		return
 	case available.Reason == kudo.ReasonUnhealthy && strings.Contains(available.Message, ": is missing"):
 		plan = kudo.DeployPlan
@@ -269,7 +273,7 @@ func (e *explanation) again(addOn *addon.ManagedClusterAddOn) {
 	default:
 		return
 	}
-	e.do(`kubectl patch instances.kudo.dev %s --namespace %s --type merge --patch '{"spec":{"planExecution":{"planName":%q,"uid":null}}}'`,
+	e.do(`kubectl patch instances.kudo.dev %s --namespace %s --type merge --patch '{"spec":{"planExecution":{"planName":%q,"uid":null,"cancel":null}}}'`,
 		addOn.Name, e.view.cluster, plan)
 }
 
@@ -312,12 +316,22 @@ func (e *explanation) undefined(addOn *addon.ManagedClusterAddOn, seen dependenc
 // heldUp says what holds up the installation or a change of an add-on that runs by plans; nothing if nothing does.
 func (e *explanation) heldUp(addOn *addon.ManagedClusterAddOn) {
 	resolved := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionResolved)
+	available := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionAvailable)
 	switch {
 	case resolved == nil || resolved.Status == metav1.ConditionTrue:
+		if instance := e.view.instances[addOn.Name]; instance != nil && unseen(instance) {
+			e.say("The last change of %s was %s.", addOn.Name, unseenText(e.view.cluster))
+			e.look(addOn)
+		}
+	case available != nil && resolved.Message != "" && strings.Contains(available.Message, resolved.Message): // said already
+		e.look(addOn)
 	case resolved.Reason == addon.ReasonWaitingForDependencies && e.view.definitions[addOn.Name].malformed != nil:
 		e.say("%s is installed by itself once they can be read and it has what it requires.", addOn.Name)
 	case resolved.Reason == addon.ReasonWaitingForDependencies:
 		e.say("%s is installed by itself as soon as it has what it requires.", addOn.Name)
+	case resolved.Reason == addon.ReasonConfigurationInvalid:
+		e.say("The configuration of %s is not in order: %s.", addOn.Name, reasonText(resolved))
+		e.look(addOn)
 	default:
 		e.say("The installation or last change of %s is held up: %s.", addOn.Name, reasonText(resolved))
 		e.look(addOn)
