@@ -47,8 +47,9 @@ func Admit(before *Instance, after Instance) (warnings []string, err error) {
 	if len(faults) > 0 {
 		err = fmt.Errorf("Instance %s/%s: %s", after.Instance.Namespace, after.Instance.Name, strings.Join(faults, "; "))
 	}
+	warnings = idleCancel(w)
 	if !w.choosesVersion() {
-		return nil, err
+		return warnings, err
 	}
 	for _, rule := range reservations {
 		for _, obstacle := range rule(after) {
@@ -141,7 +142,7 @@ func triggerFaults(w write) []string {
 
 // requestFaults: a plan that is asked for by hand exists.
 func requestFaults(w write) []string {
-	if !w.choosesVersion() && w.before.Instance.Spec.PlanExecution == w.after.Instance.Spec.PlanExecution {
+	if !w.choosesVersion() && !w.requests() {
 		return nil
 	}
 	var faults []string
@@ -149,4 +150,26 @@ func requestFaults(w write) []string {
 		faults = append(faults, obstacle.Message)
 	}
 	return faults
+}
+
+// requests says whether the write asks for a plan, or to cancel one.
+func (w write) requests() bool {
+	return w.before == nil || w.before.Instance.Spec.PlanExecution != w.after.Instance.Spec.PlanExecution
+}
+
+// idleCancel warns of a request that cancels nothing: what it names has ended, or it is meant to ask for a plan, and an earlier request has
+// left cancel behind, which KUDO's clients know nothing of. It is not refused, for an execution may have ended a moment ago.
+func idleCancel(w write) []string {
+	request, status := w.after.Instance.Spec.PlanExecution, &w.after.Instance.Status
+	if !request.Cancel || !w.requests() {
+		return nil
+	}
+	if last := status.Execution; last != nil && last.UID == request.UID && status.PlanStatus[last.Plan].Status.Running() {
+		return nil
+	}
+	warning := fmt.Sprintf("nothing is cancelled: no execution with uid %q runs", request.UID)
+	if request.PlanName != "" {
+		warning += fmt.Sprintf("; to run plan %q, set spec.planExecution.cancel to false", request.PlanName)
+	}
+	return []string{warning}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/parameter"
@@ -72,6 +73,14 @@ func without(name string, i *kudo.Instance) *kudo.Instance {
 
 func asks(request kudo.PlanExecution, i *kudo.Instance) *kudo.Instance {
 	i.Spec.PlanExecution = request
+	return i
+}
+
+// executing is with, of which deploy was last started and has that status.
+func executing(uid types.UID, status kudo.ExecutionStatus, pairs ...string) *kudo.Instance {
+	i := with(pairs...)
+	i.Status.Execution = &kudo.Execution{UID: uid, Plan: kudo.DeployPlan, Parameters: with().Spec.Parameters}
+	i.Status.PlanStatus = map[string]kudo.PlanStatus{kudo.DeployPlan: {UID: uid, Status: status}}
 	return i
 }
 
@@ -195,6 +204,29 @@ func TestAdmit(t *testing.T) {
 			before: asks(backup, with("FIXED", "small")), after: of("kafka-2.0.0", asks(backup, with("FIXED", "small"))),
 			want: start + `spec.planExecution.planName is "backup", a plan that OperatorVersion addon-packages/kafka-2.0.0 does not have: ` +
 				"name one of its plans (deploy, scale), or remove spec.planExecution",
+		},
+
+		"what runs is cancelled": {before: executing("u", kudo.InProgress), after: asks(kudo.PlanExecution{UID: "u", Cancel: true}, executing("u", kudo.InProgress))},
+		"what failed and is tried again is cancelled": {
+			before: executing("u", kudo.Error), after: asks(kudo.PlanExecution{UID: "u", Cancel: true}, executing("u", kudo.Error)),
+		},
+		"what has ended is cancelled": {
+			before: executing("u", kudo.Complete), after: asks(kudo.PlanExecution{UID: "u", Cancel: true}, executing("u", kudo.Complete)),
+			warnings: []string{`nothing is cancelled: no execution with uid "u" runs`},
+		},
+		"something else than what runs is cancelled": {
+			before: executing("u", kudo.InProgress), after: asks(kudo.PlanExecution{UID: "w", Cancel: true}, executing("u", kudo.InProgress)),
+			warnings: []string{`nothing is cancelled: no execution with uid "w" runs`},
+		},
+		"a plan is asked for where cancel was left behind, as KUDO's client does": {
+			before: asks(kudo.PlanExecution{UID: "u", Cancel: true}, executing("u", kudo.FatalError)),
+			after:  asks(kudo.PlanExecution{UID: "w", Cancel: true, PlanName: "backup"}, executing("u", kudo.FatalError)),
+			warnings: []string{`nothing is cancelled: no execution with uid "w" runs; ` +
+				`to run plan "backup", set spec.planExecution.cancel to false`},
+		},
+		"something else changes where cancel was left behind": {
+			before: asks(kudo.PlanExecution{UID: "u", Cancel: true}, executing("u", kudo.FatalError)),
+			after:  asks(kudo.PlanExecution{UID: "u", Cancel: true}, executing("u", kudo.FatalError, "TEXT", "b")),
 		},
 
 		"the version does not exist": {
