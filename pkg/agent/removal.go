@@ -58,21 +58,28 @@ func (s seen) unstarted() (*kudo.Execution, *kudo.OperatorVersionSpec) {
 	return unstarted, &s.wanted.Spec
 }
 
-// deleteOwned deletes what the inventory lists, volume claims last. Once nothing is listed any more, it looks for what is not: volume
-// claims of StatefulSets, and what an inventory that the hub has restored lacks. What it finds is listed, and deleted in the next
-// pass. It returns what is still there.
+// deleteOwned deletes what the inventory lists, wave by wave, and volume claims when all else is gone. While a finalizer holds something
+// of a wave, the next one stays: whoever has to take that off may be among it. Once nothing is listed any more, it looks for what is
+// not: volume claims of StatefulSets, and what an inventory that the hub has restored lacks. What it finds is listed, and deleted in
+// the next pass. It returns what is still there.
 func (e *engine) deleteOwned(ctx context.Context, x *execution) ([]plan.Object, error) {
 	claims, others := byKind(x.instance.Status.Inventory)
-	left, err := e.deleteListed(ctx, x, others, e.objects.read)
-	if err != nil || len(left) > 0 {
-		return left, err
+	var left []plan.Object
+	for _, wave := range plan.Teardown(others) {
+		going, err := e.deleteListed(ctx, x, wave, e.objects.read)
+		if left = append(left, going...); err != nil || plan.Held(going) {
+			return left, err
+		}
+	}
+	if len(left) > 0 {
+		return left, nil
 	}
 	if len(claims) > 0 {
 		kept := retained(everything(x))
 		deletable := slices.DeleteFunc(slices.Clone(claims), func(c kudo.InventoryEntry) bool { return kept(c.Name) })
 		x.inventory.forget(claims...)
 		x.inventory.list(deletable...)
-		if left, err = e.deleteListed(ctx, x, deletable, e.objects.read); err != nil || len(left) > 0 {
+		if left, err := e.deleteListed(ctx, x, deletable, e.objects.read); err != nil || len(left) > 0 {
 			return left, err
 		}
 	}

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -213,5 +214,45 @@ func TestEverywhereHasATaskAtEachOfItsPlaces(t *testing.T) {
 	want := []plan.Placed{{"deploy", "p", "s", task}, {"deploy", "p", "r", task}, {"update", "p", "s", task}}
 	if diff := cmp.Diff(want, plan.Everywhere(version)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestAnInventoryIsTornDownFromItsEnd(t *testing.T) {
+	entry := func(group, kind, name string) kudo.InventoryEntry {
+		return kudo.InventoryEntry{Group: group, Kind: kind, Name: name}
+	}
+	definition := func(name string) kudo.InventoryEntry {
+		return entry("apiextensions.k8s.io", "CustomResourceDefinition", name)
+	}
+	account, roleA, roleB := entry("", "ServiceAccount", "a"), entry("rbac.authorization.k8s.io", "Role", "a"), entry("rbac.authorization.k8s.io", "Role", "b")
+	operator, config := entry("apps", "Deployment", "operator"), entry("", "ConfigMap", "c")
+	topics, users := definition("topics.kafka.example"), definition("users.kafka.example")
+	topic, issuer := entry("kafka.example", "Topic", "t"), entry("cert-manager.io", "Issuer", "i")
+
+	type waves = [][]kudo.InventoryEntry
+	list := func(entries ...kudo.InventoryEntry) []kudo.InventoryEntry { return entries }
+	for name, c := range map[string]struct {
+		applied []kudo.InventoryEntry
+		want    waves
+	}{
+		"nothing":                  {},
+		"the last comes first":     {list(account, operator), waves{{operator}, {account}}},
+		"one kind goes at once":    {list(account, roleA, roleB, operator), waves{{operator}, {roleB, roleA}, {account}}},
+		"not what is in between":   {list(roleA, account, roleB), waves{{roleB}, {account}, {roleA}}},
+		"kinds of somebody else's": {list(operator, issuer, config), waves{{config}, {issuer}, {operator}}},
+		"kinds of its own come before all else, with their definitions": {
+			list(topics, users, account, topic, operator, issuer),
+			waves{{topic}, {users, topics}, {issuer}, {operator}, {account}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := slices.Clone(c.applied)
+			if diff := cmp.Diff(c.want, plan.Teardown(c.applied)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(before, c.applied); diff != "" {
+				t.Errorf("the input has changed:\n%s", diff)
+			}
+		})
 	}
 }

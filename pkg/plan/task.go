@@ -164,9 +164,14 @@ func DeleteOutcome(objects []Object) Outcome {
 	if len(there) == 0 {
 		return Outcome{kudo.Complete, ""}
 	}
-	held := slices.IndexFunc(there, func(o Object) bool { return len(holders(o.Live)) > 0 })
+	held := slices.IndexFunc(there, Object.held)
 	return Outcome{kudo.InProgress, deleting(there[max(held, 0)].Live)}
 }
+
+// Held says whether somebody's finalizer keeps any of the objects, which do not go by themselves then.
+func Held(objects []Object) bool { return slices.ContainsFunc(objects, Object.held) }
+
+func (o Object) held() bool { return o.Live != nil && len(holders(o.Live)) > 0 }
 
 // deleting says what holds an object that is on its way out.
 func deleting(live *unstructured.Unstructured) string {

@@ -16,6 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -118,6 +120,20 @@ func (h *hubPart) holds(ctx context.Context, suffix string, finalizers ...string
 		config.Finalizers = finalizers
 		return managed.Update(ctx, config)
 	}).Should(Succeed())
+}
+
+func gadget(name, namespace string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetAPIVersion("tandem.test/v1")
+	o.SetKind("Gadget")
+	o.SetName(name)
+	o.SetNamespace(namespace)
+	return o
+}
+
+// release takes all finalizers off an object.
+func release(ctx context.Context, o client.Object) error {
+	return managed.Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
 }
 
 type sender func(*http.Request) (*http.Response, error)
@@ -497,6 +513,39 @@ var _ = Describe("Removal", func() {
 		h.foreign(ctx, "-one")
 		h.finish(ctx)
 		Expect(h.there(ctx)).To(ConsistOf("ConfigMap " + h.namespace + "/" + h.name + "-one"))
+	})
+
+	It("leaves an operator running until it has let go of what is of its kinds", func(ctx context.Context) {
+		spec := configOnly()
+		kept := strings.Replace(gadgetTemplate, `-gadget"`, `-gadget", finalizers: [`+hold+`]`, 1)
+		spec.Templates["definition.yaml"], spec.Templates["gadget.yaml"] = definitionTemplate, kept
+		spec.Tasks = []kudo.Task{
+			task("definition", kudo.TaskApply, "definition.yaml"),
+			task("operator", kudo.TaskApply, "config.yaml"),
+			task("gadget", kudo.TaskApply, "gadget.yaml"),
+		}
+		spec.Plans["deploy"] = serial("definition", "operator", "gadget")
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		users := gadget("users", h.namespace)
+		users.SetFinalizers([]string{hold})
+		Expect(managed.Create(ctx, users)).To(Succeed())
+		operator := func() string { return h.config(ctx, "-config") }
+
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		for _, name := range []string{h.name + "-gadget", "users"} {
+			Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonRemoving, "is being deleted, held by finalizer"))
+			Eventually(func(g Gomega) {
+				held := gadget(name, h.namespace)
+				g.Expect(managed.Get(ctx, client.ObjectKeyFromObject(held), held)).To(Succeed())
+				g.Expect(held.GetDeletionTimestamp()).NotTo(BeNil())
+			}).Should(Succeed())
+			Consistently(operator).Should(Equal("one"), "it has yet to let go of %s", name)
+			Eventually(func() error { return release(ctx, gadget(name, h.namespace)) }).Should(Succeed())
+		}
+		h.finish(ctx)
+		Expect(operator()).To(BeEmpty())
 	})
 
 	It("names what holds it up, with the finalizer", func(ctx context.Context) {
