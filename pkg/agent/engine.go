@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/flowcontrol"
@@ -23,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/health"
 	"github.com/tandem-addons/tandem/pkg/pipe"
 	"github.com/tandem-addons/tandem/pkg/render"
 )
@@ -93,9 +95,30 @@ func addEngine(o Options, local ctrl.Manager) error {
 	e.objects.watch = func(gvk schema.GroupVersionKind) error {
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(gvk)
-		return built.Watch(source.Kind(local.GetCache(), client.Object(object), handler.EnqueueRequestsFromMapFunc(e.ownersOf)))
+		return built.Watch(source.Kind(local.GetCache(), client.Object(object), handler.EnqueueRequestsFromMapFunc(e.ownersOf), judgedChanged()))
 	}
 	return nil
+}
+
+// judgedChanged lets through what tasks and condition Ready are judged by of an object that was applied. Many objects change all the
+// time in ways that do not matter: leader elections, counters and timestamps in a status.
+func judgedChanged() predicate.TypedPredicate[client.Object] {
+	type view struct {
+		uid      types.UID
+		health   health.Result
+		metadata string
+	}
+	return changed(func(o client.Object) view {
+		live := o.(*unstructured.Unstructured)
+		v := view{uid: live.GetUID(), health: health.Of(live)}
+		annotations := live.GetAnnotations()
+		v.metadata = fmt.Sprint(live.GetDeletionTimestamp() != nil, live.GetFinalizers(), live.GetLabels(),
+			annotations[kudo.AnnotationExecution], annotations[kudo.AnnotationInstanceNamespace])
+		if _, ofPipe := annotations[kudo.AnnotationPipe]; ofPipe { // its containers say more than its health
+			v.metadata += live.GetResourceVersion()
+		}
+		return v
+	})
 }
 
 // specChanged lets through what the engine reacts to of an Instance: everything but its own status writes.
