@@ -63,10 +63,10 @@ func (x *execution) age(placed plan.Placed, now time.Time) time.Duration {
 	return 0
 }
 
-// lookAgain is when to look again at tasks that wait for something; zero if none does.
+// lookAgain is when to look again at tasks that wait for something, or for their beginning; zero if none does.
 func lookAgain(outcomes map[plan.Task]plan.Outcome) time.Duration {
 	for _, outcome := range outcomes {
-		if outcome.Status == kudo.InProgress {
+		if outcome.Status == kudo.InProgress || outcome.Status == kudo.Pending {
 			return slow
 		}
 	}

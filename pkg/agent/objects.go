@@ -25,8 +25,9 @@ import (
 // errUnwatchable says that a kind can be neither listed nor watched, so that nobody could tell what became of an object.
 var errUnwatchable = errors.New("objects of this kind can be neither listed nor watched, and so not be a part of an operator")
 
-// cachePatience is how long a read may wait until a kind that was never read before is cached.
-const cachePatience = 15 * time.Second
+// readPatience is how long the read of an object may take, also until a kind that was never read before is cached. An API server behind
+// the API server may never answer, and must not hold up what has nothing to do with it.
+const readPatience = 15 * time.Second
 
 // listPatience is how long one kind may take to be listed before it counts as broken.
 const listPatience = 5 * time.Second
@@ -127,7 +128,7 @@ func (o *objects) get(ctx context.Context, want *unstructured.Unstructured) (*un
 	}
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(want.GroupVersionKind())
-	cached, cancel := context.WithTimeout(ctx, cachePatience)
+	cached, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
 	err := o.client.Get(cached, client.ObjectKeyFromObject(want), live)
 	if apierrors.IsNotFound(err) {
@@ -149,6 +150,8 @@ func (o *objects) observe(ctx context.Context, want *unstructured.Unstructured) 
 
 // read is a reader, of the API server.
 func (o *objects) read(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(want.GroupVersionKind())
 	err := o.live.Get(ctx, client.ObjectKeyFromObject(want), live)
@@ -235,19 +238,28 @@ func (o *objects) list(ctx context.Context, owner plan.Owner, gvk schema.GroupVe
 }
 
 func (o *objects) ensureWatch(gvk schema.GroupVersionKind) error {
+	if o.watches(gvk) {
+		return nil
+	}
+	if err := o.watchable(gvk); err != nil { // asks the API server, and so holds up nobody else
+		return err
+	}
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	if o.watched[gvk] {
 		return nil
-	}
-	if err := o.watchable(gvk); err != nil {
-		return err
 	}
 	if err := o.watch(gvk); err != nil {
 		return fmt.Errorf("watching %s: %w", gvk.Kind, err)
 	}
 	o.watched[gvk] = true
 	return nil
+}
+
+func (o *objects) watches(gvk schema.GroupVersionKind) bool {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	return o.watched[gvk]
 }
 
 // watchable is errUnwatchable where a kind lacks the verbs that a watch needs.

@@ -21,8 +21,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/render"
 )
 
-// readPatience is how long it may take to read one file out of a container.
-const readPatience = 30 * time.Second
+// filePatience is how long it may take to read one file out of a container.
+const filePatience = 30 * time.Second
 
 // artifacts are the objects that are to keep the files of a Pipe task.
 func (x *execution) artifacts(placed plan.Placed) ([]*unstructured.Unstructured, error) {
@@ -182,7 +182,7 @@ func (e *engine) keep(ctx context.Context, p *piping) plan.Outcome {
 
 // readFile reads a file of the container that waits; of one that is too large, as much as shows it.
 func (e *engine) readFile(ctx context.Context, pod types.NamespacedName, path string) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, readPatience, fmt.Errorf("it took longer than %v", readPatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, filePatience, fmt.Errorf("it took longer than %v", filePatience))
 	defer cancel()
 	const most = pipe.MostBytes + 1
 	return e.remote.output(ctx, pod, pipe.Container, most, "head", "-c", strconv.Itoa(most), "--", path)
@@ -237,7 +237,7 @@ func (o *objects) pods(ctx context.Context, owner plan.Owner) ([]plan.Object, er
 	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind("PodList"))
-	ctx, cancel := context.WithTimeout(ctx, cachePatience)
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
 	err := o.client.List(ctx, list, client.InNamespace(owner.Namespace), client.MatchingLabels{kudo.LabelInstance: owner.Name})
 	if err != nil {

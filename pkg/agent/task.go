@@ -215,7 +215,7 @@ func (e *engine) deleteAll(ctx context.Context, x *execution, placed plan.Placed
 		}
 		objects = append(objects, object)
 	}
-	left, err := e.prune(ctx, x, plan.Surplus(x.inventory.entries, placed.Task.Name, wants))
+	left, err := e.prune(ctx, x, plan.Surplus(x.instance.Status.Inventory, placed.Task.Name, wants))
 	if err != nil {
 		return outcomeOf(err)
 	}
