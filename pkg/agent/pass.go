@@ -314,7 +314,11 @@ func (e *engine) rest(ctx context.Context, s seen) pass {
 		}
 		objects = append(objects, object)
 	}
-	p := s.stopped(plan.Ready(last, x.owner(), objects))
+	ready := plan.Ready(last, x.owner(), objects)
+	if next, err := plan.Choose(s.wish()); err == nil && next.Due() {
+		ready = plan.Pending(last, next)
+	}
+	p := s.stopped(ready)
 	p.status.Inventory = x.inventory.entries
 	return p
 }
@@ -353,6 +357,10 @@ func (e *engine) commit(ctx context.Context, s seen, p pass) (bool, error) {
 	}
 	if err != nil {
 		return false, fmt.Errorf("writing status of Instance %q: %w", s.instance.Name, err)
+	}
+	if len(committed.Status.Inventory) < len(p.status.Inventory) { // or it would be written again and again
+		return false, fmt.Errorf("nothing is applied for Instance %q, because the API server drops its inventory: "+
+			"CustomResourceDefinition instances.kudo.dev is older than this agent, apply its own", s.instance.Name)
 	}
 	e.announce(s, p.status)
 	return true, nil

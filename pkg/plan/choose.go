@@ -53,6 +53,9 @@ type Choice struct {
 	Remove bool
 }
 
+// Due says whether something is to be begun.
+func (c Choice) Due() bool { return c.Start != nil || c.Remove }
+
 // MissingPlanError says that an OperatorVersion lacks the plan that should run.
 type MissingPlanError struct{ Plan string }
 

@@ -66,6 +66,15 @@ func Ready(last kudo.PlanStatus, owner Owner, listed []Object) metav1.Condition 
 	return Condition(metav1.ConditionTrue, kudo.ReasonHealthy, fmt.Sprintf("plan %q is complete and everything it applied is healthy", last.Name))
 }
 
+// Pending is the condition of an Instance of which a plan is complete and something else is due. It is not Ready in between: whoever waits
+// for its generation to be Ready would take what is yet to come for done.
+func Pending(last kudo.PlanStatus, next Choice) metav1.Condition {
+	if next.Remove {
+		return Condition(metav1.ConditionFalse, kudo.ReasonRemoving, fmt.Sprintf("plan %q is complete", last.Name))
+	}
+	return Condition(metav1.ConditionFalse, kudo.ReasonPlanPending, fmt.Sprintf("plan %q is complete, and plan %q is next", last.Name, next.Start.Plan))
+}
+
 // faultOf says what is wrong with an object that was applied; empty if nothing is.
 func faultOf(owner Owner, o Object) string {
 	switch {

@@ -3,11 +3,13 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,6 +71,28 @@ func byHand(plan string, uid types.UID) func(*kudo.InstanceSpec) {
 	return func(s *kudo.InstanceSpec) { s.PlanExecution = kudo.PlanExecution{PlanName: plan, UID: uid} }
 }
 
+// watchReady returns what gives the reasons that condition Ready has had on the managed cluster since it was last asked.
+func (h *hubPart) watchReady(ctx context.Context) func() []string {
+	GinkgoHelper()
+	watcher, err := client.NewWithWatch(agentLocally, client.Options{Scheme: managed.Scheme()})
+	Expect(err).NotTo(HaveOccurred())
+	events, err := watcher.Watch(ctx, &kudo.InstanceList{}, client.InNamespace(h.namespace))
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(events.Stop)
+	return func() (reasons []string) {
+		for {
+			select {
+			case event := <-events.ResultChan():
+				instance, ok := event.Object.(*kudo.Instance)
+				Expect(ok).To(BeTrue(), "%v", event)
+				reasons = append(reasons, meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionReady).Reason)
+			default:
+				return reasons
+			}
+		}
+	}
+}
+
 var _ = Describe("The plan that runs", func() {
 	var stop func()
 	BeforeEach(func() { stop = runAgent() })
@@ -114,8 +138,16 @@ var _ = Describe("The plan that runs", func() {
 		Consistently(state(ctx, h, "backup")).Should(Equal(kudo.NeverRun))
 		Expect(h.get(ctx).Status.Execution.Parameters).NotTo(HaveKey("BACKUP"), "it is of the next plan")
 
+		said := h.watchReady(ctx)
 		h.rollsOut(ctx, "update", kudo.PlanStatus{})
 		h.completes(ctx, "backup", kudo.PlanStatus{})
+		var reasons []string
+		Eventually(func() []string {
+			reasons = append(reasons, said()...)
+			return reasons
+		}).Should(ContainElement(kudo.ReasonHealthy))
+		Expect(slices.Compact(reasons)).To(HaveExactElements(kudo.ReasonPlanInProgress, kudo.ReasonPlanPending, kudo.ReasonPlanInProgress, kudo.ReasonHealthy),
+			"it is not Ready between the two")
 		Expect(h.plan(ctx, "update").Status).To(Equal(kudo.Complete))
 		Expect(h.gate(ctx)).To(Equal("full"))
 		h.finish(ctx)
