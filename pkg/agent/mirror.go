@@ -43,9 +43,9 @@ type mirror struct {
 	notes              *notes
 	clock              func() time.Time
 
-	// removing holds the uids on the hub of Instances whose mirror was seen on its way out: when it is gone, it has done its
-	// work, and is not one that was lost.
-	removing map[types.UID]bool
+	// removing holds, by name, the uids on the hub of Instances whose mirror was seen on its way out: when it is gone, it has done
+	// its work, and is not one that was lost.
+	removing map[string]types.UID
 }
 
 func addMirror(o Options, shared *notes, hub, local ctrl.Manager) error {
@@ -57,7 +57,7 @@ func addMirror(o Options, shared *notes, hub, local ctrl.Manager) error {
 		localLive: local.GetAPIReader(),
 		notes:     shared,
 		clock:     time.Now,
-		removing:  map[types.UID]bool{},
+		removing:  map[string]types.UID{},
 	}
 	err := ctrl.NewControllerManagedBy(hub).
 		Named("mirror").
@@ -155,6 +155,8 @@ func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	}
 	if apierrors.IsNotFound(err) {
 		wanted = nil
+		m.notes.forget(request.Name)
+		delete(m.removing, request.Name)
 	}
 	standing, err := findMirror(ctx, m.localLive, request.Name)
 	if err != nil {
@@ -255,12 +257,12 @@ func (m *mirror) orphan(ctx context.Context, standing *kudo.Instance) error {
 // remove hands the mirror over for removal: from here on the engine may destroy. Where the hub knows of an execution and the
 // mirror was lost, it is made again first, for its workloads stand. What is deleted with all of its cluster's namespace is no removal.
 func (m *mirror) remove(ctx context.Context, wanted, standing *kudo.Instance) error {
-	if standing == nil && (wanted.Status.Execution == nil || m.removing[wanted.UID]) {
+	if standing == nil && (wanted.Status.Execution == nil || m.removing[wanted.Name] == wanted.UID) {
 		m.notes.setRemoved(wanted)
 		return nil
 	}
 	if standing != nil && removing(standing) {
-		m.removing[wanted.UID] = true
+		m.removing[wanted.Name] = wanted.UID
 		return nil
 	}
 	detached, err := m.detached(ctx)
@@ -278,7 +280,7 @@ func (m *mirror) remove(ctx context.Context, wanted, standing *kudo.Instance) er
 	if err := m.restore(ctx, wanted, standing); err != nil {
 		return err
 	}
-	m.removing[wanted.UID] = true
+	m.removing[wanted.Name] = wanted.UID
 	delete(standing.Annotations, kudo.AnnotationOrphaned)
 	return m.annotate(ctx, standing, map[string]string{kudo.AnnotationHubDeleted: m.clock().UTC().Format(time.RFC3339)})
 }

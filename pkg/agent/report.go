@@ -89,19 +89,19 @@ func (r *reporter) Reconcile(ctx context.Context, request reconcile.Request) (re
 // decide is what the hub should say; nil where the agent has nothing to say yet. A mirror of another Instance of that name says
 // nothing about this one.
 func (r *reporter) decide(onHub, standing *kudo.Instance) *kudo.InstanceStatus {
-	removed, fault := r.notes.of(onHub)
+	noted := r.notes.read(onHub)
 	mirrored := standing != nil && standing.Annotations[kudo.AnnotationHubUID] == string(onHub.UID) && handedOver(standing)
 	switch {
-	case removed:
+	case noted.removed:
 		rest := onHub.Status
 		rest.Inventory = nil
 		return r.withReady(onHub, rest, kudo.ReasonRemoved, "nothing is left of it on the managed cluster")
-	case mirrored && fault != "":
-		return r.withReady(onHub, standing.Status, kudo.ReasonNotMirrored, fault)
+	case mirrored && noted.fault != "":
+		return r.withReady(onHub, standing.Status, kudo.ReasonNotMirrored, noted.fault)
 	case mirrored:
 		return reportable(standing.Status)
-	case fault != "":
-		return r.withReady(onHub, onHub.Status, kudo.ReasonNotMirrored, fault)
+	case noted.fault != "":
+		return r.withReady(onHub, onHub.Status, kudo.ReasonNotMirrored, noted.fault)
 	default:
 		return nil
 	}

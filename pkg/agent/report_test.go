@@ -52,3 +52,25 @@ func TestAnotherInstanceOfTheNameSaysNothing(t *testing.T) {
 		t.Errorf("it reports %+v", got)
 	}
 }
+
+func TestNotesAreOfOneInstanceAndGoWithIt(t *testing.T) {
+	n := newNotes()
+	one := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: "kafka", UID: "one"}}
+	next := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: "kafka", UID: "next"}}
+	n.setFault(one, "refused")
+	n.setRemoved(one)
+	n.setRemoved(one)
+	if got, want := n.read(one), (note{uid: "one", removed: true, fault: "refused"}); got != want {
+		t.Errorf("want %+v, got %+v", want, got)
+	}
+	if got := len(n.changed); got != 2 {
+		t.Errorf("want one event for each change, got %d", got)
+	}
+	if got, want := n.read(next), (note{uid: "next"}); got != want {
+		t.Errorf("want nothing of the next of that name, got %+v", got)
+	}
+	n.setFault(next, "")
+	if n.forget("kafka"); len(n.byName) != 0 {
+		t.Errorf("it is remembered for ever: %+v", n.byName)
+	}
+}
