@@ -1,11 +1,9 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"runtime"
 	"strings"
@@ -166,18 +164,6 @@ func orDash(number *float64, digits int) string {
 		return "-"
 	}
 	return fmt.Sprintf("%.*f", digits, *number)
-}
-
-// save writes the report as JSON.
-func (r *report) save(file string) error {
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encoding the report: %w", err)
-	}
-	if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil {
-		return fmt.Errorf("writing the report: %w", err)
-	}
-	return nil
 }
 
 // shownWrong is how many requests of a kind are shown at most.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tandem-addons/tandem/test/audit"
 	"github.com/tandem-addons/tandem/test/bench/process"
+	"github.com/tandem-addons/tandem/test/bench/program"
 )
 
 // sample is the report of a run in which everything went well.
@@ -41,7 +42,7 @@ func TestReportSaysWhetherTargetsAreReached(t *testing.T) {
 
 func TestReportInJSONHasAnObjectForEachScenario(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.json")
-	if err := sample().save(file); err != nil {
+	if err := program.Save(file, sample()); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(file)

@@ -17,6 +17,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/test/bench/process"
+	"github.com/tandem-addons/tandem/test/bench/program"
 )
 
 // flip is a change that concerns every cluster.
@@ -282,7 +283,7 @@ func (b *bench) declare(ctx context.Context, name string, needs []addonv1alpha1.
 
 // setAvailable sets Available of add-ons on clusters, as the klusterlets there do.
 func (b *bench) setAvailable(ctx context.Context, names, namespaces []string, available metav1.ConditionStatus) error {
-	return each(ctx, namespaces, func(ctx context.Context, namespace string) error {
+	return program.Each(ctx, inFlight, namespaces, func(ctx context.Context, namespace string) error {
 		for _, name := range names {
 			if err := setAvailable(ctx, b.hub.others, namespace, name, available); err != nil {
 				return err

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,6 +14,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/test/bench/program"
 )
 
 // inFlight is how many requests of those who make and change the fleet are under way at a time.
@@ -32,7 +32,7 @@ func seed(ctx context.Context, c client.Client, f fleet, progress func(made int)
 		}
 	}
 	var made atomic.Int64
-	return each(ctx, f.namespaces(), func(ctx context.Context, namespace string) error {
+	return program.Each(ctx, inFlight, f.namespaces(), func(ctx context.Context, namespace string) error {
 		if err := seedCluster(ctx, c, namespace, f.names()); err != nil {
 			return fmt.Errorf("making managed cluster %q: %w", namespace, err)
 		}
@@ -77,19 +77,4 @@ func setAvailable(ctx context.Context, c client.Client, namespace, name string, 
 	}
 	_, err := apply.Condition(ctx, c, addOn, nil, klusterlet, condition, time.Now())
 	return err
-}
-
-// each does something for every item, some at a time.
-func each[T any](ctx context.Context, items []T, do func(context.Context, T) error) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(inFlight)
-	for _, item := range items {
-		group.Go(func() error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			return do(ctx, item)
-		})
-	}
-	return group.Wait()
 }

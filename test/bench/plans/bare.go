@@ -21,6 +21,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/health"
+	"github.com/tandem-addons/tandem/test/bench/program"
 )
 
 // bareAgent is the bare client's user agent, by which the audit log tells it from addon-agent.
@@ -65,19 +66,11 @@ func (b *bareClient) deploy(ctx context.Context, plan kudo.Plan, applied map[str
 
 // inOrder does the items of a plan as its strategy says.
 func inOrder[T any](ctx context.Context, strategy kudo.Ordering, items []T, do func(context.Context, T) error) error {
-	group, ctx := errgroup.WithContext(ctx)
-	if strategy != kudo.Parallel {
-		group.SetLimit(1)
+	atATime := 1
+	if strategy == kudo.Parallel {
+		atATime = -1
 	}
-	for _, item := range items {
-		group.Go(func() error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			return do(ctx, item)
-		})
-	}
-	return group.Wait()
+	return program.Each(ctx, atATime, items, do)
 }
 
 // step applies the objects of that place and waits for the health of all.

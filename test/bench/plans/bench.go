@@ -14,7 +14,6 @@ import (
 
 	_ "embed"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +27,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/sandbox"
 	"github.com/tandem-addons/tandem/test/audit"
 	"github.com/tandem-addons/tandem/test/bench/process"
+	"github.com/tandem-addons/tandem/test/bench/program"
 )
 
 //go:embed audit.yaml
@@ -173,7 +173,7 @@ func (b *bench) deploy(ctx context.Context, instances []string) (*deployment, pr
 		return nil, process.Usage{}, err
 	}
 	defer thaw()
-	if err := each(ctx, instances, func(ctx context.Context, name string) error { return b.hub.Create(ctx, instance(name)) }); err != nil {
+	if err := program.Each(ctx, inFlight, instances, func(ctx context.Context, name string) error { return b.hub.Create(ctx, instance(name)) }); err != nil {
 		return nil, process.Usage{}, fmt.Errorf("making Instances: %w", err)
 	}
 	if err := b.resolved(ctx, len(instances)); err != nil {
@@ -205,7 +205,7 @@ func (b *bench) again(ctx context.Context, d *deployment) (time.Duration, error)
 		return 0, err
 	}
 	defer thaw()
-	if err := each(ctx, d.objects(), b.delete); err != nil {
+	if err := program.Each(ctx, inFlight, d.objects(), b.delete); err != nil {
 		return 0, err
 	}
 	began := time.Now()
@@ -278,14 +278,4 @@ func until(ctx context.Context, done string, condition wait.ConditionWithContext
 		return fmt.Errorf("waiting until %s: %w", done, err)
 	}
 	return nil
-}
-
-// each does something for every item, some at a time.
-func each[T any](ctx context.Context, items []T, do func(context.Context, T) error) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(inFlight)
-	for _, item := range items {
-		group.Go(func() error { return do(ctx, item) })
-	}
-	return group.Wait()
 }

@@ -5,30 +5,20 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/tandem-addons/tandem/test/bench/program"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Main(run) }
 
 // settings are the flags.
 type settings struct {
@@ -94,14 +84,8 @@ func (s *settings) check() error {
 
 func run(ctx context.Context, arguments []string, out, progress io.Writer) error {
 	var s settings
-	fs := s.flags(progress)
-	switch err := fs.Parse(arguments); {
-	case errors.Is(err, flag.ErrHelp):
-		return nil
-	case err != nil:
+	if helped, err := program.Parse(s.flags(progress), arguments); helped || err != nil {
 		return err
-	case fs.NArg() > 0:
-		return fmt.Errorf("unexpected argument %q: bench takes flags only", fs.Arg(0))
 	}
 	if err := s.check(); err != nil {
 		return err
@@ -115,5 +99,5 @@ func run(ctx context.Context, arguments []string, out, progress io.Writer) error
 	if s.out == "" {
 		return nil
 	}
-	return measured.save(s.out)
+	return program.Save(s.out, measured)
 }
