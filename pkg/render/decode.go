@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
 // document is one YAML document of a rendered text.
@@ -133,8 +135,12 @@ func validate(object map[string]any) error {
 			return err
 		}
 	}
-	if _, err := schema.ParseGroupVersion(object["apiVersion"].(string)); err != nil {
+	gv, err := schema.ParseGroupVersion(object["apiVersion"].(string))
+	switch {
+	case err != nil:
 		return fmt.Errorf("apiVersion %q must be VERSION or GROUP/VERSION", object["apiVersion"])
+	case gv.Group == kudo.GroupVersion.Group: // nobody would run it, and one with the marks of a mirror would be taken for one
+		return fmt.Errorf("objects of %s come from the hub and cannot be made by a template: use a task of kind %s", gv.Group, kudo.TaskKudoOperator)
 	}
 	metadata, ok := object["metadata"].(map[string]any)
 	if !ok {

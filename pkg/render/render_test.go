@@ -285,6 +285,7 @@ func TestObjectsNameTheFault(t *testing.T) {
 		"no kind":                      {"apiVersion: v1\nmetadata: {name: a}", "kind is missing or empty"},
 		"a kind that is a list":        {"apiVersion: v1\nkind: [a]\nmetadata: {name: a}", "kind must be a string, got a list"},
 		"an apiVersion of three parts": {"apiVersion: a/b/c\nkind: A\nmetadata: {name: a}", `apiVersion "a/b/c" must be VERSION or GROUP/VERSION`},
+		"an Instance":                  {"apiVersion: kudo.dev/v1beta1\nkind: Instance\nmetadata: {name: a}", "objects of kudo.dev come from the hub and cannot be made by a template: use a task of kind KudoOperator"},
 		"no metadata":                  {"apiVersion: v1\nkind: ConfigMap", "metadata must be an object with a name, got nothing"},
 		"no name":                      {"apiVersion: v1\nkind: ConfigMap\nmetadata: {}", "metadata.name is missing or empty"},
 		"an empty name":                {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Params.EMPTY }}\"}", "metadata.name is empty"},
