@@ -1,10 +1,15 @@
 package agent
 
 import (
+	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -64,5 +69,32 @@ func TestTasksThatWaitAreLookedAtAgain(t *testing.T) {
 		if got := lookAgain(map[plan.Task]plan.Outcome{{}: {Status: status}}); got != want {
 			t.Errorf("%s: want %v, got %v", status, want, got)
 		}
+	}
+}
+
+func TestARemovalThatFailsIsTriedLessAndLessOften(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	e := &engine{backoff: flowcontrol.NewBackOff(leastBackoff, mostBackoff)}
+	s := seen{now: now, instance: &kudo.Instance{}}
+	var waits []time.Duration
+	for range 8 {
+		waits = append(waits, e.removalWait(s, errors.New("refused")))
+	}
+	want := []time.Duration{1, 2, 4, 8, 16, 32, 60, 60}
+	for i := range want {
+		want[i] *= time.Second
+	}
+	if !slices.Equal(waits, want) {
+		t.Errorf("want %v, got %v", want, waits)
+	}
+	if wait := e.removalWait(s, nil); wait != removalPause {
+		t.Errorf("nothing fails any more, and it waits %v", wait)
+	}
+}
+
+func TestWhatAnAPIServerAnswersIsCutToALine(t *testing.T) {
+	got := oneLine(errors.New("refused:\n" + strings.Repeat("ö", 1<<20)))
+	if !strings.HasPrefix(got, "refused: ö") || len(got) > 4096 || !utf8.ValidString(got) {
+		t.Errorf("got %d bytes: %.20q", len(got), got)
 	}
 }

@@ -368,6 +368,7 @@ func (e *engine) commit(ctx context.Context, s seen, p pass) (bool, error) {
 
 // announce tells of plans that started or ended.
 func (e *engine) announce(s seen, after kudo.InstanceStatus) {
+	const most = 900 // of what the API takes of an Event's note
 	for _, name := range slices.Sorted(maps.Keys(after.PlanStatus)) {
 		then, now := s.instance.Status.PlanStatus[name], after.PlanStatus[name]
 		if now.Status == kudo.NeverRun || now.UID == then.UID && now.Status == then.Status {
@@ -382,7 +383,7 @@ func (e *engine) announce(s seen, after kudo.InstanceStatus) {
 			e.events.Eventf(s.instance, nil, corev1.EventTypeNormal, "PlanComplete", "Execute", "plan %q is complete", name)
 		case kudo.FatalError:
 			e.metrics.end(s.operator(), now, s.now)
-			e.events.Eventf(s.instance, nil, corev1.EventTypeWarning, "PlanFailed", "Execute", "plan %q failed: %s", name, bounded(now.Message))
+			e.events.Eventf(s.instance, nil, corev1.EventTypeWarning, "PlanFailed", "Execute", "plan %q failed: %s", name, bounded(now.Message, most))
 		}
 	}
 }
@@ -399,9 +400,8 @@ func (s seen) operator() string {
 	}
 }
 
-// bounded keeps a message within what the API takes of an Event's note.
-func bounded(message string) string {
-	const most = 900
+// bounded is the beginning of a message, in bytes.
+func bounded(message string, most int) string {
 	if len(message) > most {
 		return strings.ToValidUTF8(message[:most], "")
 	}

@@ -45,8 +45,20 @@ func (e *engine) remove(ctx context.Context, s seen) pass {
 	p := s.stopped(plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoving, message))
 	p.again = len(x.inventory.entries) > len(s.instance.Status.Inventory)
 	p.status.Inventory = x.inventory.entries
-	p.after = removalPause
+	p.after = e.removalWait(s, err)
 	return p
+}
+
+// removalWait is how long until what is left is looked at again: longer each time while that fails, for it may mean to look through
+// all kinds.
+func (e *engine) removalWait(s seen, err error) time.Duration {
+	key := string(s.instance.UID) + "/removal"
+	if err == nil {
+		e.backoff.DeleteEntry(key)
+		return removalPause
+	}
+	e.backoff.Next(key, s.now)
+	return e.backoff.Get(key)
 }
 
 // unstarted is what the spec asks for and nobody has started: what stands is left of a removal that was called off.

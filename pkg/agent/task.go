@@ -249,7 +249,11 @@ func fatal(err error) plan.Outcome {
 	return plan.Outcome{Status: kudo.FatalError, Message: oneLine(err)}
 }
 
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+// oneLine is an error as a status tells it, at each of its levels. What an API server answers may quote whole objects.
+func oneLine(err error) string {
+	const most = 4096
+	return bounded(strings.Join(strings.Fields(err.Error()), " "), most)
+}
 
 // outcomeOf maps an error of the API server to an outcome: what it will never accept is fatal, everything else may pass.
 func outcomeOf(err error) plan.Outcome {
