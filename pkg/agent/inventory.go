@@ -76,19 +76,22 @@ func (x *execution) postpone(placed plan.Placed, wants []*unstructured.Unstructu
 }
 
 // forgetUnapplied strikes off what was listed ahead for the last execution, which did not come to apply it or had not the right
-// to. An execution that is complete has applied everything.
+// to. An execution that is complete has applied everything. Where nothing was executed, the inventory is what a removal has left
+// that was called off: what that has deleted, nobody misses.
 func (e *engine) forgetUnapplied(ctx context.Context, x *execution, last seen) error {
-	if last.running == nil || last.instance.Status.Execution == nil {
+	doubtful, started := slices.Clone(x.inventory.entries), last.instance.Status.Execution
+	switch {
+	case started != nil && last.running == nil:
 		return nil
+	case started != nil:
+		doubtful = plan.Unfinished(doubtful, last.running.Plans[started.Plan], last.instance.Status.PlanStatus[started.Plan])
 	}
-	name := last.instance.Status.Execution.Plan
-	unfinished := plan.Unfinished(x.inventory.entries, last.running.Plans[name], last.instance.Status.PlanStatus[name])
-	for _, entry := range unfinished {
+	for _, entry := range doubtful {
 		object, err := e.objects.listed(ctx, entry, e.objects.read)
 		if err != nil {
 			return err
 		}
-		if object.Live == nil || !x.owner().Owns(object.Live) {
+		if object.Live == nil || !x.owner().Owns(object.Live) || started == nil && object.Live.GetDeletionTimestamp() != nil {
 			x.inventory.forget(entry)
 		}
 	}

@@ -295,6 +295,44 @@ var _ = Describe("What the hub lets go of", func() {
 		h.release(ctx)
 	})
 
+	It("by force does not miss, once it is deployed anew, what its removal has deleted", func(ctx context.Context) {
+		spec := stuck()
+		spec.Templates["held.yaml"] = fmt.Sprintf(configTemplate, "held")
+		spec.Tasks = append(spec.Tasks, task("held", kudo.TaskApply, "held.yaml"))
+		spec.Plans["more"] = serial("farewell", "held")
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		lost, before := h.get(ctx), h.plan(ctx, "deploy").UID
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.PlanExecution = kudo.PlanExecution{PlanName: "more", UID: "by-hand"} })
+		h.resolve(ctx)
+		h.completes(ctx, "more", kudo.PlanStatus{})
+		h.holds(ctx, "-held", "example.com/hold")
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "cleanup").Status }).Should(Equal(kudo.InProgress))
+		h.force(ctx)
+		Eventually(func() map[string]string { return h.mirror(ctx).Annotations }).Should(letGo)
+		h.release(ctx)
+		Expect(managed.Delete(ctx, h.object(ctx, "-farewell"))).To(Succeed())
+		Expect(managed.Delete(ctx, h.object(ctx, "-held"))).To(Succeed())
+
+		By("enabling it again")
+		h.again(ctx, lost)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{UID: before})
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
+
+		By("letting go of what was held")
+		h.holds(ctx, "-held")
+		Eventually(func() string { return h.config(ctx, "-held") }).Should(BeEmpty())
+		Consistently(func() metav1.Condition { return h.ready(ctx) }).WithTimeout(time.Second).Should(HaveField("Status", metav1.ConditionTrue))
+
+		h.force(ctx)
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		Eventually(func() map[string]string { return h.mirror(ctx).Annotations }).Should(HaveKey(kudo.AnnotationOrphaned))
+		h.release(ctx)
+	})
+
 	It("while the agent is away, it finds out when it is back", func(ctx context.Context) {
 		h := newInstance(ctx, stuck(), nil)
 		h.resolve(ctx)
