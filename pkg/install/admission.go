@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/tandem-addons/tandem/pkg/parameter"
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
@@ -47,7 +49,7 @@ func Admit(before *Instance, after Instance) (warnings []string, err error) {
 	if len(faults) > 0 {
 		err = fmt.Errorf("Instance %s/%s: %s", after.Instance.Namespace, after.Instance.Name, strings.Join(faults, "; "))
 	}
-	warnings = idleCancel(w)
+	warnings = append(idleCancel(w), revertedEdit(w)...)
 	if !w.choosesVersion() {
 		return warnings, err
 	}
@@ -155,6 +157,16 @@ func requestFaults(w write) []string {
 // requests says whether the write asks for a plan, or to cancel one.
 func (w write) requests() bool {
 	return w.before == nil || w.before.Instance.Spec.PlanExecution != w.after.Instance.Spec.PlanExecution
+}
+
+// revertedEdit warns of an edit that addon-manager takes back, since it is the owner that says what the Instance is.
+func revertedEdit(w write) []string {
+	owner := metav1.GetControllerOf(w.after.Instance)
+	if w.before == nil || owner == nil || !w.setsAny() {
+		return nil
+	}
+	return []string{fmt.Sprintf("the Instance follows %s %q, and addon-manager takes edits of its parameters and OperatorVersion back: "+
+		"change what that one gives it", owner.Kind, owner.Name)}
 }
 
 // idleCancel warns of a request that cancels nothing: what it names has ended, or it is meant to ask for a plan, and an earlier request has

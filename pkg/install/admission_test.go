@@ -84,6 +84,12 @@ func executing(uid types.UID, status kudo.ExecutionStatus, pairs ...string) *kud
 	return i
 }
 
+// owned is an add-on's.
+func owned(i *kudo.Instance) *kudo.Instance {
+	i.OwnerReferences = []metav1.OwnerReference{{Kind: "ManagedClusterAddOn", Name: "kafka", Controller: new(true)}}
+	return i
+}
+
 // gathered is what matters about the Instance where versions exist.
 func gathered(i *kudo.Instance) Instance {
 	state := Instance{Instance: i, PackagesNamespace: packages}
@@ -96,7 +102,11 @@ func gathered(i *kudo.Instance) Instance {
 }
 
 func TestAdmit(t *testing.T) {
-	const start = "Instance cluster1/kafka: "
+	const (
+		start    = "Instance cluster1/kafka: "
+		reverted = `the Instance follows ManagedClusterAddOn "kafka", and addon-manager takes edits of its parameters and OperatorVersion back: ` +
+			"change what that one gives it"
+	)
 	deleting := with("COUNT", "many", "FIXED", "huge")
 	deleting.DeletionTimestamp = new(at(20))
 	labelled := with("COUNT", "many", "TYPO", "x")
@@ -228,6 +238,10 @@ func TestAdmit(t *testing.T) {
 			before: asks(kudo.PlanExecution{UID: "u", Cancel: true}, executing("u", kudo.FatalError)),
 			after:  asks(kudo.PlanExecution{UID: "u", Cancel: true}, executing("u", kudo.FatalError, "TEXT", "b")),
 		},
+
+		"an add-on's Instance is edited":                      {before: owned(with()), after: owned(with("TEXT", "b")), warnings: []string{reverted}},
+		"an add-on's Instance gets a version":                 {before: owned(with()), after: owned(of("kafka-2.0.0", with("FIXED", "small"))), warnings: []string{reverted}},
+		"a plan of an add-on's Instance is asked for by hand": {before: owned(with()), after: owned(asks(backup, with()))},
 
 		"the version does not exist": {
 			after: of("kafka-9.0.0", with("TYPO", "x")),
