@@ -319,10 +319,7 @@ func (e *explanation) heldUp(addOn *addon.ManagedClusterAddOn) {
 	available := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionAvailable)
 	switch {
 	case resolved == nil || resolved.Status == metav1.ConditionTrue:
-		if instance := e.view.instances[addOn.Name]; instance != nil && unseen(instance) {
-			e.say("The last change of %s was %s.", addOn.Name, unseenText(e.view.cluster))
-			e.look(addOn)
-		}
+		e.unseen(addOn)
 	case available != nil && resolved.Message != "" && strings.Contains(available.Message, resolved.Message): // said already
 		e.look(addOn)
 	case resolved.Reason == addon.ReasonWaitingForDependencies && e.view.definitions[addOn.Name].malformed != nil:
@@ -334,6 +331,14 @@ func (e *explanation) heldUp(addOn *addon.ManagedClusterAddOn) {
 		e.look(addOn)
 	default:
 		e.say("The installation or last change of %s is held up: %s.", addOn.Name, reasonText(resolved))
+		e.look(addOn)
+	}
+}
+
+// unseen says that the agent has yet to see the last change of an add-on; nothing if it has seen it.
+func (e *explanation) unseen(addOn *addon.ManagedClusterAddOn) {
+	if instance := e.view.instances[addOn.Name]; instance != nil && unseen(instance) {
+		e.say("The last change of %s was %s.", addOn.Name, unseenText(e.view.cluster))
 		e.look(addOn)
 	}
 }
