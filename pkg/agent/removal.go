@@ -98,10 +98,11 @@ func (e *engine) deleteOwned(ctx context.Context, x *execution) ([]plan.Object, 
 	return e.discover(ctx, x)
 }
 
-// byKind parts volume claims from the rest.
+// byKind parts volume claims from the rest, and with them volumes, which Kubernetes keeps until their claims are gone.
 func byKind(entries []kudo.InventoryEntry) (claims, others []kudo.InventoryEntry) {
 	for _, entry := range entries {
-		if isClaim(schema.GroupKind{Group: entry.Group, Kind: entry.Kind}) {
+		kind := schema.GroupKind{Group: entry.Group, Kind: entry.Kind}
+		if isClaim(kind) || kind == (schema.GroupKind{Kind: "PersistentVolume"}) {
 			claims = append(claims, entry)
 		} else {
 			others = append(others, entry)

@@ -15,6 +15,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -44,6 +45,18 @@ const gadgetTemplate = `
 apiVersion: tandem.test/v1
 kind: Gadget
 metadata: {name: "{{ .Name }}-gadget"}
+`
+
+const storageTemplate = `
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: "{{ .Name }}-volume"}
+spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /x}, storageClassName: manual}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: "{{ .Name }}-claim"}
+spec: {resources: {requests: {storage: 1Gi}}, accessModes: [ReadWriteOnce], volumeName: "{{ .Name }}-volume", storageClassName: manual}
 `
 
 // widespread is a package whose one task applies objects in the Instance's namespace, in another one and in none. VALUE stands in
@@ -546,6 +559,29 @@ var _ = Describe("Removal", func() {
 		}
 		h.finish(ctx)
 		Expect(operator()).To(BeEmpty())
+	})
+
+	It("deletes a volume together with the claim that Kubernetes keeps it for", func(ctx context.Context) {
+		spec := configOnly()
+		spec.Templates["storage.yaml"] = storageTemplate
+		spec.Tasks = []kudo.Task{task("config", kudo.TaskApply, "storage.yaml")}
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: h.name + "-volume"}}
+		Eventually(func() error { return managed.Get(ctx, client.ObjectKeyFromObject(volume), volume) }).Should(Succeed())
+		volume.Status.Phase = corev1.VolumeBound
+		Expect(managed.Status().Update(ctx, volume)).To(Succeed())
+		claim := &corev1.PersistentVolumeClaim{}
+		Eventually(func() bool { return h.local(ctx, "-claim", claim) }).Should(BeTrue())
+		claim.Status.Phase = corev1.ClaimBound
+		Expect(managed.Status().Update(ctx, claim)).To(Succeed())
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		Eventually(func() bool { return h.local(ctx, "-claim", claim) }).Should(BeFalse())
+		Eventually(func() error { return release(ctx, volume) }).Should(Succeed(), "as Kubernetes does then")
+		h.finish(ctx)
+		Expect(apierrors.IsNotFound(managed.Get(ctx, client.ObjectKeyFromObject(volume), volume))).To(BeTrue())
 	})
 
 	It("names what holds it up, with the finalizer", func(ctx context.Context) {
