@@ -1,0 +1,80 @@
+package pack
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+// Bounds of a tarball, which may come from anywhere: of what is in it once it is unpacked.
+const (
+	// MaxArchive is in bytes. A package makes an OperatorVersion of MaxSize at most; the rest is for what else lies in the folder.
+	MaxArchive = 32 << 20
+	maxEntries = 10_000
+)
+
+// Archive reads a package's tarball, as KUDO's `package create` makes it: a tar file in gzip. Only its regular files count. One that
+// holds a path which leads out of it, or more than it may, is an error.
+//
+// The files are kept in the form of a zip archive, for that is what the standard library has a file system over.
+func Archive(r io.Reader) (fs.FS, error) {
+	unzipped, err := gzip.NewReader(r)
+	if err != nil {
+		return nil, fmt.Errorf("reading a tarball (.tgz): %w", err)
+	}
+	// One byte more than may be, to tell an end from a cut.
+	bounded := &io.LimitedReader{R: unzipped, N: MaxArchive + 1}
+	var kept bytes.Buffer
+	into := zip.NewWriter(&kept)
+	if err := copyFiles(into, tar.NewReader(bounded)); err != nil {
+		if bounded.N == 0 {
+			return nil, fmt.Errorf("the tarball holds more than %d bytes", MaxArchive)
+		}
+		return nil, err
+	}
+	if err := into.Close(); err != nil {
+		return nil, fmt.Errorf("keeping the tarball's files: %w", err)
+	}
+	files, err := zip.NewReader(bytes.NewReader(kept.Bytes()), int64(kept.Len()))
+	if err != nil {
+		return nil, fmt.Errorf("reading the tarball's files: %w", err)
+	}
+	if err := fs.WalkDir(files, ".", func(_ string, _ fs.DirEntry, err error) error { return err }); err != nil {
+		return nil, fmt.Errorf("the tarball holds one path twice: %w", err)
+	}
+	return files, nil
+}
+
+func copyFiles(into *zip.Writer, from *tar.Reader) error {
+	for range maxEntries {
+		header, err := from.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading the tarball: %w", err)
+		}
+		if header.Typeflag != tar.TypeReg {
+			continue
+		}
+		name := path.Clean(strings.TrimPrefix(header.Name, "./"))
+		if !fs.ValidPath(name) || strings.Contains(name, `\`) {
+			return fmt.Errorf("the tarball holds %q, a path that leads out of it", header.Name)
+		}
+		file, err := into.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Store})
+		if err == nil {
+			_, err = io.Copy(file, from)
+		}
+		if err != nil {
+			return fmt.Errorf("reading %q in the tarball: %w", name, err)
+		}
+	}
+	return fmt.Errorf("the tarball holds more than %d files and folders", maxEntries)
+}

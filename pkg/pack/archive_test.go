@@ -1,0 +1,133 @@
+package pack_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tandem-addons/tandem/pkg/pack"
+)
+
+// tarball holds regular files, written as "NAME" or "NAME=TEXT", links as "NAME->TARGET", and folders as "NAME/".
+func tarball(t *testing.T, files ...string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	zipped := gzip.NewWriter(&out)
+	w := tar.NewWriter(zipped)
+	for _, file := range files {
+		name, text, _ := strings.Cut(file, "=")
+		header := &tar.Header{Name: name, Mode: 0o600, Size: int64(len(text)), Typeflag: tar.TypeReg}
+		if link, target, ok := strings.Cut(name, "->"); ok {
+			header.Name, header.Linkname, header.Typeflag = link, target, tar.TypeSymlink
+		}
+		if strings.HasSuffix(name, "/") {
+			header.Typeflag = tar.TypeDir
+		}
+		if err := w.WriteHeader(header); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := zipped.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func TestArchive(t *testing.T) {
+	many := make([]string, 10_000)
+	for i := range many {
+		many[i] = fmt.Sprint(i)
+	}
+	for sentence, test := range map[string]struct {
+		tarball []byte
+		want    map[string]string
+		fault   string
+	}{
+		"files, and folders by those that are in them": {
+			tarball: tarball(t, "templates/", "operator.yaml=a", "./params.yaml=b", "templates/deep/x.yaml=c"),
+			want:    map[string]string{"operator.yaml": "a", "params.yaml": "b", "templates/deep/x.yaml": "c"},
+		},
+		"links are left out":                {tarball: tarball(t, "operator.yaml->/etc/passwd", "params.yaml=b"), want: map[string]string{"params.yaml": "b"}},
+		"nothing":                           {tarball: tarball(t), want: map[string]string{}},
+		"a path that leads out":             {tarball: tarball(t, "templates/../../x=a"), fault: `holds "templates/../../x", a path that leads out of it`},
+		"a path that leads nowhere else":    {tarball: tarball(t, "templates/../x=a"), want: map[string]string{"x": "a"}},
+		"a path from the root":              {tarball: tarball(t, "/etc/passwd=a"), fault: "leads out of it"},
+		"a path of Windows":                 {tarball: tarball(t, `..\x=a`), fault: "leads out of it"},
+		"a file twice":                      {tarball: tarball(t, "x=a", "./x=b"), fault: "holds one path twice: x"},
+		"a file of the name of a folder":    {tarball: tarball(t, "x=a", "x/y=b"), fault: "holds one path twice: x"},
+		"no gzip":                           {tarball: []byte("operator.yaml"), fault: "reading a tarball (.tgz)"},
+		"no tar":                            {tarball: zipped(t, strings.Repeat("operator.yaml", 99)), fault: "reading the tarball"},
+		"cut short":                         {tarball: tarball(t, "x="+strings.Repeat("a", 1<<16))[:99], fault: "unexpected EOF"},
+		"a small file that becomes a large": {tarball: tarball(t, "x="+strings.Repeat("a", pack.MaxArchive)), fault: "holds more than 33554432 bytes"},
+		"more files than may be":            {tarball: tarball(t, many...), fault: "more than 10000 files"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			files, err := pack.Archive(bytes.NewReader(test.tarball))
+			if test.fault != "" {
+				if err == nil || !strings.Contains(err.Error(), test.fault) {
+					t.Errorf("got %v, want the error %s", err, test.fault)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, contents(t, files)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func zipped(t *testing.T, text string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	if _, err := w.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func contents(t *testing.T, files fs.FS) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(files, name)
+		found[name] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func FuzzArchive(f *testing.F) {
+	f.Add([]byte{0x1f, 0x8b})
+	f.Fuzz(func(t *testing.T, content []byte) {
+		files, err := pack.Archive(bytes.NewReader(content))
+		if err == nil {
+			p, _ := pack.Load(files)
+			p.Verify()
+		}
+	})
+}
