@@ -46,7 +46,7 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 	root := group("kubectl-addon", "Manage add-ons and the plans that run them on a fleet of clusters",
 		treeCommand(streams, flags), whyCommand(streams, flags), dependentsCommand(streams, flags),
 		uninstallCommand(streams, flags),
-		group("package", "Work with operator packages", verifyCommand(streams), pushCommand(streams, flags)),
+		group("package", "Work with operator packages", verifyCommand(streams), packageTreeCommand(streams), pushCommand(streams, flags)),
 		group("plan", "Look at plans", statusCommand(streams, flags)),
 	)
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl addon"}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,52 +28,90 @@ import (
 const pushManager = "kubectl-addon"
 
 func pushCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
-	return &cobra.Command{
+	l := &loader{}
+	cmd := &cobra.Command{
 		Use:   "push DIR",
-		Short: "Store a package on the hub",
-		Long: "Push verifies the package in DIR and stores it on the hub as Operator and OperatorVersion, in the namespace " +
-			kudo.DefaultPackagesNamespace + "\nunless -n names another one. An OperatorVersion is immutable: a package that was changed needs " +
-			"another operatorVersion.",
+		Short: "Store a package on the hub, with all that it brings along",
+		Long: "Push verifies the package in DIR, or in a tarball or at its URL, and stores it on the hub as Operator and OperatorVersion,\n" +
+			"in the namespace " + kudo.DefaultPackagesNamespace + " unless -n names another one. The packages that its KudoOperator tasks name are stored " +
+			"before it:\nfolders and tarballs by their path from the package, URLs, and names, which are looked for in --repository, else\n" +
+			"among what is on the hub. Nothing is stored unless all of it is right. An OperatorVersion is immutable: a package that\n" +
+			"was changed needs another operatorVersion.",
 		Args: exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := verifiedPackage(streams.ErrOut, args[0])
+			namespace := cmp.Or(*flags.Namespace, kudo.DefaultPackagesNamespace)
+			l.versions = func(ctx context.Context) ([]kudo.OperatorVersion, error) {
+				c, err := hubClient(flags)
+				if err != nil {
+					return nil, err
+				}
+				versions, err := storedVersions(ctx, c, namespace)
+				return versions, explain(err, namespace)
+			}
+			b, err := verifiedBundle(cmd.Context(), l, streams.ErrOut, args[0])
 			if err != nil {
 				return err
-			}
-			namespace := *flags.Namespace
-			if namespace == "" {
-				namespace = kudo.DefaultPackagesNamespace
 			}
 			c, err := hubClient(flags)
 			if err != nil {
 				return err
 			}
-			operator, version := p.Objects(namespace)
-			return explain(push(cmd.Context(), c, streams.Out, operator, version), namespace)
+			return explain(push(cmd.Context(), c, streams.Out, b, namespace), namespace)
 		},
 	}
+	l.addFlag(cmd)
+	return cmd
 }
 
-// push stores both objects, or neither when the version stands there with another content.
-func push(ctx context.Context, c client.Client, out io.Writer, operator *kudo.Operator, version *kudo.OperatorVersion) error {
-	stored := &kudo.OperatorVersion{}
-	err := c.Get(ctx, client.ObjectKeyFromObject(version), stored)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading OperatorVersion %q: %w", version.Name, err)
+// storedVersions are the OperatorVersions in a namespace.
+func storedVersions(ctx context.Context, c client.Client, namespace string) ([]kudo.OperatorVersion, error) {
+	var stored kudo.OperatorVersionList
+	if err := c.List(ctx, &stored, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing OperatorVersions in namespace %q: %w", namespace, err)
 	}
-	exists := err == nil
-	if exists {
+	return stored.Items, nil
+}
+
+// push stores a package after all that it brings along, or nothing when one of the versions stands there with another content.
+func push(ctx context.Context, c client.Client, out io.Writer, b *bundle, namespace string) error {
+	exists := map[string]bool{}
+	var conflicts []error
+	for _, m := range b.members {
+		_, version := m.objects(namespace)
+		stored := &kudo.OperatorVersion{}
+		err := c.Get(ctx, client.ObjectKeyFromObject(version), stored)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading OperatorVersion %q: %w", version.Name, err)
+		}
+		if exists[version.Name] = err == nil; !exists[version.Name] {
+			continue
+		}
 		if changed := changedFields(&stored.Spec, &version.Spec); len(changed) > 0 {
-			return fmt.Errorf("OperatorVersion %q exists in namespace %q with another content (%s), and versions are immutable: "+
-				"raise operatorVersion in operator.yaml", version.Name, version.Namespace, strings.Join(changed, ", "))
+			conflicts = append(conflicts, fmt.Errorf("OperatorVersion %q exists in namespace %q with another content (%s), and versions are immutable: "+
+				"raise operatorVersion in %s", version.Name, version.Namespace, strings.Join(changed, ", "), m.file("operator.yaml")))
 		}
 	}
+	if len(conflicts) > 0 {
+		return errors.Join(conflicts...)
+	}
+	for _, m := range b.members {
+		if err := m.push(ctx, c, out, namespace, exists); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// push stores one package, and says which OperatorVersions exist then. Two places may hold the same package.
+func (m *member) push(ctx context.Context, c client.Client, out io.Writer, namespace string, exists map[string]bool) error {
+	operator, version := m.objects(namespace)
 	if err := store(ctx, c, out, "operator", &kudo.Operator{}, operator); err != nil {
 		return err
 	}
-	if exists {
+	if exists[version.Name] {
 		return report(out, "operatorversion", version.Name, "unchanged")
 	}
+	exists[version.Name] = true
 	return store(ctx, c, out, "operatorversion", &kudo.OperatorVersion{}, version)
 }
 

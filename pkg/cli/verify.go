@@ -1,13 +1,13 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path"
-	"path/filepath"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -18,41 +18,47 @@ import (
 
 func verifyCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	var output string
+	l := &loader{}
 	cmd := &cobra.Command{
 		Use:   "verify DIR",
 		Short: "Say everything that is wrong with a package",
-		Long: "Verify reads the package in DIR (operator.yaml, params.yaml, templates/) and prints what it finds, a line each:\n" +
-			"FILE:LINE:COLUMN: error|warning: MESSAGE. It exits with 1 if there are errors. It needs no cluster.",
+		Long: "Verify reads the package in DIR (operator.yaml, params.yaml, templates/), or in a tarball or at its URL, and all that it\n" +
+			"brings along, and prints what it finds, a line each: FILE:LINE:COLUMN: error|warning: MESSAGE.\n" +
+			"It exits with 1 if there are errors. It needs no cluster.",
 		Args: exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch output {
-			case "":
-			case "json":
-				return verifyJSON(streams.Out, args[0])
-			default:
+			if output != "" && output != "json" {
 				return usagef(cmd, "unknown output %q: want json", output)
 			}
-			p, err := verifiedPackage(streams.Out, args[0])
+			if output == "json" {
+				return verifyJSON(cmd.Context(), l, streams.Out, args[0])
+			}
+			b, err := verifiedBundle(cmd.Context(), l, streams.Out, args[0])
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(streams.Out, "package %s is valid: OperatorVersion %s\n", args[0], versionName(p))
+			_, err = fmt.Fprintf(streams.Out, "package %s is valid: OperatorVersion %s%s\n", args[0], versionName(b.root().pkg), b.along())
 			return err
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "json: print one object for programs to read")
+	l.addFlag(cmd)
 	return cmd
 }
 
 // verdict is what verification has to say, for programs.
 type verdict struct {
-	Package         string    `json:"package"`
-	OperatorVersion string    `json:"operatorVersion,omitempty"`
-	Valid           bool      `json:"valid"`
-	Findings        []finding `json:"findings"`
+	Package         string `json:"package"`
+	OperatorVersion string `json:"operatorVersion,omitempty"`
+	// Brings are the OperatorVersions that it brings along.
+	Brings   []string  `json:"brings,omitempty"`
+	Valid    bool      `json:"valid"`
+	Findings []finding `json:"findings"`
 }
 
 type finding struct {
+	// Package that is brought along and that the finding is about; empty: the one that was asked for.
+	Package  string        `json:"package,omitempty"`
 	File     string        `json:"file"`
 	Line     int           `json:"line,omitempty"`
 	Column   int           `json:"column,omitempty"`
@@ -61,18 +67,26 @@ type finding struct {
 }
 
 // verifyJSON prints the verdict about a package. It fails as verification does, after it has printed.
-func verifyJSON(out io.Writer, dir string) error {
-	p, findings, err := loadPackage(dir)
+func verifyJSON(ctx context.Context, l *loader, out io.Writer, name string) error {
+	b, err := l.loadBundle(ctx, name)
 	if err != nil {
 		return err
 	}
-	invalid := validity(dir, findings)
-	v := verdict{Package: dir, Valid: invalid == nil, Findings: []finding{}}
+	invalid := b.validity(name)
+	v := verdict{Package: name, Valid: invalid == nil, Findings: []finding{}}
 	if v.Valid {
-		v.OperatorVersion = versionName(p)
+		v.OperatorVersion, v.Brings = versionName(b.root().pkg), b.brings()
 	}
-	for _, f := range findings {
-		v.Findings = append(v.Findings, finding{File: f.File, Line: f.Line, Column: f.Column, Severity: f.Severity, Message: f.Message})
+	for _, m := range b.rootFirst() {
+		place := m.name
+		if m == b.root() {
+			place = ""
+		}
+		for _, f := range m.findings {
+			v.Findings = append(v.Findings, finding{
+				Package: place, File: f.File, Line: f.Line, Column: f.Column, Severity: f.Severity, Message: f.Message,
+			})
+		}
 	}
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
@@ -83,69 +97,63 @@ func verifyJSON(out io.Writer, dir string) error {
 	return invalid
 }
 
-// verifiedPackage loads a package and prints the findings to out. A package with errors is an error.
-func verifiedPackage(out io.Writer, dir string) (*pack.Package, error) {
-	p, findings, err := loadPackage(dir)
+// verifiedBundle loads a package with all that it brings along, and prints the findings to out. Errors in any of it are an error.
+func verifiedBundle(ctx context.Context, l *loader, out io.Writer, name string) (*bundle, error) {
+	b, err := l.loadBundle(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	if err := writeFindings(out, dir, findings); err != nil {
-		return nil, err
+	for _, m := range b.rootFirst() {
+		for _, f := range m.findings {
+			f.File = m.file(f.File) // as seen from the working directory
+			if err := printers.WriteEscaped(out, f.String()+"\n"); err != nil {
+				return nil, err
+			}
+		}
 	}
-	return p, validity(dir, findings)
+	return b, b.validity(name)
 }
 
-// loadPackage reads a package and says everything there is to say about it.
-func loadPackage(dir string) (*pack.Package, []pack.Finding, error) {
-	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return nil, nil, fmt.Errorf("%s is not a folder: name the one that holds operator.yaml; an archive has to be unpacked first", dir)
-	}
-	root, err := os.OpenRoot(dir) // symbolic links cannot lead out of it
-	if err != nil {
-		return nil, nil, fmt.Errorf("opening package: %w", err)
-	}
-	defer root.Close()
-	if inner := operatorFolder(root.FS()); inner != "" {
-		return nil, nil, fmt.Errorf("%s holds no operator.yaml, but %s does: name that", dir, filepath.Join(dir, inner))
-	}
-	p, _ := pack.Load(root.FS())
-	return p, p.Verify(), nil
+// rootFirst are the members in the order in which people read about them.
+func (b *bundle) rootFirst() []*member {
+	last := len(b.members) - 1
+	return append([]*member{b.members[last]}, b.members[:last]...)
 }
 
-// validity is the error that a package with errors is.
-func validity(dir string, findings []pack.Finding) error {
-	faults := len(pack.Errors(findings))
+// brings are the names of the OperatorVersions that come along, sorted.
+func (b *bundle) brings() []string {
+	names := map[string]bool{}
+	for _, m := range b.members {
+		for _, child := range m.children {
+			names[child.name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// along says what comes along; nothing where nothing does.
+func (b *bundle) along() string {
+	if names := b.brings(); len(names) > 0 {
+		return ", which brings along " + strings.Join(names, ", ")
+	}
+	return ""
+}
+
+// validity is the error that a package with errors is, its own or those of what it brings along.
+func (b *bundle) validity(name string) error {
+	var faults, all int
+	for _, m := range b.members {
+		faults += len(pack.Errors(m.findings))
+		all += len(m.findings)
+	}
 	if faults == 0 {
 		return nil
 	}
 	found := counted(faults, "error")
-	if warnings := len(findings) - faults; warnings > 0 {
+	if warnings := all - faults; warnings > 0 {
 		found += ", " + counted(warnings, "warning")
 	}
-	return fmt.Errorf("package %s is not valid: %s", dir, found)
-}
-
-// operatorFolder is where repositories of KUDO operators keep the package, if it is only there.
-func operatorFolder(fsys fs.FS) string {
-	const inner = "operator"
-	if _, err := fs.Stat(fsys, "operator.yaml"); err == nil {
-		return ""
-	}
-	if _, err := fs.Stat(fsys, path.Join(inner, "operator.yaml")); err != nil {
-		return ""
-	}
-	return inner
-}
-
-// writeFindings prints a line for each finding, with the file as seen from the working directory.
-func writeFindings(out io.Writer, dir string, findings []pack.Finding) error {
-	for _, f := range findings {
-		f.File = filepath.Join(dir, filepath.FromSlash(f.File))
-		if err := printers.WriteEscaped(out, f.String()+"\n"); err != nil {
-			return err
-		}
-	}
-	return nil
+	return fmt.Errorf("package %s is not valid: %s", name, found)
 }
 
 func counted(n int, noun string) string {

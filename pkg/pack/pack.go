@@ -261,6 +261,12 @@ func (p *Package) fault(file string, line int, format string, args ...any) {
 	p.findings = append(p.findings, Finding{File: file, Line: line, Severity: Error, Message: fmt.Sprintf(format, args...)})
 }
 
+// At is a finding about a field of the OperatorVersion, such as tasks[0].spec.package, at its place in the package: for what only others
+// can say, who know more than the package.
+func (p *Package) At(field string, severity Severity, message string) Finding {
+	return p.locate(Finding{Field: field, Severity: severity, Message: message})
+}
+
 // locate turns the field of a rule's finding into file and line.
 func (p *Package) locate(f Finding) Finding {
 	if name, ok := templateOf(f.Field); ok {

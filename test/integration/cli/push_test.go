@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"path/filepath"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -38,9 +39,10 @@ var _ = Describe("package push", func() {
 		Expect(again.out).To(Equal("operator.kudo.dev/shop unchanged\noperatorversion.kudo.dev/shop-1.10-1.2.0 unchanged\n"))
 
 		By("pushing another content under the same version")
-		changed := run(ctx, "package", "push", packageDir("a: c\n"), "-n", namespace)
+		another := packageDir("a: c\n")
+		changed := run(ctx, "package", "push", another, "-n", namespace)
 		Expect(changed.err).To(MatchError(`OperatorVersion "shop-1.10-1.2.0" exists in namespace "` + namespace +
-			`" with another content (template app.yaml), and versions are immutable: raise operatorVersion in operator.yaml`))
+			`" with another content (template app.yaml), and versions are immutable: raise operatorVersion in ` + filepath.Join(another, "operator.yaml")))
 		Expect(changed.code).To(Equal(cli.ExitFailure))
 		Expect(changed.out).To(BeEmpty())
 	})
@@ -53,6 +55,61 @@ var _ = Describe("package push", func() {
 		Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "addon-packages"}})).To(Succeed())
 		Expect(run(ctx, "package", "push", packageDir("a: b\n")).err).NotTo(HaveOccurred())
 		Expect(hub.Get(ctx, client.ObjectKey{Namespace: "addon-packages", Name: "shop-1.10-1.2.0"}, &kudo.OperatorVersion{})).To(Succeed())
+	})
+
+	It("stores a package after all that it brings along, with the versions that it was pushed with, and nothing of it unless it can store all",
+		func(ctx context.Context) {
+			namespace := newNamespace(ctx)
+			dir := GinkgoT().TempDir()
+			shop, cart, stock := filepath.Join(dir, "shop"), filepath.Join(dir, "cart"), filepath.Join(dir, "stock")
+			writePackage(shop, "1.0.0", "../cart", "ledger")
+			writePackage(cart, "0.2.0", "../stock")
+			writePackage(stock, "0.1.0")
+
+			By("naming an operator that is nowhere")
+			refused := run(ctx, "package", "push", shop, "-n", namespace)
+			Expect(refused.err).To(MatchError(ContainSubstring("is not valid: 1 error")))
+			Expect(refused.errOut).To(ContainSubstring(`task "ledger": package "ledger": on the hub: operator "ledger" does not exist`))
+
+			By("naming one that is on the hub")
+			ledger := filepath.Join(dir, "ledger")
+			for _, version := range []string{"1.9.0", "1.10.0"} {
+				writePackage(ledger, version)
+				Expect(run(ctx, "package", "push", ledger, "-n", namespace).err).NotTo(HaveOccurred())
+			}
+			pushed := run(ctx, "package", "push", shop, "-n", namespace)
+			Expect(pushed.err).NotTo(HaveOccurred())
+			Expect(pushed.out).To(Equal("operator.kudo.dev/stock created\noperatorversion.kudo.dev/stock-0.1.0 created\n" +
+				"operator.kudo.dev/cart created\noperatorversion.kudo.dev/cart-0.2.0 created\n" +
+				"operator.kudo.dev/shop created\noperatorversion.kudo.dev/shop-1.0.0 created\n"))
+			var version kudo.OperatorVersion
+			Expect(hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "shop-1.0.0"}, &version)).To(Succeed())
+			Expect(version.Spec.Tasks[0].Spec).To(And(HaveField("Package", "cart"), HaveField("OperatorVersion", "0.2.0")))
+			Expect(version.Spec.Tasks[1].Spec).To(And(HaveField("Package", "ledger"), HaveField("OperatorVersion", "1.10.0")))
+
+			By("pushing it again, changed where only what it brings along was not raised")
+			Expect(run(ctx, "package", "push", shop, "-n", namespace).out).NotTo(Or(ContainSubstring("created"), ContainSubstring("configured")))
+			writePackage(shop, "1.1.0", "../cart", "ledger")
+			writePackage(stock, "0.1.0", "../ledger")
+			changed := run(ctx, "package", "push", shop, "-n", namespace)
+			Expect(changed.err).To(MatchError(And(ContainSubstring(`"stock-0.1.0" exists`), ContainSubstring("raise operatorVersion in "+stock))))
+			Expect(changed.out).To(BeEmpty())
+			Expect(hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "shop-1.1.0"}, &version)).NotTo(Succeed())
+		})
+
+	It("refuses to close a circle over what is on the hub", func(ctx context.Context) {
+		namespace := newNamespace(ctx)
+		dir := GinkgoT().TempDir()
+		cart, stock := filepath.Join(dir, "cart"), filepath.Join(dir, "stock")
+		writePackage(stock, "0.1.0")
+		writePackage(cart, "0.2.0", "stock")
+		for _, pushed := range []string{stock, cart} {
+			Expect(run(ctx, "package", "push", pushed, "-n", namespace).err).NotTo(HaveOccurred())
+		}
+		writePackage(stock, "0.1.0", "cart")
+		refused := run(ctx, "package", "push", stock, "-n", namespace)
+		Expect(refused.err).To(HaveOccurred())
+		Expect(refused.errOut).To(ContainSubstring("circular dependency: stock-0.1.0 -> cart-0.2.0 -> stock-0.1.0"))
 	})
 
 	It("stores nothing of a package with errors", func(ctx context.Context) {

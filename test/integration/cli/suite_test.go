@@ -4,8 +4,10 @@ package cli
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -110,4 +112,23 @@ plans:
 		Expect(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)).To(Succeed())
 	}
 	return dir
+}
+
+// writePackage makes a package called as its folder, in that version, with a child of each package.
+func writePackage(dir, version string, children ...string) {
+	GinkgoHelper()
+	var tasks, steps strings.Builder
+	for _, child := range children {
+		name := filepath.Base(child)
+		fmt.Fprintf(&tasks, "- {name: %s, kind: KudoOperator, spec: {package: %s}}\n", name, child)
+		fmt.Fprintf(&steps, "%s, ", name)
+	}
+	Expect(os.MkdirAll(dir, 0o755)).To(Succeed())
+	for name, text := range map[string]string{
+		"operator.yaml": fmt.Sprintf("name: %s\noperatorVersion: %s\ntasks:\n%s- {name: done, kind: Dummy, spec: {done: true}}\n"+
+			"plans: {deploy: {phases: [{name: main, steps: [{name: main, tasks: [%sdone]}]}]}}\n", filepath.Base(dir), version, &tasks, &steps),
+		"params.yaml": "parameters: []\n",
+	} {
+		Expect(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)).To(Succeed())
+	}
 }

@@ -1,0 +1,235 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/pack"
+	"github.com/tandem-addons/tandem/pkg/tree"
+)
+
+// bundle is a package with all that it brings along.
+type bundle struct {
+	// members are the packages, each after those that it needs, the one that was asked for last.
+	members []*member
+	// stored are the versions on the hub, where a package needs one of them.
+	stored []kudo.OperatorVersion
+}
+
+// member is one package of a bundle.
+type member struct {
+	source
+	pkg      *pack.Package
+	findings []pack.Finding
+	// children are the versions that tasks mean, by the index of the task. A task that is missing here could not be resolved.
+	children map[int]childVersion
+}
+
+// childVersion is what a task means: a member, or where that is nil a version on the hub.
+type childVersion struct {
+	member *member
+	name   string
+	spec   *kudo.OperatorVersionSpec
+}
+
+func (b *bundle) root() *member { return b.members[len(b.members)-1] }
+
+// membersLimit bounds what one package may make this program load.
+const membersLimit = 100
+
+// loader loads a package with all that it brings along.
+type loader struct {
+	http *http.Client
+	// repository is the URL of a KUDO repository, in which names are looked for; none if empty.
+	repository string
+	index      *index
+	// versions are those on the hub, where names are looked for without a repository; nil: nowhere.
+	versions func(context.Context) ([]kudo.OperatorVersion, error)
+
+	downloaded map[string]source
+	met        map[string]*member
+	bundle     bundle
+}
+
+// addFlag lets a command say where names are looked for.
+func (l *loader) addFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&l.repository, "repository", "",
+		"URL of a repository of KUDO packages, which holds index.yaml: where packages that are only a name are looked for")
+}
+
+// loadBundle reads the package of that name and all that it brings along, and says everything there is to say about it.
+func (l *loader) loadBundle(ctx context.Context, name string) (*bundle, error) {
+	l.http, l.downloaded, l.met = httpClient(), map[string]source{}, map[string]*member{}
+	from, err := l.openSource(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	root, err := l.load(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	root.findings = append(root.findings, l.bundle.twins()...)
+	root.findings = append(root.findings, l.bundle.faults()...)
+	return &l.bundle, nil
+}
+
+// load reads the package at a place, which is the same one whenever it is met.
+func (l *loader) load(ctx context.Context, from source) (*member, error) {
+	if known := l.met[from.key()]; known != nil {
+		return known, nil
+	}
+	if len(l.met) == membersLimit {
+		return nil, fmt.Errorf("the package brings more than %d others along", membersLimit)
+	}
+	p, err := from.load()
+	if err != nil {
+		return nil, err
+	}
+	m := &member{source: from, pkg: p, findings: p.Verify(), children: map[int]childVersion{}}
+	l.met[from.key()] = m
+	for i, task := range p.Version.Tasks {
+		if !tree.MakesChild(task) || task.Spec.Package == "" {
+			continue
+		}
+		child, err := l.child(ctx, from, task)
+		switch {
+		case errors.Is(err, errNotLookedFor):
+			m.find(i, pack.Warning, "task %q: %v", task.Name, err)
+		case err != nil:
+			m.find(i, pack.Error, "task %q: package %q: %v", task.Name, task.Spec.Package, err)
+		default:
+			m.children[i] = child
+		}
+	}
+	l.bundle.members = append(l.bundle.members, m)
+	return m, nil
+}
+
+// find adds a finding about the package that a task names.
+func (m *member) find(task int, severity pack.Severity, format string, args ...any) {
+	m.findings = append(m.findings, m.pkg.At(fmt.Sprintf("tasks[%d].spec.package", task), severity, fmt.Sprintf(format, args...)))
+}
+
+// errNotLookedFor says that a name was looked for nowhere.
+var errNotLookedFor = errors.New("a package that is only a name is looked for when it is pushed; --repository URL looks for it now")
+
+// child finds what the task of the package at from means.
+func (l *loader) child(ctx context.Context, from source, task kudo.Task) (childVersion, error) {
+	var at source
+	var err error
+	switch name := task.Spec.Package; {
+	case isURL(name):
+		at, err = l.download(ctx, name, "")
+	case isPath(name):
+		at, err = l.openFrom(ctx, from, name)
+	case l.repository != "":
+		at, err = l.openNamed(ctx, task)
+	case l.versions != nil:
+		return l.storedVersion(ctx, task)
+	default:
+		return childVersion{}, errNotLookedFor
+	}
+	if err != nil {
+		return childVersion{}, err
+	}
+	m, err := l.load(ctx, at)
+	if err != nil {
+		return childVersion{}, err
+	}
+	spec := &m.pkg.Version
+	if spec.Operator.Name == "" {
+		return childVersion{}, fmt.Errorf("%s is not valid", m.name)
+	}
+	for _, version := range []struct{ field, asked, is string }{
+		{"operatorVersion", task.Spec.OperatorVersion, spec.Version}, {"appVersion", task.Spec.AppVersion, spec.AppVersion},
+	} {
+		if version.asked != "" && version.asked != version.is {
+			return childVersion{}, fmt.Errorf("its %s is %q, and the task asks for %q", version.field, version.is, version.asked)
+		}
+	}
+	return childVersion{member: m, name: versionName(m.pkg), spec: spec}, nil
+}
+
+// storedVersion is the version on the hub that a task means.
+func (l *loader) storedVersion(ctx context.Context, task kudo.Task) (childVersion, error) {
+	if l.bundle.stored == nil {
+		found, err := l.versions(ctx)
+		if err != nil {
+			return childVersion{}, err
+		}
+		l.bundle.stored = found
+	}
+	chosen, err := tree.Choose(task, l.bundle.stored)
+	if err != nil {
+		return childVersion{}, fmt.Errorf("on the hub: %w; --repository URL looks for it in a repository", err)
+	}
+	return childVersion{name: chosen.Name, spec: &chosen.Spec}, nil
+}
+
+// objects are what is stored of the package: its tasks name operators and exact versions in place of where their packages are.
+func (m *member) objects(namespace string) (*kudo.Operator, *kudo.OperatorVersion) {
+	operator, version := m.pkg.Objects(namespace)
+	for i, child := range m.children {
+		spec := &version.Spec.Tasks[i].Spec
+		spec.Package, spec.OperatorVersion, spec.AppVersion = child.spec.Operator.Name, child.spec.Version, child.spec.AppVersion
+	}
+	return operator, version
+}
+
+// twins are packages at different places that make one OperatorVersion with different contents.
+func (b *bundle) twins() []pack.Finding {
+	first := map[string]*member{}
+	var findings []pack.Finding
+	for _, m := range b.members {
+		_, version := m.objects("")
+		other, exists := first[version.Name]
+		if !exists {
+			first[version.Name] = m
+			continue
+		}
+		_, another := other.objects("")
+		if changed := changedFields(&another.Spec, &version.Spec); len(changed) > 0 {
+			findings = append(findings, b.fault(fmt.Sprintf("%s and %s both are OperatorVersion %s, with another content (%s): raise operatorVersion in one of them",
+				other.name, m.name, version.Name, strings.Join(changed, ", "))))
+		}
+	}
+	return findings
+}
+
+// faults are what is wrong with the tree as a whole.
+func (b *bundle) faults() []pack.Finding {
+	var versions []kudo.OperatorVersion
+	for _, m := range b.members {
+		_, version := m.objects("")
+		version.Spec.Tasks = slices.Clone(version.Spec.Tasks)
+		for i := range version.Spec.Tasks {
+			if _, resolved := m.children[i]; !resolved {
+				version.Spec.Tasks[i].Kind = "" // what could not be resolved has a finding of its own
+			}
+		}
+		versions = append(versions, *version)
+	}
+	versions = append(versions, b.stored...)
+	_, err := tree.Resolve(&versions[len(b.members)-1], func(string) []kudo.OperatorVersion { return versions })
+	var invalid *tree.Error
+	if !errors.As(err, &invalid) {
+		return nil
+	}
+	var findings []pack.Finding
+	for _, fault := range invalid.Faults {
+		findings = append(findings, b.fault(fault.Message))
+	}
+	return findings
+}
+
+// fault is a finding about the package that was asked for, because of what it brings along.
+func (b *bundle) fault(message string) pack.Finding {
+	return b.root().pkg.At("tasks", pack.Error, message)
+}

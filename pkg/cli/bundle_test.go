@@ -1,0 +1,305 @@
+package cli
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/pack"
+)
+
+// writePackage makes a package called as its folder. Each child is the spec of a task, in YAML.
+func writePackage(t *testing.T, dir, version string, children ...string) {
+	t.Helper()
+	var tasks, steps strings.Builder
+	for i, spec := range children {
+		fmt.Fprintf(&tasks, "- {name: t%d, kind: KudoOperator, spec: {%s}}\n", i+1, spec)
+		fmt.Fprintf(&steps, "t%d, ", i+1)
+	}
+	for file, text := range map[string]string{
+		"operator.yaml": fmt.Sprintf("name: %s\noperatorVersion: %s\ntasks:\n- {name: done, kind: Dummy, spec: {done: true}}\n%s"+
+			"plans: {deploy: {phases: [{name: main, steps: [{name: main, tasks: [%sdone]}]}]}}\n", filepath.Base(dir), version, &tasks, &steps),
+		"params.yaml": "parameters:\n- {name: ON, type: boolean, default: true, trigger: deploy}\n",
+	} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// tarballOf is a folder's tarball as KUDO makes it: the folder's files without the folder.
+func tarballOf(t *testing.T, dir string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	zipped := gzip.NewWriter(&out)
+	w := tar.NewWriter(zipped)
+	files := os.DirFS(dir)
+	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(files, name)
+		if err == nil {
+			err = w.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(text))})
+		}
+		if err == nil {
+			_, err = w.Write(text)
+		}
+		return err
+	})
+	for _, closing := range []func() error{func() error { return err }, w.Close, zipped.Close} {
+		if err := closing(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out.Bytes()
+}
+
+func writeFile(t *testing.T, name string, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(name, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// shop serves files by their path, and counts the requests.
+func shop(t *testing.T, files map[string][]byte) (address string, requests map[string]int) {
+	t.Helper()
+	requests = map[string]int{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests[r.URL.Path]++
+		content, found := files[r.URL.Path]
+		if !found {
+			http.NotFound(w, r)
+			return
+		}
+		if _, err := w.Write(content); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, requests
+}
+
+// load loads the package, and lists its members with what their tasks mean once they are stored, and all errors.
+func load(t *testing.T, l *loader, name string) (members, faults []string) {
+	t.Helper()
+	b, err := l.loadBundle(context.Background(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range b.members {
+		_, version := m.objects("ns")
+		line := version.Name
+		for _, task := range version.Spec.Tasks {
+			if task.Kind == kudo.TaskKudoOperator {
+				line += " " + strings.Join([]string{task.Spec.Package, task.Spec.AppVersion, task.Spec.OperatorVersion}, "_")
+			}
+		}
+		members = append(members, line)
+		for _, fault := range pack.Errors(m.findings) {
+			fault.File = m.file(fault.File)
+			faults = append(faults, strings.ReplaceAll(fault.String(), filepath.Dir(name), "DIR"))
+		}
+	}
+	return members, faults
+}
+
+func TestBundle(t *testing.T) {
+	dir := t.TempDir()
+	for name, children := range map[string][]string{
+		"zz": nil, "old": nil, "left": {"package: ../zz"}, "right": {"package: ../zz, instanceName: store"},
+		"diamond":   {"package: ../left", "package: ../right"},
+		"inside":    {"package: ./packages/inner"},
+		"tarred":    {"package: ../inside.tgz"},
+		"asks":      {"package: ../zz, operatorVersion: 1.0.0"},
+		"asks-more": {"package: ../zz, operatorVersion: 2.0.0", "package: ../zz, appVersion: 3.0.0, instanceName: b"},
+		"missing":   {"package: ./none", "package: ../zz/operator.yaml"},
+		"a":         {"package: ../b"}, "b": {"package: ../c"}, "c": {"package: ../a"},
+		"same-name": {"package: ../zz", "package: ../zz"},
+		"twice":     {"package: ../zz", "package: ../twins/zz, instanceName: other"},
+		"named":     {"package: zz"},
+		"escaping":  {"package: ../escape.tgz"},
+	} {
+		writePackage(t, filepath.Join(dir, name), "1.0.0", children...)
+	}
+	writePackage(t, filepath.Join(dir, "twins", "zz"), "1.0.0", "package: ../../old")
+	writePackage(t, filepath.Join(dir, "inside", "packages", "inner"), "0.1.0", "package: ../../", "package: ../deep")
+	writePackage(t, filepath.Join(dir, "inside", "packages", "inner"), "0.1.0", "package: ../deep.tgz")
+	writePackage(t, filepath.Join(dir, "deep"), "0.2.0")
+	writeFile(t, filepath.Join(dir, "inside", "packages", "deep.tgz"), tarballOf(t, filepath.Join(dir, "deep")))
+	writeFile(t, filepath.Join(dir, "inside.tgz"), tarballOf(t, filepath.Join(dir, "inside")))
+	writePackage(t, filepath.Join(dir, "escape"), "1.0.0", "package: ../zz", "package: /etc", "package: ./none")
+	writeFile(t, filepath.Join(dir, "escape.tgz"), tarballOf(t, filepath.Join(dir, "escape")))
+
+	for name, test := range map[string]struct{ members, faults []string }{
+		"zz":      {members: []string{"zz-1.0.0"}},
+		"diamond": {members: []string{"zz-1.0.0", "left-1.0.0 zz__1.0.0", "right-1.0.0 zz__1.0.0", "diamond-1.0.0 left__1.0.0 right__1.0.0"}},
+		"inside":  {members: []string{"deep-0.2.0", "inner-0.1.0 deep__0.2.0", "inside-1.0.0 inner__0.1.0"}},
+		"tarred":  {members: []string{"deep-0.2.0", "inner-0.1.0 deep__0.2.0", "inside-1.0.0 inner__0.1.0", "tarred-1.0.0 inside__1.0.0"}},
+		"asks":    {members: []string{"zz-1.0.0", "asks-1.0.0 zz__1.0.0"}},
+		"asks-more": {members: []string{"zz-1.0.0", "asks-more-1.0.0 ../zz__2.0.0 ../zz_3.0.0_"}, faults: []string{
+			`DIR/asks-more/operator.yaml:5:41: error: task "t1": package "../zz": its operatorVersion is "1.0.0", and the task asks for "2.0.0"`,
+			`DIR/asks-more/operator.yaml:6:41: error: task "t2": package "../zz": its appVersion is "", and the task asks for "3.0.0"`,
+		}},
+		"missing": {members: []string{"missing-1.0.0 ./none__ ../zz/operator.yaml__"}, faults: []string{
+			`DIR/missing/operator.yaml:5:41: error: task "t1": package "./none": opening package: open DIR/missing/none: no such file or directory`,
+			`DIR/missing/operator.yaml:6:41: error: task "t2": package "../zz/operator.yaml": DIR/zz/operator.yaml is neither a folder nor a ` +
+				`tarball (.tgz): name the one that holds operator.yaml`,
+		}},
+		"a": {members: []string{"c-1.0.0 a__1.0.0", "b-1.0.0 c__1.0.0", "a-1.0.0 b__1.0.0"}, faults: []string{
+			`DIR/a/operator.yaml:3:1: error: circular dependency: a-1.0.0 -> b-1.0.0 -> c-1.0.0 -> a-1.0.0: ` +
+				`an operator cannot be a child of its own children; take it out of one of them`,
+		}},
+		"same-name": {members: []string{"zz-1.0.0", "same-name-1.0.0 zz__1.0.0 zz__1.0.0"}, faults: []string{
+			`DIR/same-name/operator.yaml:3:1: error: task "t1" of same-name-1.0.0 and task "t2" of same-name-1.0.0 make children whose names ` +
+				`both end in "zz" on the managed cluster: give one of them another instanceName`,
+		}},
+		"twice": {members: []string{"zz-1.0.0", "old-1.0.0", "zz-1.0.0 old__1.0.0", "twice-1.0.0 zz__1.0.0 zz__1.0.0"}, faults: []string{
+			`DIR/twice/operator.yaml:3:1: error: DIR/zz and DIR/twins/zz both are OperatorVersion zz-1.0.0, with another content (plans, tasks): ` +
+				`raise operatorVersion in one of them`,
+		}},
+		"named": {members: []string{"named-1.0.0 zz__"}},
+		"escaping": {members: []string{"escape-1.0.0 ../zz__ /etc__ ./none__", "escaping-1.0.0 escape__1.0.0"}, faults: []string{
+			`DIR/escape.tgz/operator.yaml:5:41: error: task "t1": package "../zz": "../zz" leads out of the tarball`,
+			`DIR/escape.tgz/operator.yaml:6:41: error: task "t2": package "/etc": "/etc" leads out of the tarball`,
+			`DIR/escape.tgz/operator.yaml:7:41: error: task "t3": package "./none": the tarball holds no "none"`,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			members, faults := load(t, &loader{}, filepath.Join(dir, name))
+			if diff := cmp.Diff(test.members, members); diff != "" {
+				t.Errorf("members:\n%s", diff)
+			}
+			if diff := cmp.Diff(test.faults, faults); diff != "" {
+				t.Errorf("faults:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestBundleOverTheNetwork(t *testing.T) {
+	dir := t.TempDir()
+	writePackage(t, filepath.Join(dir, "zz"), "1.10.0")
+	tarball := tarballOf(t, filepath.Join(dir, "zz"))
+	files := map[string][]byte{"/zz.tgz": tarball, "/large.tgz": make([]byte, pack.MaxArchive+1), "/page.tgz": []byte("<html>")}
+	address, requests := shop(t, files)
+	files["/index.yaml"] = fmt.Appendf(nil, `apiVersion: v1
+entries:
+  zz:
+  - {name: zz, operatorVersion: 1.9.0, urls: [%[1]s/none.tgz]}
+  - {name: zz, operatorVersion: 1.10.0, digest: %[2]x, urls: ["%[1]s/none.tgz", zz.tgz]}
+  forged:
+  - {name: forged, operatorVersion: 1.10.0, digest: ff, urls: [zz.tgz]}
+  nowhere:
+  - {name: nowhere, operatorVersion: 1.0.0}
+`, address, sha256.Sum256(tarball))
+	l := func() *loader { return &loader{repository: address} }
+
+	for name, test := range map[string]struct {
+		children []string
+		loader   *loader
+		members  []string
+		faults   []string // what is in them
+	}{
+		"a URL, asked once": {
+			children: []string{"package: '" + address + "/zz.tgz'", "package: '" + address + "/zz.tgz', instanceName: b"},
+			loader:   &loader{}, members: []string{"zz-1.10.0", "parent-1.0.0 zz__1.10.0 zz__1.10.0"},
+		},
+		"a name, in its highest version, from the URL that works": {
+			children: []string{"package: zz"}, loader: l(), members: []string{"zz-1.10.0", "parent-1.0.0 zz__1.10.0"},
+		},
+		"a name in a version whose tarball is gone": {
+			children: []string{"package: zz, operatorVersion: 1.9.0"}, loader: l(), members: []string{"parent-1.0.0 zz__1.9.0"},
+			faults: []string{"none.tgz: the server answers 404 Not Found"},
+		},
+		"a name that is not there, and others that lead nowhere": {
+			children: []string{"package: kafka", "package: nowhere", "package: forged"}, loader: l(),
+			members: []string{"parent-1.0.0 kafka__ nowhere__ forged__"},
+			faults:  []string{`operator "kafka" does not exist`, "gives no URL for it", "and not ff as the repository says"},
+		},
+		"a tarball without end, and a page": {
+			children: []string{"package: '" + address + "/large.tgz'", "package: '" + address + "/page.tgz'"}, loader: &loader{},
+			members: []string{"parent-1.0.0 " + address + "/large.tgz__ " + address + "/page.tgz__"},
+			faults:  []string{"it has more than 33554432 bytes", "reading a tarball (.tgz)"},
+		},
+		"no repository there": {
+			children: []string{"package: zz"}, loader: &loader{repository: address + "/none"},
+			members: []string{"parent-1.0.0 zz__"}, faults: []string{"reading the repository: downloading " + address + "/none/index.yaml"},
+		},
+		"a name, on the hub": {
+			children: []string{"package: zz"}, loader: &loader{versions: stored("zz-2.0.0", "zz-10.0.0", "yy-1.0.0")},
+			members: []string{"parent-1.0.0 zz__10.0.0"},
+		},
+		"a name that is not on the hub either": {
+			children: []string{"package: zz"}, loader: &loader{versions: stored("yy-1.0.0")},
+			members: []string{"parent-1.0.0 zz__"}, faults: []string{`on the hub: operator "zz" does not exist`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clear(requests)
+			parent := filepath.Join(t.TempDir(), "parent")
+			writePackage(t, parent, "1.0.0", test.children...)
+			members, faults := load(t, test.loader, parent)
+			if diff := cmp.Diff(test.members, members); diff != "" {
+				t.Errorf("members:\n%s", diff)
+			}
+			if len(faults) != len(test.faults) {
+				t.Fatalf("got faults %q, want %q", faults, test.faults)
+			}
+			for i, fault := range faults {
+				if !strings.Contains(fault, test.faults[i]) {
+					t.Errorf("got fault %q, want %q", fault, test.faults[i])
+				}
+			}
+			for file, count := range requests {
+				if count > 1 {
+					t.Errorf("%s was asked for %d times", file, count)
+				}
+			}
+		})
+	}
+}
+
+// stored are versions on the hub.
+func stored(names ...string) func(context.Context) ([]kudo.OperatorVersion, error) {
+	var versions []kudo.OperatorVersion
+	for _, name := range names {
+		v := kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		v.Spec.Operator = corev1.ObjectReference{}
+		v.Spec.Operator.Name, v.Spec.Version, _ = strings.Cut(name, "-")
+		versions = append(versions, v)
+	}
+	return func(context.Context) ([]kudo.OperatorVersion, error) { return versions, nil }
+}
+
+func TestDownloadDoesNotLeaveHTTPS(t *testing.T) {
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	secure := httptest.NewTLSServer(http.RedirectHandler(plain.URL, http.StatusFound))
+	defer secure.Close()
+	l := &loader{http: httpClient()}
+	l.http.Transport = secure.Client().Transport
+	_, err := l.fetch(context.Background(), secure.URL)
+	if err == nil || !strings.Contains(err.Error(), "redirected from https to http") {
+		t.Errorf("got %v", err)
+	}
+}
