@@ -86,7 +86,7 @@ type Options struct {
 // controllers is the table of contents: everything that runs on the hub.
 func controllers(mgr manager.Manager, options Options) []interface{ setUp(manager.Manager) error } {
 	metrics := newMetrics()
-	recorder := newRecorder(mgr.GetEventRecorder("addon-manager"), mgr.GetLogger().WithName("events"), metrics.eventsDropped)
+	recorder := newRecorder(mgr.GetLogger().WithName("events"), metrics.eventsDropped)
 	return append([]interface{ setUp(manager.Manager) error }{
 		&enforcement{live: mgr.GetAPIReader(), mapper: mgr.GetRESTMapper(), logger: mgr.GetLogger().WithName("policy")},
 		&indexes{},

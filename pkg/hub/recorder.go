@@ -2,14 +2,18 @@ package hub
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
+	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/tandem-addons/tandem/pkg/limit"
 )
 
 // What a recorder writes a second and at once, and how many events wait at most: little beside the hundreds of verdicts a second that
@@ -25,17 +29,27 @@ const (
 // dropped in a row. client-go's own queue is no bound, because every event in it is a goroutine that waits.
 type recorder struct {
 	to      events.EventRecorder
+	sink    events.EventBroadcaster
 	log     logr.Logger
 	dropped prometheus.Counter
 	waiting chan func()
 	full    atomic.Bool
 }
 
-func newRecorder(to events.EventRecorder, log logr.Logger, dropped prometheus.Counter) *recorder {
-	return &recorder{to: to, log: log, dropped: dropped, waiting: make(chan func(), eventRoom)}
+func newRecorder(log logr.Logger, dropped prometheus.Counter) *recorder {
+	return &recorder{log: log, dropped: dropped, waiting: make(chan func(), eventRoom)}
 }
 
-func (r *recorder) setUp(mgr manager.Manager) error { return mgr.Add(r) }
+// setUp gives the recorder a client of its own: what is told of verdicts must not take requests from those who write them.
+func (r *recorder) setUp(mgr manager.Manager) error {
+	client, err := eventsclient.NewForConfigAndClient(limit.Apart(mgr.GetConfig()), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("preparing to record events: %w", err)
+	}
+	r.sink = events.NewBroadcaster(&events.EventSinkImpl{Interface: client})
+	r.to = r.sink.NewRecorder(mgr.GetScheme(), "addon-manager")
+	return mgr.Add(r)
+}
 
 // Eventf records an event, as events.EventRecorder does. The objects must not be changed afterwards.
 func (r *recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
@@ -51,6 +65,14 @@ func (r *recorder) Eventf(regarding, related runtime.Object, eventType, reason, 
 
 // Start hands events on until ctx ends. What waits then is lost with the process, as in client-go.
 func (r *recorder) Start(ctx context.Context) error {
+	defer r.sink.Shutdown()
+	if err := r.sink.StartRecordingToSinkWithContext(ctx); err != nil {
+		return fmt.Errorf("recording events: %w", err)
+	}
+	return r.handOn(ctx)
+}
+
+func (r *recorder) handOn(ctx context.Context) error {
 	limiter := flowcontrol.NewTokenBucketRateLimiter(eventQPS, eventBurst)
 	for {
 		select {

@@ -42,7 +42,8 @@ func TestRecorderIsBounded(t *testing.T) {
 			lines   []string
 		)
 		dropped := prometheus.NewCounter(prometheus.CounterOpts{Name: "dropped"})
-		r := newRecorder(&through, funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}), dropped)
+		r := newRecorder(funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}), dropped)
+		r.to = &through
 		flood := func(n int) {
 			for i := range n {
 				r.Eventf(nil, nil, corev1.EventTypeNormal, "Reason", "Action", "event %d", i)
@@ -56,7 +57,7 @@ func TestRecorderIsBounded(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- r.Start(ctx) }()
+		go func() { ended <- r.handOn(ctx) }()
 		synctest.Wait()
 		if got := through.count(); got != eventBurst {
 			t.Errorf("%d events came through at once, want %d", got, eventBurst)
