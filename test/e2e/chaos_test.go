@@ -358,6 +358,16 @@ func (d desired) objects(name string) map[string]string {
 
 // leftovers are all objects, of whatever kind, that Tandem has made on a managed cluster, its mirrors among them.
 func leftovers(ctx context.Context, cluster *sandbox.Cluster) ([]string, error) {
+	return list(ctx, cluster, func(group string) []client.ListOption {
+		if group == kudo.GroupVersion.Group {
+			return nil
+		}
+		return []client.ListOption{client.MatchingLabels{kudo.LabelHeritage: kudo.Heritage}}
+	})
+}
+
+// list names all objects of a cluster, of whatever kind, that options for their API group select.
+func list(ctx context.Context, cluster *sandbox.Cluster, options func(group string) []client.ListOption) ([]string, error) {
 	c, err := client.New(cluster.Config(), client.Options{})
 	if err != nil {
 		return nil, err
@@ -370,28 +380,24 @@ func leftovers(ctx context.Context, cluster *sandbox.Cluster) ([]string, error) 
 	if err != nil {
 		return nil, err
 	}
-	var left []string
+	var names []string
 	for _, resources := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list"}}, lists) {
 		gv, err := schema.ParseGroupVersion(resources.GroupVersion)
 		if err != nil {
 			return nil, err
 		}
-		var which []client.ListOption
-		if gv != kudo.GroupVersion {
-			which = append(which, client.MatchingLabels{kudo.LabelHeritage: kudo.Heritage})
-		}
 		for _, resource := range resources.APIResources {
-			list := &metav1.PartialObjectMetadataList{}
-			list.SetGroupVersionKind(gv.WithKind(resource.Kind + "List"))
-			if err := c.List(ctx, list, which...); err != nil {
+			found := &metav1.PartialObjectMetadataList{}
+			found.SetGroupVersionKind(gv.WithKind(resource.Kind + "List"))
+			if err := c.List(ctx, found, options(gv.Group)...); err != nil {
 				return nil, err
 			}
-			for _, o := range list.Items {
-				left = append(left, resource.Kind+" "+o.Namespace+"/"+o.Name)
+			for _, o := range found.Items {
+				names = append(names, resource.Kind+" "+o.Namespace+"/"+o.Name)
 			}
 		}
 	}
-	return left, nil
+	return names, nil
 }
 
 // stepsOf reads an audit log. The first part of an object's name is its Instance's, the second its step's.

@@ -1,0 +1,587 @@
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/sandbox"
+)
+
+const (
+	// packagesFolder names a folder with packages to run, one in each folder of it.
+	packagesFolder = "TANDEM_PACKAGES"
+	// examplePackages are run if it does not.
+	examplePackages = "../../examples/packages"
+)
+
+// needs is what packages require and do not say.
+var needs = map[string]struct {
+	requires   string
+	parameters map[string]string
+}{
+	"kafka": {"zookeeper", map[string]string{"ZOOKEEPER_URI": "zookeeper-zookeeper-0.zookeeper-hs.zookeeper:2181"}},
+}
+
+var (
+	// namesTask is what a message says of a plan that stops: which task, and why.
+	namesTask = MatchRegexp(`task "[^"]+": .+`)
+	// lacksKind is what it says where the cluster lacks a CustomResourceDefinition.
+	lacksKind = regexp.MustCompile(`no matches for kind "(\w+)" in version "([^"/]+)/([^"/]+)"`)
+	pushed    = regexp.MustCompile(`operatorversion\.kudo\.dev/(\S+) created`)
+)
+
+var _ = Describe("All packages of a folder", Label("packages"), Ordered, func() {
+	var s *shelf
+
+	BeforeAll(func(ctx SpecContext) {
+		s = newShelf(ctx, cmp.Or(os.Getenv(packagesFolder), examplePackages))
+	})
+
+	It("are deployed, updated, upgraded and downgraded as add-ons, run every plan, and leave nothing", func(ctx SpecContext) {
+		before := s.census(ctx)
+		s.each(func(p *packaged) {
+			p.stage("deploy", func() metav1.Condition { return p.deploy(ctx) })
+			p.stage("update", func() metav1.Condition { return p.update(ctx) })
+			p.stage("upgrade", func() metav1.Condition { return p.run(ctx, p.versions[1]) })
+			p.stage("plans", func() metav1.Condition { return p.everyPlan(ctx) })
+			p.stage("switches", func() metav1.Condition { return p.everySwitch(ctx) })
+			p.stage("downgrade", func() metav1.Condition { return p.run(ctx, p.versions[0]) })
+		})
+		s.each(func(p *packaged) { p.stage("uninstall", func() metav1.Condition { return p.uninstall(ctx) }) })
+		AddReportEntry("packages", s.table())
+		s.expectNothingSince(ctx, before)
+	}, SpecTimeout(15*time.Minute))
+
+	It("are run twice in one namespace, or say whose their objects are", func(ctx SpecContext) {
+		before := s.census(ctx)
+		s.each(func(p *packaged) {
+			first, second := p.instance("one", "twins"), p.instance("two", "twins")
+			Expect(s.hub.Create(ctx, first)).To(Succeed())
+			Expect(s.settled(ctx, first)).To(HaveField("Status", metav1.ConditionTrue))
+			Expect(s.hub.Create(ctx, second)).To(Succeed())
+			shared := s.settled(ctx, second)
+			if shared.Status != metav1.ConditionTrue {
+				Expect(shared.Message).To(ContainSubstring("belongs to Instance twins/" + first.Name))
+			}
+			s.delete(ctx, first)
+			if shared.Status != metav1.ConditionTrue {
+				Expect(s.byHand(ctx, second, kudo.DeployPlan)).To(HaveField("Status", metav1.ConditionTrue), "what was in its way is gone")
+			}
+			Expect(s.settled(ctx, second)).To(HaveField("Status", metav1.ConditionTrue), "what went was not its own")
+			s.delete(ctx, second)
+		})
+		s.expectNothingSince(ctx, before)
+	}, SpecTimeout(5*time.Minute))
+
+	It("are upgraded in the middle of an update, and removed in the middle of either plan", func(ctx SpecContext) {
+		before := s.census(ctx)
+		s.each(func(p *packaged) {
+			subject := p.instance("hasty", "hasty-"+p.name)
+			Expect(s.hub.Create(ctx, subject)).To(Succeed())
+			s.started(ctx, subject, p.versions[0], subject.Spec.Parameters)
+			s.delete(ctx, subject)
+
+			subject = p.instance("hasty", "hasty-"+p.name)
+			Expect(s.hub.Create(ctx, subject)).To(Succeed())
+			Expect(s.settled(ctx, subject)).To(HaveField("Status", metav1.ConditionTrue))
+			s.edit(ctx, subject, func(spec *kudo.InstanceSpec) { spec.Parameters = p.updated() })
+			s.started(ctx, subject, p.versions[0], p.updated())
+			s.edit(ctx, subject, func(spec *kudo.InstanceSpec) { spec.OperatorVersion.Name = p.versions[1] })
+			Expect(s.settled(ctx, subject)).To(HaveField("Status", metav1.ConditionTrue))
+			Expect(subject.Status.Execution.OperatorVersion.Name).To(Equal(p.versions[1]))
+			Expect(subject.Status.Execution.Parameters).To(Equal(p.updated()))
+
+			s.edit(ctx, subject, func(spec *kudo.InstanceSpec) { spec.OperatorVersion.Name = p.versions[0] })
+			s.started(ctx, subject, p.versions[0], p.updated())
+			s.delete(ctx, subject)
+		})
+		s.expectNothingSince(ctx, before)
+	}, SpecTimeout(5*time.Minute))
+
+	It("are refused where a parameter is required that nobody gives", func(ctx SpecContext) {
+		s.each(func(p *packaged) {
+			strict := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Name: p.name + "-strict", Namespace: kudo.DefaultPackagesNamespace}}
+			strict.Spec = *p.spec.DeepCopy()
+			missing := &strict.Spec.Parameters[slices.IndexFunc(strict.Spec.Parameters, func(parameter kudo.Parameter) bool {
+				_, given := needs[p.name].parameters[parameter.Name]
+				return !given
+			})]
+			missing.Default, missing.Required = nil, ptr.To(true)
+			Expect(s.hub.Create(ctx, strict)).To(Succeed())
+			subject := p.instance("strict", "strict")
+			subject.Spec.OperatorVersion.Name = strict.Name
+			Expect(s.hub.Create(ctx, subject)).To(MatchError(And(ContainSubstring(strconv.Quote(missing.Name)), ContainSubstring("required"))))
+		})
+	})
+})
+
+// shelf is a sandbox with packages on its hub.
+type shelf struct {
+	hub, cluster client.Client
+	managed      *sandbox.Cluster
+	packages     []*packaged
+}
+
+// packaged is a package, and what became of it.
+type packaged struct {
+	*shelf
+	name     string
+	versions [2]string
+	spec     kudo.OperatorVersionSpec
+
+	stages []string
+	cells  map[string]string
+	// lacked are the messages about what the cluster had to be given.
+	lacked []string
+}
+
+// newShelf starts a sandbox, and pushes every package of a folder in two versions.
+func newShelf(ctx context.Context, folder string) *shelf {
+	GinkgoHelper()
+	box, err := sandbox.Start(ctx, sandbox.Options{
+		Home: filepath.Join(GinkgoT().TempDir(), "home"), Clusters: 1, Tandem: programs,
+		Progress: func(line string) { GinkgoWriter.Println(line) },
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(box.Stop)
+	s := &shelf{hub: hubClient(box), managed: box.Cluster("cluster1")}
+	s.cluster, err = client.New(s.managed.Config(), client.Options{})
+	Expect(err).NotTo(HaveOccurred())
+
+	files, err := filepath.Glob(filepath.Join(folder, "*", "operator.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(files).NotTo(BeEmpty(), "packages in %s", folder)
+	for _, file := range files {
+		p := &packaged{shelf: s, name: filepath.Base(filepath.Dir(file)), cells: map[string]string{}}
+		p.versions = [2]string{push(box, filepath.Dir(file)), push(box, successor(filepath.Dir(file)))}
+		version := &kudo.OperatorVersion{}
+		Expect(s.hub.Get(ctx, client.ObjectKey{Namespace: kudo.DefaultPackagesNamespace, Name: p.versions[0]}, version)).To(Succeed())
+		p.spec = version.Spec
+		s.packages = append(s.packages, p)
+	}
+	return s
+}
+
+// push brings a package to the hub and returns the name of its OperatorVersion.
+func push(box *sandbox.Sandbox, folder string) string {
+	GinkgoHelper()
+	out, err := exec.Command(filepath.Join(programs, "kubectl-addon"), "package", "push", folder,
+		"--kubeconfig", box.State().Clusters[0].Kubeconfig).CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), string(out))
+	GinkgoWriter.Print(string(out))
+	name := pushed.FindSubmatch(out)
+	Expect(name).NotTo(BeNil(), string(out))
+	return string(name[1])
+}
+
+// successor is a copy of a package with a higher version.
+func successor(folder string) string {
+	GinkgoHelper()
+	higher := filepath.Join(GinkgoT().TempDir(), filepath.Base(folder))
+	Expect(os.CopyFS(higher, os.DirFS(folder))).To(Succeed())
+	file := filepath.Join(higher, "operator.yaml")
+	content, err := os.ReadFile(file)
+	Expect(err).NotTo(HaveOccurred())
+	content = regexp.MustCompile(`(?m)^operatorVersion:.*$`).ReplaceAll(content, []byte("operatorVersion: 99.0.0"))
+	Expect(os.WriteFile(file, content, 0o600)).To(Succeed())
+	return higher
+}
+
+// each does something for all packages side by side.
+func (s *shelf) each(do func(*packaged)) {
+	GinkgoHelper()
+	var all sync.WaitGroup
+	for _, p := range s.packages {
+		all.Go(func() {
+			defer GinkgoRecover()
+			do(p)
+		})
+	}
+	all.Wait()
+}
+
+// table says of each package what became of every stage, how long that took, and why it stopped if it did.
+func (s *shelf) table() string {
+	var text strings.Builder
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "\npackage\t"+strings.Join(s.packages[0].stages, "\t"))
+	for _, p := range s.packages {
+		fmt.Fprint(table, p.name)
+		for _, stage := range s.packages[0].stages {
+			fmt.Fprint(table, "\t"+p.cells[stage])
+		}
+		fmt.Fprintln(table)
+	}
+	for _, p := range s.packages {
+		for _, message := range p.lacked {
+			fmt.Fprintf(table, "%s stopped until the cluster had what it lacks: %s\n", p.name, message)
+		}
+	}
+	_ = table.Flush() // a strings.Builder takes everything
+	return text.String()
+}
+
+// stage does one thing with a package. It ends in Ready, or with a message that says which task stops it and why.
+func (p *packaged) stage(name string, do func() metav1.Condition) {
+	p.stages = append(p.stages, name)
+	p.cells[name] = "did not end"
+	start := time.Now()
+	ready := do()
+	p.cells[name] = fmt.Sprintf("%.1fs", time.Since(start).Seconds())
+	if ready.Status != metav1.ConditionTrue {
+		p.cells[name] += " " + ready.Message
+		Expect(ready.Message).To(namesTask, "%s: %s", p.name, name)
+	}
+}
+
+// deploy enables a package as an add-on on the sandbox's cluster, with its parameters in an AddOnDeploymentConfig.
+func (p *packaged) deploy(ctx context.Context) metav1.Condition {
+	GinkgoHelper()
+	definition := &addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: p.name}}
+	definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
+	definition.Spec.SupportedConfigs = []upstream.ConfigMeta{
+		{
+			ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupKudo, Resource: addon.ResourceOperatorVersions},
+			DefaultConfig:       &upstream.ConfigReferent{Namespace: kudo.DefaultPackagesNamespace, Name: p.versions[0]},
+		},
+		{ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupVersion.Group, Resource: addon.ResourceAddOnDeploymentConfigs}},
+	}
+	if required := needs[p.name].requires; required != "" {
+		definition.Spec.Dependencies = []addon.AddonDependency{{Name: required, Type: addon.DependencyTypeRequired}}
+	}
+	enabled := enabled(p.name)
+	enabled.Spec.InstallNamespace = p.name
+	enabled.Spec.Configs = p.configs(p.versions[0])
+	parameters := &addon.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Name: p.name, Namespace: enabled.Namespace}}
+	parameters.Spec.CustomizedVariables = variables(needs[p.name].parameters)
+	for _, object := range []client.Object{definition, parameters, enabled} {
+		Expect(p.hub.Create(ctx, object)).To(Succeed())
+	}
+	return p.reaches(ctx, p.versions[0], needs[p.name].parameters)
+}
+
+func (p *packaged) configs(version string) []upstream.AddOnConfig {
+	return []upstream.AddOnConfig{
+		{
+			ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupKudo, Resource: addon.ResourceOperatorVersions},
+			ConfigReferent:      upstream.ConfigReferent{Namespace: kudo.DefaultPackagesNamespace, Name: version},
+		},
+		{
+			ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupVersion.Group, Resource: addon.ResourceAddOnDeploymentConfigs},
+			ConfigReferent:      upstream.ConfigReferent{Namespace: "cluster1", Name: p.name},
+		},
+	}
+}
+
+func variables(parameters map[string]string) []upstream.CustomizedVariable {
+	var variables []upstream.CustomizedVariable
+	for _, name := range slices.Sorted(maps.Keys(parameters)) {
+		variables = append(variables, upstream.CustomizedVariable{Name: name, Value: parameters[name]})
+	}
+	return variables
+}
+
+// update changes one parameter of the add-on.
+func (p *packaged) update(ctx context.Context) metav1.Condition {
+	GinkgoHelper()
+	return p.set(ctx, p.versions[0], p.updated())
+}
+
+// updated are the parameters of a package with another number than the default in the first that takes one, or another text.
+func (p *packaged) updated() map[string]string {
+	updated := maps.Clone(needs[p.name].parameters)
+	if updated == nil {
+		updated = map[string]string{}
+	}
+	for _, parameter := range p.spec.Parameters {
+		if number, err := strconv.Atoi(ptr.Deref(parameter.Default, "")); err == nil && !p.waitsForEver(parameter.Trigger) {
+			updated[parameter.Name] = strconv.Itoa(number + 1)
+			return updated
+		}
+	}
+	updated[p.spec.Parameters[0].Name] = "another"
+	return updated
+}
+
+// set gives an add-on parameters, and waits for what comes of that.
+func (p *packaged) set(ctx context.Context, version string, parameters map[string]string) metav1.Condition {
+	GinkgoHelper()
+	config := &addon.AddOnDeploymentConfig{}
+	Expect(p.hub.Get(ctx, client.ObjectKey{Namespace: "cluster1", Name: p.name}, config)).To(Succeed())
+	before := config.DeepCopy()
+	config.Spec.CustomizedVariables = variables(parameters)
+	Expect(p.hub.Patch(ctx, config, client.MergeFrom(before))).To(Succeed())
+	return p.reaches(ctx, version, parameters)
+}
+
+// run lets an add-on be of another version.
+func (p *packaged) run(ctx context.Context, version string) metav1.Condition {
+	GinkgoHelper()
+	subject := enabled(p.name)
+	Expect(p.hub.Get(ctx, client.ObjectKeyFromObject(subject), subject)).To(Succeed())
+	before := subject.DeepCopy()
+	subject.Spec.Configs = p.configs(version)
+	Expect(p.hub.Patch(ctx, subject, client.MergeFrom(before))).To(Succeed())
+	return p.reaches(ctx, version, p.updated())
+}
+
+// reaches waits until the Instance of an add-on was asked for a version and parameters, and rests.
+func (p *packaged) reaches(ctx context.Context, version string, parameters map[string]string) metav1.Condition {
+	GinkgoHelper()
+	subject := p.own()
+	Eventually(func(g Gomega) {
+		g.Expect(p.hub.Get(ctx, client.ObjectKeyFromObject(subject), subject)).To(Succeed())
+		g.Expect(subject.Spec.OperatorVersion.Name).To(Equal(version))
+		g.Expect(maps.Equal(subject.Spec.Parameters, parameters)).To(BeTrue(), "%v", subject.Spec.Parameters)
+	}).WithContext(ctx).WithTimeout(recovery).WithPolling(interval).Should(Succeed(), p.name)
+	return p.settled(ctx, subject)
+}
+
+// own is the Instance of the add-on.
+func (p *packaged) own() *kudo.Instance {
+	return &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: p.name, Namespace: "cluster1"}}
+}
+
+// instance is one without an add-on.
+func (p *packaged) instance(prefix, namespace string) *kudo.Instance {
+	return &kudo.Instance{
+		ObjectMeta: metav1.ObjectMeta{Name: prefix + "-" + p.name, Namespace: "cluster1"},
+		Spec: kudo.InstanceSpec{
+			OperatorVersion:  corev1.ObjectReference{Namespace: kudo.DefaultPackagesNamespace, Name: p.versions[0]},
+			Parameters:       needs[p.name].parameters,
+			InstallNamespace: namespace,
+		},
+	}
+}
+
+// everyPlan runs all plans by hand but cleanup, deploy last. A plan that waits for ever is cancelled once it says so.
+func (p *packaged) everyPlan(ctx context.Context) metav1.Condition {
+	GinkgoHelper()
+	plans := slices.DeleteFunc(slices.Sorted(maps.Keys(p.spec.Plans)), func(plan string) bool {
+		return plan == kudo.CleanupPlan || plan == kudo.DeployPlan
+	})
+	for _, plan := range plans {
+		if p.waitsForEver(plan) {
+			p.cancel(ctx, plan)
+			continue
+		}
+		if ready := p.byHand(ctx, p.own(), plan); ready.Status != metav1.ConditionTrue {
+			return ready
+		}
+	}
+	return p.byHand(ctx, p.own(), kudo.DeployPlan)
+}
+
+// waitsForEver says whether a plan has a task that does, with which KUDO's packages forbid a change.
+func (p *packaged) waitsForEver(plan string) bool {
+	for _, phase := range p.spec.Plans[plan].Phases {
+		for _, step := range phase.Steps {
+			if slices.ContainsFunc(p.spec.Tasks, func(t kudo.Task) bool {
+				return t.Kind == kudo.TaskDummy && !t.Spec.Done && !t.Spec.WantErr && slices.Contains(step.Tasks, t.Name)
+			}) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// cancel runs a plan that waits for ever, and ends it.
+func (p *packaged) cancel(ctx context.Context, plan string) {
+	GinkgoHelper()
+	subject := p.own()
+	p.edit(ctx, subject, request(plan))
+	waits := func(c metav1.Condition) bool { return strings.Contains(c.Message, "is told to wait") }
+	Expect(waits(p.awaited(ctx, subject, waits))).To(BeTrue(), "%s: %s", p.name, plan)
+	p.edit(ctx, subject, func(spec *kudo.InstanceSpec) {
+		spec.PlanExecution = kudo.PlanExecution{UID: subject.Status.Execution.UID, Cancel: true}
+	})
+	Expect(p.settled(ctx, subject).Message).To(HaveSuffix("cancelled"))
+}
+
+// everySwitch turns on what Toggle tasks have turned off, one after the other, and off again. What the cluster lacks it gets.
+func (p *packaged) everySwitch(ctx context.Context) metav1.Condition {
+	GinkgoHelper()
+	ready := metav1.Condition{Status: metav1.ConditionTrue}
+	for _, task := range p.spec.Tasks {
+		if task.Kind != kudo.TaskToggle {
+			continue
+		}
+		for _, value := range []string{"true", "false"} {
+			parameters := p.updated()
+			parameters[task.Spec.Parameter] = value
+			if ready = p.set(ctx, p.versions[1], parameters); lacksKind.MatchString(ready.Message) {
+				p.lacked = append(p.lacked, ready.Message)
+				defined := p.define(ctx, lacksKind.FindStringSubmatch(ready.Message))
+				defer func() { Expect(p.cluster.Delete(ctx, defined)).To(Succeed()) }()
+				ready = p.byHand(ctx, p.own(), p.lastPlan(ctx))
+			}
+			if ready.Status != metav1.ConditionTrue {
+				return ready
+			}
+		}
+	}
+	return p.set(ctx, p.versions[1], p.updated())
+}
+
+// define gives the cluster the kind that a message misses: its name, group and version.
+func (p *packaged) define(ctx context.Context, missing []string) *unstructured.Unstructured {
+	GinkgoHelper()
+	kind, group, version := missing[1], missing[2], missing[3]
+	singular := strings.ToLower(kind)
+	definition := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": singular + "s." + group},
+		"spec": map[string]any{
+			"group": group, "scope": "Namespaced",
+			"names": map[string]any{"kind": kind, "listKind": kind + "List", "singular": singular, "plural": singular + "s"},
+			"versions": []any{map[string]any{
+				"name": version, "served": true, "storage": true,
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+			}},
+		},
+	}}
+	Expect(p.cluster.Create(ctx, definition)).To(Succeed())
+	Eventually(func(g Gomega) {
+		g.Expect(p.cluster.Get(ctx, client.ObjectKeyFromObject(definition), definition)).To(Succeed())
+		g.Expect(fmt.Sprint(definition.Object["status"])).To(ContainSubstring("InitialNamesAccepted"))
+	}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(Succeed())
+	return definition
+}
+
+func (p *packaged) lastPlan(ctx context.Context) string {
+	GinkgoHelper()
+	subject := p.own()
+	Expect(p.hub.Get(ctx, client.ObjectKeyFromObject(subject), subject)).To(Succeed())
+	return subject.Status.Execution.Plan
+}
+
+// uninstall disables the add-on, and waits until it and its Instance are gone.
+func (p *packaged) uninstall(ctx context.Context) metav1.Condition {
+	GinkgoHelper()
+	p.delete(ctx, enabled(p.name))
+	Expect(client.IgnoreNotFound(p.hub.Get(ctx, client.ObjectKeyFromObject(p.own()), &kudo.Instance{}))).To(Succeed())
+	return metav1.Condition{Status: metav1.ConditionTrue}
+}
+
+// delete deletes an object on the hub, and waits until it is gone.
+func (s *shelf) delete(ctx context.Context, object client.Object) {
+	GinkgoHelper()
+	Expect(s.hub.Delete(ctx, object)).To(Succeed())
+	Eventually(func(g Gomega) {
+		err := s.hub.Get(ctx, client.ObjectKeyFromObject(object), object)
+		g.Expect(err).To(HaveOccurred())
+		g.Expect(client.IgnoreNotFound(err)).To(Succeed())
+	}).WithContext(ctx).WithTimeout(recovery).WithPolling(interval).Should(Succeed(), object.GetName())
+}
+
+func (s *shelf) edit(ctx context.Context, subject *kudo.Instance, edit func(*kudo.InstanceSpec)) {
+	GinkgoHelper()
+	Expect(s.hub.Get(ctx, client.ObjectKeyFromObject(subject), subject)).To(Succeed())
+	before := subject.DeepCopy()
+	edit(&subject.Spec)
+	Expect(s.hub.Patch(ctx, subject, client.MergeFrom(before))).To(Succeed())
+}
+
+// request asks for a plan by hand.
+func request(plan string) func(*kudo.InstanceSpec) {
+	return func(spec *kudo.InstanceSpec) {
+		spec.PlanExecution = kudo.PlanExecution{PlanName: plan, UID: types.UID(strconv.FormatInt(time.Now().UnixNano(), 10))}
+	}
+}
+
+// byHand runs a plan and waits for its end.
+func (s *shelf) byHand(ctx context.Context, subject *kudo.Instance, plan string) metav1.Condition {
+	GinkgoHelper()
+	s.edit(ctx, subject, request(plan))
+	return s.settled(ctx, subject)
+}
+
+// started waits until an Instance is executed with a version and parameters.
+func (s *shelf) started(ctx context.Context, subject *kudo.Instance, version string, parameters map[string]string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		g.Expect(s.hub.Get(ctx, client.ObjectKeyFromObject(subject), subject)).To(Succeed())
+		execution := ptr.Deref(subject.Status.Execution, kudo.Execution{})
+		g.Expect(execution.OperatorVersion.Name).To(Equal(version))
+		g.Expect(maps.Equal(execution.Parameters, parameters)).To(BeTrue(), "%v", execution.Parameters)
+	}).WithContext(ctx).WithTimeout(patience).WithPolling(interval / 10).Should(Succeed())
+}
+
+// settled is condition Ready once nothing of an Instance's spec is left to be done, or its plan has failed.
+func (s *shelf) settled(ctx context.Context, subject *kudo.Instance) metav1.Condition {
+	GinkgoHelper()
+	return s.awaited(ctx, subject, func(c metav1.Condition) bool {
+		return c.Status == metav1.ConditionTrue || c.Reason == kudo.ReasonPlanFailed
+	})
+}
+
+// awaited is condition Ready of an Instance's generation once it is as it is waited for, or as it is when patience has ended.
+func (s *shelf) awaited(ctx context.Context, subject *kudo.Instance, reached func(metav1.Condition) bool) (ready metav1.Condition) {
+	GinkgoHelper()
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	defer cancel()
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		if s.hub.Get(ctx, client.ObjectKeyFromObject(subject), subject) == nil {
+			ready = ptr.Deref(meta.FindStatusCondition(subject.Status.Conditions, kudo.ConditionReady), metav1.Condition{})
+			if ready.ObservedGeneration == subject.Generation && reached(ready) {
+				return ready
+			}
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ready
+		}
+	}
+}
+
+// transient are the kinds that come and go without Tandem.
+var transient = sets.New("Event", "Lease", "Namespace")
+
+// census is every object of the managed cluster, but what a namespace has by itself.
+func (s *shelf) census(ctx context.Context) sets.Set[string] {
+	GinkgoHelper()
+	objects, err := list(ctx, s.managed, func(string) []client.ListOption { return nil })
+	Expect(err).NotTo(HaveOccurred())
+	return sets.New(slices.DeleteFunc(objects, func(object string) bool {
+		kind, name, _ := strings.Cut(object, " ")
+		return transient.Has(kind) || kind == "ConfigMap" && strings.HasSuffix(name, "/kube-root-ca.crt") ||
+			kind == "ServiceAccount" && strings.HasSuffix(name, "/default")
+	})...)
+}
+
+// expectNothingSince waits until the managed cluster has no object that it did not have before.
+func (s *shelf) expectNothingSince(ctx context.Context, before sets.Set[string]) {
+	GinkgoHelper()
+	Eventually(func() []string { return sets.List(s.census(ctx).Difference(before)) }).
+		WithContext(ctx).WithTimeout(patience).WithPolling(time.Second).Should(BeEmpty())
+}
