@@ -157,6 +157,7 @@ func TestStatusText(t *testing.T) {
 		"status-waiting":    {instance: waitingFor("cleanup"), version: sampleVersion()},
 		"status-restarting": {instance: waitingFor("deploy"), version: sampleVersion()},
 		"status-unseen":     {instance: unseenBy(), version: sampleVersion()},
+		"status-tree":       family(),
 		"status-unreadable": {instance: running(), unreadable: errors.New(`operatorversions.kudo.dev "kafka-3.9.0-1.0.0" not found`)},
 	} {
 		t.Run(name, func(t *testing.T) { golden(t, name, statusText(view)) })
@@ -323,4 +324,25 @@ func TestARefusedConnectionAsksForTheKubeconfig(t *testing.T) {
 	if code != ExitFailure || !strings.Contains(output, "does KUBECONFIG (or --kubeconfig) name the hub") {
 		t.Errorf("exit code %d, %s", code, output)
 	}
+}
+
+// family is an Instance with a child that fails, which has a child of its own, one that nobody has judged yet, and one that is switched off.
+func family() statusView {
+	child := func(name string, conditions ...metav1.Condition) statusView {
+		instance := sampleInstance()
+		instance.Name = name
+		instance.Status.Conditions = conditions
+		version := sampleVersion()
+		version.Spec.Plans = map[string]kudo.Plan{"deploy": {}}
+		return statusView{instance: instance, version: version, withChildren: true}
+	}
+	root := child("aa")
+	root.instance.Status.Children = []kudo.ChildStatus{
+		{Task: "dd", Instance: "aa.dd", State: kudo.ChildRemoved}, {Task: "bb", Instance: "aa.bb", State: kudo.ChildApplied},
+	}
+	bb := child("aa.bb", condition(kudo.ConditionResolved, "True", kudo.ReasonResolved, ""),
+		condition(kudo.ConditionReady, "False", kudo.ReasonPlanFailed, "plan deploy failed"))
+	bb.children = []statusView{child("aa.bb.ee", condition(kudo.ConditionResolved, "False", kudo.ReasonParametersInvalid, "parameter X is not defined"))}
+	root.children = []statusView{bb, child("aa.cc")}
+	return root
 }

@@ -18,12 +18,13 @@ import (
 func statusCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
 	const of = "the Instance or add-on is for"
 	var cluster string
+	var withChildren bool
 	cmd := &cobra.Command{
 		Use:   "status NAME --cluster CLUSTER",
 		Short: "Show the plans of an Instance or add-on, and what they wait for",
 		Long: "Status shows the plans, phases and steps of an Instance on a managed cluster with their states, and what a running\n" +
 			"step waits for or why it failed. Of an add-on that has no Instance yet, which is called as the add-on, it shows what\n" +
-			"its installation waits for. It reads the hub only.",
+			"its installation waits for. With --tree it shows the Instance's children as well, and theirs. It reads the hub only.",
 		Args: exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkCluster(cmd, cluster, of); err != nil {
@@ -33,23 +34,29 @@ func statusCommand(streams genericiooptions.IOStreams, flags *genericclioptions.
 			if err != nil {
 				return err
 			}
-			text, err := status(cmd.Context(), c, client.ObjectKey{Namespace: cluster, Name: args[0]})
+			text, err := status(cmd.Context(), c, client.ObjectKey{Namespace: cluster, Name: args[0]}, withChildren)
 			if err != nil {
 				return explain(err, cluster)
 			}
 			return printers.WriteEscaped(streams.Out, text)
 		},
 	}
+	cmd.Flags().BoolVar(&withChildren, "tree", false, "show the children of the Instance as well, and theirs")
 	clusterFlag(cmd, &cluster, of)
 	return cmd
 }
 
-// status is the text about the Instance of that key, else about the add-on. If there is neither, the error names what there is.
-func status(ctx context.Context, c client.Client, key client.ObjectKey) (string, error) {
+// status is the text about the Instance of that key, perhaps with its children, else about the add-on. If there is neither, the error
+// names what there is.
+func status(ctx context.Context, c client.Client, key client.ObjectKey, withChildren bool) (string, error) {
 	instance := &kudo.Instance{}
 	err := c.Get(ctx, key, instance)
 	if err == nil {
-		return statusText(gatherStatus(ctx, c, instance)), nil
+		view := gatherStatus(ctx, c, instance)
+		if withChildren {
+			err = gatherChildren(ctx, c, &view)
+		}
+		return statusText(view), err
 	}
 	if !apierrors.IsNotFound(err) {
 		return "", fmt.Errorf("reading Instance %q of cluster %q: %w", key.Name, key.Namespace, err)
@@ -75,6 +82,9 @@ type statusView struct {
 	// version gives the shape of plans that never ran; nil if it cannot be read, and unreadable says why.
 	version    *kudo.OperatorVersion
 	unreadable error
+	// withChildren says that the children are shown as well.
+	withChildren bool
+	children     []statusView
 }
 
 func gatherStatus(ctx context.Context, c client.Client, instance *kudo.Instance) statusView {

@@ -34,7 +34,7 @@ func statusText(view statusView) string {
 			instance.Spec.OperatorVersion.Name, view.unreadable)
 	}
 	b.WriteString("\n")
-	writeTree(&b, planTree(view))
+	writeTree(&b, instanceTree(view))
 	return b.String()
 }
 

@@ -54,6 +54,27 @@ shop (operator shop, version 1.2.0)
 `))
 	})
 
+	It("shows the children and theirs where it is asked for them", func(ctx context.Context) {
+		cluster := newNamespace(ctx)
+		Expect(run(ctx, "package", "push", packageDir("a: b\n"), "-n", cluster).err).NotTo(HaveOccurred())
+		parent := newInstance(ctx, cluster, "aa", "shop-1.10-1.2.0")
+		for _, name := range []string{"aa.bb", "aa.bb.ee"} {
+			child := newInstance(ctx, cluster, name, "shop-1.10-1.2.0")
+			child.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(parent, kudo.GroupVersion.WithKind("Instance"))}
+			Expect(hub.Update(ctx, child)).To(Succeed())
+			parent = child
+		}
+		newInstance(ctx, cluster, "aa.other", "shop-1.10-1.2.0")
+		const plans = "Plan backup (serial strategy) [NEVER_RUN]\n"
+		status := run(ctx, "plan", "status", "aa", "--cluster", cluster, "--tree")
+		Expect(status.err).NotTo(HaveOccurred())
+		Expect(status.out).To(And(
+			ContainSubstring("\n└── Instance aa.bb (operator shop, version 1.2.0), Resolved unknown\n    ├── "+plans),
+			ContainSubstring("\n    └── Instance aa.bb.ee (operator shop, version 1.2.0), Resolved unknown\n        ├── "+plans),
+			Not(ContainSubstring("aa.other"))))
+		Expect(run(ctx, "plan", "status", "aa", "--cluster", cluster).out).NotTo(ContainSubstring("aa.bb"))
+	})
+
 	It("says what an add-on without an Instance waits for", func(ctx context.Context) {
 		cluster := newNamespace(ctx)
 		addOn := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "kafka"}}
