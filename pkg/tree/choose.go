@@ -38,9 +38,19 @@ func Choose(task kudo.Task, candidates []kudo.OperatorVersion) (kudo.OperatorVer
 func means(asked, version string) bool { return asked == "" || asked == version }
 
 // compare orders versions of one operator as KUDO's repositories do: by appVersion, then by version. Those that are no semantic versions
-// stand below all that are, and none at all below these.
+// stand below all that are, and none at all below these. Of two with the same versions the one that is named as KUDO names them, as all
+// are that were pushed, comes after one that somebody else has made.
 func compare(a, b *kudo.OperatorVersion) int {
-	return cmp.Or(compareText(a.Spec.AppVersion, b.Spec.AppVersion), compareText(a.Spec.Version, b.Spec.Version), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(compareText(a.Spec.AppVersion, b.Spec.AppVersion), compareText(a.Spec.Version, b.Spec.Version),
+		isPushed(a)-isPushed(b), cmp.Compare(a.Name, b.Name))
+}
+
+// isPushed is 1 where the version is called as 'package push' calls it, else 0.
+func isPushed(v *kudo.OperatorVersion) int {
+	if v.Name == joined(v.Spec.Operator.Name, v.Spec.AppVersion, v.Spec.Version) {
+		return 1
+	}
+	return 0
 }
 
 // compareText orders two versions; it never takes different texts for the same, so that the choice does not depend on the order of a list.
@@ -88,11 +98,9 @@ func absence(task kudo.Task, others []*kudo.OperatorVersion) error {
 
 // wanted is the name of the OperatorVersion that the task means, as far as it says.
 func wanted(task kudo.Task) string {
-	parts := []string{task.Spec.Package}
-	for _, version := range []string{task.Spec.AppVersion, task.Spec.OperatorVersion} {
-		if version != "" {
-			parts = append(parts, version)
-		}
-	}
-	return strings.Join(parts, "-")
+	return joined(task.Spec.Package, task.Spec.AppVersion, task.Spec.OperatorVersion)
+}
+
+func joined(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "-")
 }

@@ -71,3 +71,16 @@ func candidate(operator, versions string) kudo.OperatorVersion {
 	v.Spec.AppVersion, v.Spec.Version = app, version
 	return v
 }
+
+func TestChooseTakesWhatWasPushedBeforeWhatWasMadeByHand(t *testing.T) {
+	pushed, handmade := candidate("zk", "3.9.2_1.0.0"), candidate("zk", "3.9.2_1.0.0")
+	handmade.Name = "zz-test"
+	task := kudo.Task{}
+	task.Spec.Package = "zk"
+	for _, candidates := range [][]kudo.OperatorVersion{{pushed, handmade}, {handmade, pushed}} {
+		got, err := tree.Choose(task, candidates)
+		if err != nil || got.Name != pushed.Name {
+			t.Errorf("got %s, %v, want %s", got.Name, err, pushed.Name)
+		}
+	}
+}
