@@ -173,10 +173,11 @@ var _ = Describe("Reports", func() {
 			if request.Method != http.MethodPatch || path.Base(path.Dir(request.URL.Path)) != h.name || replaced.Load() {
 				return
 			}
-			if lost := h.get(ctx); lost.DeletionTimestamp != nil && h.mirror(ctx) == nil && replaced.CompareAndSwap(false, true) {
+			if lost := h.get(ctx); lost.DeletionTimestamp != nil && h.mirror(ctx) == nil {
 				defer GinkgoRecover()
 				h.release(ctx)
 				h.again(ctx, lost)
+				replaced.Store(true)
 			}
 		}
 		DeferCleanup(runAgentWith(watched(agentOnHub, late), agentLocally))
