@@ -145,8 +145,7 @@ func (m *mirror) usersOf(ctx context.Context, version *kudo.OperatorVersion) []r
 	return requests
 }
 
-// Reconcile makes the mirror of one Instance what the hub says, or marks it when the hub says nothing any more. What stands is
-// read from the API server: a mirror that the cache has not seen yet must not be taken for one that is gone.
+// Reconcile makes the mirror of one Instance what the hub says, or marks it when the hub says nothing any more.
 func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	wanted := &kudo.Instance{}
 	err := m.hub.Get(ctx, request.NamespacedName, wanted)
@@ -158,7 +157,7 @@ func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		m.notes.forget(request.Name)
 		delete(m.removing, request.Name)
 	}
-	standing, err := findMirror(ctx, m.localLive, request.Name)
+	standing, err := m.find(ctx, request.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -212,6 +211,15 @@ func indexInstances(ctx context.Context, local ctrl.Manager) error {
 	return local.GetFieldIndexer().IndexField(ctx, &kudo.Instance{}, byName, func(o client.Object) []string {
 		return []string{o.GetName()}
 	})
+}
+
+// find reads a mirror. That there is none is asked of the API server: one that the cache has not seen yet must not be taken for one that
+// is gone. One that has changed since the cache saw it is not written to, for that is a conflict.
+func (m *mirror) find(ctx context.Context, name string) (*kudo.Instance, error) {
+	if standing, err := findMirror(ctx, m.local, name); err != nil || standing != nil {
+		return standing, err
+	}
+	return findMirror(ctx, m.localLive, name)
 }
 
 // findMirror reads the mirror of an Instance by its name, which is unique on the hub; nil if there is none.
@@ -273,6 +281,9 @@ func (m *mirror) remove(ctx context.Context, wanted, standing *kudo.Instance) er
 		return m.orphan(ctx, standing)
 	}
 	if standing == nil {
+		if err := m.ensureNamespace(ctx, wanted.TargetNamespace()); err != nil {
+			return err
+		}
 		if standing, err = m.create(ctx, wanted, wanted.Spec.OperatorVersion); err != nil {
 			return err
 		}
@@ -314,9 +325,6 @@ func (m *mirror) copy(ctx context.Context, wanted, standing *kudo.Instance) erro
 	if standing != nil && standing.Namespace != wanted.TargetNamespace() {
 		return fmt.Errorf("its workloads stand in namespace %q: set spec.installNamespace to that, or delete Instance %q there first",
 			standing.Namespace, standing.Name)
-	}
-	if err := m.ensureNamespace(ctx, wanted.TargetNamespace()); err != nil {
-		return err // for the OperatorVersion, which comes first
 	}
 	version, err := m.copyVersion(ctx, wanted)
 	if err != nil {
@@ -371,11 +379,8 @@ func marksOf(wanted *kudo.Instance) map[string]string {
 	}
 }
 
-// create makes a mirror that the engine leaves alone until its status is restored.
+// create makes a mirror. If the hub knows of an execution, the engine leaves it alone until its status is restored.
 func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version corev1.ObjectReference) (*kudo.Instance, error) {
-	if err := m.ensureNamespace(ctx, wanted.TargetNamespace()); err != nil {
-		return nil, err
-	}
 	made := &kudo.Instance{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        wanted.Name,
@@ -384,6 +389,9 @@ func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version core
 			Finalizers:  []string{kudo.Finalizer},
 		},
 		Spec: specOf(wanted, version),
+	}
+	if wanted.Status.Execution == nil {
+		maps.Copy(made.Annotations, marksOf(wanted))
 	}
 	if err := m.local.Create(ctx, made, client.FieldOwner(managerMirror)); err != nil {
 		return nil, fmt.Errorf("mirroring Instance %q: %w", wanted.Name, err)
@@ -462,6 +470,9 @@ func (m *mirror) ensureVersion(ctx context.Context, key types.NamespacedName, na
 	}
 	err := m.local.Get(ctx, client.ObjectKeyFromObject(made), &kudo.OperatorVersion{})
 	if apierrors.IsNotFound(err) {
+		if err := m.ensureNamespace(ctx, namespace); err != nil {
+			return nil, err
+		}
 		err = m.local.Create(ctx, made, client.FieldOwner(managerMirror))
 	}
 	if err != nil && !apierrors.IsAlreadyExists(err) {
