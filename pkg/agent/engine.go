@@ -33,6 +33,12 @@ const (
 	// sideBySide bounds how many tasks of one execution run at once, and how many Instances and add-ons are worked on at once.
 	sideBySide = 8
 
+	// inARow bounds the passes over one Instance before others have their turn.
+	inARow = 10
+
+	// leastTalk is how long a status stands before its words alone change. Times in a status count whole seconds: it is one at least.
+	leastTalk = 2 * time.Second
+
 	// A task that failed is tried again after a second at first, and after a minute at most.
 	leastBackoff = time.Second
 	mostBackoff  = time.Minute
@@ -72,8 +78,8 @@ func addEngine(o Options, local ctrl.Manager) error {
 		client: local.GetClient(),
 		live:   local.GetAPIReader(),
 		objects: &objects{
-			client: local.GetClient(), live: local.GetAPIReader(), discovery: kinds,
-			watched: map[schema.GroupVersionKind]bool{},
+			client: local.GetClient(), live: local.GetAPIReader(), cache: local.GetCache(), discovery: kinds,
+			known: newKnown(), watched: map[schema.GroupVersionKind]bool{},
 		},
 		remote:  remote,
 		backoff: flowcontrol.NewBackOff(leastBackoff, mostBackoff),
@@ -95,7 +101,8 @@ func addEngine(o Options, local ctrl.Manager) error {
 	e.objects.watch = func(gvk schema.GroupVersionKind) error {
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(gvk)
-		return built.Watch(source.Kind(local.GetCache(), client.Object(object), handler.EnqueueRequestsFromMapFunc(e.ownersOf), judgedChanged()))
+		owners := handler.EnqueueRequestsFromMapFunc(e.ownersOf)
+		return built.Watch(source.Kind(local.GetCache(), client.Object(object), owners, judgedChanged(), e.objects.known.news()))
 	}
 	return nil
 }
@@ -164,8 +171,8 @@ func (e *engine) requestsFor(ctx context.Context, namespace string, concerned fu
 	return requests
 }
 
-// Reconcile brings an Instance one pass further: it starts a plan, or carries out the tasks whose turn it is, or judges what
-// stands. The Instance is read from the API server, so that no task is carried out again for want of a fresh cache.
+// Reconcile brings an Instance further, pass by pass, as long as there is more to do at once. The Instance is read from the API
+// server, so that no task is carried out again for want of a fresh cache; after that, it is what the last commit was answered with.
 func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	instance := &kudo.Instance{}
 	if err := e.live.Get(ctx, request.NamespacedName, instance); err != nil {
@@ -174,27 +181,39 @@ func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if !handedOver(instance) {
 		return reconcile.Result{}, nil
 	}
+	for range inARow {
+		written, result, err := e.advance(ctx, instance)
+		if written == nil {
+			return result, err
+		}
+		instance = written
+	}
+	return reconcile.Result{RequeueAfter: time.Nanosecond}, nil
+}
+
+// advance brings an Instance one pass further: it starts a plan, or carries out the tasks whose turn it is, or judges what stands.
+// written is the Instance as it is then if there is more to do at once; otherwise it is nil, and the result says when to look again.
+func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written *kudo.Instance, result reconcile.Result, err error) {
 	seen, err := e.gather(ctx, instance)
 	if err != nil {
-		return reconcile.Result{}, err
+		return nil, reconcile.Result{}, err
 	}
 	pass := e.decide(ctx, seen)
 	if pass.err != nil {
-		return reconcile.Result{}, pass.err
+		return nil, reconcile.Result{}, pass.err
 	}
-	changed := false
 	if pass.removed {
 		err = e.release(ctx, instance)
 	} else {
-		changed, err = e.commit(ctx, seen, pass)
+		written, err = e.commit(ctx, seen, pass)
 	}
 	switch {
 	case apierrors.IsConflict(err):
-		return reconcile.Result{RequeueAfter: staleCachePause}, nil
-	case changed && pass.again: // which ends: every such pass starts an execution that is due, completes a task, lists what was not, or ends a plan
-		return reconcile.Result{RequeueAfter: time.Nanosecond}, nil
+		return nil, reconcile.Result{RequeueAfter: staleCachePause}, nil
+	case written != nil && pass.again: // which ends: every such pass starts an execution that is due, completes a task, lists what was not, or ends a plan
+		return written, reconcile.Result{}, nil
 	}
-	return reconcile.Result{RequeueAfter: pass.after}, err
+	return nil, reconcile.Result{RequeueAfter: pass.after}, err
 }
 
 // handedOver says whether the mirror has finished with the Instance and still stands behind it. Removal is never held up.

@@ -14,8 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -25,8 +27,8 @@ import (
 // errUnwatchable says that a kind can be neither listed nor watched, so that nobody could tell what became of an object.
 var errUnwatchable = errors.New("objects of this kind can be neither listed nor watched, and so not be a part of an operator")
 
-// readPatience is how long the read of an object may take, also until a kind that was never read before is cached. An API server behind
-// the API server may never answer, and must not hold up what has nothing to do with it.
+// readPatience is how long the read of an object may take, and a list of a kind that was never read before. An API server behind the
+// API server may never answer, and must not hold up what has nothing to do with it.
 const readPatience = 15 * time.Second
 
 // listPatience is how long one kind may take to be listed before it counts as broken.
@@ -36,20 +38,27 @@ const listPatience = 5 * time.Second
 type objects struct {
 	client    client.Client
 	live      client.Reader
+	cache     cache.Cache
 	discovery discovery.DiscoveryInterface
 	watch     func(schema.GroupVersionKind) error
+	known     *known
 
 	mutex   sync.Mutex
 	watched map[schema.GroupVersionKind]bool
 }
 
-// findLive puts a wanted object in its place and pairs it with what stands on the cluster, past the cache. A kind that the cluster
-// does not have is an error that meta.IsNoMatchError knows.
+// findLive is find past the cache.
 func (o *objects) findLive(ctx context.Context, owner *kudo.Instance, want *unstructured.Unstructured) (plan.Object, error) {
+	return o.find(ctx, owner, want, o.observe)
+}
+
+// find puts a wanted object in its place and pairs it with what stands on the cluster, as read finds it. A kind that the cluster
+// does not have is an error that meta.IsNoMatchError knows.
+func (o *objects) find(ctx context.Context, owner *kudo.Instance, want *unstructured.Unstructured, read reader) (plan.Object, error) {
 	if err := o.place(owner, want); err != nil {
 		return plan.Object{}, fmt.Errorf("%s: %w", plan.Describe(want), err)
 	}
-	live, err := o.observe(ctx, want)
+	live, err := read(ctx, want)
 	return plan.Object{Want: want, Live: live}, err
 }
 
@@ -121,23 +130,68 @@ func (o *objects) place(owner *kudo.Instance, want *unstructured.Unstructured) e
 	return nil
 }
 
-// get is a reader: of the cache, which holds only what carries KUDO's label, and else of the API server. The kind is watched then.
-func (o *objects) get(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// cached is what the cache has of an object, which must carry KUDO's label; nil if nothing. Filled says whether the cache has everything
+// of that kind. The kind is watched then.
+func (o *objects) cached(ctx context.Context, want *unstructured.Unstructured) (object *unstructured.Unstructured, filled bool, err error) {
 	if err := o.ensureWatch(want.GroupVersionKind()); err != nil {
-		return nil, fmt.Errorf("%s: %w", plan.Describe(want), err)
+		return nil, false, fmt.Errorf("%s: %w", plan.Describe(want), err)
 	}
-	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(want.GroupVersionKind())
-	cached, cancel := context.WithTimeout(ctx, readPatience)
-	defer cancel()
-	err := o.client.Get(cached, client.ObjectKeyFromObject(want), live)
+	object = &unstructured.Unstructured{}
+	object.SetGroupVersionKind(want.GroupVersionKind())
+	informer, err := o.cache.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+	if err == nil && !informer.HasSynced() {
+		return nil, false, nil
+	}
+	if err == nil {
+		err = o.cache.Get(ctx, client.ObjectKeyFromObject(want), object)
+	}
 	if apierrors.IsNotFound(err) {
-		return o.read(ctx, want)
+		return nil, true, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", plan.Describe(want), err)
+		return nil, false, fmt.Errorf("reading %s: %w", plan.Describe(want), err)
 	}
-	return live, nil
+	return object, true, nil
+}
+
+// get is a reader: of the cache, and of the API server where that has nothing or is behind what the engine has seen.
+func (o *objects) get(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	cached, _, err := o.cached(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	if cached != nil {
+		if upToDate, _ := o.known.upToDate(cached); upToDate {
+			return cached, nil
+		}
+	}
+	return o.read(ctx, want)
+}
+
+// applied is a reader of what an execution has applied: of the cache once that shows it, and of the API server as long as it may show
+// what was there before.
+func (o *objects) applied(execution types.UID) reader {
+	return func(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		cached, _, err := o.cached(ctx, want)
+		if err != nil {
+			return nil, err
+		}
+		if (plan.Object{Live: cached}).AppliedBy(execution) {
+			if upToDate, seen := o.known.upToDate(cached); upToDate && seen {
+				return cached, nil
+			}
+		}
+		return o.read(ctx, want)
+	}
+}
+
+// unmade is a reader before an apply: what the cache does not have is taken as not there, for then the apply makes an object and
+// changes none. What there is already is read from the API server.
+func (o *objects) unmade(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if cached, filled, err := o.cached(ctx, want); err != nil || filled && cached == nil {
+		return nil, err
+	}
+	return o.read(ctx, want)
 }
 
 // observe is a reader, of the API server; the kind is watched then.

@@ -221,6 +221,18 @@ func (e *engine) step(ctx context.Context, s seen) pass {
 	}
 	p := s.pass(status, plan.Running(recorded), listed || progressed(before, recorded))
 	p.after = soonest(soonest(after, e.until(plan.Deadline(spec, recorded))), lookAgain(outcomes))
+	return s.unhurried(p)
+}
+
+// unhurried puts off what would only change the words of a status that was written just now: of a Deployment with many pods there is
+// more to say every moment. What tasks have come to is written at once.
+func (s seen) unhurried(p pass) pass {
+	before := s.stored.PlanStatus[s.stored.Execution.Plan]
+	said := before.LastUpdatedTimestamp
+	if said == nil || s.now.Sub(said.Time) >= leastTalk || !plan.OnlyTells(s.stored, p.status) {
+		return p
+	}
+	p.status, p.after = s.stored, soonest(p.after, leastTalk)
 	return p
 }
 
@@ -344,26 +356,27 @@ func (s seen) pass(status kudo.InstanceStatus, ready metav1.Condition, again boo
 	return pass{status: status, again: again}
 }
 
-// commit writes the status if it changed. A conflict means that somebody was faster: the pass is thrown away.
-func (e *engine) commit(ctx context.Context, s seen, p pass) (bool, error) {
+// commit writes the status if it changed, and returns the Instance as it is then. A conflict means that somebody was faster: the pass
+// is thrown away.
+func (e *engine) commit(ctx context.Context, s seen, p pass) (*kudo.Instance, error) {
 	if equality.Semantic.DeepEqual(s.stored, p.status) {
-		return false, nil
+		return nil, nil
 	}
 	committed := s.instance.DeepCopy()
 	committed.Status = p.status
 	err := e.client.Status().Update(ctx, committed, client.FieldOwner(managerEngine))
 	if apierrors.IsNotFound(err) {
-		return false, nil
+		return nil, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("writing status of Instance %q: %w", s.instance.Name, err)
+		return nil, fmt.Errorf("writing status of Instance %q: %w", s.instance.Name, err)
 	}
 	if len(committed.Status.Inventory) < len(p.status.Inventory) { // or it would be written again and again
-		return false, fmt.Errorf("nothing is applied for Instance %q, because the API server drops its inventory: "+
+		return nil, fmt.Errorf("nothing is applied for Instance %q, because the API server drops its inventory: "+
 			"CustomResourceDefinition instances.kudo.dev is older than this agent, apply its own", s.instance.Name)
 	}
 	e.announce(s, p.status)
-	return true, nil
+	return committed, nil
 }
 
 // announce tells of plans that started or ended.

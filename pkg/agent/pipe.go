@@ -123,7 +123,7 @@ func (e *engine) kept(ctx context.Context, p *piping) (bool, error) {
 func (e *engine) produce(ctx context.Context, p *piping) plan.Outcome {
 	pod, err := e.objects.findLive(ctx, p.instance, p.pod)
 	if err == nil && pod.Live == nil {
-		pod, err = e.apply(ctx, p.execution, p.pod, false)
+		pod, err = e.apply(ctx, p.execution, p.pod, false, e.objects.unmade)
 	}
 	if err == nil {
 		err = p.owner().Claim(pod)

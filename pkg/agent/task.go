@@ -102,7 +102,7 @@ func (e *engine) carryOut(ctx context.Context, x *execution, at plan.Task) plan.
 
 // applyAll applies, in the listed order and once in an execution, what the task renders, prunes what it renders no more, and
 // judges the health of all. A task that has begun has applied: only what has been deleted or overwritten since is applied again.
-// Everything is read from the API server, so that no object of old, which a cache may still show, completes the task.
+// No object of old, which a cache may still show, completes the task.
 func (e *engine) applyAll(
 	ctx context.Context, x *execution, placed plan.Placed, begun bool, wants []*unstructured.Unstructured,
 ) plan.Outcome {
@@ -154,9 +154,14 @@ func (e *engine) applyEach(ctx context.Context, x *execution, wants []*unstructu
 	objects := make([]plan.Object, 0, len(wants))
 	for _, want := range wants {
 		var object plan.Object
+		look := e.objects.unmade
+		if begun {
+			look = e.objects.applied(x.UID)
+		}
 		// An object that somebody has made or replaced between look and apply is looked at once more, and not taken over.
 		err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
-			object, err = e.apply(ctx, x, want, begun)
+			object, err = e.apply(ctx, x, want, begun, look)
+			look = e.objects.observe
 			return err
 		})
 		if err != nil {
@@ -169,9 +174,9 @@ func (e *engine) applyEach(ctx context.Context, x *execution, wants []*unstructu
 	return objects, nil
 }
 
-// apply applies an object, unless its task has begun and it stands; its pods restart if the execution owes that.
-func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Unstructured, begun bool) (plan.Object, error) {
-	object, err := e.objects.findLive(ctx, x.instance, want)
+// apply applies an object, unless its task has begun and it stands, as look finds it; its pods restart if the execution owes that.
+func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Unstructured, begun bool, look reader) (plan.Object, error) {
+	object, err := e.objects.find(ctx, x.instance, want, look)
 	if err != nil || begun && object.Expired() {
 		return object, err
 	}
@@ -180,6 +185,7 @@ func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Uns
 		return object, err
 	}
 	if begun && object.AppliedBy(x.UID) {
+		e.objects.known.see(object.Live)
 		return object, nil
 	}
 	desired := render.RestartPods(want, object.Live, x.UID, x.RestartPending)
@@ -187,6 +193,7 @@ func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Uns
 	if err != nil {
 		return object, fmt.Errorf("applying %s: %w", plan.Describe(want), apply.Refused(err, object.Live, desired))
 	}
+	e.objects.known.see(live)
 	return plan.Object{Want: want, Live: live}, nil
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -86,6 +88,38 @@ func keep[T any](parts, recorded []T, match func(part, recorded T) (T, bool)) []
 		}
 	}
 	return parts
+}
+
+// OnlyTells says whether two statuses of an Instance differ in nothing but the messages of the execution that runs.
+func OnlyTells(before, after kudo.InstanceStatus) bool {
+	if before.Execution == nil || after.Execution == nil {
+		return false
+	}
+	return equality.Semantic.DeepEqual(mute(before), mute(after))
+}
+
+// mute is a status without what is said of the execution, and when.
+func mute(status kudo.InstanceStatus) kudo.InstanceStatus {
+	muted := *status.DeepCopy()
+	last := muted.PlanStatus[muted.Execution.Plan]
+	last.Message, last.LastUpdatedTimestamp = "", nil
+	for p := range last.Phases {
+		phase := &last.Phases[p]
+		phase.Message = ""
+		for s := range phase.Steps {
+			phase.Steps[s].Message = ""
+			for t := range phase.Steps[s].Tasks {
+				phase.Steps[s].Tasks[t].Message = ""
+			}
+		}
+	}
+	if muted.PlanStatus != nil {
+		muted.PlanStatus[muted.Execution.Plan] = last
+	}
+	if ready := meta.FindStatusCondition(muted.Conditions, kudo.ConditionReady); ready != nil {
+		ready.Message = ""
+	}
+	return muted
 }
 
 // Cancel is the status of an execution that was ended by hand.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -354,6 +355,46 @@ func TestAStatusOfAnotherShapeKeepsWhatIsRecordedUnderTheSameNames(t *testing.T)
 			}
 			if diff := cmp.Diff(c.next, plan.Next(c.spec, status)); diff != "" {
 				t.Errorf("whose turn it is (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOnlyTellingIsNoProgress(t *testing.T) {
+	running := func(edit func(*kudo.InstanceStatus, *kudo.TaskStatus)) kudo.InstanceStatus {
+		task := kudo.TaskStatus{Name: "server", Status: kudo.InProgress, Message: "0 of 2 replicas available"}
+		status := kudo.InstanceStatus{Execution: &kudo.Execution{UID: "x", Plan: "deploy"}}
+		edit(&status, &task)
+		deploy := kudo.PlanStatus{Name: "deploy", UID: "x", Status: kudo.InProgress, Message: task.Message, LastUpdatedTimestamp: &metav1.Time{Time: noon}}
+		deploy.Phases = []kudo.PhaseStatus{{Name: "main", Status: kudo.InProgress, Message: task.Message, Steps: []kudo.StepStatus{
+			{Name: "first", Status: kudo.InProgress, Message: task.Message, Tasks: []kudo.TaskStatus{task}},
+		}}}
+		status.PlanStatus = map[string]kudo.PlanStatus{"deploy": deploy, "backup": {Name: "backup", Status: kudo.NeverRun}}
+		status.Conditions = append(status.Conditions, plan.Running(deploy))
+		return status
+	}
+	for name, c := range map[string]struct {
+		change func(*kudo.InstanceStatus, *kudo.TaskStatus)
+		tells  bool
+	}{
+		"nothing":                 {func(*kudo.InstanceStatus, *kudo.TaskStatus) {}, true},
+		"what is waited for":      {func(_ *kudo.InstanceStatus, t *kudo.TaskStatus) { t.Message = "1 of 2 replicas available" }, true},
+		"what a task has come to": {func(_ *kudo.InstanceStatus, t *kudo.TaskStatus) { t.Status = kudo.Complete }, false},
+		"what is listed":          {func(s *kudo.InstanceStatus, _ *kudo.TaskStatus) { s.Inventory = []kudo.InventoryEntry{{Name: "a"}} }, false},
+		"which execution runs":    {func(s *kudo.InstanceStatus, _ *kudo.TaskStatus) { s.Execution.UID = "y" }, false},
+		"another condition": {func(s *kudo.InstanceStatus, _ *kudo.TaskStatus) {
+			s.Conditions = []metav1.Condition{{Type: "Resolved"}}
+		}, false},
+		"that nothing has run ever": {func(s *kudo.InstanceStatus, _ *kudo.TaskStatus) { s.Execution = nil }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, after := running(func(*kudo.InstanceStatus, *kudo.TaskStatus) {}), running(c.change)
+			untouched := after.DeepCopy()
+			if tells := plan.OnlyTells(before, after); tells != c.tells {
+				t.Errorf("want %v, got %v", c.tells, tells)
+			}
+			if diff := cmp.Diff(untouched, &after); diff != "" {
+				t.Errorf("the input was changed (-want +got):\n%s", diff)
 			}
 		})
 	}
