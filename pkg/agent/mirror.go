@@ -281,9 +281,6 @@ func (m *mirror) remove(ctx context.Context, wanted, standing *kudo.Instance) er
 		return m.orphan(ctx, standing)
 	}
 	if standing == nil {
-		if err := m.ensureNamespace(ctx, wanted.TargetNamespace()); err != nil {
-			return err
-		}
 		if standing, err = m.create(ctx, wanted, wanted.Spec.OperatorVersion); err != nil {
 			return err
 		}
@@ -393,7 +390,14 @@ func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version core
 	if wanted.Status.Execution == nil {
 		maps.Copy(made.Annotations, marksOf(wanted))
 	}
-	if err := m.local.Create(ctx, made, client.FieldOwner(managerMirror)); err != nil {
+	err := m.local.Create(ctx, made, client.FieldOwner(managerMirror))
+	if apierrors.IsNotFound(err) { // the namespace is missing, and no OperatorVersion was mirrored into it before
+		if err := m.ensureNamespace(ctx, made.Namespace); err != nil {
+			return nil, err
+		}
+		err = m.local.Create(ctx, made, client.FieldOwner(managerMirror))
+	}
+	if err != nil {
 		return nil, fmt.Errorf("mirroring Instance %q: %w", wanted.Name, err)
 	}
 	return made, nil
