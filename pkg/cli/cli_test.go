@@ -333,7 +333,8 @@ func family() statusView {
 		instance.Name = name
 		instance.Status.Conditions = conditions
 		version := sampleVersion()
-		version.Spec.Plans = map[string]kudo.Plan{"deploy": {}}
+		version.Spec.Plans = map[string]kudo.Plan{"deploy": {}, "cleanup": {}}
+		instance.Status.PlanStatus = map[string]kudo.PlanStatus{"deploy": {Name: "deploy", Status: kudo.FatalError}}
 		return statusView{instance: instance, version: version, withChildren: true}
 	}
 	root := child("aa")

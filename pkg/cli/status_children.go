@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -35,7 +36,9 @@ func attachChildren(ctx context.Context, c client.Client, view *statusView, owne
 	view.withChildren = true
 	children := owned[view.instance.UID]
 	delete(owned, view.instance.UID)
-	slices.SortFunc(children, func(a, b *kudo.Instance) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(children, func(a, b *kudo.Instance) int { // as plans have made them
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
 	for _, instance := range children {
 		child := gatherStatus(ctx, c, instance)
 		attachChildren(ctx, c, &child, owned)
@@ -45,8 +48,8 @@ func attachChildren(ctx context.Context, c client.Client, view *statusView, owne
 
 // instanceTree is the tree of plans, and where they are shown that of the children: of those that are there, and those that are
 // switched off.
-func instanceTree(view statusView) node {
-	root := planTree(view)
+func instanceTree(view statusView, plans []string) node {
+	root := planTree(view, plans)
 	if !view.withChildren {
 		return root
 	}
@@ -63,9 +66,11 @@ func instanceTree(view statusView) node {
 	return root
 }
 
-// childNode is the tree of a child, which begins with what keeps it from being Ready.
+// childNode is the tree of a child, which begins with what keeps it from being Ready. Plans that never ran are left out: a tree has many.
 func childNode(view statusView) node {
-	n := instanceTree(view)
+	n := instanceTree(view, slices.DeleteFunc(planNames(view), func(name string) bool {
+		return state(view.instance.Status.PlanStatus[name].Status) == kudo.NeverRun
+	}))
 	n.text = "Instance " + n.text
 	for _, kind := range []string{kudo.ConditionResolved, kudo.ConditionReady} {
 		condition := meta.FindStatusCondition(view.instance.Status.Conditions, kind)

@@ -34,7 +34,7 @@ func statusText(view statusView) string {
 			instance.Spec.OperatorVersion.Name, view.unreadable)
 	}
 	b.WriteString("\n")
-	writeTree(&b, instanceTree(view))
+	writeTree(&b, instanceTree(view, planNames(view)))
 	return b.String()
 }
 
@@ -82,27 +82,32 @@ func conditionText(conditions []metav1.Condition, kind, absent string) string {
 	return text
 }
 
-// planTree is KUDO's tree of plans, sorted by name.
-func planTree(view statusView) node {
+// planTree is KUDO's tree of plans.
+func planTree(view statusView, plans []string) node {
 	root := node{text: view.instance.Name}
+	var defined map[string]kudo.Plan
 	if view.version != nil {
 		root.text += fmt.Sprintf(" (operator %s, version %s)", view.version.Spec.Operator.Name, view.version.Spec.Version)
+		defined = view.version.Spec.Plans
 	}
-	var plans map[string]kudo.Plan
-	if view.version != nil {
-		plans = view.version.Spec.Plans
+	for _, name := range plans {
+		root.children = append(root.children, planNode(name, defined[name], view.instance.Status.PlanStatus[name]))
 	}
+	return root
+}
+
+// planNames are the plans that there are, and those that have run, sorted.
+func planNames(view statusView) []string {
 	names := map[string]bool{}
-	for name := range plans {
-		names[name] = true
+	if view.version != nil {
+		for name := range view.version.Spec.Plans {
+			names[name] = true
+		}
 	}
 	for name := range view.instance.Status.PlanStatus {
 		names[name] = true
 	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		root.children = append(root.children, planNode(name, plans[name], view.instance.Status.PlanStatus[name]))
-	}
-	return root
+	return slices.Sorted(maps.Keys(names))
 }
 
 // planNode shows what ran, which may be of an earlier version; what never ran is shown in the shape of the current one.
