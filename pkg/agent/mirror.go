@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,7 +46,11 @@ type mirror struct {
 
 	// removing holds, by name, the uids on the hub of Instances whose mirror was seen on its way out: when it is gone, it has done
 	// its work, and is not one that was lost.
-	removing map[string]types.UID
+	removing sync.Map
+
+	// needs is held by whoever mirrors an OperatorVersion and then the Instance that needs it, and alone by whoever drops those that
+	// nothing needs.
+	needs sync.RWMutex
 }
 
 func addMirror(o Options, shared *notes, hub, local ctrl.Manager) error {
@@ -57,14 +62,13 @@ func addMirror(o Options, shared *notes, hub, local ctrl.Manager) error {
 		localLive: local.GetAPIReader(),
 		notes:     shared,
 		clock:     time.Now,
-		removing:  map[string]types.UID{},
 	}
 	err := ctrl.NewControllerManagedBy(hub).
 		Named("mirror").
 		For(&kudo.Instance{}, builder.WithPredicates(onHubChanged())).
 		WatchesRawSource(localInstances(o.ClusterName, local, mirrorChanged())).
 		WatchesRawSource(source.Kind(local.GetCache(), &kudo.OperatorVersion{}, handler.TypedEnqueueRequestsFromMapFunc(m.usersOf))).
-		WithOptions(controller.Options{RateLimiter: retries()}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: sideBySide, RateLimiter: retries()}).
 		Complete(m)
 	if err != nil {
 		return fmt.Errorf("adding the mirror: %w", err)
@@ -155,13 +159,15 @@ func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if apierrors.IsNotFound(err) {
 		wanted = nil
 		m.notes.forget(request.Name)
-		delete(m.removing, request.Name)
+		m.removing.Delete(request.Name)
 	}
 	standing, err := m.find(ctx, request.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	m.needs.RLock()
 	err = m.follow(ctx, wanted, standing)
+	m.needs.RUnlock()
 	if apierrors.IsConflict(err) { // the cache lags behind: the next look is at what is there now
 		return reconcile.Result{RequeueAfter: staleCachePause}, nil
 	}
@@ -265,12 +271,12 @@ func (m *mirror) orphan(ctx context.Context, standing *kudo.Instance) error {
 // remove hands the mirror over for removal: from here on the engine may destroy. Where the hub knows of an execution and the
 // mirror was lost, it is made again first, for its workloads stand. What is deleted with all of its cluster's namespace is no removal.
 func (m *mirror) remove(ctx context.Context, wanted, standing *kudo.Instance) error {
-	if standing == nil && (wanted.Status.Execution == nil || m.removing[wanted.Name] == wanted.UID) {
+	if uid, _ := m.removing.Load(wanted.Name); standing == nil && (wanted.Status.Execution == nil || uid == wanted.UID) {
 		m.notes.setRemoved(wanted)
 		return nil
 	}
 	if standing != nil && removing(standing) {
-		m.removing[wanted.Name] = wanted.UID
+		m.removing.Store(wanted.Name, wanted.UID)
 		return nil
 	}
 	detached, err := m.detached(ctx)
@@ -288,7 +294,7 @@ func (m *mirror) remove(ctx context.Context, wanted, standing *kudo.Instance) er
 	if err := m.restore(ctx, wanted, standing); err != nil {
 		return err
 	}
-	m.removing[wanted.Name] = wanted.UID
+	m.removing.Store(wanted.Name, wanted.UID)
 	delete(standing.Annotations, kudo.AnnotationOrphaned)
 	return m.annotate(ctx, standing, map[string]string{kudo.AnnotationHubDeleted: m.clock().UTC().Format(time.RFC3339)})
 }
@@ -506,10 +512,12 @@ func (m *mirror) dropVersions(ctx context.Context) error {
 		return fmt.Errorf("listing mirrored OperatorVersions: %w", err)
 	}
 	candidates, err := unneeded(ctx, m.local, versions.Items)
-	if err == nil && len(candidates) > 0 {
-		candidates, err = unneeded(ctx, m.localLive, candidates)
+	if err != nil || len(candidates) == 0 {
+		return err
 	}
-	if err != nil {
+	m.needs.Lock()
+	defer m.needs.Unlock()
+	if candidates, err = unneeded(ctx, m.localLive, candidates); err != nil {
 		return err
 	}
 	for i := range candidates {
