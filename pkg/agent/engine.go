@@ -92,6 +92,7 @@ func addEngine(o Options, local ctrl.Manager) error {
 	built, err := ctrl.NewControllerManagedBy(local).
 		Named("engine").
 		For(&kudo.Instance{}, builder.WithPredicates(specChanged())).
+		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(e.parentsOf), builder.WithPredicates(changed(viewChild))).
 		Watches(&kudo.OperatorVersion{}, handler.EnqueueRequestsFromMapFunc(e.usersOf)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: sideBySide, RateLimiter: retries()}).
 		Build(e)
@@ -130,7 +131,7 @@ func judgedChanged() predicate.TypedPredicate[client.Object] {
 
 // specChanged lets through what the engine reacts to of an Instance: everything but its own status writes.
 func specChanged() predicate.Predicate {
-	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deletionChanged())
+	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deletionChanged(), acknowledged())
 }
 
 func deletionChanged() predicate.Predicate {

@@ -84,6 +84,7 @@ type onHubView struct {
 	forced     bool
 	resolved   metav1.Time
 	executed   bool
+	children   string
 }
 
 func onHubChanged() predicate.Predicate {
@@ -91,7 +92,7 @@ func onHubChanged() predicate.Predicate {
 		i := o.(*kudo.Instance)
 		view := onHubView{
 			uid: i.UID, generation: i.Generation, deleting: i.DeletionTimestamp != nil, forced: i.ForceReleased(),
-			executed: i.Status.Execution != nil,
+			executed: i.Status.Execution != nil, children: acknowledgements(i),
 		}
 		if resolved(i) {
 			view.resolved = meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionResolved).LastTransitionTime
@@ -205,6 +206,8 @@ func (m *mirror) follow(ctx context.Context, wanted, standing *kudo.Instance) er
 		return m.orphan(ctx, standing)
 	case resolved(wanted):
 		return m.copy(ctx, wanted, standing)
+	case standing != nil:
+		return m.acknowledge(ctx, wanted, standing)
 	}
 	return nil
 }
@@ -348,10 +351,23 @@ func (m *mirror) copy(ctx context.Context, wanted, standing *kudo.Instance) erro
 	delete(changed.Annotations, kudo.AnnotationHubDeleted)
 	controllerutil.AddFinalizer(changed, kudo.Finalizer)
 	maps.Copy(changed.Annotations, marksOf(wanted))
-	if equality.Semantic.DeepEqual(standing.Spec, changed.Spec) && equality.Semantic.DeepEqual(standing.ObjectMeta, changed.ObjectMeta) {
+	if !equality.Semantic.DeepEqual(standing.Spec, changed.Spec) || !equality.Semantic.DeepEqual(standing.ObjectMeta, changed.ObjectMeta) {
+		if err := m.update(ctx, changed); err != nil {
+			return err
+		}
+	}
+	return m.acknowledge(ctx, wanted, changed)
+}
+
+// acknowledge copies what the hub has done about KudoOperator tasks. A plan that runs needs it, also while the hub has not resolved
+// what the spec asks for by now.
+func (m *mirror) acknowledge(ctx context.Context, wanted, standing *kudo.Instance) error {
+	same := standing.Annotations[kudo.AnnotationHubUID] == string(wanted.UID)
+	if !same || equality.Semantic.DeepEqual(standing.Status.Children, wanted.Status.Children) {
 		return nil
 	}
-	return m.update(ctx, changed)
+	standing.Status.Children = wanted.DeepCopy().Status.Children
+	return m.writeStatus(ctx, standing)
 }
 
 // takeUp sees to the status of a mirror that was not handed over yet, or of which something was removed before its removal was called
@@ -422,7 +438,6 @@ func (m *mirror) restore(ctx context.Context, wanted, made *kudo.Instance) error
 		return err
 	}
 	made.Status = *wanted.Status.DeepCopy()
-	made.Status.Children = nil
 	meta.RemoveStatusCondition(&made.Status.Conditions, kudo.ConditionResolved)
 	return m.writeStatus(ctx, made)
 }

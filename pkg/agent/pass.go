@@ -313,7 +313,7 @@ func (e *engine) rest(ctx context.Context, s seen) pass {
 	x := s.execution()
 	last := s.instance.Status.PlanStatus[x.Plan]
 	if last.Status == kudo.FatalError {
-		return s.stopped(plan.Ready(last, x.owner(), nil))
+		return s.stopped(plan.Ready(last, x.owner(), nil, nil))
 	}
 	if _, err := e.prune(ctx, x, plan.Vanished(x.inventory.entries, x.version, s.instance.Status.PlanStatus)); err != nil {
 		return pass{err: err}
@@ -326,7 +326,11 @@ func (e *engine) rest(ctx context.Context, s seen) pass {
 		}
 		objects = append(objects, object)
 	}
-	ready := plan.Ready(last, x.owner(), objects)
+	children, err := e.children(ctx, s.instance)
+	if err != nil {
+		return pass{err: err}
+	}
+	ready := plan.Ready(last, x.owner(), objects, children)
 	if next, err := plan.Choose(s.wish()); err == nil && next.Due() {
 		ready = plan.Pending(last, next)
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -63,27 +64,54 @@ func addReport(o Options, shared *notes, hub, local ctrl.Manager) error {
 
 // Reconcile brings the agent's part of one Instance's status on the hub up to date.
 func (r *reporter) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	onHub := &kudo.Instance{}
-	if err := r.hub.Get(ctx, request.NamespacedName, onHub); err != nil {
-		r.forget(request.Name)
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	standing, err := findMirror(ctx, r.local, onHub.Name)
-	if err != nil {
+	onHub, want, err := r.overdue(ctx, request.NamespacedName)
+	if err != nil || want == nil {
 		return reconcile.Result{}, err
-	}
-	want := r.decide(onHub, standing)
-	if want == nil || upToDate(onHub.Status, *want) {
-		return reconcile.Result{}, nil
 	}
 	if wait := r.wait(request.Name); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	wait, err := r.waitForChildren(ctx, onHub)
+	if err != nil || wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, err
 	}
 	err = r.send(ctx, onHub, *want)
 	if apierrors.IsConflict(err) { // the cache lags behind: what is there now may be another Instance of that name
 		return reconcile.Result{RequeueAfter: staleCachePause}, nil
 	}
 	return reconcile.Result{}, err
+}
+
+// overdue is what the hub should say of an Instance and does not; nil if there is nothing.
+func (r *reporter) overdue(ctx context.Context, name types.NamespacedName) (onHub *kudo.Instance, want *kudo.InstanceStatus, err error) {
+	onHub = &kudo.Instance{}
+	if err := r.hub.Get(ctx, name, onHub); err != nil {
+		r.forget(name.Name)
+		return onHub, nil, client.IgnoreNotFound(err)
+	}
+	standing, err := findMirror(ctx, r.local, onHub.Name)
+	if err != nil {
+		return onHub, nil, err
+	}
+	if want = r.decide(onHub, standing); want == nil || upToDate(onHub.Status, *want) {
+		return onHub, nil, nil
+	}
+	return onHub, want, nil
+}
+
+// waitForChildren is how long the report of an Instance must be held back for that of a child which has come to rest: the plan went on
+// after it, and whoever watches the hub sees the same order.
+func (r *reporter) waitForChildren(ctx context.Context, onHub *kudo.Instance) (time.Duration, error) {
+	for _, child := range onHub.Status.Children {
+		_, missing, err := r.overdue(ctx, types.NamespacedName{Namespace: onHub.Namespace, Name: child.Instance})
+		if err != nil {
+			return 0, err
+		}
+		if missing != nil && meta.IsStatusConditionTrue(missing.Conditions, kudo.ConditionReady) {
+			return max(r.wait(child.Instance), staleCachePause), nil
+		}
+	}
+	return 0, nil
 }
 
 // decide is what the hub should say; nil where the agent has nothing to say yet. A mirror of another Instance of that name says

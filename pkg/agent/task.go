@@ -67,7 +67,7 @@ func (x *execution) defines(kind schema.GroupKind) bool {
 func (x *execution) asks(placed plan.Placed) (plan.Action, []*unstructured.Unstructured, error) {
 	action, err := plan.ActionOf(placed.Task, x.version, x.Parameters)
 	switch {
-	case err != nil || action == plan.Nothing:
+	case err != nil || !action.HasObjects():
 		return action, nil, err
 	case action == plan.Pipe:
 		artifacts, err := x.artifacts(placed)
@@ -93,6 +93,8 @@ func (e *engine) carryOut(ctx context.Context, x *execution, at plan.Task) plan.
 		return plan.DummyOutcome(placed.Task.Spec.DummyTaskSpec)
 	case plan.Pipe:
 		return e.pipe(ctx, x, placed, wants)
+	case plan.ApplyChild, plan.DeleteChild:
+		return e.child(ctx, x, placed, action)
 	case plan.Delete:
 		return e.deleteAll(ctx, x, placed, wants)
 	default:

@@ -79,13 +79,23 @@ func Choose(w Wish) (Choice, error) {
 	if err != nil || start == nil {
 		return Choice{}, err
 	}
-	if _, exists := w.Version.Plans[start.Plan]; !exists {
-		return Choice{}, &MissingPlanError{Plan: start.Plan}
-	}
 	if mustWait(w, start.Plan) {
 		return Choice{}, nil
 	}
 	return Choice{Start: start, Version: w.Version}, nil
+}
+
+// Due is the plan that is to run next by what is wished for, whatever it may have to wait for; empty if there is none, or if it does
+// not exist.
+func Due(w Wish) string {
+	if w.Removing || w.Version == nil {
+		return ""
+	}
+	start, err := chooseStart(w)
+	if err != nil || start == nil {
+		return ""
+	}
+	return start.Plan
 }
 
 // chooseCleanup runs the cleanup plan to its end before anything is removed. It supersedes whatever runs, and is of what was
@@ -117,8 +127,20 @@ func mustWait(w Wish, plan string) bool {
 	return w.LastStatus != kudo.Error || w.Last.Generation == w.Generation
 }
 
-// chooseStart finds the first difference between the wish and what was last started, in the order of DESIGN's table.
+// chooseStart is the execution of the first difference between the wish and what was last started; nil if there is none.
 func chooseStart(w Wish) (*kudo.Execution, error) {
+	start, err := w.difference()
+	if err != nil || start == nil {
+		return nil, err
+	}
+	if _, exists := w.Version.Plans[start.Plan]; !exists {
+		return nil, &MissingPlanError{Plan: start.Plan}
+	}
+	return start, nil
+}
+
+// difference finds the first difference, in the order of DESIGN's table.
+func (w Wish) difference() (*kudo.Execution, error) {
 	if w.Last == nil {
 		return w.execution(kudo.DeployPlan, w.Parameters, true), nil
 	}

@@ -53,13 +53,18 @@ func Everywhere(version *kudo.OperatorVersionSpec) []Placed {
 }
 
 // Ready is the condition of an Instance whose plans rest (DESIGN §5): True when the last plan is complete and everything that
-// the inventory lists is its owner's, healthy and still there.
-func Ready(last kudo.PlanStatus, owner Owner, listed []Object) metav1.Condition {
+// the inventory lists is its owner's, healthy and still there, and so are its children.
+func Ready(last kudo.PlanStatus, owner Owner, listed []Object, children []Child) metav1.Condition {
 	if last.Status == kudo.FatalError {
 		return Condition(metav1.ConditionFalse, kudo.ReasonPlanFailed, fmt.Sprintf("plan %q failed: %s", last.Name, last.Message))
 	}
 	for _, o := range listed {
 		if fault := faultOf(owner, o); fault != "" {
+			return Condition(metav1.ConditionFalse, kudo.ReasonUnhealthy, fault)
+		}
+	}
+	for _, child := range children {
+		if fault := child.fault(); fault != "" {
 			return Condition(metav1.ConditionFalse, kudo.ReasonUnhealthy, fault)
 		}
 	}

@@ -31,12 +31,19 @@ const (
 	Delete Action = "Delete"
 	// Pipe brings objects about that keep files of a pod's.
 	Pipe Action = "Pipe"
+	// ApplyChild has the hub bring a child Instance about, and waits until that is ready.
+	ApplyChild Action = "ApplyChild"
+	// DeleteChild has the hub remove a child Instance, and waits until that is gone.
+	DeleteChild Action = "DeleteChild"
 	// Nothing means that the task has no objects.
 	Nothing Action = "Nothing"
 )
 
 // Makes says whether objects are there once the task is complete.
 func (a Action) Makes() bool { return a == Apply || a == Pipe }
+
+// HasObjects says whether the task renders objects that the agent itself applies or deletes.
+func (a Action) HasObjects() bool { return a.Makes() || a == Delete }
 
 // ActionOf says what a task does with the parameters of its execution. The error is final: the task cannot be carried out.
 func ActionOf(task kudo.Task, version *kudo.OperatorVersionSpec, parameters map[string]string) (Action, error) {
@@ -46,20 +53,31 @@ func ActionOf(task kudo.Task, version *kudo.OperatorVersionSpec, parameters map[
 	case kudo.TaskDelete:
 		return Delete, nil
 	case kudo.TaskToggle:
-		on, err := parameter.Bool(version.Parameters, parameters, task.Spec.Parameter)
-		if err != nil {
-			return Nothing, err
+		return switched(version, parameters, task.Spec.Parameter, Apply, Delete)
+	case kudo.TaskKudoOperator, kudo.TaskOperator:
+		if task.Spec.EnablingParameter == "" {
+			return ApplyChild, nil
 		}
-		if on {
-			return Apply, nil
-		}
-		return Delete, nil
+		return switched(version, parameters, task.Spec.EnablingParameter, ApplyChild, DeleteChild)
 	case kudo.TaskPipe:
 		return Pipe, nil
 	case kudo.TaskDummy:
 		return Nothing, nil
 	default:
 		return Nothing, fmt.Errorf("this agent cannot carry out tasks of kind %q", task.Kind)
+	}
+}
+
+// switched is what a boolean parameter of that name chooses (KEP-23, KEP-36).
+func switched(version *kudo.OperatorVersionSpec, parameters map[string]string, name string, on, off Action) (Action, error) {
+	value, err := parameter.Bool(version.Parameters, parameters, name)
+	switch {
+	case err != nil:
+		return Nothing, err
+	case value:
+		return on, nil
+	default:
+		return off, nil
 	}
 }
 

@@ -236,7 +236,7 @@ func TestReady(t *testing.T) {
 		"an object that is broken, with its cause": {complete, []plan.Object{{Want: there, Live: object("PersistentVolumeClaim", "v", phase("Lost"))}}, metav1.ConditionFalse, kudo.ReasonUnhealthy, "apps/v"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := plan.Ready(test.last, owner, test.listed)
+			got := plan.Ready(test.last, owner, test.listed, nil)
 			if got.Status != test.status || got.Reason != test.reason || !strings.Contains(got.Message, test.says) {
 				t.Errorf("got %s %s %q", got.Status, got.Reason, got.Message)
 			}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -231,7 +232,7 @@ type InventoryEntry struct {
 
 // ChildState is what the hub has done about a KudoOperator task.
 //
-// +kubebuilder:validation:Enum=Applied;Removed
+// +kubebuilder:validation:Enum=Applied;Removed;Failed
 type ChildState string
 
 const (
@@ -239,6 +240,8 @@ const (
 	ChildApplied ChildState = "Applied"
 	// ChildRemoved means that no child Instance exists on the hub.
 	ChildRemoved ChildState = "Removed"
+	// ChildFailed means that the child Instance cannot be what the execution wants; the message says why.
+	ChildFailed ChildState = "Failed"
 )
 
 // ChildStatus acknowledges one KudoOperator task.
@@ -265,6 +268,11 @@ type ChildStatus struct {
 	// state that the hub has brought about.
 	// +optional
 	State ChildState `json:"state,omitempty"`
+
+	// message says why the state is Failed.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Message string `json:"message,omitempty"`
 }
 
 // PlanStatus is the state of a plan's last execution.
@@ -410,6 +418,12 @@ func (i *Instance) TargetNamespace() string {
 // ForceReleased says whether the Instance is being deleted and nobody shall wait for the removal of its resources.
 func (i *Instance) ForceReleased() bool {
 	return i.DeletionTimestamp != nil && i.Annotations[AnnotationForceRelease] == "true"
+}
+
+// Removed says whether the agent has reported that nothing of the Instance is left on the managed cluster.
+func (i *Instance) Removed() bool {
+	ready := meta.FindStatusCondition(i.Status.Conditions, ConditionReady)
+	return ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason == ReasonRemoved
 }
 
 // String names the object as messages do: `Deployment ns/name`.

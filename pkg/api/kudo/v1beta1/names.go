@@ -33,6 +33,9 @@ const (
 	AnnotationPipe = "kudo.dev/pipepod"
 )
 
+// LabelRoot is on every Instance on the hub that is a child, and holds the name of the Instance at the root of its tree.
+const LabelRoot = "kudo.dev/root"
+
 // Annotations of an Instance on the hub.
 const (
 	// AnnotationForceRelease lets go, where it is "true", of an Instance that is being deleted: the hub waits for no agent, and the

@@ -1,0 +1,81 @@
+package parameter
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// errorLine finds where a text is not YAML.
+var errorLine = regexp.MustCompile(`line ([0-9]+)`)
+
+// File reads a rendered parameter file (KEP-29): a YAML map from names to values. A number, a boolean or a text is what is written
+// there; a list or a map is turned into JSON. A name without a value is not given, so that its default holds.
+//
+// The file may hold secrets: an error says where the fault is, and never what stands there.
+func File(text string) (map[string]string, error) {
+	decoder := yaml.NewDecoder(bytes.NewReader([]byte(text)))
+	var document, more yaml.Node
+	switch err := decoder.Decode(&document); {
+	case errors.Is(err, io.EOF):
+		return map[string]string{}, nil
+	case err != nil:
+		return nil, fmt.Errorf("%sit is not YAML: quote what the template puts in (| quote, or toYaml)", placeOf(err))
+	}
+	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
+		return nil, errors.New("it holds more than one YAML document: want one map of parameters")
+	}
+	return valuesOf(document.Content[0])
+}
+
+// placeOf is the line that an error of the YAML parser names, as the beginning of a sentence.
+func placeOf(err error) string {
+	if found := errorLine.FindString(err.Error()); found != "" {
+		return found + ": "
+	}
+	return ""
+}
+
+func valuesOf(root *yaml.Node) (map[string]string, error) {
+	values := map[string]string{}
+	if root.Kind == yaml.ScalarNode && root.ShortTag() == "!!null" {
+		return values, nil
+	}
+	if root.Kind != yaml.MappingNode {
+		return nil, fmt.Errorf("line %d: want a map of parameters, such as NAME: value", root.Line)
+	}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		name, node := root.Content[i], root.Content[i+1]
+		if name.Kind != yaml.ScalarNode || name.ShortTag() == "!!merge" || seen[name.Value] {
+			return nil, fmt.Errorf("line %d: want the name of a parameter that does not stand there yet", name.Line)
+		}
+		seen[name.Value] = true
+		value, given, err := textOf(node)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", node.Line, err)
+		}
+		if given {
+			values[name.Value] = value
+		}
+	}
+	return values, nil
+}
+
+// textOf is a value as an Instance gives it, and whether there is one.
+func textOf(node *yaml.Node) (text string, given bool, err error) {
+	if node.Kind == yaml.ScalarNode {
+		return node.Value, node.ShortTag() != "!!null", nil
+	}
+	content, err := DecodeNode(node)
+	if err != nil {
+		return "", false, errors.New("the list or map cannot be read: want no anchors, no aliases and no key twice")
+	}
+	encoded, err := json.Marshal(content)
+	return string(encoded), err == nil, err
+}

@@ -1,0 +1,126 @@
+package plan
+
+import (
+	"fmt"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/health"
+)
+
+// Child is the child Instance of a KudoOperator task, as it is seen on the managed cluster.
+type Child struct {
+	// Name of the Instance on the managed cluster.
+	Name types.NamespacedName
+
+	// Acknowledged is what the hub said last about the task; its zero value if it has said nothing yet.
+	Acknowledged kudo.ChildStatus
+
+	// Mirror is nil where there is none.
+	Mirror *kudo.Instance
+
+	// Due says that a plan is to run of which nothing has started.
+	Due bool
+}
+
+// ChildOutcome is what has come of a KudoOperator task of that execution. Only what the hub has said to this very execution counts,
+// and only a child that is as the hub made it then, or newer: a child of old that stands healthy completes nothing.
+func ChildOutcome(action Action, execution types.UID, child Child) Outcome {
+	said := child.Acknowledged
+	switch {
+	case said.Execution == execution && said.State == kudo.ChildFailed:
+		return Outcome{kudo.FatalError, child.describe(said.Message)}
+	case child.removing():
+		return Outcome{kudo.InProgress, child.describe("is being removed" + child.why())}
+	case said.Execution == execution && said.State == kudo.ChildRemoved && action == DeleteChild:
+		return Outcome{kudo.Complete, ""}
+	case action == DeleteChild:
+		return Outcome{kudo.InProgress, child.describe("waits for the hub to remove it")}
+	case said.Execution != execution || said.State != kudo.ChildApplied:
+		return Outcome{kudo.InProgress, child.describe("waits for the hub to bring it about")}
+	default:
+		return child.applied()
+	}
+}
+
+// applied is what has come of a child that the hub has brought about.
+func (c Child) applied() Outcome {
+	switch {
+	case !c.stands():
+		return Outcome{kudo.InProgress, c.describe("has not been mirrored yet")}
+	case c.generation() < c.Acknowledged.Generation:
+		return Outcome{kudo.InProgress, c.describe(fmt.Sprintf("generation %d has not been mirrored yet", c.Acknowledged.Generation))}
+	case c.Due:
+		return Outcome{kudo.InProgress, c.describe("a plan is about to start")}
+	}
+	switch result := c.health(); result.Status {
+	case health.Healthy:
+		return Outcome{kudo.Complete, ""}
+	case health.Failed:
+		return Outcome{kudo.FatalError, result.Message}
+	default:
+		return Outcome{kudo.InProgress, result.Message}
+	}
+}
+
+// fault says what is wrong with the child of an Instance at rest; empty if nothing is, or there is to be none.
+func (c Child) fault() string {
+	if c.Acknowledged.State != kudo.ChildApplied {
+		return ""
+	}
+	if !c.stands() {
+		return c.describe("is missing")
+	}
+	if result := c.health(); result.Status != health.Healthy {
+		return result.Message
+	}
+	return ""
+}
+
+// stands says whether the mirror is that of the Instance which the hub means, and not of another one of its name.
+func (c Child) stands() bool {
+	return c.Mirror != nil && c.Mirror.Annotations[kudo.AnnotationHubUID] == string(c.Acknowledged.UID)
+}
+
+// removing says whether the mirror is being removed. One that the hub has let go of stays, and is waited for by nobody.
+func (c Child) removing() bool {
+	if c.Mirror == nil {
+		return false
+	}
+	_, deleted := c.Mirror.Annotations[kudo.AnnotationHubDeleted]
+	_, orphaned := c.Mirror.Annotations[kudo.AnnotationOrphaned]
+	return deleted && !orphaned
+}
+
+// generation is the one on the hub that the mirror was copied from.
+func (c Child) generation() int64 {
+	generation, _ := strconv.ParseInt(c.Mirror.Annotations[kudo.AnnotationHubGeneration], 10, 64)
+	return generation
+}
+
+// health judges the mirror as any other object that a task has brought about.
+func (c Child) health() health.Result {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c.Mirror)
+	if err != nil {
+		return health.Result{Status: health.Unknown, Message: c.describe(err.Error())}
+	}
+	object := &unstructured.Unstructured{Object: content}
+	object.SetGroupVersionKind(kudo.GroupVersion.WithKind("Instance"))
+	return health.Of(object)
+}
+
+// why is what condition Ready of the mirror says, as the end of a sentence.
+func (c Child) why() string {
+	for _, condition := range c.Mirror.Status.Conditions {
+		if condition.Type == kudo.ConditionReady && condition.Message != "" {
+			return ": " + condition.Message
+		}
+	}
+	return ""
+}
+
+func (c Child) describe(what string) string { return "Instance " + c.Name.String() + ": " + what }

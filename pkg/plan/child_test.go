@@ -1,0 +1,141 @@
+package plan_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/plan"
+)
+
+// said is what the hub has said to execution x about a child of uid u at generation 2.
+func said(state kudo.ChildState, change ...func(*kudo.ChildStatus)) kudo.ChildStatus {
+	status := kudo.ChildStatus{Task: "bb", Execution: "x", Instance: "aa.bb", UID: "u", Generation: 2, State: state}
+	for _, c := range change {
+		c(&status)
+	}
+	return status
+}
+
+// mirrored is a child's mirror of that uid and generation, observed at that generation, with that condition Ready.
+func mirrored(uid types.UID, generation, observed int64, ready metav1.Condition, marks ...string) *kudo.Instance {
+	mirror := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "aa.bb", Annotations: map[string]string{
+		kudo.AnnotationHubUID: string(uid), kudo.AnnotationHubGeneration: strconv.FormatInt(generation, 10),
+	}}}
+	for _, mark := range marks {
+		mirror.Annotations[mark] = "true"
+	}
+	mirror.Status.ObservedGeneration = observed
+	mirror.Status.Conditions = []metav1.Condition{ready}
+	return mirror
+}
+
+var (
+	childReady    = plan.Condition(metav1.ConditionTrue, kudo.ReasonHealthy, "all is well")
+	childRuns     = plan.Condition(metav1.ConditionFalse, kudo.ReasonPlanInProgress, "waits for a Deployment")
+	childFailed   = plan.Condition(metav1.ConditionFalse, kudo.ReasonPlanFailed, `plan "deploy" failed: no image`)
+	childRemoving = plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoving, "waiting for 2 objects to be gone")
+)
+
+func TestChildOutcome(t *testing.T) {
+	earlier := func(s *kudo.ChildStatus) { s.Execution = "w" }
+	because := func(s *kudo.ChildStatus) { s.Message = "no such parameter" }
+	for name, test := range map[string]struct {
+		action plan.Action
+		said   kudo.ChildStatus
+		mirror *kudo.Instance
+		due    bool
+		want   kudo.ExecutionStatus
+		says   string
+	}{
+		"nothing was said yet":                           {plan.ApplyChild, kudo.ChildStatus{}, nil, false, kudo.InProgress, "Instance apps/aa.bb: waits for the hub to bring it about"},
+		"a word to an earlier execution does not count":  {plan.ApplyChild, said(kudo.ChildApplied, earlier), mirrored("u", 2, 2, childReady), false, kudo.InProgress, "waits for the hub to bring it about"},
+		"a child that was made is not there yet":         {plan.ApplyChild, said(kudo.ChildApplied), nil, false, kudo.InProgress, "has not been mirrored yet"},
+		"the mirror is that of the one before":           {plan.ApplyChild, said(kudo.ChildApplied), mirrored("t", 9, 9, childReady), false, kudo.InProgress, "has not been mirrored yet"},
+		"the mirror is of an older generation":           {plan.ApplyChild, said(kudo.ChildApplied), mirrored("u", 1, 1, childReady), false, kudo.InProgress, "generation 2 has not been mirrored yet"},
+		"the generation has not been acted on":           {plan.ApplyChild, said(kudo.ChildApplied), mirrored("u", 2, 1, childReady), false, kudo.InProgress, "generation 2 has not been observed yet"},
+		"a failure before the generation does not count": {plan.ApplyChild, said(kudo.ChildApplied), mirrored("u", 2, 1, childFailed), false, kudo.InProgress, "generation 2 has not been observed yet"},
+		"another plan is still to run":                   {plan.ApplyChild, said(kudo.ChildApplied), mirrored("u", 2, 2, childReady), true, kudo.InProgress, "a plan is about to start"},
+		"nor has it failed while another plan is to run": {plan.ApplyChild, said(kudo.ChildApplied), mirrored("u", 2, 2, childFailed), true, kudo.InProgress, "a plan is about to start"},
+		"its plan runs": {plan.ApplyChild, said(kudo.ChildApplied), mirrored("u", 2, 2, childRuns), false, kudo.InProgress, "waits for a Deployment"},
+		"it is ready":   {plan.ApplyChild, said(kudo.ChildApplied), mirrored("u", 2, 2, childReady), false, kudo.Complete, ""},
+		"it is ready at a generation that a user made":    {plan.ApplyChild, said(kudo.ChildApplied), mirrored("u", 3, 3, childReady), false, kudo.Complete, ""},
+		"its plan has failed":                             {plan.ApplyChild, said(kudo.ChildApplied), mirrored("u", 2, 2, childFailed), false, kudo.FatalError, `Instance apps/aa.bb: PlanFailed: plan "deploy" failed: no image`},
+		"it cannot be":                                    {plan.ApplyChild, said(kudo.ChildFailed, because), nil, false, kudo.FatalError, "Instance apps/aa.bb: no such parameter"},
+		"it could not be in an earlier execution":         {plan.ApplyChild, said(kudo.ChildFailed, because, earlier), nil, false, kudo.InProgress, "waits for the hub to bring it about"},
+		"the one before is on its way out":                {plan.ApplyChild, said(kudo.ChildRemoved, earlier), mirrored("t", 2, 2, childRemoving, kudo.AnnotationHubDeleted), false, kudo.InProgress, "is being removed: waiting for 2 objects to be gone"},
+		"its removal was not carried out yet":             {plan.DeleteChild, said(kudo.ChildApplied, earlier), mirrored("u", 2, 2, childReady), false, kudo.InProgress, "waits for the hub to remove it"},
+		"its removal goes on":                             {plan.DeleteChild, said(kudo.ChildApplied, earlier), mirrored("u", 2, 2, childRemoving, kudo.AnnotationHubDeleted), false, kudo.InProgress, "is being removed: waiting for 2 objects to be gone"},
+		"it is gone from the hub and not from here":       {plan.DeleteChild, said(kudo.ChildRemoved), mirrored("u", 2, 2, childRemoving, kudo.AnnotationHubDeleted), false, kudo.InProgress, "is being removed"},
+		"it is gone":                                      {plan.DeleteChild, said(kudo.ChildRemoved), nil, false, kudo.Complete, ""},
+		"it was gone in an earlier execution":             {plan.DeleteChild, said(kudo.ChildRemoved, earlier), nil, false, kudo.InProgress, "waits for the hub to remove it"},
+		"the hub has let go of it":                        {plan.DeleteChild, said(kudo.ChildRemoved), mirrored("u", 2, 2, childRemoving, kudo.AnnotationHubDeleted, kudo.AnnotationOrphaned), false, kudo.Complete, ""},
+		"an Instance that is no child has its name":       {plan.DeleteChild, said(kudo.ChildRemoved), mirrored("v", 1, 1, childReady), false, kudo.Complete, ""},
+		"a removal that was said does not bring it about": {plan.ApplyChild, said(kudo.ChildRemoved), nil, false, kudo.InProgress, "waits for the hub to bring it about"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := plan.ChildOutcome(test.action, "x", plan.Child{
+				Name: types.NamespacedName{Namespace: "apps", Name: "aa.bb"}, Acknowledged: test.said, Mirror: test.mirror, Due: test.due,
+			})
+			if got.Status != test.want || !strings.Contains(got.Message, test.says) {
+				t.Errorf("got %s %q", got.Status, got.Message)
+			}
+		})
+	}
+}
+
+func TestReadyOfAnInstanceWithChildren(t *testing.T) {
+	complete := kudo.PlanStatus{Name: "deploy", Status: kudo.Complete}
+	for name, test := range map[string]struct {
+		said   kudo.ChildStatus
+		mirror *kudo.Instance
+		status metav1.ConditionStatus
+		says   string
+	}{
+		"a child that is ready":                 {said(kudo.ChildApplied), mirrored("u", 2, 2, childReady), metav1.ConditionTrue, "deploy"},
+		"a child that a user's plan runs for":   {said(kudo.ChildApplied), mirrored("u", 3, 3, childRuns), metav1.ConditionFalse, "waits for a Deployment"},
+		"a child that has failed":               {said(kudo.ChildApplied), mirrored("u", 3, 3, childFailed), metav1.ConditionFalse, "no image"},
+		"a child that is gone":                  {said(kudo.ChildApplied), nil, metav1.ConditionFalse, "Instance apps/aa.bb: is missing"},
+		"a child that was replaced":             {said(kudo.ChildApplied), mirrored("v", 2, 2, childReady), metav1.ConditionFalse, "Instance apps/aa.bb: is missing"},
+		"a child that is not to be":             {said(kudo.ChildRemoved), nil, metav1.ConditionTrue, "deploy"},
+		"another Instance of such a one's name": {said(kudo.ChildRemoved), mirrored("v", 2, 2, childFailed), metav1.ConditionTrue, "deploy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			child := plan.Child{Name: types.NamespacedName{Namespace: "apps", Name: "aa.bb"}, Acknowledged: test.said, Mirror: test.mirror}
+			got := plan.Ready(complete, owner, nil, []plan.Child{child})
+			if got.Status != test.status || !strings.Contains(got.Message, test.says) {
+				t.Errorf("got %s %q", got.Status, got.Message)
+			}
+		})
+	}
+}
+
+func TestDue(t *testing.T) {
+	all := versionOf("deploy", "update", "upgrade", "backup")
+	last := &kudo.Execution{UID: "x", Plan: "deploy", OperatorVersion: one, Parameters: map[string]string{"PLAIN": "a"}}
+	for name, test := range map[string]struct {
+		wish plan.Wish
+		want string
+	}{
+		"nothing has changed":                 {plan.Wish{Version: all, Reference: one, Parameters: last.Parameters, Last: last}, ""},
+		"a default that is spelled out":       {plan.Wish{Version: all, Reference: one, Last: last}, ""},
+		"nothing was ever started":            {plan.Wish{Version: all, Reference: one}, "deploy"},
+		"another version":                     {plan.Wish{Version: all, Reference: two, Parameters: last.Parameters, Last: last}, "upgrade"},
+		"a parameter":                         {plan.Wish{Version: all, Reference: one, Parameters: map[string]string{"BACKUP": "b"}, Last: last}, "backup"},
+		"a parameter while another plan runs": {plan.Wish{Version: all, Reference: one, Parameters: map[string]string{"BACKUP": "b"}, Last: last, LastStatus: kudo.InProgress, LastVersion: all}, "backup"},
+		"a request":                           {plan.Wish{Version: all, Reference: one, Last: last, Request: kudo.PlanExecution{PlanName: "backup", UID: "r"}}, "backup"},
+		"a plan that does not exist":          {plan.Wish{Version: versionOf("deploy"), Reference: one, Last: last, Request: kudo.PlanExecution{PlanName: "backup", UID: "r"}}, ""},
+		"a version that is not there":         {plan.Wish{Reference: two, Last: last}, ""},
+		"an Instance that is being removed":   {plan.Wish{Version: all, Reference: two, Last: last, Removing: true}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := plan.Due(test.wish); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
