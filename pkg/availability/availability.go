@@ -46,7 +46,7 @@ func Of(seen Seen, now time.Time) Judgement {
 		return judgement(metav1.ConditionFalse, degraded.Reason, degraded.Message)
 	}
 	if resolved := meta.FindStatusCondition(conditions, addon.ConditionResolved); resolved != nil {
-		return byInstance(seen.Instance, resolved)
+		return byInstance(seen, resolved)
 	}
 	if _, leased := LeaseOf(seen.AddOn); leased && seen.Standalone {
 		return byLease(seen.AddOn, seen.Lease, now)
@@ -55,12 +55,12 @@ func Of(seen Seen, now time.Time) Judgement {
 	return Judgement{Release: available != nil && available.Reason == addon.ReasonRequiredDependencyNotSatisfied}
 }
 
-// byInstance judges an add-on that runs by plans.
-func byInstance(instance *kudo.Instance, resolved *metav1.Condition) Judgement {
-	if instance == nil {
-		return judgement(metav1.ConditionFalse, addon.ReasonNotInstalled, notInstalled(resolved))
+// byInstance judges an add-on that runs by plans: its Instance speaks for all that are below it.
+func byInstance(seen Seen, resolved *metav1.Condition) Judgement {
+	if seen.Instance == nil {
+		return judgement(metav1.ConditionFalse, addon.ReasonNotInstalled, notInstalled(seen.AddOn, resolved))
 	}
-	ready := meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionReady)
+	ready := meta.FindStatusCondition(seen.Instance.Status.Conditions, kudo.ConditionReady)
 	switch {
 	case ready == nil:
 		return judgement(metav1.ConditionFalse, kudo.ReasonPlanPending, "no plan has started yet")
@@ -71,7 +71,10 @@ func byInstance(instance *kudo.Instance, resolved *metav1.Condition) Judgement {
 	}
 }
 
-func notInstalled(resolved *metav1.Condition) string {
+func notInstalled(addOn *addon.ManagedClusterAddOn, resolved *metav1.Condition) string {
+	if addOn.DeletionTimestamp != nil {
+		return "the add-on is being removed"
+	}
 	if resolved.Status == metav1.ConditionTrue {
 		return "the add-on is about to be installed"
 	}

@@ -24,6 +24,17 @@ func addOn(conditions ...metav1.Condition) *addon.ManagedClusterAddOn {
 	}
 }
 
+// TestOfAnAddOnThatIsBeingRemoved: what is below its Instance may take longer to go than the Instance's mirror.
+func TestOfAnAddOnThatIsBeingRemoved(t *testing.T) {
+	subject := addOn(condition(addon.ConditionResolved, metav1.ConditionTrue, kudo.ReasonResolved, ""))
+	subject.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	got := availability.Of(availability.Seen{AddOn: subject}, time.Time{})
+	want := condition(addon.ConditionAvailable, metav1.ConditionFalse, addon.ReasonNotInstalled, "the add-on is being removed")
+	if diff := cmp.Diff(availability.Judgement{Condition: &want}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func instance(conditions ...metav1.Condition) *kudo.Instance {
 	return &kudo.Instance{Status: kudo.InstanceStatus{Conditions: conditions}}
 }

@@ -323,7 +323,7 @@ func (a *addOns) remove(ctx context.Context, addOn *addonv1alpha1.ManagedCluster
 		return err
 	}
 	if detached {
-		if err := release(ctx, a.client, &instance); err != nil {
+		if err := releaseTree(ctx, a.client, &instance); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,14 @@ const (
 	eventDependenciesSatisfied = "DependenciesSatisfied"
 	// eventForceReleased: an Instance was let go of before its agent had removed what it applied.
 	eventForceReleased = "ForceReleased"
+	// eventChildCreated, eventChildChanged, eventChildDeleted: a child of an Instance was made, changed, deleted.
+	eventChildCreated = "ChildCreated"
+	eventChildChanged = "ChildChanged"
+	eventChildDeleted = "ChildDeleted"
+	// eventChildRerun: a plan of a child that has failed runs again, because its parent's does.
+	eventChildRerun = "ChildRerun"
+	// eventChildFailed: a child cannot be what its parent wants.
+	eventChildFailed = "ChildFailed"
 )
 
 // The actions of the hub's events: what the controller was doing.
@@ -17,6 +25,8 @@ const (
 	actionEvaluate = "EvaluateDependencies"
 	actionResolve  = "Resolve"
 	actionRelease  = "Release"
+
+	actionBringAbout = "BringAboutChild"
 )
 
 // noteLimit is the length of an event's note in bytes at most, as the API server has it.

@@ -32,6 +32,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/install"
 	"github.com/tandem-addons/tandem/pkg/limit"
 	"github.com/tandem-addons/tandem/pkg/logging"
 )
@@ -42,6 +43,8 @@ const (
 	ManagerAddOn      = "addon-manager-addon"      // a ManagedClusterAddOn's finalizer; metadata and spec of its Instance
 	ManagerResolved   = "addon-manager-resolved"   // condition Resolved and health check mode of a ManagedClusterAddOn
 	ManagerInstance   = "addon-manager-instance"   // an Instance's finalizer, condition Resolved and request uid
+
+	ManagerChildren = "addon-manager-children" // metadata and spec of children, status.children of their parents
 
 	// Condition Available of the add-ons of a cluster whose agent has stopped; the agent takes it back.
 	ManagerLease = "addon-manager-lease"
@@ -101,6 +104,9 @@ func controllers(mgr manager.Manager, options Options) []interface{ setUp(manage
 		&instances{
 			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
 			packagesNamespace: options.PackagesNamespace, verifications: newVerifications(), written: newLastWrites(),
+		},
+		&children{
+			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(), written: newLastWrites(), applied: newLastWrites(),
 		},
 		newLeases(mgr, options.LeaseGrace),
 	}, webhookControllers(mgr, options)...)
@@ -198,7 +204,8 @@ func Scheme() (*runtime.Scheme, error) {
 }
 
 // forget drops, before an object is cached, what the hub never reads and what makes up most of it: managed fields, what kubectl
-// applied last, the progress of plans and what they have applied, and what others say of an add-on beside its conditions.
+// applied last, the progress of plans but for what children wait for, what they have applied, and what others say of an add-on beside
+// its conditions.
 func forget(object any) (any, error) {
 	if o, ok := object.(client.Object); ok {
 		o.SetManagedFields(nil)
@@ -206,7 +213,7 @@ func forget(object any) (any, error) {
 	}
 	switch o := object.(type) {
 	case *kudo.Instance:
-		o.Status.PlanStatus, o.Status.Inventory = nil, nil
+		o.Status.PlanStatus, o.Status.Inventory = install.Progress(o.Status), nil
 	case *addonv1alpha1.ManagedClusterAddOn:
 		o.Status.RelatedObjects, o.Status.SupportedConfigs, o.Status.Registrations = nil, nil, nil
 	}

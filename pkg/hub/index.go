@@ -30,6 +30,8 @@ const (
 	byChild    = "child"
 	// bySlot finds Instances by cluster, target namespace and name there.
 	bySlot = "slot"
+	// byParent finds Instances by the uid of the one that they are children of.
+	byParent = "parent"
 )
 
 // indexes sets up the indexes of the cache.
@@ -50,6 +52,7 @@ func (*indexes) setUp(mgr manager.Manager) error {
 		}},
 		{&kudo.OperatorVersion{}, byOperator, operatorKeys},
 		{&kudo.OperatorVersion{}, byChild, childKeys},
+		{&kudo.Instance{}, byParent, parentKeys},
 		{&kudo.Instance{}, bySlot, func(o client.Object) []string { return []string{slotKey(o.(*kudo.Instance))} }},
 	} {
 		if err := mgr.GetFieldIndexer().IndexField(context.Background(), index.object, index.field, index.keys); err != nil {

@@ -43,6 +43,7 @@ func (i *instances) setUp(mgr manager.Manager) error {
 	return newController(mgr, "instance", controller.Options{}).
 		For(&kudo.Instance{}, builder.WithPredicates(changed(viewInstance))).
 		Watches(&kudo.Instance{}, mapped(i.rivals), builder.WithPredicates(existence())).
+		Watches(&kudo.Instance{}, mapped(parentOf), builder.WithPredicates(gone())).
 		Watches(&kudo.OperatorVersion{}, mapped(i.running), builder.WithPredicates(existence())).
 		Watches(&kudo.OperatorVersion{}, handler.Funcs{DeleteFunc: i.forget}).
 		WatchesMetadata(managedCluster(), mapped(i.onCluster), builder.WithPredicates(ending())).
@@ -155,12 +156,19 @@ func (i *instances) act(ctx context.Context, instance *kudo.Instance, resolved m
 }
 
 // letGo drops the finalizer once the agent has reported that nothing of the Instance is left, or where nobody shall wait for that:
-// on a cluster that is detached, before anything is deleted there, and by force.
+// on a cluster that is detached, before anything is deleted there, and by force. An Instance goes after its children.
 func (i *instances) letGo(ctx context.Context, instance *kudo.Instance, detached bool) error {
-	switch {
-	case !controllerutil.ContainsFinalizer(instance, kudo.Finalizer):
+	if !controllerutil.ContainsFinalizer(instance, kudo.Finalizer) {
 		return nil
-	case detached, isRemoved(instance):
+	}
+	if detached {
+		return releaseTree(ctx, i.client, instance)
+	}
+	below, err := childrenOf(ctx, i.client, instance)
+	switch {
+	case err != nil || len(below) > 0:
+		return err
+	case instance.Removed():
 		return release(ctx, i.client, instance)
 	case instance.ForceReleased():
 		return i.forceRelease(ctx, instance)
@@ -204,12 +212,6 @@ func (i *instances) tell(instance *kudo.Instance, now metav1.Condition) {
 		eventType = corev1.EventTypeWarning
 	}
 	i.recorder.Eventf(instance, nil, eventType, now.Reason, actionResolve, "%s", note(now.Message))
-}
-
-// isRemoved says whether the agent has reported the Instance's resources gone.
-func isRemoved(instance *kudo.Instance) bool {
-	ready := meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionReady)
-	return ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason == kudo.ReasonRemoved
 }
 
 // versionAt is the OperatorVersion of that name; nil if there is none.
@@ -295,7 +297,7 @@ func viewInstance(i *kudo.Instance) instanceView {
 		generation: i.Generation,
 		deleting:   !i.DeletionTimestamp.IsZero(),
 		held:       controllerutil.ContainsFinalizer(i, kudo.Finalizer),
-		removed:    isRemoved(i),
+		removed:    i.Removed(),
 		forced:     i.ForceReleased(),
 		resolved:   viewCondition(i.Status.Conditions, kudo.ConditionResolved),
 	}

@@ -49,7 +49,11 @@ var allowed = map[string]map[string][]string{
 	"addon-manager-instance": {
 		instance: {`.metadata.finalizers`, `.spec.planExecution.uid`, `.status.conditions[type="Resolved"]`},
 	},
-	"addon-manager-children":   {instance: {`.metadata`, `.spec`, `.status.children`}},
+	// On a child what its parent says of it, on the parent the answers to its tasks.
+	"addon-manager-children": {instance: {
+		`.metadata.labels.kudo.dev/root`, `.metadata.ownerReferences`, `.metadata.annotations.kudo.dev/force-release`,
+		`.spec.operatorVersion`, `.spec.parameters`, `.spec.installNamespace`, `.spec.planExecution`, `.status.children`,
+	}},
 	"addon-agent-availability": {addOn: {`.status.conditions[type="Available"]`}},
 	"addon-agent-report": {
 		instance: {

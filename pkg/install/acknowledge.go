@@ -1,0 +1,75 @@
+package install
+
+import (
+	"slices"
+	"strings"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// Acknowledgements are status.children of the Instance once the agent is to be told that. Of a task that the version does not have any
+// more nothing is said once its child is gone.
+func Acknowledgements(p Parent, told []kudo.ChildStatus) []kudo.ChildStatus {
+	forget := p.Instance.Status.Execution != nil && p.Running != nil && p.isWhole()
+	var statuses []kudo.ChildStatus
+	for _, before := range p.Instance.Status.Children {
+		if slices.ContainsFunc(told, func(c kudo.ChildStatus) bool { return c.Task == before.Task }) {
+			continue
+		}
+		if forget {
+			if _, exists := p.childTask(before.Task); !exists && p.named(before.Instance) == nil {
+				continue
+			}
+		}
+		statuses = append(statuses, before)
+	}
+	statuses = append(statuses, told...)
+	slices.SortFunc(statuses, func(a, b kudo.ChildStatus) int { return strings.Compare(a.Task, b.Task) })
+	return statuses
+}
+
+// Progress is what Children needs to know of the states of an Instance's plans: which tasks are in progress, whether the last execution
+// has failed, and of one that has children what is complete. Of most Instances that is nothing.
+func Progress(status kudo.InstanceStatus) map[string]kudo.PlanStatus {
+	kept := map[string]kudo.PlanStatus{}
+	for name, state := range status.PlanStatus {
+		last := status.Execution != nil && status.Execution.Plan == name
+		brief := kudo.PlanStatus{Name: state.Name, Status: state.Status, UID: state.UID}
+		switch {
+		case last && state.Status.Running():
+			brief.Phases = working(state.Phases)
+		case last && state.Status == kudo.FatalError:
+		case len(status.Children) > 0 && (last || slices.Contains(wholePlans, name)):
+		default:
+			continue
+		}
+		kept[name] = brief
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	return kept
+}
+
+// working are the steps that have tasks in progress, with nothing but those.
+func working(phases []kudo.PhaseStatus) []kudo.PhaseStatus {
+	var kept []kudo.PhaseStatus
+	for _, phase := range phases {
+		brief := kudo.PhaseStatus{Name: phase.Name}
+		for _, step := range phase.Steps {
+			var tasks []kudo.TaskStatus
+			for _, task := range step.Tasks {
+				if task.Status == kudo.InProgress || task.Status == kudo.Error {
+					tasks = append(tasks, kudo.TaskStatus{Name: task.Name, Status: task.Status})
+				}
+			}
+			if len(tasks) > 0 {
+				brief.Steps = append(brief.Steps, kudo.StepStatus{Name: step.Name, Tasks: tasks})
+			}
+		}
+		if len(brief.Steps) > 0 {
+			kept = append(kept, brief)
+		}
+	}
+	return kept
+}
