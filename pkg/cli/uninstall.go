@@ -74,6 +74,8 @@ type installed struct {
 	client.ObjectKey
 	addOn    *addon.ManagedClusterAddOn
 	instance *kudo.Instance
+	// below are the Instance's children, and theirs, each before its own.
+	below []kudo.Instance
 	// dependants are the add-ons on the cluster that suffer without it.
 	dependants []dependency.Dependant
 }
@@ -93,7 +95,7 @@ func uninstall(
 		return err
 	}
 	if options.force && found.instance != nil {
-		if err := letGo(ctx, c, streams.Out, found.instance); err != nil {
+		if err := letGo(ctx, c, streams.Out, found); err != nil {
 			return err
 		}
 	}
@@ -150,7 +152,25 @@ func (i installed) now(ctx context.Context, c client.Client) (installed, error) 
 	case client.IgnoreNotFound(err) != nil:
 		return i, fmt.Errorf("reading Instance %q of cluster %q: %w", i.Name, i.Namespace, err)
 	}
+	if next.instance != nil && len(next.instance.Status.Children) > 0 {
+		var instances kudo.InstanceList
+		if err := c.List(ctx, &instances, client.InNamespace(i.Namespace)); err != nil {
+			return i, fmt.Errorf("listing Instances of cluster %q: %w", i.Namespace, err)
+		}
+		next.below = below(next.instance, instances.Items)
+	}
 	return next, nil
+}
+
+// below are the Instance's children among instances, and theirs, each before its own.
+func below(parent *kudo.Instance, instances []kudo.Instance) []kudo.Instance {
+	var found []kudo.Instance
+	for i := range instances {
+		if metav1.IsControlledBy(&instances[i], parent) {
+			found = append(append(found, instances[i]), below(&instances[i], instances)...)
+		}
+	}
+	return found
 }
 
 // dependants are the add-ons on the cluster that would suffer without that one, and are there to stay.
@@ -177,14 +197,20 @@ func (i installed) refuse(force bool) error {
 	return nil
 }
 
-// letGo marks the Instance, and no other of its name, so that nobody waits for its removal, and lists what it leaves behind.
-func letGo(ctx context.Context, c client.Client, out io.Writer, instance *kudo.Instance) error {
+// letGo marks the Instance, and no other of its name, so that nobody waits for its removal, and lists what it leaves behind; its
+// children go the same way.
+func letGo(ctx context.Context, c client.Client, out io.Writer, found installed) error {
+	instance := found.instance
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:"true"}}}`, instance.UID, kudo.AnnotationForceRelease)
 	err := c.Patch(ctx, instance.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(uninstallManager))
 	if err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("letting go of Instance %q: %w", instance.Name, err))
 	}
-	return printers.WriteEscaped(out, leftText(instance))
+	text := leftText(instance)
+	for i := range found.below {
+		text += leftText(&found.below[i])
+	}
+	return printers.WriteEscaped(out, text)
 }
 
 // remove deletes the add-on, whose Instance addon-manager deletes, or the Instance.

@@ -66,6 +66,12 @@ func TestUninstallSaysWhatItWaitsFor(t *testing.T) {
 		"an Instance that is removed and held all the same": {
 			installed{instance: deleting(condition(kudo.ConditionReady, "False", kudo.ReasonRemoved, "nothing is left"))},
 			"Instance kafka is held by finalizers: kudo.dev/removal"},
+		"an Instance that is removed, and its children are not": {
+			installed{
+				instance: deleting(condition(kudo.ConditionReady, "False", kudo.ReasonRemoved, "nothing is left")),
+				below:    []kudo.Instance{*removing("kafka.zookeeper", condition(kudo.ConditionReady, "False", kudo.ReasonRemoving, "waiting for 2 objects")), *removing("kafka.registry")},
+			},
+			"nothing else is left of Instance kafka: its children go now: kafka.zookeeper (Removing: waiting for 2 objects), kafka.registry"},
 		"an Instance that was let go of": {
 			installed{addOn: addOn, instance: forced}, "addon-manager has not let go of Instance kafka yet"},
 	} {
@@ -75,6 +81,32 @@ func TestUninstallSaysWhatItWaitsFor(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func removing(name string, ready ...metav1.Condition) *kudo.Instance {
+	i := deleting(ready...)
+	i.Name = name
+	return i
+}
+
+func TestUninstallFindsAllThatIsBelowAnInstance(t *testing.T) {
+	instance := func(name, parent string) kudo.Instance {
+		i := kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)}}
+		if parent != "" {
+			i.OwnerReferences = []metav1.OwnerReference{{Kind: "Instance", Name: parent, UID: types.UID("uid-of-" + parent), Controller: ptr.To(true)}}
+		}
+		return i
+	}
+	instances := []kudo.Instance{
+		instance("aa.bb.ee", "aa.bb"), instance("aa", ""), instance("zz", ""), instance("aa.bb", "aa"), instance("zz.yy", "zz"), instance("aa.cc", "aa"),
+	}
+	var names []string
+	for _, i := range below(&instances[1], instances) {
+		names = append(names, i.Name)
+	}
+	if diff := cmp.Diff([]string{"aa.bb", "aa.bb.ee", "aa.cc"}, names); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -63,9 +63,30 @@ func (i installed) waitText() string {
 	case ready == nil || ready.Status == metav1.ConditionTrue:
 		return fmt.Sprintf("the agent of cluster %s has not begun to remove Instance %s", word(i.Namespace), word(i.Name))
 	case ready.Reason == kudo.ReasonRemoved:
-		return finalizersText("Instance", i.instance)
+		return i.removedText()
 	}
 	return strings.TrimSuffix(fmt.Sprintf("%s: %s", ready.Reason, ready.Message), ": ")
+}
+
+// removedText says what keeps an Instance of which nothing is left on the cluster.
+func (i installed) removedText() string {
+	if len(i.below) == 0 {
+		return finalizersText("Instance", i.instance)
+	}
+	return fmt.Sprintf("nothing else is left of Instance %s: its children go now: %s", word(i.Name), strings.Join(belowTexts(i.below), ", "))
+}
+
+// belowTexts name Instances, each with what its condition Ready says.
+func belowTexts(instances []kudo.Instance) []string {
+	texts := make([]string, len(instances))
+	for i := range instances {
+		texts[i] = word(instances[i].Name)
+		ready := meta.FindStatusCondition(instances[i].Status.Conditions, kudo.ConditionReady)
+		if ready != nil && ready.Status != metav1.ConditionTrue {
+			texts[i] += " (" + strings.TrimSuffix(ready.Reason+": "+ready.Message, ": ") + ")"
+		}
+	}
+	return texts
 }
 
 // cleanedUp says whether the cleanup plan of a removal is complete. One that somebody ran by hand is not it.
