@@ -6,11 +6,13 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/wait"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
@@ -279,16 +281,18 @@ func collectGarbage(namespace string) {
 	ctx, stop := context.WithCancel(context.Background())
 	DeferCleanup(stop)
 	go wait.UntilWithContext(ctx, func(ctx context.Context) {
-		var configs corev1.ConfigMapList
-		if managed.List(ctx, &configs, client.InNamespace(namespace)) != nil {
-			return
-		}
-		for i := range configs.Items {
-			config := &configs.Items[i]
-			before := config.DeepCopy()
-			if config.DeletionTimestamp != nil && controllerutil.RemoveFinalizer(config, metav1.FinalizerDeleteDependents) {
-				_ = managed.Patch(ctx, config, client.MergeFrom(before)) // it is seen again
+		for _, list := range []client.ObjectList{&corev1.ConfigMapList{}, &appsv1.DeploymentList{}} {
+			if managed.List(ctx, list, client.InNamespace(namespace)) != nil {
+				continue
 			}
+			_ = meta.EachListItem(list, func(item runtime.Object) error {
+				object := item.(client.Object)
+				before := item.DeepCopyObject().(client.Object)
+				if object.GetDeletionTimestamp() != nil && controllerutil.RemoveFinalizer(object, metav1.FinalizerDeleteDependents) {
+					_ = managed.Patch(ctx, object, client.MergeFrom(before)) // it is seen again
+				}
+				return nil
+			})
 		}
 	}, 50*time.Millisecond)
 }
