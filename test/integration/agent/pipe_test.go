@@ -247,17 +247,20 @@ var _ = Describe("A Pipe task", func() {
 
 		By("stopping when they have been kept and the pod is still there")
 		h.runs(ctx, n, waiting)
-		pod := h.pod(ctx)
-		pod.Finalizers = []string{"tandem.test/held"}
-		Expect(managed.Update(ctx, pod)).To(Succeed())
+		hold := func(finalizers ...string) func(context.Context) error {
+			return func(ctx context.Context) error {
+				pod := h.pod(ctx)
+				pod.Finalizers = finalizers
+				return managed.Update(ctx, pod)
+			}
+		}
+		Eventually(hold("tandem.test/held")).WithContext(ctx).Should(Succeed())
 		stop = runAgent()
 		Eventually(func() string { return h.ready(ctx).Message }).Should(ContainSubstring("held by finalizer tandem.test/held"))
 		stop()
 		reads := n.reads.Load()
 		n.put("/pipe/out/key", "of a second run")
-		pod = h.pod(ctx)
-		pod.Finalizers = nil
-		Expect(managed.Update(ctx, pod)).To(Succeed())
+		Eventually(hold()).WithContext(ctx).Should(Succeed())
 		Eventually(func() *corev1.Pod { return h.pod(ctx) }).Should(BeNil())
 
 		By("going on from there")
@@ -314,6 +317,7 @@ var _ = Describe("A Pipe task", func() {
 			h.finish(ctx)
 		},
 		Entry("because it was cancelled", func(ctx context.Context, h *hubPart) {
+			Eventually(func() *kudo.Execution { return h.get(ctx).Status.Execution }).ShouldNot(BeNil())
 			h.change(ctx, func(s *kudo.InstanceSpec) {
 				s.PlanExecution = kudo.PlanExecution{UID: h.get(ctx).Status.Execution.UID, Cancel: true}
 			})
