@@ -1,11 +1,14 @@
 package pack_test
 
 import (
+	"io/fs"
 	"os"
+	"path"
 	"testing"
 
 	"github.com/tandem-addons/tandem/pkg/pack"
 	"github.com/tandem-addons/tandem/pkg/render"
+	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
 const examples = "../../examples/packages"
@@ -21,7 +24,11 @@ func TestExamplesVerifyWithoutAWarning(t *testing.T) {
 func TestExamplesRenderWithTheirDefaults(t *testing.T) {
 	forEachExample(t, func(t *testing.T, p *pack.Package) {
 		for _, task := range p.Version.Tasks {
-			c := render.Context{Version: &p.Version, Instance: "sample", Namespace: "ns", Plan: "deploy", Phase: "a", Step: "b"}
+			if tree.MakesChild(task) {
+				continue
+			}
+			c := render.Context{Version: &p.Version, Instance: "sample", Namespace: "ns", Plan: "deploy", Phase: "a", Step: "b",
+				Parameters: required(p)}
 			objects, err := render.Objects(c, task.Spec.Resources...)
 			if err != nil {
 				t.Errorf("task %s: %v", task.Name, err)
@@ -38,19 +45,35 @@ func TestExamplesRenderWithTheirDefaults(t *testing.T) {
 	})
 }
 
+// required gives a value to what has to be set.
+func required(p *pack.Package) map[string]string {
+	values := map[string]string{}
+	for _, parameter := range p.Version.Parameters {
+		if *parameter.Required && parameter.Default == nil {
+			values[parameter.Name] = "sample"
+		}
+	}
+	return values
+}
+
+// forEachExample visits every package in the folder of examples, also those that lie in others.
 func forEachExample(t *testing.T, test func(*testing.T, *pack.Package)) {
 	t.Helper()
-	folders, err := os.ReadDir(examples)
+	var found int
+	err := fs.WalkDir(os.DirFS(examples), ".", func(file string, _ fs.DirEntry, err error) error {
+		if err == nil && path.Base(file) == "operator.yaml" {
+			found++
+			t.Run(path.Dir(file), func(t *testing.T) {
+				p, _ := pack.Load(os.DirFS(path.Join(examples, path.Dir(file))))
+				test(t, p)
+			})
+		}
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(folders) == 0 {
+	if found == 0 {
 		t.Fatal("there are no examples")
-	}
-	for _, folder := range folders {
-		t.Run(folder.Name(), func(t *testing.T) {
-			p, _ := pack.Load(os.DirFS(examples + "/" + folder.Name()))
-			test(t, p)
-		})
 	}
 }

@@ -53,7 +53,7 @@ var (
 	namesTask = MatchRegexp(`task "[^"]+": .+`)
 	// lacksKind is what it says where the cluster lacks a CustomResourceDefinition.
 	lacksKind = regexp.MustCompile(`no matches for kind "(\w+)" in version "([^"/]+)/([^"/]+)"`)
-	pushed    = regexp.MustCompile(`operatorversion\.kudo\.dev/(\S+) created`)
+	pushed    = regexp.MustCompile(`operatorversion\.kudo\.dev/(\S+) (?:created|unchanged)`)
 )
 
 var _ = Describe("All packages of a folder", Label("packages"), Ordered, func() {
@@ -195,15 +195,25 @@ func push(box *sandbox.Sandbox, folder string) string {
 		"--kubeconfig", box.State().Clusters[0].Kubeconfig).CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(out))
 	GinkgoWriter.Print(string(out))
-	name := pushed.FindSubmatch(out)
-	Expect(name).NotTo(BeNil(), string(out))
-	return string(name[1])
+	names := pushed.FindAllSubmatch(out, -1)
+	Expect(names).NotTo(BeEmpty(), string(out))
+	return string(names[len(names)-1][1]) // after what it brings along
 }
 
 // successor is a copy of a package with a higher version.
 func successor(folder string) string {
 	GinkgoHelper()
-	higher := filepath.Join(GinkgoT().TempDir(), filepath.Base(folder))
+	beside, err := filepath.Abs(filepath.Dir(folder))
+	Expect(err).NotTo(HaveOccurred())
+	neighbours, err := os.ReadDir(beside)
+	Expect(err).NotTo(HaveOccurred())
+	copied := GinkgoT().TempDir()
+	for _, neighbour := range neighbours {
+		if neighbour.Name() != filepath.Base(folder) {
+			Expect(os.Symlink(filepath.Join(beside, neighbour.Name()), filepath.Join(copied, neighbour.Name()))).To(Succeed())
+		}
+	}
+	higher := filepath.Join(copied, filepath.Base(folder))
 	Expect(os.CopyFS(higher, os.DirFS(folder))).To(Succeed())
 	file := filepath.Join(higher, "operator.yaml")
 	content, err := os.ReadFile(file)
