@@ -12,6 +12,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/pack"
+	"github.com/tandem-addons/tandem/pkg/parameter"
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
@@ -106,10 +107,29 @@ func (l *loader) load(ctx context.Context, from source) (*member, error) {
 			m.find(i, pack.Error, "task %q: package %q: %v", task.Name, task.Spec.Package, err)
 		default:
 			m.children[i] = child
+			m.findings = append(m.findings, m.misfits(i, task, child)...)
 		}
 	}
 	l.bundle.members = append(l.bundle.members, m)
 	return m, nil
+}
+
+// misfits is what the child has against the parameters that the task gives it. What no parameter of the parent can change is an error.
+func (m *member) misfits(i int, task kudo.Task, child childVersion) []pack.Finding {
+	parameters, known := m.pkg.ChildParameters(task)
+	if !known {
+		return nil
+	}
+	err := parameter.Validate(child.spec, parameters)
+	if err == nil {
+		return nil
+	}
+	if task.Spec.ParameterFile == "" {
+		return []pack.Finding{m.pkg.At(fmt.Sprintf("tasks[%d].spec", i), pack.Error, fmt.Sprintf(
+			"task %q: %s refuses to run without parameters, and no parameterFile gives any: %v", task.Name, child.name, err))}
+	}
+	return []pack.Finding{m.pkg.At(fmt.Sprintf("tasks[%d].spec.parameterFile", i), pack.Warning, fmt.Sprintf(
+		"task %q: with the default parameters, %s refuses what the parameterFile gives it: %v", task.Name, child.name, err))}
 }
 
 // find adds a finding about the package that a task names.

@@ -196,6 +196,53 @@ func TestBundle(t *testing.T) {
 	}
 }
 
+func TestBundleFitsParametersToChildren(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		spec, file string // of the task, and what its parameterFile holds
+		want       string // what the findings say
+	}{
+		"what the child needs": {spec: ", parameterFile: child.yaml", file: "SIZE: 3"},
+		"nothing, and the child needs something": {
+			want: `operator.yaml:5:34: error: task "t1": child-1.0.0 refuses to run without parameters, and no parameterFile gives any: parameter "SIZE": it is required`,
+		},
+		"something of another type, and something that the child does not know": {
+			spec: ", parameterFile: child.yaml", file: "SIZE: many\nTYPO: 1",
+			want: `warning: task "t1": with the default parameters, child-1.0.0 refuses what the parameterFile gives it: parameter "SIZE": ` +
+				`value "many": want an integer`,
+		},
+		"what depends on the parameters": {spec: ", parameterFile: child.yaml", file: "SIZE: {{ if .Params.ON }}3{{ else }}many{{ end }}"},
+		"no map": {
+			spec: ", parameterFile: child.yaml", file: "- SIZE",
+			want: `templates/child.yaml: warning: does not render with the default parameters: line 1: want a map of parameters`,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			dir := t.TempDir()
+			parent, child := filepath.Join(dir, "parent"), filepath.Join(dir, "child")
+			writePackage(t, parent, "1.0.0", "package: ../child"+test.spec)
+			writePackage(t, child, "1.0.0")
+			writeFile(t, filepath.Join(child, "params.yaml"), []byte("parameters:\n- {name: SIZE, type: integer, trigger: deploy}\n"))
+			if test.file != "" {
+				if err := os.Mkdir(filepath.Join(parent, "templates"), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				writeFile(t, filepath.Join(parent, "templates", "child.yaml"), []byte(test.file))
+			}
+			b, err := (&loader{}).loadBundle(context.Background(), parent)
+			if err != nil {
+				t.Fatal(err)
+			}
+			findings := b.root().findings
+			if (test.want == "") != (len(findings) == 0) || len(findings) > 1 {
+				t.Fatalf("got %v, want %s", findings, test.want)
+			}
+			if test.want != "" && !strings.Contains(findings[0].String(), test.want) {
+				t.Errorf("got %s, want %s", findings[0], test.want)
+			}
+		})
+	}
+}
+
 func TestBundleOverTheNetwork(t *testing.T) {
 	dir := t.TempDir()
 	writePackage(t, filepath.Join(dir, "zz"), "1.10.0")

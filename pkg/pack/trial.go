@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/parameter"
 	"github.com/tandem-addons/tandem/pkg/pipe"
 	"github.com/tandem-addons/tandem/pkg/render"
 )
@@ -13,14 +14,9 @@ import (
 // controllers do not run other people's templates to judge them. Without a default for each required parameter there is
 // nothing to try.
 func trial(s *subject) []Finding {
-	for _, p := range s.Parameters {
-		if isTrue(p.Required) && p.Default == nil {
-			return nil
-		}
-	}
-	c := render.Context{
-		Version: s.OperatorVersionSpec, Instance: "instance", Namespace: "namespace",
-		Plan: "deploy", Phase: "phase", Step: "step", Execution: "uid", Pipes: pipe.Keys(s.OperatorVersionSpec, "instance"),
+	c, complete := firstDeployment(s.OperatorVersionSpec)
+	if !complete {
+		return nil
 	}
 	var findings []Finding
 	for _, name := range sortedKeys(s.templatesOfObjects()) {
@@ -32,8 +28,48 @@ func trial(s *subject) []Finding {
 		if t.Kind == kudo.TaskPipe {
 			findings = append(findings, tryPod(c, t)...)
 		}
+		if makesChild(t.Kind) {
+			if _, err := childParameters(c, t); err != nil {
+				findings = append(findings, trialFinding(t.Spec.ParameterFile, err))
+			}
+		}
 	}
 	return findings
+}
+
+// firstDeployment is what templates see when an Instance without parameters is deployed, unless it has to have some.
+func firstDeployment(spec *kudo.OperatorVersionSpec) (c render.Context, complete bool) {
+	for _, p := range spec.Parameters {
+		if isTrue(p.Required) && p.Default == nil {
+			return c, false
+		}
+	}
+	return render.Context{
+		Version: spec, Instance: "instance", Namespace: "namespace",
+		Plan: "deploy", Phase: "phase", Step: "step", Execution: "uid", Pipes: pipe.Keys(spec, "instance"),
+	}, true
+}
+
+// ChildParameters are what a task gives its child when an Instance without parameters is deployed. They are not known where it has to
+// have some, or where Verify says what is wrong.
+func (p *Package) ChildParameters(task kudo.Task) (parameters map[string]string, known bool) {
+	c, complete := firstDeployment(&p.Version)
+	if !complete && task.Spec.ParameterFile != "" {
+		return nil, false
+	}
+	parameters, err := childParameters(c, task)
+	return parameters, err == nil
+}
+
+func childParameters(c render.Context, task kudo.Task) (map[string]string, error) {
+	if task.Spec.ParameterFile == "" {
+		return nil, nil
+	}
+	text, err := render.Text(c, task.Spec.ParameterFile)
+	if err != nil {
+		return nil, err
+	}
+	return parameter.File(text)
 }
 
 // tryPod makes the pod of a Pipe task as its first run would.
