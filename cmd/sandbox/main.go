@@ -216,7 +216,7 @@ func newDemo(f *flags) *cobra.Command {
 	}
 	f.bind(command)
 	command.Flags().BoolVar(&check, "check", false, "also check who wrote what, and that nothing is written at rest")
-	command.Flags().StringVar(&packages, "packages", "examples/packages", "folder that holds the packages zookeeper and kafka")
+	command.Flags().StringVar(&packages, "packages", "examples/packages", "folder that holds the packages zookeeper, kafka and streaming")
 	return command
 }
 

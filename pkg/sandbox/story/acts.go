@@ -25,6 +25,7 @@ const (
 
 	zookeeperVersion = "zookeeper-3.9.2-1.0.0"
 	kafkaVersion     = "kafka-3.9.0-1.0.0"
+	streamingVersion = "streaming-1.0.0"
 
 	lacksZookeeper  = "Required addon 'zookeeper' is not installed or not available. Brokers keep their metadata there."
 	lacksMonitoring = "Optional addon 'monitoring' is not installed or not available. Broker metrics are not collected."
@@ -32,7 +33,7 @@ const (
 
 // story is the list of acts.
 func story() []act {
-	return slices.Concat(installing(), changing(), removing())
+	return append(slices.Concat(installing(), changing(), removing()), bringingAlong())
 }
 
 // installing is how the add-ons come to the clusters.
@@ -139,6 +140,30 @@ func removing() []act {
 				condition("cluster2", "kafka", addon.ConditionAvailable, metav1.ConditionTrue, addon.ReasonPlanComplete, ""),
 				replicas("cluster2", "kafka", 3),
 			},
+		},
+	}
+}
+
+// bringingAlong is how one package brings others along.
+func bringingAlong() act {
+	return act{
+		title: "Both come as one (KEP-29): streaming is enabled on cluster2, and brings a zookeeper and a kafka of its own along.",
+		do: func(ctx context.Context, s *stage) error {
+			if err := s.kubectlAddon(ctx, "package", "push", filepath.Join(s.Packages, "streaming")); err != nil {
+				return err
+			}
+			if err := s.define(ctx, definition("streaming", streamingVersion)); err != nil {
+				return err
+			}
+			return enable("streaming", "cluster2")(ctx, s)
+		},
+		promises: []promise{
+			planComplete("cluster2", "streaming.zookeeper", kudo.DeployPlan),
+			planComplete("cluster2", "streaming.kafka", kudo.DeployPlan),
+			installedAfter("cluster2", "streaming.kafka", "streaming.zookeeper"),
+			planComplete("cluster2", "streaming", kudo.DeployPlan),
+			replicas("cluster2", "streaming-kafka", 3),
+			condition("cluster2", "streaming", addon.ConditionAvailable, metav1.ConditionTrue, addon.ReasonPlanComplete, ""),
 		},
 	}
 }
@@ -298,7 +323,7 @@ func tellOfClearing(ctx context.Context, s *stage) error {
 	}
 	var found []string
 	for _, a := range enabled.Items {
-		if _, managed := s.clusters[a.Namespace]; managed && slices.Contains(addOns(), a.Name) {
+		if _, managed := s.clusters[a.Namespace]; managed && slices.Contains(packages(), a.Name) {
 			found = append(found, a.Name+" on "+a.Namespace)
 		}
 	}
@@ -312,7 +337,7 @@ func tellOfClearing(ctx context.Context, s *stage) error {
 // clear takes away what an earlier telling has left. It may be called again when it failed.
 func clear(ctx context.Context, s *stage) error {
 	for cluster, managed := range s.clusters {
-		for _, name := range slices.Backward(addOns()) {
+		for _, name := range slices.Backward(packages()) {
 			if err := disable(name, cluster)(ctx, s); err != nil {
 				return err
 			}

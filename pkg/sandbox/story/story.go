@@ -65,7 +65,7 @@ func (o *Options) Validate() error {
 	if info.IsDir() || info.Mode()&0o111 == 0 {
 		return fmt.Errorf("the kubectl plugin %s is not a program; `make build` builds it", o.Plugin)
 	}
-	for _, name := range addOns() {
+	for _, name := range packages() {
 		if _, err := os.Stat(filepath.Join(o.Packages, name, "operator.yaml")); err != nil {
 			return fmt.Errorf("finding package %s in folder %q (examples/packages of the repository has it): %w", name, o.Packages, err)
 		}
@@ -75,6 +75,9 @@ func (o *Options) Validate() error {
 
 // addOns are those that the story is about.
 func addOns() []string { return []string{"zookeeper", "kafka"} }
+
+// packages are theirs, and the one that brings both along.
+func packages() []string { return append(addOns(), "streaming") }
 
 // ActError says which act failed, and what was seen instead of what it promised.
 type ActError struct {
