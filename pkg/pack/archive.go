@@ -20,6 +20,8 @@ const (
 	maxEntries = 10_000
 )
 
+var errTooLarge = fmt.Errorf("the tarball holds more than %d bytes", MaxArchive)
+
 // Archive reads a package's tarball, as KUDO's `package create` makes it: a tar file in gzip. Only its regular files count. One that
 // holds a path which leads out of it, or more than it may, is an error.
 //
@@ -35,7 +37,7 @@ func Archive(r io.Reader) (fs.FS, error) {
 	into := zip.NewWriter(&kept)
 	if err := copyFiles(into, tar.NewReader(bounded)); err != nil {
 		if bounded.N == 0 {
-			return nil, fmt.Errorf("the tarball holds more than %d bytes", MaxArchive)
+			return nil, errTooLarge
 		}
 		return nil, err
 	}
@@ -53,6 +55,7 @@ func Archive(r io.Reader) (fs.FS, error) {
 }
 
 func copyFiles(into *zip.Writer, from *tar.Reader) error {
+	left := int64(MaxArchive)
 	for range maxEntries {
 		header, err := from.Next()
 		if errors.Is(err, io.EOF) {
@@ -63,6 +66,10 @@ func copyFiles(into *zip.Writer, from *tar.Reader) error {
 		}
 		if header.Typeflag != tar.TypeReg {
 			continue
+		}
+		// A sparse file is larger than what is read of the tarball for it.
+		if left -= header.Size; left < 0 {
+			return errTooLarge
 		}
 		name := path.Clean(strings.TrimPrefix(header.Name, "./"))
 		if !fs.ValidPath(name) || strings.Contains(name, `\`) {
