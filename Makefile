@@ -77,7 +77,7 @@ test-unit: ## Test everything that needs no control plane.
 test-integration: ## Test against real API servers (TESTFLAGS='-ginkgo.focus=TEXT' for some of the tests).
 	@go test -count=1 $(suites) $(TESTFLAGS) -run='^$$' >/dev/null
 	@assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; set -x; \
-	  go test -count=1 -p=1 $(suites) $(TESTFLAGS)
+	  go test -count=1 -p=1 -timeout=20m $(suites) $(TESTFLAGS)
 
 .PHONY: test-e2e
 test-e2e: build ## Test whole sandboxes: hub, managed clusters, workloads.
