@@ -58,7 +58,7 @@ var _ = Describe("addon-manager where the API server does not enforce everything
 	It("says once, for each rule, what is missing", func() {
 		log := &lines{}
 		older.runHub(log.log)
-		Eventually(log.about).Should(HaveLen(4))
+		Eventually(log.about).Should(HaveLen(5))
 		stopHub()
 		Expect(log.about()).To(ConsistOf(
 			And(ContainSubstring("Available is False while Degraded says"),
@@ -66,6 +66,7 @@ var _ = Describe("addon-manager where the API server does not enforce everything
 			And(ContainSubstring("Nobody without the RBAC verb judge"), ContainSubstring("apply manifests/admission")),
 			And(ContainSubstring("Agents write nothing of an add-on's status"), ContainSubstring("apply manifests/admission")),
 			And(ContainSubstring("Agents write neither condition Resolved"), ContainSubstring("apply manifests/admission")),
+			And(ContainSubstring("parameters of a child Instance"), ContainSubstring("apply manifests/admission")),
 		))
 	})
 
