@@ -203,11 +203,7 @@ func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written 
 	if pass.err != nil {
 		return nil, reconcile.Result{}, pass.err
 	}
-	if pass.removed {
-		err = e.release(ctx, instance)
-	} else {
-		written, err = e.commit(ctx, seen, pass)
-	}
+	written, err = e.commit(ctx, seen, pass)
 	switch {
 	case apierrors.IsConflict(err):
 		return nil, reconcile.Result{RequeueAfter: staleCachePause}, nil

@@ -44,10 +44,6 @@ type mirror struct {
 	notes              *notes
 	clock              func() time.Time
 
-	// removing holds, by name, the uids on the hub of Instances whose mirror was seen on its way out: when it is gone, it has done
-	// its work, and is not one that was lost.
-	removing sync.Map
-
 	// needs is held by whoever mirrors an OperatorVersion and then the Instance that needs it, and alone by whoever drops those that
 	// nothing needs.
 	needs sync.RWMutex
@@ -110,17 +106,19 @@ func localInstances(cluster string, local ctrl.Manager, which ...predicate.Typed
 }
 
 // mirrorChanged lets through what matters to the mirror of what stands: everything but the engine's status, and of that which
-// OperatorVersion it runs.
+// OperatorVersion it runs, and that nothing is left.
 func mirrorChanged() predicate.TypedPredicate[*kudo.Instance] {
 	type view struct {
 		metadata string
 		spec     int64
 		runs     corev1.ObjectReference
+		removed  bool
 	}
 	return changed(func(i *kudo.Instance) view {
 		v := view{
 			metadata: fmt.Sprint(i.UID, i.Annotations, i.Finalizers, i.DeletionTimestamp != nil),
 			spec:     i.Generation,
+			removed:  i.Removed(),
 		}
 		if i.Status.Execution != nil {
 			v.runs = i.Status.Execution.OperatorVersion
@@ -160,7 +158,6 @@ func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if apierrors.IsNotFound(err) {
 		wanted = nil
 		m.notes.forget(request.Name)
-		m.removing.Delete(request.Name)
 	}
 	standing, err := m.find(ctx, request.Name)
 	if err != nil {
@@ -198,6 +195,8 @@ func faultOf(err error) string {
 // follow does what the state of the Instance on the hub asks for; wanted is nil where it is missing.
 func (m *mirror) follow(ctx context.Context, wanted, standing *kudo.Instance) error {
 	switch {
+	case standing != nil && removing(standing) && standing.Removed() && !isOf(standing, wanted):
+		return m.drop(ctx, standing)
 	case wanted == nil, wanted.ForceReleased():
 		return m.orphan(ctx, standing)
 	case wanted.DeletionTimestamp != nil:
@@ -208,6 +207,26 @@ func (m *mirror) follow(ctx context.Context, wanted, standing *kudo.Instance) er
 		return m.copy(ctx, wanted, standing)
 	case standing != nil:
 		return m.acknowledge(ctx, wanted, standing)
+	}
+	return nil
+}
+
+// isOf says whether a mirror is that of exactly this Instance on the hub, which has not let go of it.
+func isOf(standing, wanted *kudo.Instance) bool {
+	return wanted != nil && !wanted.ForceReleased() && standing.Annotations[kudo.AnnotationHubUID] == string(wanted.UID)
+}
+
+// drop deletes a mirror of which nothing is left, once the hub has heard of that. Until then its removal can be called off.
+func (m *mirror) drop(ctx context.Context, standing *kudo.Instance) error {
+	dropped := standing.DeepCopy()
+	if controllerutil.RemoveFinalizer(dropped, kudo.Finalizer) {
+		if err := m.update(ctx, dropped); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+	}
+	err := m.local.Delete(ctx, dropped, client.Preconditions{UID: &dropped.UID, ResourceVersion: &dropped.ResourceVersion})
+	if err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("deleting Instance %q: %w", dropped.Name, err))
 	}
 	return nil
 }
@@ -274,12 +293,11 @@ func (m *mirror) orphan(ctx context.Context, standing *kudo.Instance) error {
 // remove hands the mirror over for removal: from here on the engine may destroy. Where the hub knows of an execution and the
 // mirror was lost, it is made again first, for its workloads stand. What is deleted with all of its cluster's namespace is no removal.
 func (m *mirror) remove(ctx context.Context, wanted, standing *kudo.Instance) error {
-	if uid, _ := m.removing.Load(wanted.Name); standing == nil && (wanted.Status.Execution == nil || uid == wanted.UID) {
+	if standing == nil && (wanted.Status.Execution == nil || wanted.Removed()) {
 		m.notes.setRemoved(wanted)
 		return nil
 	}
 	if standing != nil && removing(standing) {
-		m.removing.Store(wanted.Name, wanted.UID)
 		return nil
 	}
 	detached, err := m.detached(ctx)
@@ -297,7 +315,6 @@ func (m *mirror) remove(ctx context.Context, wanted, standing *kudo.Instance) er
 	if err := m.restore(ctx, wanted, standing); err != nil {
 		return err
 	}
-	m.removing.Store(wanted.Name, wanted.UID)
 	delete(standing.Annotations, kudo.AnnotationOrphaned)
 	return m.annotate(ctx, standing, map[string]string{kudo.AnnotationHubDeleted: m.clock().UTC().Format(time.RFC3339)})
 }

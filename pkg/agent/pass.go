@@ -122,9 +122,7 @@ type pass struct {
 	// again says that there is more to do at once, if anything changed; after, when to come back in any case.
 	again bool
 	after time.Duration
-	// removed says that nothing is left of the Instance.
-	removed bool
-	err     error
+	err   error
 }
 
 // decide chooses, and does what the choice says.

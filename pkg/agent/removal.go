@@ -11,8 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/plan"
@@ -22,18 +20,22 @@ import (
 // removalPause is the time between two looks at what is still left of an Instance: not all of it is watched.
 const removalPause = time.Second
 
-// remove deletes everything that belongs to the Instance, volume claims last, and waits until it is gone.
+// remove deletes everything that belongs to the Instance, volume claims last, and waits until it is gone. The mirror stays until the hub
+// has heard of that: only it knows that the cleanup plan was carried out.
 func (e *engine) remove(ctx context.Context, s seen) pass {
 	x := s.execution()
+	if s.instance.Removed() {
+		return s.removed()
+	}
 	if x.Execution == nil {
 		if len(s.instance.Status.Inventory) == 0 {
-			return pass{removed: true}
+			return s.removed()
 		}
 		x.Execution, x.version = s.unstarted()
 	}
 	left, err := e.deleteOwned(ctx, x)
 	if err == nil && len(left) == 0 {
-		return pass{removed: true}
+		return s.removed()
 	}
 	message := plan.DeleteOutcome(left).Message
 	switch {
@@ -46,6 +48,15 @@ func (e *engine) remove(ctx context.Context, s seen) pass {
 	p.again = len(x.inventory.entries) > len(s.instance.Status.Inventory)
 	p.status.Inventory = x.inventory.entries
 	p.after = e.removalWait(s, err)
+	return p
+}
+
+// nothingLeft is the message of condition Ready once an Instance is removed.
+const nothingLeft = "nothing is left of it on the managed cluster"
+
+func (s seen) removed() pass {
+	p := s.stopped(plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoved, nothingLeft))
+	p.status.Inventory = nil
 	return p
 }
 
@@ -173,20 +184,4 @@ func retained(rendered []*unstructured.Unstructured, fault error) func(claim str
 	return func(claim string) bool {
 		return fault != nil || slices.ContainsFunc(names, func(n *regexp.Regexp) bool { return n.MatchString(claim) })
 	}
-}
-
-// release lets the Instance go. It is deleted here and not before: until then its removal can be called off.
-func (e *engine) release(ctx context.Context, instance *kudo.Instance) error {
-	before := instance.DeepCopy()
-	if controllerutil.RemoveFinalizer(instance, kudo.Finalizer) {
-		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-		if err := e.client.Patch(ctx, instance, patch, client.FieldOwner(managerEngine)); err != nil {
-			return client.IgnoreNotFound(fmt.Errorf("releasing Instance %q: %w", instance.Name, err))
-		}
-	}
-	err := e.client.Delete(ctx, instance, client.Preconditions{UID: &instance.UID, ResourceVersion: &instance.ResourceVersion})
-	if err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("deleting Instance %q: %w", instance.Name, err))
-	}
-	return nil
 }

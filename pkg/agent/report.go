@@ -123,7 +123,7 @@ func (r *reporter) decide(onHub, standing *kudo.Instance) *kudo.InstanceStatus {
 	case noted.removed:
 		rest := onHub.Status
 		rest.Inventory = nil
-		return r.withReady(onHub, rest, kudo.ReasonRemoved, "nothing is left of it on the managed cluster")
+		return r.withReady(onHub, rest, kudo.ReasonRemoved, nothingLeft)
 	case mirrored && noted.fault != "":
 		return r.withReady(onHub, standing.Status, kudo.ReasonNotMirrored, noted.fault)
 	case mirrored:

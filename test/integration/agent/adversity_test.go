@@ -82,7 +82,7 @@ var _ = Describe("Whatever happens to an Instance", func() {
 			h := newInstance(ctx, configOnly(), nil)
 			h.resolve(ctx)
 			h.finish(ctx)
-			Expect(h.mirror(ctx)).To(BeNil())
+			Eventually(func() *kudo.Instance { return h.mirror(ctx) }).Should(BeNil())
 			Expect(h.config(ctx, "-config")).To(BeEmpty())
 		}
 	})
@@ -95,7 +95,7 @@ var _ = Describe("Whatever happens to an Instance", func() {
 			Annotations: map[string]string{kudo.AnnotationHubUID: string(h.get(ctx).UID)},
 		}})).To(Succeed())
 		h.finish(ctx)
-		Expect(h.mirror(ctx)).To(BeNil())
+		Eventually(func() *kudo.Instance { return h.mirror(ctx) }).Should(BeNil())
 	})
 
 	It("orphaned, restored, and deleted before it is resolved, it goes with its workloads", func(ctx context.Context) {
@@ -216,6 +216,29 @@ spec:
 		Entry("to more phases", func(status *kudo.PlanStatus) { status.Phases = append(status.Phases, status.Phases...) }),
 		Entry("to steps without tasks", func(status *kudo.PlanStatus) { status.Phases[0].Steps[1].Tasks = nil }),
 	)
+
+	It("removed when its agent dies before the hub has heard of that, it is not cleaned up again", func(ctx context.Context) {
+		h := newInstance(ctx, standard(), nil)
+		h.resolve(ctx)
+		h.rollOut(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		before := h.get(ctx).Status
+		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
+		Eventually(func() *kudo.Instance { return h.mirror(ctx) }).Should(HaveValue(HaveField("Removed()", true)))
+		cleanup := h.mirror(ctx).Status.PlanStatus["cleanup"]
+		Expect(cleanup.Status).To(Equal(kudo.Complete))
+		stop()
+
+		onHub := h.get(ctx)
+		onHub.Status = before
+		Expect(hub.Status().Update(ctx, onHub)).To(Succeed())
+		stop = runAgent()
+		Eventually(func() string { return h.ready(ctx).Reason }).Should(Equal(kudo.ReasonRemoved))
+		Expect(h.plan(ctx, "cleanup").UID).To(Equal(cleanup.UID))
+		h.release(ctx)
+		Eventually(func() *kudo.Instance { return h.mirror(ctx) }).Should(BeNil())
+		Eventually(func() []string { return h.versions(ctx) }).Should(BeEmpty())
+	})
 
 	It("a cleanup plan that fails is shown and tried again", func(ctx context.Context) {
 		spec := configOnly()
