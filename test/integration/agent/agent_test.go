@@ -95,7 +95,7 @@ var _ = Describe("An Instance on the hub", func() {
 
 		By("leaving nothing behind, after the cleanup plan")
 		h.finish(ctx)
-		Expect(h.mirror(ctx)).To(BeNil())
+		Eventually(func() *kudo.Instance { return h.mirror(ctx) }).Should(BeNil())
 		for _, suffix := range []string{"-config", "-feature", "-farewell"} {
 			Expect(h.config(ctx, suffix)).To(BeEmpty())
 		}

@@ -364,7 +364,7 @@ var _ = Describe("What the hub lets go of", func() {
 		h.again(ctx, lost)
 		stop = runAgent()
 		h.finish(ctx)
-		Expect(h.mirror(ctx)).To(BeNil())
+		Eventually(func() *kudo.Instance { return h.mirror(ctx) }).Should(BeNil())
 		Expect(h.config(ctx, "-config")).To(BeEmpty())
 		err := managed.Get(ctx, client.ObjectKey{Name: h.namespace + "-" + h.name}, &rbacv1.ClusterRole{})
 		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "nobody else would have deleted what is cluster-scoped: %v", err)

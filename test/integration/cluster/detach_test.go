@@ -210,7 +210,7 @@ var _ = Describe("A cluster that is detached", func() {
 		for _, name := range s.names() {
 			Eventually(func() *kudo.Instance { return s.onHub(ctx, name) }).Should(BeNil())
 			Expect(s.stands(ctx, name)).To(BeFalse())
-			Expect(s.mirror(ctx, name)).To(BeNil())
+			Eventually(func() *kudo.Instance { return s.mirror(ctx, name) }).Should(BeNil())
 		}
 		s.unregister(ctx)
 	})
