@@ -129,7 +129,7 @@ var _ = Describe("While the hub is away", func() {
 			config.Finalizers = nil
 			return managed.Update(ctx, config)
 		}).Should(Succeed())
-		Eventually(func() *kudo.Instance { return h.mirror(ctx) }).Should(BeNil())
+		Eventually(func() *kudo.Instance { return h.mirror(ctx) }).Should(HaveValue(HaveField("Removed()", true)))
 		Expect(h.ready(ctx).Reason).To(Equal(kudo.ReasonRemoving))
 
 		toHub.mend()
@@ -173,7 +173,7 @@ var _ = Describe("Reports", func() {
 			if request.Method != http.MethodPatch || path.Base(path.Dir(request.URL.Path)) != h.name || replaced.Load() {
 				return
 			}
-			if lost := h.get(ctx); lost.DeletionTimestamp != nil && h.mirror(ctx) == nil {
+			if lost := h.get(ctx); lost.DeletionTimestamp != nil && h.mirror(ctx).Removed() {
 				defer GinkgoRecover()
 				h.release(ctx)
 				h.again(ctx, lost)
