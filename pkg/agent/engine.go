@@ -217,13 +217,5 @@ func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written 
 func handedOver(instance *kudo.Instance) bool {
 	_, copied := instance.Annotations[kudo.AnnotationHubGeneration]
 	_, orphaned := instance.Annotations[kudo.AnnotationOrphaned]
-	return copied && !orphaned || removing(instance)
-}
-
-// removing says whether the hub has deleted the Instance, and not let go of it since; a deletion that only this cluster has seen
-// destroys nothing.
-func removing(instance *kudo.Instance) bool {
-	_, deleted := instance.Annotations[kudo.AnnotationHubDeleted]
-	_, orphaned := instance.Annotations[kudo.AnnotationOrphaned]
-	return deleted && !orphaned
+	return copied && !orphaned || instance.Removing()
 }

@@ -195,13 +195,13 @@ func faultOf(err error) string {
 // follow does what the state of the Instance on the hub asks for; wanted is nil where it is missing.
 func (m *mirror) follow(ctx context.Context, wanted, standing *kudo.Instance) error {
 	switch {
-	case standing != nil && removing(standing) && standing.Removed() && !isOf(standing, wanted):
+	case standing != nil && standing.Removing() && standing.Removed() && !isOf(standing, wanted):
 		return m.drop(ctx, standing)
 	case wanted == nil, wanted.ForceReleased():
 		return m.orphan(ctx, standing)
 	case wanted.DeletionTimestamp != nil:
 		return m.remove(ctx, wanted, standing)
-	case standing != nil && removing(standing): // that of one that the hub has let go of, or has deleted in a past that was undone
+	case standing != nil && standing.Removing(): // that of one that the hub has let go of, or has deleted in a past that was undone
 		return m.orphan(ctx, standing)
 	case resolved(wanted):
 		return m.copy(ctx, wanted, standing)
@@ -280,7 +280,7 @@ func resolved(i *kudo.Instance) bool {
 // orphan marks a mirror for which the hub has no Instance, or has let go of it: what is there stays, and its removal, if that has
 // begun, is called off. One of which nothing is left goes all the same.
 func (m *mirror) orphan(ctx context.Context, standing *kudo.Instance) error {
-	if standing == nil || standing.Annotations[kudo.AnnotationOrphaned] != "" || removing(standing) && standing.DeletionTimestamp != nil {
+	if standing == nil || standing.Annotations[kudo.AnnotationOrphaned] != "" || standing.Removing() && standing.DeletionTimestamp != nil {
 		return nil
 	}
 	if err := m.annotate(ctx, standing, map[string]string{kudo.AnnotationOrphaned: "true"}); err != nil {
@@ -297,7 +297,7 @@ func (m *mirror) remove(ctx context.Context, wanted, standing *kudo.Instance) er
 		m.notes.setRemoved(wanted)
 		return nil
 	}
-	if standing != nil && removing(standing) {
+	if standing != nil && standing.Removing() {
 		return nil
 	}
 	detached, err := m.detached(ctx)

@@ -232,16 +232,12 @@ func (o *objects) owned(ctx context.Context, owner plan.Owner) (found []plan.Obj
 			unread[kind] = err
 		}
 		for _, object := range listed {
-			if isClaim(kind.GroupKind()) || object.Live.GetAnnotations()[kudo.AnnotationExecution] != "" {
+			if plan.IsClaim(kind.GroupKind()) || object.Live.GetAnnotations()[kudo.AnnotationExecution] != "" {
 				found = append(found, object)
 			}
 		}
 	}
 	return found, unread, nil
-}
-
-func isClaim(kind schema.GroupKind) bool {
-	return kind == schema.GroupKind{Kind: "PersistentVolumeClaim"}
 }
 
 // deletableKinds are all kinds of which objects can be listed and deleted, but Tandem's own.

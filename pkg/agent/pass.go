@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -39,8 +38,7 @@ type seen struct {
 
 // gather reads the OperatorVersions that the Instance asks for and that was last started, each nil where it is not there.
 func (e *engine) gather(ctx context.Context, instance *kudo.Instance) (seen, error) {
-	s := seen{now: e.clock(), instance: instance, stored: instance.Status}
-	s.generation, _ = strconv.ParseInt(instance.Annotations[kudo.AnnotationHubGeneration], 10, 64)
+	s := seen{now: e.clock(), instance: instance, stored: instance.Status, generation: instance.HubGeneration()}
 	var err error
 	if s.wanted, err = e.version(ctx, instance.Namespace, instance.Spec.OperatorVersion.Name); err != nil {
 		return s, err
@@ -95,7 +93,7 @@ func (s seen) wish() plan.Wish {
 		Generation:  s.generation,
 		Parameters:  s.instance.Spec.Parameters,
 		Request:     s.instance.Spec.PlanExecution,
-		Removing:    removing(s.instance),
+		Removing:    s.instance.Removing(),
 		Last:        s.instance.Status.Execution,
 		LastVersion: s.running,
 	}
@@ -217,7 +215,7 @@ func (e *engine) step(ctx context.Context, s seen) pass {
 		p.again = true
 		return p
 	}
-	p := s.pass(status, plan.Running(recorded), listed || progressed(before, recorded))
+	p := s.pass(status, plan.Running(recorded), listed || plan.Progressed(before, recorded))
 	p.after = soonest(soonest(after, e.until(plan.Deadline(spec, recorded))), lookAgain(outcomes))
 	return s.unhurried(p)
 }
@@ -240,20 +238,6 @@ func (e *engine) until(deadline time.Time) time.Duration {
 		return 0
 	}
 	return max(deadline.Sub(e.clock()), time.Millisecond)
-}
-
-// progressed says whether more tasks may have their turn now than before.
-func progressed(before, after kudo.PlanStatus) bool {
-	for p := range after.Phases {
-		for s := range after.Phases[p].Steps {
-			for t, task := range after.Phases[p].Steps[s].Tasks {
-				if task.Status == kudo.Complete && before.Phases[p].Steps[s].Tasks[t].Status != kudo.Complete {
-					return true
-				}
-			}
-		}
-	}
-	return false
 }
 
 // carryOutAll carries tasks out side by side; those that failed lately are left alone until after. When one has failed for good,

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/plan"
@@ -86,7 +84,7 @@ func (s seen) unstarted() (*kudo.Execution, *kudo.OperatorVersionSpec) {
 // not: volume claims of StatefulSets, and what an inventory that the hub has restored lacks. What it finds is listed, and deleted in
 // the next pass. It returns what is still there.
 func (e *engine) deleteOwned(ctx context.Context, x *execution) ([]plan.Object, error) {
-	claims, others := byKind(x.instance.Status.Inventory)
+	claims, others := plan.Claims(x.instance.Status.Inventory)
 	var left []plan.Object
 	for _, wave := range plan.Teardown(others) {
 		going, err := e.deleteListed(ctx, x, wave, e.objects.read)
@@ -98,7 +96,7 @@ func (e *engine) deleteOwned(ctx context.Context, x *execution) ([]plan.Object, 
 		return left, nil
 	}
 	if len(claims) > 0 {
-		kept := retained(everything(x))
+		kept := plan.Retained(everything(x))
 		deletable := slices.DeleteFunc(slices.Clone(claims), func(c kudo.InventoryEntry) bool { return kept(c.Name) })
 		x.inventory.forget(claims...)
 		x.inventory.list(deletable...)
@@ -107,19 +105,6 @@ func (e *engine) deleteOwned(ctx context.Context, x *execution) ([]plan.Object, 
 		}
 	}
 	return e.discover(ctx, x)
-}
-
-// byKind parts volume claims from the rest, and with them volumes, which Kubernetes keeps until their claims are gone.
-func byKind(entries []kudo.InventoryEntry) (claims, others []kudo.InventoryEntry) {
-	for _, entry := range entries {
-		kind := schema.GroupKind{Group: entry.Group, Kind: entry.Kind}
-		if isClaim(kind) || kind == (schema.GroupKind{Kind: "PersistentVolume"}) {
-			claims = append(claims, entry)
-		} else {
-			others = append(others, entry)
-		}
-	}
-	return claims, others
 }
 
 // discover lists what belongs to the Instance and is not listed, but for the volume claims that the package asks to keep. A kind that
@@ -135,9 +120,9 @@ func (e *engine) discover(ctx context.Context, x *execution) ([]plan.Object, err
 			return nil, err
 		}
 	}
-	kept := retained(rendered, fault)
+	kept := plan.Retained(rendered, fault)
 	found = slices.DeleteFunc(found, func(o plan.Object) bool {
-		return isClaim(o.Live.GroupVersionKind().GroupKind()) && kept(o.Live.GetName())
+		return plan.IsClaim(o.Live.GroupVersionKind().GroupKind()) && kept(o.Live.GetName())
 	})
 	for _, o := range found {
 		x.inventory.list(plan.Entry(o.Live, ""))
@@ -163,25 +148,4 @@ func everything(x *execution) ([]*unstructured.Unstructured, error) {
 		}
 	}
 	return rendered, faults
-}
-
-// retained tells the names of volume claims that a StatefulSet asks in so many words to keep when it is deleted. Without that,
-// what Kubernetes would keep by default is removed with the Instance. Where a fault hides what the package asks, all are kept.
-func retained(rendered []*unstructured.Unstructured, fault error) func(claim string) bool {
-	var names []*regexp.Regexp
-	for _, o := range rendered {
-		policy, _, _ := unstructured.NestedString(o.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
-		if o.GetKind() != "StatefulSet" || policy != "Retain" {
-			continue
-		}
-		templates, _, _ := unstructured.NestedSlice(o.Object, "spec", "volumeClaimTemplates")
-		for _, t := range templates {
-			template, _ := t.(map[string]any)
-			name, _, _ := unstructured.NestedString(template, "metadata", "name")
-			names = append(names, regexp.MustCompile("^"+regexp.QuoteMeta(name+"-"+o.GetName())+"-[0-9]+$"))
-		}
-	}
-	return func(claim string) bool {
-		return fault != nil || slices.ContainsFunc(names, func(n *regexp.Regexp) bool { return n.MatchString(claim) })
-	}
 }

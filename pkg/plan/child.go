@@ -2,8 +2,8 @@ package plan
 
 import (
 	"fmt"
-	"strconv"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,7 +34,7 @@ func ChildOutcome(action Action, execution types.UID, child Child) Outcome {
 	switch {
 	case said.Execution == execution && said.State == kudo.ChildFailed:
 		return Outcome{kudo.FatalError, child.describe(said.Message)}
-	case child.removing():
+	case child.Mirror != nil && child.Mirror.Removing(): // one that the hub has let go of stays, and is waited for by nobody
 		return Outcome{kudo.InProgress, child.describe("is being removed" + child.why())}
 	case said.Execution == execution && said.State == kudo.ChildRemoved && action == DeleteChild:
 		return Outcome{kudo.Complete, ""}
@@ -52,7 +52,7 @@ func (c Child) applied() Outcome {
 	switch {
 	case !c.stands():
 		return Outcome{kudo.InProgress, c.describe("has not been mirrored yet")}
-	case c.generation() < c.Acknowledged.Generation:
+	case c.Mirror.HubGeneration() < c.Acknowledged.Generation:
 		return Outcome{kudo.InProgress, c.describe(fmt.Sprintf("generation %d has not been mirrored yet", c.Acknowledged.Generation))}
 	case c.Due:
 		return Outcome{kudo.InProgress, c.describe("a plan is about to start")}
@@ -86,22 +86,6 @@ func (c Child) stands() bool {
 	return c.Mirror != nil && c.Mirror.Annotations[kudo.AnnotationHubUID] == string(c.Acknowledged.UID)
 }
 
-// removing says whether the mirror is being removed. One that the hub has let go of stays, and is waited for by nobody.
-func (c Child) removing() bool {
-	if c.Mirror == nil {
-		return false
-	}
-	_, deleted := c.Mirror.Annotations[kudo.AnnotationHubDeleted]
-	_, orphaned := c.Mirror.Annotations[kudo.AnnotationOrphaned]
-	return deleted && !orphaned
-}
-
-// generation is the one on the hub that the mirror was copied from.
-func (c Child) generation() int64 {
-	generation, _ := strconv.ParseInt(c.Mirror.Annotations[kudo.AnnotationHubGeneration], 10, 64)
-	return generation
-}
-
 // health judges the mirror as any other object that a task has brought about.
 func (c Child) health() health.Result {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c.Mirror)
@@ -115,10 +99,8 @@ func (c Child) health() health.Result {
 
 // why is what condition Ready of the mirror says, as the end of a sentence.
 func (c Child) why() string {
-	for _, condition := range c.Mirror.Status.Conditions {
-		if condition.Type == kudo.ConditionReady && condition.Message != "" {
-			return ": " + condition.Message
-		}
+	if ready := meta.FindStatusCondition(c.Mirror.Status.Conditions, kudo.ConditionReady); ready != nil && ready.Message != "" {
+		return ": " + ready.Message
 	}
 	return ""
 }

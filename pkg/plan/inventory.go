@@ -2,7 +2,6 @@ package plan
 
 import (
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -104,44 +103,6 @@ func Unfinished(inventory []kudo.InventoryEntry, spec kudo.Plan, status kudo.Pla
 		unfinished[status.Phases[at.Phase].Steps[at.Step].Tasks[at.Task].Name] = true
 	}
 	return only(inventory, func(e kudo.InventoryEntry) bool { return unfinished[e.Task] })
-}
-
-// Teardown is the order in which a whole inventory is deleted: the reverse of that in which it was applied, with those of one kind that
-// follow each other in one wave. What is of kinds that it defines itself comes first, and then their definitions, with which goes
-// what others have made of these kinds: all of it may have finalizers that only the operator takes off, which runs until then.
-func Teardown(inventory []kudo.InventoryEntry) [][]kudo.InventoryEntry {
-	defined := map[string]bool{}
-	for _, entry := range inventory {
-		if isDefinition(entry) {
-			_, group, _ := strings.Cut(entry.Name, ".") // a definition is called PLURAL.GROUP
-			defined[group] = true
-		}
-	}
-	rank := func(entry kudo.InventoryEntry) int {
-		switch {
-		case defined[entry.Group]:
-			return 0
-		case isDefinition(entry):
-			return 1
-		default:
-			return 2
-		}
-	}
-	entries := slices.Clone(inventory)
-	slices.Reverse(entries)
-	slices.SortStableFunc(entries, func(a, b kudo.InventoryEntry) int { return rank(a) - rank(b) })
-	var waves [][]kudo.InventoryEntry
-	for i, entry := range entries {
-		if i == 0 || entry.Group != entries[i-1].Group || entry.Kind != entries[i-1].Kind {
-			waves = append(waves, nil)
-		}
-		waves[len(waves)-1] = append(waves[len(waves)-1], entry)
-	}
-	return waves
-}
-
-func isDefinition(entry kudo.InventoryEntry) bool {
-	return entry.Group == "apiextensions.k8s.io" && entry.Kind == "CustomResourceDefinition"
 }
 
 // Inherit divides entries into those of objects that are applied elsewhere, as they are listed there, and the rest.

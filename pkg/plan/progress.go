@@ -90,6 +90,20 @@ func keep[T any](parts, recorded []T, match func(part, recorded T) (T, bool)) []
 	return parts
 }
 
+// Progressed says whether more tasks may have their turn now than before.
+func Progressed(before, after kudo.PlanStatus) bool {
+	for p := range after.Phases {
+		for s := range after.Phases[p].Steps {
+			for t, task := range after.Phases[p].Steps[s].Tasks {
+				if task.Status == kudo.Complete && before.Phases[p].Steps[s].Tasks[t].Status != kudo.Complete {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
 // OnlyTells says whether two statuses of an Instance differ in nothing but the messages of the execution that runs.
 func OnlyTells(before, after kudo.InstanceStatus) bool {
 	if before.Execution == nil || after.Execution == nil {

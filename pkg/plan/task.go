@@ -186,11 +186,6 @@ func DeleteOutcome(objects []Object) Outcome {
 	return Outcome{kudo.InProgress, deleting(there[max(held, 0)].Live)}
 }
 
-// Held says whether somebody's finalizer keeps any of the objects, which do not go by themselves then.
-func Held(objects []Object) bool { return slices.ContainsFunc(objects, Object.held) }
-
-func (o Object) held() bool { return o.Live != nil && len(holders(o.Live)) > 0 }
-
 // deleting says what holds an object that is on its way out.
 func deleting(live *unstructured.Unstructured) string {
 	message := Describe(live) + ": is being deleted"

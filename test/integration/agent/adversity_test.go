@@ -314,15 +314,7 @@ var _ = Describe("Tasks", func() {
 	It("may list an object before the definition of its kind", func(ctx context.Context) {
 		spec := configOnly()
 		spec.Templates["widget.yaml"] = "apiVersion: tandem.test/v1\nkind: Gadget\nmetadata: {name: \"{{ .Name }}\"}"
-		spec.Templates["definition.yaml"] = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: gadgets.tandem.test}
-spec:
-  group: tandem.test
-  scope: Namespaced
-  names: {kind: Gadget, plural: gadgets, singular: gadget, listKind: GadgetList}
-  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]`
+		spec.Templates["definition.yaml"] = definitionTemplate
 		spec.Tasks = []kudo.Task{task("config", kudo.TaskApply, "widget.yaml", "definition.yaml")}
 		h := newInstance(ctx, spec, nil)
 		h.resolve(ctx)

@@ -1,6 +1,7 @@
 package v1beta1
 
 import (
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -424,6 +425,20 @@ func (i *Instance) ForceReleased() bool {
 func (i *Instance) Removed() bool {
 	ready := meta.FindStatusCondition(i.Status.Conditions, ConditionReady)
 	return ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason == ReasonRemoved
+}
+
+// Removing says whether a mirror is being removed: the hub has deleted its Instance, and not let go of it since. A deletion that only the
+// managed cluster has seen destroys nothing.
+func (i *Instance) Removing() bool {
+	_, deleted := i.Annotations[AnnotationHubDeleted]
+	_, orphaned := i.Annotations[AnnotationOrphaned]
+	return deleted && !orphaned
+}
+
+// HubGeneration is the generation on the hub that a mirror was copied from; zero if none was.
+func (i *Instance) HubGeneration() int64 {
+	generation, _ := strconv.ParseInt(i.Annotations[AnnotationHubGeneration], 10, 64)
+	return generation
 }
 
 // String names the object as messages do: `Deployment ns/name`.

@@ -1,0 +1,94 @@
+package plan
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// Teardown is the order in which a whole inventory is deleted: the reverse of that in which it was applied, with those of one kind that
+// follow each other in one wave. What is of kinds that it defines itself comes first, and then their definitions, with which goes
+// what others have made of these kinds: all of it may have finalizers that only the operator takes off, which runs until then.
+func Teardown(inventory []kudo.InventoryEntry) [][]kudo.InventoryEntry {
+	defined := map[string]bool{}
+	for _, entry := range inventory {
+		if isDefinition(entry) {
+			_, group, _ := strings.Cut(entry.Name, ".") // a definition is called PLURAL.GROUP
+			defined[group] = true
+		}
+	}
+	rank := func(entry kudo.InventoryEntry) int {
+		switch {
+		case defined[entry.Group]:
+			return 0
+		case isDefinition(entry):
+			return 1
+		default:
+			return 2
+		}
+	}
+	entries := slices.Clone(inventory)
+	slices.Reverse(entries)
+	slices.SortStableFunc(entries, func(a, b kudo.InventoryEntry) int { return rank(a) - rank(b) })
+	var waves [][]kudo.InventoryEntry
+	for i, entry := range entries {
+		if i == 0 || entry.Group != entries[i-1].Group || entry.Kind != entries[i-1].Kind {
+			waves = append(waves, nil)
+		}
+		waves[len(waves)-1] = append(waves[len(waves)-1], entry)
+	}
+	return waves
+}
+
+func isDefinition(entry kudo.InventoryEntry) bool {
+	return entry.Group == "apiextensions.k8s.io" && entry.Kind == "CustomResourceDefinition"
+}
+
+// Held says whether somebody's finalizer keeps any of the objects, which do not go by themselves then.
+func Held(objects []Object) bool { return slices.ContainsFunc(objects, Object.held) }
+
+func (o Object) held() bool { return o.Live != nil && len(holders(o.Live)) > 0 }
+
+// Claims parts volume claims from the rest, and with them volumes, which Kubernetes keeps until their claims are gone.
+func Claims(entries []kudo.InventoryEntry) (claims, others []kudo.InventoryEntry) {
+	for _, entry := range entries {
+		kind := schema.GroupKind{Group: entry.Group, Kind: entry.Kind}
+		if IsClaim(kind) || kind == (schema.GroupKind{Kind: "PersistentVolume"}) {
+			claims = append(claims, entry)
+		} else {
+			others = append(others, entry)
+		}
+	}
+	return claims, others
+}
+
+// IsClaim says whether objects of the kind are volume claims.
+func IsClaim(kind schema.GroupKind) bool {
+	return kind == schema.GroupKind{Kind: "PersistentVolumeClaim"}
+}
+
+// Retained tells the names of volume claims that a StatefulSet asks in so many words to keep when it is deleted. Without that,
+// what Kubernetes would keep by default is removed with the Instance. Where a fault hides what the package asks, all are kept.
+func Retained(rendered []*unstructured.Unstructured, fault error) func(claim string) bool {
+	var names []*regexp.Regexp
+	for _, o := range rendered {
+		policy, _, _ := unstructured.NestedString(o.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
+		if o.GetKind() != "StatefulSet" || policy != "Retain" {
+			continue
+		}
+		templates, _, _ := unstructured.NestedSlice(o.Object, "spec", "volumeClaimTemplates")
+		for _, t := range templates {
+			template, _ := t.(map[string]any)
+			name, _, _ := unstructured.NestedString(template, "metadata", "name")
+			names = append(names, regexp.MustCompile("^"+regexp.QuoteMeta(name+"-"+o.GetName())+"-[0-9]+$"))
+		}
+	}
+	return func(claim string) bool {
+		return fault != nil || slices.ContainsFunc(names, func(n *regexp.Regexp) bool { return n.MatchString(claim) })
+	}
+}
