@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tandem-addons/tandem/pkg/excerpt"
 )
 
 // Condition sets one condition of obj's status by forced server-side apply under manager, unless current (the conditions
@@ -44,9 +45,7 @@ const messageLimit = 32768
 // status stays the same, else now. A message that the API server would refuse for its length is cut. It reports whether
 // storing it changes anything but that time.
 func Settle(current []metav1.Condition, want metav1.Condition, now time.Time) (metav1.Condition, bool) {
-	if len(want.Message) > messageLimit {
-		want.Message = strings.ToValidUTF8(want.Message[:messageLimit-len("…")], "") + "…"
-	}
+	want.Message = excerpt.Bytes(want.Message, messageLimit)
 	want.LastTransitionTime = metav1.NewTime(now).Rfc3339Copy()
 	stored := meta.FindStatusCondition(current, want.Type)
 	if stored == nil {

@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+
+	"github.com/tandem-addons/tandem/pkg/excerpt"
 )
 
 // MessageLimit is the length of Message in bytes at most: what the API server takes as a condition's message.
@@ -16,7 +18,6 @@ const MessageLimit = 32768
 const (
 	remainderFormat = "%d more dependencies are not satisfied."
 	remainderRoom   = 64
-	ellipsis        = "…"
 )
 
 // Message is the message of condition Degraded: one sentence for each dependency that is not satisfied, joined by newlines, in the
@@ -39,7 +40,7 @@ func cut(sentences []string) string {
 	var message strings.Builder
 	for i, sentence := range sentences {
 		if i == 0 {
-			sentence = cutText(sentence, MessageLimit-remainderRoom)
+			sentence = excerpt.Bytes(sentence, MessageLimit-remainderRoom)
 		}
 		if message.Len()+1+len(sentence) > MessageLimit-remainderRoom && i > 0 {
 			message.WriteString("\n" + fmt.Sprintf(remainderFormat, len(sentences)-i))
@@ -51,14 +52,6 @@ func cut(sentences []string) string {
 		message.WriteString(sentence)
 	}
 	return message.String()
-}
-
-// cutText is text if it has at most limit bytes, else its beginning, cut between characters, with an ellipsis.
-func cutText(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit-len(ellipsis)], "") + ellipsis
 }
 
 // sentence says that the dependency is not satisfied, and what is lost; of one on a circle, which way that goes.

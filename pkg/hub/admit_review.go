@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/excerpt"
 	"github.com/tandem-addons/tandem/pkg/limit"
 )
 
@@ -137,7 +138,7 @@ func answerTo(ctx context.Context, request admission.Request, o opinion, err err
 		answer = answerRefused
 		response = admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
-			Message: cut(o.refused.Error(), refusalLimit),
+			Message: excerpt.Bytes(o.refused.Error(), refusalLimit),
 		}}}
 	}
 	return answer, response.WithWarnings(bounded(o.warnings)...)
@@ -158,7 +159,7 @@ func bounded(warnings []string) []string {
 	}
 	for _, warning := range warnings {
 		// A warning is a header of the response, so it is one line.
-		fitting = append(fitting, cut(strings.Join(strings.Fields(warning), " "), warningLimit))
+		fitting = append(fitting, excerpt.Bytes(strings.Join(strings.Fields(warning), " "), warningLimit))
 	}
 	return fitting
 }

@@ -1,6 +1,6 @@
 package hub
 
-import "strings"
+import "github.com/tandem-addons/tandem/pkg/excerpt"
 
 // The reasons of the hub's events, beside those of the conditions that they accompany.
 const (
@@ -33,12 +33,4 @@ const (
 const noteLimit = 1024
 
 // note is text as it fits into an event.
-func note(text string) string { return cut(text, noteLimit) }
-
-// cut is text if it has at most limit bytes, else its beginning.
-func cut(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit-len("…")], "") + "…"
-}
+func note(text string) string { return excerpt.Bytes(text, noteLimit) }

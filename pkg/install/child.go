@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/excerpt"
 	"github.com/tandem-addons/tandem/pkg/parameter"
 	"github.com/tandem-addons/tandem/pkg/pipe"
 	"github.com/tandem-addons/tandem/pkg/plan"
@@ -178,20 +179,12 @@ func (p Parent) settle(step ChildStep, want *kudo.Instance, version *kudo.Operat
 
 // failed gives up: nothing but another execution can help.
 func (s ChildStep) failed(why string) ChildStep {
-	s.Status.State, s.Status.Message = kudo.ChildFailed, bounded(why)
+	s.Status.State, s.Status.Message = kudo.ChildFailed, excerpt.Bytes(why, messageLimit)
 	return s
 }
 
-// messageLimit is the length of a child's message at most, as the resource definition has it.
+// messageLimit is the length of a child's message in bytes at most; the resource definition takes that many characters.
 const messageLimit = 4096
-
-func bounded(message string) string {
-	runes := []rune(message)
-	if len(runes) <= messageLimit {
-		return message
-	}
-	return string(runes[:messageLimit-1]) + "…"
-}
 
 // versionFor is the OperatorVersion of the child. Within an execution it stays what was chosen first, whatever is pushed meanwhile.
 func (p Parent) versionFor(step ChildStep, task kudo.Task) (*kudo.OperatorVersion, error) {

@@ -7,6 +7,7 @@ import (
 	"text/template"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/excerpt"
 	"github.com/tandem-addons/tandem/pkg/render"
 	"github.com/tandem-addons/tandem/pkg/spelling"
 )
@@ -191,5 +192,5 @@ func twice(field, where string, name, first string) Finding {
 	if name == first {
 		return faultAt(field, "%s stands twice: rename one", where)
 	}
-	return warningAt(field, "%s differs from %s in nothing but case: rename one", where, quote(first))
+	return warningAt(field, "%s differs from %s in nothing but case: rename one", where, excerpt.Quote(first))
 }

@@ -5,6 +5,8 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/tandem-addons/tandem/pkg/excerpt"
 )
 
 // operatorName: the name becomes that of an Operator and the value of a label.
@@ -18,7 +20,7 @@ func operatorName(s *subject) []Finding {
 	if len(faults) == 0 {
 		return nil
 	}
-	return []Finding{faultAt(field, "operator name %s is not valid: %s", quote(name), faults[0])}
+	return []Finding{faultAt(field, "operator name %s is not valid: %s", excerpt.Quote(name), faults[0])}
 }
 
 // versions: the package's version is a semantic one, and together with the app's it can be part of an object's name.
@@ -26,10 +28,10 @@ func versions(s *subject) []Finding {
 	var findings []Finding
 	if _, err := semver.NewVersion(s.Version); err != nil {
 		findings = append(findings, faultAt("version",
-			"operatorVersion %s is not a semantic version such as 1.2.0", quote(s.Version)))
+			"operatorVersion %s is not a semantic version such as 1.2.0", excerpt.Quote(s.Version)))
 	} else if _, err := semver.StrictNewVersion(s.Version); err != nil {
 		findings = append(findings, warningAt("version",
-			"operatorVersion %s should have three parts, such as 1.2.0", quote(s.Version)))
+			"operatorVersion %s should have three parts, such as 1.2.0", excerpt.Quote(s.Version)))
 	}
 	findings = append(findings, versionText("appVersion", s.AppVersion)...)
 	name := VersionName("x", s.AppVersion, s.Version)
@@ -38,9 +40,9 @@ func versions(s *subject) []Finding {
 		faults = append(faults, "it is longer than 253 characters")
 	}
 	if len(faults) > 0 {
-		field, what := "version", "operatorVersion "+quote(s.Version)
+		field, what := "version", "operatorVersion "+excerpt.Quote(s.Version)
 		if s.AppVersion != "" && len(validation.IsDNS1123Subdomain("x-"+s.AppVersion)) > 0 {
-			field, what = "appVersion", "appVersion "+quote(s.AppVersion)
+			field, what = "appVersion", "appVersion "+excerpt.Quote(s.AppVersion)
 		}
 		findings = append(findings, faultAt(field,
 			"%s cannot be part of the name of an OperatorVersion: %s", what, faults[0]))
@@ -59,7 +61,7 @@ func versionText(field, version string) []Finding {
 		return nil
 	}
 	if _, err := semver.NewVersion(version); err != nil {
-		return []Finding{warningAt(field, "%s %s is not a version such as 1.25.0", field, quote(version))}
+		return []Finding{warningAt(field, "%s %s is not a version such as 1.25.0", field, excerpt.Quote(version))}
 	}
 	return nil
 }
@@ -79,5 +81,5 @@ func boundedSize(s *subject) []Finding {
 	}
 	return []Finding{faultAt("templates",
 		"the package makes an OperatorVersion of %d bytes, more than the %d that can be stored: "+
-			"split the operator or shorten its templates; the largest is %s", bytes, MaxSize, quote(largest))}
+			"split the operator or shorten its templates; the largest is %s", bytes, MaxSize, excerpt.Quote(largest))}
 }

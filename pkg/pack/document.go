@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/excerpt"
 	"github.com/tandem-addons/tandem/pkg/spelling"
 )
 
@@ -93,7 +94,7 @@ func (d *document) find(severity Severity, node *yaml.Node, path, format string,
 	switch {
 	case path == "":
 	case strings.ContainsFunc(path, func(r rune) bool { return !unicode.IsPrint(r) }):
-		message = quote(path) + ": " + message
+		message = excerpt.Quote(path) + ": " + message
 	default:
 		message = path + ": " + message
 	}
@@ -321,15 +322,5 @@ func describe(node *yaml.Node) string {
 	if isNull(node) {
 		return "nothing"
 	}
-	return quote(node.Value)
-}
-
-// maxShown is the number of characters of a value that a message shows.
-const maxShown = 60
-
-func quote(value string) string {
-	if runes := []rune(value); len(runes) > maxShown {
-		return strconv.Quote(string(runes[:maxShown])) + "…"
-	}
-	return strconv.Quote(value)
+	return excerpt.Quote(node.Value)
 }

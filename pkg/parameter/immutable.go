@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+
+	"github.com/tandem-addons/tandem/pkg/excerpt"
 )
 
 // Setting is what an Instance sets, and the definitions of the OperatorVersion that it sets it for.
@@ -45,7 +47,7 @@ func standing(def *kudo.Parameter, kept string) string {
 	if kept != "" && presentable(def, kept) == "" {
 		return "a value that is not shown"
 	}
-	return quote(kept)
+	return excerpt.Quote(kept)
 }
 
 // same says whether two values mean the same. Lists and maps do by their content, however they are written.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/excerpt"
 	"github.com/tandem-addons/tandem/pkg/spelling"
 )
 
@@ -135,7 +136,7 @@ func (f Fault) String() string {
 	if f.Value == "" {
 		return fmt.Sprintf("parameter %q: %s", f.Parameter, f.Reason)
 	}
-	return fmt.Sprintf("parameter %q: value %s: %s", f.Parameter, quote(f.Value), f.Reason)
+	return fmt.Sprintf("parameter %q: value %s: %s", f.Parameter, excerpt.Quote(f.Value), f.Reason)
 }
 
 // InvalidError lists every fault: those of defined parameters in the order of their definition, then the names that are
@@ -230,7 +231,7 @@ func allowed(def *kudo.Parameter, value string, typed any) error {
 	}
 	quoted := make([]string, len(def.Enum))
 	for i, e := range def.Enum {
-		quoted[i] = quote(e)
+		quoted[i] = excerpt.Quote(e)
 	}
 	return fmt.Errorf("want one of %s", strings.Join(bounded(quoted), ", "))
 }
@@ -322,22 +323,12 @@ func require(ok bool, want string) error {
 	return errors.New(want)
 }
 
-// Bounds of what a message shows, so that a condition stays readable.
-const (
-	maxShownItems = 12
-	maxShownRunes = 60
-)
+// maxShownItems bounds what a message shows, so that a condition stays readable.
+const maxShownItems = 12
 
 func bounded(items []string) []string {
 	if len(items) <= maxShownItems {
 		return items
 	}
 	return append(slices.Clone(items[:maxShownItems]), fmt.Sprintf("and %d more", len(items)-maxShownItems))
-}
-
-func quote(value string) string {
-	if runes := []rune(value); len(runes) > maxShownRunes {
-		return strconv.Quote(string(runes[:maxShownRunes])) + "…"
-	}
-	return strconv.Quote(value)
 }

@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+
+	"github.com/tandem-addons/tandem/pkg/excerpt"
 )
 
 // document is one YAML document of a rendered text.
@@ -183,11 +185,7 @@ func describe(value any) string {
 	case []any:
 		return "a list"
 	case string:
-		const shown = 60
-		if runes := []rune(v); len(runes) > shown {
-			return strconv.Quote(string(runes[:shown])) + "…"
-		}
-		return strconv.Quote(v)
+		return excerpt.Quote(v)
 	default:
 		return fmt.Sprint(v)
 	}

@@ -12,6 +12,7 @@ import (
 var pure = []string{
 	"pkg/availability",
 	"pkg/dependency",
+	"pkg/excerpt",
 	"pkg/health",
 	"pkg/install",
 	"pkg/pack",
