@@ -24,16 +24,21 @@ const (
 	ExitFailure = 1
 	// ExitUsage: the command line makes no sense.
 	ExitUsage = 2
+	// ExitTimeout: what was waited for did not come in time, and goes on.
+	ExitTimeout = 3
 )
 
 // ExitCode is the exit code for what the command returned.
 func ExitCode(err error) int {
 	var usage *usageError
+	var timeout *timeoutError
 	switch {
 	case err == nil:
 		return ExitOK
 	case errors.As(err, &usage):
 		return ExitUsage
+	case errors.As(err, &timeout):
+		return ExitTimeout
 	default:
 		return ExitFailure
 	}
@@ -49,6 +54,8 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 		group("package", "Work with operator packages", verifyCommand(streams), packageTreeCommand(streams), pushCommand(streams, flags)),
 		group("plan", "Look at plans", statusCommand(streams, flags)),
 	)
+	root.Long = root.Short + ".\n\n" +
+		"Exit codes: 0 done, 1 failed, 2 the command line makes no sense, 3 not done in the time that --timeout gives."
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl addon"}
 	root.Version = version
 	root.SilenceErrors, root.SilenceUsage = true, true
@@ -120,6 +127,15 @@ func (e *usageError) Error() string { return e.message }
 
 func usagef(cmd *cobra.Command, format string, args ...any) error {
 	return &usageError{fmt.Sprintf("%s\nSee '%s --help'", fmt.Sprintf(format, args...), cmd.CommandPath())}
+}
+
+// timeoutError says that what was waited for did not come in the time that --timeout gives.
+type timeoutError struct{ message string }
+
+func (e *timeoutError) Error() string { return e.message }
+
+func timeoutf(format string, args ...any) error {
+	return &timeoutError{fmt.Sprintf(format, args...)}
 }
 
 // hubClient connects to the hub that the flags and the kubeconfig name.

@@ -197,7 +197,7 @@ func TestTreeText(t *testing.T) {
 		"tree-a-name-that-is-no-word": {view: defined("a:").with("a", works).
 			annotated("a", `[{"name":"two words"},{"name":"\u001b[31m"},{"name":"tab\there"}]`)},
 	} {
-		t.Run(name, func(t *testing.T) { golden(t, name, treeText(tc.view, tc.roots)) })
+		t.Run(name, func(t *testing.T) { golden(t, name, treeOf(tc.view, tc.roots).text()) })
 	}
 }
 
@@ -312,7 +312,7 @@ func TestWhyText(t *testing.T) {
 		"why-agent-behind-true":            defined("shop: zookeeper", "zookeeper:").with("shop", works, verdictThen),
 		"why-malformed":                    defined("shop:").with("shop", heldBack, verdictThen).annotated("shop", `[{"name":"zookeeper","type":"Nice"}]`),
 	} {
-		t.Run(name, func(t *testing.T) { golden(t, name, whyText(view, "shop")) })
+		t.Run(name, func(t *testing.T) { golden(t, name, explained(view, "shop").text()) })
 	}
 }
 
@@ -324,7 +324,7 @@ func TestWhyBreaksACircleInOnePlace(t *testing.T) {
 	} {
 		for _, name := range []string{"shop", "kafka", "zookeeper"} {
 			view := defined(lines...).with("shop", works).with("kafka", works).with("zookeeper", works).judged()
-			if text := whyText(view, name); !strings.HasSuffix(text, "\n\n  "+want+"\n") {
+			if text := explained(view, name).text(); !strings.HasSuffix(text, "\n\n  "+want+"\n") {
 				t.Errorf("%v: want %q of %s, got\n%s", lines, want, name, text)
 			}
 		}
@@ -361,7 +361,7 @@ func TestDependentsText(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.view.direct = dependency.Direct(needs)
-			golden(t, name, dependentsText(tc.view, tc.wide))
+			golden(t, name, dependentsOf(tc.view).text(tc.wide))
 		})
 	}
 }

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -18,7 +17,7 @@ import (
 )
 
 func dependentsCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
-	var output string
+	o := newOutput(formatWide, formatName)
 	cmd := &cobra.Command{
 		Use:     "dependents ADDON",
 		Aliases: []string{"dependants"},
@@ -27,9 +26,6 @@ func dependentsCommand(streams genericiooptions.IOStreams, flags *genericcliopti
 			"depend on it themselves or by way of others, and the clusters that they are on. It reads the hub only.",
 		Args: exactly("ADDON"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != "" && output != "wide" {
-				return usagef(cmd, "unknown output %q: want wide", output)
-			}
 			if cmd.Flags().Changed("namespace") {
 				return usagef(cmd, "--namespace has no meaning here: add-ons of all clusters are shown")
 			}
@@ -41,10 +37,11 @@ func dependentsCommand(streams genericiooptions.IOStreams, flags *genericcliopti
 			if err != nil {
 				return explain(err, "")
 			}
-			return printers.WriteEscaped(streams.Out, dependentsText(view, output == "wide"))
+			data := dependentsOf(view)
+			return o.print(streams.Out, shown{text: data.text(o.format == formatWide), data: data, names: data.names()})
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "wide: name all clusters")
+	o.addFlag(cmd)
 	return cmd
 }
 

@@ -2,18 +2,18 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/cli-runtime/pkg/printers"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
 func packageTreeCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	l := &loader{}
+	l, o := &loader{}, newOutput(formatName)
 	cmd := &cobra.Command{
 		Use:   "tree DIR",
 		Short: "Show which Instances a package makes, with all that it brings along",
@@ -26,47 +26,100 @@ func packageTreeCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			root := b.root()
-			var text strings.Builder
-			writeTree(&text, node{
-				text: fmt.Sprintf("%s: OperatorVersion %s", root.pkg.Name, versionName(root.pkg)), children: root.instances(root.pkg.Name),
-			})
-			return printers.WriteEscaped(streams.Out, text.String())
+			made := b.instances()
+			return o.print(streams.Out, shown{text: made.text(), data: made, names: made.versions()})
 		},
 	}
+	o.addFlag(cmd)
 	l.addFlag(cmd)
 	return cmd
 }
 
-// instances are the children of an Instance of the package, and theirs. The package was verified: there is no circle in it.
-func (m *member) instances(instance string) []node {
+// packageNode is an Instance that a package makes, with what is below it.
+type packageNode struct {
+	// Instance is called as where the uppermost one has the operator's name.
+	Instance string `json:"instance"`
+	// OperatorVersion of the Instance; empty where a name was looked for nowhere.
+	OperatorVersion string `json:"operatorVersion,omitempty"`
+	// Package is where the package is, or its name; empty on the hub.
+	Package string `json:"package,omitempty"`
+	// Task of the Instance above that makes it, and its parameter that says whether it exists.
+	Task              string        `json:"task,omitempty"`
+	EnablingParameter string        `json:"enablingParameter,omitempty"`
+	Children          []packageNode `json:"children,omitempty"`
+}
+
+// instances are those that the package makes. It was verified: there is no circle in it.
+func (b *bundle) instances() packageNode {
+	root := b.root()
+	return packageNode{
+		Instance: root.pkg.Name, OperatorVersion: versionName(root.pkg), Package: root.name, Children: root.instances(root.pkg.Name),
+	}
+}
+
+// instances are the children of an Instance of the package, and theirs.
+func (m *member) instances(instance string) []packageNode {
 	tasks := map[string]int{}
 	for i, task := range m.pkg.Version.Tasks {
 		tasks[task.Name] = i
 	}
 	_, version := m.objects("")
-	var nodes []node
+	var nodes []packageNode
 	for _, task := range tree.Tasks(&version.Spec) {
-		name := tree.ChildName(instance, task)
+		n := packageNode{Instance: tree.ChildName(instance, task), Task: task.Name, EnablingParameter: task.Spec.EnablingParameter}
 		child, resolved := m.children[tasks[task.Name]]
-		n := node{text: fmt.Sprintf("%s: package %s, which was not looked for", name, task.Spec.Package)}
-		if resolved {
-			n.text = fmt.Sprintf("%s: OperatorVersion %s", name, child.name)
+		switch {
+		case !resolved:
+			n.Package = task.Spec.Package
+		case child.member == nil:
+			n.OperatorVersion = child.name
+		default:
+			n.OperatorVersion, n.Package = child.name, child.member.name
+			n.Children = child.member.instances(n.Instance)
 		}
-		if child.member != nil {
-			n.text += fmt.Sprintf(" (%s)", child.member.name)
-			n.children = child.member.instances(name)
-		}
-		n.text += existence(task)
 		nodes = append(nodes, n)
 	}
 	return nodes
 }
 
-// existence says what a child's existence depends on; nothing where it always exists.
-func existence(task kudo.Task) string {
-	if task.Spec.EnablingParameter == "" {
-		return ""
+// text draws the tree.
+func (n packageNode) text() string {
+	root := n.node()
+	root.text = fmt.Sprintf("%s: OperatorVersion %s", n.Instance, n.OperatorVersion) // whoever asks knows where it is
+	var text strings.Builder
+	writeTree(&text, root)
+	return text.String()
+}
+
+func (n packageNode) node() node {
+	line := node{text: fmt.Sprintf("%s: OperatorVersion %s", n.Instance, n.OperatorVersion)}
+	switch {
+	case n.OperatorVersion == "":
+		line.text = fmt.Sprintf("%s: package %s, which was not looked for", n.Instance, n.Package)
+	case n.Package != "":
+		line.text += fmt.Sprintf(" (%s)", n.Package)
 	}
-	return fmt.Sprintf(", while %s is true", task.Spec.EnablingParameter)
+	if n.EnablingParameter != "" {
+		line.text += fmt.Sprintf(", while %s is true", n.EnablingParameter)
+	}
+	for _, child := range n.Children {
+		line.children = append(line.children, child.node())
+	}
+	return line
+}
+
+// versions names the OperatorVersions in the tree, each once.
+func (n packageNode) versions() []string {
+	var names []string
+	if n.OperatorVersion != "" {
+		names = append(names, objectName(kudo.GroupVersion.Group, "OperatorVersion", n.OperatorVersion))
+	}
+	for _, child := range n.Children {
+		for _, name := range child.versions() {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }

@@ -173,7 +173,7 @@ func store(ctx context.Context, c client.Client, out io.Writer, kind string, cur
 
 // report prints what was done as kubectl does.
 func report(out io.Writer, kind, name, did string) error {
-	_, err := fmt.Fprintf(out, "%s.%s/%s %s\n", kind, kudo.GroupVersion.Group, name, did)
+	_, err := fmt.Fprintf(out, "%s %s\n", objectName(kudo.GroupVersion.Group, kind, name), did)
 	return err
 }
 

@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -19,6 +18,7 @@ func statusCommand(streams genericiooptions.IOStreams, flags *genericclioptions.
 	const of = "the Instance or add-on is for"
 	var cluster string
 	var withChildren bool
+	o := newOutput(formatName)
 	cmd := &cobra.Command{
 		Use:   "status NAME --cluster CLUSTER",
 		Short: "Show the plans of an Instance or add-on, and what they wait for",
@@ -34,21 +34,21 @@ func statusCommand(streams genericiooptions.IOStreams, flags *genericclioptions.
 			if err != nil {
 				return err
 			}
-			text, err := status(cmd.Context(), c, client.ObjectKey{Namespace: cluster, Name: args[0]}, withChildren)
+			found, err := status(cmd.Context(), c, client.ObjectKey{Namespace: cluster, Name: args[0]}, withChildren)
 			if err != nil {
 				return explain(err, cluster)
 			}
-			return printers.WriteEscaped(streams.Out, text)
+			return o.print(streams.Out, found)
 		},
 	}
 	cmd.Flags().BoolVar(&withChildren, "tree", false, "show the children of the Instance as well, and theirs")
 	clusterFlag(cmd, &cluster, of)
+	o.addFlag(cmd)
 	return cmd
 }
 
-// status is the text about the Instance of that key, perhaps with its children, else about the add-on. If there is neither, the error
-// names what there is.
-func status(ctx context.Context, c client.Client, key client.ObjectKey, withChildren bool) (string, error) {
+// status shows the Instance of that key, perhaps with its children, else the add-on. If there is neither, the error names what there is.
+func status(ctx context.Context, c client.Client, key client.ObjectKey, withChildren bool) (shown, error) {
 	instance := &kudo.Instance{}
 	err := c.Get(ctx, key, instance)
 	if err == nil {
@@ -56,24 +56,26 @@ func status(ctx context.Context, c client.Client, key client.ObjectKey, withChil
 		if withChildren {
 			err = gatherChildren(ctx, c, &view)
 		}
-		return statusText(view), err
+		return view.shown(), err
 	}
 	if !apierrors.IsNotFound(err) {
-		return "", fmt.Errorf("reading Instance %q of cluster %q: %w", key.Name, key.Namespace, err)
+		return shown{}, fmt.Errorf("reading Instance %q of cluster %q: %w", key.Name, key.Namespace, err)
 	}
 	addOn := &addon.ManagedClusterAddOn{}
 	err = c.Get(ctx, key, addOn)
 	if err == nil {
-		return addOnText(addOn), nil
+		return shown{text: addOnText(addOn), data: addOnData(addOn), names: []string{
+			objectName(addon.GroupVersion.Group, "ManagedClusterAddOn", addOn.Name),
+		}}, nil
 	}
 	if !apierrors.IsNotFound(err) {
-		return "", fmt.Errorf("reading ManagedClusterAddOn %q of cluster %q: %w", key.Name, key.Namespace, err)
+		return shown{}, fmt.Errorf("reading ManagedClusterAddOn %q of cluster %q: %w", key.Name, key.Namespace, err)
 	}
 	found, err := gatherInventory(ctx, c, key.Namespace)
 	if err != nil {
-		return "", err
+		return shown{}, err
 	}
-	return "", found.lacks(key.Name)
+	return shown{}, found.lacks(key.Name)
 }
 
 // statusView is all that is shown about an Instance.
@@ -85,6 +87,19 @@ type statusView struct {
 	// withChildren says that the children are shown as well.
 	withChildren bool
 	children     []statusView
+}
+
+func (v statusView) shown() shown {
+	return shown{text: statusText(v), data: statusData(v), names: v.names()}
+}
+
+// names are those of the Instance, and of its children where they are shown.
+func (v statusView) names() []string {
+	names := []string{objectName(kudo.GroupVersion.Group, "Instance", v.instance.Name)}
+	for _, child := range v.children {
+		names = append(names, child.names()...)
+	}
+	return names
 }
 
 func gatherStatus(ctx context.Context, c client.Client, instance *kudo.Instance) statusView {

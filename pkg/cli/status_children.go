@@ -72,7 +72,7 @@ func childNode(view statusView) node {
 		return state(view.instance.Status.PlanStatus[name].Status) == kudo.NeverRun
 	}))
 	n.text = "Instance " + n.text
-	for _, kind := range []string{kudo.ConditionResolved, kudo.ConditionReady} {
+	for _, kind := range instanceConditions {
 		condition := meta.FindStatusCondition(view.instance.Status.Conditions, kind)
 		switch {
 		case condition == nil:

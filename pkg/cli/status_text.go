@@ -26,7 +26,7 @@ func statusText(view statusView) string {
 	if text := lastChange(view); text != "" {
 		writeField(&b, "Last change", text)
 	}
-	for _, kind := range []string{kudo.ConditionResolved, kudo.ConditionReady} {
+	for _, kind := range instanceConditions {
 		writeField(&b, kind, conditionText(instance.Status.Conditions, kind, "Unknown: not reported yet"))
 	}
 	if view.unreadable != nil {
@@ -91,7 +91,7 @@ func planTree(view statusView, plans []string) node {
 		defined = view.version.Spec.Plans
 	}
 	for _, name := range plans {
-		root.children = append(root.children, planNode(name, defined[name], view.instance.Status.PlanStatus[name]))
+		root.children = append(root.children, planNode(defined[name], view.planStatus(name)))
 	}
 	return root
 }
@@ -110,17 +110,22 @@ func planNames(view statusView) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// planNode shows what ran, which may be of an earlier version; what never ran is shown in the shape of the current one.
-func planNode(name string, plan kudo.Plan, status kudo.PlanStatus) node {
-	n := node{text: fmt.Sprintf("Plan %s%s [%s]", name, strategyText(plan.Strategy), state(status.Status))}
+// planStatus is what became of a plan, which may be one of an earlier version; what never ran has the shape of the current one.
+func (v statusView) planStatus(name string) kudo.PlanStatus {
+	status := v.instance.Status.PlanStatus[name]
+	status.Name, status.Status = name, state(status.Status)
+	if len(status.Phases) == 0 && v.version != nil {
+		status.Phases = neverRun(v.version.Spec.Plans[name])
+	}
+	return status
+}
+
+func planNode(plan kudo.Plan, status kudo.PlanStatus) node {
+	n := node{text: fmt.Sprintf("Plan %s%s [%s]", status.Name, strategyText(plan.Strategy), status.Status)}
 	if at := status.LastUpdatedTimestamp; at != nil {
 		n.text += ", last updated " + at.UTC().Format(time.RFC3339)
 	}
-	phases := status.Phases
-	if len(phases) == 0 {
-		phases = neverRun(plan)
-	}
-	for _, phase := range phases {
+	for _, phase := range status.Phases {
 		n.children = append(n.children, phaseNode(phase, plan))
 	}
 	return n.explained(status.Message)
@@ -162,9 +167,9 @@ func stepNode(status kudo.StepStatus) node {
 func neverRun(plan kudo.Plan) []kudo.PhaseStatus {
 	phases := make([]kudo.PhaseStatus, len(plan.Phases))
 	for i, phase := range plan.Phases {
-		phases[i].Name = phase.Name
+		phases[i].Name, phases[i].Status = phase.Name, kudo.NeverRun
 		for _, step := range phase.Steps {
-			phases[i].Steps = append(phases[i].Steps, kudo.StepStatus{Name: step.Name})
+			phases[i].Steps = append(phases[i].Steps, kudo.StepStatus{Name: step.Name, Status: kudo.NeverRun})
 		}
 	}
 	return phases

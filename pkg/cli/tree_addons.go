@@ -5,14 +5,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/cli-runtime/pkg/printers"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/dependency"
@@ -21,6 +19,7 @@ import (
 func treeCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
 	const of = "the add-ons are on"
 	var cluster string
+	o := newOutput(formatName)
 	cmd := &cobra.Command{
 		Use:   "tree [ADDON] --cluster CLUSTER",
 		Short: "Show what add-ons depend on, and how that is on a cluster",
@@ -46,45 +45,100 @@ func treeCommand(streams genericiooptions.IOStreams, flags *genericclioptions.Co
 					return err
 				}
 			}
-			return printers.WriteEscaped(streams.Out, treeText(view, args))
+			data := treeOf(view, args)
+			return o.print(streams.Out, shown{text: data.text(), data: data, names: data.names(view)})
 		},
 	}
 	clusterFlag(cmd, &cluster, of)
+	o.addFlag(cmd)
 	return cmd
 }
 
-// treeText is what `tree` prints: the trees of the given add-ons, or of all on the cluster.
-func treeText(view clusterView, roots []string) string {
+// treeData is what `tree` shows.
+type treeData struct {
+	Cluster string      `json:"cluster"`
+	AddOns  []addOnNode `json:"addOns"`
+	// Malformed says whose dependencies cannot be read, so that the last verdict over them stays.
+	Malformed []string `json:"malformed,omitempty"`
+}
+
+// addOnNode is an add-on, with the verdict of the one above over it.
+type addOnNode struct {
+	AddOn string               `json:"addOn"`
+	Type  addon.DependencyType `json:"type,omitempty"`
+	State string               `json:"state"`
+	// Cause says why the one above is not satisfied; empty where it is.
+	Cause string `json:"cause,omitempty"`
+	// Circle says that the add-on stands above on the way to it; ShownAbove, that what it depends on stands elsewhere.
+	Circle     bool        `json:"circle,omitempty"`
+	ShownAbove bool        `json:"shownAbove,omitempty"`
+	DependsOn  []addOnNode `json:"dependsOn,omitempty"`
+}
+
+// treeOf are the trees of the given add-ons, or of all on the cluster.
+func treeOf(view clusterView, roots []string) treeData {
 	if len(roots) == 0 {
 		roots = treeRoots(view)
 	}
-	if len(roots) == 0 {
-		return fmt.Sprintf("No add-on is installed on cluster %s.\n", view.cluster)
-	}
 	tree := addOnTree{view: view, shown: map[string]bool{}}
+	data := treeData{Cluster: view.cluster, AddOns: []addOnNode{}}
+	for _, root := range roots {
+		data.AddOns = append(data.AddOns, tree.node(dependency.Judgement{Name: root, Satisfied: true}, nil))
+	}
+	data.Malformed = tree.faults
+	return data
+}
+
+// text is the trees as a table.
+func (d treeData) text() string {
+	if len(d.AddOns) == 0 {
+		return fmt.Sprintf("No add-on is installed on cluster %s.\n", d.Cluster)
+	}
 	var lines strings.Builder
 	lines.WriteString("ADD-ON\tTYPE\tSTATE\tCAUSE\n")
-	for _, root := range roots {
-		writeTree(&lines, tree.node(dependency.Judgement{Name: root, Satisfied: true}, nil))
+	for _, root := range d.AddOns {
+		writeTree(&lines, root.line())
 	}
 	text := aligned(lines.String())
-	for _, fault := range tree.faults {
-		text += fmt.Sprintf("\nThe last verdict stays, for the dependencies are malformed: %v\n", fault)
+	for _, fault := range d.Malformed {
+		text += fmt.Sprintf("\nThe last verdict stays, for the dependencies are malformed: %s\n", fault)
 	}
 	return text
 }
 
-// aligned puts cells that tabs part into columns.
-func aligned(lines string) string {
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-	_, _ = w.Write([]byte(lines)) // a strings.Builder takes everything
-	_ = w.Flush()
-	rows := strings.Split(b.String(), "\n")
-	for i := range rows {
-		rows[i] = strings.TrimRight(rows[i], " ")
+func (n addOnNode) line() node {
+	name := word(n.AddOn)
+	switch {
+	case n.Circle:
+		name += " (circle)"
+	case n.ShownAbove:
+		name += " (shown above)"
 	}
-	return strings.Join(rows, "\n")
+	line := node{text: strings.Join([]string{name, string(n.Type), n.State, n.Cause}, "\t")}
+	for _, below := range n.DependsOn {
+		line.children = append(line.children, below.line())
+	}
+	return line
+}
+
+// names are those of the add-ons in the trees that are on the cluster, each once.
+func (d treeData) names(view clusterView) []string {
+	found := map[string]bool{}
+	for _, root := range d.AddOns {
+		root.visit(func(n addOnNode) {
+			if view.addOns[n.AddOn] != nil {
+				found[objectName(addon.GroupVersion.Group, "ManagedClusterAddOn", n.AddOn)] = true
+			}
+		})
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+func (n addOnNode) visit(each func(addOnNode)) {
+	each(n)
+	for _, below := range n.DependsOn {
+		below.visit(each)
+	}
 }
 
 // treeRoots are the add-ons of the cluster from which all of them can be reached: those that no other one there leads to, be it by
@@ -124,30 +178,24 @@ type addOnTree struct {
 	// shown are the add-ons that stand in the tree already, with what they depend on.
 	shown map[string]bool
 	// faults are the malformed declarations on the way.
-	faults []error
+	faults []string
 }
 
-// node is the line about an add-on, by the verdict of the one above over it, with what it depends on below. above are the add-ons
-// on the way to it.
-func (t *addOnTree) node(j dependency.Judgement, above []string) node {
-	name, again := word(j.Name), t.shown[j.Name]
-	switch {
-	case slices.Contains(above, j.Name):
-		name += " (circle)"
-	case again && len(t.view.needs(j.Name)) > 0:
-		name += " (shown above)"
-	}
-	n := node{text: strings.Join([]string{name, string(j.Type), t.view.state(j.Name), causeText(j)}, "\t")}
-	if again {
+// node is the add-on that the one above has judged so, with what it depends on below. above are the add-ons on the way to it.
+func (t *addOnTree) node(j dependency.Judgement, above []string) addOnNode {
+	n := addOnNode{AddOn: j.Name, Type: j.Type, State: t.view.state(j.Name), Cause: causeText(j)}
+	if t.shown[j.Name] {
+		n.Circle = slices.Contains(above, j.Name)
+		n.ShownAbove = !n.Circle && len(t.view.needs(j.Name)) > 0
 		return n
 	}
 	t.shown[j.Name] = true
 	if fault := t.view.definitions[j.Name].malformed; fault != nil {
-		t.faults = append(t.faults, fault)
+		t.faults = append(t.faults, fault.Error())
 	}
 	above = append(slices.Clip(above), j.Name)
 	for _, need := range t.view.judge(j.Name) {
-		n.children = append(n.children, t.node(need, above))
+		n.DependsOn = append(n.DependsOn, t.node(need, above))
 	}
 	return n
 }

@@ -256,7 +256,7 @@ func awaitGone(ctx context.Context, c client.Client, out io.Writer, found instal
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s is not gone yet, and its removal goes on", found)
 	default:
-		return fmt.Errorf("%s is not gone after %s, and its removal goes on: %s (see 'kubectl addon uninstall --help' for --force)",
+		return timeoutf("%s is not gone after %s, and its removal goes on: %s (see 'kubectl addon uninstall --help' for --force)",
 			found, timeout, shown)
 	}
 }

@@ -14,9 +14,9 @@ import (
 // String names what is uninstalled as kubectl does: the add-on, else the Instance.
 func (i installed) String() string {
 	if i.addOn != nil {
-		return "managedclusteraddon." + addon.GroupVersion.Group + "/" + i.Name
+		return objectName(addon.GroupVersion.Group, "ManagedClusterAddOn", i.Name)
 	}
-	return "instance." + kudo.GroupVersion.Group + "/" + i.Name
+	return objectName(kudo.GroupVersion.Group, "Instance", i.Name)
 }
 
 // warning names the add-ons that suffer; empty where none does.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -17,8 +16,7 @@ import (
 )
 
 func verifyCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	var output string
-	l := &loader{}
+	l, o := &loader{}, newOutput()
 	cmd := &cobra.Command{
 		Use:   "verify DIR",
 		Short: "Say everything that is wrong with a package",
@@ -27,21 +25,22 @@ func verifyCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			"It exits with 1 if there are errors. It needs no cluster.",
 		Args: exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != "" && output != "json" {
-				return usagef(cmd, "unknown output %q: want json", output)
-			}
-			if output == "json" {
-				return verifyJSON(cmd.Context(), l, streams.Out, args[0])
-			}
-			b, err := verifiedBundle(cmd.Context(), l, streams.Out, args[0])
+			b, err := l.loadBundle(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(streams.Out, "package %s is valid: OperatorVersion %s%s\n", args[0], versionName(b.root().pkg), b.along())
-			return err
+			invalid := b.validity(args[0])
+			text := b.findingsText()
+			if invalid == nil {
+				text += fmt.Sprintf("package %s is valid: OperatorVersion %s%s\n", args[0], versionName(b.root().pkg), b.along())
+			}
+			if err := o.print(streams.Out, shown{text: text, data: b.verdict(args[0])}); err != nil {
+				return err
+			}
+			return invalid
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json: print one object for programs to read")
+	o.addFlag(cmd)
 	l.addFlag(cmd)
 	return cmd
 }
@@ -66,14 +65,9 @@ type finding struct {
 	Message  string        `json:"message"`
 }
 
-// verifyJSON prints the verdict about a package. It fails as verification does, after it has printed.
-func verifyJSON(ctx context.Context, l *loader, out io.Writer, name string) error {
-	b, err := l.loadBundle(ctx, name)
-	if err != nil {
-		return err
-	}
-	invalid := b.validity(name)
-	v := verdict{Package: name, Valid: invalid == nil, Findings: []finding{}}
+// verdict over a package of that name with all that it brings along.
+func (b *bundle) verdict(name string) verdict {
+	v := verdict{Package: name, Valid: b.validity(name) == nil, Findings: []finding{}}
 	if v.Valid {
 		v.OperatorVersion, v.Brings = versionName(b.root().pkg), b.brings()
 	}
@@ -88,13 +82,7 @@ func verifyJSON(ctx context.Context, l *loader, out io.Writer, name string) erro
 			})
 		}
 	}
-	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(v); err != nil {
-		return err
-	}
-	return invalid
+	return v
 }
 
 // verifiedBundle loads a package with all that it brings along, and prints the findings to out. Errors in any of it are an error.
@@ -103,15 +91,22 @@ func verifiedBundle(ctx context.Context, l *loader, out io.Writer, name string) 
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range b.rootFirst() {
-		for _, f := range m.findings {
-			f.File = m.file(f.File) // as seen from the working directory
-			if err := printers.WriteEscaped(out, f.String()+"\n"); err != nil {
-				return nil, err
-			}
-		}
+	if err := printers.WriteEscaped(out, b.findingsText()); err != nil {
+		return nil, err
 	}
 	return b, b.validity(name)
+}
+
+// findingsText is a line for each finding, with files as seen from the working directory.
+func (b *bundle) findingsText() string {
+	var text strings.Builder
+	for _, m := range b.rootFirst() {
+		for _, f := range m.findings {
+			f.File = m.file(f.File)
+			text.WriteString(f.String() + "\n")
+		}
+	}
+	return text.String()
 }
 
 // rootFirst are the members in the order in which people read about them.

@@ -4,12 +4,12 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/cli-runtime/pkg/printers"
 )
 
 func whyCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
 	const of = "the add-on is on"
 	var cluster string
+	o := newOutput()
 	cmd := &cobra.Command{
 		Use:   "why ADDON --cluster CLUSTER",
 		Short: "Say why an add-on is not available on a cluster, and what to do",
@@ -34,9 +34,11 @@ func whyCommand(streams genericiooptions.IOStreams, flags *genericclioptions.Con
 			if err := view.lacks(args[0]); err != nil {
 				return err
 			}
-			return printers.WriteEscaped(streams.Out, whyText(view, args[0]))
+			why := explained(view, args[0])
+			return o.print(streams.Out, shown{text: why.text(), data: why.data(args[0])})
 		},
 	}
 	clusterFlag(cmd, &cluster, of)
+	o.addFlag(cmd)
 	return cmd
 }

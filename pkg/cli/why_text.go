@@ -25,8 +25,8 @@ type explanation struct {
 	enable, commands []string
 }
 
-// whyText is what `why` prints: a paragraph, and below it the commands.
-func whyText(view clusterView, name string) string {
+// explained says why an add-on is not available, and what to do.
+func explained(view clusterView, name string) *explanation {
 	e := &explanation{view: view}
 	verdict := view.judge(name)
 	if addOn := view.addOns[name]; addOn == nil {
@@ -35,12 +35,50 @@ func whyText(view clusterView, name string) string {
 	} else {
 		e.installed(addOn, verdict)
 	}
-	text := strings.Join(e.sentences, " ") + "\n"
 	slices.Reverse(e.enable)
-	if e.commands = append(e.enable, e.commands...); len(e.commands) > 0 {
+	e.commands = append(e.enable, e.commands...)
+	return e
+}
+
+// text is a paragraph, and below it the commands.
+func (e *explanation) text() string {
+	text := strings.Join(e.sentences, " ") + "\n"
+	if len(e.commands) > 0 {
 		text += "\n  " + strings.Join(e.commands, "\n  ") + "\n"
 	}
 	return text
+}
+
+// whyData is an explanation for programs.
+type whyData struct {
+	AddOn       string `json:"addOn"`
+	Cluster     string `json:"cluster"`
+	Explanation string `json:"explanation"`
+	// Causes are the add-ons at fault among those that it depends on.
+	Causes []whyCause `json:"causes"`
+	// Commands are what to type, in that order.
+	Commands []string `json:"commands"`
+}
+
+// whyCause is an add-on at fault, and what is wrong with it.
+type whyCause struct {
+	AddOn string               `json:"addOn"`
+	Type  addon.DependencyType `json:"type"`
+	Cause dependency.Cause     `json:"cause,omitempty"`
+	// Way leads there from the add-on that was asked about; Circle goes from there back to it, where that is the cause.
+	Way    []string `json:"way"`
+	Circle []string `json:"circle,omitempty"`
+}
+
+func (e *explanation) data(addOn string) whyData {
+	data := whyData{
+		AddOn: addOn, Cluster: e.view.cluster, Explanation: strings.Join(e.sentences, " "),
+		Causes: []whyCause{}, Commands: append([]string{}, e.commands...),
+	}
+	for _, root := range e.told {
+		data.Causes = append(data.Causes, whyCause{AddOn: root.Name, Type: root.Type, Cause: root.Cause, Way: root.Way, Circle: root.Circle})
+	}
+	return data
 }
 
 func (e *explanation) say(format string, args ...any) {

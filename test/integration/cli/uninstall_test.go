@@ -106,7 +106,7 @@ var _ = Describe("uninstall", func() {
 		cluster := newNamespace(ctx)
 		instance := install(ctx, cluster, "mine")
 		late := run(ctx, "uninstall", "mine", "--cluster", cluster, "--timeout", "1s")
-		Expect(late.code).To(Equal(cli.ExitFailure))
+		Expect(late.code).To(Equal(cli.ExitTimeout))
 		Expect(late.err).To(MatchError(ContainSubstring("instance.kudo.dev/mine is not gone after 1s, and its removal goes on: " +
 			"the agent of cluster " + cluster + " has not begun to remove Instance mine")))
 		Expect(isDeleted(ctx, instance)()).To(BeTrue())
