@@ -5,6 +5,7 @@ package pack
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -196,10 +197,18 @@ func (p *Package) loadParams(fsys fs.FS) {
 }
 
 func (p *Package) loadTemplates(fsys fs.FS) {
-	if _, err := fs.Stat(fsys, templatesFolder); err != nil {
+	info, err := fs.Stat(fsys, templatesFolder)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return // a package of Dummy tasks needs none; a task that refers to a missing template is found by the rules
+	case err != nil:
+		p.fault(templatesFolder, 0, "cannot be read: %v", err)
+		return
+	case !info.IsDir():
+		p.fault(templatesFolder, 0, "is not a folder")
+		return
 	}
-	err := fs.WalkDir(fsys, templatesFolder, func(name string, entry fs.DirEntry, err error) error {
+	err = fs.WalkDir(fsys, templatesFolder, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}

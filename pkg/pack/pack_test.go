@@ -577,6 +577,10 @@ func TestVerifyFiles(t *testing.T) {
 		"params.yaml is no YAML, which is all that is said of parameters": {map[string]string{
 			"params.yaml": "parameters:\n- [", "operator.yaml": strings.Replace(operatorYAML, "kind: Apply\n    spec:\n", "kind: Toggle\n    spec:\n      parameter: ON\n", 1),
 		}, []string{`params.yaml:2: error: is not valid YAML: did not find expected node content`}},
+		"the templates are a file": {map[string]string{"templates": "x", "templates/app.yaml": ""}, []string{
+			`operator.yaml:10: error: task "app": template "app.yaml" does not exist: there are none`,
+			`params.yaml:3: warning: parameter "REPLICAS" is not used by any template or task`, `templates: error: is not a folder`,
+		}},
 		"a template is not text":            {map[string]string{"templates/logo.png": "\xff\xfe"}, []string{`templates/logo.png: error: is not UTF-8 text: remove it from the package or encode it, with base64 for example`}},
 		"a template is not used":            {map[string]string{"templates/sub/b.yaml": "a: b"}, []string{`templates/sub/b.yaml: warning: template "sub/b.yaml" is not used by any task`}},
 		"a template is larger than allowed": {map[string]string{"templates/b": strings.Repeat("x", pack.MaxSize+1)}, []string{`templates/b: error: has 1048577 bytes, more than the 1048576 that an OperatorVersion can hold: split the operator or shorten the file`}},
