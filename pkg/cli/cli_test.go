@@ -141,12 +141,42 @@ func TestChangedFields(t *testing.T) {
 				Operator: corev1.ObjectReference{Name: "x"}, Version: "2", AppVersion: "2", ConnectionString: "x", Templates: s.Templates,
 				Parameters: []kudo.Parameter{{Name: "A"}}, UpgradableFrom: []corev1.ObjectReference{{Name: "x"}},
 			}
-		}, []string{"appVersion", "connectionString", "operator", "parameters", "plans", "tasks", "upgradableFrom", "version"}},
+		}, []string{"appVersion", "connectionString", "operator", "parameters", "plans", "task a", "upgradableFrom", "version"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			wanted := *stored.DeepCopy()
 			test.edit(&wanted)
 			if diff := cmp.Diff(test.want, changedFields(&stored, &wanted)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestChangedTasks(t *testing.T) {
+	child := func(name, version string) kudo.Task {
+		task := kudo.Task{Name: name, Kind: kudo.TaskKudoOperator}
+		task.Spec.Package, task.Spec.OperatorVersion = "zz", version
+		return task
+	}
+	switched := child("a", "1.0.0")
+	switched.Spec.EnablingParameter = "ON"
+	dummy := kudo.Task{Name: "a", Kind: kudo.TaskDummy}
+	stored := []kudo.Task{child("a", "1.0.0"), child("b", "1.0.0")}
+	for sentence, test := range map[string]struct {
+		wanted []kudo.Task
+		want   []string
+	}{
+		"none":                     {stored, nil},
+		"another order":            {[]kudo.Task{stored[1], stored[0]}, []string{"tasks"}},
+		"another child":            {[]kudo.Task{child("a", "1.1.0"), stored[1]}, []string{"task a, which brings zz-1.1.0 along and not zz-1.0.0"}},
+		"the same child otherwise": {[]kudo.Task{switched, stored[1]}, []string{"task a"}},
+		"no child any more":        {[]kudo.Task{dummy, stored[1]}, []string{"task a"}},
+		"one that is gone":         {[]kudo.Task{stored[1]}, []string{"task a"}},
+		"a new one":                {append(stored[:2:2], child("c", "1.0.0")), []string{"task c"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, changedTasks(stored, test.wanted)); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -22,6 +22,8 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/pack"
+	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
 // pushManager is the field manager of what is pushed.
@@ -74,14 +76,52 @@ func storedVersions(ctx context.Context, c client.Client, namespace string) ([]k
 
 // push stores a package after all that it brings along, or nothing when one of the versions stands there with another content.
 func push(ctx context.Context, c client.Client, out io.Writer, b *bundle, namespace string) error {
+	members := b.distinct()
+	exists, err := existing(ctx, c, members, namespace)
+	if err != nil {
+		return err
+	}
+	describing := describing(members)
+	for _, m := range members {
+		operator, version := m.objects(namespace)
+		if describing[version.Name] {
+			err = store(ctx, c, out, "operator", &kudo.Operator{}, operator)
+		}
+		switch {
+		case err != nil:
+		case exists[version.Name]:
+			err = report(out, "operatorversion", version.Name, "unchanged")
+		default:
+			err = store(ctx, c, out, "operatorversion", &kudo.OperatorVersion{}, version)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// distinct are the members, each OperatorVersion once: two places may hold the same package.
+func (b *bundle) distinct() []*member {
+	met := map[string]bool{}
+	return slices.DeleteFunc(slices.Clone(b.members), func(m *member) bool {
+		name := versionName(m.pkg)
+		again := met[name]
+		met[name] = true
+		return again
+	})
+}
+
+// existing says for the OperatorVersion of each member whether it stands on the hub. One that stands there with another content is an error.
+func existing(ctx context.Context, c client.Client, members []*member, namespace string) (map[string]bool, error) {
 	exists := map[string]bool{}
 	var conflicts []error
-	for _, m := range b.members {
+	for _, m := range members {
 		_, version := m.objects(namespace)
 		stored := &kudo.OperatorVersion{}
 		err := c.Get(ctx, client.ObjectKeyFromObject(version), stored)
 		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("reading OperatorVersion %q: %w", version.Name, err)
+			return nil, fmt.Errorf("reading OperatorVersion %q: %w", version.Name, err)
 		}
 		if exists[version.Name] = err == nil; !exists[version.Name] {
 			continue
@@ -91,38 +131,35 @@ func push(ctx context.Context, c client.Client, out io.Writer, b *bundle, namesp
 				"raise operatorVersion in %s", version.Name, version.Namespace, strings.Join(changed, ", "), m.file("operator.yaml")))
 		}
 	}
-	if len(conflicts) > 0 {
-		return errors.Join(conflicts...)
+	return exists, errors.Join(conflicts...)
+}
+
+// describing are the OperatorVersions whose packages say what is stored as Operator: of each operator the highest, for there is one Operator
+// for all of them.
+func describing(members []*member) map[string]bool {
+	var versions []kudo.OperatorVersion
+	for _, m := range members {
+		_, version := m.objects("")
+		versions = append(versions, *version)
 	}
-	for _, m := range b.members {
-		if err := m.push(ctx, c, out, namespace, exists); err != nil {
-			return err
+	highest := map[string]bool{}
+	for _, version := range versions {
+		var task kudo.Task
+		task.Spec.Package = version.Spec.Operator.Name
+		if chosen, err := tree.Choose(task, versions); err == nil {
+			highest[chosen.Name] = true
 		}
 	}
-	return nil
+	return highest
 }
 
-// push stores one package, and says which OperatorVersions exist then. Two places may hold the same package.
-func (m *member) push(ctx context.Context, c client.Client, out io.Writer, namespace string, exists map[string]bool) error {
-	operator, version := m.objects(namespace)
-	if err := store(ctx, c, out, "operator", &kudo.Operator{}, operator); err != nil {
-		return err
-	}
-	if exists[version.Name] {
-		return report(out, "operatorversion", version.Name, "unchanged")
-	}
-	exists[version.Name] = true
-	return store(ctx, c, out, "operatorversion", &kudo.OperatorVersion{}, version)
-}
-
-// changedFields names the fields of the specification in which two versions differ; templates each by itself.
+// changedFields names the fields of the specification in which two versions differ; templates and tasks each by itself.
 func changedFields(stored, wanted *kudo.OperatorVersionSpec) []string {
 	var changed []string
 	for name, pair := range map[string][2]any{
 		"operator":         {stored.Operator.Name, wanted.Operator.Name},
 		"version":          {stored.Version, wanted.Version},
 		"appVersion":       {stored.AppVersion, wanted.AppVersion},
-		"tasks":            {stored.Tasks, wanted.Tasks},
 		"parameters":       {stored.Parameters, wanted.Parameters},
 		"plans":            {stored.Plans, wanted.Plans},
 		"connectionString": {stored.ConnectionString, wanted.ConnectionString},
@@ -142,8 +179,45 @@ func changedFields(stored, wanted *kudo.OperatorVersionSpec) []string {
 			changed = append(changed, "template "+name)
 		}
 	}
+	changed = append(changed, changedTasks(stored.Tasks, wanted.Tasks)...)
 	slices.Sort(changed)
 	return changed
+}
+
+// changedTasks names the tasks that differ. Of one that brings another version of an operator along it says so: perhaps nobody has changed
+// the package, and its name only means a higher version now.
+func changedTasks(stored, wanted []kudo.Task) []string {
+	before := map[string]kudo.Task{}
+	for _, task := range stored {
+		before[task.Name] = task
+	}
+	var changed []string
+	for _, task := range wanted {
+		was, stood := before[task.Name]
+		delete(before, task.Name)
+		switch now, once := childName(task), childName(was); {
+		case stood && equality.Semantic.DeepEqual(was, task):
+		case now != once && now != "" && once != "":
+			changed = append(changed, fmt.Sprintf("task %s, which brings %s along and not %s", task.Name, now, once))
+		default:
+			changed = append(changed, "task "+task.Name)
+		}
+	}
+	for name := range before {
+		changed = append(changed, "task "+name)
+	}
+	if len(changed) == 0 && !equality.Semantic.DeepEqual(stored, wanted) {
+		return []string{"tasks"} // in another order
+	}
+	return changed
+}
+
+// childName is the OperatorVersion that a resolved task brings along; nothing where it brings none.
+func childName(task kudo.Task) string {
+	if !tree.MakesChild(task) {
+		return ""
+	}
+	return pack.VersionName(task.Spec.Package, task.Spec.AppVersion, task.Spec.OperatorVersion)
 }
 
 // store applies one object and reports what that did; current is an empty object of its type.

@@ -3,10 +3,12 @@ package cli
 import (
 	"context"
 	"path/filepath"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	rbac "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -96,6 +98,71 @@ var _ = Describe("package push", func() {
 			Expect(changed.out).To(BeEmpty())
 			Expect(hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "shop-1.1.0"}, &version)).NotTo(Succeed())
 		})
+
+	It("says that a name means another version now, where nothing else has changed", func(ctx context.Context) {
+		namespace := newNamespace(ctx)
+		dir := GinkgoT().TempDir()
+		shop, ledger := filepath.Join(dir, "shop"), filepath.Join(dir, "ledger")
+		writePackage(shop, "1.0.0", "ledger")
+		for _, version := range []string{"1.9.0", "1.10.0"} {
+			writePackage(ledger, version)
+			Expect(run(ctx, "package", "push", ledger, "-n", namespace).err).NotTo(HaveOccurred())
+			if version == "1.9.0" {
+				Expect(run(ctx, "package", "push", shop, "-n", namespace).err).NotTo(HaveOccurred())
+			}
+		}
+		Expect(run(ctx, "package", "push", shop, "-n", namespace).err).To(MatchError(ContainSubstring(
+			"with another content (task ledger, which brings ledger-1.10.0 along and not ledger-1.9.0)")))
+	})
+
+	It("stores one Operator for two versions, as the higher one says, and is quiet when they are pushed again", func(ctx context.Context) {
+		namespace := newNamespace(ctx)
+		dir := GinkgoT().TempDir()
+		shop, cart := filepath.Join(dir, "shop"), filepath.Join(dir, "cart")
+		writePackage(shop, "1.0.0", "../new/stock", "../cart")
+		writePackage(cart, "1.0.0", "../old/stock")
+		writePackage(filepath.Join(dir, "old", "stock"), "1.9.0")
+		writePackage(filepath.Join(dir, "new", "stock"), "1.10.0")
+		describe(filepath.Join(dir, "old", "stock"), "old")
+		describe(filepath.Join(dir, "new", "stock"), "new")
+
+		pushed := run(ctx, "package", "push", shop, "-n", namespace)
+		Expect(pushed.err).NotTo(HaveOccurred())
+		Expect(pushed.out).To(HavePrefix("operator.kudo.dev/stock created\noperatorversion.kudo.dev/stock-1.10.0 created\n" +
+			"operatorversion.kudo.dev/stock-1.9.0 created\n"))
+		var operator kudo.Operator
+		Expect(hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "stock"}, &operator)).To(Succeed())
+		Expect(operator.Spec.Description).To(Equal("new"))
+		Expect(run(ctx, "package", "push", shop, "-n", namespace).out).NotTo(Or(ContainSubstring("created"), ContainSubstring("configured")))
+	})
+
+	It("leaves no package without those that it needs when it is stopped half-way, and goes on from there", func(ctx context.Context) {
+		namespace := newNamespace(ctx)
+		dir := GinkgoT().TempDir()
+		shop, cart, stock := filepath.Join(dir, "shop"), filepath.Join(dir, "cart"), filepath.Join(dir, "stock")
+		writePackage(shop, "1.0.0", "../cart")
+		writePackage(cart, "0.2.0", "../stock")
+		writePackage(stock, "0.1.0")
+
+		By("pushing without any rights")
+		refused := run(ctx, "package", "push", shop, "-n", namespace, "--as", "jane")
+		Expect(refused.err).To(MatchError(And(HavePrefix(`reading OperatorVersion "stock-0.1.0": `), ContainSubstring(`User "jane" cannot get resource`))))
+
+		By("pushing with the right to store one of them")
+		allow(ctx, namespace, "jane", rbac.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"kudo.dev"}, Resources: []string{"operators"}},
+			rbac.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{"kudo.dev"}, Resources: []string{"operatorversions"}},
+			rbac.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"kudo.dev"}, Resources: []string{"operatorversions"}, ResourceNames: []string{"stock-0.1.0"}})
+		Eventually(func() error { return run(ctx, "package", "push", shop, "-n", namespace, "--as", "jane").err }).
+			WithTimeout(10 * time.Second).Should(MatchError(HavePrefix(`applying operatorversion "cart-0.2.0": `)))
+		var versions kudo.OperatorVersionList
+		Expect(hub.List(ctx, &versions, client.InNamespace(namespace))).To(Succeed())
+		Expect(versions.Items).To(ConsistOf(HaveField("Name", "stock-0.1.0")))
+
+		By("pushing the rest")
+		rest := run(ctx, "package", "push", shop, "-n", namespace)
+		Expect(rest.err).NotTo(HaveOccurred())
+		Expect(rest.out).To(And(ContainSubstring("stock-0.1.0 unchanged"), ContainSubstring("cart-0.2.0 created"), ContainSubstring("shop-1.0.0 created")))
+	})
 
 	It("refuses to close a circle over what is on the hub", func(ctx context.Context) {
 		namespace := newNamespace(ctx)

@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	rbac "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -44,6 +45,7 @@ var _ = BeforeSuite(func() {
 	DeferCleanup(env.Stop)
 	scheme := runtime.NewScheme()
 	Expect(corev1.AddToScheme(scheme)).To(Succeed())
+	Expect(rbac.AddToScheme(scheme)).To(Succeed())
 	Expect(kudo.AddToScheme(scheme)).To(Succeed())
 	Expect(addon.AddToScheme(scheme)).To(Succeed())
 	hub, err = client.New(env.Config, client.Options{Scheme: scheme})
@@ -131,4 +133,26 @@ func writePackage(dir, version string, children ...string) {
 	} {
 		Expect(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)).To(Succeed())
 	}
+}
+
+// describe adds a description to a package.
+func describe(dir, text string) {
+	GinkgoHelper()
+	file, err := os.OpenFile(filepath.Join(dir, "operator.yaml"), os.O_APPEND|os.O_WRONLY, 0)
+	Expect(err).NotTo(HaveOccurred())
+	_, err = fmt.Fprintf(file, "description: %s\n", text)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(file.Close()).To(Succeed())
+}
+
+// allow gives a user rights in a namespace.
+func allow(ctx context.Context, namespace, user string, rules ...rbac.PolicyRule) {
+	GinkgoHelper()
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: user}
+	Expect(hub.Create(ctx, &rbac.Role{ObjectMeta: meta, Rules: rules})).To(Succeed())
+	Expect(hub.Create(ctx, &rbac.RoleBinding{
+		ObjectMeta: meta,
+		RoleRef:    rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "Role", Name: user},
+		Subjects:   []rbac.Subject{{APIGroup: rbac.GroupName, Kind: rbac.UserKind, Name: user}},
+	})).To(Succeed())
 }
