@@ -55,8 +55,10 @@ type loader struct {
 	versions func(context.Context) ([]kudo.OperatorVersion, error)
 
 	downloaded map[string]source
-	met        map[string]*member
-	bundle     bundle
+	// room is how many bytes tarballs may still hold.
+	room   int64
+	met    map[string]*member
+	bundle bundle
 }
 
 // addFlag lets a command say where names are looked for.
@@ -67,7 +69,7 @@ func (l *loader) addFlag(cmd *cobra.Command) {
 
 // loadBundle reads the package of that name and all that it brings along, and says everything there is to say about it.
 func (l *loader) loadBundle(ctx context.Context, name string) (*bundle, error) {
-	l.http, l.downloaded, l.met = httpClient(), map[string]source{}, map[string]*member{}
+	l.http, l.downloaded, l.room, l.met = httpClient(), map[string]source{}, roomForArchives, map[string]*member{}
 	from, err := l.openSource(ctx, name)
 	if err != nil {
 		return nil, err

@@ -338,6 +338,26 @@ func stored(names ...string) func(context.Context) ([]kudo.OperatorVersion, erro
 	return func(context.Context) ([]kudo.OperatorVersion, error) { return versions, nil }
 }
 
+// A tarball of a few kilobytes may hold a hundred of them, and each of these many megabytes.
+func TestTarballsTogetherAreBounded(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "zz")
+	writePackage(t, dir, "1.0.0")
+	content := tarballOf(t, dir)
+	_, size, err := pack.Archive(bytes.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &loader{room: 2*size + 1}
+	for range 2 {
+		if _, err := l.archived("zz.tgz", bytes.NewReader(content)); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := l.archived("zz.tgz", bytes.NewReader(content)); err == nil || !strings.Contains(err.Error(), "zz.tgz: with it, the tarballs") {
+		t.Errorf("a third one: %v", err)
+	}
+}
+
 func TestDownloadDoesNotLeaveHTTPS(t *testing.T) {
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()

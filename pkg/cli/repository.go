@@ -108,7 +108,7 @@ func (l *loader) download(ctx context.Context, address, digest string) (source, 
 	if sum := sha256.Sum256(content); digest != "" && !strings.EqualFold(hex.EncodeToString(sum[:]), digest) {
 		return source{}, fmt.Errorf("%s has SHA-256 %x, and not %s as the repository says", shownURL(address), sum, digest)
 	}
-	found, err := archived(shownURL(address), bytes.NewReader(content))
+	found, err := l.archived(shownURL(address), bytes.NewReader(content))
 	if err == nil {
 		l.downloaded[address] = found
 	}

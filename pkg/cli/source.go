@@ -104,7 +104,7 @@ func (l *loader) openSource(ctx context.Context, name string) (source, error) {
 		return source{}, fmt.Errorf("opening package: %w", err)
 	}
 	defer file.Close()
-	return archived(name, file)
+	return l.archived(name, file)
 }
 
 // openFrom finds the package that a task of the one at from names by a path: relative to it, and where that is in a tarball, in the same.
@@ -134,14 +134,20 @@ func (l *loader) openFrom(ctx context.Context, from source, name string) (source
 		return source{}, fmt.Errorf("opening package: %w", err)
 	}
 	defer file.Close()
-	return archived(shown, file)
+	return l.archived(shown, file)
 }
 
+// roomForArchives bounds what all tarballs together hold. One may hold others, each a thousand times its size.
+const roomForArchives = 8 * pack.MaxArchive
+
 // archived is the package in a tarball: at its top, or in its only folder that holds one.
-func archived(name string, content io.Reader) (source, error) {
-	files, err := pack.Archive(content)
+func (l *loader) archived(name string, content io.Reader) (source, error) {
+	files, size, err := pack.Archive(content)
 	if err != nil {
 		return source{}, fmt.Errorf("%s: %w", name, err)
+	}
+	if l.room -= size; l.room < 0 {
+		return source{}, fmt.Errorf("%s: with it, the tarballs that are needed hold more than %d bytes", name, roomForArchives)
 	}
 	s := source{name: name, archive: files, folder: "."}
 	if inner := operatorFolders(files); len(inner) == 1 {

@@ -23,13 +23,13 @@ const (
 var errTooLarge = fmt.Errorf("the tarball holds more than %d bytes", MaxArchive)
 
 // Archive reads a package's tarball, as KUDO's `package create` makes it: a tar file in gzip. Only its regular files count. One that
-// holds a path which leads out of it, or more than it may, is an error.
+// holds a path which leads out of it, or more than it may, is an error. size is what is kept of it, in bytes.
 //
 // The files are kept in the form of a zip archive, for that is what the standard library has a file system over.
-func Archive(r io.Reader) (fs.FS, error) {
+func Archive(r io.Reader) (files fs.FS, size int64, err error) {
 	unzipped, err := gzip.NewReader(r)
 	if err != nil {
-		return nil, fmt.Errorf("reading a tarball (.tgz): %w", err)
+		return nil, 0, fmt.Errorf("reading a tarball (.tgz): %w", err)
 	}
 	// One byte more than may be, to tell an end from a cut.
 	bounded := &io.LimitedReader{R: unzipped, N: MaxArchive + 1}
@@ -37,26 +37,27 @@ func Archive(r io.Reader) (fs.FS, error) {
 	into := zip.NewWriter(&kept)
 	if err := copyFiles(into, tar.NewReader(bounded)); err != nil {
 		if bounded.N == 0 {
-			return nil, errTooLarge
+			return nil, 0, errTooLarge
 		}
-		return nil, err
+		return nil, 0, err
 	}
 	if err := into.Close(); err != nil {
-		return nil, fmt.Errorf("keeping the tarball's files: %w", err)
+		return nil, 0, fmt.Errorf("keeping the tarball's files: %w", err)
 	}
-	files, err := zip.NewReader(bytes.NewReader(kept.Bytes()), int64(kept.Len()))
+	size = int64(kept.Len())
+	files, err = zip.NewReader(bytes.NewReader(kept.Bytes()), size)
 	if err != nil {
-		return nil, fmt.Errorf("reading the tarball's files: %w", err)
+		return nil, 0, fmt.Errorf("reading the tarball's files: %w", err)
 	}
 	if err := fs.WalkDir(files, ".", func(_ string, _ fs.DirEntry, err error) error { return err }); err != nil {
-		return nil, fmt.Errorf("the tarball holds one path twice: %w", err)
+		return nil, 0, fmt.Errorf("the tarball holds one path twice: %w", err)
 	}
-	return files, nil
+	return files, size, nil
 }
 
 func copyFiles(into *zip.Writer, from *tar.Reader) error {
 	left := int64(MaxArchive)
-	for range maxEntries {
+	for range maxEntries + 1 { // the last one is the end
 		header, err := from.Next()
 		if errors.Is(err, io.EOF) {
 			return nil

@@ -46,10 +46,12 @@ func tarball(t *testing.T, files ...string) []byte {
 }
 
 func TestArchive(t *testing.T) {
-	many := make([]string, 10_000)
+	many, full := make([]string, 10_001), map[string]string{}
 	for i := range many {
 		many[i] = fmt.Sprint(i)
+		full[many[i]] = ""
 	}
+	delete(full, "10000")
 	for sentence, test := range map[string]struct {
 		tarball []byte
 		want    map[string]string
@@ -72,10 +74,11 @@ func TestArchive(t *testing.T) {
 		"cut short":                         {tarball: tarball(t, "x="+strings.Repeat("a", 1<<16))[:99], fault: "unexpected EOF"},
 		"a small file that becomes a large": {tarball: tarball(t, "x="+strings.Repeat("a", pack.MaxArchive)), fault: "holds more than 33554432 bytes"},
 		"a sparse file, which is large and takes next to nothing": {tarball: sparse(t, "1099511627776"), fault: "holds more than 33554432 bytes"},
+		"as many files as may be":                                 {tarball: tarball(t, many[:10_000]...), want: full},
 		"more files than may be":                                  {tarball: tarball(t, many...), fault: "more than 10000 files"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			files, err := pack.Archive(bytes.NewReader(test.tarball))
+			files, size, err := pack.Archive(bytes.NewReader(test.tarball))
 			if test.fault != "" {
 				if err == nil || !strings.Contains(err.Error(), test.fault) {
 					t.Errorf("got %v, want the error %s", err, test.fault)
@@ -85,8 +88,15 @@ func TestArchive(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(test.want, contents(t, files)); diff != "" {
+			kept := contents(t, files)
+			if diff := cmp.Diff(test.want, kept); diff != "" {
 				t.Error(diff)
+			}
+			for name, text := range kept {
+				size -= int64(len(name) + len(text))
+			}
+			if size < 0 {
+				t.Errorf("what is kept is said to be %d bytes less than it is", -size)
 			}
 		})
 	}
@@ -146,7 +156,7 @@ func contents(t *testing.T, files fs.FS) map[string]string {
 func FuzzArchive(f *testing.F) {
 	f.Add([]byte{0x1f, 0x8b})
 	f.Fuzz(func(t *testing.T, content []byte) {
-		files, err := pack.Archive(bytes.NewReader(content))
+		files, _, err := pack.Archive(bytes.NewReader(content))
 		if err == nil {
 			p, _ := pack.Load(files)
 			p.Verify()
