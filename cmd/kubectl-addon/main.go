@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/tandem-addons/tandem/pkg/cli"
 )
@@ -24,7 +25,7 @@ func run() int {
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	err := cli.New(streams, version).ExecuteContext(ctx)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
+		fmt.Fprintln(os.Stderr, "error:", printers.EscapeTerminal(err.Error()))
 	}
 	return cli.ExitCode(err)
 }
