@@ -31,6 +31,8 @@ type member struct {
 	findings []pack.Finding
 	// children are the versions that tasks mean, by the index of the task. A task that is missing here could not be resolved.
 	children map[int]childVersion
+	// unsought are the names that were looked for nowhere.
+	unsought []string
 }
 
 // childVersion is what a task means: a member, or where that is nil a version on the hub.
@@ -42,19 +44,20 @@ type childVersion struct {
 
 func (b *bundle) root() *member { return b.members[len(b.members)-1] }
 
-// membersLimit bounds what one package may make this program load.
+// membersLimit bounds how many packages one may make this program load.
 const membersLimit = 100
 
 // loader loads a package with all that it brings along.
 type loader struct {
 	http *http.Client
-	// repository is the URL of a KUDO repository, in which names are looked for; none if empty.
+	// repository is the URL or the folder of a KUDO repository, in which names are looked for; none if empty.
 	repository string
-	index      *index
+	// catalog of the repository; nil until a name is looked for.
+	catalog catalog
 	// versions are those on the hub, where names are looked for without a repository; nil: nowhere.
-	versions func(context.Context) ([]kudo.OperatorVersion, error)
+	versions func() ([]kudo.OperatorVersion, error)
 
-	downloaded map[string]source
+	downloads map[tarball]download
 	// room is how many bytes tarballs may still hold.
 	room   int64
 	met    map[string]*member
@@ -64,12 +67,17 @@ type loader struct {
 // addFlag lets a command say where names are looked for.
 func (l *loader) addFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&l.repository, "repository", "",
-		"URL of a repository of KUDO packages, which holds index.yaml: where packages that are only a name are looked for")
+		"URL or folder of a repository of KUDO packages, which holds index.yaml: where packages that are only a name are looked for")
 }
+
+// failure is an error that says nothing about a package, such as that the hub cannot be reached. It ends the loading.
+type failure struct{ error }
+
+func (f failure) Unwrap() error { return f.error }
 
 // loadBundle reads the package of that name and all that it brings along, and says everything there is to say about it.
 func (l *loader) loadBundle(ctx context.Context, name string) (*bundle, error) {
-	l.http, l.downloaded, l.room, l.met = httpClient(), map[string]source{}, roomForArchives, map[string]*member{}
+	l.http, l.downloads, l.room, l.met = httpClient(), map[tarball]download{}, roomForArchives, map[string]*member{}
 	from, err := l.openSource(ctx, name)
 	if err != nil {
 		return nil, err
@@ -89,7 +97,7 @@ func (l *loader) load(ctx context.Context, from source) (*member, error) {
 		return known, nil
 	}
 	if len(l.met) == membersLimit {
-		return nil, fmt.Errorf("the package brings more than %d others along", membersLimit)
+		return nil, fmt.Errorf("more than %d packages in all: split the operator", membersLimit)
 	}
 	p, err := from.load()
 	if err != nil {
@@ -102,9 +110,15 @@ func (l *loader) load(ctx context.Context, from source) (*member, error) {
 			continue
 		}
 		child, err := l.child(ctx, from, task)
+		var failed failure
 		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case errors.As(err, &failed):
+			return nil, err
 		case errors.Is(err, errNotLookedFor):
-			m.find(i, pack.Warning, "task %q: %v", task.Name, err)
+			m.unsought = append(m.unsought, task.Spec.Package)
+			m.find(i, pack.Warning, "task %q: package %q %v", task.Name, task.Spec.Package, err)
 		case err != nil:
 			m.find(i, pack.Error, "task %q: package %q: %v", task.Name, task.Spec.Package, err)
 		default:
@@ -136,11 +150,12 @@ func (m *member) misfits(i int, task kudo.Task, child childVersion) []pack.Findi
 
 // find adds a finding about the package that a task names.
 func (m *member) find(task int, severity pack.Severity, format string, args ...any) {
-	m.findings = append(m.findings, m.pkg.At(fmt.Sprintf("tasks[%d].spec.package", task), severity, fmt.Sprintf(format, args...)))
+	m.findings = append(m.findings, m.pkg.At(fmt.Sprintf("tasks[%d].spec.package", task), severity, oneLine(fmt.Sprintf(format, args...))))
 }
 
 // errNotLookedFor says that a name was looked for nowhere.
-var errNotLookedFor = errors.New("a package that is only a name is looked for when it is pushed; --repository URL looks for it now")
+var errNotLookedFor = errors.New("is only a name, and was not looked for: --repository says where to look for it, and without " +
+	"that 'kubectl addon package push' looks on the hub")
 
 // child finds what the task of the package at from means.
 func (l *loader) child(ctx context.Context, from source, task kudo.Task) (childVersion, error) {
@@ -152,15 +167,20 @@ func (l *loader) child(ctx context.Context, from source, task kudo.Task) (childV
 	case isPath(name):
 		at, err = l.openFrom(ctx, from, name)
 	case l.repository != "":
-		at, err = l.openNamed(ctx, task)
+		return l.openNamed(ctx, task)
 	case l.versions != nil:
-		return l.storedVersion(ctx, task)
+		return l.storedVersion(task)
 	default:
 		return childVersion{}, errNotLookedFor
 	}
 	if err != nil {
 		return childVersion{}, err
 	}
+	return l.childAt(ctx, at, task)
+}
+
+// childAt is the package at a place, in the versions that the task asks for.
+func (l *loader) childAt(ctx context.Context, at source, task kudo.Task) (childVersion, error) {
 	m, err := l.load(ctx, at)
 	if err != nil {
 		return childVersion{}, err
@@ -180,17 +200,15 @@ func (l *loader) child(ctx context.Context, from source, task kudo.Task) (childV
 }
 
 // storedVersion is the version on the hub that a task means.
-func (l *loader) storedVersion(ctx context.Context, task kudo.Task) (childVersion, error) {
-	if l.bundle.stored == nil {
-		found, err := l.versions(ctx)
-		if err != nil {
-			return childVersion{}, err
-		}
-		l.bundle.stored = found
-	}
-	chosen, err := tree.Choose(task, l.bundle.stored)
+func (l *loader) storedVersion(task kudo.Task) (childVersion, error) {
+	found, err := l.versions()
 	if err != nil {
-		return childVersion{}, fmt.Errorf("on the hub: %w; --repository URL looks for it in a repository", err)
+		return childVersion{}, failure{err}
+	}
+	l.bundle.stored = found
+	chosen, err := tree.Choose(task, found)
+	if err != nil {
+		return childVersion{}, fmt.Errorf("on the hub: %w; --repository looks for it in a repository", err)
 	}
 	return childVersion{name: chosen.Name, spec: &chosen.Spec}, nil
 }
@@ -212,7 +230,7 @@ func (b *bundle) twins() []pack.Finding {
 	for _, m := range b.members {
 		_, version := m.objects("")
 		other, exists := first[version.Name]
-		if !exists {
+		if !exists || m.pkg.Name == "" {
 			first[version.Name] = m
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -137,6 +139,8 @@ func TestBundle(t *testing.T) {
 		"same-name": {"package: ../zz", "package: ../zz"},
 		"twice":     {"package: ../zz", "package: ../twins/zz, instanceName: other"},
 		"named":     {"package: zz"},
+		"itself":    {"package: ."},
+		"linked":    {"package: ../zz", "package: ../link, instanceName: b"},
 		"escaping":  {"package: ../escape.tgz"},
 	} {
 		writePackage(t, filepath.Join(dir, name), "1.0.0", children...)
@@ -147,6 +151,9 @@ func TestBundle(t *testing.T) {
 	writePackage(t, filepath.Join(dir, "deep"), "0.2.0")
 	writeFile(t, filepath.Join(dir, "inside", "packages", "deep.tgz"), tarballOf(t, filepath.Join(dir, "deep")))
 	writeFile(t, filepath.Join(dir, "inside.tgz"), tarballOf(t, filepath.Join(dir, "inside")))
+	if err := os.Symlink(filepath.Join(dir, "zz"), filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
 	writePackage(t, filepath.Join(dir, "escape"), "1.0.0", "package: ../zz", "package: /etc", "package: ./none")
 	writeFile(t, filepath.Join(dir, "escape.tgz"), tarballOf(t, filepath.Join(dir, "escape")))
 
@@ -177,7 +184,12 @@ func TestBundle(t *testing.T) {
 			`DIR/twice/operator.yaml:3:1: error: DIR/zz and DIR/twins/zz both are OperatorVersion zz-1.0.0, with another content (plans, task t1): ` +
 				`raise operatorVersion in one of them`,
 		}},
-		"named": {members: []string{"named-1.0.0 zz__"}},
+		"named":  {members: []string{"named-1.0.0 zz__"}},
+		"linked": {members: []string{"zz-1.0.0", "linked-1.0.0 zz__1.0.0 zz__1.0.0"}},
+		"itself": {members: []string{"itself-1.0.0 itself__1.0.0"}, faults: []string{
+			`DIR/itself/operator.yaml:3:1: error: circular dependency: itself-1.0.0 -> itself-1.0.0: ` +
+				`an operator cannot be a child of its own children; take it out of one of them`,
+		}},
 		"escaping": {members: []string{"escape-1.0.0 ../zz__ /etc__ ./none__", "escaping-1.0.0 escape__1.0.0"}, faults: []string{
 			`DIR/escape.tgz/operator.yaml:5:41: error: task "t1": package "../zz": "../zz" leads out of the tarball`,
 			`DIR/escape.tgz/operator.yaml:6:41: error: task "t2": package "/etc": "/etc" leads out of the tarball`,
@@ -249,6 +261,8 @@ func TestBundleOverTheNetwork(t *testing.T) {
 	tarball := tarballOf(t, filepath.Join(dir, "zz"))
 	files := map[string][]byte{"/zz.tgz": tarball, "/large.tgz": make([]byte, pack.MaxArchive+1), "/page.tgz": []byte("<html>")}
 	address, requests := shop(t, files)
+	writePackage(t, filepath.Join(dir, "loop"), "1.0.0", "package: '"+address+"/loop.tgz'")
+	files["/loop.tgz"] = tarballOf(t, filepath.Join(dir, "loop"))
 	files["/index.yaml"] = fmt.Appendf(nil, `apiVersion: v1
 entries:
   zz:
@@ -258,6 +272,8 @@ entries:
   - {name: forged, operatorVersion: 1.10.0, digest: ff, urls: [zz.tgz]}
   nowhere:
   - {name: nowhere, operatorVersion: 1.0.0}
+  other:
+  - {name: other, operatorVersion: 1.10.0, urls: [zz.tgz]}
 `, address, sha256.Sum256(tarball))
 	l := func() *loader { return &loader{repository: address} }
 
@@ -281,16 +297,26 @@ entries:
 		"a name that is not there, and others that lead nowhere": {
 			children: []string{"package: kafka", "package: nowhere", "package: forged"}, loader: l(),
 			members: []string{"parent-1.0.0 kafka__ nowhere__ forged__"},
-			faults:  []string{`operator "kafka" does not exist`, "gives no URL for it", "and not ff as the repository says"},
+			faults:  []string{"the repository " + address + " does not have kafka", "gives no URL for it", "and not ff as the repository says"},
+		},
+		"a name that leads to another operator": {
+			children: []string{"package: other"}, loader: l(), members: []string{"zz-1.10.0", "parent-1.0.0 other__"},
+			faults: []string{"/zz.tgz holds zz-1.10.0, and not other-1.10.0 as the repository says"},
+		},
+		"a tarball that is gone, needed twice": {
+			children: []string{"package: '" + address + "/none.tgz'", "package: '" + address + "/none.tgz', instanceName: b"}, loader: &loader{},
+			members: []string{"parent-1.0.0 " + address + "/none.tgz__ " + address + "/none.tgz__"},
+			faults:  []string{"the server answers 404 Not Found", "the server answers 404 Not Found"},
+		},
+		"a circle through a URL": {
+			children: []string{"package: '" + address + "/loop.tgz'"}, loader: &loader{},
+			members: []string{"loop-1.0.0 loop__1.0.0", "parent-1.0.0 loop__1.0.0"},
+			faults:  []string{"circular dependency: parent-1.0.0 -> loop-1.0.0 -> loop-1.0.0"},
 		},
 		"a tarball without end, and a page": {
 			children: []string{"package: '" + address + "/large.tgz'", "package: '" + address + "/page.tgz'"}, loader: &loader{},
 			members: []string{"parent-1.0.0 " + address + "/large.tgz__ " + address + "/page.tgz__"},
 			faults:  []string{"it has more than 33554432 bytes", "reading a tarball (.tgz)"},
-		},
-		"no repository there": {
-			children: []string{"package: zz"}, loader: &loader{repository: address + "/none"},
-			members: []string{"parent-1.0.0 zz__"}, faults: []string{"reading the repository: downloading " + address + "/none/index.yaml"},
 		},
 		"a name, on the hub": {
 			children: []string{"package: zz"}, loader: &loader{versions: stored("zz-2.0.0", "zz-10.0.0", "yy-1.0.0")},
@@ -327,7 +353,7 @@ entries:
 }
 
 // stored are versions on the hub.
-func stored(names ...string) func(context.Context) ([]kudo.OperatorVersion, error) {
+func stored(names ...string) func() ([]kudo.OperatorVersion, error) {
 	var versions []kudo.OperatorVersion
 	for _, name := range names {
 		v := kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -335,7 +361,53 @@ func stored(names ...string) func(context.Context) ([]kudo.OperatorVersion, erro
 		v.Spec.Operator.Name, v.Spec.Version, _ = strings.Cut(name, "-")
 		versions = append(versions, v)
 	}
-	return func(context.Context) ([]kudo.OperatorVersion, error) { return versions, nil }
+	return func() ([]kudo.OperatorVersion, error) { return versions, nil }
+}
+
+// What cannot be reached is no fault of the package.
+func TestLoadingEndsWhereNothingCanBeSaid(t *testing.T) {
+	address, _ := shop(t, nil)
+	none := filepath.Join(t.TempDir(), "none")
+	interrupted, interrupt := context.WithCancel(context.Background())
+	interrupt()
+	for sentence, test := range map[string]struct {
+		ctx    context.Context
+		loader *loader
+		want   string
+	}{
+		"a repository that is not there": {context.Background(), &loader{repository: address + "/none"},
+			"reading the repository: downloading " + address + "/none/index.yaml: the server answers 404 Not Found"},
+		"a folder that is not there": {context.Background(), &loader{repository: none},
+			"reading the repository: open " + none + "/index.yaml: no such file or directory"},
+		"a hub that is not there": {context.Background(),
+			&loader{versions: func() ([]kudo.OperatorVersion, error) { return nil, errors.New("connection refused") }}, "connection refused"},
+		"an interruption": {interrupted, &loader{}, "context canceled"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			dir := t.TempDir()
+			parent := filepath.Join(dir, "parent")
+			writePackage(t, parent, "1.0.0", "package: ../child")
+			writePackage(t, filepath.Join(dir, "child"), "1.0.0", "package: zz")
+			_, err := test.loader.loadBundle(test.ctx, parent)
+			if err == nil || err.Error() != test.want {
+				t.Errorf("got %v, want %s", err, test.want)
+			}
+		})
+	}
+}
+
+func TestPackageDoesNotLeadOut(t *testing.T) {
+	dir := t.TempDir()
+	parent, outside := filepath.Join(dir, "parent"), filepath.Join(dir, "outside")
+	writePackage(t, parent, "1.0.0")
+	writePackage(t, outside, "1.0.0")
+	if err := os.Symlink(outside, filepath.Join(parent, "templates")); err != nil {
+		t.Fatal(err)
+	}
+	_, faults := load(t, &loader{}, parent)
+	if len(faults) != 1 || !strings.Contains(faults[0], "templates: error: cannot be read: ") || !strings.Contains(faults[0], "path escapes from parent") {
+		t.Errorf("got %q", faults)
+	}
 }
 
 // A tarball of a few kilobytes may hold a hundred of them, and each of these many megabytes.
@@ -355,6 +427,44 @@ func TestTarballsTogetherAreBounded(t *testing.T) {
 	}
 	if _, err := l.archived("zz.tgz", bytes.NewReader(content)); err == nil || !strings.Contains(err.Error(), "zz.tgz: with it, the tarballs") {
 		t.Errorf("a third one: %v", err)
+	}
+}
+
+// Apache, for one, sends a tarball as a tar file in the encoding gzip to whoever takes that.
+func TestDownloadTakesTarballsAsTheyAre(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "zz")
+	writePackage(t, dir, "1.0.0")
+	content := tarballOf(t, dir)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			w.Header().Set("Content-Encoding", "gzip")
+		}
+		if _, err := w.Write(content); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	l := &loader{http: httpClient()}
+	got, err := l.fetch(context.Background(), server.URL+"/zz.tgz")
+	if err != nil || !bytes.Equal(got, content) {
+		t.Errorf("got %d bytes of %d, %v", len(got), len(content), err)
+	}
+}
+
+func TestDownloadTakesNotForEver(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusOK)
+		if err := http.NewResponseController(w).Flush(); err != nil {
+			t.Error(err)
+		}
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	l := &loader{http: httpClient()}
+	l.http.Timeout = 50 * time.Millisecond
+	_, err := l.fetch(context.Background(), server.URL+"/zz.tgz")
+	if err == nil || !strings.Contains(err.Error(), "downloading "+server.URL+"/zz.tgz: ") || !strings.Contains(err.Error(), "Client.Timeout") {
+		t.Errorf("got %v", err)
 	}
 }
 

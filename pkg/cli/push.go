@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -42,14 +43,14 @@ func pushCommand(streams genericiooptions.IOStreams, flags *genericclioptions.Co
 		Args: exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			namespace := cmp.Or(*flags.Namespace, kudo.DefaultPackagesNamespace)
-			l.versions = func(ctx context.Context) ([]kudo.OperatorVersion, error) {
+			l.versions = sync.OnceValues(func() ([]kudo.OperatorVersion, error) {
 				c, err := hubClient(flags)
 				if err != nil {
 					return nil, err
 				}
-				versions, err := storedVersions(ctx, c, namespace)
+				versions, err := storedVersions(cmd.Context(), c, namespace)
 				return versions, explain(err, namespace)
-			}
+			})
 			b, err := verifiedBundle(cmd.Context(), l, streams.ErrOut, args[0])
 			if err != nil {
 				return err

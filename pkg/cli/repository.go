@@ -8,109 +8,249 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/pack"
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
+// catalog is what a KUDO repository and those that it includes hold, by operator. Of entries for one version the first counts.
+type catalog map[string][]indexEntry
+
 // index is what matters of a KUDO repository's index.yaml.
 type index struct {
-	Entries map[string][]indexEntry `json:"entries"`
+	APIVersion string                  `yaml:"apiVersion"`
+	Entries    map[string][]indexEntry `yaml:"entries"`
+	// Includes are repositories that belong to it; relative ones begin here.
+	Includes []string `yaml:"includes"`
 }
 
 // indexEntry is one version of a package in a repository.
 type indexEntry struct {
-	OperatorVersion string `json:"operatorVersion"`
-	AppVersion      string `json:"appVersion"`
+	OperatorVersion string `yaml:"operatorVersion"`
+	AppVersion      string `yaml:"appVersion"`
 	// URLs of its tarball, each as good as the others; relative ones begin at the repository.
-	URLs []string `json:"urls"`
+	URLs []string `yaml:"urls"`
 	// Digest is the SHA-256 of the tarball, in hexadecimal; empty: nothing is compared.
-	Digest string `json:"digest"`
+	Digest string `yaml:"digest"`
+	// Removed says that it is not to be had any more.
+	Removed bool `yaml:"removed"`
+
+	// index that it stands in.
+	index *url.URL
 }
 
-// openNamed finds the package that a task names by the operator's name, in the repository.
-func (l *loader) openNamed(ctx context.Context, task kudo.Task) (source, error) {
-	if l.index == nil {
-		content, err := l.fetch(ctx, strings.TrimSuffix(l.repository, "/")+"/index.yaml")
+// openNamed is the package that a task names by the operator's name, from the repository.
+func (l *loader) openNamed(ctx context.Context, task kudo.Task) (childVersion, error) {
+	if l.catalog == nil {
+		found, err := l.readRepository(ctx)
 		if err != nil {
-			return source{}, fmt.Errorf("reading the repository: %w", err)
+			return childVersion{}, failure{fmt.Errorf("reading the repository: %w", err)}
 		}
-		var read index
-		if err := yaml.Unmarshal(content, &read); err != nil {
-			return source{}, fmt.Errorf("reading the repository's index.yaml: %w", err)
-		}
-		l.index = &read
+		l.catalog = found
 	}
-	entry, err := l.index.choose(task)
+	entry, err := l.catalog.choose(task)
+	var absent *tree.AbsenceError
+	switch where := shownURL(l.repository); {
+	case errors.As(err, &absent) && len(absent.Others) > 0:
+		return childVersion{}, fmt.Errorf("the repository %s does not have %s; there are %s", where, absent.Wanted, strings.Join(absent.Others, ", "))
+	case errors.As(err, &absent):
+		return childVersion{}, fmt.Errorf("the repository %s does not have %s", where, absent.Wanted)
+	case err != nil:
+		return childVersion{}, err
+	}
+	at, err := l.openEntry(ctx, entry)
 	if err != nil {
-		return source{}, fmt.Errorf("in the repository %s: %w", shownURL(l.repository), err)
+		return childVersion{}, err
 	}
-	var failed error
-	for _, address := range entry.URLs {
-		found, err := l.download(ctx, relativeTo(l.repository, address), entry.Digest)
-		if err == nil {
-			return found, nil
+	child, err := l.childAt(ctx, at, task)
+	if err == nil && !entry.describes(task.Spec.Package, child.spec) {
+		return childVersion{}, fmt.Errorf("%s holds %s, and not %s as the repository says",
+			child.member.name, child.name, entry.versionName(task.Spec.Package))
+	}
+	return child, err
+}
+
+// repositoryURL is where a repository is that is called by its URL, or as the folder that holds it.
+func repositoryURL(name string) (*url.URL, error) {
+	if isURL(name) || strings.HasPrefix(name, "file://") {
+		return url.Parse(name)
+	}
+	folder, err := filepath.Abs(name)
+	return &url.URL{Scheme: "file", Path: filepath.ToSlash(folder)}, err
+}
+
+// repositoriesLimit bounds how many repositories one may include.
+const repositoriesLimit = 50
+
+// readRepository is what the repository holds and what those hold that it includes, each read once: a repository overrules those that it
+// includes, and these overrule later ones (KUDO's rule).
+func (l *loader) readRepository(ctx context.Context) (catalog, error) {
+	first, err := repositoryURL(l.repository)
+	if err != nil {
+		return nil, err
+	}
+	found, read := catalog{}, map[string]bool{}
+	for left := []*url.URL{first.JoinPath("index.yaml")}; len(left) > 0; {
+		at := left[0]
+		left = left[1:]
+		if read[at.String()] {
+			continue
 		}
-		failed = errors.Join(failed, err)
+		if len(read) > repositoriesLimit {
+			return nil, fmt.Errorf("it includes more than %d others", repositoriesLimit)
+		}
+		read[at.String()] = true
+		included, err := l.readIndex(ctx, at, found)
+		if err != nil {
+			return nil, err
+		}
+		left = append(included, left...)
 	}
-	if failed == nil {
-		failed = fmt.Errorf("the repository %s gives no URL for it", shownURL(l.repository))
+	return found, nil
+}
+
+// readIndex adds what the index at an address holds to the catalog, and returns where those of the included repositories are.
+func (l *loader) readIndex(ctx context.Context, at *url.URL, into catalog) ([]*url.URL, error) {
+	content, err := l.fetch(ctx, at.String())
+	if err != nil {
+		return nil, err
 	}
-	return source{}, failed
+	found, err := parseIndex(content)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", at.Redacted(), err)
+	}
+	for operator, entries := range found.Entries {
+		for _, entry := range entries {
+			entry.index = at
+			into[operator] = append(into[operator], entry)
+		}
+	}
+	var included []*url.URL
+	for _, address := range found.Includes {
+		repository, err := follow(at, address, "")
+		if err != nil {
+			return nil, err
+		}
+		included = append(included, repository.JoinPath("index.yaml"))
+	}
+	return included, nil
+}
+
+// parseIndex reads an index.yaml. Versions are the text that stands there, so that 1.10 stays 1.10.
+func parseIndex(content []byte) (index, error) {
+	var found index
+	err := yaml.Unmarshal(content, &found)
+	var mistyped *yaml.TypeError
+	if errors.As(err, &mistyped) {
+		err = errors.New(strings.Join(mistyped.Errors, "; "))
+	}
+	if err == nil && found.APIVersion == "" {
+		err = errors.New("apiVersion is missing")
+	}
+	if err != nil {
+		return index{}, fmt.Errorf("it is no index of KUDO packages: %s", oneLine(err.Error()))
+	}
+	return found, nil
+}
+
+// follow is an address that the index at from names. A repository on the network does not lead to files of this machine, nor one that was
+// read over https to less than that, unless a digest says what has to be there.
+func follow(from *url.URL, address, digest string) (*url.URL, error) {
+	to, err := from.Parse(address)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", from.Redacted(), err)
+	case from.Scheme == "file", to.Scheme == from.Scheme, to.Scheme == "https", to.Scheme == "http" && digest != "":
+		return to, nil
+	default:
+		return nil, fmt.Errorf("%s leads to %s: want a URL with https, or for a tarball a digest", from.Redacted(), to.Redacted())
+	}
 }
 
 // choose is the entry that a task means, by the rule for OperatorVersions.
-func (i *index) choose(task kudo.Task) (indexEntry, error) {
+func (c catalog) choose(task kudo.Task) (indexEntry, error) {
+	operator := task.Spec.Package
 	entries := map[string]indexEntry{}
 	var candidates []kudo.OperatorVersion
-	operator := task.Spec.Package
-	for _, entry := range i.Entries[operator] {
-		candidate := kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{
-			Name: pack.VersionName(operator, entry.AppVersion, entry.OperatorVersion),
-		}}
+	for _, entry := range c[operator] {
+		candidate := kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Name: entry.versionName(operator)}}
 		candidate.Spec.Operator = corev1.ObjectReference{Name: operator}
 		candidate.Spec.AppVersion, candidate.Spec.Version = entry.AppVersion, entry.OperatorVersion
+		if _, overruled := entries[candidate.Name]; overruled {
+			continue
+		}
 		entries[candidate.Name] = entry
-		candidates = append(candidates, candidate)
+		if !entry.Removed {
+			candidates = append(candidates, candidate)
+		}
 	}
 	chosen, err := tree.Choose(task, candidates)
 	return entries[chosen.Name], err
 }
 
-// relativeTo is the address as seen from a repository.
-func relativeTo(repository, address string) string {
-	base, err := url.Parse(strings.TrimSuffix(repository, "/") + "/")
-	if err != nil {
-		return address
-	}
-	target, err := base.Parse(address)
-	if err != nil {
-		return address
-	}
-	return target.String()
+func (e indexEntry) versionName(operator string) string {
+	return pack.VersionName(operator, e.AppVersion, e.OperatorVersion)
 }
 
-// download is the package in the tarball at a URL, of that digest unless it is empty.
-func (l *loader) download(ctx context.Context, address, digest string) (source, error) {
-	if known, ok := l.downloaded[address]; ok {
-		return known, nil
+// describes says whether a package is the one that the entry promises. Indexes that somebody wrote by hand may leave the appVersion out.
+func (e indexEntry) describes(operator string, spec *kudo.OperatorVersionSpec) bool {
+	return spec.Operator.Name == operator && spec.Version == e.OperatorVersion && (e.AppVersion == "" || spec.AppVersion == e.AppVersion)
+}
+
+// openEntry is the package of an entry, from the first of its URLs that gives it.
+func (l *loader) openEntry(ctx context.Context, entry indexEntry) (source, error) {
+	var faults []error
+	for _, address := range entry.URLs {
+		at, err := follow(entry.index, address, entry.Digest)
+		if err == nil {
+			var found source
+			if found, err = l.download(ctx, at.String(), entry.Digest); err == nil {
+				return found, nil
+			}
+		}
+		faults = append(faults, err)
 	}
-	content, err := l.fetch(ctx, address)
+	if len(faults) == 0 {
+		return source{}, fmt.Errorf("the repository %s gives no URL for it", entry.index.Redacted())
+	}
+	return source{}, errors.Join(faults...)
+}
+
+// tarball is one to be had at an address, of that digest unless it is empty.
+type tarball struct{ address, digest string }
+
+// download is what came of one.
+type download struct {
+	source
+	err error
+}
+
+// download is the package in the tarball at a URL, of that digest unless it is empty. Nothing is asked for twice, whatever came of it.
+func (l *loader) download(ctx context.Context, address, digest string) (source, error) {
+	wanted := tarball{address, digest}
+	found, known := l.downloads[wanted]
+	if !known {
+		found.source, found.err = l.unpack(ctx, wanted)
+		l.downloads[wanted] = found
+	}
+	return found.source, found.err
+}
+
+// unpack downloads a tarball.
+func (l *loader) unpack(ctx context.Context, t tarball) (source, error) {
+	content, err := l.fetch(ctx, t.address)
 	if err != nil {
 		return source{}, err
 	}
-	if sum := sha256.Sum256(content); digest != "" && !strings.EqualFold(hex.EncodeToString(sum[:]), digest) {
-		return source{}, fmt.Errorf("%s has SHA-256 %x, and not %s as the repository says", shownURL(address), sum, digest)
+	if sum := sha256.Sum256(content); t.digest != "" && !strings.EqualFold(hex.EncodeToString(sum[:]), t.digest) {
+		return source{}, fmt.Errorf("%s has SHA-256 %x, and not %s as the repository says", shownURL(t.address), sum, t.digest)
 	}
-	found, err := l.archived(shownURL(address), bytes.NewReader(content))
-	if err == nil {
-		l.downloaded[address] = found
-	}
-	return found, err
+	return l.archived(shownURL(t.address), bytes.NewReader(content))
 }

@@ -186,21 +186,20 @@ func httpClient() *http.Client {
 	}}
 }
 
-// fetch is what a URL has to give.
+// fetch is what a URL has to give. One of a file is as good as one of a server.
 func (l *loader) fetch(ctx context.Context, address string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, fmt.Errorf("downloading: %w", err)
 	}
-	response, err := l.http.Do(request)
+	// Some servers call a tarball a tar file in the encoding gzip, which Go would undo: it would not be what the digest is of.
+	request.Header.Set("Accept-Encoding", "identity")
+	body, err := l.open(request)
 	if err != nil {
-		return nil, fmt.Errorf("downloading: %w", err)
+		return nil, err
 	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("downloading %s: the server answers %s", request.URL.Redacted(), response.Status)
-	}
-	content, err := io.ReadAll(io.LimitReader(response.Body, pack.MaxArchive+1))
+	defer body.Close()
+	content, err := io.ReadAll(io.LimitReader(body, pack.MaxArchive+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("downloading %s: %w", request.URL.Redacted(), err)
@@ -208,6 +207,22 @@ func (l *loader) fetch(ctx context.Context, address string) ([]byte, error) {
 		return nil, fmt.Errorf("downloading %s: it has more than %d bytes", request.URL.Redacted(), pack.MaxArchive)
 	}
 	return content, nil
+}
+
+// open is the body of the answer to a request.
+func (l *loader) open(request *http.Request) (io.ReadCloser, error) {
+	if request.URL.Scheme == "file" {
+		return os.Open(filepath.FromSlash(request.URL.Path))
+	}
+	response, err := l.http.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("downloading: %w", err)
+	}
+	if response.StatusCode != http.StatusOK {
+		response.Body.Close()
+		return nil, fmt.Errorf("downloading %s: the server answers %s", request.URL.Redacted(), response.Status)
+	}
+	return response.Body, nil
 }
 
 // shownURL is a URL without its password.

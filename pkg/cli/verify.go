@@ -22,7 +22,8 @@ func verifyCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "Say everything that is wrong with a package",
 		Long: "Verify reads the package in DIR (operator.yaml, params.yaml, templates/), or in a tarball or at its URL, and all that it\n" +
 			"brings along, and prints what it finds, a line each: FILE:LINE:COLUMN: error|warning: MESSAGE.\n" +
-			"It exits with 1 if there are errors. It needs no cluster.",
+			"It exits with 1 if there are errors. It needs no cluster, and a network only where packages are at URLs. Packages that are\n" +
+			"only a name are looked for in --repository; without it nothing is said about them, and a warning says so.",
 		Args: exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b, err := l.loadBundle(cmd.Context(), args[0])
@@ -50,9 +51,11 @@ type verdict struct {
 	Package         string `json:"package"`
 	OperatorVersion string `json:"operatorVersion,omitempty"`
 	// Brings are the OperatorVersions that it brings along.
-	Brings   []string  `json:"brings,omitempty"`
-	Valid    bool      `json:"valid"`
-	Findings []finding `json:"findings"`
+	Brings []string `json:"brings,omitempty"`
+	// NotLookedFor are the packages that are only a name, which it brings along as well, and which the verdict is not about.
+	NotLookedFor []string  `json:"notLookedFor,omitempty"`
+	Valid        bool      `json:"valid"`
+	Findings     []finding `json:"findings"`
 }
 
 type finding struct {
@@ -67,7 +70,7 @@ type finding struct {
 
 // verdict over a package of that name with all that it brings along.
 func (b *bundle) verdict(name string) verdict {
-	v := verdict{Package: name, Valid: b.validity(name) == nil, Findings: []finding{}}
+	v := verdict{Package: name, NotLookedFor: b.notLookedFor(), Valid: b.validity(name) == nil, Findings: []finding{}}
 	if v.Valid {
 		v.OperatorVersion, v.Brings = versionName(b.root().pkg), b.brings()
 	}
@@ -126,12 +129,26 @@ func (b *bundle) brings() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// along says what comes along; nothing where nothing does.
-func (b *bundle) along() string {
-	if names := b.brings(); len(names) > 0 {
-		return ", which brings along " + strings.Join(names, ", ")
+// notLookedFor are the names of packages that were looked for nowhere, sorted.
+func (b *bundle) notLookedFor() []string {
+	var names []string
+	for _, m := range b.members {
+		names = append(names, m.unsought...)
 	}
-	return ""
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// along says what comes along, and what of it was not looked for; nothing where nothing does.
+func (b *bundle) along() string {
+	text := ""
+	if names := b.brings(); len(names) > 0 {
+		text = ", which brings along " + strings.Join(names, ", ")
+	}
+	if names := b.notLookedFor(); len(names) > 0 {
+		text += "; not looked for: " + strings.Join(names, ", ")
+	}
+	return text
 }
 
 // validity is the error that a package with errors is, its own or those of what it brings along.

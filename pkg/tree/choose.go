@@ -14,7 +14,8 @@ import (
 
 // Choose is the version that a KudoOperator task means: of the operator that it names, in the appVersion and operatorVersion that it
 // names. Where that leaves several it is the one with the highest appVersion, and among those the highest version, as in KUDO's
-// repositories. Candidates of other operators do not count.
+// repositories. Candidates of other operators do not count. Where there is none, the error is an *AbsenceError, unless the task names what
+// cannot be an operator.
 func Choose(task kudo.Task, candidates []kudo.OperatorVersion) (kudo.OperatorVersion, error) {
 	var chosen *kudo.OperatorVersion
 	var others []*kudo.OperatorVersion
@@ -72,7 +73,23 @@ func compareText(a, b string) int {
 // choiceLimit is how many versions a message lists as the way out.
 const choiceLimit = 8
 
-// absence says that no version is what the task means.
+// AbsenceError says that no version is what a task means.
+type AbsenceError struct {
+	// Wanted is the OperatorVersion as far as the task says which.
+	Wanted string
+	// Others are the versions that there are of its operator, the highest first; of many some, and how many more.
+	Others []string
+}
+
+func (e *AbsenceError) Error() string {
+	if len(e.Others) == 0 {
+		return fmt.Sprintf("operator %q does not exist: push its package first (kubectl addon package push DIR)", e.Wanted)
+	}
+	return fmt.Sprintf("OperatorVersion %s does not exist: push its package first (kubectl addon package push DIR), or name another one; there are %s",
+		e.Wanted, strings.Join(e.Others, ", "))
+}
+
+// absence says why no version is what the task means.
 func absence(task kudo.Task, others []*kudo.OperatorVersion) error {
 	name := task.Spec.Package
 	switch {
@@ -82,7 +99,7 @@ func absence(task kudo.Task, others []*kudo.OperatorVersion) error {
 		return fmt.Errorf("package %q is a place and not the name of an operator: "+
 			"push the package that holds the task with 'kubectl addon package push', which resolves it", name)
 	case len(others) == 0:
-		return fmt.Errorf("operator %q does not exist: push its package first (kubectl addon package push DIR)", name)
+		return &AbsenceError{Wanted: name}
 	}
 	slices.SortFunc(others, func(a, b *kudo.OperatorVersion) int { return compare(b, a) })
 	var names []string
@@ -92,8 +109,7 @@ func absence(task kudo.Task, others []*kudo.OperatorVersion) error {
 	if more := len(others) - choiceLimit; more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
-	return fmt.Errorf("OperatorVersion %s does not exist: push its package first (kubectl addon package push DIR), or name another one; there are %s",
-		wanted(task), strings.Join(names, ", "))
+	return &AbsenceError{Wanted: wanted(task), Others: names}
 }
 
 // wanted is the name of the OperatorVersion that the task means, as far as it says.
