@@ -77,11 +77,20 @@ func (f failure) Unwrap() error { return f.error }
 
 // loadBundle reads the package of that name and all that it brings along, and says everything there is to say about it.
 func (l *loader) loadBundle(ctx context.Context, name string) (*bundle, error) {
-	l.http, l.downloads, l.room, l.met = httpClient(), map[tarball]download{}, roomForArchives, map[string]*member{}
+	l.begin()
 	from, err := l.openSource(ctx, name)
 	if err != nil {
 		return nil, err
 	}
+	return l.loadFrom(ctx, from)
+}
+
+func (l *loader) begin() {
+	l.http, l.downloads, l.room, l.met = httpClient(), map[tarball]download{}, roomForArchives, map[string]*member{}
+}
+
+// loadFrom is loadBundle for a package that is at a place.
+func (l *loader) loadFrom(ctx context.Context, from source) (*bundle, error) {
 	root, err := l.load(ctx, from)
 	if err != nil {
 		return nil, err
@@ -163,7 +172,7 @@ func (l *loader) child(ctx context.Context, from source, task kudo.Task) (childV
 	var err error
 	switch name := task.Spec.Package; {
 	case isURL(name):
-		at, err = l.download(ctx, name, "")
+		at, err = l.openURL(ctx, name)
 	case isPath(name):
 		at, err = l.openFrom(ctx, from, name)
 	case l.repository != "":

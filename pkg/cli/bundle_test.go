@@ -297,7 +297,7 @@ entries:
 		"a name that is not there, and others that lead nowhere": {
 			children: []string{"package: kafka", "package: nowhere", "package: forged"}, loader: l(),
 			members: []string{"parent-1.0.0 kafka__ nowhere__ forged__"},
-			faults:  []string{"the repository " + address + " does not have kafka", "gives no URL for it", "and not ff as the repository says"},
+			faults:  []string{"the repository " + address + " does not have kafka", "gives no URL for it", "and not ff as it should"},
 		},
 		"a name that leads to another operator": {
 			children: []string{"package: other"}, loader: l(), members: []string{"zz-1.10.0", "parent-1.0.0 other__"},
@@ -307,6 +307,15 @@ entries:
 			children: []string{"package: '" + address + "/none.tgz'", "package: '" + address + "/none.tgz', instanceName: b"}, loader: &loader{},
 			members: []string{"parent-1.0.0 " + address + "/none.tgz__ " + address + "/none.tgz__"},
 			faults:  []string{"the server answers 404 Not Found", "the server answers 404 Not Found"},
+		},
+		"a URL with the digest of what is there": {
+			children: []string{fmt.Sprintf("package: '%s/zz.tgz#sha256=%x'", address, sha256.Sum256(tarball))},
+			loader:   &loader{}, members: []string{"zz-1.10.0", "parent-1.0.0 zz__1.10.0"},
+		},
+		"a URL with another digest, and with something else": {
+			children: []string{fmt.Sprintf("package: '%s/zz.tgz#sha256=%064x'", address, 1), "package: '" + address + "/zz.tgz#sha256=1'"},
+			loader:   &loader{}, members: []string{fmt.Sprintf("parent-1.0.0 %[1]s/zz.tgz#sha256=%064[2]x__ %[1]s/zz.tgz#sha256=1__", address, 1)},
+			faults: []string{fmt.Sprintf("and not %064x as it should", 1), "want nothing behind #, or sha256= and the 64 digits of the tarball's SHA-256"},
 		},
 		"a circle through a URL": {
 			children: []string{"package: '" + address + "/loop.tgz'"}, loader: &loader{},

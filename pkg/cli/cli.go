@@ -51,7 +51,9 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 	root := group("kubectl-addon", "Manage add-ons and the plans that run them on a fleet of clusters",
 		treeCommand(streams, flags), whyCommand(streams, flags), dependentsCommand(streams, flags),
 		uninstallCommand(streams, flags),
-		group("package", "Work with operator packages", verifyCommand(streams), packageTreeCommand(streams), pushCommand(streams, flags)),
+		group("package", "Work with operator packages",
+			newCommand(streams), verifyCommand(streams), packageTreeCommand(streams), packCommand(streams), pushCommand(streams, flags),
+			listCommand(streams, flags), showCommand(streams, flags), diffCommand(streams, flags)),
 		group("plan", "Look at plans", statusCommand(streams, flags)),
 	)
 	root.Long = root.Short + ".\n\n" +
@@ -65,11 +67,14 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		// Flags are looked at first: that of a command which is misspelled is none of its parent's.
 		if before := cmd.Flags().Args(); cmd.HasSubCommands() && len(before) > 0 {
-			return unknownCommand(cmd, before[0])
+			if unknown := cmd.ValidateArgs(before); unknown != nil {
+				return unknown
+			}
 		}
 		return usagef(cmd, "%v", err)
 	})
 	flags.AddFlags(root.PersistentFlags())
+	complete(root, flags)
 	return root
 }
 
@@ -100,10 +105,13 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	return usagef(cmd, "unknown command %q: did you mean %s?", name, strings.Join(meant, " or "))
 }
 
-// exactly demands one argument for each name.
+// exactly demands one argument for each name, and no others.
 func exactly(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != len(names) {
+		switch {
+		case len(names) == 0 && len(args) > 0:
+			return usagef(cmd, "unknown argument %q: there are none", args[0])
+		case len(args) != len(names):
 			return usagef(cmd, "want %s, got %d arguments", strings.Join(names, " and "), len(args))
 		}
 		return nil

@@ -43,11 +43,11 @@ func gatherInventory(ctx context.Context, c client.Client, cluster string) (inve
 	return found, err
 }
 
+var managedClusterKind = schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1", Kind: "ManagedCluster"}
+
 // gatherClusters reads which clusters there are; they are unreadable where the user may not, or the hub has no such kind.
 func gatherClusters(ctx context.Context, c client.Client, cluster string) (clusters, error) {
-	names, err := namesIn(ctx, c, "", schema.GroupVersionKind{
-		Group: "cluster.open-cluster-management.io", Version: "v1", Kind: "ManagedCluster",
-	})
+	names, err := namesIn(ctx, c, "", managedClusterKind)
 	if apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
 		return clusters{cluster: cluster, unreadable: true}, nil
 	}

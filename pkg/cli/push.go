@@ -43,14 +43,7 @@ func pushCommand(streams genericiooptions.IOStreams, flags *genericclioptions.Co
 		Args: exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			namespace := cmp.Or(*flags.Namespace, kudo.DefaultPackagesNamespace)
-			l.versions = sync.OnceValues(func() ([]kudo.OperatorVersion, error) {
-				c, err := hubClient(flags)
-				if err != nil {
-					return nil, err
-				}
-				versions, err := storedVersions(cmd.Context(), c, namespace)
-				return versions, explain(err, namespace)
-			})
+			l.versions = hubVersions(cmd.Context(), flags, namespace)
 			b, err := verifiedBundle(cmd.Context(), l, streams.ErrOut, args[0])
 			if err != nil {
 				return err
@@ -66,7 +59,19 @@ func pushCommand(streams genericiooptions.IOStreams, flags *genericclioptions.Co
 	return cmd
 }
 
-// storedVersions are the OperatorVersions in a namespace.
+// hubVersions are the OperatorVersions in a namespace, which are read once and only when somebody asks.
+func hubVersions(ctx context.Context, flags *genericclioptions.ConfigFlags, namespace string) func() ([]kudo.OperatorVersion, error) {
+	return sync.OnceValues(func() ([]kudo.OperatorVersion, error) {
+		c, err := hubClient(flags)
+		if err != nil {
+			return nil, err
+		}
+		versions, err := storedVersions(ctx, c, namespace)
+		return versions, explain(err, namespace)
+	})
+}
+
+// storedVersions are the OperatorVersions in a namespace, or in all where it is empty.
 func storedVersions(ctx context.Context, c client.Client, namespace string) ([]kudo.OperatorVersion, error) {
 	var stored kudo.OperatorVersionList
 	if err := c.List(ctx, &stored, client.InNamespace(namespace)); err != nil {

@@ -48,12 +48,8 @@ type indexEntry struct {
 
 // openNamed is the package that a task names by the operator's name, from the repository.
 func (l *loader) openNamed(ctx context.Context, task kudo.Task) (childVersion, error) {
-	if l.catalog == nil {
-		found, err := l.readRepository(ctx)
-		if err != nil {
-			return childVersion{}, failure{fmt.Errorf("reading the repository: %w", err)}
-		}
-		l.catalog = found
+	if err := l.readCatalog(ctx); err != nil {
+		return childVersion{}, failure{err}
 	}
 	entry, err := l.catalog.choose(task)
 	var absent *tree.AbsenceError
@@ -70,11 +66,46 @@ func (l *loader) openNamed(ctx context.Context, task kudo.Task) (childVersion, e
 		return childVersion{}, err
 	}
 	child, err := l.childAt(ctx, at, task)
-	if err == nil && !entry.describes(task.Spec.Package, child.spec) {
-		return childVersion{}, fmt.Errorf("%s holds %s, and not %s as the repository says",
-			child.member.name, child.name, entry.versionName(task.Spec.Package))
+	if err != nil {
+		return childVersion{}, err
 	}
-	return child, err
+	return child, entry.mismatch(task.Spec.Package, child.member)
+}
+
+// loadNamed is loadBundle for a package of the repository, called as its OperatorVersion or, in the highest version, as its operator.
+func (l *loader) loadNamed(ctx context.Context, name string) (*bundle, error) {
+	l.begin()
+	if err := l.readCatalog(ctx); err != nil {
+		return nil, err
+	}
+	version, err := named(name, l.catalog.versions())
+	if err != nil {
+		return nil, fmt.Errorf("in the repository %s: %w", shownURL(l.repository), err)
+	}
+	operator := version.Spec.Operator.Name
+	entry := l.catalog.entry(operator, version.Name)
+	at, err := l.openEntry(ctx, entry)
+	if err != nil {
+		return nil, err
+	}
+	b, err := l.loadFrom(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	return b, entry.mismatch(operator, b.root())
+}
+
+// readCatalog reads the repository, once.
+func (l *loader) readCatalog(ctx context.Context) error {
+	if l.catalog != nil {
+		return nil
+	}
+	found, err := l.readRepository(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the repository: %w", err)
+	}
+	l.catalog = found
+	return nil
 }
 
 // repositoryURL is where a repository is that is called by its URL, or as the folder that holds it.
@@ -177,31 +208,57 @@ func follow(from *url.URL, address, digest string) (*url.URL, error) {
 // choose is the entry that a task means, by the rule for OperatorVersions.
 func (c catalog) choose(task kudo.Task) (indexEntry, error) {
 	operator := task.Spec.Package
-	entries := map[string]indexEntry{}
-	var candidates []kudo.OperatorVersion
+	chosen, err := tree.Choose(task, c.versionsOf(operator))
+	return c.entry(operator, chosen.Name), err
+}
+
+// entry is what the repository says of a version.
+func (c catalog) entry(operator, version string) indexEntry {
 	for _, entry := range c[operator] {
-		candidate := kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Name: entry.versionName(operator)}}
-		candidate.Spec.Operator = corev1.ObjectReference{Name: operator}
-		candidate.Spec.AppVersion, candidate.Spec.Version = entry.AppVersion, entry.OperatorVersion
-		if _, overruled := entries[candidate.Name]; overruled {
-			continue
-		}
-		entries[candidate.Name] = entry
-		if !entry.Removed {
-			candidates = append(candidates, candidate)
+		if entry.versionName(operator) == version {
+			return entry
 		}
 	}
-	chosen, err := tree.Choose(task, candidates)
-	return entries[chosen.Name], err
+	return indexEntry{}
+}
+
+// versions are all that are to be had.
+func (c catalog) versions() []kudo.OperatorVersion {
+	var versions []kudo.OperatorVersion
+	for operator := range c {
+		versions = append(versions, c.versionsOf(operator)...)
+	}
+	return versions
+}
+
+// versionsOf are those of an operator that are to be had.
+func (c catalog) versionsOf(operator string) []kudo.OperatorVersion {
+	met := map[string]bool{}
+	var versions []kudo.OperatorVersion
+	for _, entry := range c[operator] {
+		version := kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Name: entry.versionName(operator)}}
+		version.Spec.Operator = corev1.ObjectReference{Name: operator}
+		version.Spec.AppVersion, version.Spec.Version = entry.AppVersion, entry.OperatorVersion
+		if !met[version.Name] && !entry.Removed {
+			versions = append(versions, version)
+		}
+		met[version.Name] = true
+	}
+	return versions
 }
 
 func (e indexEntry) versionName(operator string) string {
 	return pack.VersionName(operator, e.AppVersion, e.OperatorVersion)
 }
 
-// describes says whether a package is the one that the entry promises. Indexes that somebody wrote by hand may leave the appVersion out.
-func (e indexEntry) describes(operator string, spec *kudo.OperatorVersionSpec) bool {
-	return spec.Operator.Name == operator && spec.Version == e.OperatorVersion && (e.AppVersion == "" || spec.AppVersion == e.AppVersion)
+// mismatch is the error for a package that is not the one that the entry promises. Indexes that somebody wrote by hand may leave the
+// appVersion out.
+func (e indexEntry) mismatch(operator string, m *member) error {
+	spec := m.pkg.Version
+	if spec.Operator.Name == operator && spec.Version == e.OperatorVersion && (e.AppVersion == "" || spec.AppVersion == e.AppVersion) {
+		return nil
+	}
+	return fmt.Errorf("%s holds %s, and not %s as the repository says", m.name, versionName(m.pkg), e.versionName(operator))
 }
 
 // openEntry is the package of an entry, from the first of its URLs that gives it.
@@ -250,7 +307,7 @@ func (l *loader) unpack(ctx context.Context, t tarball) (source, error) {
 		return source{}, err
 	}
 	if sum := sha256.Sum256(content); t.digest != "" && !strings.EqualFold(hex.EncodeToString(sum[:]), t.digest) {
-		return source{}, fmt.Errorf("%s has SHA-256 %x, and not %s as the repository says", shownURL(t.address), sum, t.digest)
+		return source{}, fmt.Errorf("%s has SHA-256 %x, and not %s as it should", shownURL(t.address), sum, t.digest)
 	}
 	return l.archived(shownURL(t.address), bytes.NewReader(content))
 }

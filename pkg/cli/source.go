@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -91,7 +93,7 @@ func operatorFolders(files fs.FS) []string {
 // openSource finds the package that a command names: a folder, a tarball, or the URL of one.
 func (l *loader) openSource(ctx context.Context, name string) (source, error) {
 	if isURL(name) {
-		return l.download(ctx, name, "")
+		return l.openURL(ctx, name)
 	}
 	if info, err := os.Stat(name); err != nil || info.IsDir() {
 		return source{name: name, folder: name}, nil // opening it says what is wrong
@@ -105,6 +107,17 @@ func (l *loader) openSource(ctx context.Context, name string) (source, error) {
 	}
 	defer file.Close()
 	return l.archived(name, file)
+}
+
+// openURL is the package in the tarball at a URL. Where that ends in #sha256=DIGITS, the tarball has to have that digest.
+func (l *loader) openURL(ctx context.Context, name string) (source, error) {
+	address, fragment, pinned := strings.Cut(name, "#")
+	digest, isDigest := strings.CutPrefix(fragment, "sha256=")
+	if pinned && (!isDigest || len(digest) != hex.EncodedLen(sha256.Size)) {
+		return source{}, fmt.Errorf("%s: want nothing behind #, or sha256= and the %d digits of the tarball's SHA-256",
+			shownURL(name), hex.EncodedLen(sha256.Size))
+	}
+	return l.download(ctx, address, digest)
 }
 
 // openFrom finds the package that a task of the one at from names by a path: relative to it, and where that is in a tarball, in the same.

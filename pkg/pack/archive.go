@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"time"
 )
 
 // Bounds of a tarball, which may come from anywhere: of what is in it once it is unpacked.
@@ -85,4 +86,25 @@ func copyFiles(into *zip.Writer, from *tar.Reader) error {
 		}
 	}
 	return fmt.Errorf("the tarball holds more than %d files and folders", maxEntries)
+}
+
+// WriteArchive writes files as a tarball, which Archive and KUDO read. The same files in the same order make the same bytes, whenever
+// and wherever that is.
+func WriteArchive(w io.Writer, files fs.FS, names []string) error {
+	zipped := gzip.NewWriter(w)
+	into := tar.NewWriter(zipped)
+	for _, name := range names {
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			return fmt.Errorf("reading %q: %w", name, err)
+		}
+		header := tar.Header{Name: name, Mode: 0o644, Size: int64(len(text)), ModTime: time.Unix(0, 0)}
+		if err := into.WriteHeader(&header); err != nil {
+			return fmt.Errorf("writing %q: %w", name, err)
+		}
+		if _, err := into.Write(text); err != nil {
+			return fmt.Errorf("writing %q: %w", name, err)
+		}
+	}
+	return errors.Join(into.Close(), zipped.Close())
 }

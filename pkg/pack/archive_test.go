@@ -5,9 +5,12 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"io"
 	"io/fs"
 	"strings"
 	"testing"
+	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -162,4 +165,40 @@ func FuzzArchive(f *testing.F) {
 			p.Verify()
 		}
 	})
+}
+
+func TestWriteArchiveIsReadByArchive(t *testing.T) {
+	files := fstest.MapFS{
+		"operator.yaml": {Data: []byte("a"), ModTime: time.Unix(1, 0), Mode: 0o600},
+		"templates/" + strings.Repeat("long/", 50) + "x": {Data: nil},
+		"left/out": {Data: []byte("b")},
+	}
+	names := []string{"operator.yaml", "templates/" + strings.Repeat("long/", 50) + "x"}
+	var first, second bytes.Buffer
+	if err := pack.WriteArchive(&first, files, names); err != nil {
+		t.Fatal(err)
+	}
+	files["operator.yaml"].ModTime, files["operator.yaml"].Mode = time.Unix(2, 0), 0o755
+	if err := pack.WriteArchive(&second, files, names); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(first.Bytes(), second.Bytes()) {
+		t.Error("the same files make another tarball")
+	}
+	read, _, err := pack.Archive(&first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fstest.TestFS(read, names...); err != nil {
+		t.Error(err)
+	}
+	if _, err := fs.Stat(read, "left/out"); err == nil {
+		t.Error("it holds what was not named")
+	}
+}
+
+func TestWriteArchiveNeedsItsFiles(t *testing.T) {
+	if err := pack.WriteArchive(io.Discard, fstest.MapFS{}, []string{"operator.yaml"}); err == nil || !strings.Contains(err.Error(), `reading "operator.yaml"`) {
+		t.Errorf("got %v", err)
+	}
 }

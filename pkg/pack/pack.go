@@ -197,20 +197,30 @@ func (p *Package) loadParams(fsys fs.FS) {
 }
 
 func (p *Package) loadTemplates(fsys fs.FS) {
+	names, err := templateFiles(fsys)
+	for _, name := range names {
+		p.loadTemplate(fsys, name)
+	}
+	if err != nil {
+		p.fault(templatesFolder, 0, "%v", err)
+	}
+}
+
+// templateFiles are the files under templates/ that are not hidden.
+func templateFiles(fsys fs.FS) ([]string, error) {
 	info, err := fs.Stat(fsys, templatesFolder)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return // a package of Dummy tasks needs none; a task that refers to a missing template is found by the rules
+		return nil, nil // a package of Dummy tasks needs none; a task that refers to a missing template is found by the rules
 	case err != nil:
-		p.fault(templatesFolder, 0, "cannot be read: %v", err)
-		return
+		return nil, fmt.Errorf("cannot be read: %w", err)
 	case !info.IsDir():
-		p.fault(templatesFolder, 0, "is not a folder")
-		return
+		return nil, errors.New("is not a folder")
 	}
+	var names []string
 	err = fs.WalkDir(fsys, templatesFolder, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
-			return err
+			return fmt.Errorf("reading the templates: %w", err)
 		}
 		if strings.HasPrefix(path.Base(name), ".") {
 			if entry.IsDir() {
@@ -219,13 +229,20 @@ func (p *Package) loadTemplates(fsys fs.FS) {
 			return nil
 		}
 		if !entry.IsDir() {
-			p.loadTemplate(fsys, name)
+			names = append(names, name)
 		}
 		return nil
 	})
+	return names, err
+}
+
+// Files are what Load reads of a package that is valid, sorted.
+func Files(fsys fs.FS) ([]string, error) {
+	templates, err := templateFiles(fsys)
 	if err != nil {
-		p.fault(templatesFolder, 0, "reading the templates: %v", err)
+		return nil, fmt.Errorf("%s: %w", templatesFolder, err)
 	}
+	return append([]string{operatorFile, paramsFile}, templates...), nil
 }
 
 func (p *Package) loadTemplate(fsys fs.FS, name string) {

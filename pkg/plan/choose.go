@@ -179,7 +179,7 @@ func (w Wish) update(changed []kudo.Parameter) (*kudo.Execution, error) {
 	}
 	restart := false
 	for _, p := range changed {
-		if triggered, _ := triggeredPlan(w.Version, p); triggered != plan {
+		if triggered, _ := TriggeredPlan(w.Version, p); triggered != plan {
 			continue
 		}
 		if value, given := w.Parameters[p.Name]; given {
@@ -197,12 +197,12 @@ func (w Wish) update(changed []kudo.Parameter) (*kudo.Execution, error) {
 func (w Wish) turn(changed []kudo.Parameter) (string, error) {
 	if w.LastStatus.Running() {
 		for _, p := range changed {
-			if plan, err := triggeredPlan(w.Version, p); err == nil && plan == w.Last.Plan {
+			if plan, err := TriggeredPlan(w.Version, p); err == nil && plan == w.Last.Plan {
 				return plan, nil
 			}
 		}
 	}
-	return triggeredPlan(w.Version, changed[0])
+	return TriggeredPlan(w.Version, changed[0])
 }
 
 // execution is one of plan with values, which owes what the last one still owed.
@@ -262,8 +262,8 @@ func changedParameters(definitions []kudo.Parameter, before, after map[string]st
 	return changed
 }
 
-// triggeredPlan is the plan that a change of p runs.
-func triggeredPlan(version *kudo.OperatorVersionSpec, p kudo.Parameter) (string, error) {
+// TriggeredPlan is the plan that a change of p runs. A *MissingPlanError says that it does not exist.
+func TriggeredPlan(version *kudo.OperatorVersionSpec, p kudo.Parameter) (string, error) {
 	if p.Trigger != "" {
 		return firstPlan(version, p.Trigger)
 	}

@@ -25,7 +25,7 @@ func Choose(task kudo.Task, candidates []kudo.OperatorVersion) (kudo.OperatorVer
 		case candidate.Spec.Operator.Name != task.Spec.Package:
 		case !means(task.Spec.AppVersion, candidate.Spec.AppVersion), !means(task.Spec.OperatorVersion, candidate.Spec.Version):
 			others = append(others, candidate)
-		case chosen == nil || compare(chosen, candidate) < 0:
+		case chosen == nil || Compare(chosen, candidate) < 0:
 			chosen = candidate
 		}
 	}
@@ -38,10 +38,10 @@ func Choose(task kudo.Task, candidates []kudo.OperatorVersion) (kudo.OperatorVer
 // means says whether a version fits what a task asks for; it may ask for any.
 func means(asked, version string) bool { return asked == "" || asked == version }
 
-// compare orders versions of one operator as KUDO's repositories do: by appVersion, then by version. Those that are no semantic versions
+// Compare orders versions of one operator as KUDO's repositories do: by appVersion, then by version. Those that are no semantic versions
 // stand below all that are, and none at all below these. Of two with the same versions the one that is named as KUDO names them, as all
 // are that were pushed, comes after one that somebody else has made.
-func compare(a, b *kudo.OperatorVersion) int {
+func Compare(a, b *kudo.OperatorVersion) int {
 	return cmp.Or(compareText(a.Spec.AppVersion, b.Spec.AppVersion), compareText(a.Spec.Version, b.Spec.Version),
 		isPushed(a)-isPushed(b), cmp.Compare(a.Name, b.Name))
 }
@@ -101,7 +101,7 @@ func absence(task kudo.Task, others []*kudo.OperatorVersion) error {
 	case len(others) == 0:
 		return &AbsenceError{Wanted: name}
 	}
-	slices.SortFunc(others, func(a, b *kudo.OperatorVersion) int { return compare(b, a) })
+	slices.SortFunc(others, func(a, b *kudo.OperatorVersion) int { return Compare(b, a) })
 	var names []string
 	for _, other := range others[:min(len(others), choiceLimit)] {
 		names = append(names, other.Name)

@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// completionTime is how long a shell waits for the hub. Nobody wants to wait for longer, or to read why there is nothing to choose from.
+const completionTime = 2 * time.Second
+
+// words are what is typed already: the arguments, and the cluster and namespace of packages that flags name.
+type words struct {
+	args               []string
+	cluster, namespace string
+}
+
+// choices are the names on the hub that an argument may be.
+type choices func(ctx context.Context, c client.Client, typed words) ([]string, error)
+
+// argumentChoices are the choices by what a command's Use calls an argument. Those that are not here are files.
+var argumentChoices = map[string]choices{
+	"NAME":    installedNames,
+	"ADDON":   allOf(addon.GroupVersion.WithKind("ClusterManagementAddOn")),
+	"PLAN":    planChoices,
+	"PACKAGE": packageNames,
+	"FROM":    packageNames,
+	"TO":      packageNames,
+}
+
+// flagChoices are the choices for the values of flags.
+var flagChoices = map[string]choices{
+	"cluster":   allOf(managedClusterKind),
+	"namespace": allOf(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}),
+}
+
+// complete lets shells complete the arguments and flags of a command and those below it, unless they know better.
+func complete(cmd *cobra.Command, flags *genericclioptions.ConfigFlags) {
+	for _, below := range cmd.Commands() {
+		complete(below, flags)
+	}
+	for name, found := range flagChoices {
+		if _, known := cmd.GetFlagCompletionFunc(name); cmd.Flag(name) != nil && !known {
+			utilruntime.Must(cmd.RegisterFlagCompletionFunc(name, completion(flags, found)))
+		}
+	}
+	arguments := argumentsOf(cmd)
+	if cmd.ValidArgsFunction != nil || len(arguments) == 0 {
+		return
+	}
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) >= len(arguments) {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		found, onHub := argumentChoices[arguments[len(args)]]
+		if !onHub || isPath(typed) {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return completion(flags, found)(cmd, args, typed)
+	}
+}
+
+// argumentsOf are what a command's Use calls its arguments, in their order.
+func argumentsOf(cmd *cobra.Command) []string {
+	var names []string
+	for _, part := range strings.Fields(cmd.Use)[1:] {
+		if strings.HasPrefix(part, "-") {
+			break
+		}
+		names = append(names, strings.Trim(part, "[]."))
+	}
+	return names
+}
+
+// completion asks the hub for choices. Of a list with commas it completes the last.
+func completion(flags *genericclioptions.ConfigFlags, found choices) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		said := words{args: args, namespace: (&finder{flags: flags}).namespace()}
+		if cluster := cmd.Flag("cluster"); cluster != nil {
+			said.cluster, _, _ = strings.Cut(strings.Trim(cluster.Value.String(), "[]"), ",")
+		}
+		before := typed[:strings.LastIndex(typed, ",")+1]
+		var completions []cobra.Completion
+		for _, name := range inTime(cmd.Context(), flags, found, said) {
+			if strings.HasPrefix(before+name, typed) {
+				completions = append(completions, before+name)
+			}
+		}
+		return completions, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// inTime are the choices, sorted; none where the hub does not give them in time.
+func inTime(ctx context.Context, flags *genericclioptions.ConfigFlags, found choices, said words) []string {
+	ctx, cancel := context.WithTimeout(ctx, completionTime)
+	defer cancel()
+	answer := make(chan []string, 1)
+	go func() { // not all that a client does ends with the context
+		c, err := hubClient(flags)
+		if err != nil {
+			answer <- nil
+			return
+		}
+		names, _ := found(ctx, c, said)
+		slices.Sort(names)
+		answer <- slices.Compact(names)
+	}()
+	select {
+	case names := <-answer:
+		return names
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// allOf are the names of all objects of a kind that is in no namespace.
+func allOf(kind schema.GroupVersionKind) choices {
+	return func(ctx context.Context, c client.Client, _ words) ([]string, error) {
+		return namesIn(ctx, c, "", kind)
+	}
+}
+
+// installedNames are the Instances and add-ons of the cluster.
+func installedNames(ctx context.Context, c client.Client, said words) ([]string, error) {
+	if said.cluster == "" {
+		return nil, nil
+	}
+	instances, err := namesIn(ctx, c, said.cluster, kudo.GroupVersion.WithKind("Instance"))
+	if err != nil {
+		return nil, err
+	}
+	addOns, err := namesIn(ctx, c, said.cluster, addon.GroupVersion.WithKind("ManagedClusterAddOn"))
+	return append(instances, addOns...), err
+}
+
+// packageNames are the OperatorVersions.
+func packageNames(ctx context.Context, c client.Client, said words) ([]string, error) {
+	return namesIn(ctx, c, said.namespace, kudo.GroupVersion.WithKind("OperatorVersion"))
+}
+
+// planChoices are the plans of the Instance that the first argument names.
+func planChoices(ctx context.Context, c client.Client, said words) ([]string, error) {
+	if said.cluster == "" || len(said.args) == 0 {
+		return nil, nil
+	}
+	instance := &kudo.Instance{}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: said.cluster, Name: said.args[0]}, instance); err != nil {
+		return nil, err
+	}
+	view := gatherStatus(ctx, c, instance)
+	if view.version == nil {
+		return nil, view.unreadable
+	}
+	return slices.Collect(maps.Keys(view.version.Spec.Plans)), nil
+}

@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/tree"
+)
+
+func listCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+	f, o := &finder{flags: flags}, newOutput(formatName)
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the packages on the hub, or in a repository",
+		Long: "List shows the OperatorVersions on the hub, those of one namespace with -n, and how many Instances are to run each of them; the\n" +
+			"highest version of an operator first. With --repository it shows what a repository holds, and needs no cluster.",
+		Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			data, err := f.list(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return o.print(streams.Out, shown{text: data.text(), data: data, names: data.names()})
+		},
+	}
+	o.addFlag(cmd)
+	f.addFlag(cmd)
+	return cmd
+}
+
+// listData is what `package list` shows.
+type listData struct {
+	Packages []listedPackage `json:"packages"`
+	// Repository that the packages are in; on the hub where it is empty.
+	Repository string `json:"repository,omitempty"`
+}
+
+// listedPackage is an OperatorVersion, or what becomes one.
+type listedPackage struct {
+	OperatorVersion string `json:"operatorVersion"`
+	Namespace       string `json:"namespace,omitempty"`
+	Operator        string `json:"operator"`
+	Version         string `json:"version"`
+	AppVersion      string `json:"appVersion,omitempty"`
+	// Instances are how many ask for it; nil where nobody may know.
+	Instances *int `json:"instances,omitempty"`
+	// URLs of the tarball in a repository, and its SHA-256.
+	URLs   []string `json:"urls,omitempty"`
+	Digest string   `json:"digest,omitempty"`
+}
+
+func (f *finder) list(ctx context.Context) (listData, error) {
+	if f.repository != "" {
+		packages, err := (&loader{repository: f.repository}).listed(ctx)
+		return listData{Packages: packages, Repository: shownURL(f.repository)}, err
+	}
+	c, err := hubClient(f.flags)
+	if err != nil {
+		return listData{}, err
+	}
+	packages, err := storedPackages(ctx, c, *f.flags.Namespace)
+	return listData{Packages: packages}, explain(err, *f.flags.Namespace)
+}
+
+// listed are the packages of the repository.
+func (l *loader) listed(ctx context.Context) ([]listedPackage, error) {
+	l.begin()
+	if err := l.readCatalog(ctx); err != nil {
+		return nil, err
+	}
+	versions := l.catalog.versions()
+	newestFirst(versions)
+	packages := []listedPackage{}
+	for _, v := range versions {
+		p, entry := listedOf(v), l.catalog.entry(v.Spec.Operator.Name, v.Name)
+		p.Digest = entry.Digest
+		for _, address := range entry.URLs {
+			if at, err := follow(entry.index, address, entry.Digest); err == nil {
+				p.URLs = append(p.URLs, at.String())
+			}
+		}
+		packages = append(packages, p)
+	}
+	return packages, nil
+}
+
+// storedPackages are those in a namespace of the hub, or in all.
+func storedPackages(ctx context.Context, c client.Client, namespace string) ([]listedPackage, error) {
+	versions, err := storedVersions(ctx, c, namespace)
+	if apierrors.IsForbidden(err) && namespace == "" {
+		return nil, fmt.Errorf("%w: name a namespace with -n, such as %s", err, kudo.DefaultPackagesNamespace)
+	}
+	if err != nil {
+		return nil, err
+	}
+	users, err := countUsers(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	newestFirst(versions)
+	packages := []listedPackage{}
+	for _, v := range versions {
+		p := listedOf(v)
+		if users != nil {
+			p.Instances = new(users[client.ObjectKeyFromObject(&v)])
+		}
+		packages = append(packages, p)
+	}
+	return packages, nil
+}
+
+func listedOf(v kudo.OperatorVersion) listedPackage {
+	return listedPackage{
+		OperatorVersion: v.Name, Namespace: v.Namespace,
+		Operator: v.Spec.Operator.Name, Version: v.Spec.Version, AppVersion: v.Spec.AppVersion,
+	}
+}
+
+// newestFirst sorts versions by namespace and operator, the highest of each first.
+func newestFirst(versions []kudo.OperatorVersion) {
+	slices.SortFunc(versions, func(a, b kudo.OperatorVersion) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Spec.Operator.Name, b.Spec.Operator.Name), tree.Compare(&b, &a))
+	})
+}
+
+// countUsers counts the Instances of all clusters by the OperatorVersion that they ask for; nil where the user may not read them.
+func countUsers(ctx context.Context, c client.Client) (map[client.ObjectKey]int, error) {
+	users := map[client.ObjectKey]int{}
+	var page kudo.InstanceList
+	for {
+		err := c.List(ctx, &page, client.Limit(pageSize), client.Continue(page.Continue))
+		if apierrors.IsForbidden(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing the Instances of all clusters: %w", err)
+		}
+		for i := range page.Items {
+			ref := page.Items[i].Spec.OperatorVersion
+			users[client.ObjectKey{Namespace: cmp.Or(ref.Namespace, page.Items[i].Namespace), Name: ref.Name}]++
+		}
+		if page.Continue == "" {
+			return users, nil
+		}
+		page = kudo.InstanceList{ListMeta: page.ListMeta}
+	}
+}
+
+// text is a table.
+func (d listData) text() string {
+	switch {
+	case len(d.Packages) == 0 && d.Repository != "":
+		return fmt.Sprintf("The repository %s holds no packages.\n", d.Repository)
+	case len(d.Packages) == 0:
+		return "There are no packages: push one with 'kubectl addon package push DIR'.\n"
+	case d.Repository != "":
+		var rows [][]string
+		for _, p := range d.Packages {
+			rows = append(rows, []string{p.OperatorVersion, p.Operator, p.Version, cmp.Or(p.AppVersion, "-")})
+		}
+		return table([]string{"NAME", "OPERATOR", "VERSION", "APP-VERSION"}, rows)
+	}
+	var rows [][]string
+	for _, p := range d.Packages {
+		users := "?"
+		if p.Instances != nil {
+			users = strconv.Itoa(*p.Instances)
+		}
+		rows = append(rows, []string{p.Namespace, p.OperatorVersion, p.Operator, p.Version, cmp.Or(p.AppVersion, "-"), users})
+	}
+	return table([]string{"NAMESPACE", "NAME", "OPERATOR", "VERSION", "APP-VERSION", "INSTANCES"}, rows)
+}
+
+func (d listData) names() []string {
+	names := make([]string, len(d.Packages))
+	for i, p := range d.Packages {
+		names[i] = objectName(kudo.GroupVersion.Group, "OperatorVersion", p.OperatorVersion)
+	}
+	return names
+}

@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/spelling"
+	"github.com/tandem-addons/tandem/pkg/tree"
+)
+
+// packageView is what there is to know of a package, wherever it is.
+type packageView struct {
+	// place is where it was found: a folder, a tarball, a URL, or a namespace on the hub.
+	place    string
+	operator kudo.OperatorSpec
+	version  kudo.OperatorVersion
+	// tree of the Instances that it makes; fault says why nobody knows it.
+	tree  packageNode
+	fault error
+}
+
+// finder finds the packages that users name.
+type finder struct {
+	flags *genericclioptions.ConfigFlags
+	// repository is where names are looked for; on the hub if empty.
+	repository string
+	// onHub says that names that packages on disk bring along are looked for on the hub as well, as they are when they are pushed.
+	onHub bool
+}
+
+// namespace of packages on the hub.
+func (f *finder) namespace() string { return cmp.Or(*f.flags.Namespace, kudo.DefaultPackagesNamespace) }
+
+// find is the package of that name: one on disk or at a URL, else one of the repository or the hub, by the name of an OperatorVersion or of
+// an operator, which means the highest version.
+func (f *finder) find(ctx context.Context, name string) (packageView, error) {
+	l := &loader{repository: f.repository}
+	if f.onHub {
+		l.versions = hubVersions(ctx, f.flags, f.namespace())
+	}
+	var b *bundle
+	var err error
+	switch {
+	case isPlace(name):
+		b, err = l.loadBundle(ctx, name)
+	case f.repository != "":
+		b, err = l.loadNamed(ctx, name)
+	default:
+		c, err := hubClient(f.flags)
+		if err != nil {
+			return packageView{}, err
+		}
+		view, err := storedPackage(ctx, c, f.namespace(), name)
+		return view, explain(err, f.namespace())
+	}
+	if err != nil {
+		return packageView{}, err
+	}
+	return b.view(name)
+}
+
+// isPlace says whether a name that a user gives is that of a place, and not of a package on the hub or in a repository.
+func isPlace(name string) bool {
+	if isURL(name) || isPath(name) {
+		return true
+	}
+	_, err := os.Stat(name)
+	return err == nil
+}
+
+// view is the package, unless something is wrong with it.
+func (b *bundle) view(name string) (packageView, error) {
+	if invalid := b.validity(name); invalid != nil {
+		return packageView{}, fmt.Errorf("%w: see 'kubectl addon package verify %s'", invalid, word(name))
+	}
+	operator, version := b.root().objects("")
+	return packageView{place: b.root().name, operator: operator.Spec, version: *version, tree: b.instances()}, nil
+}
+
+// storedPackage is a package on the hub.
+func storedPackage(ctx context.Context, c client.Client, namespace, name string) (packageView, error) {
+	versions, err := storedVersions(ctx, c, namespace)
+	if err != nil {
+		return packageView{}, err
+	}
+	version, err := named(name, versions)
+	if err != nil {
+		return packageView{}, fmt.Errorf("in namespace %q of the hub: %w", namespace, err)
+	}
+	view := packageView{place: fmt.Sprintf("namespace %s of the hub", namespace), version: version}
+	var operator kudo.Operator
+	key := client.ObjectKey{Namespace: namespace, Name: version.Spec.Operator.Name}
+	if err := c.Get(ctx, key, &operator); client.IgnoreNotFound(err) != nil {
+		return view, fmt.Errorf("reading Operator %q: %w", key.Name, err)
+	}
+	view.operator = operator.Spec
+	root, err := tree.Resolve(&version, func(string) []kudo.OperatorVersion { return versions })
+	if err != nil {
+		view.tree, view.fault = packageNode{Instance: key.Name, OperatorVersion: version.Name}, err
+		return view, nil
+	}
+	view.tree = storedNode(key.Name, root)
+	return view, nil
+}
+
+// storedNode is an Instance of that name, with what is below it.
+func storedNode(instance string, n *tree.Node) packageNode {
+	node := packageNode{Instance: instance, OperatorVersion: n.Version.Name}
+	for _, child := range n.Children {
+		below := storedNode(tree.ChildName(instance, child.Task), child.Node)
+		below.Task, below.EnablingParameter = child.Task.Name, child.Task.Spec.EnablingParameter
+		node.Children = append(node.Children, below)
+	}
+	return node
+}
+
+// named is the OperatorVersion of that name, or the highest of the operator of that name.
+func named(name string, versions []kudo.OperatorVersion) (kudo.OperatorVersion, error) {
+	i := slices.IndexFunc(versions, func(v kudo.OperatorVersion) bool { return v.Name == name })
+	if i >= 0 {
+		return versions[i], nil
+	}
+	var task kudo.Task
+	task.Spec.Package = name
+	if highest, err := tree.Choose(task, versions); err == nil {
+		return highest, nil
+	}
+	var names []string
+	for _, version := range versions {
+		names = append(names, version.Spec.Operator.Name, version.Name)
+	}
+	switch meant := spelling.Closest(name, names); {
+	case meant != "":
+		return kudo.OperatorVersion{}, fmt.Errorf("there is no package %q: did you mean %s?", name, meant)
+	case len(names) == 0:
+		return kudo.OperatorVersion{}, fmt.Errorf("there is no package %q, and no other: "+
+			"push one with 'kubectl addon package push DIR', or name another place with -n or --repository", name)
+	default:
+		return kudo.OperatorVersion{}, fmt.Errorf("there is no package %q: 'kubectl addon package list' shows what there is", name)
+	}
+}

@@ -1,0 +1,42 @@
+package pack
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// scaffold is a package called scaffoldName.
+//
+//go:embed scaffold
+var scaffold embed.FS
+
+const scaffoldName = "my-operator"
+
+// Scaffold is a package of that name to begin with, text by file: it verifies and runs as it is, and its comments say what else there
+// is. A name that no operator can have is an error.
+func Scaffold(name string) (map[string]string, error) {
+	spec := kudo.OperatorVersionSpec{Operator: corev1.ObjectReference{Name: name}}
+	if faults := operatorName(&subject{OperatorVersionSpec: &spec}); len(faults) > 0 {
+		return nil, errors.New(faults[0].Message)
+	}
+	files := map[string]string{}
+	err := fs.WalkDir(scaffold, ".", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(scaffold, file)
+		files[strings.TrimPrefix(file, "scaffold/")] = strings.ReplaceAll(string(text), scaffoldName, name)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the scaffold: %w", err)
+	}
+	return files, nil
+}
