@@ -94,6 +94,12 @@ bench-dependencies: build ## Measure how CLUSTERS × ADDONS dependencies are jud
 	@assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; set -x; \
 	  bin/bench-dependencies -clusters=$(CLUSTERS) -addons=$(ADDONS) -qps=$(QPS) -burst=$(BURST) -concurrency=$(CONCURRENCY) $(if $(OUT),-out=$(OUT))
 
+.PHONY: bench-commands
+bench-commands: build ## Measure what kubectl addon takes on a fleet of CLUSTERS × ADDONS.
+	go build -o bin/bench-dependencies ./test/bench/dependencies
+	@assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; set -x; \
+	  bin/bench-dependencies -kubectl-addon=bin/kubectl-addon -clusters=$(CLUSTERS) -addons=$(ADDONS)
+
 # addon-agent's own limits are higher than addon-manager's.
 bench-plans: QPS = 400
 bench-plans: BURST = 800

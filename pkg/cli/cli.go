@@ -1,4 +1,5 @@
-// Package cli is the kubectl plugin: it verifies and pushes packages and shows what plans do. It reads and writes the hub.
+// Package cli is the kubectl plugin: it verifies and pushes packages, enables add-ons, and runs plans and shows what they do. It reads and
+// writes the hub.
 package cli
 
 import (
@@ -7,14 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
-	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
 // Exit codes of the plugin.
@@ -49,12 +44,14 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.ClusterName = nil // --cluster names a managed cluster here
 	root := group("kubectl-addon", "Manage add-ons and the plans that run them on a fleet of clusters",
+		enableCommand(streams, flags), disableCommand(streams, flags), getCommand(streams, flags), fleetCommand(streams, flags),
 		treeCommand(streams, flags), whyCommand(streams, flags), dependentsCommand(streams, flags),
 		uninstallCommand(streams, flags),
 		group("package", "Work with operator packages",
 			newCommand(streams), verifyCommand(streams), packageTreeCommand(streams), packCommand(streams), pushCommand(streams, flags),
 			listCommand(streams, flags), showCommand(streams, flags), diffCommand(streams, flags)),
-		group("plan", "Look at plans", statusCommand(streams, flags)),
+		group("plan", "Run plans, and follow them", statusCommand(streams, flags), planHistoryCommand(streams, flags),
+			planRunCommand(streams, flags), planCancelCommand(streams, flags), planWaitCommand(streams, flags)),
 	)
 	root.Long = root.Short + ".\n\n" +
 		"Exit codes: 0 done, 1 failed, 2 the command line makes no sense, 3 not done in the time that --timeout gives."
@@ -144,21 +141,4 @@ func (e *timeoutError) Error() string { return e.message }
 
 func timeoutf(format string, args ...any) error {
 	return &timeoutError{fmt.Sprintf(format, args...)}
-}
-
-// hubClient connects to the hub that the flags and the kubeconfig name.
-func hubClient(flags *genericclioptions.ConfigFlags) (client.Client, error) {
-	config, err := flags.ToRESTConfig()
-	if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig of the hub: %w", err)
-	}
-	config.QPS, config.Burst = 50, 300 // kubectl's; client-go's own would make a long list wait between its pages
-	scheme := runtime.NewScheme()
-	utilruntime.Must(kudo.AddToScheme(scheme))
-	utilruntime.Must(addon.AddToScheme(scheme))
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("connecting to the hub: %w", err)
-	}
-	return c, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -36,15 +37,16 @@ type definition struct {
 	malformed error
 	// byPlans says that Tandem runs the add-on.
 	byPlans bool
+	object  *addon.ClusterManagementAddOn
 }
 
 func definitionOf(object *addon.ClusterManagementAddOn) definition {
 	needs, fault := dependency.Declared(object)
-	return definition{needs: needs, malformed: fault, byPlans: install.RunsByPlans(object)}
+	return definition{needs: needs, malformed: fault, byPlans: install.RunsByPlans(object), object: object}
 }
 
 // gatherCluster reads the add-ons of a cluster. If there is no such cluster, the error names those that there are.
-func gatherCluster(ctx context.Context, c client.Client, cluster string) (clusterView, error) {
+func gatherCluster(ctx context.Context, c client.Reader, cluster string) (clusterView, error) {
 	view := clusterView{cluster: cluster, addOns: map[string]*addon.ManagedClusterAddOn{}}
 	var err error
 	if view.definitions, err = gatherDefinitions(ctx, c); err != nil {
@@ -60,7 +62,7 @@ func gatherCluster(ctx context.Context, c client.Client, cluster string) (cluste
 	if len(view.addOns) > 0 {
 		return view, nil
 	}
-	found, err := gatherClusters(ctx, c, cluster)
+	found, err := gatherClusters(ctx, c, cluster, labels.Everything())
 	if err != nil {
 		return view, err
 	}
@@ -68,7 +70,7 @@ func gatherCluster(ctx context.Context, c client.Client, cluster string) (cluste
 }
 
 // gatherInstances reads the Instances of a cluster; none where the user may not, or the hub has no such kind.
-func gatherInstances(ctx context.Context, c client.Client, cluster string) (map[string]*kudo.Instance, error) {
+func gatherInstances(ctx context.Context, c client.Reader, cluster string) (map[string]*kudo.Instance, error) {
 	var list kudo.InstanceList
 	err := c.List(ctx, &list, client.InNamespace(cluster))
 	if apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
@@ -85,7 +87,7 @@ func gatherInstances(ctx context.Context, c client.Client, cluster string) (map[
 }
 
 // gatherDefinitions reads what all ClusterManagementAddOns declare.
-func gatherDefinitions(ctx context.Context, c client.Client) (map[string]definition, error) {
+func gatherDefinitions(ctx context.Context, c client.Reader) (map[string]definition, error) {
 	var list addon.ClusterManagementAddOnList
 	if err := c.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("listing the ClusterManagementAddOns: %w", err)

@@ -57,7 +57,7 @@ type dependentsView struct {
 }
 
 // gatherDependents reads who depends on addOn, and where they are. If nobody has heard of it, the error names what there is.
-func gatherDependents(ctx context.Context, c client.Client, addOn string) (dependentsView, error) {
+func gatherDependents(ctx context.Context, c client.Reader, addOn string) (dependentsView, error) {
 	view := dependentsView{addOn: addOn}
 	definitions, err := gatherDefinitions(ctx, c)
 	if err != nil {
@@ -89,7 +89,7 @@ func gatherDependents(ctx context.Context, c client.Client, addOn string) (depen
 const pageSize = 1000
 
 // gatherPlaces reads which of the add-ons are on which clusters.
-func gatherPlaces(ctx context.Context, c client.Client, names map[string]bool) (map[string]map[string]bool, error) {
+func gatherPlaces(ctx context.Context, c client.Reader, names map[string]bool) (map[string]map[string]bool, error) {
 	there := map[string]map[string]bool{}
 	page := &metav1.PartialObjectMetadataList{}
 	page.SetGroupVersionKind(addon.GroupVersion.WithKind("ManagedClusterAddOn"))

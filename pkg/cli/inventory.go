@@ -9,11 +9,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/spelling"
 )
 
 // inventory is what a user may have meant who asked for something that does not exist. All names are sorted.
@@ -30,7 +32,7 @@ type clusters struct {
 }
 
 // gatherInventory reads what the cluster has, and which clusters there are where the user may read that.
-func gatherInventory(ctx context.Context, c client.Client, cluster string) (inventory, error) {
+func gatherInventory(ctx context.Context, c client.Reader, cluster string) (inventory, error) {
 	var found inventory
 	var err error
 	if found.instances, err = namesIn(ctx, c, cluster, kudo.GroupVersion.WithKind("Instance")); err != nil {
@@ -39,15 +41,15 @@ func gatherInventory(ctx context.Context, c client.Client, cluster string) (inve
 	if found.addOns, err = namesIn(ctx, c, cluster, addon.GroupVersion.WithKind("ManagedClusterAddOn")); err != nil {
 		return found, fmt.Errorf("listing the add-ons of cluster %q: %w", cluster, err)
 	}
-	found.clusters, err = gatherClusters(ctx, c, cluster)
+	found.clusters, err = gatherClusters(ctx, c, cluster, labels.Everything())
 	return found, err
 }
 
 var managedClusterKind = schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1", Kind: "ManagedCluster"}
 
-// gatherClusters reads which clusters there are; they are unreadable where the user may not, or the hub has no such kind.
-func gatherClusters(ctx context.Context, c client.Client, cluster string) (clusters, error) {
-	names, err := namesIn(ctx, c, "", managedClusterKind)
+// gatherClusters reads which clusters of those labels there are; they are unreadable where the user may not, or the hub has no such kind.
+func gatherClusters(ctx context.Context, c client.Reader, cluster string, of labels.Selector) (clusters, error) {
+	names, err := namesIn(ctx, c, "", managedClusterKind, client.MatchingLabelsSelector{Selector: of})
 	if apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
 		return clusters{cluster: cluster, unreadable: true}, nil
 	}
@@ -58,10 +60,12 @@ func gatherClusters(ctx context.Context, c client.Client, cluster string) (clust
 }
 
 // namesIn are the names of all objects of a kind in the namespace, sorted.
-func namesIn(ctx context.Context, c client.Client, namespace string, kind schema.GroupVersionKind) ([]string, error) {
+func namesIn(
+	ctx context.Context, c client.Reader, namespace string, kind schema.GroupVersionKind, options ...client.ListOption,
+) ([]string, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind)
-	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+	if err := c.List(ctx, list, append(options, client.InNamespace(namespace))...); err != nil {
 		return nil, err
 	}
 	names := make([]string, len(list.Items))
@@ -89,9 +93,25 @@ func (c clusters) missing() error {
 	return fmt.Errorf("there is no managed cluster %q; managed clusters: %s", c.cluster, listed(c.names))
 }
 
+// listLimit is how many names an error lists; a fleet has thousands.
+const listLimit = 20
+
 func listed(names []string) string {
-	if len(names) == 0 {
+	switch left := len(names) - listLimit; {
+	case len(names) == 0:
 		return "none"
+	case left > 0:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:listLimit], ", "), left)
+	default:
+		return strings.Join(names, ", ")
 	}
-	return strings.Join(names, ", ")
+}
+
+// meant says which of the names somebody may have meant; empty if none is like it.
+func meant(name string, names []string) string {
+	closest := spelling.Closest(name, names)
+	if closest == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %s?)", closest)
 }

@@ -27,9 +27,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-// pushManager is the field manager of what is pushed.
-const pushManager = "kubectl-addon"
-
 func pushCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
 	l := &loader{}
 	cmd := &cobra.Command{
@@ -237,7 +234,7 @@ func store(ctx context.Context, c client.Client, out io.Writer, kind string, cur
 		return fmt.Errorf("converting %s %q: %w", kind, want.GetName(), err)
 	}
 	delete(content, "status")
-	applied, err := apply.Object(ctx, c, &unstructured.Unstructured{Object: content}, pushManager)
+	applied, err := apply.Object(ctx, c, &unstructured.Unstructured{Object: content}, fieldManager)
 	if err != nil {
 		return fmt.Errorf("applying %s %q: %w", kind, want.GetName(), err)
 	}

@@ -17,38 +17,47 @@ import (
 func statusCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
 	const of = "the Instance or add-on is for"
 	var cluster string
-	var withChildren bool
+	var withChildren, watch bool
 	o := newOutput(formatName)
 	cmd := &cobra.Command{
 		Use:   "status NAME --cluster CLUSTER",
 		Short: "Show the plans of an Instance or add-on, and what they wait for",
 		Long: "Status shows the plans, phases and steps of an Instance on a managed cluster with their states, and what a running\n" +
 			"step waits for or why it failed. Of an add-on that has no Instance yet, which is called as the add-on, it shows what\n" +
-			"its installation waits for. With --tree it shows the Instance's children as well, and theirs. It reads the hub only.",
+			"its installation waits for. With --tree it shows the Instance's children as well, and theirs. With --watch it goes on\n" +
+			"to show what changes, until it is interrupted or the Instance is gone. It reads the hub only.",
 		Args: exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkCluster(cmd, cluster, of); err != nil {
 				return err
 			}
-			c, err := hubClient(flags)
+			if watch && !o.isText() {
+				return usagef(cmd, "--watch prints text: leave --output away")
+			}
+			h, err := connect(flags, streams.ErrOut)
 			if err != nil {
 				return err
 			}
-			found, err := status(cmd.Context(), c, client.ObjectKey{Namespace: cluster, Name: args[0]}, withChildren)
+			key := client.ObjectKey{Namespace: cluster, Name: args[0]}
+			found, err := status(cmd.Context(), h, key, withChildren)
 			if err != nil {
 				return explain(err, cluster)
+			}
+			if watch {
+				return explain(watchStatus(cmd.Context(), h, streams.Out, key, withChildren), cluster)
 			}
 			return o.print(streams.Out, found)
 		},
 	}
 	cmd.Flags().BoolVar(&withChildren, "tree", false, "show the children of the Instance as well, and theirs")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on to show what changes")
 	clusterFlag(cmd, &cluster, of)
 	o.addFlag(cmd)
 	return cmd
 }
 
 // status shows the Instance of that key, perhaps with its children, else the add-on. If there is neither, the error names what there is.
-func status(ctx context.Context, c client.Client, key client.ObjectKey, withChildren bool) (shown, error) {
+func status(ctx context.Context, c client.Reader, key client.ObjectKey, withChildren bool) (shown, error) {
 	instance := &kudo.Instance{}
 	err := c.Get(ctx, key, instance)
 	if err == nil {
@@ -102,7 +111,7 @@ func (v statusView) names() []string {
 	return names
 }
 
-func gatherStatus(ctx context.Context, c client.Client, instance *kudo.Instance) statusView {
+func gatherStatus(ctx context.Context, c client.Reader, instance *kudo.Instance) statusView {
 	ref := instance.Spec.OperatorVersion
 	version := &kudo.OperatorVersion{}
 	key := client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}

@@ -17,19 +17,27 @@ func lastChange(view statusView) string {
 		return unseenText(instance.Namespace)
 	}
 	last := instance.Status.Execution
-	if view.version == nil || last == nil || !instance.Status.PlanStatus[last.Plan].Status.Running() {
+	if last == nil || !instance.Status.PlanStatus[last.Plan].Status.Running() {
 		return ""
 	}
-	choice, err := plan.Choose(plan.Wish{ // as if what runs had ended
-		Generation: instance.Generation, Parameters: instance.Spec.Parameters, Request: instance.Spec.PlanExecution,
-		Version:   &view.version.Spec,
-		Reference: corev1.ObjectReference{Namespace: view.version.Namespace, Name: view.version.Name, UID: view.version.UID},
-		Last:      last, LastStatus: kudo.Complete,
+	due := view.due()
+	if due == "" || due == last.Plan {
+		return ""
+	}
+	return fmt.Sprintf("plan %q waits for the end of plan %q", due, last.Plan)
+}
+
+// due is the plan that the Instance asks for once what runs has ended; empty if there is none, or nobody can say.
+func (v statusView) due() string {
+	if v.version == nil {
+		return ""
+	}
+	return plan.Due(plan.Wish{
+		Generation: v.instance.Generation, Parameters: v.instance.Spec.Parameters, Request: v.instance.Spec.PlanExecution,
+		Version:   &v.version.Spec,
+		Reference: corev1.ObjectReference{Namespace: v.version.Namespace, Name: v.version.Name, UID: v.version.UID},
+		Last:      v.instance.Status.Execution, LastStatus: kudo.Complete,
 	})
-	if err != nil || choice.Start == nil || choice.Start.Plan == last.Plan {
-		return ""
-	}
-	return fmt.Sprintf("plan %q waits for the end of plan %q", choice.Start.Plan, last.Plan)
 }
 
 // unseen says whether the agent has yet to see the last change of an Instance that waits for nothing else.

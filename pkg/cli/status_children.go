@@ -16,7 +16,7 @@ import (
 )
 
 // gatherChildren completes what is shown about an Instance by its children, and theirs.
-func gatherChildren(ctx context.Context, c client.Client, root *statusView) error {
+func gatherChildren(ctx context.Context, c client.Reader, root *statusView) error {
 	var found kudo.InstanceList
 	if err := c.List(ctx, &found, client.InNamespace(root.instance.Namespace)); err != nil {
 		return fmt.Errorf("listing Instances of cluster %q: %w", root.instance.Namespace, err)
@@ -32,7 +32,7 @@ func gatherChildren(ctx context.Context, c client.Client, root *statusView) erro
 }
 
 // attachChildren takes those that it attaches out of owned: it ends whatever owner references say.
-func attachChildren(ctx context.Context, c client.Client, view *statusView, owned map[types.UID][]*kudo.Instance) {
+func attachChildren(ctx context.Context, c client.Reader, view *statusView, owned map[types.UID][]*kudo.Instance) {
 	view.withChildren = true
 	children := owned[view.instance.UID]
 	delete(owned, view.instance.UID)
@@ -72,6 +72,11 @@ func childNode(view statusView) node {
 		return state(view.instance.Status.PlanStatus[name].Status) == kudo.NeverRun
 	}))
 	n.text = "Instance " + n.text
+	for i := range n.children {
+		if plan := &n.children[i]; plan.state != "" {
+			plan.part = fmt.Sprintf("Instance %s: %s", view.instance.Name, plan.part)
+		}
+	}
 	for _, kind := range instanceConditions {
 		condition := meta.FindStatusCondition(view.instance.Status.Conditions, kind)
 		switch {

@@ -121,7 +121,10 @@ func (v statusView) planStatus(name string) kudo.PlanStatus {
 }
 
 func planNode(plan kudo.Plan, status kudo.PlanStatus) node {
-	n := node{text: fmt.Sprintf("Plan %s%s [%s]", status.Name, strategyText(plan.Strategy), status.Status)}
+	n := node{
+		text: fmt.Sprintf("Plan %s%s [%s]", status.Name, strategyText(plan.Strategy), status.Status),
+		part: fmt.Sprintf("plan %q", status.Name), state: status.Status,
+	}
 	if at := status.LastUpdatedTimestamp; at != nil {
 		n.text += ", last updated " + at.UTC().Format(time.RFC3339)
 	}
@@ -138,7 +141,7 @@ func phaseNode(status kudo.PhaseStatus, plan kudo.Plan) node {
 	}
 	n := node{
 		text: fmt.Sprintf("Phase %s%s [%s]", status.Name, strategy, state(status.Status)),
-		part: fmt.Sprintf("phase %q", status.Name),
+		part: fmt.Sprintf("phase %q", status.Name), state: state(status.Status),
 	}
 	for _, step := range status.Steps {
 		n.children = append(n.children, stepNode(step))
@@ -150,13 +153,13 @@ func phaseNode(status kudo.PhaseStatus, plan kudo.Plan) node {
 func stepNode(status kudo.StepStatus) node {
 	n := node{
 		text: fmt.Sprintf("Step %s [%s]", status.Name, state(status.Status)),
-		part: fmt.Sprintf("step %q", status.Name),
+		part: fmt.Sprintf("step %q", status.Name), state: state(status.Status),
 	}
 	if status.Status.Running() || status.Status == kudo.FatalError {
 		for _, task := range status.Tasks {
 			n.children = append(n.children, node{
 				text: fmt.Sprintf("Task %s [%s]", task.Name, state(task.Status)),
-				part: fmt.Sprintf("task %q", task.Name),
+				part: fmt.Sprintf("task %q", task.Name), state: state(task.Status),
 			}.explained(task.Message))
 		}
 	}

@@ -3,6 +3,8 @@ package cli
 import (
 	"slices"
 	"strings"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
 // node is one line of a tree.
@@ -12,6 +14,8 @@ type node struct {
 	// part is how a message of the node above names this one, where that may repeat what this one says.
 	part    string
 	message string
+	// state of what the line is about; empty where it has none.
+	state kudo.ExecutionStatus
 }
 
 // explained adds a message to the line, unless one below it says the same.

@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -20,12 +20,6 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/dependency"
 )
-
-// uninstallManager is the field manager of the mark that lets go by force.
-const uninstallManager = "kubectl-addon"
-
-// uninstallPeriod is the time between two looks at what is still there.
-const uninstallPeriod = 500 * time.Millisecond
 
 // uninstallOptions say how to uninstall.
 type uninstallOptions struct {
@@ -52,20 +46,20 @@ func uninstallCommand(streams genericiooptions.IOStreams, flags *genericclioptio
 			if err := checkCluster(cmd, cluster, of); err != nil {
 				return err
 			}
-			if options.timeout < 0 {
-				return usagef(cmd, "--timeout %s: want a duration, or 0 for none", options.timeout)
+			if err := checkTimeout(cmd, options.timeout); err != nil {
+				return err
 			}
-			c, err := hubClient(flags)
+			h, err := connect(flags, streams.ErrOut)
 			if err != nil {
 				return err
 			}
-			return explain(uninstall(cmd.Context(), c, streams, client.ObjectKey{Namespace: cluster, Name: args[0]}, options), cluster)
+			return explain(uninstall(cmd.Context(), h, streams, client.ObjectKey{Namespace: cluster, Name: args[0]}, options), cluster)
 		},
 	}
 	clusterFlag(cmd, &cluster, of)
 	cmd.Flags().BoolVar(&options.force, "force", false, "let go of it: leave what it has applied on the cluster")
 	cmd.Flags().BoolVar(&options.wait, "wait", true, "wait until it is gone")
-	cmd.Flags().DurationVar(&options.timeout, "timeout", 0, "how long to wait at most; 0 means as long as it takes")
+	timeoutFlag(cmd, &options.timeout)
 	return cmd
 }
 
@@ -82,37 +76,38 @@ type installed struct {
 
 // uninstall deletes the add-on of that key, else the Instance, and waits until it is gone.
 func uninstall(
-	ctx context.Context, c client.Client, streams genericiooptions.IOStreams, key client.ObjectKey, options uninstallOptions,
+	ctx context.Context, h hub, streams genericiooptions.IOStreams, key client.ObjectKey, options uninstallOptions,
 ) error {
-	found, err := gatherInstalled(ctx, c, key)
+	found, err := gatherInstalled(ctx, h, key)
 	if err != nil {
 		return err
 	}
 	if err := found.refuse(options.force); err != nil {
 		return err
 	}
-	if err := printers.WriteEscaped(streams.ErrOut, found.warning()); err != nil {
+	suffer, _ := suffering([]installed{found})
+	if err := warn(streams.ErrOut, suffer...); err != nil {
 		return err
 	}
 	if options.force && found.instance != nil {
-		if err := letGo(ctx, c, streams.Out, found); err != nil {
+		if err := letGo(ctx, h, streams.Out, found); err != nil {
 			return err
 		}
 	}
-	if err := remove(ctx, c, found); err != nil {
+	if err := remove(ctx, h, found); err != nil {
 		return err
 	}
 	if !options.wait {
 		return printers.WriteEscaped(streams.Out, fmt.Sprintf("%s is being deleted\n", found))
 	}
-	if err := awaitGone(ctx, c, streams.ErrOut, found, options.timeout); err != nil {
+	if err := awaitGone(ctx, h, streams.ErrOut, []installed{found}, options.timeout); err != nil {
 		return err
 	}
 	return printers.WriteEscaped(streams.Out, fmt.Sprintf("%s deleted\n", found))
 }
 
 // gatherInstalled reads what there is of that key. If there is nothing, the error names what there is instead.
-func gatherInstalled(ctx context.Context, c client.Client, key client.ObjectKey) (installed, error) {
+func gatherInstalled(ctx context.Context, c client.Reader, key client.ObjectKey) (installed, error) {
 	found := installed{ObjectKey: key}
 	var err error
 	if found, err = found.now(ctx, c); err != nil {
@@ -137,7 +132,7 @@ func gatherInstalled(ctx context.Context, c client.Client, key client.ObjectKey)
 }
 
 // now reads what is there by now. An Instance of the add-on's name that is not its own is none of this.
-func (i installed) now(ctx context.Context, c client.Client) (installed, error) {
+func (i installed) now(ctx context.Context, c client.Reader) (installed, error) {
 	addOn, instance := &addon.ManagedClusterAddOn{}, &kudo.Instance{}
 	next := installed{ObjectKey: i.ObjectKey, dependants: i.dependants}
 	switch err := c.Get(ctx, i.ObjectKey, addOn); {
@@ -202,7 +197,7 @@ func (i installed) refuse(force bool) error {
 func letGo(ctx context.Context, c client.Client, out io.Writer, found installed) error {
 	instance := found.instance
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:"true"}}}`, instance.UID, kudo.AnnotationForceRelease)
-	err := c.Patch(ctx, instance.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(uninstallManager))
+	err := c.Patch(ctx, instance.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(fieldManager))
 	if err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("letting go of Instance %q: %w", instance.Name, err))
 	}
@@ -229,40 +224,71 @@ func remove(ctx context.Context, c client.Client, found installed) error {
 	return nil
 }
 
-// awaitGone waits until everything that was found is gone, and shows what it waits for whenever that changes.
-func awaitGone(ctx context.Context, c client.Client, out io.Writer, found installed, timeout time.Duration) error {
-	waiting := ctx // its end ends the waiting, and breaks no request
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		waiting, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
-	}
-	shown := ""
-	err := wait.PollUntilContextCancel(waiting, uninstallPeriod, true, func(context.Context) (bool, error) {
-		left, err := found.left(ctx, c)
-		if err != nil || left.gone() {
-			return err == nil, err
-		}
-		text := left.waitText()
-		if text == shown {
-			return false, nil
-		}
-		shown = text
-		return false, printers.WriteEscaped(out, fmt.Sprintf("waiting: %s\n", text))
+// awaitGone waits until everything that was found is gone, and shows what it waits for.
+func awaitGone(ctx context.Context, h hub, out io.Writer, found []installed, timeout time.Duration) error {
+	w := goneWait{hub: h, progress: newProgress(out), going: found}
+	return h.await(ctx, w.clusters(), timeout, w.look, func(after string) error {
+		return fmt.Errorf("%s is not gone%s, and its removal goes on%s (see 'kubectl addon uninstall --help' for --force)",
+			w.names(), after, strings.TrimSuffix(": "+w.waiting, ": "))
 	})
-	switch {
-	case !wait.Interrupted(err):
-		return err
-	case ctx.Err() != nil:
-		return fmt.Errorf("%s is not gone yet, and its removal goes on", found)
-	default:
-		return timeoutf("%s is not gone after %s, and its removal goes on: %s (see 'kubectl addon uninstall --help' for --force)",
-			found, timeout, shown)
+}
+
+// goneWait waits for what was found to be gone.
+type goneWait struct {
+	hub      client.Reader
+	progress *progress
+	// going is what is still there, and waiting what the first of it waits for.
+	going   []installed
+	waiting string
+}
+
+func (w *goneWait) look(ctx context.Context, reader client.Reader) (bool, error) {
+	var trees []node
+	var still []installed
+	for _, i := range w.going {
+		left, err := i.left(ctx, reader)
+		if err == nil && left.gone() {
+			left, err = i.left(ctx, w.hub) // what follows the hub may be behind it
+		}
+		if err != nil {
+			return false, err
+		}
+		if left.gone() {
+			continue
+		}
+		line := node{part: "waiting", message: left.waitText()}
+		if len(w.going) > 1 || len(still) > 0 {
+			line.part = fmt.Sprintf("waiting for %s on %s", word(i.Name), word(i.Namespace))
+		}
+		line.text = line.part + ": " + line.message
+		trees, still = append(trees, line), append(still, i)
 	}
+	if w.going = still; len(trees) == 0 {
+		return true, w.progress.show()
+	}
+	w.waiting = trees[0].message
+	return false, w.progress.show(trees...)
+}
+
+// clusters are those of what is still there.
+func (w *goneWait) clusters() []string {
+	var clusters []string
+	for _, i := range w.going {
+		clusters = append(clusters, i.Namespace)
+	}
+	return clusters
+}
+
+// names are those of what is still there.
+func (w *goneWait) names() string {
+	if len(w.going) == 1 {
+		return w.going[0].String()
+	}
+	return fmt.Sprintf("%s on %s", w.going[0], onClusters(w.clusters()))
 }
 
 // left is what is still there of what was found.
-func (i installed) left(ctx context.Context, c client.Client) (installed, error) {
+func (i installed) left(ctx context.Context, c client.Reader) (installed, error) {
 	left, err := i.now(ctx, c)
 	if err != nil {
 		return left, err
@@ -270,10 +296,18 @@ func (i installed) left(ctx context.Context, c client.Client) (installed, error)
 	if i.addOn == nil || left.addOn != nil && left.addOn.UID != i.addOn.UID {
 		left.addOn = nil
 	}
-	if i.instance != nil && left.instance != nil && left.instance.UID != i.instance.UID {
+	if left.instance != nil && !i.includes(left.instance) {
 		left.instance = nil
 	}
 	return left, nil
+}
+
+// includes says whether the Instance is what was found, and not another one of its name.
+func (i installed) includes(instance *kudo.Instance) bool {
+	if i.addOn != nil {
+		return metav1.IsControlledBy(instance, i.addOn)
+	}
+	return i.instance != nil && instance.UID == i.instance.UID
 }
 
 func (i installed) gone() bool { return i.addOn == nil && i.instance == nil }

@@ -111,17 +111,38 @@ func TestUninstallFindsAllThatIsBelowAnInstance(t *testing.T) {
 }
 
 func TestUninstallWarnsOfWhatSuffers(t *testing.T) {
-	found := installed{ObjectKey: client.ObjectKey{Namespace: "cluster1", Name: "zookeeper"}, dependants: []dependency.Dependant{
-		{Name: "kafka", Type: addon.DependencyTypeRequired},
-		{Name: "shop", Type: addon.DependencyTypeOptional, Through: []string{"kafka"}},
-	}}
-	want := "Warning: without zookeeper, add-on kafka on cluster cluster1 stops being available\n" +
-		"Warning: without zookeeper, add-on shop on cluster cluster1 is degraded (through kafka)\n"
-	if diff := cmp.Diff(want, found.warning()); diff != "" {
-		t.Error(diff)
+	zookeeper := func(cluster string, dependants ...dependency.Dependant) installed {
+		return installed{ObjectKey: client.ObjectKey{Namespace: cluster, Name: "zookeeper"}, dependants: dependants}
 	}
-	if text := (installed{}).warning(); text != "" {
-		t.Errorf("where nothing suffers it says %q", text)
+	kafka := dependency.Dependant{Name: "kafka", Type: addon.DependencyTypeRequired}
+	shop := dependency.Dependant{Name: "shop", Type: addon.DependencyTypeOptional, Through: []string{"kafka"}}
+	for name, test := range map[string]struct {
+		found    []installed
+		want     []string
+		required bool
+	}{
+		"nothing suffers": {found: []installed{zookeeper("c1")}},
+		"two on one cluster": {
+			found: []installed{zookeeper("c1", kafka, shop)}, required: true,
+			want: []string{
+				"on cluster c1: without zookeeper, add-on kafka stops being available",
+				"on cluster c1: without zookeeper, add-on shop is degraded (through kafka)",
+			},
+		},
+		"one on many, which is degraded only": {
+			found: []installed{zookeeper("c1", shop), zookeeper("c2", shop), zookeeper("c3", shop), zookeeper("c4", shop), zookeeper("c5")},
+			want:  []string{"on 4 clusters (c1, c2, c3, …): without zookeeper, add-on shop is degraded (through kafka)"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			texts, required := suffering(test.found)
+			if diff := cmp.Diff(test.want, texts); diff != "" {
+				t.Error(diff)
+			}
+			if required != test.required {
+				t.Errorf("required is %v", required)
+			}
+		})
 	}
 }
 

@@ -19,18 +19,20 @@ func (i installed) String() string {
 	return objectName(kudo.GroupVersion.Group, "Instance", i.Name)
 }
 
-// warning names the add-ons that suffer; empty where none does.
-func (i installed) warning() string {
-	var text strings.Builder
-	for _, dependant := range i.dependants {
-		through := ""
-		if len(dependant.Through) > 0 {
-			through = " (through " + throughText(dependant.Through) + ")"
+// suffering names the add-ons that suffer, and where; required says that one of them stops being available.
+func suffering(found []installed) (texts []string, required bool) {
+	suffers := clusterTexts{}
+	for _, i := range found {
+		for _, dependant := range i.dependants {
+			text := fmt.Sprintf("without %s, add-on %s %s", word(i.Name), word(dependant.Name), effectText(dependant.Type))
+			if len(dependant.Through) > 0 {
+				text += " (through " + throughText(dependant.Through) + ")"
+			}
+			required = required || dependant.Type == addon.DependencyTypeRequired
+			suffers.add(i.Namespace, text)
 		}
-		fmt.Fprintf(&text, "Warning: without %s, add-on %s on cluster %s %s%s\n",
-			word(i.Name), word(dependant.Name), word(i.Namespace), effectText(dependant.Type), through)
 	}
-	return text.String()
+	return suffers.texts(), required
 }
 
 // leftText lists what an Instance that is let go of leaves behind, as far as its agent has reported.

@@ -96,8 +96,8 @@ func (e *explanation) notInstalled(name string) {
 	e.enableCommand(name)
 }
 
-// enableCommand names the command that enables the add-on at the end of a way of dependencies. It takes no more than kubectl. What runs by
-// plans joins the nearest add-on that needs it in its namespace, where that looks for it; anything else goes where OCM puts it.
+// enableCommand names the command that enables the add-on at the end of a way of dependencies. What runs by plans joins the nearest add-on
+// that needs it in its namespace, where that looks for it; anything else goes where OCM puts it.
 func (e *explanation) enableCommand(way ...string) {
 	name, namespace := way[len(way)-1], ""
 	if e.view.definitions[name].byPlans {
@@ -107,12 +107,11 @@ func (e *explanation) enableCommand(way ...string) {
 			}
 		}
 	}
+	command := fmt.Sprintf("kubectl addon enable %s --cluster %s", name, e.view.cluster)
 	if namespace != "" {
-		namespace = fmt.Sprintf(`"installNamespace":%q`, namespace)
+		command += " --namespace " + namespace
 	}
-	e.enable = append(e.enable, fmt.Sprintf(
-		`echo '{"apiVersion":"%s","kind":"ManagedClusterAddOn","metadata":{"name":%q,"namespace":%q},"spec":{%s}}' | kubectl create -f -`,
-		addon.GroupVersion, name, e.view.cluster, namespace))
+	e.enable = append(e.enable, command)
 }
 
 // installed explains an add-on that is on the cluster: how it is, what it lacks, and what holds up its installation.
@@ -292,7 +291,7 @@ func (e *explanation) look(addOn *addon.ManagedClusterAddOn) {
 }
 
 // again offers to run a plan again, where that mends what an add-on that runs by plans reports: what is missing is made anew, and a plan that has
-// failed starts from its beginning. The hub gives the request its uid; a request to cancel, which may stand there still, is taken back.
+// failed starts from its beginning.
 func (e *explanation) again(addOn *addon.ManagedClusterAddOn) {
 	instance := e.view.instances[addOn.Name]
 	if instance == nil || instance.Status.Execution == nil {
@@ -311,8 +310,7 @@ func (e *explanation) again(addOn *addon.ManagedClusterAddOn) {
 	default:
 		return
 	}
-	e.do(`kubectl patch instances.kudo.dev %s --namespace %s --type merge --patch '{"spec":{"planExecution":{"planName":%q,"uid":null,"cancel":null}}}'`,
-		addOn.Name, e.view.cluster, plan)
+	e.do("kubectl addon plan run %s %s --cluster %s", addOn.Name, plan, e.view.cluster)
 }
 
 // lastVerdict says that the dependencies are malformed, and which verdict stays.

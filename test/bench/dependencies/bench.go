@@ -42,36 +42,49 @@ type bench struct {
 
 // measure makes the fleet and runs all scenarios. Whatever happens, nothing that it started is left.
 func measure(ctx context.Context, s settings, progress io.Writer) (measured *report, err error) {
+	err = onHub(ctx, s, progress, func(b *bench) error {
+		if err := b.prepare(ctx); err != nil {
+			return err
+		}
+		measured, err = b.scenarios(ctx)
+		return err
+	})
+	return measured, err
+}
+
+// onHub starts an API server, does something there, and leaves nothing.
+func onHub(ctx context.Context, s settings, progress io.Writer, do func(*bench) error) (err error) {
 	began := time.Now()
 	b := &bench{settings: s, model: s.fleet.cluster(), say: func(format string, arguments ...any) {
 		fmt.Fprintf(progress, "bench: %5.0fs  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, arguments...))
 	}}
 	if b.folder, err = os.MkdirTemp("", "tandem-bench-"); err != nil {
-		return nil, fmt.Errorf("making a folder: %w", err)
+		return fmt.Errorf("making a folder: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.folder)) }()
 	b.say("starting an API server in %s", b.folder)
 	if b.hub, err = startHub(ctx, b.folder); err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, b.hub.stop()) }()
 	defer func() { err = errors.Join(err, b.stopManager()) }()
-	if err := b.prepare(ctx); err != nil {
-		return nil, err
-	}
-	return b.scenarios(ctx)
+	return do(b)
 }
 
-// prepare makes the fleet and lets addon-manager judge it for the first time.
-func (b *bench) prepare(ctx context.Context) error {
+// populate makes the fleet.
+func (b *bench) populate(ctx context.Context) error {
 	b.say("making %d clusters with %d add-ons each", b.fleet.clusters, b.fleet.addOns)
 	step := max(1, b.fleet.clusters/10)
-	err := seed(ctx, b.hub.admin, b.fleet, func(made int) {
+	return seed(ctx, b.hub.admin, b.fleet, func(made int) {
 		if made%step == 0 {
 			b.say("made %d of %d clusters", made, b.fleet.clusters)
 		}
 	})
-	if err != nil {
+}
+
+// prepare makes the fleet and lets addon-manager judge it for the first time.
+func (b *bench) prepare(ctx context.Context) error {
+	if err := b.populate(ctx); err != nil {
 		return err
 	}
 	if err := b.hub.admit(ctx); err != nil {

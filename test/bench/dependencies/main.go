@@ -21,11 +21,13 @@ func main() { program.Main(run) }
 // settings are the flags.
 type settings struct {
 	program string
-	fleet   fleet
-	limits  limits
-	flips   int
-	rest    time.Duration
-	out     string
+	// plugin is the program whose commands are measured, instead of addon-manager; empty: addon-manager is.
+	plugin string
+	fleet  fleet
+	limits limits
+	flips  int
+	rest   time.Duration
+	out    string
 }
 
 // limits are those of addon-manager's clients, and of the bare loop's.
@@ -39,6 +41,7 @@ func (s *settings) flags(errors io.Writer) *flag.FlagSet {
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	fs.SetOutput(errors)
 	fs.StringVar(&s.program, "addon-manager", "bin/addon-manager", "the program to measure")
+	fs.StringVar(&s.plugin, "kubectl-addon", "", "measure the commands of this program on the fleet, and nothing else")
 	fs.IntVar(&s.fleet.clusters, "clusters", 100, "managed clusters")
 	fs.IntVar(&s.fleet.addOns, "addons", 20, "add-ons on each of them")
 	fs.Float64Var(&s.limits.QPS, "qps", 200, "addon-manager's --kube-api-qps")
@@ -74,6 +77,9 @@ func run(ctx context.Context, arguments []string, out, progress io.Writer) error
 		return err
 	}
 	ctrl.SetLogger(logr.Discard())
+	if s.plugin != "" {
+		return measureCommands(ctx, s, out, progress)
+	}
 	measured, err := measure(ctx, s, progress)
 	if err != nil {
 		return err

@@ -3,14 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -106,7 +104,7 @@ a                               available
 			define(ctx, "shop", requires("kafka"))
 			define(ctx, "kafka", requires("zookeeper"))
 			define(ctx, "zookeeper")
-			cluster := newNamespace(ctx)
+			cluster := newCluster(ctx, nil)
 			lacks := func(name string) []metav1.Condition {
 				message := "Required addon '" + name + "' is not installed or not available."
 				return []metav1.Condition{
@@ -122,13 +120,10 @@ a                               available
 			Expect(why.out).To(Equal(`Add-on shop is not available on cluster ` + cluster + `, for lack of what it requires. ` +
 				`It requires zookeeper (shop -> kafka -> zookeeper), which is not installed there: enable it.
 
-  echo '{"apiVersion":"addon.open-cluster-management.io/v1alpha1","kind":"ManagedClusterAddOn","metadata":{"name":"zookeeper","namespace":"` + cluster + `"},"spec":{}}' | kubectl create -f -
+  kubectl addon enable zookeeper --cluster ` + cluster + `
 `))
-			command := strings.Split(why.out, "'")
-			Expect(command).To(HaveLen(3))
-			zookeeper := &unstructured.Unstructured{}
-			Expect(zookeeper.UnmarshalJSON([]byte(command[1]))).To(Succeed())
-			Expect(hub.Create(ctx, zookeeper)).To(Succeed())
+			Expect(run(ctx, "enable", "zookeeper", "--cluster", cluster).err).NotTo(HaveOccurred())
+			Expect(run(ctx, "why", "zookeeper", "--cluster", cluster).out).To(ContainSubstring("has not reported yet"))
 		})
 
 		It("says whose turn it is where nothing is lacking any more", func(ctx context.Context) {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbac "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
@@ -77,10 +79,41 @@ type result struct {
 // run executes `kubectl addon` against the hub.
 func run(ctx context.Context, args ...string) result {
 	var out, errOut bytes.Buffer
-	cmd := cli.New(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &errOut}, "v0.0.0")
-	cmd.SetArgs(append(args, "--kubeconfig", kubeconfig, "--cache-dir", GinkgoT().TempDir()))
-	err := cmd.ExecuteContext(ctx)
+	err := runTo(ctx, &out, &errOut, args...)
 	return result{out: out.String(), errOut: errOut.String(), err: err, code: cli.ExitCode(err)}
+}
+
+// runTo is run, of which the output can be read meanwhile.
+func runTo(ctx context.Context, out, errOut io.Writer, args ...string) error {
+	cmd := cli.New(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: out, ErrOut: errOut}, "v0.0.0")
+	cmd.SetArgs(append(args, "--kubeconfig", kubeconfig, "--cache-dir", GinkgoT().TempDir()))
+	return cmd.ExecuteContext(ctx)
+}
+
+// begin executes `kubectl addon` while the spec plays everybody else.
+func begin(ctx context.Context, args ...string) chan result {
+	done := make(chan result, 1)
+	go func() {
+		defer GinkgoRecover()
+		done <- run(ctx, args...)
+	}()
+	return done
+}
+
+// newCluster makes a managed cluster with those labels, and its namespace, for one spec.
+func newCluster(ctx context.Context, labels map[string]string) string {
+	GinkgoHelper()
+	cluster := &unstructured.Unstructured{}
+	cluster.SetAPIVersion("cluster.open-cluster-management.io/v1")
+	cluster.SetKind("ManagedCluster")
+	cluster.SetName(newNamespace(ctx))
+	cluster.SetLabels(labels)
+	Expect(hub.Create(ctx, cluster)).To(Succeed())
+	DeferCleanup(func(ctx context.Context) {
+		Expect(hub.DeleteAllOf(ctx, &addon.ManagedClusterAddOn{}, client.InNamespace(cluster.GetName()))).To(Succeed())
+		Expect(hub.Delete(ctx, cluster)).To(Succeed())
+	})
+	return cluster.GetName()
 }
 
 // newNamespace makes a namespace for one spec.

@@ -55,20 +55,12 @@ var _ = Describe("uninstall", func() {
 			return object.GetDeletionTimestamp() != nil
 		}
 	}
-	begin := func(ctx context.Context, args ...string) chan result {
-		done := make(chan result, 1)
-		go func() {
-			defer GinkgoRecover()
-			done <- run(ctx, append([]string{"uninstall"}, args...)...)
-		}()
-		return done
-	}
 
 	It("deletes an add-on, says what it waits for, and ends when it is gone", func(ctx SpecContext) {
 		cluster := newNamespace(ctx)
 		addOn := enable(ctx, cluster, "kafka")
 		instance := install(ctx, cluster, "kafka", owned(addOn))
-		done := begin(ctx, "kafka", "--cluster", cluster)
+		done := begin(ctx, "uninstall", "kafka", "--cluster", cluster)
 		Eventually(isDeleted(ctx, addOn)).WithTimeout(10 * time.Second).Should(BeTrue())
 		Expect(hub.Delete(ctx, instance)).To(Succeed())
 		Eventually(func() error {
@@ -93,7 +85,7 @@ var _ = Describe("uninstall", func() {
 	It("deletes an Instance that is no add-on's", func(ctx SpecContext) {
 		cluster := newNamespace(ctx)
 		instance := install(ctx, cluster, "mine")
-		done := begin(ctx, "mine", "--cluster", cluster)
+		done := begin(ctx, "uninstall", "mine", "--cluster", cluster)
 		Eventually(isDeleted(ctx, instance)).WithTimeout(10 * time.Second).Should(BeTrue())
 		release(ctx, instance)
 		var ended result
@@ -151,7 +143,7 @@ var _ = Describe("uninstall", func() {
 		enable(ctx, cluster, "upper-"+cluster)
 		warned := run(ctx, "uninstall", "base-"+cluster, "--cluster", cluster, "--wait=false")
 		Expect(warned.err).NotTo(HaveOccurred())
-		Expect(warned.errOut).To(Equal("Warning: without base-" + cluster + ", add-on upper-" + cluster + " on cluster " + cluster +
+		Expect(warned.errOut).To(Equal("Warning: on cluster " + cluster + ": without base-" + cluster + ", add-on upper-" + cluster +
 			" stops being available\n"))
 	})
 

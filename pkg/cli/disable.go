@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// disableOptions say how to disable an add-on, and where.
+type disableOptions struct {
+	selection
+	// yes asks nobody; force neither asks nor minds that others require the add-on.
+	yes, force bool
+	wait       bool
+	timeout    time.Duration
+}
+
+func disableCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+	const of = "the add-on is to go from"
+	var options disableOptions
+	cmd := &cobra.Command{
+		Use:   "disable ADDON --cluster CLUSTER[,CLUSTER]",
+		Short: "Remove an add-on from managed clusters",
+		Long: "Disable deletes an add-on of managed clusters, which --selector or --all-clusters may name as well, and waits until it is\n" +
+			"gone. It names the add-ons that depend on it there, and asks first. With --yes it does not ask, and refuses where others\n" +
+			"require the add-on; with --force it does neither. Where nobody can be asked, one of them is needed. To stop waiting stops\n" +
+			"nothing else.\n\n" +
+			"An add-on whose cluster is gone, or whose cleanup cannot succeed, is let go of by 'kubectl addon uninstall --force'.",
+		Args: exactly("ADDON"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := options.require(cmd, of); err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("namespace") {
+				return usagef(cmd, "--namespace has no meaning here: --cluster names the managed cluster, and with it the namespace on the hub")
+			}
+			if err := checkTimeout(cmd, options.timeout); err != nil {
+				return err
+			}
+			h, err := connect(flags, streams.ErrOut)
+			if err != nil {
+				return err
+			}
+			return explain(disable(cmd.Context(), h, streams, args[0], options), strings.Join(options.names, ","))
+		},
+	}
+	options.addFlags(cmd, of)
+	cmd.Flags().BoolVarP(&options.yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVar(&options.force, "force", false, "do not ask, and mind nobody who requires it")
+	cmd.Flags().BoolVar(&options.wait, "wait", true, "wait until it is gone")
+	timeoutFlag(cmd, &options.timeout)
+	return cmd
+}
+
+// disable deletes the add-on of each of the clusters that have it.
+func disable(ctx context.Context, h hub, streams genericiooptions.IOStreams, addOn string, options disableOptions) error {
+	found, err := gatherDisabling(ctx, h, addOn, options.selection)
+	if err != nil {
+		return err
+	}
+	if err := found.agree(streams, options); err != nil {
+		return err
+	}
+	var going []installed
+	var faults []error
+	for _, i := range found.there {
+		if err := remove(ctx, h, i); err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		going = append(going, i)
+		if !options.wait {
+			faults = append(faults, printers.WriteEscaped(streams.Out, fmt.Sprintf("%s is being deleted from %s\n", i, i.Namespace)))
+		}
+	}
+	if options.wait && len(going) > 0 {
+		faults = append(faults, awaitGone(ctx, h, streams.ErrOut, going, options.timeout))
+	}
+	if err := errors.Join(faults...); err != nil || !options.wait {
+		return err
+	}
+	var text strings.Builder
+	for _, i := range going {
+		fmt.Fprintf(&text, "%s deleted from %s\n", i, i.Namespace)
+	}
+	return printers.WriteEscaped(streams.Out, text.String())
+}
+
+// disabling is an add-on that is to go.
+type disabling struct {
+	addOn string
+	// there is what stands of it, cluster by cluster.
+	there []installed
+	// returns says why it would come back.
+	returns error
+}
+
+// gatherDisabling reads where the add-on is, and who depends on it there. If it is nowhere, or not where it is named, the error says so.
+func gatherDisabling(ctx context.Context, c client.Reader, addOn string, where selection) (disabling, error) {
+	found := disabling{addOn: addOn}
+	clusters, err := where.clusters(ctx, c)
+	if err != nil {
+		return found, err
+	}
+	definitions, fleet, err := gatherFleet(ctx, c, clusters)
+	if err != nil {
+		return found, err
+	}
+	for _, cluster := range clusters {
+		view := fleet[cluster]
+		if view.addOns[addOn] == nil {
+			if len(where.names) > 0 {
+				return found, fmt.Errorf("add-on %q is not enabled on cluster %s; add-ons there: %s", addOn, cluster, listed(view.installed()))
+			}
+			continue
+		}
+		found.there = append(found.there, installed{
+			ObjectKey: client.ObjectKey{Namespace: cluster, Name: addOn}, addOn: view.addOns[addOn], dependants: view.dependants(addOn),
+		})
+	}
+	if len(found.there) == 0 {
+		return found, fmt.Errorf("add-on %q is enabled on none of the %d clusters: see 'kubectl addon get %s'", addOn, len(clusters), addOn)
+	}
+	found.returns = placed(definitions[addOn].object, found.there[0].Namespace)
+	return found, nil
+}
+
+// agree names what suffers, and asks. The error says why the add-on stays.
+func (d disabling) agree(streams genericiooptions.IOStreams, options disableOptions) error {
+	if d.returns != nil && !options.force {
+		return fmt.Errorf("add-on %q would come back: %w", d.addOn, d.returns)
+	}
+	suffer, required := suffering(d.there)
+	if err := warn(streams.ErrOut, suffer...); err != nil || options.force {
+		return err
+	}
+	where := onClusters(d.clusters())
+	switch {
+	case options.yes && required:
+		return fmt.Errorf("add-on %q stays on %s, for others there require it: disable those first, or repeat with --force", d.addOn, where)
+	case options.yes:
+		return nil
+	case !printers.IsTerminal(streams.In):
+		return fmt.Errorf("add-on %q stays on %s: there is no terminal to ask on; repeat with --yes, or with --force if others require it", d.addOn, where)
+	}
+	return confirm(streams, fmt.Sprintf("Disable %s on %s? What it has applied there is removed, with its data.", word(d.addOn), where))
+}
+
+func (d disabling) clusters() []string {
+	var clusters []string
+	for _, i := range d.there {
+		clusters = append(clusters, i.Namespace)
+	}
+	return clusters
+}
+
+// errDeclined is the answer of somebody who does not want it.
+var errDeclined = errors.New("nothing was changed")
+
+// confirm asks, and takes nothing but a yes for one.
+func confirm(streams genericiooptions.IOStreams, question string) error {
+	if err := printers.WriteEscaped(streams.ErrOut, question+" [y/N] "); err != nil {
+		return err
+	}
+	answer, err := bufio.NewReader(streams.In).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("reading the answer: %w", err)
+	}
+	if !slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer))) {
+		return errDeclined
+	}
+	return nil
+}

@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// enableOptions say how to enable an add-on, and where.
+type enableOptions struct {
+	selection
+	// namespace on the managed clusters; empty: what the add-on's definition leads to.
+	namespace        string
+	parameters       map[string]string
+	withDependencies bool
+	wait             bool
+	timeout          time.Duration
+}
+
+func enableCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+	const of = "the add-on is to run on"
+	var (
+		parameters []string
+		options    enableOptions
+	)
+	cmd := &cobra.Command{
+		Use:   "enable ADDON --cluster CLUSTER[,CLUSTER]",
+		Short: "Run an add-on on managed clusters",
+		Long: "Enable makes the ManagedClusterAddOn of an add-on on each of the clusters, which --selector or --all-clusters may name as\n" +
+			"well. What it requires there is named where it is missing, and with --with-dependencies is enabled too. Nothing has to\n" +
+			"be enabled in order: an add-on that runs by plans is installed once it has what it requires.\n\n" +
+			"Parameters given by -p are kept in the AddOnDeploymentConfig ADDON-parameters in the cluster's namespace, to which the add-on\n" +
+			"refers. On an add-on that is enabled already they change, and all others stay.",
+		Args: exactly("ADDON"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := options.require(cmd, of); err != nil {
+				return err
+			}
+			if err := checkTimeout(cmd, options.timeout); err != nil {
+				return err
+			}
+			var err error
+			if options.parameters, err = parseParameters(cmd, parameters); err != nil {
+				return err
+			}
+			h, err := connect(flags, streams.ErrOut)
+			if err != nil {
+				return err
+			}
+			return explain(enable(cmd.Context(), h, streams, args[0], options), strings.Join(options.names, ","))
+		},
+	}
+	options.addFlags(cmd, of)
+	cmd.Flags().BoolVar(&options.withDependencies, "with-dependencies", false, "enable what it requires as well, where that is missing")
+	cmd.Flags().StringVarP(&options.namespace, "namespace", "n", "", "namespace on the managed clusters to install it in")
+	parametersFlag(cmd, &parameters)
+	cmd.Flags().BoolVar(&options.wait, "wait", false, "wait until it is available, with all that is enabled")
+	timeoutFlag(cmd, &options.timeout)
+	return cmd
+}
+
+// enable makes the add-on on each of the clusters. What cannot be done on one of them holds up none of the others.
+func enable(ctx context.Context, h hub, streams genericiooptions.IOStreams, addOn string, options enableOptions) error {
+	clusters, err := options.clusters(ctx, h)
+	if err != nil {
+		return err
+	}
+	definitions, fleet, err := gatherFleet(ctx, h, clusters)
+	if err != nil {
+		return err
+	}
+	if _, defined := definitions[addOn]; !defined {
+		names := slices.Sorted(maps.Keys(definitions))
+		return fmt.Errorf("there is no ClusterManagementAddOn %q%s; there are: %s", addOn, meant(addOn, names), listed(names))
+	}
+	reader := view{Reader: h, watched: h, versions: map[client.ObjectKey]*kudo.OperatorVersion{}}
+	var steps []step
+	var faults []error
+	hints := clusterTexts{}
+	for _, cluster := range clusters {
+		found, err := enabling{view: fleet[cluster], addOn: addOn, options: options}.steps(ctx, reader, hints)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		steps = append(steps, found...)
+	}
+	if err := warn(streams.ErrOut, hints.texts()...); err != nil {
+		return err
+	}
+	done, err := carryOut(ctx, h, streams.Out, steps)
+	if faults = append(faults, err); options.wait && len(done) > 0 {
+		faults = append(faults, awaitAvailable(ctx, h, streams, done, options.timeout))
+	}
+	return errors.Join(faults...)
+}
+
+// clusterTexts are texts that say the same of several clusters, and of which.
+type clusterTexts map[string][]string
+
+func (t clusterTexts) add(cluster, text string) { t[text] = append(t[text], cluster) }
+
+func (t clusterTexts) texts() []string {
+	var texts []string
+	for _, text := range slices.Sorted(maps.Keys(t)) {
+		texts = append(texts, fmt.Sprintf("on %s: %s", onClusters(t[text]), text))
+	}
+	return texts
+}
+
+// onClusters names clusters: the one that there is, else how many and the first.
+func onClusters(clusters []string) string {
+	if len(clusters) == 1 {
+		return "cluster " + clusters[0]
+	}
+	return strings.Replace(clustersText(clusters, false), " (", " clusters (", 1)
+}
+
+// writesAtOnce is how many clusters are written to at a time.
+const writesAtOnce = 10
+
+// carryOut writes the steps, those of one cluster in their order, and says which are done. One that fails holds up what follows on its
+// cluster only.
+func carryOut(ctx context.Context, c client.Client, out io.Writer, steps []step) ([]step, error) {
+	byCluster := map[string][]step{}
+	for _, s := range steps {
+		byCluster[s.wanted.Namespace] = append(byCluster[s.wanted.Namespace], s)
+	}
+	var (
+		lock   sync.Mutex
+		done   []step
+		faults []error
+		group  errgroup.Group
+	)
+	group.SetLimit(writesAtOnce)
+	for _, cluster := range slices.Sorted(maps.Keys(byCluster)) {
+		group.Go(func() error {
+			for _, s := range byCluster[cluster] {
+				text, err := s.carryOut(ctx, c)
+				lock.Lock()
+				if err == nil {
+					err = printers.WriteEscaped(out, text)
+					done = append(done, s)
+				}
+				faults = append(faults, err)
+				lock.Unlock()
+				if err != nil {
+					break
+				}
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // faults has the errors of all
+	return done, errors.Join(faults...)
+}
+
+// carryOut writes the step: what the add-on refers to first.
+func (s step) carryOut(ctx context.Context, c client.Client) (text string, err error) {
+	if s.config != nil {
+		did, err := write(ctx, c, s.currentConfig, s.config, "created")
+		if err != nil {
+			return "", err
+		}
+		text = fmt.Sprintf("%s %s on %s\n",
+			objectName(addon.GroupVersion.Group, "AddOnDeploymentConfig", s.config.Name), did, s.config.Namespace)
+	}
+	did, err := write(ctx, c, s.current, s.wanted, "enabled")
+	if err != nil {
+		return "", err
+	}
+	return text + fmt.Sprintf("%s %s on %s\n", objectName(addon.GroupVersion.Group, "ManagedClusterAddOn", s.wanted.Name), did, s.wanted.Namespace), nil
+}

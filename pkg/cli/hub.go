@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// fieldManager is that of everything that the plugin writes.
+const fieldManager = "kubectl-addon"
+
+// hub is the hub's API server.
+type hub struct {
+	client.Client
+	config *rest.Config
+}
+
+// connect connects to the hub that the flags and the kubeconfig name. What the hub warns of goes to errOut.
+func connect(flags *genericclioptions.ConfigFlags, errOut io.Writer) (hub, error) {
+	config, err := flags.ToRESTConfig()
+	if err != nil {
+		return hub{}, fmt.Errorf("reading the kubeconfig of the hub: %w", err)
+	}
+	config.QPS, config.Burst = 50, 300 // kubectl's; client-go's own would make a long list wait between its pages
+	config.WarningHandler = rest.NewWarningWriter(errOut, rest.WarningWriterOptions{
+		Deduplicate: true, Color: printers.AllowsColorOutput(errOut),
+	})
+	scheme := runtime.NewScheme()
+	utilruntime.Must(kudo.AddToScheme(scheme))
+	utilruntime.Must(addon.AddToScheme(scheme))
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return hub{}, fmt.Errorf("connecting to the hub: %w", err)
+	}
+	return hub{Client: c, config: config}, nil
+}
+
+// hubClient is for commands that follow nothing.
+func hubClient(flags *genericclioptions.ConfigFlags) (client.Client, error) {
+	return connect(flags, os.Stderr)
+}
+
+// look reads how something stands, and says whether that is all that was waited for.
+type look func(ctx context.Context, reader client.Reader) (done bool, err error)
+
+// follow looks, at first and whenever an add-on or Instance of the clusters changes, until look has seen enough or fails, or ctx ends:
+// the error is then the cause of that. It goes by watches, which outlive an interruption; what look reads of add-ons and Instances
+// comes from them.
+func (h hub) follow(ctx context.Context, clusters []string, look look) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	watched, changed, err := h.watch(ctx, clusters, stop)
+	if err != nil {
+		stop(nil)
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- watched.Start(ctx) }()
+	defer func() { stop(nil); <-ended }()
+	if !watched.WaitForCacheSync(ctx) {
+		return context.Cause(ctx)
+	}
+	reader := view{Reader: h.Client, watched: watched, versions: map[client.ObjectKey]*kudo.OperatorVersion{}}
+	for {
+		done, err := look(ctx, reader)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil || done {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// watchedByName is how many clusters are watched one by one. Beyond that the whole fleet is, with one watch instead of one each.
+const watchedByName = 20
+
+// watch is a cache of the clusters' add-ons and Instances, and a channel that tells of changes; several make one. A watch that may not
+// be stops everything.
+func (h hub) watch(ctx context.Context, clusters []string, stop context.CancelCauseFunc) (cache.Cache, <-chan struct{}, error) {
+	options := cache.Options{
+		Scheme: h.Scheme(), Mapper: h.RESTMapper(), DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) {
+			if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) {
+				stop(fmt.Errorf("following the hub: %w", err))
+			}
+		},
+	}
+	if len(clusters) <= watchedByName {
+		options.DefaultNamespaces = map[string]cache.Config{}
+		for _, cluster := range clusters {
+			options.DefaultNamespaces[cluster] = cache.Config{}
+		}
+	}
+	watched, err := cache.New(h.config, options)
+	if err != nil {
+		return nil, nil, fmt.Errorf("following the hub: %w", err)
+	}
+	changed := make(chan struct{}, 1)
+	tell := func() {
+		select {
+		case changed <- struct{}{}:
+		default: // somebody is about to look anyway
+		}
+	}
+	for _, kind := range []client.Object{&addon.ManagedClusterAddOn{}, &kudo.Instance{}} {
+		informer, err := watched.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+		if err == nil {
+			_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+				AddFunc: func(any) { tell() }, UpdateFunc: func(any, any) { tell() }, DeleteFunc: func(any) { tell() },
+			})
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("following the hub: %w", err)
+		}
+	}
+	return watched, changed, nil
+}
+
+// view is what a command reads while it follows the hub: add-ons and Instances as the watches have brought them, each OperatorVersion
+// once, for it never changes, and everything else from the hub.
+type view struct {
+	client.Reader
+	watched  client.Reader
+	versions map[client.ObjectKey]*kudo.OperatorVersion
+}
+
+func (v view) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	switch object := object.(type) {
+	case *addon.ManagedClusterAddOn, *kudo.Instance:
+		return v.watched.Get(ctx, key, object, options...)
+	case *kudo.OperatorVersion:
+		if known := v.versions[key]; known != nil {
+			known.DeepCopyInto(object)
+			return nil
+		}
+		err := v.Reader.Get(ctx, key, object, options...)
+		if err == nil {
+			v.versions[key] = object.DeepCopy()
+		}
+		return err
+	default:
+		return v.Reader.Get(ctx, key, object, options...)
+	}
+}
+
+func (v view) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	switch list.(type) {
+	case *addon.ManagedClusterAddOnList, *kudo.InstanceList:
+		return v.watched.List(ctx, list, options...)
+	default:
+		return v.Reader.List(ctx, list, options...)
+	}
+}
+
+// errTimedOut ends a context whose --timeout is over.
+var errTimedOut = errors.New("timed out")
+
+// await follows the hub for as long as timeout allows, 0 being as long as it takes. Of what takes longer, or is interrupted, unfinished
+// makes the error.
+func (h hub) await(ctx context.Context, clusters []string, timeout time.Duration, look look, unfinished func(after string) error) error {
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if timeout > 0 {
+		limited, cancel = context.WithTimeoutCause(ctx, timeout, errTimedOut)
+	}
+	defer cancel()
+	switch err := h.follow(limited, clusters, look); {
+	case errors.Is(err, errTimedOut):
+		return timeoutf("%v", unfinished(" after "+timeout.String()))
+	case ctx.Err() != nil:
+		return unfinished("")
+	default:
+		return err
+	}
+}

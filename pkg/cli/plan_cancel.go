@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+func planCancelCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+	const of = "the Instance or add-on is for"
+	var (
+		cluster string
+		wait    bool
+		timeout time.Duration
+	)
+	cmd := &cobra.Command{
+		Use:   "cancel NAME --cluster CLUSTER",
+		Short: "End the plan that runs",
+		Long: "Cancel ends the plan of an Instance or add-on that runs, which then counts as failed. What it has applied by then stays as\n" +
+			"it is, until a plan runs again.",
+		Args: exactly("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkCluster(cmd, cluster, of); err != nil {
+				return err
+			}
+			if err := checkTimeout(cmd, timeout); err != nil {
+				return err
+			}
+			h, err := connect(flags, streams.ErrOut)
+			if err != nil {
+				return err
+			}
+			key := client.ObjectKey{Namespace: cluster, Name: args[0]}
+			cancelled, err := planCancel(cmd.Context(), h, key)
+			if err != nil {
+				return explain(err, cluster)
+			}
+			name := objectName(kudo.GroupVersion.Group, "Instance", key.Name)
+			if wait {
+				if err := awaitCancelled(cmd.Context(), h, cancelled, timeout); err != nil {
+					return explain(err, cluster)
+				}
+				return printers.WriteEscaped(streams.Out, fmt.Sprintf("%s plan %s cancelled\n", name, cancelled.plan))
+			}
+			return printers.WriteEscaped(streams.Out, fmt.Sprintf("%s plan %s is being cancelled\n", name, cancelled.plan))
+		},
+	}
+	clusterFlag(cmd, &cluster, of)
+	cmd.Flags().BoolVar(&wait, "wait", true, "wait until the plan has ended")
+	timeoutFlag(cmd, &timeout)
+	return cmd
+}
+
+// planCancel asks to end what runs, and says what that is. If nothing does, the error says what ran last.
+func planCancel(ctx context.Context, c client.Client, key client.ObjectKey) (awaitedPlan, error) {
+	instance, err := readInstance(ctx, c, key)
+	if err != nil {
+		return awaitedPlan{}, err
+	}
+	if err := cancelFault(instance); err != nil {
+		return awaitedPlan{}, err
+	}
+	running := awaitedPlan{ObjectKey: key, plan: instance.Status.Execution.Plan, request: instance.Status.Execution.UID}
+	wanted := instance.Spec
+	wanted.PlanExecution = kudo.PlanExecution{PlanName: running.plan, UID: running.request, Cancel: true}
+	return running, request(ctx, c, instance, wanted)
+}
+
+// cancelFault says why there is nothing to cancel.
+func cancelFault(instance *kudo.Instance) error {
+	last := instance.Status.Execution
+	switch {
+	case !instance.DeletionTimestamp.IsZero():
+		return fmt.Errorf("the removal of Instance %q from cluster %q cannot be called off: to let go of it, see 'kubectl addon uninstall --help'",
+			instance.Name, instance.Namespace)
+	case last == nil:
+		return fmt.Errorf("no plan of Instance %q on cluster %q runs: none ever did", instance.Name, instance.Namespace)
+	case runningPlan(instance) == "":
+		return fmt.Errorf("no plan of Instance %q on cluster %q runs: plan %q, which was the last one, is %s; see 'kubectl addon plan history %s --cluster %s'",
+			instance.Name, instance.Namespace, last.Plan, state(instance.Status.PlanStatus[last.Plan].Status), instance.Name, instance.Namespace)
+	}
+	return nil
+}
+
+// awaitCancelled waits until what was cancelled does not run any more.
+func awaitCancelled(ctx context.Context, h hub, cancelled awaitedPlan, timeout time.Duration) error {
+	look := func(ctx context.Context, reader client.Reader) (bool, error) {
+		instance := &kudo.Instance{}
+		if err := reader.Get(ctx, cancelled.ObjectKey, instance); err != nil {
+			if apierrors.IsNotFound(err) {
+				return true, nil
+			}
+			return false, fmt.Errorf("reading %s: %w", cancelled, err)
+		}
+		return !cancelled.runs(instance), nil
+	}
+	return h.await(ctx, []string{cancelled.Namespace}, timeout, look, func(after string) error {
+		return fmt.Errorf("plan %q of %s still runs%s: see whether addon-agent runs on cluster %s, and 'kubectl addon plan status %s --cluster %[4]s'",
+			cancelled.plan, cancelled, after, cancelled.Namespace, cancelled.Name)
+	})
+}
+
+// runs says whether the execution of that uid runs.
+func (a awaitedPlan) runs(instance *kudo.Instance) bool {
+	last := instance.Status.Execution
+	return runningPlan(instance) != "" && last.UID == a.request
+}

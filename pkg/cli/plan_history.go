@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+func planHistoryCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+	const of = "the Instance or add-on is for"
+	var cluster string
+	o := newOutput()
+	cmd := &cobra.Command{
+		Use:   "history NAME --cluster CLUSTER",
+		Short: "Show when each plan last ran, and how that ended",
+		Long: "History shows of each plan of an Instance or add-on when it last ran, how long that took, and how it ended: what runs\n" +
+			"or ran last stands first. Another OperatorVersion begins a history of its own. It reads the hub only.",
+		Args: exactly("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkCluster(cmd, cluster, of); err != nil {
+				return err
+			}
+			c, err := hubClient(flags)
+			if err != nil {
+				return err
+			}
+			instance, err := readInstance(cmd.Context(), c, client.ObjectKey{Namespace: cluster, Name: args[0]})
+			if err != nil {
+				return explain(err, cluster)
+			}
+			data := historyOf(gatherStatus(cmd.Context(), c, instance))
+			return o.print(streams.Out, shown{text: data.text(time.Now()), data: data})
+		},
+	}
+	clusterFlag(cmd, &cluster, of)
+	o.addFlag(cmd)
+	return cmd
+}
+
+// history is what `plan history` shows.
+type history struct {
+	Instance string    `json:"instance"`
+	Cluster  string    `json:"cluster"`
+	Plans    []lastRun `json:"plans"`
+}
+
+// lastRun is the last run of a plan.
+type lastRun struct {
+	Plan   string               `json:"plan"`
+	Status kudo.ExecutionStatus `json:"status"`
+	// ByHand says that somebody has asked for it, so far as that is known: of what was started last.
+	ByHand  bool         `json:"byHand,omitempty"`
+	Started *metav1.Time `json:"started,omitempty"`
+	// Ended is empty while it runs.
+	Ended   *metav1.Time `json:"ended,omitempty"`
+	Message string       `json:"message,omitempty"`
+}
+
+// historyOf are the last runs of all plans, the latest first, then the plans that never ran.
+func historyOf(view statusView) history {
+	runs := []lastRun{}
+	last := view.instance.Status.Execution
+	for _, name := range planNames(view) {
+		status := view.instance.Status.PlanStatus[name]
+		run := lastRun{Plan: name, Status: state(status.Status), Started: status.StartedTimestamp, Message: status.Message}
+		if status.Status.Terminal() {
+			run.Ended = status.LastUpdatedTimestamp
+		}
+		run.ByHand = last != nil && last.Plan == name && last.UID == last.Request
+		runs = append(runs, run)
+	}
+	slices.SortStableFunc(runs, func(a, b lastRun) int {
+		return cmp.Or(b.latest().Compare(a.latest()), cmp.Compare(a.Plan, b.Plan))
+	})
+	return history{Instance: view.instance.Name, Cluster: view.instance.Namespace, Plans: runs}
+}
+
+// latest is when the run began, or the last that is known of one that does not say so.
+func (r lastRun) latest() time.Time {
+	switch {
+	case r.Started != nil:
+		return r.Started.Time
+	case r.Ended != nil:
+		return r.Ended.Time
+	default:
+		return time.Time{}
+	}
+}
+
+// text is the runs as a table.
+func (h history) text(now time.Time) string {
+	if len(h.Plans) == 0 {
+		return "No plan has run, and the OperatorVersion cannot be read.\n"
+	}
+	rows := make([][]string, 0, len(h.Plans))
+	for _, run := range h.Plans {
+		status := string(run.Status)
+		if run.ByHand {
+			status += " (by hand)"
+		}
+		rows = append(rows, []string{run.Plan, status, timeText(run.Started), run.took(now), oneLine(run.Message)})
+	}
+	return table([]string{"PLAN", "STATUS", "STARTED", "TOOK", "MESSAGE"}, rows)
+}
+
+// took is how long the run lasted, or has lasted by now.
+func (r lastRun) took(now time.Time) string {
+	switch {
+	case r.Started == nil:
+		return "-"
+	case r.Ended != nil:
+		return duration.HumanDuration(r.Ended.Sub(r.Started.Time))
+	default:
+		return duration.HumanDuration(now.Sub(r.Started.Time)) + " so far"
+	}
+}
+
+func timeText(at *metav1.Time) string {
+	if at == nil {
+		return "-"
+	}
+	return at.UTC().Format(time.RFC3339)
+}

@@ -1,0 +1,271 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/install"
+)
+
+// runOptions say how to run a plan.
+type runOptions struct {
+	parameters map[string]string
+	wait       bool
+	timeout    time.Duration
+}
+
+func planRunCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+	const of = "the Instance or add-on is for"
+	var (
+		cluster    string
+		parameters []string
+		options    runOptions
+	)
+	cmd := &cobra.Command{
+		Use:     "run NAME PLAN --cluster CLUSTER",
+		Aliases: []string{"trigger"},
+		Short:   "Run a plan by hand",
+		Long: "Run asks for a plan of an Instance or add-on, as it stands. While another plan runs, it waits for the end of that one.\n" +
+			"With -p it changes parameters as well, of an Instance that belongs to no add-on and to no other Instance: where that\n" +
+			"alone runs a plan, it is not run twice, and a plan that it runs besides comes first.",
+		Args: exactly("NAME", "PLAN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkCluster(cmd, cluster, of); err != nil {
+				return err
+			}
+			if err := checkTimeout(cmd, options.timeout); err != nil {
+				return err
+			}
+			var err error
+			if options.parameters, err = parseParameters(cmd, parameters); err != nil {
+				return err
+			}
+			h, err := connect(flags, streams.ErrOut)
+			if err != nil {
+				return err
+			}
+			key := client.ObjectKey{Namespace: cluster, Name: args[0]}
+			return explain(planRun(cmd.Context(), h, streams, key, args[1], options), cluster)
+		},
+	}
+	clusterFlag(cmd, &cluster, of)
+	parametersFlag(cmd, &parameters)
+	cmd.Flags().BoolVar(&options.wait, "wait", false, "wait until the plan has ended")
+	timeoutFlag(cmd, &options.timeout)
+	return cmd
+}
+
+// parametersFlag adds -p to a command, whose values parseParameters reads.
+func parametersFlag(cmd *cobra.Command, parameters *[]string) {
+	cmd.Flags().StringArrayVarP(parameters, "parameter", "p", nil, "parameter to set, as NAME=VALUE; may be repeated")
+}
+
+func parseParameters(cmd *cobra.Command, given []string) (map[string]string, error) {
+	parameters := make(map[string]string, len(given))
+	for _, text := range given {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			return nil, usagef(cmd, "--parameter %q: want NAME=VALUE", text)
+		}
+		if _, twice := parameters[name]; twice {
+			return nil, usagef(cmd, "--parameter %s is given twice", name)
+		}
+		parameters[name] = value
+	}
+	return parameters, nil
+}
+
+// planRun asks for the plan, and waits for its end if it is to.
+func planRun(ctx context.Context, h hub, streams genericiooptions.IOStreams, key client.ObjectKey, plan string, options runOptions) error {
+	instance, err := readInstance(ctx, h, key)
+	if err != nil {
+		return err
+	}
+	view := gatherStatus(ctx, h, instance)
+	wanted, warnings, err := view.asking(plan, types.UID(uuid.NewString()), options.parameters)
+	if err != nil {
+		return err
+	}
+	if err := warn(streams.ErrOut, warnings...); err != nil {
+		return err
+	}
+	if err := request(ctx, h, instance, wanted); err != nil {
+		return err
+	}
+	if err := printers.WriteEscaped(streams.Out, view.askedText(plan)); err != nil || !options.wait {
+		return err
+	}
+	a := awaitedPlan{ObjectKey: key, generation: instance.Generation, plan: plan, request: wanted.PlanExecution.UID}
+	return awaitPlan(ctx, h, streams, a, options.timeout)
+}
+
+// askedText says of an Instance that has just been asked for a plan what comes of that.
+func (v statusView) askedText(plan string) string {
+	text := fmt.Sprintf("%s plan %s requested\n", objectName(kudo.GroupVersion.Group, "Instance", v.instance.Name), plan)
+	if first := v.due(); first != "" && first != plan {
+		return text + fmt.Sprintf("Plan %s runs first, for the parameters that change.\n", first)
+	}
+	if running := runningPlan(v.instance); running != "" && running != plan {
+		return text + fmt.Sprintf("It waits for the end of plan %s, which runs.\n", running)
+	}
+	return text
+}
+
+// warn tells people of something that holds nothing up.
+func warn(out io.Writer, warnings ...string) error {
+	for _, warning := range warnings {
+		if err := printers.WriteEscaped(out, "Warning: "+warning+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readInstance reads the Instance of that key. If there is none, the error says what keeps an add-on of that name from having one, or
+// names what there is instead.
+func readInstance(ctx context.Context, c client.Reader, key client.ObjectKey) (*kudo.Instance, error) {
+	instance := &kudo.Instance{}
+	err := c.Get(ctx, key, instance)
+	if err == nil {
+		return instance, nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("reading Instance %q of cluster %q: %w", key.Name, key.Namespace, err)
+	}
+	addOn := &addon.ManagedClusterAddOn{}
+	switch err := c.Get(ctx, key, addOn); {
+	case err == nil:
+		return nil, fmt.Errorf("add-on %q has no Instance on cluster %q yet, and so no plans: see 'kubectl addon why %s --cluster %s'",
+			key.Name, key.Namespace, key.Name, key.Namespace)
+	case !apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("reading add-on %q of cluster %q: %w", key.Name, key.Namespace, err)
+	}
+	found, err := gatherInventory(ctx, c, key.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	return nil, found.lacks(key.Name)
+}
+
+// runningPlan is the plan that runs; empty if none does.
+func runningPlan(instance *kudo.Instance) string {
+	if last := instance.Status.Execution; last != nil && instance.Status.PlanStatus[last.Plan].Status.Running() {
+		return last.Plan
+	}
+	return ""
+}
+
+// asking is the Instance's spec as it asks for a plan, under that uid, with those parameters changed, and what the hub warns of. It asks
+// for none where the parameters alone run the plan. The error says why it cannot be.
+func (v statusView) asking(plan string, uid types.UID, parameters map[string]string) (kudo.InstanceSpec, []string, error) {
+	if err := v.refuses(plan, parameters); err != nil {
+		return kudo.InstanceSpec{}, nil, err
+	}
+	wanted := v.instance.DeepCopy()
+	wanted.Spec.Parameters = merged(wanted.Spec.Parameters, parameters)
+	wanted.Spec.PlanExecution = kudo.PlanExecution{}
+	if (statusView{instance: wanted, version: v.version}).due() != plan {
+		wanted.Spec.PlanExecution = kudo.PlanExecution{PlanName: plan, UID: uid}
+	}
+	warnings, err := install.Admit(
+		&install.Instance{Instance: v.instance, Version: v.version}, install.Instance{Instance: wanted, Version: v.version},
+	)
+	return wanted.Spec, warnings, err
+}
+
+// merged are the values of a with those of b, which win.
+func merged(a, b map[string]string) map[string]string {
+	if len(b) == 0 {
+		return a
+	}
+	values := make(map[string]string, len(a)+len(b))
+	maps.Copy(values, a)
+	maps.Copy(values, b)
+	return values
+}
+
+// refuses is the error for a plan that cannot be asked for.
+func (v statusView) refuses(plan string, parameters map[string]string) error {
+	instance := v.instance
+	if !instance.DeletionTimestamp.IsZero() {
+		return fmt.Errorf("no plan but %s runs for Instance %q of cluster %q, which is being removed: see 'kubectl addon plan status %s --cluster %s'",
+			kudo.CleanupPlan, instance.Name, instance.Namespace, instance.Name, instance.Namespace)
+	}
+	if apierrors.IsNotFound(v.unreadable) {
+		return fmt.Errorf("%w: push its package first ('kubectl addon package push DIR')", v.unreadable)
+	}
+	if v.version != nil {
+		if err := lacksPlan(v.version, plan); err != nil {
+			return err
+		}
+	}
+	owner := metav1.GetControllerOf(instance)
+	switch {
+	case len(parameters) == 0 || owner == nil:
+		return nil
+	case owner.Kind == "Instance":
+		return fmt.Errorf("the parameters of Instance %q come from Instance %q: change those of that one", instance.Name, owner.Name)
+	default:
+		return fmt.Errorf("the parameters of Instance %q come from add-on %q: change them with 'kubectl addon enable %s --cluster %s -p NAME=VALUE'",
+			instance.Name, owner.Name, owner.Name, instance.Namespace)
+	}
+}
+
+// lacksPlan is the error for a plan that the OperatorVersion does not have; nil if it has it.
+func lacksPlan(version *kudo.OperatorVersion, plan string) error {
+	plans := slices.Sorted(maps.Keys(version.Spec.Plans))
+	if slices.Contains(plans, plan) {
+		return nil
+	}
+	return fmt.Errorf("OperatorVersion %q has no plan %q%s; its plans: %s", version.Name, plan, meant(plan, plans), listed(plans))
+}
+
+// request writes what is asked for into the Instance's spec: that of this Instance, and no other of its name. It leaves alone what
+// somebody else changes of it meanwhile.
+func request(ctx context.Context, c client.Client, instance *kudo.Instance, wanted kudo.InstanceSpec) error {
+	asked := map[string]any{
+		"planName": wanted.PlanExecution.PlanName, "uid": wanted.PlanExecution.UID, "cancel": nil, "status": nil,
+	}
+	if wanted.PlanExecution.Cancel {
+		asked["cancel"] = true
+	}
+	spec := map[string]any{"planExecution": asked}
+	if wanted.PlanExecution.PlanName == "" {
+		spec["planExecution"] = nil
+	}
+	changed := maps.Clone(wanted.Parameters)
+	maps.DeleteFunc(changed, func(name, value string) bool {
+		stands, given := instance.Spec.Parameters[name]
+		return given && stands == value
+	})
+	if len(changed) > 0 {
+		spec["parameters"] = changed
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": instance.UID}, "spec": spec})
+	if err != nil {
+		return fmt.Errorf("encoding the request: %w", err)
+	}
+	err = c.Patch(ctx, instance, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(fieldManager))
+	if err != nil {
+		return fmt.Errorf("changing Instance %q of cluster %q: %w", instance.Name, instance.Namespace, err)
+	}
+	return nil
+}

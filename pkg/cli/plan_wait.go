@@ -1,0 +1,239 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+func planWaitCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+	const of = "the Instance or add-on is for"
+	var (
+		cluster string
+		timeout time.Duration
+	)
+	cmd := &cobra.Command{
+		Use:   "wait NAME --cluster CLUSTER",
+		Short: "Wait until the plans of an Instance or add-on have ended",
+		Long: "Wait shows how the plan that runs goes on, and ends when it is complete and no other is due. It fails as soon as the plan\n" +
+			"fails, or the hub says that none can start. Of an add-on that has no Instance yet, it waits for that first.\n" +
+			"To stop waiting stops nothing else.",
+		Args: exactly("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkCluster(cmd, cluster, of); err != nil {
+				return err
+			}
+			if err := checkTimeout(cmd, timeout); err != nil {
+				return err
+			}
+			h, err := connect(flags, streams.ErrOut)
+			if err != nil {
+				return err
+			}
+			key := client.ObjectKey{Namespace: cluster, Name: args[0]}
+			if _, err := status(cmd.Context(), h, key, false); err != nil { // it names what there is instead
+				return explain(err, cluster)
+			}
+			return explain(awaitPlan(cmd.Context(), h, streams, awaitedPlan{ObjectKey: key}, timeout), cluster)
+		},
+	}
+	clusterFlag(cmd, &cluster, of)
+	timeoutFlag(cmd, &timeout)
+	return cmd
+}
+
+// timeoutFlag adds --timeout to a command that waits, which checkTimeout checks.
+func timeoutFlag(cmd *cobra.Command, timeout *time.Duration) {
+	cmd.Flags().DurationVar(timeout, "timeout", 0, "how long to wait at most; 0 means as long as it takes")
+}
+
+func checkTimeout(cmd *cobra.Command, timeout time.Duration) error {
+	if timeout < 0 {
+		return usagef(cmd, "--timeout %s: want a duration, or 0 for none", timeout)
+	}
+	return nil
+}
+
+// awaitedPlan is an Instance whose plans are waited for.
+type awaitedPlan struct {
+	client.ObjectKey
+	// generation is the one that counts: what is known of an older one is out of date.
+	generation int64
+	// request is the uid of the request by hand whose plan is waited for; empty: whatever plans are due.
+	request types.UID
+	plan    string
+}
+
+func (a awaitedPlan) String() string {
+	return fmt.Sprintf("Instance %s on cluster %s", word(a.Name), word(a.Namespace))
+}
+
+// awaitPlan waits until the plans have ended, shows how that goes on, and says how it went.
+func awaitPlan(ctx context.Context, h hub, streams genericiooptions.IOStreams, a awaitedPlan, timeout time.Duration) error {
+	w := planWait{awaitedPlan: a, progress: newProgress(streams.ErrOut)}
+	err := h.await(ctx, []string{a.Namespace}, timeout, w.look, func(after string) error {
+		return fmt.Errorf("the plans of %s have not ended%s, and go on%s: see 'kubectl addon plan status %s --cluster %s'",
+			a, after, strings.TrimSuffix(": "+w.last, ": "), a.Name, a.Namespace)
+	})
+	if err != nil {
+		return err
+	}
+	return printers.WriteEscaped(streams.Out, w.text)
+}
+
+// planWait waits for the plans of an Instance.
+type planWait struct {
+	awaitedPlan
+	progress *progress
+	// found is the Instance as it was seen last, and last what it waited for then.
+	found *kudo.Instance
+	last  string
+	// text says how it has ended.
+	text string
+}
+
+func (w *planWait) look(ctx context.Context, reader client.Reader) (bool, error) {
+	instance := &kudo.Instance{}
+	err := reader.Get(ctx, w.ObjectKey, instance)
+	switch {
+	case apierrors.IsNotFound(err) && w.found == nil:
+		return false, w.showAddOn(ctx, reader)
+	case apierrors.IsNotFound(err):
+		return w.gone()
+	case err != nil:
+		return false, fmt.Errorf("reading %s: %w", w, err)
+	}
+	view := gatherStatus(ctx, reader, instance)
+	if len(instance.Status.Children) > 0 {
+		if err := gatherChildren(ctx, reader, &view); err != nil {
+			return false, err
+		}
+	}
+	done, err := w.ended(view)
+	if w.found != nil || !done && err == nil { // what has ended long ago is no progress
+		if err := w.progress.show(goingOn(view)...); err != nil {
+			return false, err
+		}
+	}
+	w.found, w.last = instance, holdUp(view)
+	w.text = fmt.Sprintf("%s plan %s is complete\n", objectName(kudo.GroupVersion.Group, "Instance", w.Name), w.planOf(instance))
+	return done, err
+}
+
+// gone ends the waiting for an Instance that is not there any more.
+func (w *planWait) gone() (bool, error) {
+	if w.found.DeletionTimestamp.IsZero() || w.request != "" {
+		return false, fmt.Errorf("%s was deleted before its plans ended", w)
+	}
+	w.text = fmt.Sprintf("%s is removed\n", objectName(kudo.GroupVersion.Group, "Instance", w.Name))
+	return true, nil
+}
+
+// showAddOn shows what keeps the Instance of an add-on from being made, and fails where that will not change by itself.
+func (w *planWait) showAddOn(ctx context.Context, reader client.Reader) error {
+	addOn := &addon.ManagedClusterAddOn{}
+	if err := reader.Get(ctx, w.ObjectKey, addOn); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("reading add-on %q of cluster %q: %w", w.Name, w.Namespace, err))
+	}
+	tree := addOnProgress(addOn)
+	w.last = tree.message
+	if err := w.progress.show(tree); err != nil {
+		return err
+	}
+	return hopeless("add-on", addOn, addOn.Status.Conditions)
+}
+
+// planOf is the plan that was waited for: the one that was asked for, or the last one.
+func (a awaitedPlan) planOf(instance *kudo.Instance) string {
+	if a.plan != "" || instance.Status.Execution == nil {
+		return a.plan
+	}
+	return instance.Status.Execution.Plan
+}
+
+// ended says whether what is waited for has come about. The error says that it has failed, or that it never will.
+func (a awaitedPlan) ended(view statusView) (bool, error) {
+	instance := view.instance
+	if instance.Generation < a.generation {
+		return false, nil
+	}
+	if a.request != "" {
+		if done, err := a.requestEnded(instance); done || err != nil {
+			return done, err
+		}
+	}
+	if !instance.DeletionTimestamp.IsZero() {
+		return false, nil
+	}
+	if err := hopeless("Instance", instance, instance.Status.Conditions); err != nil {
+		return false, err
+	}
+	if a.request != "" || !resting(view) {
+		return false, nil
+	}
+	last := instance.Status.Execution.Plan
+	if instance.Status.PlanStatus[last].Status == kudo.FatalError {
+		return false, planFailed(instance, last)
+	}
+	return true, nil
+}
+
+// requestEnded says what has come of the plan that was asked for by hand.
+func (a awaitedPlan) requestEnded(instance *kudo.Instance) (bool, error) {
+	ran, last := instance.Status.PlanStatus[a.plan], instance.Status.Execution
+	switch {
+	case ran.UID == a.request && ran.Status == kudo.FatalError:
+		return false, planFailed(instance, a.plan)
+	case ran.UID == a.request:
+		return ran.Status == kudo.Complete, nil
+	case last != nil && last.Request == a.request:
+		return false, fmt.Errorf("plan %q of %s was superseded by plan %q", a.plan, a, last.Plan)
+	case instance.Spec.PlanExecution.UID != a.request:
+		return false, fmt.Errorf("plan %q of %s has not run: another request has taken the place of this one", a.plan, a)
+	}
+	return false, nil
+}
+
+// resting says whether the agent has carried out all that the Instance asks for.
+func resting(view statusView) bool {
+	status := view.instance.Status
+	return status.Execution != nil && status.ObservedGeneration >= view.instance.Generation &&
+		status.PlanStatus[status.Execution.Plan].Status.Terminal() && view.due() == ""
+}
+
+func planFailed(instance *kudo.Instance, plan string) error {
+	return fmt.Errorf("plan %q of Instance %s on cluster %s failed: %s; see 'kubectl addon plan status %[2]s --cluster %[3]s', "+
+		"and once the cause is mended run it again: 'kubectl addon plan run %[2]s %[1]s --cluster %[3]s'",
+		plan, instance.Name, instance.Namespace, oneLine(instance.Status.PlanStatus[plan].Message))
+}
+
+// passingReasons are those of condition Resolved that may go by themselves: what is not there may come, and is looked for again.
+var passingReasons = []string{
+	addon.ReasonWaitingForDependencies, addon.ReasonWaitingForConfiguration, addon.ReasonConfigurationNotFound, addon.ReasonInstanceRefused,
+	addon.ReasonManagedClusterNotFound, kudo.ReasonOperatorVersionNotFound, kudo.ReasonChildVersionNotFound,
+}
+
+// hopeless is the error of an object whose condition Resolved says of its last change that somebody has to mend it.
+func hopeless(kind string, object client.Object, conditions []metav1.Condition) error {
+	resolved := meta.FindStatusCondition(conditions, kudo.ConditionResolved)
+	if resolved == nil || resolved.Status != metav1.ConditionFalse || resolved.ObservedGeneration < object.GetGeneration() ||
+		slices.Contains(passingReasons, resolved.Reason) {
+		return nil
+	}
+	return fmt.Errorf("%s %s on cluster %s cannot run: %s: %s", kind, object.GetName(), object.GetNamespace(), resolved.Reason, oneLine(resolved.Message))
+}

@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/term"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// progress shows how things go on, each by a tree: on a terminal the trees are drawn over the ones before, elsewhere there is a line
+// for each change.
+type progress struct {
+	out io.Writer
+	// size is that of the terminal; nil where out is none.
+	size func() (width, height int)
+	// colors says that states have colours.
+	colors bool
+	// drawn is how many lines the last picture has; told is what was said last of each line of the trees, nil at first.
+	drawn int
+	told  map[string]string
+}
+
+func newProgress(out io.Writer) *progress {
+	p := &progress{out: out}
+	if file, ok := out.(*os.File); ok && printers.IsTerminal(out) && os.Getenv("TERM") != "dumb" {
+		p.colors = printers.AllowsColorOutput(out)
+		p.size = func() (int, int) {
+			if width, height, err := term.GetSize(int(file.Fd())); err == nil && width > 0 && height > 0 {
+				return width, height
+			}
+			return 80, 24
+		}
+	}
+	return p
+}
+
+// live says whether there is a terminal to draw on.
+func (p *progress) live() bool { return p.size != nil }
+
+// show shows how things stand now.
+func (p *progress) show(trees ...node) error {
+	if !p.live() {
+		return printers.WriteEscaped(p.out, p.news(trees))
+	}
+	width, height := p.size()
+	return p.draw(fitting(trees, height-1), width)
+}
+
+// draw draws the lines over those of the last picture. The cursor ends below them.
+func (p *progress) draw(lines []string, width int) error {
+	var b strings.Builder
+	if p.drawn > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA", p.drawn)
+	}
+	for _, line := range lines {
+		line = printers.EscapeTerminal(line)
+		if runes := []rune(line); len(runes) > width {
+			line = string(runes[:width-1]) + "…"
+		}
+		b.WriteString(p.painted(line) + "\x1b[K\n")
+	}
+	b.WriteString("\x1b[J")
+	p.drawn = len(lines)
+	_, err := io.WriteString(p.out, b.String())
+	return err
+}
+
+// painter gives states their colours.
+var painter = strings.NewReplacer(
+	stateMark(kudo.Complete), "\x1b[32m"+stateMark(kudo.Complete)+"\x1b[0m",
+	stateMark(kudo.InProgress), "\x1b[36m"+stateMark(kudo.InProgress)+"\x1b[0m",
+	stateMark(kudo.Error), "\x1b[33m"+stateMark(kudo.Error)+"\x1b[0m",
+	stateMark(kudo.FatalError), "\x1b[31m"+stateMark(kudo.FatalError)+"\x1b[0m",
+	stateMark(kudo.Pending), "\x1b[2m"+stateMark(kudo.Pending)+"\x1b[0m",
+	stateMark(kudo.NeverRun), "\x1b[2m"+stateMark(kudo.NeverRun)+"\x1b[0m",
+)
+
+// stateMark is a state as trees show it.
+func stateMark(status kudo.ExecutionStatus) string { return "[" + string(status) + "]" }
+
+func (p *progress) painted(line string) string {
+	if !p.colors {
+		return line
+	}
+	return painter.Replace(line)
+}
+
+// fitting are the lines of the trees, of which those that tell the least are left out until no more are left than fit.
+func fitting(trees []node, height int) []string {
+	for _, shortened := range []func(node) node{whole, node.unfinished, node.trunk} {
+		if lines := drawn(trees, shortened); len(lines) <= height {
+			return lines
+		}
+	}
+	trees = slices.Clone(trees)
+	slices.SortStableFunc(trees, func(a, b node) int { return finished(a) - finished(b) })
+	lines := drawn(trees, node.trunk)
+	shown := max(height-1, 1)
+	return append(lines[:shown], fmt.Sprintf("… and %d more", len(lines)-shown))
+}
+
+func drawn(trees []node, shortened func(node) node) []string {
+	if len(trees) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	for _, tree := range trees {
+		writeTree(&b, shortened(tree))
+	}
+	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+}
+
+// finished orders what goes on before what has ended well.
+func finished(n node) int {
+	if n.state == kudo.Complete {
+		return 1
+	}
+	return 0
+}
+
+func whole(n node) node { return n }
+
+// unfinished leaves out what is below lines that are complete, or have not begun.
+func (n node) unfinished() node {
+	below := n.children
+	n.children = nil
+	for _, child := range below {
+		if child.state.Running() || child.state == kudo.FatalError || child.state == "" {
+			child = child.unfinished()
+		} else {
+			child = child.trunk()
+		}
+		n.children = append(n.children, child)
+	}
+	return n
+}
+
+// trunk leaves out all that is below.
+func (n node) trunk() node {
+	n.children = nil
+	return n
+}
+
+// news are the lines about what has changed in the trees since they were told of last. What had ended before that is no news.
+func (p *progress) news(trees []node) string {
+	if p.told == nil {
+		p.known(slices.DeleteFunc(slices.Clone(trees), func(n node) bool { return !n.state.Terminal() }))
+	}
+	var news strings.Builder
+	for _, tree := range trees {
+		p.tell(&news, "", tree)
+	}
+	return news.String()
+}
+
+// known says that people know how things stand.
+func (p *progress) known(trees []node) {
+	p.told = map[string]string{}
+	for _, tree := range trees {
+		p.tell(&strings.Builder{}, "", tree)
+	}
+}
+
+// tell tells of a line of a tree and of those below: of what has ended after them, for it ends with them, and of anything else before.
+func (p *progress) tell(b *strings.Builder, above string, n node) {
+	name := above
+	if n.part != "" {
+		name = strings.TrimPrefix(above+": "+n.part, ": ")
+		if n.state.Terminal() {
+			defer p.tellOf(b, name, n)
+		} else {
+			p.tellOf(b, name, n)
+		}
+	}
+	for _, child := range n.children {
+		p.tell(b, name, child)
+	}
+}
+
+// tellOf writes the line if it is news. What has yet to begin is none.
+func (p *progress) tellOf(b *strings.Builder, name string, n node) {
+	said := string(n.state)
+	switch {
+	case n.message == "" || n.says(n.message):
+	case n.state == "" || n.state == kudo.Complete:
+		said = n.message
+	default:
+		said += ": " + n.message
+	}
+	if said == p.told[name] || n.state == kudo.Pending || n.state == kudo.NeverRun {
+		return
+	}
+	p.told[name] = said
+	fmt.Fprintf(b, "%s: %s\n", name, said)
+}

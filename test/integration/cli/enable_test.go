@@ -1,0 +1,217 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/cli"
+)
+
+// The specs play addon-manager and the agents.
+var _ = Describe("add-ons", func() {
+	// define makes a definition, which runs by the plans of an OperatorVersion if there is one.
+	define := func(ctx context.Context, name, namespace, version string, requires ...string) {
+		GinkgoHelper()
+		definition := &addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
+		for _, other := range requires {
+			definition.Spec.Dependencies = append(definition.Spec.Dependencies, addon.AddonDependency{Name: other})
+		}
+		if version != "" {
+			definition.Spec.SupportedConfigs = []upstream.ConfigMeta{
+				{
+					ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupKudo, Resource: addon.ResourceOperatorVersions},
+					DefaultConfig:       &upstream.ConfigReferent{Namespace: namespace, Name: version},
+				},
+				{ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupVersion.Group, Resource: addon.ResourceAddOnDeploymentConfigs}},
+			}
+		}
+		Expect(hub.Create(ctx, definition)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, definition)).To(Succeed()) })
+	}
+	enabled := func(ctx context.Context, cluster, name string) *addon.ManagedClusterAddOn {
+		GinkgoHelper()
+		addOn := &addon.ManagedClusterAddOn{}
+		Expect(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: name}, addOn)).To(Succeed())
+		return addOn
+	}
+	available := func(ctx context.Context, cluster, name string) {
+		GinkgoHelper()
+		addOn := enabled(ctx, cluster, name)
+		meta.SetStatusCondition(&addOn.Status.Conditions, metav1.Condition{Type: addon.ConditionAvailable, Status: metav1.ConditionTrue, Reason: "Works"})
+		Expect(hub.Status().Update(ctx, addOn)).To(Succeed())
+	}
+	release := func(ctx context.Context, cluster, name string) {
+		GinkgoHelper()
+		Expect(client.IgnoreNotFound(hub.Delete(ctx, &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}}))).To(Succeed())
+	}
+
+	Describe("enable", func() {
+		It("makes an add-on on each cluster that is meant, once", func(ctx SpecContext) {
+			define(ctx, "graphs", "", "")
+			eu := map[string]string{"region": "eu"}
+			first, second, third := newCluster(ctx, eu), newCluster(ctx, eu), newCluster(ctx, nil)
+			got := run(ctx, "enable", "graphs", "--selector", "region=eu", "-n", "charts")
+			Expect(got.err).NotTo(HaveOccurred())
+			const kind = "managedclusteraddon.addon.open-cluster-management.io/graphs"
+			Expect(got.out).To(And(ContainSubstring(kind+" enabled on "+first+"\n"), ContainSubstring(kind+" enabled on "+second+"\n")))
+			Expect(enabled(ctx, first, "graphs").Spec.InstallNamespace).To(Equal("charts"))
+			Expect(enabled(ctx, first, "graphs").ManagedFields).To(ContainElement(HaveField("Manager", "kubectl-addon")))
+
+			all := run(ctx, "enable", "graphs", "--cluster", first+","+third)
+			Expect(all.err).NotTo(HaveOccurred())
+			Expect(all.out).To(And(ContainSubstring(kind+" unchanged on "+first+"\n"), ContainSubstring(kind+" enabled on "+third+"\n")))
+
+			moved := run(ctx, "enable", "graphs", "--cluster", first+","+second, "--namespace", "elsewhere")
+			Expect(moved.code).To(Equal(cli.ExitFailure))
+			Expect(moved.err).To(MatchError(And(ContainSubstring("on cluster "+first), ContainSubstring("on cluster "+second))))
+		})
+
+		It("enables what is required in one go, and waits until all of it is available", func(ctx SpecContext) {
+			define(ctx, "ledger", "", "")
+			define(ctx, "bank", "", "", "ledger")
+			define(ctx, "till", "", "", "bank")
+			cluster := newCluster(ctx, nil)
+			alone := run(ctx, "enable", "till", "--cluster", cluster)
+			Expect(alone.err).NotTo(HaveOccurred())
+			Expect(alone.errOut).To(Equal("Warning: on cluster " + cluster +
+				": till waits for what it requires: Required bank (NotInstalled); --with-dependencies enables what is not installed\n"))
+
+			done := begin(ctx, "enable", "till", "--cluster", cluster, "--with-dependencies", "--wait")
+			for _, name := range []string{"ledger", "bank", "till"} {
+				Eventually(func() error {
+					return hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: name}, &addon.ManagedClusterAddOn{})
+				}).WithTimeout(10 * time.Second).Should(Succeed())
+				Consistently(done).WithTimeout(time.Second).ShouldNot(Receive())
+				available(ctx, cluster, name)
+			}
+			var got result
+			Eventually(done).WithTimeout(10 * time.Second).Should(Receive(&got))
+			Expect(got.err).NotTo(HaveOccurred())
+			Expect(got.out).To(HavePrefix("managedclusteraddon.addon.open-cluster-management.io/ledger enabled on " + cluster + "\n" +
+				"managedclusteraddon.addon.open-cluster-management.io/bank enabled on " + cluster + "\n" +
+				"managedclusteraddon.addon.open-cluster-management.io/till unchanged on " + cluster + "\n"))
+			Expect(got.out).To(HaveSuffix("managedclusteraddon.addon.open-cluster-management.io/till available on " + cluster + "\n"))
+			Expect(got.errOut).To(ContainSubstring("bank on " + cluster + ": available\n"))
+		})
+
+		It("that takes too long says what it waited for", func(ctx SpecContext) {
+			define(ctx, "slow", "", "")
+			cluster := newCluster(ctx, nil)
+			late := run(ctx, "enable", "slow", "--cluster", cluster, "--wait", "--timeout", "1s")
+			Expect(late.code).To(Equal(cli.ExitTimeout))
+			Expect(late.err).To(MatchError(ContainSubstring("not available after 1s, and goes on: slow on " + cluster + ": Available Unknown: not reported yet")))
+		})
+
+		It("keeps parameters where the add-on refers to, and refuses those that the hub would", func(ctx SpecContext) {
+			cluster := newCluster(ctx, nil)
+			Expect(run(ctx, "package", "push", packageDir("a: b\n"), "-n", cluster).err).NotTo(HaveOccurred())
+			define(ctx, "shop", cluster, "shop-1.10-1.2.0")
+			wrong := run(ctx, "enable", "shop", "--cluster", cluster, "-p", "SIZ=3")
+			Expect(wrong.err).To(MatchError(ContainSubstring(`add-on "shop" cannot run on cluster ` + cluster + `: ConfigurationInvalid: OperatorVersion ` +
+				`"shop-1.10-1.2.0" does not define these variables of the add-on's AddOnDeploymentConfigs: SIZ (did you mean SIZE?)`)))
+			Expect(apierrors.IsNotFound(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "shop"}, &addon.ManagedClusterAddOn{}))).To(BeTrue())
+
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-p", "SIZE=3").err).NotTo(HaveOccurred())
+			Expect(enabled(ctx, cluster, "shop").Spec.Configs).To(Equal([]upstream.AddOnConfig{{
+				ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupVersion.Group, Resource: addon.ResourceAddOnDeploymentConfigs},
+				ConfigReferent:      upstream.ConfigReferent{Namespace: cluster, Name: "shop-parameters"},
+			}}))
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-p", "SIZE=4").out).To(Equal(
+				"addondeploymentconfig.addon.open-cluster-management.io/shop-parameters configured on " + cluster + "\n" +
+					"managedclusteraddon.addon.open-cluster-management.io/shop unchanged on " + cluster + "\n"))
+			config := &addon.AddOnDeploymentConfig{}
+			Expect(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "shop-parameters"}, config)).To(Succeed())
+			Expect(config.Spec.CustomizedVariables).To(Equal([]upstream.CustomizedVariable{{Name: "SIZE", Value: "4"}}))
+		})
+
+		It("refuses what does not exist, and says what there is", func(ctx SpecContext) {
+			define(ctx, "charts", "", "")
+			cluster := newCluster(ctx, nil)
+			unknown := run(ctx, "enable", "chart", "--cluster", cluster)
+			Expect(unknown.err).To(MatchError(`there is no ClusterManagementAddOn "chart" (did you mean charts?); there are: charts`))
+			Expect(unknown.code).To(Equal(cli.ExitFailure))
+			Expect(run(ctx, "enable", "charts", "--cluster", cluster+",nowhere").err).To(MatchError(ContainSubstring(`there is no managed cluster "nowhere"`)))
+			Expect(run(ctx, "enable", "charts", "--selector", "region=none").err).To(MatchError(ContainSubstring("no managed cluster has labels region=none")))
+			define(ctx, "packaged", "addon-packages", "packaged-1")
+			Expect(run(ctx, "enable", "packaged", "--cluster", cluster).err).To(MatchError(ContainSubstring(
+				`add-on "packaged" cannot run on cluster ` + cluster + `: OperatorVersionNotFound: OperatorVersion addon-packages/packaged-1 does not exist`)))
+		})
+	})
+
+	Describe("disable", func() {
+		It("removes an add-on from the clusters that have it, unless others require it", func(ctx SpecContext) {
+			define(ctx, "base", "", "")
+			define(ctx, "upper", "", "", "base")
+			first, second := newCluster(ctx, nil), newCluster(ctx, nil)
+			Expect(run(ctx, "enable", "base", "--cluster", first+","+second).err).NotTo(HaveOccurred())
+			Expect(run(ctx, "enable", "upper", "--cluster", first).err).NotTo(HaveOccurred())
+
+			unasked := run(ctx, "disable", "base", "--cluster", first)
+			Expect(unasked.err).To(MatchError(ContainSubstring("there is no terminal to ask on")))
+			Expect(unasked.errOut).To(Equal("Warning: on cluster " + first + ": without base, add-on upper stops being available\n"))
+			Expect(run(ctx, "disable", "base", "--cluster", first, "--yes").err).To(MatchError(ContainSubstring("others there require it")))
+			Expect(enabled(ctx, first, "base").DeletionTimestamp).To(BeNil())
+			Expect(run(ctx, "disable", "upper", "--cluster", second, "--yes").err).To(MatchError(
+				`add-on "upper" is not enabled on cluster ` + second + `; add-ons there: base`))
+
+			gone := run(ctx, "disable", "upper", "--all-clusters", "--yes")
+			Expect(gone.err).NotTo(HaveOccurred())
+			Expect(gone.out).To(Equal("managedclusteraddon.addon.open-cluster-management.io/upper deleted from " + first + "\n"))
+			Expect(run(ctx, "disable", "base", "--cluster", first+","+second, "--yes").err).NotTo(HaveOccurred())
+			Expect(apierrors.IsNotFound(hub.Get(ctx, client.ObjectKey{Namespace: second, Name: "base"}, &addon.ManagedClusterAddOn{}))).To(BeTrue())
+		})
+
+		It("waits for what holds it, and says what that is", func(ctx SpecContext) {
+			define(ctx, "sticky", "", "")
+			cluster := newCluster(ctx, nil)
+			held := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "sticky", Finalizers: []string{"example.com/held"}}}
+			Expect(hub.Create(ctx, held)).To(Succeed())
+			late := run(ctx, "disable", "sticky", "--cluster", cluster, "--yes", "--timeout", "1s")
+			Expect(late.code).To(Equal(cli.ExitTimeout))
+			Expect(late.err).To(MatchError(ContainSubstring("ManagedClusterAddOn sticky is held by finalizers: example.com/held")))
+			done := begin(ctx, "disable", "sticky", "--cluster", cluster, "--force")
+			Consistently(done).WithTimeout(time.Second).ShouldNot(Receive())
+			Expect(hub.Get(ctx, client.ObjectKeyFromObject(held), held)).To(Succeed())
+			held.Finalizers = nil
+			Expect(hub.Update(ctx, held)).To(Succeed())
+			var gone result
+			Eventually(done).WithTimeout(10 * time.Second).Should(Receive(&gone))
+			Expect(gone.err).NotTo(HaveOccurred())
+		})
+	})
+
+	Describe("get and fleet", func() {
+		It("show how add-ons are on all clusters, or those that are meant", func(ctx SpecContext) {
+			define(ctx, "maps", "", "")
+			atlas := map[string]string{"atlas": "yes"}
+			first, second := newCluster(ctx, atlas), newCluster(ctx, atlas)
+			Expect(run(ctx, "enable", "maps", "--selector", "atlas=yes").err).NotTo(HaveOccurred())
+			available(ctx, first, "maps")
+			got := run(ctx, "get", "maps", "-o", "jsonpath={range .addOns[*]}{.cluster} {.available} {.reason}{\"\\n\"}{end}")
+			Expect(got.err).NotTo(HaveOccurred())
+			Expect(got.out).To(And(ContainSubstring(first+" True Works\n"), ContainSubstring(second+"  \n")))
+			Expect(run(ctx, "get", "--cluster", second, "-o", "name").out).To(Equal("managedclusteraddon.addon.open-cluster-management.io/maps\n"))
+			Expect(run(ctx, "get", "map", "--selector", "atlas=yes").err).To(MatchError(ContainSubstring(`add-on "map" (did you mean maps?) is enabled nowhere here`)))
+
+			fleet := run(ctx, "fleet", "--selector", "atlas=yes")
+			Expect(fleet.err).NotTo(HaveOccurred())
+			Expect(fleet.out).To(And(
+				HavePrefix("2 managed clusters, 1 add-on: 1 of 2 are available, 1 unknown\n"),
+				ContainSubstring("NotReported   unknown   1 (maps)   1 ("+second+")\n"),
+				ContainSubstring("✓   1 ("+first+")\n"), HaveSuffix("kubectl addon why maps --cluster "+second+"\n"),
+			))
+			release(ctx, first, "maps")
+			Expect(run(ctx, "fleet").out).To(ContainSubstring("·"))
+		})
+	})
+})

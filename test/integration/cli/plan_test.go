@@ -1,0 +1,218 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli"
+)
+
+// The specs play addon-manager and the agent.
+var _ = Describe("plans", func() {
+	// report says how the plan of an execution goes on, as addon-manager and the agent do when they have seen all changes.
+	report := func(ctx context.Context, instance *kudo.Instance, execution kudo.Execution, status kudo.ExecutionStatus, message string) {
+		GinkgoHelper()
+		Eventually(func() error {
+			if err := hub.Get(ctx, client.ObjectKeyFromObject(instance), instance); err != nil {
+				return err
+			}
+			var version kudo.OperatorVersion
+			key := client.ObjectKey{Namespace: instance.Namespace, Name: instance.Spec.OperatorVersion.Name}
+			if err := hub.Get(ctx, key, &version); err != nil {
+				return err
+			}
+			execution.OperatorVersion = corev1.ObjectReference{Namespace: version.Namespace, Name: version.Name, UID: version.UID}
+			execution.Parameters = instance.Spec.Parameters
+			instance.Status.Execution, instance.Status.ObservedGeneration = &execution, instance.Generation
+			meta.SetStatusCondition(&instance.Status.Conditions, metav1.Condition{
+				Type: kudo.ConditionResolved, Status: metav1.ConditionTrue, Reason: kudo.ReasonResolved, ObservedGeneration: instance.Generation,
+			})
+			if instance.Status.PlanStatus == nil {
+				instance.Status.PlanStatus = map[string]kudo.PlanStatus{}
+			}
+			instance.Status.PlanStatus[execution.Plan] = kudo.PlanStatus{Name: execution.Plan, UID: execution.UID, Status: status, Message: message}
+			return hub.Status().Update(ctx, instance)
+		}).Should(Succeed())
+	}
+	install := func(ctx context.Context) *kudo.Instance {
+		GinkgoHelper()
+		cluster := newNamespace(ctx)
+		Expect(run(ctx, "package", "push", packageDir("a: b\n"), "-n", cluster).err).NotTo(HaveOccurred())
+		instance := &kudo.Instance{
+			ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "shop"},
+			Spec:       kudo.InstanceSpec{OperatorVersion: corev1.ObjectReference{Name: "shop-1.10-1.2.0"}},
+		}
+		Expect(hub.Create(ctx, instance)).To(Succeed())
+		return instance
+	}
+	deployed := func(ctx context.Context) *kudo.Instance {
+		GinkgoHelper()
+		instance := install(ctx)
+		report(ctx, instance, kudo.Execution{UID: "first", Plan: "deploy"}, kudo.Complete, "")
+		return instance
+	}
+	requestOf := func(ctx context.Context, instance *kudo.Instance) func() kudo.PlanExecution {
+		return func() kudo.PlanExecution {
+			Expect(hub.Get(ctx, client.ObjectKeyFromObject(instance), instance)).To(Succeed())
+			return instance.Spec.PlanExecution
+		}
+	}
+	ended := func(done chan result) result {
+		GinkgoHelper()
+		var got result
+		Eventually(done).WithTimeout(20 * time.Second).Should(Receive(&got))
+		return got
+	}
+
+	Describe("run", func() {
+		It("asks for the plan under a uid of its own, each time", func(ctx SpecContext) {
+			instance := deployed(ctx)
+			Expect(run(ctx, "plan", "run", "shop", "backup", "--cluster", instance.Namespace).out).To(Equal("instance.kudo.dev/shop plan backup requested\n"))
+			first := requestOf(ctx, instance)()
+			Expect(first).To(Equal(kudo.PlanExecution{PlanName: "backup", UID: first.UID}))
+			Expect(first.UID).NotTo(BeEmpty())
+			Expect(run(ctx, "plan", "run", "shop", "backup", "--cluster", instance.Namespace).err).NotTo(HaveOccurred())
+			Expect(requestOf(ctx, instance)().UID).NotTo(Equal(first.UID))
+			Expect(instance.ManagedFields).To(ContainElement(HaveField("Manager", "kubectl-addon")))
+		})
+
+		It("waits for the end of that very run, and shows how it goes on", func(ctx SpecContext) {
+			instance := deployed(ctx)
+			done := begin(ctx, "plan", "run", "shop", "backup", "--cluster", instance.Namespace, "--wait")
+			Eventually(requestOf(ctx, instance)).Should(HaveField("PlanName", "backup"))
+			request := instance.Spec.PlanExecution.UID
+			Consistently(done).WithTimeout(time.Second).ShouldNot(Receive())
+			report(ctx, instance, kudo.Execution{UID: request, Request: request, Plan: "backup"}, kudo.InProgress, "waiting for a tape")
+			Consistently(done).WithTimeout(time.Second).ShouldNot(Receive())
+			report(ctx, instance, kudo.Execution{UID: request, Request: request, Plan: "backup"}, kudo.Complete, "")
+			got := ended(done)
+			Expect(got.err).NotTo(HaveOccurred())
+			Expect(got.out).To(Equal("instance.kudo.dev/shop plan backup requested\ninstance.kudo.dev/shop plan backup is complete\n"))
+			place := "shop on " + instance.Namespace + ": plan \"backup\": "
+			Expect(got.errOut).To(And(ContainSubstring(place+"IN_PROGRESS: waiting for a tape\n"), HaveSuffix(place+"COMPLETE\n")))
+		})
+
+		It("fails with the plan, at once", func(ctx SpecContext) {
+			instance := deployed(ctx)
+			done := begin(ctx, "plan", "run", "shop", "backup", "--cluster", instance.Namespace, "--wait")
+			Eventually(requestOf(ctx, instance)).Should(HaveField("PlanName", "backup"))
+			request := instance.Spec.PlanExecution.UID
+			report(ctx, instance, kudo.Execution{UID: request, Request: request, Plan: "backup"}, kudo.FatalError, "no tape")
+			got := ended(done)
+			Expect(got.code).To(Equal(cli.ExitFailure))
+			Expect(got.err).To(MatchError(ContainSubstring(`plan "backup" of Instance shop on cluster ` + instance.Namespace + ` failed: no tape; see 'kubectl addon plan status`)))
+		})
+
+		It("changes parameters, and runs a plan that they trigger only once", func(ctx SpecContext) {
+			instance := deployed(ctx)
+			done := begin(ctx, "plan", "run", "shop", "backup", "--cluster", instance.Namespace, "-p", "SIZE=3", "--wait")
+			Eventually(func() map[string]string {
+				requestOf(ctx, instance)()
+				return instance.Spec.Parameters
+			}).Should(Equal(map[string]string{"SIZE": "3"}))
+			Expect(instance.Spec.PlanExecution).To(BeZero())
+			Consistently(done).WithTimeout(time.Second).ShouldNot(Receive())
+			report(ctx, instance, kudo.Execution{UID: "second", Plan: "backup"}, kudo.Complete, "")
+			Expect(ended(done).out).To(HaveSuffix("instance.kudo.dev/shop plan backup is complete\n"))
+		})
+
+		It("names what there is instead of what does not exist", func(ctx SpecContext) {
+			instance := deployed(ctx)
+			unknown := run(ctx, "plan", "run", "shop", "backpu", "--cluster", instance.Namespace)
+			Expect(unknown.err).To(MatchError(`OperatorVersion "shop-1.10-1.2.0" has no plan "backpu" (did you mean backup?); its plans: backup, deploy`))
+			Expect(unknown.code).To(Equal(cli.ExitFailure))
+			Expect(hub.Create(ctx, &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: instance.Namespace, Name: "kafka"}})).To(Succeed())
+			Expect(run(ctx, "plan", "run", "kafka", "deploy", "--cluster", instance.Namespace).err).To(MatchError(
+				`add-on "kafka" has no Instance on cluster "` + instance.Namespace + `" yet, and so no plans: see 'kubectl addon why kafka --cluster ` + instance.Namespace + `'`))
+			Expect(run(ctx, "plan", "history", "other", "--cluster", instance.Namespace).err).To(MatchError(ContainSubstring("there is no managed cluster")))
+		})
+	})
+
+	Describe("cancel", func() {
+		It("ends what runs, and nothing else", func(ctx SpecContext) {
+			instance := deployed(ctx)
+			Expect(run(ctx, "plan", "cancel", "shop", "--cluster", instance.Namespace).err).To(MatchError(ContainSubstring(`plan "deploy", which was the last one, is COMPLETE`)))
+			report(ctx, instance, kudo.Execution{UID: "second", Plan: "backup"}, kudo.InProgress, "")
+			done := begin(ctx, "plan", "cancel", "shop", "--cluster", instance.Namespace)
+			Eventually(requestOf(ctx, instance)).Should(Equal(kudo.PlanExecution{PlanName: "backup", UID: "second", Cancel: true}))
+			Consistently(done).WithTimeout(time.Second).ShouldNot(Receive())
+			report(ctx, instance, kudo.Execution{UID: "second", Plan: "backup"}, kudo.FatalError, "cancelled")
+			got := ended(done)
+			Expect(got.err).NotTo(HaveOccurred())
+			Expect(got.out).To(Equal("instance.kudo.dev/shop plan backup cancelled\n"))
+
+			By("running it again, which takes the request to cancel back")
+			Expect(run(ctx, "plan", "run", "shop", "backup", "--cluster", instance.Namespace).err).NotTo(HaveOccurred())
+			Expect(requestOf(ctx, instance)()).To(And(HaveField("Cancel", false), HaveField("UID", Not(BeEquivalentTo("second")))))
+		})
+	})
+
+	Describe("wait", func() {
+		It("waits for an Instance that is not there yet, and for its plans", func(ctx SpecContext) {
+			cluster := newNamespace(ctx)
+			addOn := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "shop"}}
+			Expect(hub.Create(ctx, addOn)).To(Succeed())
+			done := begin(ctx, "plan", "wait", "shop", "--cluster", cluster)
+			Consistently(done).WithTimeout(time.Second).ShouldNot(Receive())
+			Expect(run(ctx, "package", "push", packageDir("a: b\n"), "-n", cluster).err).NotTo(HaveOccurred())
+			instance := &kudo.Instance{
+				ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "shop"},
+				Spec:       kudo.InstanceSpec{OperatorVersion: corev1.ObjectReference{Name: "shop-1.10-1.2.0"}},
+			}
+			Expect(hub.Create(ctx, instance)).To(Succeed())
+			report(ctx, instance, kudo.Execution{UID: "first", Plan: "deploy"}, kudo.Complete, "")
+			got := ended(done)
+			Expect(got.err).NotTo(HaveOccurred())
+			Expect(got.out).To(Equal("instance.kudo.dev/shop plan deploy is complete\n"))
+		})
+
+		It("says after its time what it waited for, and what goes on", func(ctx SpecContext) {
+			instance := install(ctx)
+			report(ctx, instance, kudo.Execution{UID: "first", Plan: "deploy"}, kudo.InProgress, "")
+			late := run(ctx, "plan", "wait", "shop", "--cluster", instance.Namespace, "--timeout", "1s")
+			Expect(late.code).To(Equal(cli.ExitTimeout))
+			Expect(late.err).To(MatchError(ContainSubstring("the plans of Instance shop on cluster " + instance.Namespace + " have not ended after 1s, and go on")))
+		})
+
+		It("fails where nothing can run", func(ctx SpecContext) {
+			instance := install(ctx)
+			meta.SetStatusCondition(&instance.Status.Conditions, metav1.Condition{
+				Type: kudo.ConditionResolved, Status: metav1.ConditionFalse, Reason: kudo.ReasonParametersInvalid, Message: "SIZE is too big",
+				ObservedGeneration: instance.Generation,
+			})
+			Expect(hub.Status().Update(ctx, instance)).To(Succeed())
+			held := run(ctx, "plan", "wait", "shop", "--cluster", instance.Namespace)
+			Expect(held.code).To(Equal(cli.ExitFailure))
+			Expect(held.err).To(MatchError("Instance shop on cluster " + instance.Namespace + " cannot run: ParametersInvalid: SIZE is too big"))
+		})
+	})
+
+	Describe("status --watch", func() {
+		It("shows the status, then what changes, until the Instance is gone", func(ctx SpecContext) {
+			instance := install(ctx)
+			report(ctx, instance, kudo.Execution{UID: "first", Plan: "deploy"}, kudo.InProgress, "")
+			out, done := gbytes.NewBuffer(), make(chan error, 1)
+			go func() {
+				defer GinkgoRecover()
+				done <- runTo(ctx, out, GinkgoWriter, "plan", "status", "shop", "--cluster", instance.Namespace, "--watch")
+			}()
+			Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say(`Instance: +shop`))
+			Eventually(out).Should(gbytes.Say(`Plan deploy .*IN_PROGRESS`))
+			report(ctx, instance, kudo.Execution{UID: "first", Plan: "deploy"}, kudo.Complete, "")
+			Eventually(out).Should(gbytes.Say(`plan "deploy": COMPLETE\n`))
+			Expect(hub.Delete(ctx, instance)).To(Succeed())
+			Eventually(out).Should(gbytes.Say("shop on " + instance.Namespace + " is gone\n"))
+			Eventually(done).Should(Receive(BeNil()))
+		})
+	})
+})
