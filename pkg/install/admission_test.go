@@ -384,6 +384,25 @@ func TestAdmitOfAValueThatSwitchesATask(t *testing.T) {
 	}
 }
 
+// A version that got in, and whose child is enabled by a parameter that it does not have, runs nowhere (KEP-36).
+func TestAdmitOfAnEnablingParameterThatDoesNotExist(t *testing.T) {
+	v := strict()
+	v.Spec.Tasks = append(v.Spec.Tasks, kudo.Task{Name: "t", Kind: kudo.TaskKudoOperator, Spec: kudo.TaskSpec{
+		KudoOperatorTaskSpec: kudo.KudoOperatorTaskSpec{Package: "bb", EnablingParameter: "ON"},
+	}})
+	given := Instance{Instance: with(), Version: v, PackagesNamespace: packages}
+	const want = `parameter "ON": it switches task "t", and the OperatorVersion does not define it`
+	if _, err := Admit(nil, given); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("admission: got %v", err)
+	}
+	if got := Judge(given); got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, want) {
+		t.Errorf("Resolved: got %s: %s", got.Status, got.Message)
+	}
+	if _, err := Admit(new(given), given); err != nil {
+		t.Errorf("an edit of something else: %v", err)
+	}
+}
+
 func TestAdmitNamesSoManyFaults(t *testing.T) {
 	i := with()
 	for letter := 'a'; letter < 'a'+12; letter++ {

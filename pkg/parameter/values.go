@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,14 +30,14 @@ func Values(defs []kudo.Parameter, given map[string]string) (map[string]any, err
 	return judge(defs, given, nil)
 }
 
-// Validate is everything that is wrong with what is given for an OperatorVersion: the faults of Values, and values that are to
-// switch a task (a Toggle's, KEP-23; an enablingParameter's, KEP-36) and are not boolean. Admission, the controllers and the
-// verification of packages all judge by it. The error is an *InvalidError.
+// Validate is everything that is wrong with what is given for an OperatorVersion: the faults of Values, and parameters that are to
+// switch a task (a Toggle's, KEP-23; an enablingParameter's, KEP-36) and are not boolean, or not there. Admission, the controllers and
+// the verification of packages all judge by it. The error is an *InvalidError.
 func Validate(version *kudo.OperatorVersionSpec, given map[string]string) error {
-	switches := map[string]bool{}
+	switches := map[string]string{}
 	for i := range version.Tasks {
 		for _, name := range SwitchesOf(&version.Tasks[i]) {
-			switches[name] = true
+			switches[name] = version.Tasks[i].Name
 		}
 	}
 	_, err := judge(version.Parameters, given, switches)
@@ -55,13 +56,14 @@ func SwitchesOf(task *kudo.Task) []string {
 	}
 }
 
-// judge is Values; the parameters named in switches have to be boolean too, whatever their type.
-func judge(defs []kudo.Parameter, given map[string]string, switches map[string]bool) (map[string]any, error) {
+// judge is Values; the parameters that switches names, each with a task that it switches, have to be there, and boolean, whatever their
+// type.
+func judge(defs []kudo.Parameter, given, switches map[string]string) (map[string]any, error) {
 	values := make(map[string]any, len(defs))
 	var faults []Fault
 	for i := range defs {
 		value, fault := valueOf(&defs[i], given)
-		if fault == nil && switches[defs[i].Name] {
+		if _, isSwitch := switches[defs[i].Name]; isSwitch && fault == nil {
 			fault = switchFault(defs[i].Name, InForce(&defs[i], given))
 		}
 		if fault != nil {
@@ -70,7 +72,7 @@ func judge(defs []kudo.Parameter, given map[string]string, switches map[string]b
 		}
 		values[defs[i].Name] = value
 	}
-	faults = append(faults, undefined(defs, given)...)
+	faults = append(faults, undefined(defs, given, switches)...)
 	faults = append(faults, oversized(given)...)
 	if len(faults) > 0 {
 		return nil, &InvalidError{Faults: faults}
@@ -140,7 +142,7 @@ func (f Fault) String() string {
 }
 
 // InvalidError lists every fault: those of defined parameters in the order of their definition, then the names that are
-// not defined, sorted, then the one that is to blame where all together are too large.
+// given and not defined, sorted, then those that switch a task, and then the one that is to blame where all together are too large.
 type InvalidError struct{ Faults []Fault }
 
 func (e *InvalidError) Error() string {
@@ -236,26 +238,21 @@ func allowed(def *kudo.Parameter, value string, typed any) error {
 	return fmt.Errorf("want one of %s", strings.Join(bounded(quoted), ", "))
 }
 
-// undefined are the given names without a definition, sorted.
-func undefined(defs []kudo.Parameter, given map[string]string) []Fault {
-	defined := byName(defs)
-	var unknown []string
-	for name := range given {
-		if defined[name] == nil {
-			unknown = append(unknown, name)
-		}
-	}
-	if len(unknown) == 0 {
-		return nil
-	}
-	slices.Sort(unknown)
-	faults, names := make([]Fault, len(unknown)), namesOf(defs)
-	for i, name := range unknown {
+// undefined are the names without a definition that are given or switch a task, each kind sorted.
+func undefined(defs []kudo.Parameter, given, switches map[string]string) []Fault {
+	defined, names := byName(defs), namesOf(defs)
+	isDefined := func(name string) bool { return defined[name] != nil }
+	var faults []Fault
+	for i, name := range slices.DeleteFunc(slices.Sorted(maps.Keys(given)), isDefined) {
 		meant := name
 		if i >= maxShownItems {
 			meant = "" // nobody reads so many, and there may be thousands
 		}
-		faults[i] = Fault{Parameter: name, Reason: notDefined(meant, names)}
+		faults = append(faults, Fault{Parameter: name, Reason: notDefined(meant, names)})
+	}
+	for _, name := range slices.DeleteFunc(slices.Sorted(maps.Keys(switches)), isDefined) {
+		faults = append(faults, Fault{Parameter: name, Reason: fmt.Sprintf(
+			"it switches task %q, and the OperatorVersion does not define it: push a corrected version", switches[name])})
 	}
 	return faults
 }

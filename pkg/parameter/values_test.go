@@ -140,7 +140,8 @@ func TestValidateJudgesWhatSwitchesATask(t *testing.T) {
 		"a child enabled by a text that does not":  {task("KudoOperator", enabling), kudo.Parameter{}, map[string]string{"ON": "on"}, `parameter "ON": value "on": want true or false`},
 		"the same by its alias":                    {task("Operator", enabling), kudo.Parameter{}, map[string]string{"ON": "on"}, `parameter "ON": value "on": want true or false`},
 		"a task of a kind that it does not switch": {task("Apply", toggle), kudo.Parameter{}, map[string]string{"ON": "yes"}, ""},
-		"a parameter that does not exist":          {task("Toggle", kudo.TaskSpec{ToggleTaskSpec: kudo.ToggleTaskSpec{Parameter: "OFF"}}), kudo.Parameter{}, nil, ""},
+		"a parameter that does not exist":          {task("Toggle", kudo.TaskSpec{ToggleTaskSpec: kudo.ToggleTaskSpec{Parameter: "OFF"}}), kudo.Parameter{}, nil, `parameter "OFF": it switches task "t", and the OperatorVersion does not define it: push a corrected version`},
+		"a child by one that does not exist":       {task("KudoOperator", kudo.TaskSpec{KudoOperatorTaskSpec: kudo.KudoOperatorTaskSpec{EnablingParameter: "OFF"}}), kudo.Parameter{}, nil, `parameter "OFF": it switches task "t", and the OperatorVersion does not define it: push a corrected version`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			test.def.Name = "ON"
