@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -73,6 +74,49 @@ func (e *engine) parentsOf(ctx context.Context, child client.Object) []reconcile
 
 // viewChild is what matters of a child to its parent: which generation stands, and how.
 func viewChild(o client.Object) string {
+// waitsForParent says whether a child that is being deleted stays until nothing else is left of its parent, whose cleanup plan may need
+// it. The hub deletes them in that order; Kubernetes' garbage collector, and whoever deletes all Instances at once, do not.
+func (m *mirror) waitsForParent(ctx context.Context, child *kudo.Instance) (bool, error) {
+	owner := child.Parent()
+	if owner == nil {
+		return false, nil
+	}
+	parent := &kudo.Instance{}
+	err := m.hub.Get(ctx, types.NamespacedName{Namespace: child.Namespace, Name: owner.Name}, parent)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading Instance %q on the hub: %w", owner.Name, err)
+	}
+	return parent.UID == owner.UID && parent.DeletionTimestamp != nil && !hasLetGo(parent), nil
+}
+
+// hasLetGo says whether the children of an Instance on the hub do not wait for its removal, or not any more.
+func hasLetGo(parent client.Object) bool {
+	i := parent.(*kudo.Instance)
+	return i.Removed() || i.ForceReleased()
+}
+
+// childrenOf maps an Instance on the hub that is being deleted to its children there.
+func (m *mirror) childrenOf(ctx context.Context, parent client.Object) []reconcile.Request {
+	if parent.GetDeletionTimestamp() == nil {
+		return nil
+	}
+	list := &kudo.InstanceList{}
+	if err := m.hub.List(ctx, list, client.InNamespace(parent.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing Instances on the hub", "namespace", parent.GetNamespace())
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if owner := list.Items[i].Parent(); owner != nil && owner.UID == parent.GetUID() {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return requests
+}
+
 	i := o.(*kudo.Instance)
 	ready := meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionReady)
 	if ready == nil {

@@ -62,6 +62,7 @@ func addMirror(o Options, shared *notes, hub, local ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(hub).
 		Named("mirror").
 		For(&kudo.Instance{}, builder.WithPredicates(onHubChanged())).
+		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(m.childrenOf), builder.WithPredicates(changed(hasLetGo))).
 		WatchesRawSource(localInstances(o.ClusterName, local, mirrorChanged())).
 		WatchesRawSource(source.Kind(local.GetCache(), &kudo.OperatorVersion{}, handler.TypedEnqueueRequestsFromMapFunc(m.usersOf))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: sideBySide, RateLimiter: retries()}).
@@ -290,8 +291,8 @@ func (m *mirror) orphan(ctx context.Context, standing *kudo.Instance) error {
 	return nil
 }
 
-// remove hands the mirror over for removal: from here on the engine may destroy. Where the hub knows of an execution and the
-// mirror was lost, it is made again first, for its workloads stand. What is deleted with all of its cluster's namespace is no removal.
+// remove hands the mirror over for removal, unless nothing was ever there. What is deleted with all of its cluster's namespace is no
+// removal.
 func (m *mirror) remove(ctx context.Context, wanted, standing *kudo.Instance) error {
 	if standing == nil && (wanted.Status.Execution == nil || wanted.Removed()) {
 		m.notes.setRemoved(wanted)
@@ -300,6 +301,9 @@ func (m *mirror) remove(ctx context.Context, wanted, standing *kudo.Instance) er
 	if standing != nil && standing.Removing() {
 		return nil
 	}
+	if waits, err := m.waitsForParent(ctx, wanted); err != nil || waits {
+		return err
+	}
 	detached, err := m.detached(ctx)
 	if err != nil {
 		return err
@@ -307,6 +311,11 @@ func (m *mirror) remove(ctx context.Context, wanted, standing *kudo.Instance) er
 	if detached {
 		return m.orphan(ctx, standing)
 	}
+	return m.handOver(ctx, wanted, standing)
+}
+
+// handOver marks the mirror so that the engine may destroy. One that was lost is made again first, for its workloads stand.
+func (m *mirror) handOver(ctx context.Context, wanted, standing *kudo.Instance) (err error) {
 	if standing == nil {
 		if standing, err = m.create(ctx, wanted, wanted.Spec.OperatorVersion); err != nil {
 			return err

@@ -111,18 +111,48 @@ var _ = Describe("The tree of operators of KEP-29", Ordered, func() {
 		treeSettles(ctx, hub, "cluster1")
 	}, SpecTimeout(20*time.Minute))
 
+	gone := func(ctx context.Context, cluster string) {
+		GinkgoHelper()
+		Eventually(func(g Gomega) {
+			var left kudo.InstanceList
+			g.Expect(hub.List(ctx, &left, client.InNamespace(cluster))).To(Succeed())
+			g.Expect(left.Items).To(BeEmpty())
+			g.Expect(leftovers(ctx, box.Cluster(cluster))).To(BeEmpty())
+		}).WithContext(ctx).WithTimeout(recovery).WithPolling(interval).Should(Succeed())
+	}
+
 	It("leaves nothing behind when its root is deleted", func(ctx SpecContext) {
-		for name := range clusters {
-			Expect(hub.Delete(ctx, treeRoot(name, ""))).To(Succeed())
-			Eventually(func(g Gomega) {
-				var left kudo.InstanceList
-				g.Expect(hub.List(ctx, &left, client.InNamespace(name))).To(Succeed())
-				g.Expect(left.Items).To(BeEmpty())
-				g.Expect(leftovers(ctx, box.Cluster(name))).To(BeEmpty())
-			}).WithContext(ctx).WithTimeout(recovery).WithPolling(interval).Should(Succeed())
+		Expect(hub.Delete(ctx, treeRoot("cluster1", ""))).To(Succeed())
+		gone(ctx, "cluster1")
+	})
+
+	It("goes from the top also where the garbage collector deletes all of it at once", func(ctx SpecContext) {
+		before := treeObjects(ctx, clusters["cluster2"])
+		holdTree(ctx, clusters["cluster2"], "aa-d", "tandem.test/hold")
+		Expect(hub.Delete(ctx, treeRoot("cluster2", ""), client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
+		for _, name := range trees {
+			Eventually(func() *metav1.Time { return treeInstance(ctx, hub, "cluster2", name).DeletionTimestamp }).
+				WithContext(ctx).WithTimeout(patience).WithPolling(interval).ShouldNot(BeNil(), name)
 		}
+		Consistently(func() map[string]string { return treeObjects(ctx, clusters["cluster2"]) }).
+			WithContext(ctx).WithTimeout(2 * time.Second).Should(Equal(before))
+		holdTree(ctx, clusters["cluster2"], "aa-d")
+		gone(ctx, "cluster2")
 	})
 })
+
+// holdTree gives what a task has applied these finalizers, and no others.
+func holdTree(ctx context.Context, cluster client.Client, name string, finalizers ...string) {
+	GinkgoHelper()
+	Eventually(func() error {
+		config := &corev1.ConfigMap{}
+		if err := cluster.Get(ctx, client.ObjectKey{Namespace: grove, Name: name}, config); err != nil {
+			return err
+		}
+		config.Finalizers = finalizers
+		return cluster.Update(ctx, config)
+	}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(Succeed())
+}
 
 // victimsOfTrees are the programs of Tandem that bring a tree on cluster1 about.
 var victimsOfTrees = []struct{ cluster, program string }{{"hub", "addon-manager"}, {"cluster1", "addon-agent"}}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -35,6 +36,20 @@ func plant(ctx context.Context) *grove {
 	collectGarbage(g.name)
 	g.stopHub, g.stopAgent = runHub(), runAgentOf(g.name)
 	return g
+}
+
+// planted gives each spec a grove of its own, of which nothing may be left on the hub in the end.
+func planted(g **grove) {
+	BeforeEach(func(ctx SpecContext) { *g = plant(ctx) })
+	AfterEach(func(ctx SpecContext) {
+		(*g).deleteAll(ctx)
+		Eventually(func(check Gomega) {
+			var left kudo.InstanceList
+			check.Expect(server.List(ctx, &left, client.InNamespace((*g).name))).To(Succeed())
+			check.Expect(left.Items).To(BeEmpty())
+		}).WithContext(ctx).Should(Succeed())
+		(*g).unregister(ctx)
+	})
 }
 
 // child is a KudoOperator task of the operator's name.
@@ -112,6 +127,12 @@ func (g *grove) edit(ctx context.Context, name string, change func(*kudo.Instanc
 	return server.Patch(ctx, instance, client.MergeFrom(before))
 }
 
+// runs asks for a plan of an Instance by hand.
+func (g *grove) runs(ctx context.Context, name, plan string, uid types.UID) {
+	GinkgoHelper()
+	Expect(g.edit(ctx, name, func(s *kudo.InstanceSpec) { s.PlanExecution = kudo.PlanExecution{PlanName: plan, UID: uid} })).To(Succeed())
+}
+
 // sets gives an Instance these parameters.
 func (g *grove) sets(ctx context.Context, name string, parameters map[string]string) {
 	GinkgoHelper()
@@ -169,6 +190,15 @@ func (g *grove) config(ctx context.Context, name string) map[string]string {
 		return map[string]string{}
 	}
 	return config.Data
+}
+
+// holds gives what an Instance of that name has applied these finalizers, and no others.
+func (g *grove) holds(ctx context.Context, name string, finalizers ...string) {
+	GinkgoHelper()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": finalizers}})
+	Expect(err).NotTo(HaveOccurred())
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: g.name, Name: strings.ReplaceAll(name, ".", "-")}}
+	Expect(managed.Patch(ctx, config, client.RawPatch(types.MergePatchType, patch))).To(Succeed())
 }
 
 // executions are the uids of what was last executed for Instances.
@@ -235,16 +265,7 @@ func (r *record) read() *record {
 
 var _ = Describe("A tree of operators", func() {
 	var g *grove
-	BeforeEach(func(ctx SpecContext) { g = plant(ctx) })
-	AfterEach(func(ctx SpecContext) {
-		g.deleteAll(ctx)
-		Eventually(func(check Gomega) {
-			var left kudo.InstanceList
-			check.Expect(server.List(ctx, &left, client.InNamespace(g.name))).To(Succeed())
-			check.Expect(left.Items).To(BeEmpty())
-		}).WithContext(ctx).Should(Succeed())
-		g.unregister(ctx)
-	})
+	planted(&g)
 
 	It("is deployed depth first, rests, and is removed from the top", func(ctx SpecContext) {
 		for _, leaf := range []string{"ee", "gg", "cc"} {

@@ -416,6 +416,16 @@ func (i *Instance) TargetNamespace() string {
 	return i.Namespace
 }
 
+// Parent is the owner reference to the Instance that this one is a child of (KEP-29); nil if it is none's. A child's name begins with its
+// parent's: what somebody has made an owner otherwise is no parent, and no Instance is below itself.
+func (i *Instance) Parent() *metav1.OwnerReference {
+	owner := metav1.GetControllerOfNoCopy(i)
+	if owner == nil || owner.Kind != "Instance" || owner.APIVersion != GroupVersion.String() || !strings.HasPrefix(i.Name, owner.Name+".") {
+		return nil
+	}
+	return owner
+}
+
 // ForceReleased says whether the Instance is being deleted and nobody shall wait for the removal of its resources.
 func (i *Instance) ForceReleased() bool {
 	return i.DeletionTimestamp != nil && i.Annotations[AnnotationForceRelease] == "true"
