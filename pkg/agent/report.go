@@ -100,18 +100,25 @@ func (r *reporter) overdue(ctx context.Context, name types.NamespacedName) (onHu
 }
 
 // waitForChildren is how long the report of an Instance must be held back for that of a child which has come to rest: the plan went on
-// after it, and whoever watches the hub sees the same order.
+// or failed after it, and whoever watches the hub sees the same order. So does the hub itself, which runs the failed plan of a child
+// again with that of its parent.
 func (r *reporter) waitForChildren(ctx context.Context, onHub *kudo.Instance) (time.Duration, error) {
 	for _, child := range onHub.Status.Children {
 		_, missing, err := r.overdue(ctx, types.NamespacedName{Namespace: onHub.Namespace, Name: child.Instance})
 		if err != nil {
 			return 0, err
 		}
-		if missing != nil && meta.IsStatusConditionTrue(missing.Conditions, kudo.ConditionReady) {
+		if missing != nil && isAtRest(missing) {
 			return max(r.wait(child.Instance), staleCachePause), nil
 		}
 	}
 	return 0, nil
+}
+
+// isAtRest says whether the last plan has ended, well or not.
+func isAtRest(status *kudo.InstanceStatus) bool {
+	ready := meta.FindStatusCondition(status.Conditions, kudo.ConditionReady)
+	return ready != nil && (ready.Status == metav1.ConditionTrue || ready.Reason == kudo.ReasonPlanFailed)
 }
 
 // decide is what the hub should say; nil where the agent has nothing to say yet. A mirror of another Instance of that name says

@@ -211,7 +211,7 @@ func (g *grove) executions(ctx context.Context, names ...string) map[string]type
 	return uids
 }
 
-// follow records, until the spec ends, in which order Instances come about on the hub, are deployed, and go.
+// follow records, until the spec ends, in which order Instances come about on the hub, are deployed or fail, and go.
 func (g *grove) follow(ctx context.Context) *record {
 	GinkgoHelper()
 	watcher, err := server.Watch(ctx, &kudo.InstanceList{}, client.InNamespace(g.name))
@@ -231,9 +231,10 @@ func (g *grove) follow(ctx context.Context) *record {
 }
 
 type record struct {
-	created, deployed, removed, deleted []string
-	stop                                func()
-	ended                               chan struct{}
+	created, deployed, failed, removed, deleted []string
+
+	stop  func()
+	ended chan struct{}
 }
 
 func (r *record) note(event string, i *kudo.Instance) {
@@ -248,8 +249,11 @@ func (r *record) note(event string, i *kudo.Instance) {
 	case "DELETED":
 		add(&r.deleted)
 	}
-	if i.Status.PlanStatus[kudo.DeployPlan].Status == kudo.Complete {
+	switch i.Status.PlanStatus[kudo.DeployPlan].Status {
+	case kudo.Complete:
 		add(&r.deployed)
+	case kudo.FatalError:
+		add(&r.failed)
 	}
 	if i.Removed() {
 		add(&r.removed)
@@ -417,17 +421,15 @@ var _ = Describe("A tree of operators", func() {
 		foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: g.name, Name: "aa-bb-ee"}}
 		Expect(client.IgnoreAlreadyExists(managed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: g.name}}))).To(Succeed())
 		Expect(managed.Create(ctx, foreign)).To(Succeed())
+		seen := g.follow(ctx)
 		g.root(ctx, "aa", "aa-1.0.0", nil)
 		const reason = "it exists and was not made by this Instance"
-		for _, name := range []string{"aa", "aa.bb", "aa.bb.ee"} {
-			g.fails(ctx, name, reason)
-		}
+		g.fails(ctx, "aa", reason)
+		Expect(seen.read().failed).To(Equal([]string{"aa.bb.ee", "aa.bb", "aa"}), "who runs the plan again finds all of it on the hub")
 		failed := g.executions(ctx, "aa.bb", "aa.bb.ee")
 
 		By("failing again while nothing has changed")
-		Expect(g.edit(ctx, "aa", func(s *kudo.InstanceSpec) {
-			s.PlanExecution = kudo.PlanExecution{PlanName: kudo.DeployPlan, UID: "second"}
-		})).To(Succeed())
+		g.runs(ctx, "aa", kudo.DeployPlan, "second")
 		Eventually(func(check Gomega) {
 			check.Expect(g.executions(ctx, "aa")["aa"]).To(BeEquivalentTo("second"))
 			check.Expect(g.executions(ctx, "aa.bb.ee")["aa.bb.ee"]).NotTo(Equal(failed["aa.bb.ee"]))
