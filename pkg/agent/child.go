@@ -37,13 +37,15 @@ func (e *engine) child(ctx context.Context, x *execution, placed plan.Placed, ac
 }
 
 // children are the children of an Instance at rest, as the hub has acknowledged them.
-func (e *engine) children(ctx context.Context, instance *kudo.Instance) ([]plan.Child, error) {
+func (e *engine) children(ctx context.Context, s seen) ([]plan.Child, error) {
+	tasks, isWhole := tree.Tasks(s.running), plan.IsWhole(s.instance.Status.PlanStatus)
 	var children []plan.Child
-	for _, said := range instance.Status.Children {
-		child, err := e.see(ctx, e.client, instance, said)
+	for _, said := range s.instance.Status.Children {
+		child, err := e.see(ctx, e.client, s.instance, said)
 		if err != nil {
 			return nil, err
 		}
+		child.Vanished = isWhole && !slices.ContainsFunc(tasks, func(t kudo.Task) bool { return t.Name == said.Task })
 		children = append(children, child)
 	}
 	return children, nil
@@ -72,8 +74,6 @@ func (e *engine) parentsOf(ctx context.Context, child client.Object) []reconcile
 	})
 }
 
-// viewChild is what matters of a child to its parent: which generation stands, and how.
-func viewChild(o client.Object) string {
 // waitsForParent says whether a child that is being deleted stays until nothing else is left of its parent, whose cleanup plan may need
 // it. The hub deletes them in that order; Kubernetes' garbage collector, and whoever deletes all Instances at once, do not.
 func (m *mirror) waitsForParent(ctx context.Context, child *kudo.Instance) (bool, error) {
@@ -117,6 +117,8 @@ func (m *mirror) childrenOf(ctx context.Context, parent client.Object) []reconci
 	return requests
 }
 
+// viewChild is what matters of a child to its parent: which generation stands, and how.
+func viewChild(o client.Object) string {
 	i := o.(*kudo.Instance)
 	ready := meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionReady)
 	if ready == nil {

@@ -308,7 +308,7 @@ func (e *engine) rest(ctx context.Context, s seen) pass {
 		}
 		objects = append(objects, object)
 	}
-	children, err := e.children(ctx, s.instance)
+	children, err := e.children(ctx, s)
 	if err != nil {
 		return pass{err: err}
 	}

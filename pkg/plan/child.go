@@ -25,6 +25,9 @@ type Child struct {
 
 	// Due says that a plan is to run of which nothing has started.
 	Due bool
+
+	// Vanished says that the version that stands has no task which makes it: the hub is to remove it.
+	Vanished bool
 }
 
 // ChildOutcome is what has come of a KudoOperator task of that execution. Only what the hub has said to this very execution counts,
@@ -72,18 +75,27 @@ func (c Child) fault() string {
 	if c.Acknowledged.State != kudo.ChildApplied {
 		return ""
 	}
-	if !c.stands() {
+	switch {
+	case !c.stands():
 		return c.describe("is missing")
+	case c.Mirror.Removing():
+		return c.describe("is being removed" + c.why())
+	case c.Vanished:
+		return c.describe("no task makes it any more, and the hub is to remove it")
+	case c.Due:
+		return c.describe("a plan is about to start")
+	case meta.IsStatusConditionTrue(c.Mirror.Status.Conditions, kudo.ConditionReady): // also before a generation that changes nothing is observed
+		return ""
+	default:
+		return c.health().Message
 	}
-	if result := c.health(); result.Status != health.Healthy {
-		return result.Message
-	}
-	return ""
 }
 
-// stands says whether the mirror is that of the Instance which the hub means, and not of another one of its name.
+// stands says whether the mirror is that of the Instance which the hub means, and neither of another one of its name nor of one that
+// the hub does not have any more.
 func (c Child) stands() bool {
-	return c.Mirror != nil && c.Mirror.Annotations[kudo.AnnotationHubUID] == string(c.Acknowledged.UID)
+	return c.Mirror != nil && c.Mirror.Annotations[kudo.AnnotationHubUID] == string(c.Acknowledged.UID) &&
+		c.Mirror.Annotations[kudo.AnnotationOrphaned] == ""
 }
 
 // health judges the mirror as any other object that a task has brought about.

@@ -91,21 +91,27 @@ func TestChildOutcome(t *testing.T) {
 func TestReadyOfAnInstanceWithChildren(t *testing.T) {
 	complete := kudo.PlanStatus{Name: "deploy", Status: kudo.Complete}
 	for name, test := range map[string]struct {
-		said   kudo.ChildStatus
-		mirror *kudo.Instance
+		child  plan.Child
 		status metav1.ConditionStatus
 		says   string
 	}{
-		"a child that is ready":                 {said(kudo.ChildApplied), mirrored("u", 2, 2, childReady), metav1.ConditionTrue, "deploy"},
-		"a child that a user's plan runs for":   {said(kudo.ChildApplied), mirrored("u", 3, 3, childRuns), metav1.ConditionFalse, "waits for a Deployment"},
-		"a child that has failed":               {said(kudo.ChildApplied), mirrored("u", 3, 3, childFailed), metav1.ConditionFalse, "no image"},
-		"a child that is gone":                  {said(kudo.ChildApplied), nil, metav1.ConditionFalse, "Instance apps/aa.bb: is missing"},
-		"a child that was replaced":             {said(kudo.ChildApplied), mirrored("v", 2, 2, childReady), metav1.ConditionFalse, "Instance apps/aa.bb: is missing"},
-		"a child that is not to be":             {said(kudo.ChildRemoved), nil, metav1.ConditionTrue, "deploy"},
-		"another Instance of such a one's name": {said(kudo.ChildRemoved), mirrored("v", 2, 2, childFailed), metav1.ConditionTrue, "deploy"},
+		"a child that is ready":                       {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 2, 2, childReady)}, metav1.ConditionTrue, "deploy"},
+		"a generation that leads to nothing":          {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 3, 2, childReady)}, metav1.ConditionTrue, "deploy"},
+		"a generation that leads to a plan":           {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 3, 2, childReady), Due: true}, metav1.ConditionFalse, "a plan is about to start"},
+		"a child that a user's plan runs for":         {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 3, 3, childRuns)}, metav1.ConditionFalse, "waits for a Deployment"},
+		"a child that has failed":                     {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 3, 3, childFailed)}, metav1.ConditionFalse, "no image"},
+		"a child that is gone":                        {plan.Child{Acknowledged: said(kudo.ChildApplied)}, metav1.ConditionFalse, "Instance apps/aa.bb: is missing"},
+		"a child that was replaced":                   {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("v", 2, 2, childReady)}, metav1.ConditionFalse, "Instance apps/aa.bb: is missing"},
+		"a child that the hub has let go of":          {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 2, 2, childReady, kudo.AnnotationOrphaned)}, metav1.ConditionFalse, "Instance apps/aa.bb: is missing"},
+		"a child that is on its way out":              {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 2, 2, childRemoving, kudo.AnnotationHubDeleted)}, metav1.ConditionFalse, "is being removed: waiting for 2 objects"},
+		"a child that no task makes any more":         {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 2, 2, childReady), Vanished: true}, metav1.ConditionFalse, "the hub is to remove it"},
+		"a child that is not to be":                   {plan.Child{Acknowledged: said(kudo.ChildRemoved)}, metav1.ConditionTrue, "deploy"},
+		"a child that was not to be, and has no task": {plan.Child{Acknowledged: said(kudo.ChildRemoved), Vanished: true}, metav1.ConditionTrue, "deploy"},
+		"another Instance of such a one's name":       {plan.Child{Acknowledged: said(kudo.ChildRemoved), Mirror: mirrored("v", 2, 2, childFailed)}, metav1.ConditionTrue, "deploy"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			child := plan.Child{Name: types.NamespacedName{Namespace: "apps", Name: "aa.bb"}, Acknowledged: test.said, Mirror: test.mirror}
+			child := test.child
+			child.Name = types.NamespacedName{Namespace: "apps", Name: "aa.bb"}
 			got := plan.Ready(complete, owner, nil, []plan.Child{child})
 			if got.Status != test.status || !strings.Contains(got.Message, test.says) {
 				t.Errorf("got %s %q", got.Status, got.Message)

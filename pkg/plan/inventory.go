@@ -78,13 +78,23 @@ func Surplus(inventory []kudo.InventoryEntry, task string, wants []*unstructured
 	return only(inventory, func(e kudo.InventoryEntry) bool { return e.Task == task && !wanted[identity(e)] })
 }
 
-// Vanished is what the inventory lists for tasks that the version does not have. There is none before a plan that brings the whole
-// of the version about is complete: until then nothing may have taken its place.
+// wholePlans bring the whole of a version about.
+var wholePlans = []string{kudo.UpgradePlan, kudo.UpdatePlan, kudo.DeployPlan}
+
+// BringsAll says whether the plan of that name brings the whole of a version about.
+func BringsAll(name string) bool { return slices.Contains(wholePlans, name) }
+
+// IsWhole says whether a plan that brings the whole of a version about is complete. Until then nothing may have taken the place of what the
+// version before has left.
+func IsWhole(statuses map[string]kudo.PlanStatus) bool {
+	return slices.ContainsFunc(wholePlans, func(name string) bool { return statuses[name].Status == kudo.Complete })
+}
+
+// Vanished is what the inventory lists for tasks that the version does not have. There is none before the version IsWhole.
 func Vanished(
 	inventory []kudo.InventoryEntry, version *kudo.OperatorVersionSpec, statuses map[string]kudo.PlanStatus,
 ) []kudo.InventoryEntry {
-	whole := []string{kudo.UpgradePlan, kudo.UpdatePlan, kudo.DeployPlan}
-	if !slices.ContainsFunc(whole, func(name string) bool { return statuses[name].Status == kudo.Complete }) {
+	if !IsWhole(statuses) {
 		return nil
 	}
 	tasks := map[string]bool{}

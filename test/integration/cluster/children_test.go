@@ -491,6 +491,7 @@ var _ = Describe("A tree of operators", func() {
 
 		Expect(g.edit(ctx, "aa", func(s *kudo.InstanceSpec) { s.OperatorVersion.Name = "aa-2.0.0" })).To(Succeed())
 		g.settles(ctx, "aa")
+		Expect(g.onHub(ctx, "aa.cc")).To(BeNil(), "what is to go belongs to the upgrade")
 		g.gone(ctx, "aa.cc")
 		upgraded := g.settles(ctx, "aa.bb")
 		Expect(upgraded.Spec.OperatorVersion.Name).To(Equal("bb-1.10.0"), "the highest where none is named")
