@@ -41,6 +41,7 @@ func (c *children) setUp(mgr manager.Manager) error {
 	return newController(mgr, "children", controller.Options{}).
 		For(&kudo.Instance{}, builder.WithPredicates(changed(viewParent))).
 		Watches(&kudo.Instance{}, mapped(parentOf), builder.WithPredicates(changed(viewChild))).
+		Watches(&kudo.OperatorVersion{}, mapped(c.naming), builder.WithPredicates(existence(), afterStart())).
 		Complete(c)
 }
 
@@ -81,7 +82,12 @@ func (c *children) gather(ctx context.Context, parent *kudo.Instance) (*install.
 	if state.Running, err = startedVersion(ctx, c.client, parent, nil); err != nil {
 		return nil, err
 	}
-	if state.Running == nil || len(tree.Tasks(&state.Running.Spec)) == 0 {
+	if state.Running == nil && parent.Status.Execution != nil {
+		if state.Wanted, err = versionAt(ctx, c.client, install.VersionOf(parent)); err != nil {
+			return nil, err
+		}
+	}
+	if !bringsAlong(state.Running) && !bringsAlong(state.Wanted) {
 		owned, err := childrenOf(ctx, c.client, parent)
 		if err != nil || len(owned)+len(parent.Status.Children) == 0 {
 			return nil, err
@@ -93,6 +99,11 @@ func (c *children) gather(ctx context.Context, parent *kudo.Instance) (*install.
 	}
 	state.Instances, err = instancesOn(ctx, c.client, parent.Namespace)
 	return state, err
+}
+
+// bringsAlong says whether the version, if there is one, has children.
+func bringsAlong(version *kudo.OperatorVersion) bool {
+	return version != nil && len(tree.Tasks(&version.Spec)) > 0
 }
 
 // decide asks for the OperatorVersions of no operators but those that tasks in progress name.
@@ -129,6 +140,8 @@ func (c *children) carryOut(ctx context.Context, parent *kudo.Instance, step ins
 	switch {
 	case step.Delete:
 		return status, c.delete(ctx, parent, step.Current, step.Force)
+	case step.Current != nil && c.applied.awaits(step.Current) > 0:
+		return status, unknownToCache(step.Current, "it was applied already")
 	case step.Apply == nil && step.Rerun == nil:
 		return status, nil
 	}
@@ -160,9 +173,6 @@ func (c *children) apply(ctx context.Context, parent *kudo.Instance, step instal
 	want, reason := step.Apply, eventChildCreated
 	var live *unstructured.Unstructured
 	if step.Current != nil {
-		if c.applied.awaits(step.Current) > 0 {
-			return nil, unknownToCache(want, "it was applied already")
-		}
 		reason = eventChildChanged
 		live = &unstructured.Unstructured{}
 		live.SetUID(step.Current.UID)
@@ -273,7 +283,7 @@ func childrenOf(ctx context.Context, c client.Reader, parent *kudo.Instance) ([]
 
 // parentKeys are the uid of the Instance that the Instance is a child of.
 func parentKeys(o client.Object) []string {
-	if owner := install.ParentReference(o.(*kudo.Instance)); owner != nil {
+	if owner := o.(*kudo.Instance).Parent(); owner != nil {
 		return []string{string(owner.UID)}
 	}
 	return nil
@@ -281,11 +291,16 @@ func parentKeys(o client.Object) []string {
 
 // parentOf is the Instance that a changed Instance is a child of.
 func parentOf(_ context.Context, child client.Object) ([]reconcile.Request, error) {
-	owner := install.ParentReference(child.(*kudo.Instance))
+	owner := child.(*kudo.Instance).Parent()
 	if owner == nil {
 		return nil, nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: child.GetNamespace(), Name: owner.Name}}}, nil
+}
+
+// naming are the Instances that ask for an OperatorVersion. Where it has replaced the one that runs, the plan that runs is stranded.
+func (c *children) naming(ctx context.Context, version client.Object) ([]reconcile.Request, error) {
+	return instancesWith(ctx, c.client, client.MatchingFields{byVersion: client.ObjectKeyFromObject(version).String()})
 }
 
 // gone lets deletions pass only.
@@ -312,13 +327,16 @@ func releaseTree(ctx context.Context, c client.Client, instance *kudo.Instance) 
 
 // parentView is what matters of an Instance to its children.
 type parentView struct {
+	generation                int64
 	deleting, removed, forced bool
 	execution                 types.UID
 	progress, children        string
 }
 
 func viewParent(i *kudo.Instance) parentView {
-	view := parentView{deleting: !i.DeletionTimestamp.IsZero(), removed: i.Removed(), forced: i.ForceReleased()}
+	view := parentView{
+		generation: i.Generation, deleting: !i.DeletionTimestamp.IsZero(), removed: i.Removed(), forced: i.ForceReleased(),
+	}
 	if i.Status.Execution != nil {
 		view.execution = i.Status.Execution.UID
 	}

@@ -251,7 +251,7 @@ func instancesNamed(ctx context.Context, c client.Reader, name types.NamespacedN
 
 // rivals are the Instances that want the changed Instance's place on the managed cluster.
 func (i *instances) rivals(ctx context.Context, object client.Object) ([]reconcile.Request, error) {
-	return i.find(ctx, client.MatchingFields{bySlot: slotKey(object.(*kudo.Instance))})
+	return instancesWith(ctx, i.client, client.MatchingFields{bySlot: slotKey(object.(*kudo.Instance))})
 }
 
 // forget drops what is remembered of an OperatorVersion that was deleted; nothing is to be done about it.
@@ -261,12 +261,13 @@ func (i *instances) forget(_ context.Context, e event.DeleteEvent, _ workqueue.T
 
 // onCluster are the Instances of a changed ManagedCluster.
 func (i *instances) onCluster(ctx context.Context, cluster client.Object) ([]reconcile.Request, error) {
-	return i.find(ctx, client.InNamespace(cluster.GetName()))
+	return instancesWith(ctx, i.client, client.InNamespace(cluster.GetName()))
 }
 
-func (i *instances) find(ctx context.Context, which client.ListOption) ([]reconcile.Request, error) {
+// instancesWith are requests for some Instances.
+func instancesWith(ctx context.Context, c client.Reader, which client.ListOption) ([]reconcile.Request, error) {
 	var found kudo.InstanceList
-	if err := i.client.List(ctx, &found, which, client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.List(ctx, &found, which, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing Instances: %w", err)
 	}
 	requests := make([]reconcile.Request, 0, len(found.Items))

@@ -62,7 +62,7 @@ func (i *instances) running(ctx context.Context, changed client.Object) ([]recon
 		return nil, err
 	}
 	for _, name := range names {
-		found, err := i.find(ctx, client.MatchingFields{byVersion: name.String()})
+		found, err := instancesWith(ctx, i.client, client.MatchingFields{byVersion: name.String()})
 		if err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
 // Acknowledgements are status.children of the Instance once the agent is to be told that. Of a task that the version does not have any
@@ -17,7 +18,8 @@ func Acknowledgements(p Parent, told []kudo.ChildStatus) []kudo.ChildStatus {
 			continue
 		}
 		if forget {
-			if _, exists := p.childTask(before.Task); !exists && p.named(before.Instance) == nil {
+			child := p.named(before.Instance)
+			if _, exists := childTask(p.Running, before.Task); !exists && (child == nil || !p.owns(child)) {
 				continue
 			}
 		}
@@ -39,7 +41,7 @@ func Progress(status kudo.InstanceStatus) map[string]kudo.PlanStatus {
 		case last && state.Status.Running():
 			brief.Phases = working(state.Phases)
 		case last && state.Status == kudo.FatalError:
-		case len(status.Children) > 0 && (last || slices.Contains(wholePlans, name)):
+		case len(status.Children) > 0 && (last || plan.BringsAll(name)):
 		default:
 			continue
 		}

@@ -5,11 +5,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/excerpt"
@@ -23,8 +21,9 @@ import (
 // Parent is everything that matters on the hub about the children of one Instance. Nothing in it is changed.
 type Parent struct {
 	Instance *kudo.Instance
-	// Running is the OperatorVersion that status.execution names; nil where it does not exist any more.
-	Running *kudo.OperatorVersion
+	// Running is the OperatorVersion that status.execution names. Where it does not exist any more it is nil, and Wanted is the one that
+	// the spec names, unless that does not exist either.
+	Running, Wanted *kudo.OperatorVersion
 	// Instances are all those of the cluster.
 	Instances []kudo.Instance
 	// Candidates are the OperatorVersions that children may run, by the name of their operator.
@@ -52,11 +51,13 @@ func Children(p Parent) []ChildStep {
 	switch {
 	case !p.Instance.DeletionTimestamp.IsZero():
 		return p.removal()
-	case p.Instance.Status.Execution == nil || p.Running == nil:
+	case p.Instance.Status.Execution == nil:
 		return nil
+	case p.Running == nil:
+		return p.stranded()
 	}
 	var steps []ChildStep
-	for _, placed := range p.atWork() {
+	for _, placed := range p.atWork(p.Running) {
 		steps = append(steps, p.step(placed))
 	}
 	return append(steps, p.vanished()...)
@@ -78,8 +79,26 @@ func (p Parent) removal() []ChildStep {
 	return steps
 }
 
-// atWork lists the KudoOperator tasks of the current execution that are in progress.
-func (p Parent) atWork() []plan.Placed {
+// stranded gives up the tasks of an execution whose OperatorVersion is gone: nobody can say any more what they ask for. So the plan ends,
+// and that of the OperatorVersion that the spec names can begin, by which alone the tasks are known for what they are.
+func (p Parent) stranded() []ChildStep {
+	if p.Wanted == nil {
+		return nil
+	}
+	lost := p.Instance.Status.Execution
+	var steps []ChildStep
+	for _, placed := range p.atWork(p.Wanted) {
+		step := p.begin(placed.Task)
+		if p.answer(step.Status).State == "" {
+			steps = append(steps, step.failed(fmt.Sprintf("OperatorVersion %s/%s, which plan %q runs, does not exist any more",
+				lost.OperatorVersion.Namespace, lost.OperatorVersion.Name, lost.Plan)))
+		}
+	}
+	return steps
+}
+
+// atWork lists the KudoOperator tasks of the current execution that are in progress, as the version has them.
+func (p Parent) atWork(version *kudo.OperatorVersion) []plan.Placed {
 	execution := p.Instance.Status.Execution
 	status := p.Instance.Status.PlanStatus[execution.Plan]
 	if status.UID != execution.UID || !status.Status.Running() {
@@ -89,7 +108,7 @@ func (p Parent) atWork() []plan.Placed {
 	for _, phase := range status.Phases {
 		for _, step := range phase.Steps {
 			for _, at := range step.Tasks {
-				task, found := p.childTask(at.Name)
+				task, found := childTask(version, at.Name)
 				if found && (at.Status == kudo.InProgress || at.Status == kudo.Error) {
 					placed = append(placed, plan.Placed{Plan: execution.Plan, Phase: phase.Name, Step: step.Name, Task: task})
 				}
@@ -99,9 +118,9 @@ func (p Parent) atWork() []plan.Placed {
 	return placed
 }
 
-// childTask is the KudoOperator task of that name which the running version has.
-func (p Parent) childTask(name string) (kudo.Task, bool) {
-	tasks := tree.Tasks(&p.Running.Spec)
+// childTask is the KudoOperator task of that name which the version has.
+func childTask(version *kudo.OperatorVersion, name string) (kudo.Task, bool) {
+	tasks := tree.Tasks(&version.Spec)
 	i := slices.IndexFunc(tasks, func(t kudo.Task) bool { return t.Name == name })
 	if i < 0 {
 		return kudo.Task{}, false
@@ -111,10 +130,7 @@ func (p Parent) childTask(name string) (kudo.Task, bool) {
 
 // step decides about the child of a task that is in progress.
 func (p Parent) step(placed plan.Placed) ChildStep {
-	name := tree.ChildName(p.Instance.Name, placed.Task)
-	step := ChildStep{Current: p.named(name), Status: kudo.ChildStatus{
-		Task: placed.Task.Name, Execution: p.Instance.Status.Execution.UID, Instance: name,
-	}}
+	step := p.begin(placed.Task)
 	action, err := plan.ActionOf(placed.Task, &p.Running.Spec, p.Instance.Status.Execution.Parameters)
 	switch {
 	case err != nil:
@@ -127,6 +143,14 @@ func (p Parent) step(placed plan.Placed) ChildStep {
 	default:
 		return p.enable(step, placed)
 	}
+}
+
+// begin is a step about which nothing is decided yet.
+func (p Parent) begin(task kudo.Task) ChildStep {
+	name := tree.ChildName(p.Instance.Name, task)
+	return ChildStep{Current: p.named(name), Status: kudo.ChildStatus{
+		Task: task.Name, Execution: p.Instance.Status.Execution.UID, Instance: name,
+	}}
 }
 
 // disable removes the child. Another Instance of its name is none of the task's.
@@ -142,26 +166,45 @@ func (p Parent) disable(step ChildStep) ChildStep {
 
 // enable brings the child about. One that is on its way out is waited for.
 func (p Parent) enable(step ChildStep, placed plan.Placed) ChildStep {
-	current := step.Current
+	current, said := step.Current, p.answer(step.Status)
 	switch {
+	case said.State == kudo.ChildFailed:
+		return step.repeat(said)
 	case current != nil && !p.owns(current):
 		return step.failed(fmt.Sprintf("the name is taken by an Instance that is no child of %q: delete or rename that one, "+
 			"or give the task %q another instanceName", p.Instance.Name, placed.Task.Name))
 	case current != nil && !current.DeletionTimestamp.IsZero():
 		return step
+	case current != nil && current.UID == said.UID:
+		return step.stands(said)
 	}
-	version, err := p.versionFor(step, placed.Task)
+	version, err := tree.Choose(placed.Task, p.Candidates(placed.Task.Spec.Package))
 	if err != nil {
 		return step.failed(err.Error())
 	}
-	want, err := p.child(step.Status.Instance, placed, version)
+	want, err := p.child(step.Status.Instance, placed, &version)
 	if err != nil {
 		return step.failed(err.Error())
 	}
 	if fault := p.obstacle(want, current); fault != "" {
 		return step.failed(fault)
 	}
-	return p.settle(step, want, version)
+	return p.settle(step, want, &version)
+}
+
+// stands is about a child that was brought about for this very execution. What it is to be is not decided again: a template may draw
+// random values, and a version that was pushed since is for the next execution.
+func (s ChildStep) stands(said kudo.ChildStatus) ChildStep {
+	if fault := unresolved(s.Current); fault != "" {
+		return s.failed(fault)
+	}
+	return s.repeat(said)
+}
+
+// repeat says what was said before.
+func (s ChildStep) repeat(said kudo.ChildStatus) ChildStep {
+	s.Status = said
+	return s
 }
 
 // settle says what is missing of a child that can be as it is wanted.
@@ -186,29 +229,14 @@ func (s ChildStep) failed(why string) ChildStep {
 // messageLimit is the length of a child's message in bytes at most; the resource definition takes that many characters.
 const messageLimit = 4096
 
-// versionFor is the OperatorVersion of the child. Within an execution it stays what was chosen first, whatever is pushed meanwhile.
-func (p Parent) versionFor(step ChildStep, task kudo.Task) (*kudo.OperatorVersion, error) {
-	candidates := p.Candidates(task.Spec.Package)
-	if step.Current != nil && p.acknowledged(step.Status) {
-		chosen := VersionOf(step.Current)
-		for i := range candidates {
-			if candidates[i].Name == chosen.Name && candidates[i].Namespace == chosen.Namespace {
-				return &candidates[i], nil
-			}
+// answer is what the agent was told in the execution about the task of that status; nothing yet where it has no State.
+func (p Parent) answer(to kudo.ChildStatus) kudo.ChildStatus {
+	for _, said := range p.Instance.Status.Children {
+		if said.Task == to.Task && said.Execution == to.Execution {
+			return said
 		}
 	}
-	version, err := tree.Choose(task, candidates)
-	if err != nil {
-		return nil, err
-	}
-	return &version, nil
-}
-
-// acknowledged says whether the agent was told something about the task already in this execution.
-func (p Parent) acknowledged(status kudo.ChildStatus) bool {
-	return slices.ContainsFunc(p.Instance.Status.Children, func(c kudo.ChildStatus) bool {
-		return c.Task == status.Task && c.Execution == status.Execution
-	})
+	return kudo.ChildStatus{}
 }
 
 // child is the child as the execution wants it, and never a newer spec of its parent.
@@ -230,7 +258,7 @@ func (p Parent) child(name string, placed plan.Placed, version *kudo.OperatorVer
 			InstallNamespace: p.Instance.TargetNamespace(),
 		},
 	}
-	// A parent that is deleted in the foreground, too, goes before its children: its cleanup plan may need them.
+	// An owner that blocks deletion takes a right on the owner's finalizers, and the order of a removal is none of the garbage collector's.
 	child.OwnerReferences[0].BlockOwnerDeletion = nil
 	return child, nil
 }
@@ -267,15 +295,22 @@ func (p Parent) obstacle(want, current *kudo.Instance) string {
 	if fault := NameFault(want.Name); fault != "" {
 		return fault + ": give the uppermost Instance a shorter name, or the task a shorter instanceName"
 	}
-	if current == nil {
-		if collision := Collision(want, p.Instances); collision != nil {
-			return collision.Message
-		}
+	switch {
+	case current != nil && matchesChild(current, want):
+		return unresolved(current)
+	case current != nil:
 		return ""
 	}
-	resolved := meta.FindStatusCondition(current.Status.Conditions, kudo.ConditionResolved)
-	if resolved == nil || resolved.Status != metav1.ConditionFalse || resolved.ObservedGeneration != current.Generation ||
-		!matchesChild(current, want) {
+	if collision := Collision(want, p.Instances); collision != nil {
+		return collision.Message
+	}
+	return ""
+}
+
+// unresolved says why the hub has not resolved the child as it stands; empty if it has, or has not judged it yet.
+func unresolved(child *kudo.Instance) string {
+	resolved := meta.FindStatusCondition(child.Status.Conditions, kudo.ConditionResolved)
+	if resolved == nil || resolved.Status != metav1.ConditionFalse || resolved.ObservedGeneration != child.Generation {
 		return ""
 	}
 	return resolved.Message
@@ -288,11 +323,11 @@ func matchesChild(current, want *kudo.Instance) bool {
 		maps.Equal(current.Spec.Parameters, want.Spec.Parameters)
 }
 
-// rerun is the plan of a child that has failed before this execution, to be run again for it. None is, where the change that the
+// rerun is the plan of a child that has failed before this execution, to be run again for it, once. None is, where the change that the
 // parent makes leads to it by itself, or to another OperatorVersion; or where somebody has asked for a plan by hand already.
 func (p Parent) rerun(step ChildStep, want *kudo.Instance, version *kudo.OperatorVersion) *kudo.PlanExecution {
 	current := step.Current
-	if current == nil || current.Status.Execution == nil || p.acknowledged(step.Status) || asksForPlan(current) {
+	if current == nil || current.Status.Execution == nil || asksForPlan(current) {
 		return nil
 	}
 	last := current.Status.Execution
@@ -306,7 +341,7 @@ func (p Parent) rerun(step ChildStep, want *kudo.Instance, version *kudo.Operato
 	}) {
 		return nil
 	}
-	uid := rerunUID(step.Status.Execution, current.UID)
+	uid := hubUID(last.Plan, fmt.Sprintf("%s/%s", step.Status.Execution, current.UID))
 	if uid == last.Request { // it was, and has failed again
 		return nil
 	}
@@ -318,14 +353,6 @@ func asksForPlan(i *kudo.Instance) bool {
 	request := i.Spec.PlanExecution
 	return request.PlanName != "" && !request.Cancel && !isHandled(i)
 }
-
-// rerunUID is the uid of the request for a child's failed plan: one in an execution of its parent, however often it is decided.
-func rerunUID(execution, child types.UID) types.UID {
-	return types.UID(uuid.NewSHA1(uuid.NameSpaceURL, []byte(execution+"/"+child)).String())
-}
-
-// wholePlans bring the whole of a version about.
-var wholePlans = []string{kudo.DeployPlan, kudo.UpdatePlan, kudo.UpgradePlan}
 
 // vanished removes the children for which the version has no task any more, once it has been brought about.
 func (p Parent) vanished() []ChildStep {
@@ -346,9 +373,7 @@ func (p Parent) vanished() []ChildStep {
 // isWhole says whether no plan runs and one that brings the whole of the version about is complete.
 func (p Parent) isWhole() bool {
 	statuses := p.Instance.Status.PlanStatus
-	return !statuses[p.Instance.Status.Execution.Plan].Status.Running() && slices.ContainsFunc(wholePlans, func(name string) bool {
-		return statuses[name].Status == kudo.Complete
-	})
+	return !statuses[p.Instance.Status.Execution.Plan].Status.Running() && plan.IsWhole(statuses)
 }
 
 // childNames are the names of the children that the running version has tasks for.
@@ -360,24 +385,15 @@ func (p Parent) childNames() map[string]bool {
 	return names
 }
 
-// ParentReference is the owner reference to the Instance that the Instance is a child of; nil if it is none's.
-func ParentReference(i *kudo.Instance) *metav1.OwnerReference {
-	owner := metav1.GetControllerOfNoCopy(i)
-	if owner == nil || owner.Kind != "Instance" || owner.APIVersion != kudo.GroupVersion.String() {
-		return nil
-	}
-	return owner
-}
-
 // owns says whether the Instance is a child of this parent.
 func (p Parent) owns(i *kudo.Instance) bool {
-	owner := ParentReference(i)
+	owner := i.Parent()
 	return owner != nil && owner.UID == p.Instance.UID
 }
 
 // isPredecessors says whether the Instance is a child of another parent of this one's name, which is gone.
 func (p Parent) isPredecessors(i *kudo.Instance) bool {
-	owner := ParentReference(i)
+	owner := i.Parent()
 	return owner != nil && owner.Name == p.Instance.Name && owner.UID != p.Instance.UID
 }
 
@@ -392,7 +408,7 @@ func (p Parent) named(name string) *kudo.Instance {
 
 // root is the name of the Instance at the root of the tree.
 func (p Parent) root() string {
-	if root := p.Instance.Labels[kudo.LabelRoot]; root != "" && ParentReference(p.Instance) != nil {
+	if root := p.Instance.Labels[kudo.LabelRoot]; root != "" && p.Instance.Parent() != nil {
 		return root
 	}
 	return p.Instance.Name

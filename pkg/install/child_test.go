@@ -45,7 +45,10 @@ func parentVersion() *kudo.OperatorVersion {
 // deploying is the Instance aa, of which plan deploy runs with the child's task in progress.
 func deploying(change ...func(*kudo.Instance)) *kudo.Instance {
 	aa := running("aa", installedIn("apps"))
-	aa.Status.Execution = &kudo.Execution{UID: "x", Plan: kudo.DeployPlan, Parameters: map[string]string{"TEXT": "t"}}
+	aa.Status.Execution = &kudo.Execution{
+		UID: "x", Plan: kudo.DeployPlan, Parameters: map[string]string{"TEXT": "t"},
+		OperatorVersion: corev1.ObjectReference{Namespace: packages, Name: "aa-0.9.0"},
+	}
 	aa.Status.PlanStatus = map[string]kudo.PlanStatus{kudo.DeployPlan: {
 		Name: kudo.DeployPlan, UID: "x", Status: kudo.InProgress, Phases: []kudo.PhaseStatus{{Name: "main", Steps: []kudo.StepStatus{{
 			Name: "main", Tasks: []kudo.TaskStatus{{Name: "child", Status: kudo.InProgress}},
@@ -135,6 +138,12 @@ func TestChildren(t *testing.T) {
 		"one of another version is changed":                     {parent(deploying(), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "bb-1.9.0" })), "apply bb-1.10.0 TEXT=t; tell Applied"},
 		"within an execution the version stays":                 {parent(deploying(toldOf("x")), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "bb-1.9.0" })), "tell Applied bb 3"},
 		"in the next one it is chosen anew":                     {parent(deploying(toldOf("w")), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "bb-1.9.0" })), "apply bb-1.10.0 TEXT=t; tell Applied"},
+		"what it was made to be in an execution stays":          {parent(deploying(toldOf("x")), bb(func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"TEXT": "drawn"} })), "tell Applied bb 3"},
+		"and is made again where somebody has deleted it":       {parent(deploying(toldOf("x"))), "apply bb-1.10.0 TEXT=t; tell Applied"},
+		"or where another one has its name since":               {parent(deploying(toldOf("x")), bb(func(i *kudo.Instance) { i.UID, i.Spec.Parameters = "next", nil })), "apply bb-1.10.0 TEXT=t; tell Applied"},
+		"one that turns out not to be what it is to be":         {parent(deploying(toldOf("x")), bb(notResolved(3))), "tell Failed: no such parameter"},
+		"what was said to have failed stays so":                 {parent(deploying(toldOf("x"), refused), bb()), "tell Failed: no such parameter"},
+		"and is tried again in the next execution":              {parent(deploying(toldOf("w"), refused), bb()), "tell Applied bb 3"},
 		"one that is on its way out is waited for":              {parent(deploying(), bb(deleting)), "nothing"},
 		"one of a parent that is gone goes first":               {parent(deploying(), bb(predecessors)), "delete"},
 		"an Instance that is none has its name":                 {parent(deploying(), bb(foreign)), `tell Failed: the name is taken by an Instance that is no child of "aa"`},
@@ -144,8 +153,8 @@ func TestChildren(t *testing.T) {
 		"one that is switched off and on its way out":           {parent(deploying(off), bb(deleting)), "nothing"},
 		"one that is switched off leaves its namesake alone":    {parent(deploying(off), bb(foreign)), "tell Removed"},
 		"a switch that is none":                                 {parent(deploying(func(i *kudo.Instance) { i.Status.Execution.Parameters["ON"] = "maybe" })), `tell Failed: parameter "ON": value "maybe": want true or false`},
-		"one that the hub has not resolved":                     {parent(deploying(), bb(unresolved(3))), "tell Failed: no such parameter"},
-		"one that it had not resolved before":                   {parent(deploying(), bb(unresolved(2))), "tell Applied bb 3"},
+		"one that the hub has not resolved":                     {parent(deploying(), bb(notResolved(3))), "tell Failed: no such parameter"},
+		"one that it had not resolved before":                   {parent(deploying(), bb(notResolved(2))), "tell Applied bb 3"},
 		"a failed one runs its plan again":                      {parent(deploying(), bb(failedIn(kudo.DeployPlan, asTheyAre))), "rerun deploy; tell Applied"},
 		"one that fails in this execution does not":             {parent(deploying(toldOf("x")), bb(failedIn(kudo.DeployPlan, asTheyAre))), "tell Applied bb 3"},
 		"a failed plan that a change leads to is not asked for": {parent(deploying(), bb(failedIn(kudo.UpdatePlan, nil), func(i *kudo.Instance) { i.Spec.Parameters = nil })), "apply bb-1.10.0 TEXT=t; tell Applied"},
@@ -159,11 +168,15 @@ func TestChildren(t *testing.T) {
 		"nothing is done once the plan is complete":             {parent(deploying(completed), bb()), ""},
 		"a child without a task goes once the plan is complete": {parent(deploying(completed), bb(), bb(renamed)), "delete"},
 		"and not before": {parent(deploying(), bb(), bb(renamed)), "tell Applied bb 3"},
+		"an Instance that somebody has made it the owner of stays":     {parent(deploying(completed), bb(), bb(func(i *kudo.Instance) { i.Name = "mine" })), ""},
 		"children stay while something is left of their parent":        {parent(deploying(deleting), bb()), ""},
 		"and go when nothing is":                                       {parent(deploying(deleting, removed), bb(), bb(renamed), bb(foreign)), "delete; delete"},
 		"they are let go of by force, also if they go already":         {parent(deploying(deleting, forced), bb(), bb(renamed, deleting)), "delete by force; delete by force"},
 		"nothing is done about one that was let go of":                 {parent(deploying(deleting, forced), bb(deleting, forced)), ""},
 		"a parent whose version is lost asks for nothing":              {Parent{Instance: deploying()}, ""},
+		"nobody knows what a version asked for that was replaced":      {Parent{Instance: deploying(), Wanted: parentVersion()}, `tell Failed: OperatorVersion addon-packages/aa-0.9.0, which plan "deploy" runs, does not exist any more`},
+		"but what was answered goes on":                                {Parent{Instance: deploying(toldOf("x")), Wanted: parentVersion()}, ""},
+		"a version that was replaced at rest is not missed":            {Parent{Instance: deploying(completed), Wanted: parentVersion(), Instances: []kudo.Instance{bb(renamed)}}, ""},
 		"a parent that is switched off does not need the child's file": {parent(deploying(off, func(i *kudo.Instance) { i.Status.Execution.Parameters["TEXT"] = "{" })), "tell Removed"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -179,14 +192,20 @@ func TestChildren(t *testing.T) {
 	}
 }
 
+// refused says that the agent was told of a child that cannot be.
+func refused(aa *kudo.Instance) {
+	said := &aa.Status.Children[0]
+	said.UID, said.Generation, said.State, said.Message = "", 0, kudo.ChildFailed, "no such parameter"
+}
+
 func removed(i *kudo.Instance) {
 	i.Status.Conditions = []metav1.Condition{{Type: kudo.ConditionReady, Status: metav1.ConditionFalse, Reason: kudo.ReasonRemoved}}
 }
 
 func forced(i *kudo.Instance) { i.Annotations = map[string]string{kudo.AnnotationForceRelease: "true"} }
 
-// unresolved says that the hub has not resolved the child's generation.
-func unresolved(generation int64) func(*kudo.Instance) {
+// notResolved says that the hub has not resolved the child's generation.
+func notResolved(generation int64) func(*kudo.Instance) {
 	return func(i *kudo.Instance) {
 		i.Status.Conditions = []metav1.Condition{{
 			Type: kudo.ConditionResolved, Status: metav1.ConditionFalse, ObservedGeneration: generation, Message: "no such parameter",
@@ -224,13 +243,13 @@ func describe(step ChildStep) string {
 
 func TestChildIsWholly(t *testing.T) {
 	below := deploying(func(i *kudo.Instance) {
-		i.Labels = map[string]string{kudo.LabelRoot: "top"}
+		i.Name, i.Labels = "top.aa", map[string]string{kudo.LabelRoot: "top"}
 		i.OwnerReferences = []metav1.OwnerReference{{APIVersion: kudo.GroupVersion.String(), Kind: "Instance", Name: "top", UID: "t", Controller: ptr.To(true)}}
 	})
 	got := Children(parent(below))[0].Apply
 	want := bb(func(i *kudo.Instance) {
 		i.ObjectMeta.UID, i.Generation, i.CreationTimestamp = "", 0, metav1.Time{}
-		i.Labels[kudo.LabelRoot] = "top"
+		i.Name, i.OwnerReferences[0].Name, i.Labels[kudo.LabelRoot] = "top.aa.bb", "top.aa", "top"
 	})
 	if diff := cmp.Diff(&want, got); diff != "" {
 		t.Error(diff)
@@ -249,6 +268,9 @@ func TestTheRequestForAFailedPlanIsOneInAnExecution(t *testing.T) {
 	}
 	if first, again := decide("x"), decide("x"); first != again || first == decide("y") {
 		t.Error("want the same uid for the same execution, and another one for the next")
+	}
+	if plan, given := requestedFromHub(decide("x")); !given || plan != kudo.DeployPlan {
+		t.Error("it is not known for one of the hub's, so that it would stay when it was handled")
 	}
 	asked := bb(failedIn(kudo.DeployPlan, map[string]string{"TEXT": "t"}), func(i *kudo.Instance) {
 		i.Spec.PlanExecution = kudo.PlanExecution{PlanName: kudo.DeployPlan, UID: decide("x")}
@@ -282,6 +304,9 @@ func TestAcknowledgements(t *testing.T) {
 		"a task that is gone, with its child": {parent(deploying(completed, telling(entry("child"), entry("old")))), nil, []kudo.ChildStatus{entry("child")}},
 		"a task that is gone, and its child is not": {
 			parent(deploying(completed, telling(entry("old"))), bb(func(i *kudo.Instance) { i.Name = "aa.old" })), nil, []kudo.ChildStatus{entry("old")},
+		},
+		"a task that is gone, and somebody else's Instance has the name": {
+			parent(deploying(completed, telling(entry("old"))), bb(func(i *kudo.Instance) { i.Name, i.OwnerReferences = "aa.old", nil })), nil, nil,
 		},
 		"a task that is gone, while a plan runs": {parent(deploying(telling(entry("old")))), nil, []kudo.ChildStatus{entry("old")}},
 	} {

@@ -47,8 +47,12 @@ func Request(i *kudo.Instance) RequestChange {
 // requestUID is the uid for the Instance's request at its generation.
 func requestUID(i *kudo.Instance) types.UID {
 	plan := i.Spec.PlanExecution.PlanName
-	request := fmt.Sprintf("%s/%d/%s", i.UID, i.Generation, plan)
-	return types.UID(hubRequest + plan + "." + uuid.NewSHA1(uuid.NameSpaceURL, []byte(request)).String())
+	return hubUID(plan, fmt.Sprintf("%s/%d/%s", i.UID, i.Generation, plan))
+}
+
+// hubUID is the uid of a request for a plan that the hub makes or completes: always the same one for the same occasion.
+func hubUID(plan, occasion string) types.UID {
+	return types.UID(hubRequest + plan + "." + uuid.NewSHA1(uuid.NameSpaceURL, []byte(occasion)).String())
 }
 
 // requestedFromHub says whether the hub gave the uid, and for which plan.

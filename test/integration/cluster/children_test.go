@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,6 +69,10 @@ func enabledBy(parameter string) func(*kudo.Task) {
 
 func given(file string) func(*kudo.Task) {
 	return func(t *kudo.Task) { t.Spec.ParameterFile = file }
+}
+
+func called(name string) func(*kudo.Task) {
+	return func(t *kudo.Task) { t.Name, t.Spec.InstanceName = name, name }
 }
 
 func stringParameter(name, value string) kudo.Parameter {
@@ -346,12 +351,19 @@ var _ = Describe("A tree of operators", func() {
 			Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%s: %v", what, err)
 			Expect(err).To(MatchError(ContainSubstring(`from its parent alone: change Instance "aa"`)))
 		}
+		applies := func(password string) error {
+			return server.Apply(ctx, client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "kudo.dev/v1beta1", "kind": "Instance",
+				"metadata": map[string]any{"namespace": g.name, "name": "aa.bb"},
+				"spec":     map[string]any{"parameters": map[string]any{"PASSWORD": password}},
+			}}), client.FieldOwner("gitops"), client.ForceOwnership, client.DryRunAll)
+		}
+		Expect(applies("geheim")).To(Succeed(), "what it is may be said again")
+		Expect(applies("mine")).To(MatchError(ContainSubstring(`from its parent alone: change Instance "aa"`)))
 		orphan := g.onHub(ctx, "aa.bb")
 		orphan.OwnerReferences = nil
 		Expect(server.Update(ctx, orphan)).To(MatchError(ContainSubstring(`stays the child of its parent, Instance "aa"`)))
-		Expect(g.edit(ctx, "aa.bb", func(s *kudo.InstanceSpec) {
-			s.PlanExecution = kudo.PlanExecution{PlanName: kudo.DeployPlan, UID: "by-hand"}
-		})).To(Succeed())
+		g.runs(ctx, "aa.bb", kudo.DeployPlan, "by-hand")
 		Eventually(func() types.UID { return g.executions(ctx, "aa.bb")["aa.bb"] }).WithContext(ctx).Should(BeEquivalentTo("by-hand"))
 		g.settles(ctx, "aa")
 
@@ -438,11 +450,17 @@ var _ = Describe("A tree of operators", func() {
 
 		By("coming right once the cause is gone")
 		Expect(managed.Delete(ctx, foreign)).To(Succeed())
-		Expect(g.edit(ctx, "aa", func(s *kudo.InstanceSpec) {
-			s.PlanExecution = kudo.PlanExecution{PlanName: kudo.DeployPlan, UID: "third"}
-		})).To(Succeed())
+		g.runs(ctx, "aa", kudo.DeployPlan, "third")
 		g.settles(ctx, "aa")
 		Expect(g.config(ctx, "aa.bb.ee")).NotTo(BeNil())
+
+		By("leaving nothing in the child's spec that would be in the way of who asks for the plan as KUDO's clients do")
+		Eventually(func() kudo.PlanExecution { return g.onHub(ctx, "aa.bb.ee").Spec.PlanExecution }).WithContext(ctx).Should(BeZero())
+		executed := g.executions(ctx, "aa.bb.ee")
+		Expect(server.Patch(ctx, g.onHub(ctx, "aa.bb.ee"), client.RawPatch(types.MergePatchType,
+			[]byte(`{"spec":{"planExecution":{"planName":"deploy"}}}`)))).To(Succeed())
+		Eventually(func() map[string]types.UID { return g.executions(ctx, "aa.bb.ee") }).WithContext(ctx).ShouldNot(Equal(executed))
+		g.settles(ctx, "aa")
 	})
 
 	DescribeTable("says why a child cannot be",
@@ -548,9 +566,7 @@ var _ = Describe("A tree of operators", func() {
 		Eventually(func() string { return g.message(ctx, "aa") }).WithContext(ctx).Should(
 			ContainSubstring("ConfigMap " + g.name + "/aa-bb-ee: is missing"))
 
-		Expect(g.edit(ctx, "aa.bb.ee", func(s *kudo.InstanceSpec) {
-			s.PlanExecution = kudo.PlanExecution{PlanName: kudo.DeployPlan, UID: "mend"}
-		})).To(Succeed())
+		g.runs(ctx, "aa.bb.ee", kudo.DeployPlan, "mend")
 		g.settles(ctx, "aa")
 	})
 })

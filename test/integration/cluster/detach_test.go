@@ -281,7 +281,7 @@ func collectGarbage(namespace string) {
 	ctx, stop := context.WithCancel(context.Background())
 	DeferCleanup(stop)
 	go wait.UntilWithContext(ctx, func(ctx context.Context) {
-		for _, list := range []client.ObjectList{&corev1.ConfigMapList{}, &appsv1.DeploymentList{}} {
+		for _, list := range []client.ObjectList{&corev1.ConfigMapList{}, &corev1.ServiceList{}, &appsv1.DeploymentList{}} {
 			if managed.List(ctx, list, client.InNamespace(namespace)) != nil {
 				continue
 			}
