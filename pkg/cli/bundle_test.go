@@ -191,8 +191,8 @@ func TestBundle(t *testing.T) {
 				`an operator cannot be a child of its own children; take it out of one of them`,
 		}},
 		"escaping": {members: []string{"escape-1.0.0 ../zz__ /etc__ ./none__", "escaping-1.0.0 escape__1.0.0"}, faults: []string{
-			`DIR/escape.tgz/operator.yaml:5:41: error: task "t1": package "../zz": "../zz" leads out of the tarball`,
-			`DIR/escape.tgz/operator.yaml:6:41: error: task "t2": package "/etc": "/etc" leads out of the tarball`,
+			`DIR/escape.tgz/operator.yaml:5:41: error: task "t1": package "../zz": "../zz" leads out of the tarball: put the package into it, or name it by its URL or its operator`,
+			`DIR/escape.tgz/operator.yaml:6:41: error: task "t2": package "/etc": "/etc" leads out of the tarball: put the package into it, or name it by its URL or its operator`,
 			`DIR/escape.tgz/operator.yaml:7:41: error: task "t3": package "./none": the tarball holds no "none"`,
 		}},
 	} {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -14,6 +15,8 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/tandem-addons/tandem/pkg/excerpt"
 )
 
 // The ways to print that are the plugin's own; all others are kubectl's.
@@ -130,6 +133,20 @@ func table(header []string, rows [][]string) string {
 		all = append(all, strings.Join(row, "\t"))
 	}
 	return aligned(lines(all))
+}
+
+// cellLimit bounds what stands in a cell of a table that is not wide, in bytes.
+const cellLimit = 60
+
+// cell is a text as a table has it: on one line, to be seen where it is empty, and cut where it is long unless all is to be shown.
+func cell(text string, wide bool) string {
+	if text == "" || oneLine(text) != text {
+		text = strconv.Quote(text)
+	}
+	if wide {
+		return text
+	}
+	return excerpt.Bytes(text, cellLimit)
 }
 
 // aligned puts cells that tabs part into columns.

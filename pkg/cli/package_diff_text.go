@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tandem-addons/tandem/pkg/excerpt"
 	"github.com/tandem-addons/tandem/pkg/pack"
 )
 
-// text is a line for each change, by section; wide adds the lines of templates.
+// text is a line for each change, by section; wide has values whole, and the lines of templates.
 func (d diffData) text(wide bool) string {
 	if len(d.Changes) == 0 {
 		return fmt.Sprintf("%s and %s do not differ.\n", d.From, d.To)
@@ -22,7 +21,7 @@ func (d diffData) text(wide bool) string {
 			section = change.Section
 			fmt.Fprintf(&b, "\n%s\n", strings.ToUpper(string(section)))
 		}
-		b.WriteString(change.line() + "\n")
+		b.WriteString(change.line(wide) + "\n")
 		if wide {
 			b.WriteString(change.Diff)
 		}
@@ -35,7 +34,7 @@ func (d diffData) text(wide bool) string {
 var changeMarks = map[pack.ChangeKind]string{pack.Added: "+", pack.Removed: "-", pack.Changed: "~"}
 
 // line is the change on one line.
-func (c diffChange) line() string {
+func (c diffChange) line(wide bool) string {
 	text := fmt.Sprintf("  %s %s", changeMarks[c.Kind], c.Name)
 	switch {
 	case c.Section == pack.InTemplates:
@@ -44,9 +43,9 @@ func (c diffChange) line() string {
 		if c.Field != "" {
 			text += " " + c.Field
 		}
-		return fmt.Sprintf("%s: %s -> %s", text, valueText(c.From), valueText(c.To))
+		return fmt.Sprintf("%s: %s -> %s", text, valueText(c.From, wide), valueText(c.To, wide))
 	case c.Section == pack.InParameters:
-		return text + parameterText(c)
+		return text + parameterText(c, wide)
 	default:
 		return text
 	}
@@ -68,14 +67,14 @@ func (c diffChange) countText() string {
 }
 
 // parameterText says of what type a parameter is that was added or removed, and what it is by default.
-func parameterText(c diffChange) string {
+func parameterText(c diffChange, wide bool) string {
 	fields, isThere := c.To.(map[string]any)
 	if !isThere {
 		fields, _ = c.From.(map[string]any)
 	}
 	text := fmt.Sprintf(": %v", fields["value-type"])
 	if value, given := fields["default"]; given {
-		return text + ", " + valueText(value) + " by default"
+		return text + ", " + valueText(value, wide) + " by default"
 	}
 	if fields["required"] == true {
 		return text + ", has to be set"
@@ -84,25 +83,19 @@ func parameterText(c diffChange) string {
 }
 
 // valueText is a value of a field as a reader needs it.
-func valueText(value any) string {
+func valueText(value any, wide bool) string {
 	switch v := value.(type) {
 	case nil:
 		return "(none)"
 	case string:
-		if v == "" || oneLine(v) != v || len(v) > defaultShown {
-			return excerpt.Quote(v)
-		}
-		return v
+		return cell(v, wide)
 	}
 	text, err := json.Marshal(value)
 	if err != nil {
 		return fmt.Sprint(value) // what was read from JSON always marshals
 	}
-	return excerpt.Bytes(string(text), valueLimit)
+	return cell(string(text), wide)
 }
-
-// valueLimit bounds lists and objects on a line.
-const valueLimit = 200
 
 // text says what an upgrade does.
 func (u diffUpgrade) text() string {

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/excerpt"
 	"github.com/tandem-addons/tandem/pkg/plan"
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
@@ -27,31 +26,26 @@ func parametersText(view packageView, wide bool) string {
 	}
 	var rows [][]string
 	for _, p := range spec.Parameters {
-		row := []string{p.Name, cmp.Or(string(p.Type), string(kudo.StringType)), defaultText(p), triggerText(spec, p)}
+		row := []string{p.Name, cmp.Or(string(p.Type), string(kudo.StringType)), defaultText(p, wide), triggerText(spec, p)}
 		if wide {
 			row = append(row, cmp.Or(strings.Join(p.Enum, ", "), "-"), restartText(p))
 		}
-		rows = append(rows, append(row, oneLine(cmp.Or(p.Description, p.DisplayName))))
+		rows = append(rows, append(row, cell(oneLine(cmp.Or(p.Description, p.DisplayName, "-")), wide)))
 	}
 	return table(append(header, "DESCRIPTION"), rows)
 }
 
 // defaultText is what a parameter is unless an Instance says otherwise, or that one has to.
-func defaultText(p kudo.Parameter) string {
+func defaultText(p kudo.Parameter, wide bool) string {
 	switch {
-	case p.Default != nil && (*p.Default == "" || oneLine(*p.Default) != *p.Default || len(*p.Default) > defaultShown):
-		return excerpt.Quote(*p.Default)
 	case p.Default != nil:
-		return *p.Default
+		return cell(*p.Default, wide)
 	case p.Required != nil && *p.Required:
 		return "(must be set)"
 	default:
 		return "-"
 	}
 }
-
-// defaultShown is how many characters of a default stand in a table as they are.
-const defaultShown = 40
 
 // triggerText is the plan that a change of the parameter runs.
 func triggerText(spec *kudo.OperatorVersionSpec, p kudo.Parameter) string {

@@ -130,7 +130,7 @@ func (l *loader) openFrom(ctx context.Context, from source, name string) (source
 	}
 	inside := path.Join(from.folder, name)
 	if !fs.ValidPath(inside) || path.IsAbs(name) {
-		return source{}, fmt.Errorf("%q leads out of the tarball", name)
+		return source{}, fmt.Errorf("%q leads out of the tarball: put the package into it, or name it by its URL or its operator", name)
 	}
 	shown := strings.TrimSuffix(from.name, "/"+from.folder) + "/" + inside
 	info, err := fs.Stat(from.archive, inside)
