@@ -12,9 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli"
+	"github.com/tandem-addons/tandem/pkg/render"
 )
 
 var _ = Describe("packages on the hub", func() {
@@ -38,6 +40,25 @@ var _ = Describe("packages on the hub", func() {
 			ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: name}, Spec: kudo.InstanceSpec{OperatorVersion: version},
 		})).To(Succeed())
 	}
+
+	It("begin as one that can be pushed, and whose objects a cluster takes", func(ctx context.Context) {
+		dir := filepath.Join(GinkgoT().TempDir(), "web")
+		Expect(run(ctx, "package", "new", "web", dir).err).NotTo(HaveOccurred())
+		pushed := run(ctx, "package", "push", dir, "-n", namespace)
+		Expect(pushed.err).NotTo(HaveOccurred())
+		Expect(pushed.out).To(HaveSuffix("operatorversion.kudo.dev/web-1.27.3-0.1.0 created\n"))
+		Expect(pushed.errOut).To(BeEmpty())
+		var version kudo.OperatorVersion
+		Expect(hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "web-1.27.3-0.1.0"}, &version)).To(Succeed())
+		for _, task := range version.Spec.Tasks {
+			objects, err := render.Objects(render.Context{Version: &version.Spec, Instance: "web", Namespace: namespace}, task.Spec.Resources...)
+			Expect(err).NotTo(HaveOccurred())
+			for _, object := range objects {
+				object.SetNamespace(namespace) // as the agent does
+				Expect(hub.Create(ctx, object, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))).To(Succeed())
+			}
+		}
+	})
 
 	It("are listed, the highest version first, with how many Instances ask for them", func(ctx context.Context) {
 		elsewhere := newNamespace(ctx)
