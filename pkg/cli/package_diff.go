@@ -24,9 +24,7 @@ func diffCommand(streams genericiooptions.IOStreams, flags *genericclioptions.Co
 		Use:   "diff FROM TO",
 		Short: "Show in what two versions of a package differ, and what an upgrade does",
 		Long: "Diff compares two packages: parameters, plans, tasks and templates that TO adds, removes or changes. It says which plan runs\n" +
-			"where an Instance goes over from one to the other, and what keeps it from that. With -o wide it shows the lines of templates.\n" +
-			"A package is named by its folder, tarball or URL, or, on the hub or in --repository, by its OperatorVersion or its operator,\n" +
-			"which means the highest version.",
+			"where an Instance goes over from one to the other, and what keeps it from that. With -o wide it shows the lines of templates.\n" + naming,
 		Args: exactly("FROM", "TO"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			data, err := compared(cmd.Context(), f, args[0], args[1])

@@ -70,17 +70,15 @@ var showSections = []showSection{
 }
 
 func showCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
-	const long = "A package is named by its folder, tarball or URL, or, on the hub or in --repository, by its OperatorVersion or its operator,\n" +
-		"which means the highest version."
 	cmd := showingCommand(streams, flags, showSection{
 		text: packageText, data: func(d packageData) any { return d },
 	})
 	cmd.Use, cmd.Short = "show PACKAGE", "Show what a package is: parameters, plans, tasks and what it brings along"
-	cmd.Long = "Show prints what there is to know of a package before it is installed; each part by itself with 'show PART PACKAGE'.\n" + long
+	cmd.Long = "Show prints what there is to know of a package before it is installed; each part by itself with 'show PART PACKAGE'.\n" + naming
 	for _, section := range showSections {
 		part := showingCommand(streams, flags, section)
 		part.Use, part.Short = section.name+" PACKAGE", "Show the "+section.of
-		part.Long = part.Short + ".\n" + long
+		part.Long = part.Short + ".\n" + naming
 		cmd.AddCommand(part)
 	}
 	return cmd

@@ -29,12 +29,16 @@ func TestANewPackageIsValidAndCanBePacked(t *testing.T) {
 		t.Error(diff)
 	}
 	for _, command := range [][]string{
-		{"package", "verify", "web"}, {"package", "pack", "web"}, {"package", "verify", "web-1.27.3-0.1.0.tgz"}, {"package", "diff", "web", "web-1.27.3-0.1.0.tgz"},
+		{"package", "verify", "web"}, {"package", "pack", "web"}, {"package", "verify", "web-1.27.3-0.1.0.tgz"}, {"package", "diff", "./web", "web-1.27.3-0.1.0.tgz"},
 	} {
 		output, code := run(command...)
 		if code != ExitOK || strings.Contains(output, "warning") {
 			t.Errorf("%s: exit code %d\n%s", strings.Join(command, " "), code, output)
 		}
+	}
+	t.Setenv("KUBECONFIG", filepath.Join(dir, "none"))
+	if output, code := run("package", "show", "web"); code != ExitFailure || !strings.HasSuffix(output, "; for what is here, write ./web\n") {
+		t.Errorf("a name alone is one on the hub, got exit code %d\n%s", code, output)
 	}
 }
 

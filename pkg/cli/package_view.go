@@ -38,41 +38,49 @@ type finder struct {
 // namespace of packages on the hub.
 func (f *finder) namespace() string { return cmp.Or(*f.flags.Namespace, kudo.DefaultPackagesNamespace) }
 
-// find is the package of that name: one on disk or at a URL, else one of the repository or the hub, by the name of an OperatorVersion or of
-// an operator, which means the highest version.
+// naming is what help says of the names that find takes.
+const naming = "A package is named by the path of its folder or tarball, which has a / in it (./kafka), by its URL, or, on the hub or in\n" +
+	"--repository, by its OperatorVersion or its operator, which means the highest version."
+
+// find is the package of that name: one at a place, else one of the repository or the hub, also where a folder is called so.
 func (f *finder) find(ctx context.Context, name string) (packageView, error) {
+	if isPlace(name) {
+		return f.view(ctx, name, (*loader).loadBundle)
+	}
+	view, err := f.findNamed(ctx, name)
+	if _, onDisk := os.Stat(name); err != nil && onDisk == nil {
+		return view, fmt.Errorf("%w; for what is here, write ./%s", err, name)
+	}
+	return view, err
+}
+
+// findNamed is the package of that name in the repository, or on the hub.
+func (f *finder) findNamed(ctx context.Context, name string) (packageView, error) {
+	if f.repository != "" {
+		return f.view(ctx, name, (*loader).loadNamed)
+	}
+	c, err := hubClient(f.flags)
+	if err != nil {
+		return packageView{}, err
+	}
+	view, err := storedPackage(ctx, c, f.namespace(), name)
+	return view, explain(err, f.namespace())
+}
+
+// isPlace says whether a name that a user gives is that of a place.
+func isPlace(name string) bool { return isURL(name) || isPath(name) }
+
+// view is the package that a loader loads.
+func (f *finder) view(ctx context.Context, name string, load func(*loader, context.Context, string) (*bundle, error)) (packageView, error) {
 	l := &loader{repository: f.repository}
 	if f.onHub {
 		l.versions = hubVersions(ctx, f.flags, f.namespace())
 	}
-	var b *bundle
-	var err error
-	switch {
-	case isPlace(name):
-		b, err = l.loadBundle(ctx, name)
-	case f.repository != "":
-		b, err = l.loadNamed(ctx, name)
-	default:
-		c, err := hubClient(f.flags)
-		if err != nil {
-			return packageView{}, err
-		}
-		view, err := storedPackage(ctx, c, f.namespace(), name)
-		return view, explain(err, f.namespace())
-	}
+	b, err := load(l, ctx, name)
 	if err != nil {
 		return packageView{}, err
 	}
 	return b.view(name)
-}
-
-// isPlace says whether a name that a user gives is that of a place, and not of a package on the hub or in a repository.
-func isPlace(name string) bool {
-	if isURL(name) || isPath(name) {
-		return true
-	}
-	_, err := os.Stat(name)
-	return err == nil
 }
 
 // view is the package, unless something is wrong with it.
