@@ -1,5 +1,5 @@
-// Package manifests holds, embedded, what Tandem puts on a hub and on managed clusters: CRDs, RBAC and admission. It is data and
-// touches no cluster.
+// Package manifests holds, embedded, what Tandem puts on a hub and on managed clusters: CRDs, RBAC, admission and workloads. It is data
+// and touches no cluster.
 package manifests
 
 import "embed"
@@ -11,6 +11,7 @@ import "embed"
 //	admission/  once on the hub, after hub/: the webhooks that addon-manager serves, and policies of the API server's own
 //	cluster/    once on the hub for each managed cluster: text/template sources, given ClusterParameters
 //	agent/      on each managed cluster: the rights of addon-agent, and the policy that keeps others off what it mirrors
+//	deployment/ on each managed cluster: addon-agent in a pod
 //
 //go:embed */*.yaml
 var FS embed.FS

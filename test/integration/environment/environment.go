@@ -31,14 +31,26 @@ type Environment struct {
 	watchdog *exec.Cmd
 }
 
-// Start starts etcd and kube-apiserver, which KUBEBUILDER_ASSETS holds, with the resource definitions of manifests.FS. It returns
-// when they are served. The caller stops what it has started. How they run may be changed.
+// Start starts a Bare one with the resource definitions of manifests.FS. It returns when they are served.
 func Start(change ...func(*envtest.Environment)) (*Environment, error) {
-	address, err := freeAddress()
+	e, err := Bare(change...)
 	if err != nil {
 		return nil, err
 	}
-	definitions, err := definitions(address)
+	definitions, err := definitions(e.WebhookAddress)
+	if err != nil {
+		return nil, errors.Join(err, e.Stop())
+	}
+	// Not as a part of its start: that takes the conversion out of them.
+	if _, err := envtest.InstallCRDs(e.Config, envtest.CRDInstallOptions{CRDs: definitions}); err != nil {
+		return nil, errors.Join(fmt.Errorf("installing the resource definitions: %w", err), e.Stop())
+	}
+	return e, nil
+}
+
+// Bare starts etcd and kube-apiserver, which KUBEBUILDER_ASSETS holds. The caller stops what it has started. How they run may be changed.
+func Bare(change ...func(*envtest.Environment)) (*Environment, error) {
+	address, err := freeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -51,10 +63,6 @@ func Start(change ...func(*envtest.Environment)) (*Environment, error) {
 		return nil, fmt.Errorf("starting an API server (KUBEBUILDER_ASSETS names the folder of its programs): %w", err)
 	}
 	config.QPS, config.Burst = 1000, 1000
-	// Not as a part of its start: that takes the conversion out of them.
-	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: definitions}); err != nil {
-		return nil, errors.Join(fmt.Errorf("installing the resource definitions: %w", err), server.Stop())
-	}
 	watchdog, err := watch()
 	if err != nil {
 		return nil, errors.Join(err, server.Stop())
