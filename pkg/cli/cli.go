@@ -46,7 +46,7 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 	root := group("kubectl-addon", "Manage add-ons and the plans that run them on a fleet of clusters",
 		enableCommand(streams, flags), disableCommand(streams, flags), getCommand(streams, flags), fleetCommand(streams, flags),
 		treeCommand(streams, flags), whyCommand(streams, flags), dependentsCommand(streams, flags),
-		uninstallCommand(streams, flags),
+		uninstallCommand(streams, flags), joinCommand(streams, flags),
 		group("package", "Work with operator packages",
 			newCommand(streams), verifyCommand(streams), packageTreeCommand(streams), packCommand(streams), pushCommand(streams, flags),
 			listCommand(streams, flags), showCommand(streams, flags), diffCommand(streams, flags)),

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -55,7 +55,7 @@ type desired struct{ version, color, metrics string }
 // subject is one Instance of the fleet.
 type subject struct{ cluster, name string }
 
-var _ = Describe("Plans", Label("chaos"), func() {
+var _ = Describe("Plans", Label("chaos"), onSandbox("it kills programs and reads audit logs"), func() {
 	It("reach what the hub wants although agents, API servers and links fail at any moment, and do nothing twice", func(ctx SpecContext) {
 		rounds, seed := number("CHAOS_ROUNDS", 50), number("CHAOS_SEED", rand.Uint64())
 		AddReportEntry("chaos", fmt.Sprintf("CHAOS_ROUNDS=%d CHAOS_SEED=%d", rounds, seed))
@@ -79,7 +79,7 @@ var _ = Describe("Plans", Label("chaos"), func() {
 		}
 		c.expectSettled(ctx)
 		for _, cluster := range c.clusters() {
-			Eventually(leftovers).WithContext(ctx).WithArguments(c.box.Cluster(cluster)).
+			Eventually(leftovers).WithContext(ctx).WithArguments(c.box.Cluster(cluster).Config()).
 				WithTimeout(recovery).WithPolling(time.Second).Should(BeEmpty())
 		}
 
@@ -127,22 +127,18 @@ type chaos struct {
 // newChaos starts a hub with two managed clusters, two Instances on each to be, and pushes the package.
 func newChaos(ctx context.Context, chance *rand.Rand) *chaos {
 	GinkgoHelper()
-	box, err := sandbox.Start(ctx, sandbox.Options{
-		Home: filepath.Join(GinkgoT().TempDir(), "home"), Clusters: 2, Tandem: programs, AuditPolicy: auditPolicy,
-		Progress: func(line string) { GinkgoWriter.Println(line) },
-	})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(box.Stop)
+	box := startSandbox(ctx, 2, func(o *sandbox.Options) { o.AuditPolicy = auditPolicy })
 	scheme := runtime.NewScheme()
 	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
 	Expect(kudo.AddToScheme(scheme)).To(Succeed())
 	c := &chaos{
-		box: box, hub: hubClient(box), managed: map[string]client.Client{}, wanted: map[subject]desired{}, chance: chance,
+		box: box, hub: hubClient(box.Hub().Config()), managed: map[string]client.Client{}, wanted: map[subject]desired{}, chance: chance,
 		versions: []string{"1.0.0", "2.0.0"},
 	}
 	for _, cluster := range []string{"cluster1", "cluster2"} {
-		c.managed[cluster], err = client.New(box.Cluster(cluster).Config(), client.Options{Scheme: scheme})
+		managed, err := client.New(box.Cluster(cluster).Config(), client.Options{Scheme: scheme})
 		Expect(err).NotTo(HaveOccurred())
+		c.managed[cluster] = managed
 		c.wanted[subject{cluster, "one"}], c.wanted[subject{cluster, "two"}] = desired{}, desired{}
 	}
 	for _, version := range c.versions {
@@ -357,7 +353,7 @@ func (d desired) objects(name string) map[string]string {
 }
 
 // leftovers are all objects, of whatever kind, that Tandem has made on a managed cluster, its mirrors among them.
-func leftovers(ctx context.Context, cluster *sandbox.Cluster) ([]string, error) {
+func leftovers(ctx context.Context, cluster *rest.Config) ([]string, error) {
 	return list(ctx, cluster, func(group string) []client.ListOption {
 		if group == kudo.GroupVersion.Group {
 			return nil
@@ -367,12 +363,12 @@ func leftovers(ctx context.Context, cluster *sandbox.Cluster) ([]string, error) 
 }
 
 // list names all objects of a cluster, of whatever kind, that options for their API group select.
-func list(ctx context.Context, cluster *sandbox.Cluster, options func(group string) []client.ListOption) ([]string, error) {
-	c, err := client.New(cluster.Config(), client.Options{})
+func list(ctx context.Context, cluster *rest.Config, options func(group string) []client.ListOption) ([]string, error) {
+	c, err := client.New(cluster, client.Options{})
 	if err != nil {
 		return nil, err
 	}
-	kinds, err := discovery.NewDiscoveryClientForConfig(cluster.Config())
+	kinds, err := discovery.NewDiscoveryClientForConfig(cluster)
 	if err != nil {
 		return nil, err
 	}

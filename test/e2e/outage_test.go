@@ -19,24 +19,15 @@ import (
 // respite is the time between two programs that are killed.
 const respite = 4 * time.Second
 
-// programs is where `make build` puts Tandem's programs.
-const programs = "../../bin"
-
 // victims are killed in turn; all of them matter to cluster1.
 var victims = []struct{ cluster, program string }{
 	{"hub", "kube-apiserver"}, {"cluster1", "addon-agent"}, {"cluster1", "kube-apiserver"},
 	{"hub", "addon-manager"}, {"cluster1", "etcd"}, {"hub", "etcd"},
 }
 
-var _ = Describe("Tandem", func() {
+var _ = Describe("Tandem", onSandbox("it kills programs and reads audit logs"), func() {
 	It("tells its story to the end while one program after another is killed", func(ctx SpecContext) {
-		box, err := sandbox.Start(ctx, sandbox.Options{
-			Home: filepath.Join(GinkgoT().TempDir(), "home"), Clusters: 2, Tandem: programs,
-			Progress: func(line string) { GinkgoWriter.Println(line) },
-		})
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(box.Stop)
-
+		box := startSandbox(ctx, 2)
 		killing, stop := context.WithCancel(ctx)
 		killed := make(chan int)
 		go func() {
@@ -44,10 +35,10 @@ var _ = Describe("Tandem", func() {
 			killed <- killInTurn(killing, box)
 		}()
 		options := story.Options{
-			Plugin: filepath.Join(programs, "kubectl-addon"), Packages: "../../examples/packages", Out: GinkgoWriter,
+			Plugin: filepath.Join(programs, "kubectl-addon"), Packages: root + "/examples/packages", Out: GinkgoWriter,
 		}
 		options.Stand(box.State())
-		err = story.Tell(ctx, options)
+		err := story.Tell(ctx, options)
 		stop()
 		interruptions := <-killed
 		Expect(err).NotTo(HaveOccurred())

@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,7 +38,7 @@ const (
 	// packagesFolder names a folder with packages to run, one in each folder of it.
 	packagesFolder = "TANDEM_PACKAGES"
 	// examplePackages are run if it does not.
-	examplePackages = "../../examples/packages"
+	examplePackages = root + "/examples/packages"
 )
 
 // needs is what packages require and do not say.
@@ -56,7 +57,7 @@ var (
 	pushed    = regexp.MustCompile(`operatorversion\.kudo\.dev/(\S+) (?:created|unchanged)`)
 )
 
-var _ = Describe("All packages of a folder", Label("packages"), Ordered, func() {
+var _ = Describe("All packages of a folder", Label("packages"), onSandbox("real pods would load and run what packages name"), Ordered, func() {
 	var s *shelf
 
 	BeforeAll(func(ctx SpecContext) {
@@ -144,7 +145,7 @@ var _ = Describe("All packages of a folder", Label("packages"), Ordered, func() 
 // shelf is a sandbox with packages on its hub.
 type shelf struct {
 	hub, cluster client.Client
-	managed      *sandbox.Cluster
+	managed      *rest.Config
 	packages     []*packaged
 }
 
@@ -164,14 +165,10 @@ type packaged struct {
 // newShelf starts a sandbox, and pushes every package of a folder in two versions.
 func newShelf(ctx context.Context, folder string) *shelf {
 	GinkgoHelper()
-	box, err := sandbox.Start(ctx, sandbox.Options{
-		Home: filepath.Join(GinkgoT().TempDir(), "home"), Clusters: 1, Tandem: programs,
-		Progress: func(line string) { GinkgoWriter.Println(line) },
-	})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(box.Stop)
-	s := &shelf{hub: hubClient(box), managed: box.Cluster("cluster1")}
-	s.cluster, err = client.New(s.managed.Config(), client.Options{})
+	box := startSandbox(ctx, 1)
+	s := &shelf{hub: hubClient(box.Hub().Config()), managed: box.Cluster("cluster1").Config()}
+	var err error
+	s.cluster, err = client.New(s.managed, client.Options{})
 	Expect(err).NotTo(HaveOccurred())
 
 	files, err := filepath.Glob(filepath.Join(folder, "*", "operator.yaml"))

@@ -23,7 +23,7 @@ import (
 
 // What is simulated here is the containers: the files that they would have made are put where the sandbox's kubelet finds them.
 // Everything else is real: pods, the way of the files through the API server, and what comes of them.
-var _ = Describe("A package with Pipe tasks", Ordered, func() {
+var _ = Describe("A package with Pipe tasks", onSandbox("it makes the files of containers and kills programs"), Ordered, func() {
 	const certificate = "-----BEGIN CERTIFICATE-----\n\x00\xff"
 	var (
 		box          *sandbox.Sandbox
@@ -31,14 +31,9 @@ var _ = Describe("A package with Pipe tasks", Ordered, func() {
 	)
 
 	BeforeAll(func(ctx SpecContext) {
+		box = startSandbox(ctx, 1)
+		hub = hubClient(box.Hub().Config())
 		var err error
-		box, err = sandbox.Start(ctx, sandbox.Options{
-			Home: filepath.Join(GinkgoT().TempDir(), "home"), Clusters: 1, Tandem: programs,
-			Progress: func(line string) { GinkgoWriter.Println(line) },
-		})
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(box.Stop)
-		hub = hubClient(box)
 		cluster, err = client.New(box.Cluster("cluster1").Config(), client.Options{})
 		Expect(err).NotTo(HaveOccurred())
 

@@ -3,9 +3,7 @@ package e2e
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"syscall"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -20,13 +18,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/sandbox"
 )
 
-const (
-	// patience is how long a simulated cluster may take for anything.
-	patience = 30 * time.Second
-	interval = 100 * time.Millisecond
-)
-
-var _ = Describe("A sandbox", Ordered, func() {
+var _ = Describe("A sandbox", onSandbox("it is what is tested"), Ordered, func() {
 	var (
 		box     *sandbox.Sandbox
 		cluster client.Client
@@ -34,17 +26,8 @@ var _ = Describe("A sandbox", Ordered, func() {
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		home = filepath.Join(GinkgoT().TempDir(), "home")
+		box = startSandbox(ctx, 1, func(o *sandbox.Options) { o.Tandem, home = "", o.Home })
 		var err error
-		box, err = sandbox.Start(ctx, sandbox.Options{
-			Home: home, Clusters: 1, Progress: func(line string) { GinkgoWriter.Println(line) },
-		})
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(func() {
-			if box.State().Phase != sandbox.Stopped {
-				box.Stop()
-			}
-		})
 		cluster, err = client.New(box.Cluster("cluster1").Config(), client.Options{})
 		Expect(err).NotTo(HaveOccurred())
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -24,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/sandbox"
 )
 
 // grove is where the trees' resources go.
@@ -35,32 +33,32 @@ var trees = []string{"aa", "aa.bb", "aa.bb.ee", "aa.bb.gg", "aa.cc"}
 
 var _ = Describe("The tree of operators of KEP-29", Ordered, func() {
 	var (
-		box      *sandbox.Sandbox
+		f        *fleet
 		hub      client.WithWatch
 		clusters map[string]client.Client
 	)
 
 	BeforeAll(func(ctx SpecContext) {
+		f = newFleet(ctx, 2)
 		var err error
-		box, err = sandbox.Start(ctx, sandbox.Options{
-			Home: filepath.Join(GinkgoT().TempDir(), "home"), Clusters: 2, Tandem: programs,
-			Progress: func(line string) { GinkgoWriter.Println(line) },
-		})
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(box.Stop)
-		hub, err = client.NewWithWatch(box.Hub().Config(), client.Options{Scheme: hubClient(box).Scheme()})
+		hub, err = client.NewWithWatch(f.hub, client.Options{Scheme: hubClient(f.hub).Scheme()})
 		Expect(err).NotTo(HaveOccurred())
 		clusters = map[string]client.Client{}
 		for _, name := range []string{"cluster1", "cluster2"} {
 			scheme := runtime.NewScheme()
 			Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
 			Expect(kudo.AddToScheme(scheme)).To(Succeed())
-			clusters[name], err = client.New(box.Cluster(name).Config(), client.Options{Scheme: scheme})
+			clusters[name], err = client.New(f.clusters[name], client.Options{Scheme: scheme})
 			Expect(err).NotTo(HaveOccurred())
 		}
 		for _, version := range treePackages() {
-			Expect(hub.Create(ctx, version)).To(Succeed())
+			create(ctx, hub, version)
 		}
+		DeferCleanup(func(ctx context.Context) {
+			for name := range clusters {
+				Expect(client.IgnoreNotFound(hub.Delete(ctx, treeRoot(name, "")))).To(Succeed())
+			}
+		})
 	})
 
 	It("is walked depth first, on each cluster with its own parameters", func(ctx SpecContext) {
@@ -91,7 +89,7 @@ var _ = Describe("The tree of operators of KEP-29", Ordered, func() {
 		Expect(treeObjects(ctx, clusters["cluster1"])).To(HaveKeyWithValue("aa-bb-ee-h", "red"))
 	})
 
-	It("loses and gets a child again and again while agent and hub are killed at any moment", func(ctx SpecContext) {
+	It("loses and gets a child again and again while agent and hub are killed at any moment", onSandbox("it kills programs"), func(ctx SpecContext) {
 		rounds, seed := number("TREE_ROUNDS", 20), number("TREE_SEED", rand.Uint64())
 		AddReportEntry("tree", fmt.Sprintf("TREE_ROUNDS=%d TREE_SEED=%d", rounds, seed))
 		chance := rand.New(rand.NewPCG(seed, 0))
@@ -101,7 +99,7 @@ var _ = Describe("The tree of operators of KEP-29", Ordered, func() {
 			setTree(ctx, hub, "cluster1", map[string]string{"COLOR": "red", "BB": on})
 			pause(ctx, time.Duration(chance.Int64N(int64(3*time.Second))))
 			victim := victimsOfTrees[chance.IntN(len(victimsOfTrees))]
-			signal(ctx, box, victim.cluster, victim.program, syscall.SIGKILL)
+			signal(ctx, f.box, victim.cluster, victim.program, syscall.SIGKILL)
 			if chance.IntN(4) == 0 && round < rounds-1 { // the next round finds a plan that runs
 				continue
 			}
@@ -117,7 +115,7 @@ var _ = Describe("The tree of operators of KEP-29", Ordered, func() {
 			var left kudo.InstanceList
 			g.Expect(hub.List(ctx, &left, client.InNamespace(cluster))).To(Succeed())
 			g.Expect(left.Items).To(BeEmpty())
-			g.Expect(leftovers(ctx, box.Cluster(cluster))).To(BeEmpty())
+			g.Expect(leftovers(ctx, f.clusters[cluster])).To(BeEmpty())
 		}).WithContext(ctx).WithTimeout(recovery).WithPolling(interval).Should(Succeed())
 	}
 
