@@ -19,6 +19,14 @@ CONCURRENCY ?= 10
 OUT ?=
 # How many Instances at a time `make bench-plans` deploys, one row of its report for each number.
 INSTANCES ?= 1,10,100
+# What the images' names begin with, what they run on, and with a value of PUSH that they are pushed there. Their date is that of the
+# commit, so that the same commit makes the same images.
+REPOSITORY ?= localhost/tandem-addons
+PLATFORMS ?= linux/amd64,linux/arm64
+PUSH ?=
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+# The kubeconfig of a hub to test, and those of its managed clusters in CLUSTERS, separated by commas; without it sandboxes are tested.
+HUB ?=
 # A value lets `make demo` assert every act and exit non-zero with the act that failed.
 CHECK ?=
 
@@ -42,6 +50,11 @@ help: ## Show this list.
 .PHONY: build
 build: ## Build the programs into bin/.
 	go build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/ ./cmd/...
+
+.PHONY: images
+images: ## Pack addon-manager and addon-agent into container images, as archives in bin/images (PUSH=1 pushes them).
+	@go -C hack/images run . -source=../.. -out=../../bin/images -repository=$(REPOSITORY) -platforms=$(PLATFORMS) $(if $(PUSH),-push) \
+	  -version=$(VERSION) -created=$(SOURCE_DATE_EPOCH) -revision=$$(git rev-parse HEAD 2>/dev/null || echo unknown)
 
 .PHONY: controlplane
 controlplane: ## Build etcd, kube-apiserver and the like, once, into a cache folder; print it.
@@ -68,7 +81,7 @@ test: test-unit test-integration ## Run unit and integration tests.
 test-unit: ## Test everything that needs no control plane.
 	@packages=$$(go list ./... | grep -v -e /test/e2e $(suites:./%=-e /%$$)); \
 	  echo "unit tests: every package that needs no control plane"; \
-	  go test $$packages $(TESTFLAGS)
+	  go test $$packages $(TESTFLAGS); go -C hack/images test ./... $(TESTFLAGS)
 
 # One suite at a time: each has an API server of its own, and two cores are enough for one. The first line compiles them side
 # by side all the same. Results are not cached, for the control plane is no input that `go test` could see. The packages come
@@ -80,9 +93,13 @@ test-integration: ## Test against real API servers (TESTFLAGS='-ginkgo.focus=TEX
 	  go test -count=1 -p=1 -timeout=20m $(suites) $(TESTFLAGS)
 
 .PHONY: test-e2e
-test-e2e: build ## Test whole sandboxes: hub, managed clusters, workloads.
+test-e2e: build ## Test whole sandboxes: hub, managed clusters, workloads (HUB=FILE CLUSTERS=FILE,FILE: given clusters).
+ifdef HUB
+	TANDEM_HUB=$(HUB) TANDEM_CLUSTERS=$(CLUSTERS) go test -count=1 -p=1 -timeout=30m ./test/e2e/... $(TESTFLAGS)
+else
 	@assets=$(assets); export TANDEM_ASSETS=$$assets; set -x; \
 	  go test -count=1 -p=1 -timeout=30m ./test/e2e/... $(TESTFLAGS)
+endif
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME.
@@ -121,6 +138,7 @@ generate: ## Generate deep copies and resource definitions.
 .PHONY: tidy
 tidy: ## Tidy go.mod and go.sum.
 	go mod tidy
+	go -C hack/images mod tidy
 
 .PHONY: lint
 lint: ## Check format, correctness, complexity, structure and style.
