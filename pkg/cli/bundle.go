@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -252,20 +253,26 @@ func (b *bundle) twins() []pack.Finding {
 	return findings
 }
 
-// faults are what is wrong with the tree as a whole.
+// faults are what is wrong with the tree as a whole. What a name stands for that was looked for nowhere is taken to bring nothing along.
 func (b *bundle) faults() []pack.Finding {
-	var versions []kudo.OperatorVersion
+	var versions, unsought []kudo.OperatorVersion
 	for _, m := range b.members {
 		_, version := m.objects("")
 		version.Spec.Tasks = slices.Clone(version.Spec.Tasks)
 		for i := range version.Spec.Tasks {
-			if _, resolved := m.children[i]; !resolved {
-				version.Spec.Tasks[i].Kind = "" // what could not be resolved has a finding of its own
+			task := &version.Spec.Tasks[i]
+			switch _, resolved := m.children[i]; {
+			case resolved:
+			case slices.Contains(m.unsought, task.Spec.Package):
+				task.Spec.OperatorVersion = cmp.Or(task.Spec.OperatorVersion, "unknown") // perhaps none of those that are here
+				unsought = append(unsought, standIn(task))
+			default:
+				task.Kind = "" // what could not be resolved has a finding of its own
 			}
 		}
 		versions = append(versions, *version)
 	}
-	versions = append(versions, b.stored...)
+	versions = slices.Concat(versions, unsought, b.stored)
 	_, err := tree.Resolve(&versions[len(b.members)-1], func(string) []kudo.OperatorVersion { return versions })
 	var invalid *tree.Error
 	if !errors.As(err, &invalid) {
@@ -276,6 +283,14 @@ func (b *bundle) faults() []pack.Finding {
 		findings = append(findings, b.fault(fault.Message))
 	}
 	return findings
+}
+
+// standIn is a version without anything that is what the task means.
+func standIn(task *kudo.Task) kudo.OperatorVersion {
+	var version kudo.OperatorVersion
+	version.Name = pack.VersionName(task.Spec.Package, task.Spec.AppVersion, task.Spec.OperatorVersion)
+	version.Spec.Operator.Name, version.Spec.AppVersion, version.Spec.Version = task.Spec.Package, task.Spec.AppVersion, task.Spec.OperatorVersion
+	return version
 }
 
 // fault is a finding about the package that was asked for, because of what it brings along.

@@ -139,6 +139,8 @@ func TestBundle(t *testing.T) {
 		"same-name": {"package: ../zz", "package: ../zz"},
 		"twice":     {"package: ../zz", "package: ../twins/zz, instanceName: other"},
 		"named":     {"package: zz"},
+		"namesakes": {"package: yy", "package: zz, operatorVersion: 2.0.0, instanceName: yy"},
+		"again":     {"package: again"},
 		"itself":    {"package: ."},
 		"linked":    {"package: ../zz", "package: ../link, instanceName: b"},
 		"escaping":  {"package: ../escape.tgz"},
@@ -184,7 +186,11 @@ func TestBundle(t *testing.T) {
 			`DIR/twice/operator.yaml:3:1: error: DIR/zz and DIR/twins/zz both are OperatorVersion zz-1.0.0, with another content (plans, task t1): ` +
 				`raise operatorVersion in one of them`,
 		}},
-		"named":  {members: []string{"named-1.0.0 zz__"}},
+		"named": {members: []string{"named-1.0.0 zz__"}},
+		"namesakes": {members: []string{"namesakes-1.0.0 yy__ zz__2.0.0"}, faults: []string{
+			`DIR/namesakes/operator.yaml:3:1: error: task "t1" of namesakes-1.0.0 and task "t2" of namesakes-1.0.0 make children whose names ` +
+				`both end in "yy" on the managed cluster: give one of them another instanceName`,
+		}},
 		"linked": {members: []string{"zz-1.0.0", "linked-1.0.0 zz__1.0.0 zz__1.0.0"}},
 		"itself": {members: []string{"itself-1.0.0 itself__1.0.0"}, faults: []string{
 			`DIR/itself/operator.yaml:3:1: error: circular dependency: itself-1.0.0 -> itself-1.0.0: ` +

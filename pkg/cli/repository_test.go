@@ -65,6 +65,9 @@ func TestRepository(t *testing.T) {
 		"what comes first overrules what comes later": {
 			main: indexOf(nil, "../other", "../deep"), other: indexOf([]string{young}), deep: indexOf([]string{lost}), want: "zz-1.10.0",
 		},
+		"and so does what that includes": {
+			main: indexOf(nil, "../other", "../lost"), other: indexOf(nil, "../deep"), deep: indexOf([]string{young}), want: "zz-1.10.0",
+		},
 		"what was removed is not taken from an included one": {
 			main: indexOf([]string{old, young + ", removed: true"}, "../other"), other: indexOf([]string{young}), want: "zz-1.9.0",
 		},
@@ -73,7 +76,7 @@ func TestRepository(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			files := map[string][]byte{}
+			files := map[string][]byte{"/lost/index.yaml": indexOf([]string{lost})}
 			for name, content := range tarballs(t, "1.9.0", "1.10.0") {
 				files["/"+name] = content
 			}
