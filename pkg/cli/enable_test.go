@@ -201,14 +201,14 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 		"one that the hub has not followed yet": {view: defined("kafka:").with("kafka", works), change: resolvedAt(2),
 			status: new(ranOf("deploy", kudo.Complete)), tree: "kafka on cluster1: Available True (PlanComplete)"},
 		"one whose plan runs": {view: defined("kafka:").with("kafka", works), change: resolvedAt(1),
-			status: new(ranOf("deploy", kudo.InProgress)), tree: "kafka on cluster1: Available True (PlanComplete)"},
+			status: new(ranOf("deploy", kudo.InProgress)), tree: "kafka on cluster1: Plan deploy (serial strategy) [IN_PROGRESS]: no more disks"},
 		"one whose plan has failed": {view: defined("kafka:").with("kafka", works), change: resolvedAt(1),
 			status: new(ranOf("deploy", kudo.FatalError)), settled: true,
 			err: `plan "deploy" of Instance kafka on cluster cluster1 failed: no more disks; see 'kubectl addon plan status kafka --cluster cluster1', ` +
 				`and once the cause is mended run it again: 'kubectl addon plan run kafka deploy --cluster cluster1'`},
 		"one that has not got its parameters yet": {view: defined("kafka:").with("kafka", works), change: resolvedAt(1),
 			status: new(ranOf("deploy", kudo.FatalError)), config: withVariables(nil, types.NamespacedName{}, map[string]string{"SIZE": "2"}),
-			tree: "kafka on cluster1: Available True (PlanComplete)"},
+			tree: "kafka on cluster1: Plan deploy (serial strategy) [FATAL_ERROR]: no more disks"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			addOn := test.view.addOns["kafka"]

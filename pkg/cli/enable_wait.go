@@ -124,12 +124,14 @@ func (t *target) judge(addOn *addon.ManagedClusterAddOn, view *statusView) {
 		return
 	}
 	if view != nil {
-		t.trees = append(goingOn(*view), t.trees...)
 		done, fault := awaitedPlan{ObjectKey: client.ObjectKeyFromObject(addOn)}.ended(*view)
 		if fault != nil && t.applied(view.instance) {
 			t.settle(fault)
 		}
 		if !done || !t.applied(view.instance) {
+			if trees := goingOn(*view); len(trees) > 0 {
+				t.trees = trees
+			}
 			return
 		}
 	}

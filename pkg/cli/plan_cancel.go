@@ -25,8 +25,8 @@ func planCancelCommand(streams genericiooptions.IOStreams, flags *genericcliopti
 	cmd := &cobra.Command{
 		Use:   "cancel NAME --cluster CLUSTER",
 		Short: "End the plan that runs",
-		Long: "Cancel ends the plan of an Instance or add-on that runs, which then counts as failed. What it has applied by then stays as\n" +
-			"it is, until a plan runs again.",
+		Long: "Cancel ends the plan of an Instance or add-on that runs, which then counts as failed, and takes back a request for another\n" +
+			"one that has not begun. What was applied by then stays as it is, until a plan runs again.",
 		Args: exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkCluster(cmd, cluster, of); err != nil {
@@ -40,18 +40,7 @@ func planCancelCommand(streams genericiooptions.IOStreams, flags *genericcliopti
 				return err
 			}
 			key := client.ObjectKey{Namespace: cluster, Name: args[0]}
-			cancelled, err := planCancel(cmd.Context(), h, key)
-			if err != nil {
-				return explain(err, cluster)
-			}
-			name := objectName(kudo.GroupVersion.Group, "Instance", key.Name)
-			if wait {
-				if err := awaitCancelled(cmd.Context(), h, cancelled, timeout); err != nil {
-					return explain(err, cluster)
-				}
-				return printers.WriteEscaped(streams.Out, fmt.Sprintf("%s plan %s cancelled\n", name, cancelled.plan))
-			}
-			return printers.WriteEscaped(streams.Out, fmt.Sprintf("%s plan %s is being cancelled\n", name, cancelled.plan))
+			return explain(planCancel(cmd.Context(), h, streams, key, wait, timeout), cluster)
 		},
 	}
 	clusterFlag(cmd, &cluster, of)
@@ -60,19 +49,50 @@ func planCancelCommand(streams genericiooptions.IOStreams, flags *genericcliopti
 	return cmd
 }
 
-// planCancel asks to end what runs, and says what that is. If nothing does, the error says what ran last.
-func planCancel(ctx context.Context, c client.Client, key client.ObjectKey) (awaitedPlan, error) {
-	instance, err := readInstance(ctx, c, key)
+// planCancel ends what runs, and takes a request back that has not begun. If there is neither, the error says what ran last.
+func planCancel(ctx context.Context, h hub, streams genericiooptions.IOStreams, key client.ObjectKey, wait bool, timeout time.Duration) error {
+	instance, err := readInstance(ctx, h, key)
 	if err != nil {
-		return awaitedPlan{}, err
+		return err
 	}
 	if err := cancelFault(instance); err != nil {
-		return awaitedPlan{}, err
+		return err
 	}
-	running := awaitedPlan{ObjectKey: key, plan: instance.Status.Execution.Plan, request: instance.Status.Execution.UID}
+	name, pending, running := objectName(kudo.GroupVersion.Group, "Instance", key.Name), pendingPlan(instance), runningPlan(instance)
 	wanted := instance.Spec
-	wanted.PlanExecution = kudo.PlanExecution{PlanName: running.plan, UID: running.request, Cancel: true}
-	return running, request(ctx, c, instance, wanted)
+	wanted.PlanExecution = kudo.PlanExecution{}
+	a := awaitedPlan{ObjectKey: key, plan: running}
+	if running != "" {
+		a.request = instance.Status.Execution.UID
+		wanted.PlanExecution = kudo.PlanExecution{PlanName: running, UID: a.request, Cancel: true}
+	}
+	if err := request(ctx, h, instance, wanted); err != nil {
+		return err
+	}
+	text := ""
+	if pending != "" {
+		text = fmt.Sprintf("%s plan %s no longer requested\n", name, pending)
+	}
+	switch {
+	case running != "" && wait:
+		text += fmt.Sprintf("%s plan %s cancelled\n", name, running)
+		err = awaitCancelled(ctx, h, a, timeout)
+	case running != "":
+		text += fmt.Sprintf("%s plan %s is being cancelled\n", name, running)
+	}
+	if err != nil {
+		return err
+	}
+	return printers.WriteEscaped(streams.Out, text)
+}
+
+// pendingPlan is the plan that is asked for by hand and has not begun; empty if there is none.
+func pendingPlan(instance *kudo.Instance) string {
+	request, last := instance.Spec.PlanExecution, instance.Status.Execution
+	if request.Cancel || last != nil && (request.UID == last.Request || request.UID == last.UID) {
+		return ""
+	}
+	return request.PlanName
 }
 
 // cancelFault says why there is nothing to cancel.
@@ -82,13 +102,14 @@ func cancelFault(instance *kudo.Instance) error {
 	case !instance.DeletionTimestamp.IsZero():
 		return fmt.Errorf("the removal of Instance %q from cluster %q cannot be called off: to let go of it, see 'kubectl addon uninstall --help'",
 			instance.Name, instance.Namespace)
+	case runningPlan(instance) != "" || pendingPlan(instance) != "":
+		return nil
 	case last == nil:
 		return fmt.Errorf("no plan of Instance %q on cluster %q runs: none ever did", instance.Name, instance.Namespace)
-	case runningPlan(instance) == "":
+	default:
 		return fmt.Errorf("no plan of Instance %q on cluster %q runs: plan %q, which was the last one, is %s; see 'kubectl addon plan history %s --cluster %s'",
 			instance.Name, instance.Namespace, last.Plan, state(instance.Status.PlanStatus[last.Plan].Status), instance.Name, instance.Namespace)
 	}
-	return nil
 }
 
 // awaitCancelled waits until what was cancelled does not run any more.

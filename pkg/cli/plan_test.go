@@ -220,14 +220,19 @@ func TestPlanRunSaysWhatComesOfIt(t *testing.T) {
 }
 
 func TestPlanCancelNeedsARun(t *testing.T) {
+	const nothingRuns = `no plan of Instance "kafka" on cluster "cluster1" runs: plan "deploy", which was the last one, is COMPLETE; ` +
+		`see 'kubectl addon plan history kafka --cluster cluster1'`
 	for name, test := range map[string]struct {
 		view statusView
 		want string
 	}{
-		"a plan that runs": {ranOf("deploy", kudo.InProgress), ""},
-		"a plan that has ended": {ranOf("deploy", kudo.Complete), `no plan of Instance "kafka" on cluster "cluster1" runs: plan "deploy", which was the ` +
-			`last one, is COMPLETE; see 'kubectl addon plan history kafka --cluster cluster1'`},
-		"no plan at all": {statusView{instance: sampleInstance()}, `no plan of Instance "kafka" on cluster "cluster1" runs: none ever did`},
+		"a plan that runs":                 {ranOf("deploy", kudo.InProgress), ""},
+		"a request that has not begun":     {ranOf("deploy", kudo.Complete, requested("backup", "mine")), ""},
+		"the first request":                {statusView{instance: func() *kudo.Instance { i := sampleInstance(); requested("deploy", "mine")(i); return i }()}, ""},
+		"a request that has run":           {ranOf("deploy", kudo.Complete, requested("deploy", "ran")), nothingRuns},
+		"a request of before that has run": {ranOf("deploy", kudo.Complete, requested("backup", "old"), byHand("old")), nothingRuns},
+		"a plan that has ended":            {ranOf("deploy", kudo.Complete), nothingRuns},
+		"no plan at all":                   {statusView{instance: sampleInstance()}, `no plan of Instance "kafka" on cluster "cluster1" runs: none ever did`},
 		"a removal": {ranOf("cleanup", kudo.InProgress, func(i *kudo.Instance) { i.DeletionTimestamp = ptr.To(metav1.Now()) }),
 			`the removal of Instance "kafka" from cluster "cluster1" cannot be called off: to let go of it, see 'kubectl addon uninstall --help'`},
 	} {

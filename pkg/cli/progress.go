@@ -21,8 +21,8 @@ type progress struct {
 	size func() (width, height int)
 	// colors says that states have colours.
 	colors bool
-	// drawn is how many lines the last picture has; told is what was said last of each line of the trees, nil at first.
-	drawn int
+	// drawn are the lines of the last picture; told is what was said last of each line of the trees, nil at first.
+	drawn []string
 	told  map[string]string
 }
 
@@ -52,21 +52,27 @@ func (p *progress) show(trees ...node) error {
 	return p.draw(fitting(trees, height-1), width)
 }
 
-// draw draws the lines over those of the last picture. The cursor ends below them.
+// draw draws the lines over those of the last picture, unless it has the same. The cursor ends below them.
 func (p *progress) draw(lines []string, width int) error {
-	var b strings.Builder
-	if p.drawn > 0 {
-		fmt.Fprintf(&b, "\x1b[%dA", p.drawn)
-	}
-	for _, line := range lines {
+	for i, line := range lines {
 		line = printers.EscapeTerminal(line)
 		if runes := []rune(line); len(runes) > width {
 			line = string(runes[:width-1]) + "…"
 		}
+		lines[i] = line
+	}
+	if slices.Equal(lines, p.drawn) {
+		return nil
+	}
+	var b strings.Builder
+	if len(p.drawn) > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA", len(p.drawn))
+	}
+	for _, line := range lines {
 		b.WriteString(p.painted(line) + "\x1b[K\n")
 	}
 	b.WriteString("\x1b[J")
-	p.drawn = len(lines)
+	p.drawn = lines
 	_, err := io.WriteString(p.out, b.String())
 	return err
 }

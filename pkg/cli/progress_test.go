@@ -84,13 +84,14 @@ func TestProgress(t *testing.T) {
 		progress progress
 		views    []statusView
 	}{
-		"progress-lines":           {views: views},
-		"progress-lines-unchanged": {views: []statusView{views[2], views[2]}},
-		"progress-lines-ended":     {views: []statusView{views[4]}},
-		"progress-lines-children":  {views: []statusView{parent}},
-		"progress-terminal":        {progress: progress{size: terminal(100, 24)}, views: views},
-		"progress-terminal-narrow": {progress: progress{size: terminal(40, 6)}, views: views},
-		"progress-colors":          {progress: progress{size: terminal(100, 24), colors: true}, views: views[3:]},
+		"progress-lines":              {views: views},
+		"progress-lines-unchanged":    {views: []statusView{views[2], views[2]}},
+		"progress-lines-ended":        {views: []statusView{views[4]}},
+		"progress-lines-children":     {views: []statusView{parent}},
+		"progress-terminal":           {progress: progress{size: terminal(100, 24)}, views: views},
+		"progress-terminal-narrow":    {progress: progress{size: terminal(40, 6)}, views: views},
+		"progress-terminal-unchanged": {progress: progress{size: terminal(100, 24)}, views: []statusView{views[2], views[2]}},
+		"progress-colors":             {progress: progress{size: terminal(100, 24), colors: true}, views: views[3:]},
 	} {
 		t.Run(name, func(t *testing.T) { golden(t, name, shownAs(t, &test.progress, test.views)) })
 	}

@@ -151,6 +151,17 @@ var _ = Describe("plans", func() {
 			Expect(got.err).NotTo(HaveOccurred())
 			Expect(got.out).To(Equal("instance.kudo.dev/shop plan backup cancelled\n"))
 
+			By("taking a request back that waits for the end of what runs, and one that waits for nothing")
+			report(ctx, instance, kudo.Execution{UID: "third", Plan: "deploy"}, kudo.InProgress, "")
+			Expect(run(ctx, "plan", "run", "shop", "backup", "--cluster", instance.Namespace).out).To(HaveSuffix("It waits for the end of plan deploy, which runs.\n"))
+			Expect(run(ctx, "plan", "cancel", "shop", "--cluster", instance.Namespace, "--wait=false").out).To(Equal(
+				"instance.kudo.dev/shop plan backup no longer requested\ninstance.kudo.dev/shop plan deploy is being cancelled\n"))
+			Expect(requestOf(ctx, instance)()).To(Equal(kudo.PlanExecution{PlanName: "deploy", UID: "third", Cancel: true}))
+			report(ctx, instance, kudo.Execution{UID: "third", Plan: "deploy"}, kudo.FatalError, "cancelled")
+			Expect(run(ctx, "plan", "run", "shop", "backup", "--cluster", instance.Namespace).err).NotTo(HaveOccurred())
+			Expect(run(ctx, "plan", "cancel", "shop", "--cluster", instance.Namespace).out).To(Equal("instance.kudo.dev/shop plan backup no longer requested\n"))
+			Expect(requestOf(ctx, instance)()).To(BeZero())
+
 			By("running it again, which takes the request to cancel back")
 			Expect(run(ctx, "plan", "run", "shop", "backup", "--cluster", instance.Namespace).err).NotTo(HaveOccurred())
 			Expect(requestOf(ctx, instance)()).To(And(HaveField("Cancel", false), HaveField("UID", Not(BeEquivalentTo("second")))))
