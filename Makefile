@@ -19,6 +19,9 @@ CONCURRENCY ?= 10
 OUT ?=
 # How many Instances at a time `make bench-plans` deploys, one row of its report for each number.
 INSTANCES ?= 1,10,100
+# How many Instances `make bench-children` deploys, and how many each of them brings along.
+PARENTS ?= 200
+CHILDREN ?= 3
 # What the images' names begin with, what they run on, and with a value of PUSH that they are pushed there. Their date is that of the
 # commit, so that the same commit makes the same images.
 REPOSITORY ?= localhost/tandem-addons
@@ -125,6 +128,15 @@ bench-plans: build ## Measure how INSTANCES are deployed by plans, beside a bare
 	go build -o bin/bench-plans ./test/bench/plans
 	@assets=$(assets); export TANDEM_ASSETS=$$assets; set -x; \
 	  bin/bench-plans -instances=$(INSTANCES) -qps=$(QPS) -burst=$(BURST) $(if $(OUT),-out=$(OUT))
+
+# Beyond addon-agent's own limits towards the hub: one agent stands for those of many clusters.
+bench-children: QPS = 400
+bench-children: BURST = 800
+.PHONY: bench-children
+bench-children: build ## Measure how soon the CHILDREN of PARENTS are brought about (OUT=FILE.json for a report).
+	go build -o bin/bench-children ./test/bench/children
+	@assets=$(assets); export TANDEM_ASSETS=$$assets; set -x; \
+	  bin/bench-children -parents=$(PARENTS) -children=$(CHILDREN) -qps=$(QPS) -burst=$(BURST) $(if $(OUT),-out=$(OUT))
 
 ##@ Maintain
 

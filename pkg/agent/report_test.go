@@ -43,6 +43,35 @@ func TestAReportIsUpToDateOnceItIsWritten(t *testing.T) {
 	}
 }
 
+func TestAReportGoesOnTheOneBeforeThatTheCacheDoesNotHaveYet(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	said := kudo.InstanceStatus{ObservedGeneration: 2}
+	for name, test := range map[string]struct {
+		instance, read string
+		since          time.Duration
+		told           int64
+		onto           string
+	}{
+		"the cache lags behind":                      {"kafka", "7", time.Second, 2, "8"},
+		"the cache has it":                           {"kafka", "8", time.Second, 1, "8"},
+		"somebody else has written since":            {"kafka", "9", time.Second, 1, "9"},
+		"the hub has gone back, and lost it":         {"kafka", "7", longestLag, 1, "7"},
+		"nothing was said of the Instance until now": {"zookeeper", "7", time.Second, 1, "7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &reporter{
+				sent:  map[string]sent{"kafka": {at: now, said: said, read: "7", written: "8"}},
+				clock: func() time.Time { return now.Add(test.since) },
+			}
+			onHub := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: test.instance, ResourceVersion: test.read}}
+			due := &report{onHub: onHub, told: kudo.InstanceStatus{ObservedGeneration: 1}, read: test.read}
+			if r.catchUp(due); due.told.ObservedGeneration != test.told || onHub.ResourceVersion != test.onto {
+				t.Errorf("told generation %d, goes onto %s", due.told.ObservedGeneration, onHub.ResourceVersion)
+			}
+		})
+	}
+}
+
 func TestAnotherInstanceOfTheNameSaysNothing(t *testing.T) {
 	r := &reporter{notes: newNotes(), clock: time.Now}
 	standing := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{

@@ -227,10 +227,10 @@ func versionAt(ctx context.Context, c client.Reader, name types.NamespacedName) 
 	return version, nil
 }
 
-// instancesOn are all Instances of a cluster.
+// instancesOn are all Instances of a cluster. They are the cache's own, not to be changed.
 func instancesOn(ctx context.Context, c client.Reader, cluster string) ([]kudo.Instance, error) {
 	var found kudo.InstanceList
-	if err := c.List(ctx, &found, client.InNamespace(cluster)); err != nil {
+	if err := c.List(ctx, &found, client.InNamespace(cluster), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing Instances in %q: %w", cluster, err)
 	}
 	return found.Items, nil

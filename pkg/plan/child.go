@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -10,6 +11,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/health"
+	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
 // Child is the child Instance of a KudoOperator task, as it is seen on the managed cluster.
@@ -89,6 +91,42 @@ func (c Child) fault() string {
 	default:
 		return c.health().Message
 	}
+}
+
+// AsksForChild says whether the hub, which was told one status, learns by the next of a KudoOperator task in progress: the execution
+// goes no further until it has heard of that.
+func AsksForChild(version *kudo.OperatorVersionSpec, told, next kudo.InstanceStatus) bool {
+	known := childrenAsked(version, told)
+	for asked := range childrenAsked(version, next) {
+		if !known[asked] {
+			return true
+		}
+	}
+	return false
+}
+
+// childAsked is a KudoOperator task in progress, at its place in an execution.
+type childAsked struct {
+	execution         types.UID
+	phase, step, task string
+}
+
+func childrenAsked(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus) map[childAsked]bool {
+	asked := map[childAsked]bool{}
+	if status.Execution == nil {
+		return asked
+	}
+	for _, phase := range status.PlanStatus[status.Execution.Plan].Phases {
+		for _, step := range phase.Steps {
+			for _, task := range step.Tasks {
+				atWork := task.Status == kudo.InProgress || task.Status == kudo.Error
+				if atWork && slices.ContainsFunc(version.Tasks, func(t kudo.Task) bool { return t.Name == task.Name && tree.MakesChild(t) }) {
+					asked[childAsked{status.Execution.UID, phase.Name, step.Name, task.Name}] = true
+				}
+			}
+		}
+	}
+	return asked
 }
 
 // stands says whether the mirror is that of the Instance which the hub means, and neither of another one of its name nor of one that

@@ -145,3 +145,41 @@ func TestDue(t *testing.T) {
 		})
 	}
 }
+
+func TestAsksForChild(t *testing.T) {
+	child, other := kudo.Task{Name: "bb", Kind: kudo.TaskKudoOperator}, kudo.Task{Name: "config", Kind: kudo.TaskApply}
+	version := &kudo.OperatorVersionSpec{Tasks: []kudo.Task{other, child, {Name: "cc", Kind: kudo.TaskOperator}}}
+	status := func(execution types.UID, tasks ...kudo.TaskStatus) kudo.InstanceStatus {
+		step := kudo.StepStatus{Name: "main", Tasks: tasks}
+		return kudo.InstanceStatus{
+			Execution: &kudo.Execution{UID: execution, Plan: kudo.DeployPlan},
+			PlanStatus: map[string]kudo.PlanStatus{
+				kudo.DeployPlan: {UID: execution, Phases: []kudo.PhaseStatus{{Name: "main", Steps: []kudo.StepStatus{step}}}},
+			},
+		}
+	}
+	at := func(task string, status kudo.ExecutionStatus) kudo.TaskStatus {
+		return kudo.TaskStatus{Name: task, Status: status}
+	}
+	for name, test := range map[string]struct {
+		told, next kudo.InstanceStatus
+		want       bool
+	}{
+		"nothing was ever started":             {kudo.InstanceStatus{}, kudo.InstanceStatus{}, false},
+		"a task of another kind begins":        {status("x"), status("x", at("config", kudo.InProgress)), false},
+		"a child waits for its turn":           {status("x"), status("x", at("config", kudo.InProgress), at("bb", kudo.Pending)), false},
+		"a child's turn has come":              {status("x", at("bb", kudo.Pending)), status("x", at("bb", kudo.InProgress)), true},
+		"it is the first that the hub hears":   {kudo.InstanceStatus{}, status("x", at("cc", kudo.InProgress)), true},
+		"the hub knows":                        {status("x", at("bb", kudo.InProgress)), status("x", at("bb", kudo.InProgress), at("config", kudo.Complete)), false},
+		"the hub knows of another execution":   {status("w", at("bb", kudo.InProgress)), status("x", at("bb", kudo.InProgress)), true},
+		"it asks again after it was complete":  {status("x", at("bb", kudo.Complete)), status("x", at("bb", kudo.Error)), true},
+		"the next one's turn has come as well": {status("x", at("bb", kudo.InProgress)), status("x", at("bb", kudo.Complete), at("cc", kudo.InProgress)), true},
+		"the child has failed":                 {status("x", at("bb", kudo.InProgress)), status("x", at("bb", kudo.FatalError)), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := plan.AsksForChild(version, test.told, test.next); got != test.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}

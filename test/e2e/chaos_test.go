@@ -22,16 +22,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/sandbox"
 	"github.com/tandem-addons/tandem/test/audit"
+	"github.com/tandem-addons/tandem/test/census"
 )
 
 //go:embed audit.yaml
@@ -79,7 +77,7 @@ var _ = Describe("Plans", Label("chaos"), onSandbox("it kills programs and reads
 		}
 		c.expectSettled(ctx)
 		for _, cluster := range c.clusters() {
-			Eventually(leftovers).WithContext(ctx).WithArguments(c.box.Cluster(cluster).Config()).
+			Eventually(census.OfTandem).WithContext(ctx).WithArguments(c.box.Cluster(cluster).Config()).
 				WithTimeout(recovery).WithPolling(time.Second).Should(BeEmpty())
 		}
 
@@ -350,50 +348,6 @@ func (d desired) objects(name string) map[string]string {
 		objects[name+"-metrics"] = d.color
 	}
 	return objects
-}
-
-// leftovers are all objects, of whatever kind, that Tandem has made on a managed cluster, its mirrors among them.
-func leftovers(ctx context.Context, cluster *rest.Config) ([]string, error) {
-	return list(ctx, cluster, func(group string) []client.ListOption {
-		if group == kudo.GroupVersion.Group {
-			return nil
-		}
-		return []client.ListOption{client.MatchingLabels{kudo.LabelHeritage: kudo.Heritage}}
-	})
-}
-
-// list names all objects of a cluster, of whatever kind, that options for their API group select.
-func list(ctx context.Context, cluster *rest.Config, options func(group string) []client.ListOption) ([]string, error) {
-	c, err := client.New(cluster, client.Options{})
-	if err != nil {
-		return nil, err
-	}
-	kinds, err := discovery.NewDiscoveryClientForConfig(cluster)
-	if err != nil {
-		return nil, err
-	}
-	lists, err := kinds.ServerPreferredResources()
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, resources := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list"}}, lists) {
-		gv, err := schema.ParseGroupVersion(resources.GroupVersion)
-		if err != nil {
-			return nil, err
-		}
-		for _, resource := range resources.APIResources {
-			found := &metav1.PartialObjectMetadataList{}
-			found.SetGroupVersionKind(gv.WithKind(resource.Kind + "List"))
-			if err := c.List(ctx, found, options(gv.Group)...); err != nil {
-				return nil, err
-			}
-			for _, o := range found.Items {
-				names = append(names, resource.Kind+" "+o.Namespace+"/"+o.Name)
-			}
-		}
-	}
-	return names, nil
 }
 
 // stepsOf reads an audit log. The first part of an object's name is its Instance's, the second its step's.

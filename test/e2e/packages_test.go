@@ -32,6 +32,7 @@ import (
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/sandbox"
+	"github.com/tandem-addons/tandem/test/census"
 )
 
 const (
@@ -577,7 +578,7 @@ var transient = sets.New("Event", "Lease", "Namespace")
 // census is every object of the managed cluster, but what a namespace has by itself.
 func (s *shelf) census(ctx context.Context) sets.Set[string] {
 	GinkgoHelper()
-	objects, err := list(ctx, s.managed, func(string) []client.ListOption { return nil })
+	objects, err := census.OfAll(ctx, s.managed)
 	Expect(err).NotTo(HaveOccurred())
 	return sets.New(slices.DeleteFunc(objects, func(object string) bool {
 		kind, name, _ := strings.Cut(object, " ")

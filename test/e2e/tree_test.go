@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/census"
 )
 
 // grove is where the trees' resources go.
@@ -115,7 +116,7 @@ var _ = Describe("The tree of operators of KEP-29", Ordered, func() {
 			var left kudo.InstanceList
 			g.Expect(hub.List(ctx, &left, client.InNamespace(cluster))).To(Succeed())
 			g.Expect(left.Items).To(BeEmpty())
-			g.Expect(leftovers(ctx, f.clusters[cluster])).To(BeEmpty())
+			g.Expect(census.OfTandem(ctx, f.clusters[cluster])).To(BeEmpty())
 		}).WithContext(ctx).WithTimeout(recovery).WithPolling(interval).Should(Succeed())
 	}
 

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/tandem-addons/tandem/test/bench/program"
 )
 
 const (
@@ -40,9 +42,13 @@ type bench struct {
 	say   func(format string, arguments ...any)
 }
 
-// measure makes the fleet and runs all scenarios. Whatever happens, nothing that it started is left.
-func measure(ctx context.Context, s settings, progress io.Writer) (measured *report, err error) {
-	err = onHub(ctx, s, progress, func(b *bench) error {
+// Measure makes the fleet and runs all scenarios, or the commands of the plugin. Whatever happens, nothing that it started is left.
+func (s *settings) Measure(ctx context.Context, progress io.Writer) (measured program.Report, err error) {
+	err = onHub(ctx, *s, progress, func(b *bench) error {
+		if s.plugin != "" {
+			measured, err = b.commands(ctx)
+			return err
+		}
 		if err := b.prepare(ctx); err != nil {
 			return err
 		}
@@ -54,10 +60,7 @@ func measure(ctx context.Context, s settings, progress io.Writer) (measured *rep
 
 // onHub starts an API server, does something there, and leaves nothing.
 func onHub(ctx context.Context, s settings, progress io.Writer, do func(*bench) error) (err error) {
-	began := time.Now()
-	b := &bench{settings: s, model: s.fleet.cluster(), say: func(format string, arguments ...any) {
-		fmt.Fprintf(progress, "bench: %5.0fs  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, arguments...))
-	}}
+	b := &bench{settings: s, model: s.fleet.cluster(), say: program.Progress(progress)}
 	if b.folder, err = os.MkdirTemp("", "tandem-bench-"); err != nil {
 		return fmt.Errorf("making a folder: %w", err)
 	}

@@ -25,40 +25,45 @@ const (
 	targetMemoryMB = 300.0
 )
 
-// commandResult is what a command came to: the median of the times, the least CPU time and the most memory of its process.
-type commandResult struct {
-	command      string
-	seconds      float64
-	cpuSeconds   float64
-	peakMemoryMB float64
-	lines        int
+// commandsReport is what the plugin's commands came to.
+type commandsReport struct {
+	Clusters int             `json:"clusters"`
+	AddOns   int             `json:"addons"`
+	Commands []commandResult `json:"commands"`
 }
 
-// measureCommands makes the fleet, which nobody judges, and runs the plugin's commands on it.
-func measureCommands(ctx context.Context, s settings, out, progress io.Writer) error {
-	return onHub(ctx, s, progress, func(b *bench) error {
-		if err := b.populate(ctx); err != nil {
-			return err
-		}
-		kubeconfig, err := b.hub.administrator(filepath.Join(b.folder, "administrator"))
+// commandResult is what a command came to: the median of the times, the least CPU time and the most memory of its process.
+type commandResult struct {
+	Command      string  `json:"command"`
+	Seconds      float64 `json:"seconds"`
+	CPUSeconds   float64 `json:"cpuSeconds"`
+	PeakMemoryMB float64 `json:"peakMemoryMB"`
+	Lines        int     `json:"lines"`
+}
+
+// commands makes the fleet, which nobody judges, and runs the plugin's commands on it.
+func (b *bench) commands(ctx context.Context) (*commandsReport, error) {
+	if err := b.populate(ctx); err != nil {
+		return nil, err
+	}
+	kubeconfig, err := b.hub.administrator(filepath.Join(b.folder, "administrator"))
+	if err != nil {
+		return nil, err
+	}
+	measured := &commandsReport{Clusters: b.fleet.clusters, AddOns: b.fleet.addOns}
+	for _, arguments := range [][]string{
+		{"fleet"}, {"fleet", "-o", "wide"}, {"get"}, {"get", addOnName(0)}, {"dependents", addOnName(0)},
+		{"tree", "--cluster", b.fleet.namespaces()[0]}, {"why", b.fleet.leaf(), "--cluster", b.fleet.namespaces()[0]},
+	} {
+		b.say("kubectl addon %s", strings.Join(arguments, " "))
+		r, err := runCommand(ctx, b.plugin, append(arguments, "--kubeconfig", kubeconfig, "--cache-dir", b.folder))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		var results []commandResult
-		for _, arguments := range [][]string{
-			{"fleet"}, {"fleet", "-o", "wide"}, {"get"}, {"get", addOnName(0)}, {"dependents", addOnName(0)},
-			{"tree", "--cluster", b.fleet.namespaces()[0]}, {"why", b.fleet.leaf(), "--cluster", b.fleet.namespaces()[0]},
-		} {
-			b.say("kubectl addon %s", strings.Join(arguments, " "))
-			r, err := runCommand(ctx, s.plugin, append(arguments, "--kubeconfig", kubeconfig, "--cache-dir", b.folder))
-			if err != nil {
-				return err
-			}
-			r.command = strings.Join(arguments, " ")
-			results = append(results, r)
-		}
-		return printCommands(out, s.fleet, results)
-	})
+		r.Command = strings.Join(arguments, " ")
+		measured.Commands = append(measured.Commands, r)
+	}
+	return measured, nil
 }
 
 // administrator makes a user who may do everything, with the kubeconfig in a file.
@@ -90,29 +95,33 @@ func runCommand(ctx context.Context, program string, arguments []string) (comman
 		}
 		times = append(times, time.Since(began))
 		used := (command.ProcessState.UserTime() + command.ProcessState.SystemTime()).Seconds()
-		if r.cpuSeconds == 0 || used < r.cpuSeconds {
-			r.cpuSeconds = used
+		if r.CPUSeconds == 0 || used < r.CPUSeconds {
+			r.CPUSeconds = used
 		}
 		if memory, ok := command.ProcessState.SysUsage().(*syscall.Rusage); ok {
-			r.peakMemoryMB = max(r.peakMemoryMB, megabytes(memory.Maxrss<<10)) // Linux counts in KiB
+			r.PeakMemoryMB = max(r.PeakMemoryMB, float64(memory.Maxrss)/(1<<10)) // Linux counts in KiB
 		}
-		r.lines = bytes.Count(out.Bytes(), []byte("\n"))
+		r.Lines = bytes.Count(out.Bytes(), []byte("\n"))
 	}
 	slices.Sort(times)
-	r.seconds = times[commandRuns/2].Seconds()
+	r.Seconds = times[commandRuns/2].Seconds()
 	return r, nil
 }
 
-func printCommands(out io.Writer, f fleet, results []commandResult) error {
-	fmt.Fprintf(out, "%d clusters × %d add-ons; each command %d times\n\n", f.clusters, f.addOns, commandRuns)
+// Print writes the report as a table.
+func (c *commandsReport) Print(out io.Writer) {
+	fmt.Fprintf(out, "%d clusters × %d add-ons; each command %d times\n\n", c.Clusters, c.AddOns, commandRuns)
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "COMMAND\tMEDIAN s\tCPU s\tPEAK MB\tLINES\tTARGET")
-	for _, r := range results {
+	for _, r := range c.Commands {
 		reached := "reached"
-		if r.seconds > targetSeconds || r.peakMemoryMB > targetMemoryMB {
+		if r.Seconds > targetSeconds || r.PeakMemoryMB > targetMemoryMB {
 			reached = "missed"
 		}
-		fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%.0f\t%d\t%s\n", r.command, r.seconds, r.cpuSeconds, r.peakMemoryMB, r.lines, reached)
+		fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%.0f\t%d\t%s\n", r.Command, r.Seconds, r.CPUSeconds, r.PeakMemoryMB, r.Lines, reached)
 	}
-	return w.Flush()
+	w.Flush()
 }
+
+// Broken is nil: a command that fails has no report.
+func (c *commandsReport) Broken() error { return nil }

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -185,19 +184,6 @@ func (h *hub) webhooksAnswer(ctx context.Context) bool {
 		Group: addonv1alpha1.GroupVersion.Group, Version: "v1beta1", Kind: "ClusterManagementAddOnList",
 	})
 	return h.admin.List(ctx, definitions, client.Limit(1)) == nil
-}
-
-// version is that of the API server.
-func (h *hub) version() (string, error) {
-	c, err := discovery.NewDiscoveryClientForConfig(h.server.Config)
-	if err != nil {
-		return "", fmt.Errorf("connecting as administrator: %w", err)
-	}
-	found, err := c.ServerVersion()
-	if err != nil {
-		return "", fmt.Errorf("reading the API server's version: %w", err)
-	}
-	return found.GitVersion, nil
 }
 
 func (h *hub) stop() error { return errors.Join(h.log.Close(), h.server.Stop()) }

@@ -4,19 +4,14 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"fmt"
-	"io"
 	"time"
-
-	"github.com/go-logr/logr"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/tandem-addons/tandem/test/bench/program"
 )
 
-func main() { program.Main(run) }
+func main() { program.Main(&settings{}) }
 
 // settings are the flags.
 type settings struct {
@@ -27,7 +22,6 @@ type settings struct {
 	limits limits
 	flips  int
 	rest   time.Duration
-	out    string
 }
 
 // limits are those of addon-manager's clients, and of the bare loop's.
@@ -37,9 +31,8 @@ type limits struct {
 	Concurrency int     `json:"concurrency"`
 }
 
-func (s *settings) flags(errors io.Writer) *flag.FlagSet {
-	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
-	fs.SetOutput(errors)
+// Bind adds the flags.
+func (s *settings) Bind(fs *flag.FlagSet) {
 	fs.StringVar(&s.program, "addon-manager", "bin/addon-manager", "the program to measure")
 	fs.StringVar(&s.plugin, "kubectl-addon", "", "measure the commands of this program on the fleet, and nothing else")
 	fs.IntVar(&s.fleet.clusters, "clusters", 100, "managed clusters")
@@ -49,11 +42,10 @@ func (s *settings) flags(errors io.Writer) *flag.FlagSet {
 	fs.IntVar(&s.limits.Concurrency, "concurrency", 10, "addon-manager's --concurrency, and how many patches the bare loop has in flight")
 	fs.IntVar(&s.flips, "flips", 300, "how often an add-on of one cluster goes and comes back")
 	fs.DurationVar(&s.rest, "rest", 30*time.Second, "how long to watch the fleet at rest")
-	fs.StringVar(&s.out, "out", "", "file to write the report to, as JSON")
-	return fs
 }
 
-func (s *settings) check() error {
+// Check refuses what cannot be measured.
+func (s *settings) Check() error {
 	switch {
 	case s.fleet.clusters < 1:
 		return fmt.Errorf("-clusters is %d: want 1 or more", s.fleet.clusters)
@@ -66,29 +58,4 @@ func (s *settings) check() error {
 		return fmt.Errorf("-flips and -rest are %d and %s: want more than 0", s.flips, s.rest)
 	}
 	return nil
-}
-
-func run(ctx context.Context, arguments []string, out, progress io.Writer) error {
-	var s settings
-	if helped, err := program.Parse(s.flags(progress), arguments); helped || err != nil {
-		return err
-	}
-	if err := s.check(); err != nil {
-		return err
-	}
-	ctrl.SetLogger(logr.Discard())
-	if s.plugin != "" {
-		return measureCommands(ctx, s, out, progress)
-	}
-	measured, err := measure(ctx, s, progress)
-	if err != nil {
-		return err
-	}
-	measured.print(out)
-	if s.out != "" {
-		if err := program.Save(s.out, measured); err != nil {
-			return err
-		}
-	}
-	return measured.broken()
 }

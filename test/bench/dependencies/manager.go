@@ -97,9 +97,6 @@ func (m *manager) gone() error {
 	return fmt.Errorf("addon-manager ended: %v; the end of its log:\n%s", m.err, text[max(0, len(text)-4000):])
 }
 
-// clearPeak makes the peak of its memory begin again.
-func (m *manager) clearPeak() error { return process.ClearPeak(m.command.Process.Pid) }
-
 func (m *manager) usage() (process.Usage, error) { return process.UsageOf(m.command.Process.Pid) }
 
 // work is how far addon-manager is, by its own metrics.

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"math"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -136,13 +134,4 @@ func (o *observation) latencies() []time.Duration {
 		}
 	}
 	return found
-}
-
-// percentile is the smallest of the durations that a fraction of them does not exceed; 0 where there are none.
-func percentile(durations []time.Duration, fraction float64) time.Duration {
-	if len(durations) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(durations))
-	return sorted[max(0, int(math.Ceil(fraction*float64(len(sorted))))-1)]
 }

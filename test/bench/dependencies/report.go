@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
 	"runtime"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -14,6 +12,8 @@ import (
 
 	"github.com/tandem-addons/tandem/test/audit"
 	"github.com/tandem-addons/tandem/test/bench/process"
+	"github.com/tandem-addons/tandem/test/bench/spread"
+	"github.com/tandem-addons/tandem/test/bench/version"
 )
 
 // What a hub with two cores and 1,000 clusters × 20 add-ons should reach.
@@ -48,7 +48,7 @@ type result struct {
 func newResult(o *observation, used process.Usage) result {
 	r := result{
 		Seconds: o.seconds(), Writes: len(o.sent), WritesNeeded: len(o.due), Conflicts: o.conflicts, Events: o.events,
-		CPUSeconds: used.CPU.Seconds(), PeakMemoryMB: megabytes(used.Peak),
+		CPUSeconds: used.CPU.Seconds(), PeakMemoryMB: used.PeakMB(),
 		wrong: append(append([]audit.Entry(nil), o.surplus...), o.failed...), resident: used.Resident,
 	}
 	r.spread(o.latencies())
@@ -57,8 +57,8 @@ func newResult(o *observation, used process.Usage) result {
 
 func (r *result) spread(latencies []time.Duration) {
 	if len(latencies) > 0 {
-		r.P50Milliseconds = ptr.To(milliseconds(percentile(latencies, 0.50)))
-		r.P99Milliseconds = ptr.To(milliseconds(percentile(latencies, 0.99)))
+		found := spread.Of(latencies)
+		r.P50Milliseconds, r.P99Milliseconds = &found.P50, &found.P99
 	}
 }
 
@@ -66,9 +66,6 @@ func (r *result) spread(latencies []time.Duration) {
 func (r *result) compare(bare float64, stoodBy process.Usage) {
 	r.BareLoopSeconds, r.Ratio, r.StandbyCPUSeconds = ptr.To(bare), ptr.To(r.Seconds/bare), ptr.To(stoodBy.CPU.Seconds())
 }
-
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-func megabytes(bytes int64) float64        { return float64(bytes) / (1 << 20) }
 
 // report is what the whole run came to.
 type report struct {
@@ -97,21 +94,16 @@ type versions struct {
 
 // describe adds what was measured on which machine.
 func (b *bench) describe(r *report) error {
-	output, err := exec.Command(b.program, "--version").Output()
-	if err != nil {
-		return fmt.Errorf("asking for addon-manager's version: %w", err)
-	}
-	kubernetes, err := b.hub.version()
-	if err != nil {
+	r.Cores, r.ManagedClusterAddOns, r.Versions.Go = runtime.NumCPU(), r.Clusters*r.AddOns, runtime.Version()
+	var err error
+	if r.Versions.AddonManager, err = version.Of(b.program); err != nil {
 		return err
 	}
-	r.Cores, r.ManagedClusterAddOns = runtime.NumCPU(), r.Clusters*r.AddOns
-	r.Versions = versions{
-		AddonManager: strings.TrimSpace(strings.TrimPrefix(string(output), "addon-manager")),
-		Kubernetes:   kubernetes, Go: runtime.Version(),
+	if r.Versions.Kubernetes, err = version.OfServer(b.hub.server.Config); err != nil {
+		return err
 	}
 	tens := float64(r.ManagedClusterAddOns) / 10000
-	r.RestingMemoryMBPer10000 = megabytes(r.Rest.resident) / tens
+	r.RestingMemoryMBPer10000 = float64(r.Rest.resident) / (1 << 20) / tens
 	for _, row := range r.rows() {
 		r.PeakMemoryMBPer10000 = max(r.PeakMemoryMBPer10000, row.PeakMemoryMB/tens)
 	}
@@ -130,8 +122,8 @@ func (r *report) rows() []row {
 	}
 }
 
-// print writes the report as a table.
-func (r *report) print(out io.Writer) {
+// Print writes the report as a table.
+func (r *report) Print(out io.Writer) {
 	fmt.Fprintf(out, "%d clusters × %d add-ons = %d ManagedClusterAddOns; %d cores; addon-manager %s, Kubernetes %s\n",
 		r.Clusters, r.AddOns, r.ManagedClusterAddOns, r.Cores, r.Versions.AddonManager, r.Versions.Kubernetes)
 	fmt.Fprintf(out, "limits of addon-manager and of the bare loop: %v requests a second, %d at once, %d in flight\n\n",
@@ -169,9 +161,9 @@ func orDash(number *float64, digits int) string {
 // shownWrong is how many requests of a kind are shown at most.
 const shownWrong = 5
 
-// broken says which invariants do not hold: exactly the writes that are needed, no conflicts, no other failures. How fast it was is
+// Broken says which invariants do not hold: exactly the writes that are needed, no conflicts, no other failures. How fast it was is
 // no invariant.
-func (r *report) broken() error {
+func (r *report) Broken() error {
 	var broken []error
 	for _, row := range r.rows() {
 		if row.Writes != row.WritesNeeded {

@@ -253,19 +253,11 @@ func (b *bench) atRest(ctx context.Context) (result, error) {
 
 // metered is what addon-manager uses while something is done.
 func (b *bench) metered(do func() error) (process.Usage, error) {
-	if err := b.manager.clearPeak(); err != nil {
-		return process.Usage{}, err
-	}
-	before, err := b.manager.usage()
+	used, err := process.Metered([]int{b.manager.command.Process.Pid}, do)
 	if err != nil {
 		return process.Usage{}, err
 	}
-	if err := do(); err != nil {
-		return process.Usage{}, err
-	}
-	after, err := b.manager.usage()
-	after.CPU -= before.CPU
-	return after, err
+	return used[0], nil
 }
 
 // declare sets what an add-on depends on, as its author does.

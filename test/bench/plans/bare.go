@@ -33,7 +33,7 @@ const bareAgent = "bare-client"
 type bareClient struct{ dynamic.Interface }
 
 // newBareClient logs in with a token of addon-agent's service account; admin is a client of an administrator with that config.
-func newBareClient(ctx context.Context, admin client.Client, config *rest.Config, limits limits) (*bareClient, error) {
+func newBareClient(ctx context.Context, admin client.Client, config *rest.Config, limits program.Limits) (*bareClient, error) {
 	token := &authenticationv1.TokenRequest{}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "tandem-system", Name: "addon-agent"}}
 	if err := admin.SubResource("token").Create(ctx, account, token); err != nil {

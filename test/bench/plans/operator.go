@@ -6,6 +6,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/bench/stage"
 )
 
 // templates of the operator: what is healthy at once, and a Deployment whose pods kwok runs.
@@ -93,7 +94,7 @@ func applyTask(name string, resources ...string) kudo.Task {
 // instance is one of the operator's on the managed cluster.
 func instance(name string) *kudo.Instance {
 	return &kudo.Instance{
-		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: stage.Managed, Name: name},
 		Spec: kudo.InstanceSpec{
 			OperatorVersion:  corev1.ObjectReference{Namespace: operator().Namespace, Name: operator().Name},
 			InstallNamespace: "bench",

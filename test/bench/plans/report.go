@@ -3,16 +3,15 @@ package main
 import (
 	"fmt"
 	"io"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"text/tabwriter"
 	"time"
 
-	"k8s.io/client-go/discovery"
-
 	"github.com/tandem-addons/tandem/test/bench/process"
+	"github.com/tandem-addons/tandem/test/bench/program"
+	"github.com/tandem-addons/tandem/test/bench/version"
 )
 
 // row is what deploying a number of Instances at once came to.
@@ -35,7 +34,7 @@ func newRow(instances int, d *deployment, used process.Usage, bare time.Duration
 	r := row{
 		Instances: instances, Steps: instances * steps(deploy),
 		Seconds: d.ended.Sub(d.began).Seconds(), BareClientSeconds: bare.Seconds(),
-		Requests: d.total(), RequestsByKind: d.requests, PeakMemoryMB: float64(used.Peak) / (1 << 20),
+		Requests: d.total(), RequestsByKind: d.requests, PeakMemoryMB: used.PeakMB(),
 	}
 	r.Ratio, r.StepsPerSecond = r.Seconds/r.BareClientSeconds, float64(r.Steps)/r.Seconds
 	r.RequestsPerStep = float64(r.Requests) / float64(r.Steps)
@@ -44,39 +43,30 @@ func newRow(instances int, d *deployment, used process.Usage, bare time.Duration
 
 // report is what the whole run came to.
 type report struct {
-	Cores      int    `json:"cores"`
-	AddonAgent string `json:"addonAgent"`
-	Kubernetes string `json:"kubernetes"`
-	Runs       int    `json:"runs"`
-	Limits     limits `json:"limits"`
-	Rows       []row  `json:"rows"`
+	Cores      int            `json:"cores"`
+	AddonAgent string         `json:"addonAgent"`
+	Kubernetes string         `json:"kubernetes"`
+	Runs       int            `json:"runs"`
+	Limits     program.Limits `json:"limits"`
+	Rows       []row          `json:"rows"`
 }
 
 // describe begins the report with what is measured on which machine.
 func (b *bench) describe() (*report, error) {
-	agent, err := exec.Command(filepath.Join(b.programs, "addon-agent"), "--version").Output()
-	if err != nil {
-		return nil, fmt.Errorf("asking for addon-agent's version: %w", err)
+	r := &report{Cores: runtime.NumCPU(), Runs: b.runs, Limits: b.limits}
+	var err error
+	if r.AddonAgent, err = version.Of(filepath.Join(b.programs, "addon-agent")); err != nil {
+		return nil, err
 	}
-	server, err := discovery.NewDiscoveryClientForConfig(b.box.Cluster(cluster).Config())
-	if err != nil {
-		return nil, fmt.Errorf("connecting to the managed cluster: %w", err)
-	}
-	kubernetes, err := server.ServerVersion()
-	if err != nil {
-		return nil, fmt.Errorf("reading the API server's version: %w", err)
-	}
-	return &report{
-		Cores: runtime.NumCPU(), AddonAgent: strings.TrimSpace(string(agent)), Kubernetes: kubernetes.GitVersion,
-		Runs: b.runs, Limits: b.limits,
-	}, nil
+	r.Kubernetes, err = version.OfServer(b.Managed.Config())
+	return r, err
 }
 
 // kinds of requests in the order in which they are shown.
 var kinds = []string{objectWrites, objectReads, statusWrites, instanceReads, mirror, events, caches, discoveries}
 
-// print writes the report as two tables.
-func (r *report) print(out io.Writer) {
+// Print writes the report as two tables.
+func (r *report) Print(out io.Writer) {
 	fmt.Fprintf(out, "addon-agent %s, Kubernetes %s, %d cores; the median of %d runs\n", r.AddonAgent, r.Kubernetes, r.Cores, r.Runs)
 	fmt.Fprintf(out, "limits of addon-agent and of the bare client: %v requests a second, %d at once\n\n", r.Limits.QPS, r.Limits.Burst)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -97,3 +87,6 @@ func (r *report) print(out io.Writer) {
 	}
 	w.Flush()
 }
+
+// Broken is nil: a run that goes wrong has no report.
+func (r *report) Broken() error { return nil }

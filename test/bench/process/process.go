@@ -12,12 +12,15 @@ import (
 // Usage is what a process has used.
 type Usage struct {
 	CPU time.Duration
-	// Peak is the most memory it had since ClearPeak, in bytes; Resident is what it has.
+	// Peak is the most memory it has had, in bytes; Resident is what it has.
 	Peak, Resident int64
 }
 
-// ClearPeak makes the peak of a process begin again.
-func ClearPeak(pid int) error {
+// PeakMB is Peak in megabytes.
+func (u Usage) PeakMB() float64 { return float64(u.Peak) / (1 << 20) }
+
+// clearPeak makes the peak of a process begin again.
+func clearPeak(pid int) error {
 	if err := os.WriteFile(file(pid, "clear_refs"), []byte("5"), 0); err != nil {
 		return fmt.Errorf("beginning a new peak of a process's memory: %w", err)
 	}
@@ -35,6 +38,32 @@ func UsageOf(pid int) (Usage, error) {
 		return Usage{}, fmt.Errorf("reading the memory of a process: %w", err)
 	}
 	return parse(string(stat), string(status))
+}
+
+// Metered is what processes have used while something was done, each with the peak of its memory meanwhile.
+func Metered(pids []int, do func() error) ([]Usage, error) {
+	before := make([]Usage, len(pids))
+	for i, pid := range pids {
+		if err := clearPeak(pid); err != nil {
+			return nil, err
+		}
+		var err error
+		if before[i], err = UsageOf(pid); err != nil {
+			return nil, err
+		}
+	}
+	if err := do(); err != nil {
+		return nil, err
+	}
+	used := make([]Usage, len(pids))
+	for i, pid := range pids {
+		var err error
+		if used[i], err = UsageOf(pid); err != nil {
+			return nil, err
+		}
+		used[i].CPU -= before[i].CPU
+	}
+	return used, nil
 }
 
 func file(pid int, name string) string { return fmt.Sprintf("/proc/%d/%s", pid, name) }

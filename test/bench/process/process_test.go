@@ -1,6 +1,8 @@
 package process
 
 import (
+	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -20,5 +22,29 @@ func TestParse(t *testing.T) {
 	}
 	if _, err := parse("42 (x) S 1", status); err == nil {
 		t.Error("a line that ends too soon is accepted")
+	}
+}
+
+func TestMetered(t *testing.T) {
+	used, err := Metered([]int{os.Getpid()}, func() error {
+		before, err := UsageOf(os.Getpid())
+		for now := before; err == nil && now.CPU == before.CPU; { // reading is work enough
+			now, err = UsageOf(os.Getpid())
+		}
+		return err
+	})
+	if err != nil || len(used) != 1 {
+		t.Fatalf("used %v, error %v", used, err)
+	}
+	whole, err := UsageOf(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if used[0].CPU <= 0 || used[0].CPU > whole.CPU || used[0].Peak <= 0 {
+		t.Errorf("used %+v meanwhile, and %+v in all", used[0], whole)
+	}
+	broken := errors.New("broken")
+	if _, err := Metered(nil, func() error { return broken }); !errors.Is(err, broken) {
+		t.Errorf("error %v", err)
 	}
 }

@@ -1,5 +1,5 @@
-// Package program is the frame of a benchmark: how it begins and ends, reads flags, does things side by side and saves its report. It
-// touches no cluster.
+// Package program is the frame of a benchmark: how it begins and ends, reads flags, tells how far it is, waits, does things side by side,
+// and prints and saves its report. It touches no cluster.
 package program
 
 import (
@@ -12,14 +12,34 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
 
+// Benchmark is what a program measures, as its flags say.
+type Benchmark interface {
+	// Bind adds the flags, and Check refuses what makes no sense.
+	Bind(fs *flag.FlagSet)
+	Check() error
+	// Measure tells progress how far it is.
+	Measure(ctx context.Context, progress io.Writer) (Report, error)
+}
+
+// Report is what a benchmark has come to. It can be encoded as JSON.
+type Report interface {
+	Print(out io.Writer)
+	// Broken says which invariants do not hold. How fast it was is none.
+	Broken() error
+}
+
 // Main runs a benchmark with the command line, until it ends or is interrupted, and ends the process.
-func Main(run func(ctx context.Context, arguments []string, out, progress io.Writer) error) {
+func Main(b Benchmark) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	err := run(ctx, b, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -27,17 +47,52 @@ func Main(run func(ctx context.Context, arguments []string, out, progress io.Wri
 	}
 }
 
-// Parse reads the flags. helped says that somebody wanted to know what they are, and no more.
-func Parse(fs *flag.FlagSet, arguments []string) (helped bool, err error) {
+func run(ctx context.Context, b Benchmark, arguments []string, out, progress io.Writer) error {
+	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
+	fs.SetOutput(progress)
+	b.Bind(fs)
+	file := fs.String("out", "", "file to write the report to, as JSON")
 	switch err := fs.Parse(arguments); {
 	case errors.Is(err, flag.ErrHelp):
-		return true, nil
+		return nil
 	case err != nil:
-		return false, err
+		return err
 	case fs.NArg() > 0:
-		return false, fmt.Errorf("unexpected argument %q: %s takes flags only", fs.Arg(0), fs.Name())
+		return fmt.Errorf("unexpected argument %q: %s takes flags only", fs.Arg(0), fs.Name())
 	}
-	return false, nil
+	if err := b.Check(); err != nil {
+		return err
+	}
+	ctrl.SetLogger(logr.Discard())
+	measured, err := b.Measure(ctx, progress)
+	if err != nil {
+		return err
+	}
+	measured.Print(out)
+	return errors.Join(save(*file, measured), measured.Broken())
+}
+
+// Progress tells how far a benchmark is, in lines that begin with the seconds since now.
+func Progress(out io.Writer) (say func(format string, arguments ...any)) {
+	began := time.Now()
+	return func(format string, arguments ...any) {
+		fmt.Fprintf(out, "bench: %5.0fs  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, arguments...))
+	}
+}
+
+const (
+	// poll is how often what is waited for is looked at. No measured time depends on it.
+	poll = 100 * time.Millisecond
+	// patience is how long to wait for anything.
+	patience = 10 * time.Minute
+)
+
+// Until waits for a condition, which done describes.
+func Until(ctx context.Context, done string, condition wait.ConditionWithContextFunc) error {
+	if err := wait.PollUntilContextTimeout(ctx, poll, patience, true, condition); err != nil {
+		return fmt.Errorf("waiting until %s: %w", done, err)
+	}
+	return nil
 }
 
 // Each does something for every item, most of them at a time at the most, or all where that is below zero. Once one has failed, no other
@@ -56,8 +111,11 @@ func Each[T any](ctx context.Context, most int, items []T, do func(context.Conte
 	return group.Wait()
 }
 
-// Save writes a report as JSON.
-func Save(file string, report any) error {
+// save writes a report as JSON, if a file is named.
+func save(file string, report Report) error {
+	if file == "" {
+		return nil
+	}
 	text, err := json.MarshalIndent(report, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encoding the report: %w", err)

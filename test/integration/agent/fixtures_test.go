@@ -125,6 +125,30 @@ func newInstance(ctx context.Context, spec kudo.OperatorVersionSpec, parameters 
 	GinkgoHelper()
 	made++
 	h := &hubPart{name: fmt.Sprintf("app-%d", made), namespace: fmt.Sprintf("apps-%d", made)}
+	h.make(ctx, spec, parameters)
+	return h
+}
+
+// bear brings about the child that a task of the current execution asks for, and says so.
+func (h *hubPart) bear(ctx context.Context, task string, spec kudo.OperatorVersionSpec) *hubPart {
+	GinkgoHelper()
+	child := &hubPart{name: h.name + "." + task, namespace: h.namespace}
+	child.make(ctx, spec, nil)
+	child.resolve(ctx)
+	Eventually(func() error {
+		parent, born := h.get(ctx), child.get(ctx)
+		parent.Status.Children = append(parent.Status.Children, kudo.ChildStatus{
+			Task: task, Execution: parent.Status.Execution.UID, State: kudo.ChildApplied,
+			Instance: born.Name, UID: born.UID, Generation: born.Generation,
+		})
+		return hub.Status().Update(ctx, parent)
+	}).Should(Succeed())
+	return child
+}
+
+// make makes the OperatorVersion and the Instance.
+func (h *hubPart) make(ctx context.Context, spec kudo.OperatorVersionSpec, parameters map[string]string) {
+	GinkgoHelper()
 	push(ctx, h.name+"-1.0.0", spec)
 	Expect(hub.Create(ctx, &kudo.Instance{
 		ObjectMeta: metav1.ObjectMeta{Name: h.name, Namespace: clusterName, Finalizers: []string{kudo.Finalizer}},
@@ -134,7 +158,6 @@ func newInstance(ctx context.Context, spec kudo.OperatorVersionSpec, parameters 
 			InstallNamespace: h.namespace,
 		},
 	})).To(Succeed())
-	return h
 }
 
 // get reads the Instance on the hub; nil if it is gone.

@@ -166,6 +166,48 @@ var _ = Describe("Reports", func() {
 		h.finish(ctx)
 	})
 
+	It("wait for nothing where the hub is to bring a child about, and come after those of children whose plans have ended", func(ctx context.Context) {
+		stop := runAgentWith(agentOnHub, agentLocally, func(o *agent.Options) { o.ReportInterval = time.Hour })
+		spec, failing, fatal := configOnly(), configOnly(), task("config", kudo.TaskDummy)
+		fatal.Spec.WantErr, fatal.Spec.Fatal = true, true
+		failing.Tasks = []kudo.Task{fatal}
+		for _, name := range []string{"first", "second"} {
+			bring := task(name, kudo.TaskKudoOperator)
+			bring.Spec.Package = name
+			spec.Tasks = append(spec.Tasks, bring)
+		}
+		spec.Plans["deploy"] = serial("config", "first", "second")
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		stepOf := func(number int) kudo.ExecutionStatus {
+			phases := h.plan(ctx, "deploy").Phases
+			if len(phases) == 0 {
+				return ""
+			}
+			return phases[0].Steps[number].Status
+		}
+		Eventually(func() kudo.ExecutionStatus { return stepOf(1) }).Should(Equal(kudo.InProgress))
+
+		first := h.bear(ctx, "first", configOnly())
+		Eventually(func() kudo.ExecutionStatus { return stepOf(2) }).Should(Equal(kudo.InProgress))
+		Expect(first.ready(ctx).Status).To(Equal(metav1.ConditionTrue), first.ready(ctx).Message)
+
+		second := h.bear(ctx, "second", failing)
+		Eventually(func() kudo.ExecutionStatus { return h.mirror(ctx).Status.PlanStatus["deploy"].Status }).Should(Equal(kudo.FatalError))
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.PlanExecution = kudo.PlanExecution{PlanName: "deploy", UID: "again"} })
+		Eventually(func(g Gomega) {
+			g.Expect(h.plan(ctx, "deploy").UID).To(BeEquivalentTo("again"))
+			g.Expect(stepOf(1)).To(Equal(kudo.InProgress))
+		}).Should(Succeed())
+		Expect(second.plan(ctx, "deploy").Status).To(Equal(kudo.FatalError), "the hub is to run it again")
+
+		stop()
+		runAgent()
+		for _, instance := range []*hubPart{first, second, h} {
+			instance.finish(ctx)
+		}
+	})
+
 	It("of one that is gone are not taken for those of the next of its name", func(ctx context.Context) {
 		h := newInstance(ctx, configOnly(), nil)
 		var replaced atomic.Bool

@@ -1,0 +1,34 @@
+package program
+
+import (
+	"flag"
+	"slices"
+	"testing"
+)
+
+func TestLimits(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		arguments []string
+		flags     []string
+		refused   bool
+	}{
+		"what they are by default":       {nil, []string{"--hub-api-qps=20", "--hub-api-burst=40"}, false},
+		"what is asked for":              {[]string{"-qps=0.5", "-burst=1"}, []string{"--hub-api-qps=0.5", "--hub-api-burst=1"}, false},
+		"a rate by which nothing passes": {[]string{"-qps=0"}, nil, true},
+		"a burst without room":           {[]string{"-burst=0"}, nil, true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			limits, fs := Limits{QPS: 20, Burst: 40}, flag.NewFlagSet("bench", flag.ContinueOnError)
+			limits.Bind(fs, "addon-agent", "hub-api")
+			if err := fs.Parse(test.arguments); err != nil {
+				t.Fatal(err)
+			}
+			if err := limits.Check(); (err != nil) != test.refused {
+				t.Errorf("error %v, refused %t", err, test.refused)
+			}
+			if got := limits.Flags(); !test.refused && !slices.Equal(got, test.flags) {
+				t.Errorf("flags %q, want %q", got, test.flags)
+			}
+		})
+	}
+}
