@@ -30,6 +30,8 @@ PUSH ?=
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 # The kubeconfig of a hub to test, and those of its managed clusters in CLUSTERS, separated by commas; without it sandboxes are tested.
 HUB ?=
+# A value lets `make sandbox` run OCM's own programs.
+OCM ?=
 # A value lets `make demo` assert every act and exit non-zero with the act that failed.
 CHECK ?=
 
@@ -39,6 +41,9 @@ controlplane := hack/controlplane/build.sh
 # Where the programs stand: what integration tests start, and what a sandbox starts.
 envtest := $${KUBEBUILDER_ASSETS:-$$($(controlplane) etcd kube-apiserver kubectl)}
 assets := $${TANDEM_ASSETS:-$$($(controlplane))}
+
+ocm := hack/ocm/build.sh
+ocmassets := $${TANDEM_OCM_ASSETS:-$$($(ocm))}
 
 # The packages of integration tests, which need a control plane.
 suites := $(patsubst %/suite_test.go,./%,$(wildcard test/integration/*/suite_test.go))
@@ -63,13 +68,18 @@ images: ## Pack addon-manager and addon-agent into container images, as archives
 controlplane: ## Build etcd, kube-apiserver and the like, once, into a cache folder; print it.
 	@$(controlplane)
 
+.PHONY: ocm
+ocm: ## Build OCM's own programs, once, into a cache folder; print it.
+	@$(ocm)
+
 .PHONY: demo
 demo: build ## Show the whole idea on a hub and two managed clusters (CHECK=1 asserts every act).
 	@assets=$(assets); TANDEM_ASSETS=$$assets bin/sandbox demo $(if $(CHECK),--check)
 
 .PHONY: sandbox
-sandbox: build ## Start a hub and two managed clusters with nothing on them, for you to use.
-	@assets=$(assets); TANDEM_ASSETS=$$assets bin/sandbox up
+sandbox: build ## Start a hub and two managed clusters with nothing on them, for you to use (OCM=1 runs OCM too).
+	@assets=$(assets); export TANDEM_ASSETS=$$assets; \
+	  $(if $(OCM),ocm=$(ocmassets); TANDEM_OCM_ASSETS=$$ocm )bin/sandbox up $(if $(OCM),--ocm)
 
 .PHONY: demo-down
 demo-down: ## Stop what `make demo` or `make sandbox` left running.
@@ -100,7 +110,7 @@ test-e2e: build ## Test whole sandboxes: hub, managed clusters, workloads (HUB=F
 ifdef HUB
 	TANDEM_HUB=$(HUB) TANDEM_CLUSTERS=$(CLUSTERS) go test -count=1 -p=1 -timeout=30m ./test/e2e/... $(TESTFLAGS)
 else
-	@assets=$(assets); export TANDEM_ASSETS=$$assets; set -x; \
+	@assets=$(assets); ocm=$(ocmassets); export TANDEM_ASSETS=$$assets TANDEM_OCM_ASSETS=$$ocm; set -x; \
 	  go test -count=1 -p=1 -timeout=30m ./test/e2e/... $(TESTFLAGS)
 endif
 

@@ -1,4 +1,4 @@
-// Command sandbox runs a hub and managed clusters on this machine, with Tandem on them.
+// Command sandbox runs a hub and managed clusters on this machine, with Tandem on them and, if asked for, OCM.
 package main
 
 import (
@@ -58,6 +58,8 @@ type flags struct {
 	assets        string
 	clusters      int
 	withoutTandem bool
+	ocm           bool
+	deliverAgents bool
 	forPID        int
 }
 
@@ -110,16 +112,27 @@ func (f *flags) bind(command *cobra.Command) {
 		"folder with the control plane's programs (default: TANDEM_ASSETS, else KUBEBUILDER_ASSETS if it holds them all, "+
 			"else what make controlplane has built)")
 	command.Flags().BoolVar(&f.withoutTandem, "without-tandem", false, "run the clusters without addon-manager and agents")
+	command.Flags().BoolVar(&f.ocm, "ocm", false,
+		"run OCM too: its own programs, from TANDEM_OCM_ASSETS if that is set, else what make ocm has built")
+	command.Flags().BoolVar(&f.deliverAgents, "deliver-agents", false,
+		"with --ocm: have addon-manager deliver its agents as an add-on of OCM's, instead of starting them")
 	command.Flags().IntVar(&f.forPID, "for-pid", 0, "stop when the process with this id ends")
 }
 
 func (f *flags) options(progress func(string)) (sandbox.Options, error) {
-	options := sandbox.Options{Home: f.home, Clusters: f.clusters, Assets: f.assets, Progress: progress, DownCommand: f.call("down")}
-	if f.withoutTandem {
-		return options, nil
+	options := sandbox.Options{
+		Home: f.home, Clusters: f.clusters, Assets: f.assets, DeliverAgents: f.deliverAgents,
+		Progress: progress, DownCommand: f.call("down"),
 	}
-	programs, err := programsFolder()
-	options.Tandem = programs
+	var err error
+	if f.ocm {
+		if options.OCM, err = sandbox.FindOCM(os.Getenv); err != nil {
+			return options, err
+		}
+	}
+	if !f.withoutTandem {
+		options.Tandem, err = programsFolder()
+	}
 	return options, err
 }
 
@@ -127,7 +140,8 @@ func (f *flags) options(progress func(string)) (sandbox.Options, error) {
 func (f *flags) supervise() []string {
 	return []string{
 		"supervise", "--home=" + f.home, "--assets=" + f.assets, "--clusters=" + strconv.Itoa(f.clusters),
-		"--without-tandem=" + strconv.FormatBool(f.withoutTandem), "--for-pid=" + strconv.Itoa(f.forPID),
+		"--without-tandem=" + strconv.FormatBool(f.withoutTandem), "--ocm=" + strconv.FormatBool(f.ocm),
+		"--deliver-agents=" + strconv.FormatBool(f.deliverAgents), "--for-pid=" + strconv.Itoa(f.forPID),
 	}
 }
 

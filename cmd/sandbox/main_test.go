@@ -30,6 +30,7 @@ func TestMistakesAreErrors(t *testing.T) {
 		"an output format that does not exist":   {[]string{"status", "-o", "yaml"}, `unknown output format "yaml"`},
 		"the environment of a stopped sandbox":   {[]string{"env"}, "no sandbox runs in"},
 		"an assets folder without the programs":  {[]string{"up", "--assets", ".", "--without-tandem"}, "lacks etcd"},
+		"delivery of agents by nobody":           {[]string{"up", "--deliver-agents"}, "where both OCM and Tandem run"},
 		"a number of clusters that is too large": {[]string{"up", "--clusters", "51", "--without-tandem"}, "not 51"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -38,6 +39,14 @@ func TestMistakesAreErrors(t *testing.T) {
 				t.Errorf("the error is %v, want one with %q", err, test.want)
 			}
 		})
+	}
+}
+
+func TestOCMThatIsNotBuiltIsAnError(t *testing.T) {
+	t.Setenv("TANDEM_OCM_ASSETS", "")
+	t.Setenv("TANDEM_CACHE", t.TempDir())
+	if _, err := execute(t, "up", "--ocm", "--without-tandem"); err == nil || !strings.Contains(err.Error(), "make ocm") {
+		t.Errorf("the error is %v, want one that says how to build OCM", err)
 	}
 }
 

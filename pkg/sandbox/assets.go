@@ -39,13 +39,13 @@ func findAssets(given string, getenv func(string) string) (string, error) {
 		lacking = fmt.Sprintf(" (KUBEBUILDER_ASSETS %q lacks %s)", folder, strings.Join(missing, ", "))
 	}
 	cache := cacheFolder(getenv)
-	if folder := newestAssets(cache); folder != "" {
+	if folder := newestFolder(cache, "controlplane-*", controlPlanePrograms()); folder != "" {
 		return filepath.Abs(folder)
 	}
 	return "", fmt.Errorf("the control plane's programs are not in %q%s; %s", cache, lacking, advice)
 }
 
-// cacheFolder is where hack/controlplane keeps what it builds.
+// cacheFolder is where hack/controlplane and hack/ocm keep what they build.
 func cacheFolder(getenv func(string) string) string {
 	if folder := getenv("TANDEM_CACHE"); folder != "" {
 		return folder
@@ -56,10 +56,10 @@ func cacheFolder(getenv func(string) string) string {
 	return filepath.Join(getenv("HOME"), ".cache", "tandem")
 }
 
-// newestAssets is the folder of the cache that holds all of the control plane's programs and was changed last, empty if none
-// does: the cache keeps former versions, and builds that were broken off.
-func newestAssets(cache string) string {
-	folders, err := filepath.Glob(filepath.Join(cache, "controlplane-*"))
+// newestFolder is the folder of the cache, among those whose names match the pattern, that holds all of the programs and was changed
+// last, empty if none does: the cache keeps former versions, and builds that were broken off.
+func newestFolder(cache, pattern string, programs []string) string {
+	folders, err := filepath.Glob(filepath.Join(cache, pattern))
 	if err != nil { // the pattern is fine unless the cache's own name is odd
 		return ""
 	}
@@ -67,7 +67,7 @@ func newestAssets(cache string) string {
 	var changed time.Time
 	for _, folder := range folders {
 		info, err := os.Stat(folder)
-		if err != nil || len(missingPrograms(folder, controlPlanePrograms())) > 0 {
+		if err != nil || len(missingPrograms(folder, programs)) > 0 {
 			continue
 		}
 		if newest == "" || info.ModTime().After(changed) {

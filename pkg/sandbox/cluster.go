@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/tandem-addons/tandem/manifests"
 )
@@ -33,9 +34,9 @@ type Cluster struct {
 	mu        sync.Mutex
 	processes []*process
 
-	// What this process itself does for the cluster.
-	stopVolumes, stopKubelets func()
-	serving                   sync.WaitGroup
+	// What this process itself does for the cluster, and how each of that is ended.
+	stops   []func()
+	serving sync.WaitGroup
 }
 
 // Name is "hub", or the name of the managed cluster and of its namespace on the hub.
@@ -108,7 +109,10 @@ func ready(ctx context.Context, config *rest.Config) error {
 
 // furnish applies what the cluster is to hold, and waits until its controllers work.
 func (c *Cluster) furnish(ctx context.Context) error {
-	definitions, err := customResourceDefinitions(c.plan.managed())
+	if err := c.furnishOCM(ctx); err != nil {
+		return err
+	}
+	definitions, err := c.plan.customResourceDefinitions()
 	if err != nil {
 		return err
 	}
@@ -116,16 +120,13 @@ func (c *Cluster) furnish(ctx context.Context) error {
 	if err := applyDefinitions(ctx, c.client, definitions); err != nil {
 		return err
 	}
-	if !c.plan.managed() {
-		for _, pattern := range []string{"hub/*.yaml", "admission/*.yaml"} {
-			if err := c.applyManifests(ctx, manifests.FS, pattern, nil); err != nil {
-				return err
-			}
+	for _, pattern := range c.plan.tandemManifests() {
+		if err := c.applyManifests(ctx, manifests.FS, pattern, nil); err != nil {
+			return err
 		}
-		return waitForController(ctx, c.client)
 	}
-	if err := c.applyManifests(ctx, manifests.FS, "agent/*.yaml", nil); err != nil {
-		return err
+	if !c.plan.managed() {
+		return waitForController(ctx, c.client)
 	}
 	if err := c.applyManifests(ctx, clusterFiles, "cluster/managed.yaml", nil); err != nil {
 		return err
@@ -157,36 +158,46 @@ func (c *Cluster) callWebhooks(objects []*unstructured.Unstructured) {
 	}
 }
 
-// startVolumes runs the provisioner of volumes in this process, with a log of its own beside those of the programs.
+// startVolumes runs the provisioner of volumes in this process.
 func (c *Cluster) startVolumes() error {
 	config, err := clientcmd.BuildConfigFromFlags("", c.plan.identity("volumes"))
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig of the provisioner: %w", err)
 	}
 	config.QPS, config.Burst = requestsPerSecond, 2*requestsPerSecond
-	log, err := openLog(c.plan.folder().log("volumes"))
+	return c.manage("volumes", func(logger logr.Logger) (manager.Manager, error) {
+		return newVolumeProvisioner(config, logger)
+	})
+}
+
+// startPods runs the runner of pods in this process.
+func (c *Cluster) startPods() error { return c.manage("pods", c.newPodRunner) }
+
+// manage runs a manager in this process until the cluster stops, with a log of its own beside those of the programs.
+func (c *Cluster) manage(name string, newManager func(logr.Logger) (manager.Manager, error)) error {
+	log, err := openLog(c.plan.folder().log(name))
 	if err != nil {
 		return err
 	}
 	logger := logr.FromSlogHandler(slog.NewTextHandler(log, nil))
-	provisioner, err := newVolumeProvisioner(config, logger)
+	mgr, err := newManager(logger)
 	if err != nil {
 		_ = log.Close()
 		return err
 	}
 	ctx, cancel := context.WithCancel(logr.NewContext(context.Background(), logger))
-	c.stopVolumes = cancel
+	c.stops = append(c.stops, cancel)
 	c.serving.Go(func() {
 		defer log.Close()
-		if err := provisioner.Start(ctx); err != nil {
-			fmt.Fprintf(log, "the provisioner of volumes ended, claims will stay Pending: %v\n", err)
+		if err := mgr.Start(ctx); err != nil {
+			fmt.Fprintf(log, "%s ended, and nobody plays its part any more: %v\n", name, err)
 		}
 	})
 	return nil
 }
 
-// accept registers a managed cluster on this cluster, the hub: its ManagedCluster, its namespace and the rights of its
-// agent.
+// accept registers a managed cluster on this cluster, the hub, in the place of OCM: its ManagedCluster, its namespace and the
+// rights of its agent.
 func (c *Cluster) accept(ctx context.Context, managed *Cluster, now time.Time) error {
 	name := managed.plan.Name
 	registration := managedCluster(name, managed.plan.server(), managed.authority.Certificate)
@@ -196,35 +207,39 @@ func (c *Cluster) accept(ctx context.Context, managed *Cluster, now time.Time) e
 	if err := applyStatusOnce(ctx, c.client, managedClusterStatus(name, now)); err != nil {
 		return err
 	}
-	return c.applyManifests(ctx, manifests.FS, "cluster/*.yaml", manifests.ClusterParameters{Cluster: name})
+	return c.admitAgent(ctx, name)
+}
+
+// admitAgent gives the agent of a managed cluster its rights on this cluster, the hub.
+func (c *Cluster) admitAgent(ctx context.Context, cluster string) error {
+	return c.applyManifests(ctx, manifests.FS, "cluster/*.yaml", manifests.ClusterParameters{Cluster: cluster})
 }
 
 // startTandem runs one of Tandem's programs and waits until it says that it is ready.
 func (c *Cluster) startTandem(ctx context.Context, p program) error {
-	ctx, stop := c.untilGivenUp(ctx)
-	defer stop()
 	c.run(p)
-	url := "http://" + loopback(c.plan.port("health")) + "/readyz"
-	err := waitUntil(ctx, func(ctx context.Context) error { return probe(ctx, url) })
-	if err != nil {
-		return fmt.Errorf("waiting for the %s of %s: %w", p.Name, c.plan.Name, err)
-	}
-	return nil
+	return c.waitForTandem(ctx, p)
 }
 
-// probe asks a program's health endpoint.
-func probe(ctx context.Context, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
+// receiveAgent enables Tandem's agent for this cluster as an add-on of OCM's, and waits until it has come and says that it is ready.
+func (c *Cluster) receiveAgent(ctx context.Context, hub *Cluster) error {
+	if err := c.startPods(); err != nil {
 		return err
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
+	if err := applyAll(ctx, hub.client, []*unstructured.Unstructured{agentAddOn(c.plan.Name)}); err != nil {
 		return err
 	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", url, response.Status)
+	return c.waitForTandem(ctx, c.plan.addonAgent())
+}
+
+// waitForTandem waits until the program of Tandem's on this cluster says that it is ready.
+func (c *Cluster) waitForTandem(ctx context.Context, p program) error {
+	ctx, stop := c.untilGivenUp(ctx)
+	defer stop()
+	url := "http://" + loopback(c.plan.port("health")) + "/readyz"
+	err := waitUntil(ctx, func(ctx context.Context) error { return probe(ctx, http.DefaultClient, url) })
+	if err != nil {
+		return fmt.Errorf("waiting for the %s of %s: %w", p.Name, c.plan.Name, err)
 	}
 	return nil
 }
@@ -234,6 +249,27 @@ func (c *Cluster) run(p program) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.processes = append(c.processes, startProcess(p, c.plan.folder(), c.spawner, c.onChange))
+}
+
+// runs says whether the program runs, or is about to, with the same arguments.
+func (c *Cluster) runs(p program) bool {
+	return slices.ContainsFunc(c.running(), func(process *process) bool {
+		return process.program.Name == p.Name && slices.Equal(process.program.Args, p.Args)
+	})
+}
+
+// end ends a program of the cluster for good, and returns when it is gone.
+func (c *Cluster) end(name string) {
+	named := func(p *process) bool { return p.program.Name == name }
+	for _, process := range c.running() {
+		if named(process) {
+			process.stop()
+		}
+	}
+	c.mu.Lock()
+	c.processes = slices.DeleteFunc(c.processes, named)
+	c.mu.Unlock()
+	c.onChange()
 }
 
 // untilGivenUp is a context that is cancelled once a program of the cluster has ended too often; the cause names it and has
@@ -258,8 +294,9 @@ func (c *Cluster) running() []*process {
 
 // stop ends the cluster's programs, the last started first, and returns when all are gone.
 func (c *Cluster) stop() {
-	c.stopVolumes()
-	c.stopKubelets()
+	for _, stop := range c.stops {
+		stop()
+	}
 	c.serving.Wait()
 	for _, process := range slices.Backward(c.running()) {
 		process.stop()

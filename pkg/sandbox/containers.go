@@ -69,7 +69,7 @@ func (c *Cluster) startKubelets() error {
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          log.New(errorLog, "", log.LstdFlags),
 	}
-	c.stopKubelets = func() { _ = server.Close() }
+	c.stops = append(c.stops, func() { _ = server.Close() })
 	c.serving.Go(func() {
 		defer errorLog.Close()
 		if err := server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {

@@ -92,6 +92,8 @@ func mismatch(state State, options Options) string {
 	switch {
 	case had != options.Clusters:
 		return fmt.Sprintf("has %s, not %d", ManagedClusters(had), options.Clusters)
+	case state.runsOCM() != options.runsOCM():
+		return state.runsOCM()
 	case state.Tandem == options.Tandem:
 		return ""
 	case options.Tandem == "":

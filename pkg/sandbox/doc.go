@@ -8,6 +8,9 @@
 // could run commands too, but would do so on this machine for any of its users and any web page that asks. The machine is taken to have
 // one user: etcd listens on loopback without authentication, and never syncs to disk.
 //
+// Where asked to (Options.OCM), it runs OCM as well: its own programs on the hub and for each managed cluster, which then register
+// themselves. Where OCM delivers Tandem's agents, this package plays the kubelet for their pods, and for no others.
+//
 // Start is the way in for tests; Up, Down and Read are for a command line, where the sandbox outlives the command that
 // started it. Whatever was started ends with the process that started it: on Linux the kernel sees to that even if
 // that process is killed; elsewhere a killed sandbox leaves its programs running, and they must be stopped by hand.

@@ -85,3 +85,19 @@ func TestFewerClustersThanTheDataHasAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestDataOfAHubWithOtherDefinitionsIsRefused(t *testing.T) {
+	for had, asked := range map[string]string{"": "ocm", "ocm": ""} {
+		h := home(t.TempDir())
+		previous := State{OCM: had, Clusters: []ClusterState{{Name: "hub"}}}
+		if err := writeState(h, previous); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := previousState(h, Options{OCM: asked}); err == nil || !strings.Contains(err.Error(), previous.runsOCM()) {
+			t.Errorf("data of a sandbox that %s: %v", previous.runsOCM(), err)
+		}
+		if _, err := previousState(h, Options{OCM: had}); err != nil {
+			t.Errorf("its own data: %v", err)
+		}
+	}
+}

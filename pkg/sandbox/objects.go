@@ -4,13 +4,16 @@ import (
 	"embed"
 	"encoding/base64"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/tandem-addons/tandem/manifests"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
 // clusterFiles are what a cluster needs besides Tandem's manifests.
@@ -18,15 +21,19 @@ import (
 //go:embed cluster/*.yaml
 var clusterFiles embed.FS
 
-// customResourceDefinitions are Tandem's: all of them for the hub, those of the mirrored objects for a managed cluster.
-func customResourceDefinitions(managed bool) ([]*unstructured.Unstructured, error) {
+// customResourceDefinitions are Tandem's for the cluster: those of the mirrored objects for a managed cluster, unless they come with
+// its agent, and for a hub all of them, but for those that are OCM's where it runs.
+func (c clusterPlan) customResourceDefinitions() ([]*unstructured.Unstructured, error) {
 	all, err := manifests.Objects(manifests.FS, "crds/*.yaml", nil)
-	if err != nil || !managed {
-		return all, err
+	if err != nil || c.managed() && c.DeliverAgents {
+		return nil, err
 	}
 	mirrored := []string{"instances.kudo.dev", "operatorversions.kudo.dev"}
 	return slices.DeleteFunc(all, func(crd *unstructured.Unstructured) bool {
-		return !slices.Contains(mirrored, crd.GetName())
+		if c.managed() {
+			return !slices.Contains(mirrored, crd.GetName())
+		}
+		return c.OCM != "" && !strings.HasSuffix(crd.GetName(), "."+kudo.GroupVersion.Group)
 	}), nil
 }
 
@@ -62,5 +69,14 @@ func managedClusterStatus(name string, now time.Time) *unstructured.Unstructured
 			condition(clusterv1.ManagedClusterConditionJoined, "ManagedClusterJoined", "Managed cluster joined."),
 			condition(clusterv1.ManagedClusterConditionAvailable, "ManagedClusterAvailable", "Managed cluster is available."),
 		}},
+	}}
+}
+
+// agentAddOn is Tandem's agent, enabled for a managed cluster.
+func agentAddOn(cluster string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": addonv1alpha1.GroupVersion.String(),
+		"kind":       "ManagedClusterAddOn",
+		"metadata":   map[string]any{"name": agentAddOnName, "namespace": cluster},
 	}}
 }

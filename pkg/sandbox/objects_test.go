@@ -8,14 +8,34 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func TestManagedClustersGetTheDefinitionsOfTheMirrorOnly(t *testing.T) {
-	definitions, err := customResourceDefinitions(true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []string{"CustomResourceDefinition instances.kudo.dev", "CustomResourceDefinition operatorversions.kudo.dev"}
-	if diff := cmp.Diff(want, titles(definitions)); diff != "" {
-		t.Errorf("definitions (-want +got):\n%s", diff)
+func TestEachClusterGetsItsDefinitions(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		plan clusterPlan
+		want []string
+	}{
+		"a managed cluster those of the mirror only": {clusterPlan{Name: "cluster1"}, []string{"instances.kudo.dev", "operatorversions.kudo.dev"}},
+		"a hub all": {clusterPlan{Name: hubName}, []string{
+			"addondeploymentconfigs.addon.open-cluster-management.io", "clustermanagementaddons.addon.open-cluster-management.io",
+			"managedclusteraddons.addon.open-cluster-management.io", "managedclusters.cluster.open-cluster-management.io",
+			"instances.kudo.dev", "operators.kudo.dev", "operatorversions.kudo.dev",
+		}},
+		"a hub with OCM all but OCM's": {clusterPlan{Name: hubName, OCM: "/ocm"}, []string{
+			"instances.kudo.dev", "operators.kudo.dev", "operatorversions.kudo.dev",
+		}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			definitions, err := test.plan.customResourceDefinitions()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, definition := range definitions {
+				got = append(got, definition.GetName())
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("definitions (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
@@ -30,12 +50,4 @@ func TestManagedClusterIsAcceptedAndAvailable(t *testing.T) {
 	if got := conditions[0].(map[string]any)["lastTransitionTime"]; got != "2026-03-01T12:00:00Z" {
 		t.Errorf("the transition is at %v, want it in UTC", got)
 	}
-}
-
-func titles(objects []*unstructured.Unstructured) []string {
-	var titles []string
-	for _, object := range objects {
-		titles = append(titles, object.GetKind()+" "+object.GetName())
-	}
-	return titles
 }

@@ -86,9 +86,9 @@ func (a *authority) client(id identity, now time.Time) (keyPair, error) {
 }
 
 // server issues a serving certificate for the loopback addresses.
-func (a *authority) server(now time.Time) (keyPair, error) {
+func (a *authority) server(name string, now time.Time) (keyPair, error) {
 	pair, err := sign(&x509.Certificate{
-		Subject:     pkix.Name{CommonName: "kube-apiserver"},
+		Subject:     pkix.Name{CommonName: name},
 		NotBefore:   now.Add(-time.Hour),
 		NotAfter:    now.Add(validity),
 		KeyUsage:    x509.KeyUsageDigitalSignature,
@@ -97,7 +97,7 @@ func (a *authority) server(now time.Time) (keyPair, error) {
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
 	}, a)
 	if err != nil {
-		return keyPair{}, fmt.Errorf("issuing a serving certificate: %w", err)
+		return keyPair{}, fmt.Errorf("issuing a serving certificate to %s: %w", name, err)
 	}
 	return pair, nil
 }

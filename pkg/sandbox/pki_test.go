@@ -32,7 +32,7 @@ func TestServingCertificateIsGoodForLoopbackOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pair, err := ca.server(now)
+	pair, err := ca.server("kube-apiserver", now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,11 +18,11 @@ const requestsPerSecond = 200
 // newCluster writes the files of the cluster: keys, kubeconfigs, configuration. An authority that a former start left is
 // used again, so kubeconfigs stay good.
 func newCluster(plan clusterPlan, spawner *spawner, onChange func(), now time.Time) (*Cluster, error) {
-	c := &Cluster{plan: plan, spawner: spawner, onChange: onChange, stopVolumes: func() {}, stopKubelets: func() {}}
+	c := &Cluster{plan: plan, spawner: spawner, onChange: onChange}
 	if err := os.MkdirAll(plan.folder().path("pki"), 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder of %s: %w", plan.Name, err)
 	}
-	for _, step := range []func(time.Time) error{c.writeKeys, c.writeKubeconfigs} {
+	for _, step := range []func(time.Time) error{c.writeKeys, c.writeKubeconfigs, c.writeOCM} {
 		if err := step(now); err != nil {
 			return nil, fmt.Errorf("preparing %s: %w", plan.Name, err)
 		}
@@ -61,7 +61,7 @@ func (c *Cluster) writeKeys(now time.Time) error {
 	if _, err := keptPair(folder, "service-account", newSigningKey); err != nil {
 		return err
 	}
-	serving, err := c.authority.server(now)
+	serving, err := c.authority.server("kube-apiserver", now)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 
@@ -13,6 +14,12 @@ const hubName = "hub"
 
 // packagesNamespace is where packages are pushed to on the hub (manifests/hub).
 const packagesNamespace = kudo.DefaultPackagesNamespace
+
+// The names of Tandem's agent: as an add-on of OCM's, and those of its program, its Deployment and that one's container.
+const (
+	agentAddOnName = "tandem"
+	agentProgram   = "addon-agent"
+)
 
 // program is one program to run: where it is, what it is told, and which port it serves on (0 if none).
 type program struct {
@@ -31,6 +38,10 @@ type clusterPlan struct {
 
 	AgentFlags  []string
 	AuditPolicy []byte
+	// Tandem and OCM are the folders with their programs; empty if these do not run.
+	Tandem, OCM string
+	// DeliverAgents leaves it to OCM to bring Tandem's agents.
+	DeliverAgents bool
 }
 
 func (c clusterPlan) folder() clusterFolder { return c.Home.cluster(c.Name) }
@@ -52,17 +63,23 @@ func (c clusterPlan) program(name string, port int, args ...string) program {
 // portKey is how the ports of a sandbox are told apart.
 func portKey(cluster, use string) string { return cluster + "/" + use }
 
-// portKeys are all ports that a sandbox with these managed clusters needs.
-func portKeys(clusters []string, tandem bool) []string {
+// portKeys are all ports that such a sandbox needs.
+func portKeys(o Options) []string {
 	var keys []string
-	for _, cluster := range append([]string{hubName}, clusters...) {
+	for _, cluster := range append([]string{hubName}, o.clusterNames()...) {
 		keys = append(keys, portKey(cluster, "etcd"), portKey(cluster, "kube-apiserver"))
-		if tandem {
+		if o.Tandem != "" {
 			keys = append(keys, portKey(cluster, "metrics"), portKey(cluster, "health"))
+		}
+		if o.OCM == "" {
+			continue
+		}
+		for _, use := range ocmPortUses(cluster) {
+			keys = append(keys, portKey(cluster, use))
 		}
 	}
 	keys = append(keys, portKey(hubName, "webhooks")) // without Tandem too, for an addon-manager that the user runs
-	for _, cluster := range clusters {
+	for _, cluster := range o.clusterNames() {
 		keys = append(keys, portKey(cluster, "kubelet"))
 	}
 	return keys
@@ -131,6 +148,13 @@ func (c clusterPlan) apiServer() program {
 			"--kubelet-client-key="+folder.pki("kubelet-client.key"),
 		)
 	}
+	if c.OCM != "" {
+		p.Args = append(p.Args,
+			// OCM's programs complain without end about a cluster that has no authority for front proxies. Nobody has this one's name.
+			"--requestheader-client-ca-file="+folder.pki("ca.crt"),
+			"--requestheader-allowed-names=front-proxy-client",
+		)
+	}
 	return p
 }
 
@@ -173,11 +197,25 @@ func (c clusterPlan) kwok() program {
 	)
 }
 
+// tandemManifests find what the cluster is to hold of manifests.FS before Tandem's program runs.
+func (c clusterPlan) tandemManifests() []string {
+	switch {
+	case c.managed() && c.DeliverAgents:
+		return nil
+	case c.managed():
+		return []string{"agent/*.yaml"}
+	case c.OCM != "":
+		return []string{"hub/*.yaml", "ocm/*.yaml", "admission/*.yaml"}
+	default:
+		return []string{"hub/*.yaml", "admission/*.yaml"}
+	}
+}
+
 // addonManager runs on the hub.
-func (c clusterPlan) addonManager(tandem string) program {
-	return program{
+func (c clusterPlan) addonManager() program {
+	p := program{
 		Name: "addon-manager",
-		Path: filepath.Join(tandem, "addon-manager"),
+		Path: filepath.Join(c.Tandem, "addon-manager"),
 		Port: c.port("metrics"),
 		Args: append([]string{
 			"--kubeconfig=" + c.identity("addon-manager"),
@@ -186,25 +224,32 @@ func (c clusterPlan) addonManager(tandem string) program {
 			"--webhook-hosts=127.0.0.1",
 		}, c.tandemArgs()...),
 	}
+	if c.DeliverAgents {
+		p.Args = append(p.Args, "--deliver-agents")
+	}
+	return p
 }
 
 // withoutTandem says what a hub lacks on which addon-manager does not run.
 func (c clusterPlan) withoutTandem() string {
-	return "nothing serves v1beta1 of the add-on API, and nothing checks writes, until you run addon-manager with " +
-		"--webhook-bind-address=" + c.webhooks() + " --webhook-hosts=127.0.0.1"
+	lacking := "nothing serves v1beta1 of the add-on API, and nothing checks writes"
+	if c.OCM != "" {
+		lacking = "nothing checks writes"
+	}
+	return lacking + ", until you run addon-manager with --webhook-bind-address=" + c.webhooks() + " --webhook-hosts=127.0.0.1"
 }
 
 // addonAgent runs beside a managed cluster.
-func (c clusterPlan) addonAgent(tandem string) program {
+func (c clusterPlan) addonAgent() program {
 	return program{
-		Name: "addon-agent",
-		Path: filepath.Join(tandem, "addon-agent"),
+		Name: agentProgram,
+		Path: filepath.Join(c.Tandem, agentProgram),
 		Port: c.port("metrics"),
 		Args: append([]string{
 			"--hub-kubeconfig=" + c.identity("addon-agent-hub"),
-			"--kubeconfig=" + c.identity("addon-agent"),
+			"--kubeconfig=" + c.identity(agentProgram),
 			"--cluster-name=" + c.Name,
-			"--standalone",
+			fmt.Sprintf("--standalone=%t", c.OCM == ""),
 		}, slices.Concat(c.tandemArgs(), c.AgentFlags)...),
 	}
 }
@@ -217,10 +262,11 @@ func (c clusterPlan) tandemArgs() []string {
 	}
 }
 
-// identities are the client certificates that the cluster's own machinery, and Tandem on that cluster, reach it with, by
+// identities are the client certificates that the cluster's own machinery, OCM and Tandem on that cluster, reach it with, by
 // the name of their kubeconfig.
 func (c clusterPlan) identities() map[string]identity {
 	ids := map[string]identity{"kube-controller-manager": {User: "system:kube-controller-manager"}}
+	maps.Copy(ids, c.ocmIdentities())
 	if !c.managed() {
 		ids["addon-manager"] = serviceAccount("tandem-system", "addon-manager")
 		return ids
@@ -228,7 +274,16 @@ func (c clusterPlan) identities() map[string]identity {
 	ids["kube-scheduler"] = identity{User: "system:kube-scheduler"}
 	ids["kwok"] = identity{User: "sandbox:kwok"}
 	ids["volumes"] = identity{User: "sandbox:volumes"}
-	ids["addon-agent"] = serviceAccount("tandem-system", "addon-agent")
+	ids[agentProgram] = serviceAccount("tandem-system", agentProgram)
+	return ids
+}
+
+// hubIdentities are those with which a managed cluster's programs reach the hub, by the name of their kubeconfig.
+func (c clusterPlan) hubIdentities() map[string]identity {
+	ids := map[string]identity{"addon-agent-hub": hubAgent(c.Name)}
+	if c.OCM != "" {
+		ids["ocm-bootstrap"] = ocmBootstrap()
+	}
 	return ids
 }
 
@@ -248,10 +303,9 @@ func serviceAccount(namespace, name string) identity {
 
 // hubAgent is the identity of a managed cluster's agent on the hub, by OCM's convention for add-on agents.
 func hubAgent(cluster string) identity {
-	const addon, agent = "tandem", "addon-agent"
-	group := fmt.Sprintf("system:open-cluster-management:cluster:%s:addon:%s", cluster, addon)
+	group := fmt.Sprintf("system:open-cluster-management:cluster:%s:addon:%s", cluster, agentAddOnName)
 	return identity{
-		User:   group + ":agent:" + agent,
-		Groups: []string{group, "system:open-cluster-management:addon:" + addon},
+		User:   group + ":agent:" + agentProgram,
+		Groups: []string{group, "system:open-cluster-management:addon:" + agentAddOnName},
 	}
 }

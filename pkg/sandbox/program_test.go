@@ -9,11 +9,15 @@ import (
 )
 
 func testPlan(name string) clusterPlan {
+	return testPlanOf(name, Options{Clusters: 1, Tandem: "/tandem"})
+}
+
+func testPlanOf(name string, options Options) clusterPlan {
 	ports := map[string]int{}
-	for i, key := range portKeys([]string{"cluster1"}, true) {
+	for i, key := range portKeys(options) {
 		ports[key] = 20001 + i
 	}
-	return clusterPlan{Name: name, Home: "/home", Assets: "/assets", Ports: ports}
+	return clusterPlan{Name: name, Home: "/home", Assets: "/assets", Tandem: options.Tandem, OCM: options.OCM, Ports: ports}
 }
 
 func names(programs []program) []string {
@@ -65,14 +69,14 @@ func TestArguments(t *testing.T) {
 		"kwok plays the kubelets of all nodes": {managed.kwok(), "/assets/kwok", 0, []string{
 			"--manage-all-nodes=true", "--config=/home/cluster1/kwok.yaml",
 		}},
-		"addon-manager works on the hub": {hub.addonManager("/tandem"), "/tandem/addon-manager", 20003, []string{
+		"addon-manager works on the hub": {hub.addonManager(), "/tandem/addon-manager", 20003, []string{
 			"--kubeconfig=/home/kubeconfig/identities/hub-addon-manager.kubeconfig", "--packages-namespace=addon-packages",
 			"--leader-elect=false", "--metrics-bind-address=127.0.0.1:20003", "--health-probe-bind-address=127.0.0.1:20004",
 			"--webhook-bind-address=127.0.0.1:20009", "--webhook-hosts=127.0.0.1",
 		}},
-		"addon-agent works on hub and cluster": {managed.addonAgent("/tandem"), "/tandem/addon-agent", 20007, []string{
+		"addon-agent works on hub and cluster": {managed.addonAgent(), "/tandem/addon-agent", 20007, []string{
 			"--hub-kubeconfig=/home/kubeconfig/identities/cluster1-addon-agent-hub.kubeconfig",
-			"--kubeconfig=/home/kubeconfig/identities/cluster1-addon-agent.kubeconfig", "--cluster-name=cluster1", "--standalone",
+			"--kubeconfig=/home/kubeconfig/identities/cluster1-addon-agent.kubeconfig", "--cluster-name=cluster1", "--standalone=true",
 			"--leader-elect=false", "--metrics-bind-address=127.0.0.1:20007", "--health-probe-bind-address=127.0.0.1:20008",
 		}},
 	} {
@@ -91,7 +95,7 @@ func TestArguments(t *testing.T) {
 
 func TestPortKeysWithoutTandem(t *testing.T) {
 	want := []string{"hub/etcd", "hub/kube-apiserver", "cluster1/etcd", "cluster1/kube-apiserver", "hub/webhooks", "cluster1/kubelet"}
-	if diff := cmp.Diff(want, portKeys([]string{"cluster1"}, false)); diff != "" {
+	if diff := cmp.Diff(want, portKeys(Options{Clusters: 1})); diff != "" {
 		t.Errorf("ports (-want +got):\n%s", diff)
 	}
 }

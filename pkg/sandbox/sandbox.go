@@ -27,6 +27,12 @@ type Options struct {
 	Assets string
 	// Tandem is the folder with addon-manager and addon-agent, which are run then; without it the clusters stay bare.
 	Tandem string
+	// OCM is the folder with OCM's programs and manifests (FindOCM), which are run then: they register the clusters, deliver
+	// ManifestWorks, decide Placements and install add-ons. Without it the sandbox registers the clusters in their place.
+	OCM string
+	// DeliverAgents lets addon-manager deliver its agents as an add-on of OCM's, instead of starting them beside the clusters: their
+	// manifests arrive in ManifestWorks, and they get their identity by OCM's registration. It needs OCM and Tandem.
+	DeliverAgents bool
 	// AgentFlags are given to addon-agent beside those that it needs.
 	AgentFlags []string
 	// AuditPolicy, if set, says what the API servers log, in the place of cluster/audit.yaml.
@@ -54,6 +60,12 @@ func (o Options) complete() (Options, error) {
 	var err error
 	if o.Home, err = filepath.Abs(o.Home); err != nil {
 		return o, fmt.Errorf("finding the sandbox's home: %w", err)
+	}
+	if o.OCM, err = checkOCM(o.OCM); err != nil {
+		return o, err
+	}
+	if o.DeliverAgents && (o.OCM == "" || o.Tandem == "") {
+		return o, errors.New("agents are delivered where both OCM and Tandem run")
 	}
 	if o.Tandem == "" {
 		return o, nil
@@ -170,20 +182,16 @@ func (s *Sandbox) start(ctx context.Context, formerPorts map[string]int) error {
 	}
 	s.progress("starting the control planes of the hub and " + ManagedClusters(s.options.Clusters))
 	err := each(s.clusters, func(c *Cluster) error {
-		if err := c.start(ctx, s.progress); err != nil || c.plan.managed() || s.options.Tandem == "" {
+		if err := c.start(ctx, s.progress); err != nil || c.plan.managed() {
 			return err
 		}
-		// At once, and not after the managed clusters: the hub's garbage collector reads add-ons in v1beta1, which addon-manager
-		// converts, and tries again ever more slowly while it is not there.
-		return c.startTandem(ctx, c.plan.addonManager(s.options.Tandem))
+		return s.startHub(ctx)
 	})
 	if err != nil {
 		return err
 	}
-	for _, managed := range s.clusters[1:] {
-		if err := s.Hub().accept(ctx, managed, time.Now()); err != nil {
-			return fmt.Errorf("registering %s on the hub: %w", managed.Name(), err)
-		}
+	if err := s.register(ctx); err != nil {
+		return err
 	}
 	if s.options.Tandem == "" {
 		s.progress(s.Hub().plan.withoutTandem())
@@ -192,34 +200,76 @@ func (s *Sandbox) start(ctx context.Context, formerPorts map[string]int) error {
 	return s.startTandem(ctx)
 }
 
-// previousState is what a former sandbox left in the home. One with more clusters is refused: the hub knows them.
+// startHub runs what works on the hub beside its control plane. That is at once, and not after the managed clusters: the hub's garbage
+// collector reads add-ons in v1beta1, which OCM or addon-manager convert, and tries again ever more slowly while nobody does.
+func (s *Sandbox) startHub(ctx context.Context) error {
+	if s.options.OCM != "" {
+		if err := s.Hub().startOCM(ctx); err != nil {
+			return err
+		}
+		s.progress("hub: OCM works")
+	}
+	if s.options.Tandem == "" {
+		return nil
+	}
+	return s.Hub().startTandem(ctx, s.Hub().plan.addonManager())
+}
+
+// register makes the managed clusters known to the hub.
+func (s *Sandbox) register(ctx context.Context) error {
+	return each(s.clusters[1:], func(c *Cluster) error {
+		if s.options.OCM == "" {
+			if err := s.Hub().accept(ctx, c, time.Now()); err != nil {
+				return fmt.Errorf("registering %s on the hub: %w", c.Name(), err)
+			}
+			return nil
+		}
+		if err := c.join(ctx, s.Hub()); err != nil {
+			return err
+		}
+		s.progress(c.Name() + ": OCM has registered it")
+		if s.options.DeliverAgents {
+			return nil
+		}
+		return s.Hub().admitAgent(ctx, c.Name())
+	})
+}
+
+// previousState is what a former sandbox left in the home. One with more clusters is refused: the hub knows them. So is one that
+// differs in whether OCM runs: the resource definitions on its hub are others.
 func previousState(h home, options Options) (State, error) {
 	previous, err := readState(h)
 	if err != nil {
 		return State{}, err
 	}
-	if had := len(previous.Clusters) - 1; had > options.Clusters {
+	had := len(previous.Clusters) - 1
+	if had > options.Clusters {
 		return State{}, fmt.Errorf("the data in %s is of %s, more than %d: "+
 			"ask for as many, or remove it (`%s`)", string(h), ManagedClusters(had), options.Clusters, options.DownCommand)
+	}
+	if had >= 0 && previous.runsOCM() != options.runsOCM() {
+		return State{}, fmt.Errorf("the data in %s is of a sandbox that %s: ask for the same, or remove it (`%s`)",
+			string(h), previous.runsOCM(), options.DownCommand)
 	}
 	return previous, nil
 }
 
 // prepare finds ports, former ones if they are free, and writes the files of all clusters.
 func (s *Sandbox) prepare(formerPorts map[string]int) error {
-	ports, err := allocatePorts(portKeys(s.options.clusterNames(), s.options.Tandem != ""), formerPorts)
+	ports, err := allocatePorts(portKeys(s.options), formerPorts)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	s.state = State{
-		PID: os.Getpid(), Phase: Starting, Assets: s.options.Assets, Tandem: s.options.Tandem, Ports: ports,
+		PID: os.Getpid(), Phase: Starting, Assets: s.options.Assets, Tandem: s.options.Tandem, OCM: s.options.OCM,
+		DeliverAgents: s.options.DeliverAgents, Ports: ports,
 	}
 	s.mu.Unlock()
 	for _, name := range append([]string{hubName}, s.options.clusterNames()...) {
 		plan := clusterPlan{
-			Name: name, Home: s.home, Assets: s.options.Assets, Ports: ports,
-			AgentFlags: s.options.AgentFlags, AuditPolicy: s.options.AuditPolicy,
+			Name: name, Home: s.home, Assets: s.options.Assets, Tandem: s.options.Tandem, OCM: s.options.OCM, Ports: ports,
+			DeliverAgents: s.options.DeliverAgents, AgentFlags: s.options.AgentFlags, AuditPolicy: s.options.AuditPolicy,
 		}
 		cluster, err := newCluster(plan, s.spawner, s.publish, time.Now())
 		if err != nil {
@@ -230,9 +280,10 @@ func (s *Sandbox) prepare(formerPorts map[string]int) error {
 		s.mu.Unlock()
 	}
 	for _, managed := range s.clusters[1:] {
-		file := managed.plan.identity("addon-agent-hub")
-		if err := s.Hub().issueKubeconfig(file, hubAgent(managed.Name()), time.Now()); err != nil {
-			return err
+		for name, id := range managed.plan.hubIdentities() {
+			if err := s.Hub().issueKubeconfig(managed.plan.identity(name), id, time.Now()); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -240,7 +291,10 @@ func (s *Sandbox) prepare(formerPorts map[string]int) error {
 
 func (s *Sandbox) startTandem(ctx context.Context) error {
 	err := each(s.clusters[1:], func(c *Cluster) error {
-		return c.startTandem(ctx, c.plan.addonAgent(s.options.Tandem))
+		if s.options.DeliverAgents {
+			return c.receiveAgent(ctx, s.Hub())
+		}
+		return c.startTandem(ctx, c.plan.addonAgent())
 	})
 	if err == nil {
 		s.progress("addon-manager and the agents are ready")

@@ -33,8 +33,12 @@ type State struct {
 	// Assets is the folder with the control plane's programs.
 	Assets string `json:"assets"`
 	// Tandem is the folder with Tandem's programs; empty if the sandbox runs without them.
-	Tandem   string         `json:"tandem,omitempty"`
-	Clusters []ClusterState `json:"clusters,omitempty"`
+	Tandem string `json:"tandem,omitempty"`
+	// OCM is the folder with OCM's programs; empty if the sandbox runs without them.
+	OCM string `json:"ocm,omitempty"`
+	// DeliverAgents says that OCM brings Tandem's agents.
+	DeliverAgents bool           `json:"deliverAgents,omitempty"`
+	Clusters      []ClusterState `json:"clusters,omitempty"`
 	// Ports are kept for the next start, by cluster and use.
 	Ports map[string]int `json:"ports,omitempty"`
 }

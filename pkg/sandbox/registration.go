@@ -1,0 +1,139 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// writeOCM writes what OCM's programs of the cluster serve with, where they run.
+func (c *Cluster) writeOCM(now time.Time) error {
+	if c.plan.OCM == "" {
+		return nil
+	}
+	serving, err := c.authority.server("ocm", now)
+	if err != nil {
+		return err
+	}
+	if err := writePair(c.plan.folder(), "ocm", serving); err != nil {
+		return err
+	}
+	return writePrivate(c.plan.folder().path("ocm.yaml"), c.plan.ocmServing())
+}
+
+// furnishOCM applies what OCM's installer and operators put on such a cluster, where OCM runs.
+func (c *Cluster) furnishOCM(ctx context.Context) error {
+	if c.plan.OCM == "" {
+		return nil
+	}
+	definitions, others, err := c.plan.ocmObjects(c.authority.Certificate)
+	if err != nil {
+		return err
+	}
+	if err := applyDefinitions(ctx, c.client, definitions); err != nil {
+		return err
+	}
+	return applyAll(ctx, c.client, others)
+}
+
+// startOCM runs OCM's programs of a hub, each once the one before it is healthy.
+func (c *Cluster) startOCM(ctx context.Context) error {
+	ctx, stop := c.untilGivenUp(ctx)
+	defer stop()
+	for _, p := range c.plan.ocmHub() {
+		if err := c.runOCM(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runOCM runs one of OCM's programs and waits until it is healthy.
+func (c *Cluster) runOCM(ctx context.Context, p program) error {
+	c.run(p)
+	trusting, err := rest.HTTPClientFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: c.authority.Certificate}})
+	if err != nil {
+		return fmt.Errorf("making a client of %s: %w", p.Name, err)
+	}
+	url := "https://" + loopback(p.Port) + "/healthz"
+	if err := waitUntil(ctx, func(ctx context.Context) error { return probe(ctx, trusting, url) }); err != nil {
+		return fmt.Errorf("waiting for the %s of %s: %w", p.Name, c.plan.Name, err)
+	}
+	return nil
+}
+
+// join runs OCM's agents of a managed cluster, and returns when the hub has accepted it and calls it available.
+func (c *Cluster) join(ctx context.Context, hub *Cluster) error {
+	ctx, stop := c.untilGivenUp(ctx)
+	defer stop()
+	bootstrap, err := os.ReadFile(c.plan.identity("ocm-bootstrap"))
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig for the registration of %s: %w", c.plan.Name, err)
+	}
+	// The registration agent reads the file; its Secret is what it watches, and where users of OCM look.
+	if err := applyAll(ctx, c.client, []*unstructured.Unstructured{bootstrapSecret(bootstrap)}); err != nil {
+		return err
+	}
+	if err := c.runOCM(ctx, c.plan.ocmRegistrationAgent()); err != nil {
+		return err
+	}
+	// Only then the work agent finds what leads to the hub, and ends if it does not.
+	if err := hub.waitForManagedCluster(ctx, c.plan.Name, clusterv1.ManagedClusterConditionJoined); err != nil {
+		return err
+	}
+	if err := c.runOCM(ctx, c.plan.ocmWorkAgent()); err != nil {
+		return err
+	}
+	return hub.waitForManagedCluster(ctx, c.plan.Name, clusterv1.ManagedClusterConditionAvailable)
+}
+
+// bootstrapSecret is how a klusterlet is told of its hub.
+func bootstrapSecret(kubeconfig []byte) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1",
+		"kind":       "Secret",
+		"metadata":   map[string]any{"name": "bootstrap-hub-kubeconfig", "namespace": ocmAgentNamespace},
+		"data":       map[string]any{"kubeconfig": base64.StdEncoding.EncodeToString(kubeconfig)},
+	}}
+}
+
+// waitForManagedCluster waits until this cluster, the hub, knows the managed cluster and its condition is True.
+func (c *Cluster) waitForManagedCluster(ctx context.Context, name, condition string) error {
+	cluster := &unstructured.Unstructured{}
+	cluster.SetAPIVersion(clusterv1.GroupVersion.String())
+	cluster.SetKind("ManagedCluster")
+	return waitUntil(ctx, func(ctx context.Context) error {
+		if err := c.client.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
+			return fmt.Errorf("waiting for %s to register: %w", name, err)
+		}
+		if !hasTrueCondition(cluster, condition) {
+			return fmt.Errorf("%s of ManagedCluster %s is not True", condition, name)
+		}
+		return nil
+	})
+}
+
+// probe asks a program's health endpoint.
+func probe(ctx context.Context, through *http.Client, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := through.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", url, response.Status)
+	}
+	return nil
+}
