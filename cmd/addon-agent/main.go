@@ -6,8 +6,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -28,59 +31,94 @@ func main() {
 	}
 }
 
-func run() error {
-	var (
-		options                   agent.Options
-		hubKubeconfig, kubeconfig string
-		logging                   = zap.Options{}
-		hub                       = limit.Limit{QPS: 20, Burst: 40}
-		local                     = limit.Limit{QPS: 400, Burst: 800}
-		printVersion              bool
-	)
+// settings are the flags.
+type settings struct {
+	options                   agent.Options
+	hubKubeconfig, kubeconfig string
+	hub, local                limit.Limit
+	logging                   zap.Options
+	version                   bool
+}
+
+func (s *settings) flags() *flag.FlagSet {
 	flags := flag.NewFlagSet("addon-agent", flag.ExitOnError)
-	flags.StringVar(&hubKubeconfig, "hub-kubeconfig", "", "file that leads to the hub with the agent's identity (required)")
-	flags.StringVar(&kubeconfig, "kubeconfig", "", "file that leads to the managed cluster; empty inside of it")
-	flags.StringVar(&options.ClusterName, "cluster-name", "", "name of the managed cluster on the hub (required)")
-	flags.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8080", "host:port of the metrics; 0 for none")
-	flags.StringVar(&options.ProbeAddress, "health-probe-bind-address", ":8081", "host:port of the health probes; 0 for none")
-	flags.BoolVar(&options.LeaderElection, "leader-elect", true, "let one agent at a time work")
-	flags.StringVar(&options.LeaderElectionNamespace, "leader-election-namespace", "", "namespace of the Lease; the pod's own if empty")
-	flags.BoolVar(&options.Standalone, "standalone", false,
+	o := &s.options
+	flags.StringVar(&s.hubKubeconfig, "hub-kubeconfig", "", "file that leads to the hub with the agent's identity (required)")
+	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "file that leads to the managed cluster; empty inside of it")
+	flags.StringVar(&o.ClusterName, "cluster-name", "",
+		"name of the managed cluster on the hub; if empty, what the file cluster-name says that OCM puts beside the hub's kubeconfig")
+	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", "host:port of the metrics; 0 for none")
+	flags.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", "host:port of the health probes; 0 for none")
+	flags.BoolVar(&o.LeaderElection, "leader-elect", true, "let one agent at a time work")
+	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "", "namespace of the Lease; the pod's own if empty")
+	flags.BoolVar(&o.Standalone, "standalone", false,
 		"no OCM klusterlet runs on this cluster: judge add-ons by their leases, and renew one on the hub")
-	flags.DurationVar(&options.LeasePeriod, "lease-period", availability.DefaultPeriod,
-		"how often a standalone agent renews its lease on the hub; 1s to 24h")
-	flags.DurationVar(&options.ReportInterval, "report-interval", 0, "least time between two reports of one Instance to the hub; 1s if zero")
-	flags.StringVar(&options.PipeImage, "pipe-image", pipe.DefaultImage,
+	flags.StringVar(&o.LeaseNamespace, "lease-namespace", "",
+		"namespace on the managed cluster of the lease by which OCM's klusterlet sees that the agent is alive; none if empty")
+	flags.DurationVar(&o.LeasePeriod, "lease-period", availability.DefaultPeriod,
+		"how often the agent renews its leases, that on the hub if it is standalone; 1s to 24h")
+	flags.DurationVar(&o.ReportInterval, "report-interval", 0, "least time between two reports of one Instance to the hub; 1s if zero")
+	flags.StringVar(&o.PipeImage, "pipe-image", pipe.DefaultImage,
 		"image of the container through which the files of Pipe tasks are read; it needs sleep and head")
-	hub.Bind(flags, "hub-api", "the hub")
-	local.Bind(flags, "kube-api", "the managed cluster")
-	flags.BoolVar(&printVersion, "version", false, "print the version and end")
-	logging.BindFlags(flags)
-	if err := flags.Parse(os.Args[1:]); err != nil {
+	s.hub, s.local = limit.Limit{QPS: 20, Burst: 40}, limit.Limit{QPS: 400, Burst: 800}
+	s.hub.Bind(flags, "hub-api", "the hub")
+	s.local.Bind(flags, "kube-api", "the managed cluster")
+	flags.BoolVar(&s.version, "version", false, "print the version and end")
+	s.logging.BindFlags(flags)
+	return flags
+}
+
+func run() error {
+	var s settings
+	if err := s.flags().Parse(os.Args[1:]); err != nil {
 		return err
 	}
-	if printVersion {
+	if s.version {
 		fmt.Println(version)
 		return nil
 	}
-	if options.ClusterName == "" || hubKubeconfig == "" {
-		return fmt.Errorf("--cluster-name and --hub-kubeconfig are required")
-	}
-	if options.LeasePeriod < time.Second || options.LeasePeriod > availability.LongestPeriod {
-		return fmt.Errorf("--lease-period is %v: it must be from 1s to %v", options.LeasePeriod, availability.LongestPeriod)
-	}
-	if err := errors.Join(hub.Check(), local.Check()); err != nil {
+	if err := s.complete(); err != nil {
 		return err
 	}
-	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
-	var err error
-	if options.Hub, err = clientcmd.BuildConfigFromFlags("", hubKubeconfig); err != nil {
-		return fmt.Errorf("reading --hub-kubeconfig: %w", err)
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&s.logging)))
+	s.options.Hub = s.toHub
+	if _, err := s.toHub(); err != nil {
+		return err
 	}
-	if options.Local, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil { // empty: what a pod finds in its cluster
+	var err error
+	if s.options.Local, err = clientcmd.BuildConfigFromFlags("", s.kubeconfig); err != nil { // empty: what a pod finds in its cluster
 		return fmt.Errorf("reading --kubeconfig: %w", err)
 	}
-	hub.Together(options.Hub)
-	local.Together(options.Local)
-	return agent.Run(ctrl.SetupSignalHandler(), options)
+	s.local.Together(s.options.Local)
+	return agent.Run(ctrl.SetupSignalHandler(), s.options)
+}
+
+// complete fills in what the flags leave open, and refuses what cannot be.
+func (s *settings) complete() error {
+	if s.hubKubeconfig == "" {
+		return fmt.Errorf("--hub-kubeconfig is required")
+	}
+	if s.options.ClusterName == "" {
+		name, err := os.ReadFile(filepath.Join(filepath.Dir(s.hubKubeconfig), "cluster-name"))
+		if err != nil {
+			return fmt.Errorf("finding the cluster's name (give it with --cluster-name): %w", err)
+		}
+		if s.options.ClusterName = strings.TrimSpace(string(name)); s.options.ClusterName == "" {
+			return fmt.Errorf("the file cluster-name beside the hub's kubeconfig is empty: give the name with --cluster-name")
+		}
+	}
+	if period := s.options.LeasePeriod; period < time.Second || period > availability.LongestPeriod {
+		return fmt.Errorf("--lease-period is %v: it must be from 1s to %v", period, availability.LongestPeriod)
+	}
+	return errors.Join(s.hub.Check(), s.local.Check())
+}
+
+// toHub reads the way to the hub as the file has it now.
+func (s *settings) toHub() (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", s.hubKubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading --hub-kubeconfig: %w", err)
+	}
+	s.hub.Together(config)
+	return config, nil
 }

@@ -10,8 +10,10 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -20,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
@@ -52,8 +55,13 @@ type Options struct {
 	// ClusterName is the name of the managed cluster, which is its namespace on the hub.
 	ClusterName string
 
-	// Hub and Local lead to the hub, with the agent's narrow identity, and to the managed cluster.
-	Hub, Local *rest.Config
+	// Hub leads to the hub, with the agent's narrow identity. It is asked again every HubPeriod (a minute if zero), and where it leads
+	// elsewhere, or by another identity, the connection is made anew. Certificates that stand in files are renewed without it.
+	Hub       func() (*rest.Config, error)
+	HubPeriod time.Duration
+
+	// Local leads to the managed cluster.
+	Local *rest.Config
 
 	// MetricsAddress and ProbeAddress are host:port to listen on; "0" turns one off.
 	MetricsAddress, ProbeAddress string
@@ -66,7 +74,11 @@ type Options struct {
 	// of its own on the hub.
 	Standalone bool
 
-	// LeasePeriod is how often the agent's own lease is renewed; one minute if zero.
+	// LeaseNamespace is where, on the managed cluster, the agent keeps the lease by which OCM's klusterlet sees that it is alive; none if
+	// empty.
+	LeaseNamespace string
+
+	// LeasePeriod is how often a lease of the agent's own is renewed; one minute if zero.
 	LeasePeriod time.Duration
 
 	// PipeImage is the image of the container that waits beside the files of a Pipe task; pipe.DefaultImage if empty.
@@ -86,6 +98,9 @@ func Run(ctx context.Context, o Options) error {
 		return fmt.Errorf("indexing Instances: %w", err)
 	}
 	if err := addEngine(o, local); err != nil {
+		return err
+	}
+	if err := addLocalLease(o, local); err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -117,9 +132,13 @@ func keepHub(ctx context.Context, o Options, local ctrl.Manager) error {
 	return nil
 }
 
-// runHub adds the controllers that speak with the hub to a manager of it, and runs them.
+// runHub adds the controllers that speak with the hub to a manager of it, and runs them until the way there is another.
 func runHub(ctx context.Context, o Options, local ctrl.Manager) error {
-	hub, err := hubManager(o)
+	config, err := o.Hub()
+	if err != nil {
+		return fmt.Errorf("finding the hub: %w", err)
+	}
+	hub, err := hubManager(o, config)
 	if err != nil {
 		return fmt.Errorf("connecting to the hub: %w", err)
 	}
@@ -134,7 +153,33 @@ func runHub(ctx context.Context, o Options, local ctrl.Manager) error {
 			return err
 		}
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		defer cancel()
+		if o.awaitOther(ctx, config) {
+			hub.GetLogger().Info("the hub is reached another way now: connecting anew")
+		}
+	}()
 	return hub.Start(ctx)
+}
+
+// awaitOther waits until Hub says something else than config, or ctx ends. What cannot be read has not changed.
+func (o Options) awaitOther(ctx context.Context, config *rest.Config) bool {
+	period := cmp.Or(o.HubPeriod, time.Minute)
+	err := wait.PollUntilContextCancel(ctx, period, false, func(context.Context) (bool, error) {
+		now, err := o.Hub()
+		return err == nil && !sameWay(config, now), nil
+	})
+	return err == nil
+}
+
+// sameWay says whether two configs lead to the same server as the same identity.
+func sameWay(a, b *rest.Config) bool {
+	way := func(c *rest.Config) []any {
+		return []any{c.Host, c.APIPath, c.TLSClientConfig, c.Username, c.Password, c.BearerToken, c.BearerTokenFile, c.ExecProvider}
+	}
+	return reflect.DeepEqual(way(a), way(b))
 }
 
 // Scheme holds every type that the agent reads or writes typed.
@@ -193,14 +238,14 @@ func localManager(o Options) (ctrl.Manager, error) {
 }
 
 // hubManager sees nothing of the hub but the cluster's own namespace.
-func hubManager(o Options) (ctrl.Manager, error) {
+func hubManager(o Options, config *rest.Config) (ctrl.Manager, error) {
 	scheme, err := Scheme()
 	if err != nil {
 		return nil, err
 	}
 	patient := everyController()
 	patient.CacheSyncTimeout = 24 * time.Hour // a hub that is away is waited for, not given up
-	return ctrl.NewManager(o.Hub, ctrl.Options{
+	return ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme,
 		Cache: cache.Options{
 			DefaultTransform:  cache.TransformStripManagedFields(),

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -25,31 +26,45 @@ import (
 // leaseJitter spreads the renewals of a fleet whose agents started together.
 const leaseJitter = 0.04
 
-// heartbeat keeps the agent's own lease on the hub, by which the hub knows that it is alive: renewed once a period where no OCM
-// klusterlet does so, and absent where one does.
+// heartbeat keeps a lease of the agent's own, by which others know that it is alive.
 type heartbeat struct {
-	hub     client.Client
-	cluster string
+	client  client.Client
+	name    types.NamespacedName
 	period  time.Duration
 	clock   func() time.Time
 	log     logr.Logger
 	failing bool
 }
 
+func newHeartbeat(o Options, name types.NamespacedName, on ctrl.Manager) *heartbeat {
+	return &heartbeat{
+		client: on.GetClient(), name: name, period: cmp.Or(o.LeasePeriod, availability.DefaultPeriod), clock: time.Now,
+		log: on.GetLogger().WithName("lease").WithValues("lease", name),
+	}
+}
+
+// addLease keeps a lease on the hub, for the hub to look at: renewed once a period where no OCM klusterlet does so, and absent where
+// one does.
 func addLease(o Options, _ *notes, hub, _ ctrl.Manager) error {
-	h := &heartbeat{
-		hub: hub.GetClient(), cluster: o.ClusterName, period: o.LeasePeriod, clock: time.Now,
-		log: hub.GetLogger().WithName("lease"),
-	}
-	if h.period == 0 {
-		h.period = availability.DefaultPeriod
-	}
+	h := newHeartbeat(o, types.NamespacedName{Namespace: o.ClusterName, Name: addon.AgentLease}, hub)
 	beat := h.withdraw
 	if o.Standalone {
 		beat = h.renew
 	}
 	if err := hub.Add(manager.RunnableFunc(beat)); err != nil {
 		return fmt.Errorf("adding the lease: %w", err)
+	}
+	return nil
+}
+
+// addLocalLease keeps a lease on the managed cluster, for OCM's klusterlet to look at, as it does of every add-on.
+func addLocalLease(o Options, local ctrl.Manager) error {
+	if o.LeaseNamespace == "" {
+		return nil
+	}
+	h := newHeartbeat(o, types.NamespacedName{Namespace: o.LeaseNamespace, Name: addon.AgentAddOn}, local)
+	if err := local.Add(manager.RunnableFunc(h.renew)); err != nil {
+		return fmt.Errorf("adding the lease on the managed cluster: %w", err)
 	}
 	return nil
 }
@@ -65,7 +80,7 @@ func (h *heartbeat) renew(ctx context.Context) error {
 func (h *heartbeat) withdraw(ctx context.Context) error {
 	_ = wait.PollUntilContextCancel(ctx, h.period, true, func(ctx context.Context) (bool, error) {
 		return h.attempt(ctx, func(ctx context.Context) error {
-			err := client.IgnoreNotFound(h.hub.Delete(ctx, h.lease()))
+			err := client.IgnoreNotFound(h.client.Delete(ctx, h.lease()))
 			if apierrors.IsForbidden(err) {
 				return nil // then it could not have made one either
 			}
@@ -83,9 +98,9 @@ func (h *heartbeat) attempt(ctx context.Context, do func(context.Context) error)
 	switch {
 	case ctx.Err() != nil: // whatever failed, it is the end
 	case err != nil && !h.failing:
-		h.log.Error(err, "the agent's lease on the hub cannot be kept; trying again once a period", "period", h.period)
+		h.log.Error(err, "the agent's lease cannot be kept; trying again once a period", "period", h.period)
 	case err == nil && h.failing:
-		h.log.Info("the agent's lease on the hub is kept again")
+		h.log.Info("the agent's lease is kept again")
 	}
 	h.failing = err != nil
 	return err == nil
@@ -103,9 +118,9 @@ func (h *heartbeat) write(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("encoding the agent's lease: %w", err)
 	}
-	err = h.hub.Patch(ctx, h.lease(), client.RawPatch(types.MergePatchType, body), client.FieldOwner(managerLease))
+	err = h.client.Patch(ctx, h.lease(), client.RawPatch(types.MergePatchType, body), client.FieldOwner(managerLease))
 	if apierrors.IsNotFound(err) {
-		err = h.hub.Create(ctx, lease, client.FieldOwner(managerLease))
+		err = h.client.Create(ctx, lease, client.FieldOwner(managerLease))
 	}
 	if err != nil {
 		return fmt.Errorf("renewing the agent's lease: %w", err)
@@ -114,5 +129,5 @@ func (h *heartbeat) write(ctx context.Context) error {
 }
 
 func (h *heartbeat) lease() *coordinationv1.Lease {
-	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: h.cluster, Name: addon.AgentLease}}
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: h.name.Namespace, Name: h.name.Name}}
 }

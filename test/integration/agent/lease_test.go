@@ -341,3 +341,23 @@ var _ = Describe("The agent's own lease on the hub", func() {
 		Expect(ownLease(ctx)).To(BeNil())
 	})
 })
+
+var _ = Describe("The agent's own lease on the managed cluster", func() {
+	It("is renewed for OCM's klusterlet, which judges the agent by it, also while the hub is away", func(ctx context.Context) {
+		const namespace = "spoke"
+		Expect(managed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
+		nowhere := rest.CopyConfig(agentOnHub)
+		nowhere.Host = "https://127.0.0.1:1"
+		DeferCleanup(runAgentWith(nowhere, agentLocally, func(o *agent.Options) {
+			o.LeaseNamespace, o.LeasePeriod = namespace, time.Second
+		}))
+		renewed := func() time.Time {
+			lease := &coordinationv1.Lease{}
+			err := managed.Get(ctx, client.ObjectKey{Namespace: namespace, Name: addon.AgentAddOn}, lease)
+			Expect(client.IgnoreNotFound(err)).To(Succeed())
+			return ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).Time
+		}
+		Eventually(renewed).ShouldNot(BeZero())
+		Eventually(renewed).Should(BeTemporally(">=", renewed().Add(time.Second)))
+	})
+})

@@ -138,6 +138,25 @@ var _ = Describe("While the hub is away", func() {
 	})
 })
 
+var _ = Describe("The way to the hub", func() {
+	It("is taken anew when it leads elsewhere", func(ctx context.Context) {
+		nowhere := rest.CopyConfig(agentOnHub)
+		nowhere.Host = "https://127.0.0.1:1"
+		var way atomic.Pointer[rest.Config]
+		way.Store(nowhere)
+		DeferCleanup(runAgentWith(nil, agentLocally, func(o *agent.Options) {
+			o.Hub = func() (*rest.Config, error) { return rest.CopyConfig(way.Load()), nil }
+			o.HubPeriod = 100 * time.Millisecond
+		}))
+		h := newInstance(ctx, configOnly(), nil)
+		h.resolve(ctx)
+		Consistently(func() *kudo.Instance { return h.mirror(ctx) }).Should(BeNil())
+		way.Store(agentOnHub)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		h.finish(ctx)
+	})
+})
+
 var _ = Describe("Reports", func() {
 	It("of a plan of many steps are coalesced, and the last state arrives", func(ctx context.Context) {
 		const interval, steps = 2 * time.Second, 40

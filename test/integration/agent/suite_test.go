@@ -125,7 +125,7 @@ func runAgent() func() { return runAgentWith(agentOnHub, agentLocally) }
 func runAgentWith(onHub, locally *rest.Config, change ...func(*agent.Options)) func() {
 	options := agent.Options{
 		ClusterName:    clusterName,
-		Hub:            onHub,
+		Hub:            func() (*rest.Config, error) { return onHub, nil },
 		Local:          locally,
 		MetricsAddress: "0",
 		ProbeAddress:   "0",

@@ -106,8 +106,8 @@ func runAgentOf(cluster string) (stop func()) {
 	onHub := as(hubServer.Config, group+":agent:addon-agent", group, "system:open-cluster-management:addon:tandem")
 	return runUntilStopped(func(ctx context.Context) error {
 		return agent.Run(ctx, agent.Options{
-			ClusterName: cluster, Hub: onHub, Local: here, MetricsAddress: "0", ProbeAddress: "0",
-			Standalone: true, LeasePeriod: leasePeriod,
+			ClusterName: cluster, Hub: func() (*rest.Config, error) { return onHub, nil }, Local: here,
+			MetricsAddress: "0", ProbeAddress: "0", Standalone: true, LeasePeriod: leasePeriod,
 		})
 	})
 }

@@ -12,6 +12,12 @@ const (
 	ConditionConfigured = upstream.ManagedClusterAddOnConditionConfigured
 	// ConditionResolved says, for an add-on that runs by plans, whether its Instance could be made. Written by the hub.
 	ConditionResolved = "Resolved"
+	// ConditionManifestApplied says, for an add-on that runs by plans, whether its current configuration has reached the cluster: OCM
+	// counts no rollout of an add-on without it. Written by the hub, and of other add-ons by whoever delivers them.
+	ConditionManifestApplied = upstream.ManagedClusterAddOnManifestApplied
+	// ConditionAddOnsRemaining says that AgentAddOn, which is being deleted, waits for add-ons or Instances on its cluster, which its agent
+	// has to remove first. Written by the hub.
+	ConditionAddOnsRemaining = "AddOnsRemaining"
 )
 
 // The reasons of ConditionDegraded (OCM's Addon Dependency Management proposal).
@@ -31,6 +37,18 @@ const (
 	ReasonNotInstalled = "NotInstalled"
 )
 
+// The reason of ConditionManifestApplied, beside ReasonPlanComplete, for an add-on that runs by plans.
+const (
+	// ReasonPlanNotComplete: no plan has brought the add-on's current configuration to completion yet.
+	ReasonPlanNotComplete = "PlanNotComplete"
+)
+
+// The reason of ConditionAddOnsRemaining.
+const (
+	// ReasonWaitingForRemoval: the message names what has to go first.
+	ReasonWaitingForRemoval = "WaitingForRemoval"
+)
+
 // The reasons of ConditionAvailable, for an add-on that renews a lease on its managed cluster; they are OCM's.
 const (
 	// ReasonLeaseUpdated: the add-on's lease was renewed lately.
@@ -48,6 +66,16 @@ const ReasonClusterLeaseStopped = "ManagedClusterLeaseUpdateStopped"
 // AgentLease is the name of the Lease that the agent of a cluster renews in the cluster's namespace on the hub, where no OCM
 // klusterlet shows that the cluster is alive.
 const AgentLease = "addon-agent"
+
+// AgentAddOn is the name of Tandem's agent as an add-on: of its ClusterManagementAddOn where OCM delivers it, in the names of its users
+// and groups on the hub, and of the Lease that it renews on the managed cluster for OCM's klusterlet.
+const AgentAddOn = "tandem"
+
+// FinalizerAgent holds AgentAddOn until nothing is left on its cluster that only the agent can remove.
+const FinalizerAgent = "kudo.dev/agent"
+
+// AgentName is what OCM calls the agent among those of the add-on.
+const AgentName = "addon-agent"
 
 // The reasons of ConditionResolved of a ManagedClusterAddOn, beside those of an Instance.
 const (
