@@ -50,11 +50,14 @@ type engine struct {
 	client  client.Client
 	live    client.Reader
 	objects *objects
-	remote  *remote
 	backoff *flowcontrol.Backoff
 	events  events.EventRecorder
 	metrics *metrics
 	clock   func() time.Time
+
+	// hands do what plans want, and others are those of service accounts.
+	hands  hands
+	others *identities
 
 	// pipeImage is the image of the container that waits beside the files of a Pipe task.
 	pipeImage string
@@ -81,11 +84,13 @@ func addEngine(o Options, local ctrl.Manager) error {
 			client: local.GetClient(), live: local.GetAPIReader(), cache: local.GetCache(), discovery: kinds,
 			known: newKnown(), watched: map[schema.GroupVersionKind]bool{},
 		},
-		remote:  remote,
 		backoff: flowcontrol.NewBackOff(leastBackoff, mostBackoff),
 		events:  local.GetEventRecorder(managerEngine),
 		metrics: measured,
 		clock:   time.Now,
+
+		hands:  hands{client: local.GetClient(), remote: remote},
+		others: newIdentities(local),
 
 		pipeImage: cmp.Or(o.PipeImage, pipe.DefaultImage),
 	}
@@ -195,6 +200,9 @@ func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reco
 // advance brings an Instance one pass further: it starts a plan, or carries out the tasks whose turn it is, or judges what stands.
 // written is the Instance as it is then if there is more to do at once; otherwise it is nil, and the result says when to look again.
 func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written *kudo.Instance, result reconcile.Result, err error) {
+	if e, err = e.as(instance); err != nil {
+		return nil, reconcile.Result{}, err
+	}
 	seen, err := e.gather(ctx, instance)
 	if err != nil {
 		return nil, reconcile.Result{}, err

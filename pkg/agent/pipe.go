@@ -185,7 +185,7 @@ func (e *engine) readFile(ctx context.Context, pod types.NamespacedName, path st
 	ctx, cancel := context.WithTimeoutCause(ctx, filePatience, fmt.Errorf("it took longer than %v", filePatience))
 	defer cancel()
 	const most = pipe.MostBytes + 1
-	return e.remote.output(ctx, pod, pipe.Container, most, "head", "-c", strconv.Itoa(most), "--", path)
+	return e.hands.remote.output(ctx, pod, pipe.Container, most, "head", "-c", strconv.Itoa(most), "--", path)
 }
 
 // dropPod deletes the task's pod, if there is one.
@@ -213,7 +213,7 @@ func (e *engine) dropPods(ctx context.Context, s seen, choice plan.Choice) error
 		if !ofPipe || !owner.Owns(pod.Live) || pod.AppliedBy(goesOn) || pod.Deleted() {
 			continue
 		}
-		if err := apply.Delete(ctx, e.client, pod.Live); err != nil {
+		if err := apply.Delete(ctx, e.hands.client, pod.Live); err != nil {
 			return fmt.Errorf("deleting %s: %w", plan.Describe(pod.Live), err)
 		}
 	}

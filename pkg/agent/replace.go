@@ -42,6 +42,6 @@ func (e *engine) makeWay(ctx context.Context, x *execution, wants []*unstructure
 // is left to the apply.
 func (e *engine) wouldChange(ctx context.Context, object plan.Object) bool {
 	var immutable *apply.ImmutableError
-	err := apply.Rehearse(ctx, e.client, object.Want, managerEngine)
+	err := apply.Rehearse(ctx, e.hands.client, object.Want, managerEngine)
 	return errors.As(apply.Refused(err, object.Live, object.Want), &immutable)
 }

@@ -191,7 +191,7 @@ func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Uns
 		return object, nil
 	}
 	desired := render.RestartPods(want, object.Live, x.UID, x.RestartPending)
-	live, err := apply.Onto(ctx, e.client, object.Live, desired, managerEngine)
+	live, err := apply.Onto(ctx, e.hands.client, object.Live, desired, managerEngine)
 	if err != nil {
 		return object, fmt.Errorf("applying %s: %w", plan.Describe(want), apply.Refused(err, object.Live, desired))
 	}
@@ -247,7 +247,7 @@ func (e *engine) delete(ctx context.Context, object plan.Object) (plan.Object, e
 	if object.Deleted() {
 		return object, nil
 	}
-	if err := apply.Delete(ctx, e.client, object.Live); err != nil {
+	if err := apply.Delete(ctx, e.hands.client, object.Live); err != nil {
 		return object, fmt.Errorf("deleting %s: %w", plan.Describe(object.Live), err)
 	}
 	live, err := e.objects.read(ctx, object.Want)

@@ -156,7 +156,7 @@ func (a *addOns) act(ctx context.Context, state install.AddOn, want *kudo.Instan
 	if want == nil {
 		return nil
 	}
-	if err := hold(ctx, a.client, state.ManagedAddOn, ManagerAddOn); err != nil {
+	if err := hold(ctx, a.client, state.ManagedAddOn, kudo.Finalizer, ManagerAddOn); err != nil {
 		return err
 	}
 	options := []client.ApplyOption{client.FieldOwner(ManagerAddOn)}
@@ -223,6 +223,9 @@ func instanceConfiguration(want *kudo.Instance) (*unstructured.Unstructured, err
 	}
 	if want.Spec.InstallNamespace != "" {
 		spec["installNamespace"] = want.Spec.InstallNamespace
+	}
+	if want.Spec.ServiceAccountName != "" {
+		spec["serviceAccountName"] = want.Spec.ServiceAccountName
 	}
 	configuration := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"ownerReferences": []any{owner}},
@@ -310,7 +313,7 @@ func (a *addOns) remove(ctx context.Context, addOn *addonv1alpha1.ManagedCluster
 	// Read past the cache, which may not know of an Instance yet that was made a moment ago.
 	err := a.live.Get(ctx, client.ObjectKeyFromObject(addOn), &instance)
 	if apierrors.IsNotFound(err) || err == nil && !install.OwnedBy(&instance, addOn) {
-		return release(ctx, a.client, addOn)
+		return release(ctx, a.client, addOn, kudo.Finalizer)
 	}
 	if err != nil {
 		return fmt.Errorf("reading Instance %s: %w", client.ObjectKeyFromObject(addOn), err)
@@ -413,7 +416,7 @@ func viewAddOn(a *addonv1alpha1.ManagedClusterAddOn) addOnView {
 		customized: a.Status.HealthCheck.Mode == upstream.HealthCheckModeCustomized,
 		configured: viewCondition(a.Status.Conditions, addonv1alpha1.ConditionConfigured),
 		resolved:   viewCondition(a.Status.Conditions, addonv1alpha1.ConditionResolved),
-		references: strings.Join(configKeys(a), "\n"),
+		references: install.Desired(a),
 	}
 }
 

@@ -256,6 +256,8 @@ func (p Parent) child(name string, placed plan.Placed, version *kudo.OperatorVer
 			OperatorVersion:  corev1.ObjectReference{Namespace: version.Namespace, Name: version.Name},
 			Parameters:       parameters,
 			InstallNamespace: p.Instance.TargetNamespace(),
+
+			ServiceAccountName: p.Instance.Spec.ServiceAccountName,
 		},
 	}
 	// An owner that blocks deletion takes a right on the owner's finalizers, and the order of a removal is none of the garbage collector's.
@@ -320,6 +322,7 @@ func unresolved(child *kudo.Instance) string {
 func matchesChild(current, want *kudo.Instance) bool {
 	return current.Labels[kudo.LabelRoot] == want.Labels[kudo.LabelRoot] &&
 		VersionOf(current) == VersionOf(want) &&
+		current.Spec.ServiceAccountName == want.Spec.ServiceAccountName &&
 		maps.Equal(current.Spec.Parameters, want.Spec.Parameters)
 }
 

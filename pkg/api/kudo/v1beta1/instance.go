@@ -40,6 +40,13 @@ type InstanceSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
 	InstallNamespace string `json:"installNamespace,omitempty"`
+
+	// serviceAccountName is a service account in the install namespace on the managed cluster, as which the agent carries plans out: they
+	// can do what it may, and no more. If empty, it does so as itself. Children have their parent's. Addition.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$`
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 }
 
 // PlanExecution asks for a run of a plan by hand.
