@@ -153,9 +153,14 @@ func obstaclesOf(a AddOn, own *kudo.Instance) []Obstacle {
 		obstacles = append(obstacles, versionNotFound(a.Configuration.OperatorVersion))
 	}
 	for _, name := range a.Configuration.DeploymentConfigs {
-		if a.DeploymentConfigs[name] == nil {
+		config, hash := a.DeploymentConfigs[name], a.Configuration.Hashes[name]
+		switch {
+		case config == nil:
 			obstacles = append(obstacles, Obstacle{addonv1alpha1.ReasonConfigurationNotFound, fmt.Sprintf(
 				"AddOnDeploymentConfig %s does not exist: create it, or take it out of the add-on's configs", name)})
+		case hash != "" && hash != DeploymentConfigHash(config):
+			obstacles = append(obstacles, Obstacle{addonv1alpha1.ReasonWaitingForConfiguration, fmt.Sprintf(
+				"AddOnDeploymentConfig %s has changed: OCM's addon-manager has not rolled the change out to this cluster yet", name)})
 		}
 	}
 	return obstacles

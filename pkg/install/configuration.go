@@ -16,6 +16,8 @@ type Configuration struct {
 	OperatorVersion types.NamespacedName
 	// DeploymentConfigs hold the parameters, in the order in which they are applied.
 	DeploymentConfigs []types.NamespacedName
+	// Hashes are those of the DeploymentConfigs that OCM wants on the cluster so far; one that it does not know is not in it.
+	Hashes map[types.NamespacedName]string
 	// Obstacles say why the above is not to be used.
 	Obstacles []Obstacle
 }
@@ -52,26 +54,30 @@ func Configure(
 		return Configuration{Obstacles: []Obstacle{{addonv1alpha1.ReasonWaitingForConfiguration,
 			"OCM's addon-manager has not resolved the add-on's configuration yet: its condition Configured says why"}}}
 	}
-	find := func(resource upstream.ConfigGroupResource) []upstream.ConfigReferent {
+	find := func(resource upstream.ConfigGroupResource) []upstream.ConfigSpecHash {
 		if managed {
 			return resolvedByOCM(addOn, resource)
 		}
 		return resolvedHere(definition, addOn, resource)
 	}
 
-	var c Configuration
+	c := Configuration{Hashes: map[types.NamespacedName]string{}}
 	c.takeVersion(find(operatorVersions), addOn.Namespace, packagesNamespace)
-	for _, referent := range find(deploymentConfigs) {
-		c.DeploymentConfigs = append(c.DeploymentConfigs, types.NamespacedName(referent))
-		if referent.Namespace == "" {
-			c.invalid("AddOnDeploymentConfig %q is named without a namespace: name it with one", referent.Name)
+	for _, found := range find(deploymentConfigs) {
+		name := types.NamespacedName(found.ConfigReferent)
+		c.DeploymentConfigs = append(c.DeploymentConfigs, name)
+		if found.SpecHash != "" {
+			c.Hashes[name] = found.SpecHash
+		}
+		if name.Namespace == "" {
+			c.invalid("AddOnDeploymentConfig %q is named without a namespace: name it with one", name.Name)
 		}
 	}
 	return c
 }
 
 // takeVersion takes the one OperatorVersion out of what was found.
-func (c *Configuration) takeVersion(found []upstream.ConfigReferent, cluster, packagesNamespace string) {
+func (c *Configuration) takeVersion(found []upstream.ConfigSpecHash, cluster, packagesNamespace string) {
 	switch {
 	case len(found) == 0:
 		c.invalid("no OperatorVersion is named: name one (group %s, resource %s) in the ManagedClusterAddOn's spec.configs, or as "+
@@ -79,10 +85,10 @@ func (c *Configuration) takeVersion(found []upstream.ConfigReferent, cluster, pa
 		return
 	case len(found) > 1:
 		c.invalid("two OperatorVersions are named, %s and %s: name one",
-			types.NamespacedName(found[0]), types.NamespacedName(found[1]))
+			types.NamespacedName(found[0].ConfigReferent), types.NamespacedName(found[1].ConfigReferent))
 		return
 	}
-	c.OperatorVersion = types.NamespacedName(found[0])
+	c.OperatorVersion = types.NamespacedName(found[0].ConfigReferent)
 	if namespace := found[0].Namespace; namespace != cluster && namespace != packagesNamespace {
 		c.invalid("OperatorVersion %q is named in namespace %q, which agents may not read: push it to %s, or to %s for this cluster "+
 			"alone", found[0].Name, namespace, packagesNamespace, cluster)
@@ -102,12 +108,12 @@ func managedByOCM(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addon
 		len(definition.Status.InstallProgressions) > 0
 }
 
-// resolvedByOCM are the configs that OCM has resolved, in its order.
-func resolvedByOCM(addOn *addonv1alpha1.ManagedClusterAddOn, resource upstream.ConfigGroupResource) []upstream.ConfigReferent {
-	var found []upstream.ConfigReferent
+// resolvedByOCM are the configs that OCM has resolved, in its order, with the hashes at which it wants them.
+func resolvedByOCM(addOn *addonv1alpha1.ManagedClusterAddOn, resource upstream.ConfigGroupResource) []upstream.ConfigSpecHash {
+	var found []upstream.ConfigSpecHash
 	for _, reference := range addOn.Status.ConfigReferences {
 		if reference.ConfigGroupResource == resource && reference.DesiredConfig != nil {
-			found = append(found, reference.DesiredConfig.ConfigReferent)
+			found = append(found, *reference.DesiredConfig)
 		}
 	}
 	return found
@@ -116,11 +122,11 @@ func resolvedByOCM(addOn *addonv1alpha1.ManagedClusterAddOn, resource upstream.C
 // resolvedHere are the ManagedClusterAddOn's configs of that resource, else the definition's default.
 func resolvedHere(
 	definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, resource upstream.ConfigGroupResource,
-) []upstream.ConfigReferent {
-	var found []upstream.ConfigReferent
+) []upstream.ConfigSpecHash {
+	var found []upstream.ConfigSpecHash
 	for _, config := range addOn.Spec.Configs {
 		if config.ConfigGroupResource == resource {
-			found = append(found, config.ConfigReferent)
+			found = append(found, upstream.ConfigSpecHash{ConfigReferent: config.ConfigReferent})
 		}
 	}
 	if len(found) > 0 {
@@ -128,7 +134,7 @@ func resolvedHere(
 	}
 	for _, config := range definition.Spec.SupportedConfigs {
 		if config.ConfigGroupResource == resource && config.DefaultConfig != nil {
-			found = append(found, *config.DefaultConfig)
+			found = append(found, upstream.ConfigSpecHash{ConfigReferent: *config.DefaultConfig})
 		}
 	}
 	return found
@@ -145,6 +151,11 @@ func Named(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha
 		for _, config := range definition.Spec.SupportedConfigs {
 			if config.DefaultConfig != nil {
 				add(config.ConfigGroupResource, *config.DefaultConfig)
+			}
+		}
+		for _, placement := range definition.Spec.InstallStrategy.Placements {
+			for _, config := range placement.Configs {
+				add(config.ConfigGroupResource, config.ConfigReferent)
 			}
 		}
 	}

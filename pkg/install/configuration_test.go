@@ -177,6 +177,11 @@ func TestNamed(t *testing.T) {
 	if diff := cmp.Diff(want, Named(supporting(&shared, nil), addOn)); diff != "" {
 		t.Errorf("references (-want +got):\n%s", diff)
 	}
+	placed := supporting(nil, nil)
+	placed.Spec.InstallStrategy.Placements = []upstream.PlacementStrategy{{Configs: []upstream.AddOnConfig{config(deploymentConfigs, a)}}}
+	if diff := cmp.Diff(want[1:2], Named(placed, nil)); diff != "" {
+		t.Errorf("references of placements (-want +got):\n%s", diff)
+	}
 	if got := Named(nil, nil); got != nil {
 		t.Errorf("got %v of nothing", got)
 	}

@@ -1,0 +1,131 @@
+package install
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// rolledOut is an add-on whose configuration, of version 1.0.0 and one AddOnDeploymentConfig, OCM has resolved at these hashes.
+func rolledOut(config *addonv1alpha1.AddOnDeploymentConfig, versionHash, configHash string) AddOn {
+	a := addOn(config)
+	a.Version.UID = "version"
+	a.Configuration.Hashes = map[types.NamespacedName]string{}
+	reference := func(resource upstream.ConfigGroupResource, r upstream.ConfigReferent, hash string) upstream.ConfigReference {
+		named := desiredBy(resource, r)
+		named.DesiredConfig.SpecHash = hash
+		return named
+	}
+	if configHash != "" {
+		a.Configuration.Hashes[types.NamespacedName{Namespace: "cluster1", Name: config.Name}] = configHash
+	}
+	a.ManagedAddOn.Status.ConfigReferences = []upstream.ConfigReference{
+		reference(deploymentConfigs, referent("cluster1", config.Name), configHash),
+		reference(operatorVersions, referent(packages, "kafka-1.0.0"), versionHash),
+	}
+	return a
+}
+
+// ready makes the add-on's Instance one that runs with the text, and whose plan has ended so at a generation.
+func ready(a AddOn, text string, status metav1.ConditionStatus, generation int64) AddOn {
+	a.Instances = []kudo.Instance{own("Resolved", 7, func(i *kudo.Instance) {
+		i.Generation = 7
+		i.Spec.Parameters = map[string]string{"TEXT": text}
+		i.Status.Conditions = append(i.Status.Conditions, metav1.Condition{Type: "Ready", Status: status, ObservedGeneration: generation})
+	})}
+	return a
+}
+
+func TestRolloutOf(t *testing.T) {
+	config := variables("a", "", "TEXT", "one")
+	hash := DeploymentConfigHash(config)
+	version := VersionHash(&kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{UID: "version"}})
+	resolved := rolledOut(config, version, hash)
+	before := `{"the":"mark before"}`
+	mark := `{"addondeploymentconfigs.addon.open-cluster-management.io/cluster1/a":"` + hash +
+		`","operatorversions.kudo.dev/addon-packages/kafka-1.0.0":"` + version + `"}`
+
+	for name, tc := range map[string]struct {
+		addOn   AddOn
+		marked  string
+		mark    string
+		applied metav1.ConditionStatus // "" if nothing is told
+	}{
+		"an add-on that OCM does not look after is nobody's to tell of": {addOn: addOn(config)},
+		"nor is one that does not run by plans": {
+			addOn: resolved.with(func(a *AddOn) { a.Definition = supportingOther() }),
+		},
+		"before there is an Instance nothing is marked":      {addOn: resolved, applied: "False"},
+		"a configuration is marked once its plan has ended":  {addOn: ready(resolved, "one", "True", 7), mark: mark, applied: "True"},
+		"while the plan runs the mark before stays":          {ready(resolved, "one", "False", 7), before, before, "False"},
+		"what is said of an earlier generation does not do":  {ready(resolved, "one", "True", 6), before, before, "False"},
+		"nor does an Instance that has other parameters yet": {ready(resolved, "zero", "True", 7), before, before, "False"},
+		"an add-on that fails afterwards keeps its mark":     {ready(resolved, "one", "False", 7), mark, mark, "True"},
+		"a hash that OCM does not know yet is waited for": {
+			ready(rolledOut(config, version, ""), "one", "True", 7), before, before, "False",
+		},
+		"a change that is not rolled out yet leaves what is marked": {
+			ready(rolledOut(config, version, "other"), "one", "True", 7), before, before, "False",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := RolloutOf(tc.addOn, tc.marked)
+			if got == nil {
+				if tc.applied != "" {
+					t.Error("nothing is told")
+				}
+				return
+			}
+			if got.Mark != tc.mark || got.Applied.Status != tc.applied {
+				t.Errorf("got mark %s and %v\nwant mark %s and %v", got.Mark, got.Applied, tc.mark, tc.applied)
+			}
+		})
+	}
+}
+
+func TestRolloutFillsInHashesOfWhatTheAddOnNames(t *testing.T) {
+	config := variables("a", "", "TEXT", "one")
+	a := rolledOut(config, "", "stale")
+	if got := RolloutOf(a, "").SpecHashes; len(got) > 0 {
+		t.Errorf("OCM takes these from the definition, and got %v", got)
+	}
+	a.ManagedAddOn.Spec.Configs = []upstream.AddOnConfig{
+		{ConfigGroupResource: deploymentConfigs, ConfigReferent: referent("cluster1", "a")},
+		{ConfigGroupResource: operatorVersions, ConfigReferent: referent(packages, "kafka-1.0.0")},
+	}
+	want := map[int]string{0: DeploymentConfigHash(config), 1: VersionHash(a.Version)}
+	if diff := cmp.Diff(want, RolloutOf(a, "").SpecHashes); diff != "" {
+		t.Errorf("hashes (-want +got):\n%s", diff)
+	}
+	a.ManagedAddOn.Status.ConfigReferences[0].DesiredConfig.SpecHash = want[0]
+	a.ManagedAddOn.Status.ConfigReferences[1].DesiredConfig.SpecHash = want[1]
+	if got := RolloutOf(a, "").SpecHashes; len(got) > 0 {
+		t.Errorf("they are filled in, and got %v", got)
+	}
+}
+
+func TestHashesChangeWithWhatTheyAreOf(t *testing.T) {
+	one, two := variables("a", "", "TEXT", "one"), variables("a", "", "TEXT", "two")
+	if DeploymentConfigHash(one) == DeploymentConfigHash(two) {
+		t.Error("two specs have the same hash")
+	}
+	again := one.DeepCopy()
+	again.ResourceVersion, again.Labels = "2", map[string]string{"a": "b"}
+	if DeploymentConfigHash(one) != DeploymentConfigHash(again) {
+		t.Error("metadata counts")
+	}
+}
+
+func TestDecideWaitsForTheRolloutOfAChangedConfig(t *testing.T) {
+	a := ready(rolledOut(variables("a", "", "TEXT", "two"), "", "the hash of what it was"), "one", "True", 7)
+	got := Decide(a)
+	if got.Instance != nil || got.Resolved == nil || got.Resolved.Reason != "WaitingForConfiguration" {
+		t.Errorf("got Instance %v and %v", got.Instance, got.Resolved)
+	}
+}
