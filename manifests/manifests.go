@@ -12,6 +12,8 @@ import "embed"
 //	cluster/    once on the hub for each managed cluster: text/template sources, given ClusterParameters
 //	agent/      on each managed cluster: the rights of addon-agent, and the policy that keeps others off what it mirrors
 //	deployment/ on each managed cluster: addon-agent in a pod
+//	ocm/        once on a hub with OCM, after hub/: addon-agent as an add-on, and what addon-manager needs to deliver it
+//	klusterlet/ on each managed cluster of such a hub: what OCM's work agent needs for that
 //
 //go:embed */*.yaml
 var FS embed.FS

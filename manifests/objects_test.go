@@ -50,7 +50,7 @@ func TestObjectsNameTheFileAtFault(t *testing.T) {
 func TestManifestsDecode(t *testing.T) {
 	for pattern, parameters := range map[string]any{
 		"hub/*.yaml": nil, "admission/*.yaml": nil, "agent/*.yaml": nil, "cluster/*.yaml": ClusterParameters{Cluster: "cluster1"},
-		"deployment/*.yaml": nil,
+		"deployment/*.yaml": nil, "ocm/*.yaml": nil, "klusterlet/*.yaml": nil,
 	} {
 		objects, err := Objects(FS, pattern, parameters)
 		if err != nil || len(objects) == 0 {
