@@ -12,7 +12,7 @@ import (
 
 // The files named Kustomization let deploy/ take whole folders. They are not embedded, and kubectl apply -f overlooks them.
 func TestKustomizationsListEveryFile(t *testing.T) {
-	for _, folder := range []string{"crds", "hub", "admission", "agent", "deployment"} {
+	for _, folder := range []string{"crds", "hub", "admission", "agent", "deployment", "ocm"} {
 		content, err := os.ReadFile(path.Join(folder, "Kustomization"))
 		if err != nil {
 			t.Fatal(err)

@@ -32,9 +32,11 @@ func Patch(ctx context.Context, c client.Client, object client.Object, operation
 }
 
 // PatchStatus is Patch for the status of object.
-func PatchStatus(ctx context.Context, c client.Client, object client.Object, operations []Operation) error {
+func PatchStatus(
+	ctx context.Context, c client.Client, object client.Object, operations []Operation, options ...client.SubResourcePatchOption,
+) error {
 	return patch(c, object, operations, func(target client.Object, patch client.Patch) error {
-		return c.Status().Patch(ctx, target, patch)
+		return c.Status().Patch(ctx, target, patch, options...)
 	})
 }
 

@@ -322,7 +322,7 @@ func releaseTree(ctx context.Context, c client.Client, instance *kudo.Instance) 
 			return err
 		}
 	}
-	return release(ctx, c, instance)
+	return release(ctx, c, instance, kudo.Finalizer)
 }
 
 // parentView is what matters of an Instance to its children.

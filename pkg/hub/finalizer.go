@@ -9,14 +9,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
 )
 
-// hold puts kudo.Finalizer on object under manager, unless it is there. object gets the resource version that this led to, and stays as
+// hold puts a finalizer on object under manager, unless it is there. object gets the resource version that this led to, and stays as
 // it was read otherwise. One that was replaced since is a conflict, never a new object.
-func hold(ctx context.Context, c client.Client, object client.Object, manager string) error {
-	if controllerutil.ContainsFinalizer(object, kudo.Finalizer) {
+func hold(ctx context.Context, c client.Client, object client.Object, finalizer, manager string) error {
+	if controllerutil.ContainsFinalizer(object, finalizer) {
 		return nil
 	}
 	gvk, err := c.GroupVersionKindFor(object)
@@ -28,7 +27,7 @@ func hold(ctx context.Context, c client.Client, object client.Object, manager st
 	configuration.SetNamespace(object.GetNamespace())
 	configuration.SetName(object.GetName())
 	configuration.SetUID(object.GetUID())
-	configuration.SetFinalizers([]string{kudo.Finalizer})
+	configuration.SetFinalizers([]string{finalizer})
 	err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(configuration), client.FieldOwner(manager), client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("adding the finalizer to %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(object), err)
@@ -37,15 +36,15 @@ func hold(ctx context.Context, c client.Client, object client.Object, manager st
 	return nil
 }
 
-// release takes kudo.Finalizer off object, whoever else holds that field.
-func release(ctx context.Context, c client.Client, object client.Object) error {
-	at := slices.Index(object.GetFinalizers(), kudo.Finalizer)
+// release takes a finalizer off object, whoever else holds that field.
+func release(ctx context.Context, c client.Client, object client.Object, finalizer string) error {
+	at := slices.Index(object.GetFinalizers(), finalizer)
 	if at < 0 {
 		return nil
 	}
 	path := fmt.Sprintf("/metadata/finalizers/%d", at)
 	return apply.Patch(ctx, c, object, []apply.Operation{
-		{Op: "test", Path: path, Value: kudo.Finalizer},
+		{Op: "test", Path: path, Value: finalizer},
 		{Op: "remove", Path: path},
 	})
 }

@@ -46,6 +46,12 @@ const (
 
 	ManagerChildren = "addon-manager-children" // metadata and spec of children, status.children of their parents
 
+	// Beside OCM: condition ManifestApplied and supported configs of a ManagedClusterAddOn, the ManifestWork that marks how far its rollout
+	// has got, and hashes of configs.
+	ManagerRollout = "addon-manager-rollout"
+	// Beside OCM: the finalizer and condition AddOnsRemaining of the agent's add-on, and the agent's rights.
+	ManagerDelivery = "addon-manager-delivery"
+
 	// Condition Available of the add-ons of a cluster whose agent has stopped; the agent takes it back.
 	ManagerLease = "addon-manager-lease"
 
@@ -82,6 +88,10 @@ type Options struct {
 	PprofBindAddress string
 	// Concurrency is how many objects each controller works on at a time.
 	Concurrency int
+	// DeliverAgents delivers addon-agent to managed clusters as an add-on of OCM's, where the hub has OCM.
+	DeliverAgents bool
+	// AgentImage is the image of addon-agent where the add-on's AddOnDeploymentConfig names none.
+	AgentImage string
 	// Logger gets everything that the controllers log.
 	Logger logr.Logger
 }
@@ -90,6 +100,10 @@ type Options struct {
 func controllers(mgr manager.Manager, options Options) []interface{ setUp(manager.Manager) error } {
 	metrics := newMetrics()
 	recorder := newRecorder(mgr.GetLogger().WithName("events"), metrics.eventsDropped)
+	byPlans := &addOns{
+		recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
+		packagesNamespace: options.PackagesNamespace, circles: newCircles(), written: newLastWrites(), applied: newLastWrites(),
+	}
 	return append([]interface{ setUp(manager.Manager) error }{
 		&enforcement{live: mgr.GetAPIReader(), mapper: mgr.GetRESTMapper(), logger: mgr.GetLogger().WithName("policy")},
 		&indexes{},
@@ -97,10 +111,7 @@ func controllers(mgr manager.Manager, options Options) []interface{ setUp(manage
 		recorder,
 		&definitions{recorder: recorder, client: mgr.GetClient()},
 		&dependencies{recorder: recorder, client: mgr.GetClient(), metrics: metrics, circles: newCircles(), written: newLastWrites()},
-		&addOns{
-			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
-			packagesNamespace: options.PackagesNamespace, circles: newCircles(), written: newLastWrites(), applied: newLastWrites(),
-		},
+		byPlans,
 		&instances{
 			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
 			packagesNamespace: options.PackagesNamespace, verifications: newVerifications(), written: newLastWrites(),
@@ -109,6 +120,7 @@ func controllers(mgr manager.Manager, options Options) []interface{ setUp(manage
 			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(), written: newLastWrites(), applied: newLastWrites(),
 		},
 		newLeases(mgr, options.LeaseGrace),
+		&besideOCM{options: options, addOns: byPlans, recorder: recorder},
 	}, webhookControllers(mgr, options)...)
 }
 
@@ -215,7 +227,7 @@ func forget(object any) (any, error) {
 	case *kudo.Instance:
 		o.Status.PlanStatus, o.Status.Inventory = install.Progress(o.Status), nil
 	case *addonv1alpha1.ManagedClusterAddOn:
-		o.Status.RelatedObjects, o.Status.SupportedConfigs, o.Status.Registrations = nil, nil, nil
+		o.Status.RelatedObjects, o.Status.Registrations = nil, nil
 	}
 	return object, nil
 }

@@ -137,7 +137,7 @@ func startedVersion(
 // nothing before that, so that an Instance without the finalizer has left no trace on its cluster and may go at once.
 func (i *instances) act(ctx context.Context, instance *kudo.Instance, resolved metav1.Condition) error {
 	if resolved.Status == metav1.ConditionTrue {
-		if err := hold(ctx, i.client, instance, ManagerInstance); err != nil {
+		if err := hold(ctx, i.client, instance, kudo.Finalizer, ManagerInstance); err != nil {
 			return err
 		}
 	}
@@ -169,7 +169,7 @@ func (i *instances) letGo(ctx context.Context, instance *kudo.Instance, detached
 	case err != nil || len(below) > 0:
 		return err
 	case instance.Removed():
-		return release(ctx, i.client, instance)
+		return release(ctx, i.client, instance, kudo.Finalizer)
 	case instance.ForceReleased():
 		return i.forceRelease(ctx, instance)
 	}
@@ -182,7 +182,7 @@ func (i *instances) forceRelease(ctx context.Context, instance *kudo.Instance) e
 	if err := i.live.Get(ctx, client.ObjectKeyFromObject(instance), current); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("reading what Instance %s has applied: %w", client.ObjectKeyFromObject(instance), err))
 	}
-	if err := release(ctx, i.client, instance); err != nil {
+	if err := release(ctx, i.client, instance, kudo.Finalizer); err != nil {
 		return err
 	}
 	i.recorder.Eventf(instance, nil, corev1.EventTypeWarning, eventForceReleased, actionRelease, "%s", note(leftBehind(current)))

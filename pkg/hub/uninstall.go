@@ -254,10 +254,20 @@ func (u *uninstallation) release(ctx context.Context, addOn *addonv1alpha1.Manag
 			return dirty, fmt.Errorf("releasing ManagedClusterAddOn %s: %w", client.ObjectKeyFromObject(addOn), err)
 		}
 	}
-	if runs || !controllerutil.ContainsFinalizer(addOn, kudo.Finalizer) {
-		return dirty, nil
+	finalizers := []string{addonv1alpha1.FinalizerAgent}
+	if !runs {
+		finalizers = append(finalizers, kudo.Finalizer)
 	}
-	return true, release(ctx, u.client, addOn)
+	for _, finalizer := range finalizers {
+		if !controllerutil.ContainsFinalizer(addOn, finalizer) {
+			continue
+		}
+		if err := release(ctx, u.client, addOn, finalizer); err != nil {
+			return true, err
+		}
+		dirty = true
+	}
+	return dirty, nil
 }
 
 // written removes from an add-on's status what addon-manager has written, and Available where it says nothing else: whoever writes it
@@ -285,6 +295,10 @@ func isWritten(condition metav1.Condition, runs bool) bool {
 			condition.Reason == addonv1alpha1.ReasonNotInstalled && !runs
 	case addonv1alpha1.ConditionResolved:
 		return !runs
+	case addonv1alpha1.ConditionManifestApplied:
+		return !runs && (condition.Reason == addonv1alpha1.ReasonPlanComplete || condition.Reason == addonv1alpha1.ReasonPlanNotComplete)
+	case addonv1alpha1.ConditionAddOnsRemaining:
+		return true
 	default:
 		return false
 	}

@@ -43,7 +43,7 @@ var _ = Describe("What deploy/ installs", func() {
 			Expect(warnings.String()).To(BeEmpty())
 		},
 		Entry("on a hub without OCM", "", "hub"),
-		Entry("on a hub with OCM", "", "hub-ocm"),
+		Entry("on a hub with OCM, whose definitions are there", "hub", "hub-ocm"),
 		Entry("on a managed cluster", "", "agent"),
 		Entry("on a hub that Tandem leaves", "hub", "uninstall"),
 	)

@@ -42,6 +42,11 @@ const degraded = `.status.conditions[type="Degraded"]`
 var allowed = map[string]map[string][]string{
 	"addon-manager-dependency": {addOn: {`.status.conditions[type="Degraded"]`}},
 	"addon-manager-resolved":   {addOn: {`.status.conditions[type="Resolved"]`, `.status.healthCheck`}},
+	// OCM's addon-manager writes status.configReferences, and leaves the hashes in it to whoever runs the add-on.
+	"addon-manager-rollout": {addOn: {
+		`.status.conditions[type="ManifestApplied"]`, `.status.supportedConfigs`, `.status.configReferences`,
+	}},
+	"addon-manager-delivery": {addOn: {`.metadata.finalizers`, `.status.conditions[type="AddOnsRemaining"]`}},
 	"addon-manager-addon": {
 		addOn:    {`.metadata.finalizers`},
 		instance: {`.metadata.ownerReferences`, `.spec.operatorVersion`, `.spec.parameters`, `.spec.installNamespace`},
@@ -52,7 +57,8 @@ var allowed = map[string]map[string][]string{
 	// On a child what its parent says of it, on the parent the answers to its tasks.
 	"addon-manager-children": {instance: {
 		`.metadata.labels.kudo.dev/root`, `.metadata.ownerReferences`, `.metadata.annotations.kudo.dev/force-release`,
-		`.spec.operatorVersion`, `.spec.parameters`, `.spec.installNamespace`, `.spec.planExecution`, `.status.children`,
+		`.spec.operatorVersion`, `.spec.parameters`, `.spec.installNamespace`, `.spec.serviceAccountName`, `.spec.planExecution`,
+		`.status.children`,
 	}},
 	"addon-agent-availability": {addOn: {`.status.conditions[type="Available"]`}},
 	"addon-agent-report": {

@@ -1,0 +1,182 @@
+package hub
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	upstream "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/tandem-addons/tandem/manifests"
+	"github.com/tandem-addons/tandem/pkg/spelling"
+)
+
+// The variables of an AddOnDeploymentConfig by which addon-agent is configured.
+const (
+	variableImage     = "Image"
+	variablePipeImage = "PipeImage"
+)
+
+// The namespace that the manifests name, and where addon-agent runs unless an AddOnDeploymentConfig says otherwise; and what OCM's resource
+// definition fills in where that names none, which nobody can tell from a choice.
+const (
+	agentNamespace      = "tandem-system"
+	ocmInstallNamespace = "open-cluster-management-agent-addon"
+)
+
+// installNamespaceOf is where addon-agent runs on a managed cluster.
+func installNamespaceOf(config upstream.AddOnDeploymentConfigSpec) string {
+	if config.AgentInstallNamespace == ocmInstallNamespace {
+		return agentNamespace
+	}
+	return cmp.Or(config.AgentInstallNamespace, agentNamespace)
+}
+
+// agentVariables are the variables of a config, all of which must be addon-agent's.
+func agentVariables(config upstream.AddOnDeploymentConfigSpec) (map[string]string, error) {
+	known := []string{variableImage, variablePipeImage}
+	variables := map[string]string{}
+	var unknown []error
+	for _, v := range config.CustomizedVariables {
+		if variables[v.Name] = v.Value; slices.Contains(known, v.Name) {
+			continue
+		}
+		hint := ""
+		if meant := spelling.Closest(v.Name, known); meant != "" {
+			hint = fmt.Sprintf(" (did you mean %s?)", meant)
+		}
+		unknown = append(unknown, fmt.Errorf("addon-agent has no variable %s%s: it has %s", v.Name, hint, strings.Join(known, " and ")))
+	}
+	return variables, errors.Join(unknown...)
+}
+
+// agentManifests is everything that a managed cluster gets to run addon-agent from that image: first of all what OCM's work agent needs to
+// apply the rest. What must outlast the agent, for its loss would be that of what users run, is marked to be left behind: a resource
+// definition takes its objects with it, and a namespace everything in it.
+func agentManifests(image string, config upstream.AddOnDeploymentConfigSpec) ([]runtime.Object, error) {
+	variables, err := agentVariables(config)
+	if err != nil {
+		return nil, err
+	}
+	var objects []runtime.Object
+	for _, pattern := range []string{
+		"klusterlet/*.yaml", "crds/kudo.dev_instances.yaml", "crds/kudo.dev_operatorversions.yaml", "agent/*.yaml", "deployment/*.yaml",
+	} {
+		found, err := manifests.Objects(manifests.FS, pattern, nil)
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range found {
+			if object, err = settle(object, installNamespaceOf(config)); err != nil {
+				return nil, err
+			}
+			switch object.GetKind() {
+			case "CustomResourceDefinition", "Namespace":
+				orphan(object)
+			case "Deployment":
+				if object, err = configureAgent(object, image, variables[variablePipeImage], config); err != nil {
+					return nil, err
+				}
+			}
+			delete(object.Object, "status")
+			objects = append(objects, object)
+		}
+	}
+	return objects, nil
+}
+
+// settle moves a manifest into the namespace. It stands in metadata, subjects and an expression, and nothing else is called as the
+// manifests call it.
+func settle(object *unstructured.Unstructured, namespace string) (*unstructured.Unstructured, error) {
+	data, err := object.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s %q: %w", object.GetKind(), object.GetName(), err)
+	}
+	settled := &unstructured.Unstructured{}
+	if err := settled.UnmarshalJSON(bytes.ReplaceAll(data, []byte(agentNamespace), []byte(namespace))); err != nil {
+		return nil, fmt.Errorf("decoding %s %q: %w", object.GetKind(), object.GetName(), err)
+	}
+	return settled, nil
+}
+
+// orphan makes OCM leave the object behind when the agent is taken away, by the annotation that addon-framework knows.
+func orphan(object *unstructured.Unstructured) {
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[upstream.DeletionOrphanAnnotationKey] = ""
+	object.SetAnnotations(annotations)
+}
+
+// configureAgent is the Deployment as the config has it.
+func configureAgent(
+	object *unstructured.Unstructured, image, pipeImage string, config upstream.AddOnDeploymentConfigSpec,
+) (*unstructured.Unstructured, error) {
+	deployment := &appsv1.Deployment{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, deployment); err != nil {
+		return nil, fmt.Errorf("decoding Deployment %q: %w", object.GetName(), err)
+	}
+	pod := &deployment.Spec.Template.Spec
+	if placement := config.NodePlacement; placement != nil {
+		pod.NodeSelector, pod.Tolerations = placement.NodeSelector, placement.Tolerations
+	}
+	container := &pod.Containers[0]
+	container.Image = image
+	if pipeImage != "" {
+		container.Args = append(container.Args, "--pipe-image="+pipeImage)
+	}
+	container.Env = append(container.Env, proxyVariables(config.ProxyConfig)...)
+	for _, r := range config.ResourceRequirements { // the last one that matches wins
+		if matchesContainer(r.ContainerID, "deployments", deployment.Name, container.Name) {
+			container.Resources = r.Resources
+		}
+	}
+	configured, err := runtime.DefaultUnstructuredConverter.ToUnstructured(deployment)
+	if err != nil {
+		return nil, fmt.Errorf("encoding Deployment %q: %w", object.GetName(), err)
+	}
+	return &unstructured.Unstructured{Object: configured}, nil
+}
+
+// matchesContainer says whether an id, TYPE:NAME:CONTAINER with * for anything in each, is that of the container.
+func matchesContainer(id string, names ...string) bool {
+	patterns := strings.Split(id, ":")
+	if len(patterns) != len(names) {
+		return false
+	}
+	for i, pattern := range patterns {
+		if matches, err := path.Match(pattern, names[i]); err != nil || !matches {
+			return false
+		}
+	}
+	return true
+}
+
+// proxyVariables lead through a proxy to the hub. The way to the managed cluster's own API server never does.
+func proxyVariables(proxy upstream.ProxyConfig) []corev1.EnvVar {
+	if proxy.HTTPProxy == "" && proxy.HTTPSProxy == "" {
+		return nil
+	}
+	none := "$(KUBERNETES_SERVICE_HOST)"
+	if proxy.NoProxy != "" {
+		none += "," + proxy.NoProxy
+	}
+	var variables []corev1.EnvVar
+	for _, v := range []corev1.EnvVar{
+		{Name: "HTTP_PROXY", Value: proxy.HTTPProxy}, {Name: "HTTPS_PROXY", Value: proxy.HTTPSProxy}, {Name: "NO_PROXY", Value: none},
+	} {
+		if v.Value != "" {
+			variables = append(variables, v)
+		}
+	}
+	return variables
+}

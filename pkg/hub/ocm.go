@@ -1,0 +1,55 @@
+package hub
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+)
+
+// besideOCM is what runs only on a hub that has OCM: who delivers addon-agent, and who takes part in OCM's rollouts. Whether it has is
+// looked up at the start.
+type besideOCM struct {
+	options  Options
+	addOns   *addOns
+	recorder *recorder
+}
+
+func (o *besideOCM) setUp(mgr manager.Manager) error {
+	for _, kind := range []schema.GroupVersionKind{
+		manifestWorkKind,
+		{Group: addonv1alpha1.GroupVersion.Group, Version: "v1beta1", Kind: "ManagedClusterAddOn"},
+	} {
+		_, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+		if meta.IsNoMatchError(err) {
+			if o.options.DeliverAgents {
+				mgr.GetLogger().Info("addon-agent is not delivered, for the hub has no OCM that could", "missing", kind.String())
+			}
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("looking for OCM on the hub: %w", err)
+		}
+	}
+	marks, err := newMarks(mgr)
+	if err != nil {
+		return fmt.Errorf("preparing the cache of marks: %w", err)
+	}
+	controllers := []interface{ setUp(manager.Manager) error }{
+		&configurationHashes{client: mgr.GetClient()},
+		&rollouts{client: mgr.GetClient(), addOns: o.addOns, marks: marks, written: newLastWrites()},
+		&agents{client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: o.recorder},
+	}
+	if o.options.DeliverAgents {
+		controllers = append(controllers, newDelivery(mgr, o.options.AgentImage))
+	}
+	for _, c := range controllers {
+		if err := c.setUp(mgr); err != nil {
+			return err
+		}
+	}
+	return nil
+}

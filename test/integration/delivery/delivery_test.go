@@ -1,0 +1,289 @@
+package delivery
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	cryptorand "crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tandem-addons/tandem/manifests"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/integration/environment"
+)
+
+// manifestsOf are the objects that a cluster is brought, by KIND NAME, for Eventually; none where there is no ManifestWork.
+func manifestsOf(cluster string) func(Gomega, context.Context) map[string]*unstructured.Unstructured {
+	return func(g Gomega, ctx context.Context) map[string]*unstructured.Unstructured {
+		found := map[string]*unstructured.Unstructured{}
+		delivered := workNamed(cluster, "addon-tandem-deploy-0")
+		err := server.Get(ctx, client.ObjectKeyFromObject(delivered), delivered)
+		g.Expect(client.IgnoreNotFound(err)).To(Succeed())
+		for _, manifest := range delivered.Spec.Workload.Manifests {
+			object := &unstructured.Unstructured{}
+			g.Expect(object.UnmarshalJSON(manifest.Raw)).To(Succeed())
+			found[object.GetKind()+" "+object.GetName()] = object
+		}
+		return found
+	}
+}
+
+// agentOf is the Deployment that a cluster is brought, for Eventually.
+func agentOf(cluster string) func(Gomega, context.Context) *appsv1.Deployment {
+	return func(g Gomega, ctx context.Context) *appsv1.Deployment {
+		object, found := manifestsOf(cluster)(g, ctx)["Deployment addon-agent"]
+		g.Expect(found).To(BeTrue(), "there is a Deployment")
+		deployment := &appsv1.Deployment{}
+		g.Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, deployment)).To(Succeed())
+		return deployment
+	}
+}
+
+func imageOf(d *appsv1.Deployment) string { return d.Spec.Template.Spec.Containers[0].Image }
+
+var _ = Describe("The delivery of addon-agent", func() {
+	var cluster string
+	BeforeEach(func(ctx SpecContext) { cluster = register(ctx) })
+
+	// deliver enables the agent on the cluster, with a config of a placement's.
+	deliver := func(ctx context.Context, change func(*upstream.AddOnDeploymentConfigSpec)) (*addonv1alpha1.ManagedClusterAddOn, *addonv1alpha1.AddOnDeploymentConfig) {
+		GinkgoHelper()
+		config := deploymentConfig(ctx, cluster, change)
+		place(ctx, addonv1alpha1.AgentAddOn, config)
+		tandem := enable(ctx, cluster, addonv1alpha1.AgentAddOn)
+		rollOut(ctx, tandem)
+		return tandem, config
+	}
+
+	It("brings everything that the agent needs, and leaves behind what users run by", func(ctx SpecContext) {
+		tandem, _ := deliver(ctx, func(c *upstream.AddOnDeploymentConfigSpec) { c.AgentInstallNamespace = "spoke" })
+		Eventually(manifestsOf(cluster)).WithContext(ctx).Should(And(
+			HaveKey("CustomResourceDefinition instances.kudo.dev"), HaveKey("CustomResourceDefinition operatorversions.kudo.dev"),
+			HaveKey("Namespace spoke"), HaveKey("ServiceAccount addon-agent"), HaveKey("ClusterRoleBinding tandem:addon-agent"),
+			HaveKey("ValidatingAdmissionPolicy tandem-mirror"), HaveKey("Deployment addon-agent"),
+		))
+		agent := agentOf(cluster)(Default, ctx)
+		Expect(agent.Namespace).To(Equal("spoke"))
+		Expect(imageOf(agent)).To(Equal(image), "the flag's, where no config names one")
+
+		delivered := get(ctx, workNamed(cluster, "addon-tandem-deploy-0"))
+		Expect(metav1.GetControllerOf(delivered).UID).To(Equal(tandem.UID))
+		var left []string
+		for _, rule := range delivered.Spec.DeleteOption.SelectivelyOrphan.OrphaningRules {
+			left = append(left, rule.Resource+" "+rule.Name)
+		}
+		Expect(left).To(ConsistOf("customresourcedefinitions instances.kudo.dev",
+			"customresourcedefinitions operatorversions.kudo.dev", "namespaces spoke"))
+
+		applied(ctx, delivered)
+		Eventually(conditionOf(tandem, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"True", "AddonManifestApplied"}))
+		current := get(ctx, tandem)
+		Expect(current.Status.Namespace).To(Equal("spoke"), "where the klusterlet puts the Secret, and looks for the lease")
+		Expect(current.Status.HealthCheck.Mode).To(Equal(upstream.HealthCheckModeLease))
+		Expect(current.Status.SupportedConfigs).To(Equal([]upstream.ConfigGroupResource{deploymentConfigs}))
+		group := "system:open-cluster-management:cluster:" + cluster + ":addon:tandem"
+		Expect(current.Status.Registrations).To(Equal([]upstream.RegistrationConfig{{
+			SignerName: "kubernetes.io/kube-apiserver-client",
+			Subject: upstream.Subject{
+				User: group + ":agent:addon-agent", Groups: []string{group, "system:open-cluster-management:addon:tandem"},
+			},
+		}}))
+	})
+
+	It("gives the agent rights in its cluster's namespace, which go with the add-on", func(ctx SpecContext) {
+		tandem, _ := deliver(ctx, func(*upstream.AddOnDeploymentConfigSpec) {})
+		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "tandem:addon-agent"}}
+		binding := &rbacv1.RoleBinding{ObjectMeta: role.ObjectMeta}
+		Eventually(exists(binding)).WithContext(ctx).Should(BeTrue())
+		for _, object := range []client.Object{get(ctx, role), get(ctx, binding)} {
+			Expect(object.GetOwnerReferences()).To(ConsistOf(HaveField("UID", tandem.UID)))
+		}
+		as := rest.CopyConfig(started.Config)
+		group := "system:open-cluster-management:cluster:" + cluster + ":addon:tandem"
+		as.Impersonate = rest.ImpersonationConfig{UserName: group + ":agent:addon-agent", Groups: []string{group}}
+		agent := newClient(as)
+		Expect(agent.List(ctx, &kudo.InstanceList{}, client.InNamespace(cluster))).To(Succeed())
+		Expect(agent.List(ctx, &kudo.InstanceList{}, client.InNamespace(register(ctx)))).NotTo(Succeed())
+	})
+
+	It("brings a change when OCM rolls it out, and not before", func(ctx SpecContext) {
+		tandem, config := deliver(ctx, func(c *upstream.AddOnDeploymentConfigSpec) {
+			c.CustomizedVariables = []upstream.CustomizedVariable{{Name: "Image", Value: "addon-agent:2"}}
+		})
+		Eventually(agentOf(cluster)).WithContext(ctx).Should(HaveField("Spec.Template.Spec.Containers", ContainElement(HaveField("Image", "addon-agent:2"))))
+		before := placed(addonv1alpha1.AgentAddOn)(Default, ctx)
+
+		config.Spec.CustomizedVariables[0].Value = "addon-agent:3"
+		Expect(server.Update(ctx, config)).To(Succeed())
+		Eventually(placed(addonv1alpha1.AgentAddOn)).WithContext(ctx).ShouldNot(Equal(before))
+		Consistently(func(g Gomega, ctx context.Context) string { return imageOf(agentOf(cluster)(g, ctx)) }).WithContext(ctx).
+			Should(Equal("addon-agent:2"))
+
+		rollOut(ctx, tandem)
+		Eventually(func(g Gomega, ctx context.Context) string { return imageOf(agentOf(cluster)(g, ctx)) }).WithContext(ctx).
+			Should(Equal("addon-agent:3"))
+	})
+
+	It("says what is wrong with a config", func(ctx SpecContext) {
+		tandem, _ := deliver(ctx, func(c *upstream.AddOnDeploymentConfigSpec) {
+			c.CustomizedVariables = []upstream.CustomizedVariable{{Name: "Imag", Value: "addon-agent:2"}}
+		})
+		Eventually(func(g Gomega, ctx context.Context) []metav1.Condition {
+			current := &addonv1alpha1.ManagedClusterAddOn{}
+			g.Expect(server.Get(ctx, client.ObjectKeyFromObject(tandem), current)).To(Succeed())
+			return current.Status.Conditions
+		}).WithContext(ctx).Should(ContainElement(And(HaveField("Type", "ManifestApplied"), HaveField("Status", metav1.ConditionFalse),
+			HaveField("Message", ContainSubstring("no variable Imag (did you mean Image?)")))))
+	})
+
+	It("approves what a klusterlet asks for its own agent, and nothing else", func(ctx SpecContext) {
+		deliver(ctx, func(*upstream.AddOnDeploymentConfigSpec) {})
+		other := register(ctx)
+		good := askAs(ctx, cluster, cluster)
+		Eventually(approved(good)).WithContext(ctx).Should(BeTrue())
+		for _, bad := range []*certificatesv1.CertificateSigningRequest{
+			askAs(ctx, other, cluster), askAs(ctx, cluster, cluster, "system:open-cluster-management:cluster:"+other+":addon:tandem"),
+		} {
+			Consistently(approved(bad)).WithContext(ctx).Should(BeFalse())
+		}
+	})
+
+	It("keeps the agent until everything that it runs is gone", func(ctx SpecContext) {
+		tandem, _ := deliver(ctx, func(*upstream.AddOnDeploymentConfigSpec) {})
+		Eventually(func(g Gomega, ctx context.Context) []string {
+			current := &addonv1alpha1.ManagedClusterAddOn{}
+			g.Expect(server.Get(ctx, client.ObjectKeyFromObject(tandem), current)).To(Succeed())
+			return current.Finalizers
+		}).WithContext(ctx).Should(ContainElement(addonv1alpha1.FinalizerAgent))
+		version := push(ctx, "kafka")
+		kafka := enable(ctx, cluster, define(ctx, "kafka", version).Name)
+		users := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "users"}}
+		users.Spec.OperatorVersion.Namespace, users.Spec.OperatorVersion.Name = version.Namespace, version.Name
+		Expect(server.Create(ctx, users)).To(Succeed())
+		held(ctx, instanceOf(kafka))
+		held(ctx, users)
+
+		Expect(server.Delete(ctx, tandem)).To(Succeed())
+		Eventually(func(g Gomega, ctx context.Context) []metav1.Condition {
+			current := &addonv1alpha1.ManagedClusterAddOn{}
+			g.Expect(server.Get(ctx, client.ObjectKeyFromObject(tandem), current)).To(Succeed())
+			return current.Status.Conditions
+		}).WithContext(ctx).Should(ContainElement(And(HaveField("Type", "AddOnsRemaining"),
+			HaveField("Message", HaveSuffix("disable or delete these first: add-on "+kafka.Name+", Instance users")))))
+
+		Expect(server.Delete(ctx, kafka)).To(Succeed())
+		removed(ctx, instanceOf(kafka))
+		Eventually(exists(kafka)).WithContext(ctx).Should(BeFalse())
+		Consistently(exists(tandem)).WithContext(ctx).Should(BeTrue())
+		Expect(server.Delete(ctx, users)).To(Succeed())
+		removed(ctx, users)
+		Eventually(exists(tandem)).WithContext(ctx).Should(BeFalse())
+	})
+
+	It("keeps nothing on a cluster that is detached", func(ctx SpecContext) {
+		tandem, _ := deliver(ctx, func(*upstream.AddOnDeploymentConfigSpec) {})
+		version := push(ctx, "kafka")
+		kafka := enable(ctx, cluster, define(ctx, "kafka", version).Name)
+		held(ctx, instanceOf(kafka))
+		Expect(server.Delete(ctx, tandem)).To(Succeed())
+		Eventually(conditionOf(tandem, "AddOnsRemaining")).WithContext(ctx).Should(Equal(seen{"True", "WaitingForRemoval"}))
+		Expect(server.Delete(ctx, managedCluster(cluster))).To(Succeed())
+		Eventually(exists(tandem)).WithContext(ctx).Should(BeFalse())
+	})
+
+	It("is quiet at rest, and after a restart", func(ctx SpecContext) {
+		tandem, _ := deliver(ctx, func(*upstream.AddOnDeploymentConfigSpec) {})
+		Eventually(exists(workNamed(cluster, "addon-tandem-deploy-0"))).WithContext(ctx).Should(BeTrue())
+		applied(ctx, workNamed(cluster, "addon-tandem-deploy-0"))
+		Eventually(conditionOf(tandem, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"True", "AddonManifestApplied"}))
+		Eventually(exists(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "tandem:addon-agent"}})).
+			WithContext(ctx).Should(BeTrue())
+		settled(ctx, cluster)
+
+		stopHub()
+		again, _ := runHub(started)
+		request := askAs(ctx, cluster, cluster)
+		Eventually(approved(request)).WithContext(ctx).Should(BeTrue(), "it works again")
+		Consistently(in(cluster, again)).Should(BeEmpty())
+	})
+})
+
+var _ = Describe("A hub without OCM", func() {
+	It("delivers nothing, and runs add-ons as ever", func(ctx SpecContext) {
+		stopHub()
+		plain, err := environment.Start()
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(plain.Stop)
+		for _, folder := range []string{"hub", "admission"} {
+			Expect(plain.Apply(ctx, folder, manifests.ClusterParameters{})).To(Succeed())
+		}
+		withOCM := server
+		DeferCleanup(func() { server = withOCM })
+		server = newClient(plain.Config)
+		runHub(plain)
+
+		cluster := register(ctx)
+		kafka := enable(ctx, cluster, define(ctx, "kafka", push(ctx, "kafka")).Name)
+		Eventually(exists(instanceOf(kafka))).WithContext(ctx).Should(BeTrue())
+		Expect(get(ctx, kafka).Status.SupportedConfigs).To(BeEmpty())
+	})
+})
+
+// askAs asks for the certificate of a cluster's agent as the klusterlet of a cluster, for more groups than it is to have.
+func askAs(ctx context.Context, klusterlet, cluster string, more ...string) *certificatesv1.CertificateSigningRequest {
+	GinkgoHelper()
+	as := rest.CopyConfig(started.Config)
+	as.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:open-cluster-management:" + klusterlet + ":agent", Groups: []string{"system:masters", "system:authenticated"},
+	}
+	group := "system:open-cluster-management:cluster:" + cluster + ":addon:tandem"
+	key, err := ecdsa.GenerateKey(elliptic.P256(), cryptorand.Reader)
+	Expect(err).NotTo(HaveOccurred())
+	der, err := x509.CreateCertificateRequest(cryptorand.Reader, &x509.CertificateRequest{Subject: pkix.Name{
+		CommonName: group + ":agent:addon-agent", Organization: append(more, group, "system:open-cluster-management:addon:tandem"),
+	}}, key)
+	Expect(err).NotTo(HaveOccurred())
+	request := &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "addon-" + cluster + "-tandem-", Labels: map[string]string{
+			"open-cluster-management.io/addon-name": "tandem", "open-cluster-management.io/cluster-name": cluster,
+		}},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+			SignerName: certificatesv1.KubeAPIServerClientSignerName,
+			Usages: []certificatesv1.KeyUsage{
+				certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth,
+			},
+		},
+	}
+	Expect(newClient(as).Create(ctx, request)).To(Succeed())
+	return request
+}
+
+// approved says whether a request is, for Eventually.
+func approved(request *certificatesv1.CertificateSigningRequest) func(Gomega, context.Context) bool {
+	return func(g Gomega, ctx context.Context) bool {
+		current := &certificatesv1.CertificateSigningRequest{}
+		g.Expect(server.Get(ctx, client.ObjectKeyFromObject(request), current)).To(Succeed())
+		for _, c := range current.Status.Conditions {
+			if c.Type == certificatesv1.CertificateApproved {
+				return true
+			}
+		}
+		return false
+	}
+}

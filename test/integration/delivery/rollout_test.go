@@ -1,0 +1,227 @@
+package delivery
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/apply"
+)
+
+// push stores an OperatorVersion with one parameter, TEXT.
+func push(ctx context.Context, operator string) *kudo.OperatorVersion {
+	GinkgoHelper()
+	operator += "-" + rand.String(6)
+	text := "zero"
+	version := &kudo.OperatorVersion{
+		ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: operator + "-1.0.0"},
+		Spec: kudo.OperatorVersionSpec{
+			Operator: corev1.ObjectReference{Name: operator}, Version: "1.0.0",
+			Parameters: []kudo.Parameter{{Name: "TEXT", Default: &text}},
+			Tasks:      []kudo.Task{{Name: "nothing", Kind: kudo.TaskDummy, Spec: kudo.TaskSpec{DummyTaskSpec: kudo.DummyTaskSpec{Done: true}}}},
+			Plans: map[string]kudo.Plan{kudo.DeployPlan: {Phases: []kudo.Phase{{
+				Name: "main", Steps: []kudo.Step{{Name: "main", Tasks: []string{"nothing"}}},
+			}}}},
+		},
+	}
+	Expect(server.Create(ctx, version)).To(Succeed())
+	return version
+}
+
+// define makes a ClusterManagementAddOn that runs the version by default.
+func define(ctx context.Context, name string, version *kudo.OperatorVersion) *addonv1alpha1.ClusterManagementAddOn {
+	GinkgoHelper()
+	definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name + "-" + rand.String(6)}}
+	definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
+	byDefault := referent(version)
+	definition.Spec.SupportedConfigs = []upstream.ConfigMeta{
+		{ConfigGroupResource: operatorVersions, DefaultConfig: &byDefault}, {ConfigGroupResource: deploymentConfigs},
+	}
+	Expect(server.Create(ctx, definition)).To(Succeed())
+	return definition
+}
+
+// instanceOf is the Instance of an add-on, by name.
+func instanceOf(addOn *addonv1alpha1.ManagedClusterAddOn) *kudo.Instance {
+	return &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: addOn.Namespace, Name: addOn.Name}}
+}
+
+// held waits until the hub holds an Instance, and so waits for its agent when it is deleted.
+func held(ctx context.Context, instance *kudo.Instance) {
+	GinkgoHelper()
+	Eventually(func(g Gomega, ctx context.Context) []string {
+		current := &kudo.Instance{}
+		g.Expect(server.Get(ctx, client.ObjectKeyFromObject(instance), current)).To(Succeed())
+		return current.Finalizers
+	}).WithContext(ctx).Should(ContainElement(kudo.Finalizer))
+}
+
+// removed reports, as addon-agent does, that nothing of an Instance is left on its cluster.
+func removed(ctx context.Context, instance *kudo.Instance) {
+	GinkgoHelper()
+	current := get(ctx, instance)
+	_, err := apply.Condition(ctx, server, current, current.Status.Conditions, "addon-agent-report", metav1.Condition{
+		Type: kudo.ConditionReady, Status: metav1.ConditionFalse, Reason: kudo.ReasonRemoved,
+	}, time.Now())
+	Expect(err).NotTo(HaveOccurred())
+}
+
+var _ = Describe("The rollout of an add-on that runs by plans", func() {
+	var (
+		cluster string
+		version *kudo.OperatorVersion
+		config  *addonv1alpha1.AddOnDeploymentConfig
+		kafka   *addonv1alpha1.ManagedClusterAddOn
+	)
+	BeforeEach(func(ctx SpecContext) {
+		cluster, version = register(ctx), push(ctx, "kafka")
+		config = deploymentConfig(ctx, cluster, func(c *upstream.AddOnDeploymentConfigSpec) {
+			c.CustomizedVariables = []upstream.CustomizedVariable{{Name: "TEXT", Value: "one"}}
+		})
+		definition := define(ctx, "kafka", version)
+		place(ctx, definition.Name, version, config)
+		kafka = enable(ctx, cluster, definition.Name)
+		rollOut(ctx, kafka)
+		Eventually(text(kafka)).WithContext(ctx).Should(Equal("one"))
+	})
+
+	It("is marked once the plan has ended, in OCM's words", func(ctx SpecContext) {
+		Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"False", "PlanNotComplete"}))
+		Expect(get(ctx, kafka).Status.SupportedConfigs).To(ConsistOf(deploymentConfigs, operatorVersions))
+		Expect(exists(mark(kafka))(Default, ctx)).To(BeFalse(), "OCM says that it is progressing")
+
+		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
+		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
+		Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"True", "PlanComplete"}))
+		current := get(ctx, workNamed(kafka.Namespace, "addon-"+kafka.Name+"-plan"))
+		Expect(current.Labels).To(HaveKeyWithValue("open-cluster-management.io/addon-name", kafka.Name))
+		Expect(metav1.GetControllerOf(current).UID).To(Equal(kafka.UID))
+		Expect(current.Spec.ManifestConfigs[0].UpdateStrategy.Type).To(BeEquivalentTo("ReadOnly"))
+	})
+
+	It("goes on to the next configuration where OCM wants it, and says when that is reached", func(ctx SpecContext) {
+		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
+		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
+		first, hashes := desired(ctx, kafka), placed(kafka.Name)(Default, ctx)
+
+		By("a config that changes, while other clusters have their turn")
+		config.Spec.CustomizedVariables[0].Value = "two"
+		Expect(server.Update(ctx, config)).To(Succeed())
+		Eventually(placed(kafka.Name)).WithContext(ctx).ShouldNot(Equal(hashes))
+		Consistently(text(kafka)).WithContext(ctx).Should(Equal("one"))
+
+		By("this cluster's turn, and a plan that fails")
+		rollOut(ctx, kafka)
+		Eventually(text(kafka)).WithContext(ctx).Should(Equal("two"))
+		reports(ctx, instanceOf(kafka), metav1.ConditionFalse, kudo.ReasonPlanFailed)
+		Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"False", "PlanNotComplete"}))
+		Consistently(marked(kafka)).WithContext(ctx).Should(Equal(first), "OCM goes no further")
+
+		By("the plan that ends well after all, and an add-on that fails later")
+		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
+		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
+		Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"True", "PlanComplete"}))
+		reports(ctx, instanceOf(kafka), metav1.ConditionFalse, kudo.ReasonUnhealthy)
+		Consistently(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"True", "PlanComplete"}))
+	})
+
+	It("follows another OperatorVersion", func(ctx SpecContext) {
+		next := push(ctx, "kafka-next")
+		place(ctx, kafka.Name, next, config)
+		Eventually(placed(kafka.Name)).WithContext(ctx).ShouldNot(ContainElement(""))
+		rollOut(ctx, kafka)
+		Eventually(func(g Gomega, ctx context.Context) string {
+			current := instanceOf(kafka)
+			g.Expect(server.Get(ctx, client.ObjectKeyFromObject(current), current)).To(Succeed())
+			return current.Spec.OperatorVersion.Name
+		}).WithContext(ctx).Should(Equal(next.Name))
+		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
+		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
+	})
+
+	It("fills in the hashes of configs that the add-on names itself", func(ctx SpecContext) {
+		own := enable(ctx, cluster, define(ctx, "own", version).Name, func(a *addonv1alpha1.ManagedClusterAddOn) {
+			a.Spec.Configs = []upstream.AddOnConfig{{ConfigGroupResource: deploymentConfigs, ConfigReferent: referent(config)}}
+		})
+		place(ctx, own.Name, version)
+		Eventually(placed(own.Name)).WithContext(ctx).ShouldNot(ContainElement(""))
+		configure(ctx, own,
+			upstream.InstallConfigReference{
+				ConfigGroupResource: deploymentConfigs, DesiredConfig: &upstream.ConfigSpecHash{ConfigReferent: referent(config)},
+			},
+			upstream.InstallConfigReference{ConfigGroupResource: operatorVersions, DesiredConfig: &upstream.ConfigSpecHash{
+				ConfigReferent: referent(version), SpecHash: placed(own.Name)(Default, ctx)[0],
+			}})
+		hash := func(g Gomega, ctx context.Context) string {
+			current := &addonv1alpha1.ManagedClusterAddOn{}
+			g.Expect(server.Get(ctx, client.ObjectKeyFromObject(own), current)).To(Succeed())
+			return current.Status.ConfigReferences[0].DesiredConfig.SpecHash
+		}
+		Eventually(hash).WithContext(ctx).ShouldNot(BeEmpty())
+		Eventually(text(own)).WithContext(ctx).Should(Equal("one"))
+		first := hash(Default, ctx)
+		config.Spec.CustomizedVariables[0].Value = "two"
+		Expect(server.Update(ctx, config)).To(Succeed())
+		Eventually(hash).WithContext(ctx).ShouldNot(Equal(first))
+		Eventually(text(own)).WithContext(ctx).Should(Equal("two"))
+	})
+
+	It("is quiet at rest, and after a restart", func(ctx SpecContext) {
+		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
+		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
+		settled(ctx, cluster)
+		stopHub()
+		again, _ := runHub(started)
+		other := push(ctx, "other")
+		Eventually(exists(instanceOf(enable(ctx, register(ctx), define(ctx, "other", other).Name)))).WithContext(ctx).Should(BeTrue(), "it works again")
+		Consistently(in(cluster, again)).Should(BeEmpty())
+	})
+})
+
+// text is the parameter that an add-on's Instance has, for Eventually; empty where there is none.
+func text(addOn *addonv1alpha1.ManagedClusterAddOn) func(Gomega, context.Context) string {
+	return func(g Gomega, ctx context.Context) string {
+		current := instanceOf(addOn)
+		g.Expect(client.IgnoreNotFound(server.Get(ctx, client.ObjectKeyFromObject(current), current))).To(Succeed())
+		return current.Spec.Parameters["TEXT"]
+	}
+}
+
+// mark is the ManifestWork that marks how far an add-on has got.
+func mark(addOn *addonv1alpha1.ManagedClusterAddOn) client.Object {
+	return workNamed(addOn.Namespace, "addon-"+addOn.Name+"-plan")
+}
+
+// marked is what it says, for Eventually; nil where there is none.
+func marked(addOn *addonv1alpha1.ManagedClusterAddOn) func(Gomega, context.Context) map[string]string {
+	return func(g Gomega, ctx context.Context) map[string]string {
+		current := mark(addOn)
+		err := server.Get(ctx, client.ObjectKeyFromObject(current), current)
+		g.Expect(client.IgnoreNotFound(err)).To(Succeed())
+		var says map[string]string
+		if spelt, found := current.GetAnnotations()["open-cluster-management.io/config-spec-hash"]; found {
+			g.Expect(json.Unmarshal([]byte(spelt), &says)).To(Succeed())
+		}
+		return says
+	}
+}
+
+// desired is what OCM compares the mark with.
+func desired(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) map[string]string {
+	GinkgoHelper()
+	hashes := map[string]string{}
+	for _, r := range get(ctx, addOn).Status.ConfigReferences {
+		hashes[r.Resource+"."+r.Group+"/"+r.DesiredConfig.Namespace+"/"+r.DesiredConfig.Name] = r.DesiredConfig.SpecHash
+	}
+	return hashes
+}

@@ -1,0 +1,337 @@
+// Package delivery runs the hub's controllers on a hub with OCM's resource definitions, against a real API server: what OCM's own
+// controllers, klusterlets and addon-agent do there, the specs play.
+package delivery
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/rest"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	work "open-cluster-management.io/api/work/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/tandem-addons/tandem/manifests"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/hub"
+	"github.com/tandem-addons/tandem/test/integration/environment"
+	"github.com/tandem-addons/tandem/test/integration/invariants"
+)
+
+const (
+	packages = kudo.DefaultPackagesNamespace
+	image    = "registry.example/addon-agent:1"
+)
+
+// Set once, before the specs run.
+var (
+	started *environment.Environment
+	server  client.Client
+)
+
+func TestDelivery(t *testing.T) {
+	RegisterFailHandler(Fail)
+	EnforceDefaultTimeoutsWhenUsingContexts()
+	SetDefaultEventuallyTimeout(30 * time.Second)
+	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
+	SetDefaultConsistentlyDuration(time.Second)
+	RunSpecs(t, "Delivery")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	ctrl.SetLogger(GinkgoLogr)
+	var err error
+	started, err = environment.Start(func(e *envtest.Environment) {
+		e.CRDInstallOptions.Paths = []string{filepath.Join(moduleOfOCM(), "work/v1/0000_00_work.open-cluster-management.io_manifestworks.crd.yaml")}
+		e.CRDInstallOptions.ErrorIfPathMissing = true
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(started.Stop)
+	server = newClient(started.Config)
+	for _, folder := range []string{"hub", "ocm", "admission"} {
+		Expect(started.Apply(ctx, folder, manifests.ClusterParameters{})).To(Succeed())
+	}
+})
+
+// moduleOfOCM is the folder of OCM's API, which has its resource definitions.
+func moduleOfOCM() string {
+	GinkgoHelper()
+	folder, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "open-cluster-management.io/api").Output()
+	Expect(err).NotTo(HaveOccurred())
+	return strings.TrimSpace(string(folder))
+}
+
+func newClient(config *rest.Config) client.Client {
+	GinkgoHelper()
+	scheme, err := hub.Scheme()
+	Expect(err).NotTo(HaveOccurred())
+	Expect(work.Install(scheme)).To(Succeed())
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+// writes are those of the hub that runs in every spec, stopHub stops it.
+var (
+	writes  *environment.Writes
+	stopHub func()
+)
+
+var _ = BeforeEach(func() { writes, stopHub = runHub(started) })
+
+var _ = AfterEach(func(ctx SpecContext) {
+	violations, err := invariants.Violations(ctx, server)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(violations).To(BeEmpty(), "who wrote what")
+})
+
+// runHub runs the hub's controllers on an API server until stop is called, at the latest until the spec ends.
+func runHub(on *environment.Environment) (writes *environment.Writes, stop func()) {
+	GinkgoHelper()
+	config, writes := environment.Recorded(on.Config)
+	// With the rights that it has on a real hub, no more.
+	config.Impersonate.UserName = "system:serviceaccount:tandem-system:addon-manager"
+	options := hub.Options{
+		PackagesNamespace: packages, Namespace: "tandem-system", MetricsBindAddress: "0", HealthProbeBindAddress: "0", Concurrency: 4,
+		WebhookBindAddress: on.WebhookAddress, WebhookHosts: []string{"127.0.0.1"},
+		DeliverAgents: true, AgentImage: image, Logger: GinkgoLogr,
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- hub.Run(ctx, config, options) }()
+	stop = func() {
+		GinkgoHelper()
+		if ctx.Err() == nil {
+			cancel()
+			Eventually(ended).Should(Receive(Succeed()), "the hub ends without an error")
+		}
+	}
+	DeferCleanup(stop)
+	return writes, stop
+}
+
+// in lists the writes in a cluster's namespace.
+func in(cluster string, writes *environment.Writes) func() []string {
+	return func() []string {
+		return slices.DeleteFunc(writes.Requests(), func(request string) bool {
+			return !strings.Contains(request, "/namespaces/"+cluster+"/")
+		})
+	}
+}
+
+// settled waits until the hub has nothing left to write in a cluster's namespace, and sees that it stays so.
+func settled(ctx context.Context, cluster string) {
+	GinkgoHelper()
+	last := -1
+	Eventually(func() bool {
+		before := last
+		last = len(in(cluster, writes)())
+		return last == before
+	}).WithContext(ctx).WithPolling(500 * time.Millisecond).Should(BeTrue())
+	Consistently(func() int { return len(in(cluster, writes)()) }).Should(Equal(last))
+}
+
+// register makes a managed cluster that OCM has accepted, as it stands on the hub then.
+func register(ctx context.Context) (cluster string) {
+	GinkgoHelper()
+	cluster = "cluster-" + rand.String(6)
+	Expect(server.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster}})).To(Succeed())
+	Expect(server.Create(ctx, managedCluster(cluster))).To(Succeed())
+	return cluster
+}
+
+func managedCluster(name string) *unstructured.Unstructured {
+	cluster := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"hubAcceptsClient": true}}}
+	cluster.SetAPIVersion("cluster.open-cluster-management.io/v1")
+	cluster.SetKind("ManagedCluster")
+	cluster.SetName(name)
+	return cluster
+}
+
+// enable makes a ManagedClusterAddOn, which OCM makes its ClusterManagementAddOn's.
+func enable(ctx context.Context, cluster, name string, change ...func(*addonv1alpha1.ManagedClusterAddOn)) *addonv1alpha1.ManagedClusterAddOn {
+	GinkgoHelper()
+	definition := get(ctx, &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
+		Namespace: cluster, Name: name, OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(definition, addonv1alpha1.GroupVersion.WithKind("ClusterManagementAddOn")),
+		},
+	}}
+	for _, c := range change {
+		c(addOn)
+	}
+	Expect(server.Create(ctx, addOn)).To(Succeed())
+	return addOn
+}
+
+// deploymentConfig stores an AddOnDeploymentConfig for the cluster.
+func deploymentConfig(ctx context.Context, cluster string, change func(*upstream.AddOnDeploymentConfigSpec)) *addonv1alpha1.AddOnDeploymentConfig {
+	GinkgoHelper()
+	config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "config"}}
+	change(&config.Spec)
+	Expect(server.Create(ctx, config)).To(Succeed())
+	return config
+}
+
+var (
+	deploymentConfigs = upstream.ConfigGroupResource{
+		Group: addonv1alpha1.GroupVersion.Group, Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs,
+	}
+	operatorVersions = upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions}
+)
+
+func referent(object client.Object) upstream.ConfigReferent {
+	return upstream.ConfigReferent{Namespace: object.GetNamespace(), Name: object.GetName()}
+}
+
+// place gives a definition a placement with configs, and plays OCM's addon-manager, which names them in the status; their hashes are
+// filled in by whoever runs the add-on.
+func place(ctx context.Context, definition string, configs ...client.Object) {
+	GinkgoHelper()
+	strategy := upstream.PlacementStrategy{PlacementRef: upstream.PlacementRef{Namespace: "default", Name: "all"}}
+	progression := upstream.InstallProgression{PlacementRef: strategy.PlacementRef}
+	for _, config := range configs {
+		strategy.Configs = append(strategy.Configs, upstream.AddOnConfig{
+			ConfigGroupResource: resourceOf(config), ConfigReferent: referent(config),
+		})
+		progression.ConfigReferences = append(progression.ConfigReferences, upstream.InstallConfigReference{
+			ConfigGroupResource: resourceOf(config), DesiredConfig: &upstream.ConfigSpecHash{ConfigReferent: referent(config)},
+		})
+	}
+	named := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: definition}}
+	Eventually(func() error {
+		current := get(ctx, named)
+		current.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyPlacements
+		current.Spec.InstallStrategy.Placements = []upstream.PlacementStrategy{strategy}
+		return server.Update(ctx, current)
+	}).WithContext(ctx).Should(Succeed())
+	Eventually(func() error {
+		current := get(ctx, named)
+		current.Status.InstallProgressions = []upstream.InstallProgression{progression}
+		return server.Status().Update(ctx, current)
+	}).WithContext(ctx).Should(Succeed())
+}
+
+func resourceOf(config client.Object) upstream.ConfigGroupResource {
+	if _, ok := config.(*kudo.OperatorVersion); ok {
+		return operatorVersions
+	}
+	return deploymentConfigs
+}
+
+// placed are the hashes that stand in a definition, in the order of its configs, for Eventually.
+func placed(definition string) func(Gomega, context.Context) []string {
+	return func(g Gomega, ctx context.Context) []string {
+		current := &addonv1alpha1.ClusterManagementAddOn{}
+		g.Expect(server.Get(ctx, client.ObjectKey{Name: definition}, current)).To(Succeed())
+		var hashes []string
+		for _, progression := range current.Status.InstallProgressions {
+			for _, reference := range progression.ConfigReferences {
+				hashes = append(hashes, reference.DesiredConfig.SpecHash)
+			}
+		}
+		return hashes
+	}
+}
+
+// rollOut plays OCM's addon-manager on an add-on: the configuration that its definition has now is for this cluster.
+func rollOut(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) {
+	GinkgoHelper()
+	Eventually(placed(addOn.Name)).WithContext(ctx).ShouldNot(Or(BeEmpty(), ContainElement("")))
+	definition := get(ctx, &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: addOn.Name}})
+	configure(ctx, addOn, definition.Status.InstallProgressions[0].ConfigReferences...)
+}
+
+// configure names the configs of an add-on in its status, and says that it is configured.
+func configure(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, references ...upstream.InstallConfigReference) {
+	GinkgoHelper()
+	Eventually(func() error {
+		current := get(ctx, addOn)
+		current.Status.ConfigReferences = nil
+		for _, r := range references {
+			current.Status.ConfigReferences = append(current.Status.ConfigReferences, upstream.ConfigReference{
+				ConfigGroupResource: r.ConfigGroupResource, ConfigReferent: r.DesiredConfig.ConfigReferent, DesiredConfig: r.DesiredConfig,
+			})
+		}
+		meta.SetStatusCondition(&current.Status.Conditions, metav1.Condition{
+			Type: addonv1alpha1.ConditionConfigured, Status: metav1.ConditionTrue, Reason: "ConfigurationsConfigured",
+		})
+		return server.Status().Update(ctx, current)
+	}).WithContext(ctx).Should(Succeed())
+}
+
+// get reads an object as it is now.
+func get[O client.Object](ctx context.Context, object O) O {
+	GinkgoHelper()
+	current := object.DeepCopyObject().(O)
+	Expect(server.Get(ctx, client.ObjectKeyFromObject(object), current)).To(Succeed())
+	return current
+}
+
+// exists says whether an object exists, for Eventually.
+func exists(object client.Object) func(Gomega, context.Context) bool {
+	return func(g Gomega, ctx context.Context) bool {
+		err := server.Get(ctx, client.ObjectKeyFromObject(object), object.DeepCopyObject().(client.Object))
+		g.Expect(client.IgnoreNotFound(err)).To(Succeed())
+		return err == nil
+	}
+}
+
+// seen is what a spec expects of a condition.
+type seen struct{ Status, Reason string }
+
+// conditionOf reads a condition of a ManagedClusterAddOn, for Eventually.
+func conditionOf(addOn *addonv1alpha1.ManagedClusterAddOn, conditionType string) func(Gomega, context.Context) seen {
+	return func(g Gomega, ctx context.Context) seen {
+		current := &addonv1alpha1.ManagedClusterAddOn{}
+		g.Expect(server.Get(ctx, client.ObjectKeyFromObject(addOn), current)).To(Succeed())
+		condition := meta.FindStatusCondition(current.Status.Conditions, conditionType)
+		if condition == nil {
+			return seen{}
+		}
+		return seen{string(condition.Status), condition.Reason}
+	}
+}
+
+// workNamed is a ManifestWork of the cluster, by name.
+func workNamed(cluster, name string) *work.ManifestWork {
+	return &work.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}}
+}
+
+// applied plays OCM's work agent: everything in a ManifestWork is on the cluster.
+func applied(ctx context.Context, w *work.ManifestWork) {
+	GinkgoHelper()
+	current := get(ctx, w)
+	for _, t := range []string{work.WorkApplied, work.WorkAvailable} {
+		meta.SetStatusCondition(&current.Status.Conditions, metav1.Condition{
+			Type: t, Status: metav1.ConditionTrue, Reason: "Done", ObservedGeneration: current.Generation,
+		})
+	}
+	Expect(server.Status().Update(ctx, current)).To(Succeed())
+}
+
+// reports plays addon-agent: the Instance's last plan has brought its current generation to that.
+func reports(ctx context.Context, instance *kudo.Instance, status metav1.ConditionStatus, reason string) {
+	GinkgoHelper()
+	current := get(ctx, instance)
+	_, err := apply.Condition(ctx, server, current, current.Status.Conditions, "addon-agent-report", metav1.Condition{
+		Type: kudo.ConditionReady, Status: status, Reason: reason, ObservedGeneration: current.Generation,
+	}, time.Now())
+	Expect(err).NotTo(HaveOccurred())
+}
