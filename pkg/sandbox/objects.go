@@ -78,5 +78,6 @@ func agentAddOn(cluster string) *unstructured.Unstructured {
 		"apiVersion": addonv1alpha1.GroupVersion.String(),
 		"kind":       "ManagedClusterAddOn",
 		"metadata":   map[string]any{"name": agentAddOnName, "namespace": cluster},
+		"spec":       map[string]any{},
 	}}
 }

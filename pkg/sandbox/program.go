@@ -204,8 +204,6 @@ func (c clusterPlan) tandemManifests() []string {
 		return nil
 	case c.managed():
 		return []string{"agent/*.yaml"}
-	case c.OCM != "":
-		return []string{"hub/*.yaml", "ocm/*.yaml", "admission/*.yaml"}
 	default:
 		return []string{"hub/*.yaml", "admission/*.yaml"}
 	}

@@ -12,6 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tandem-addons/tandem/manifests"
 )
 
 // writeOCM writes what OCM's programs of the cluster serve with, where they run.
@@ -44,7 +46,8 @@ func (c *Cluster) furnishOCM(ctx context.Context) error {
 	return applyAll(ctx, c.client, others)
 }
 
-// startOCM runs OCM's programs of a hub, each once the one before it is healthy.
+// startOCM runs OCM's programs of a hub, each once the one before it is healthy, and applies what Tandem brings for OCM: that may be
+// stored in a version that only they convert.
 func (c *Cluster) startOCM(ctx context.Context) error {
 	ctx, stop := c.untilGivenUp(ctx)
 	defer stop()
@@ -53,7 +56,7 @@ func (c *Cluster) startOCM(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return c.applyManifests(ctx, manifests.FS, "ocm/*.yaml", nil)
 }
 
 // runOCM runs one of OCM's programs and waits until it is healthy.
