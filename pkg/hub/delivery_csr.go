@@ -7,10 +7,15 @@ import (
 	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
 // authenticated is a group that everybody is in; OCM's older klusterlets ask for it by name.
 const authenticated = "system:authenticated"
+
+// agentDNSName is what OCM's klusterlet writes into every request for addon-agent; nothing is reached by that name.
+const agentDNSName = addonv1alpha1.AgentAddOn + ".addon.open-cluster-management.io"
 
 // csrFault says why a request for a certificate is not that of the klusterlet of a managed cluster for its addon-agent; empty if it is.
 // The user and the groups are what the agent is to be on the hub, exactly: any other group, such as that of another cluster, would be a
@@ -39,7 +44,8 @@ func csrFault(csr *certificatesv1.CertificateSigningRequest, cluster, user strin
 		return "it names another user"
 	case !slices.Equal(asked, slices.Sorted(slices.Values(groups))):
 		return "it names other groups"
-	case len(request.DNSNames)+len(request.IPAddresses)+len(request.EmailAddresses)+len(request.URIs) > 0:
+	case slices.ContainsFunc(request.DNSNames, func(n string) bool { return n != agentDNSName }),
+		len(request.IPAddresses)+len(request.EmailAddresses)+len(request.URIs) > 0:
 		return "it has names beside the user"
 	}
 	return ""

@@ -63,6 +63,9 @@ func TestCSRFault(t *testing.T) {
 			r.Spec.Usages = append(r.Spec.Usages, certificatesv1.UsageServerAuth)
 		}, "it is for more than a client"},
 		"for nothing": {func(r *certificatesv1.CertificateSigningRequest) { r.Spec.Usages = nil }, "it is for more than a client"},
+		"with the name that OCM gives it": {func(r *certificatesv1.CertificateSigningRequest) {
+			r.Spec.Request = asking(pkix.Name{CommonName: user, Organization: groups}, "tandem.addon.open-cluster-management.io")
+		}, ""},
 		"with names of hosts": {func(r *certificatesv1.CertificateSigningRequest) {
 			r.Spec.Request = asking(pkix.Name{CommonName: user, Organization: groups}, "hub.example")
 		}, "it has names beside the user"},
