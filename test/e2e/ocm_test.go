@@ -46,7 +46,7 @@ var _ = Describe("A hub with OCM", Label("ocm"), onSandbox("it is the sandbox th
 	BeforeAll(func(ctx SpecContext) {
 		programsOfOCM, err := sandbox.FindOCM(os.Getenv)
 		Expect(err).NotTo(HaveOccurred())
-		box = startSandbox(ctx, len(clusters), func(o *sandbox.Options) { o.OCM = programsOfOCM })
+		box = startSandbox(ctx, len(clusters), func(o *sandbox.Options) { o.OCM, o.DeliverAgents = programsOfOCM, true })
 		hub, err = client.New(box.Hub().Config(), client.Options{Scheme: ocmScheme()})
 		Expect(err).NotTo(HaveOccurred())
 	})
@@ -67,9 +67,12 @@ var _ = Describe("A hub with OCM", Label("ocm"), onSandbox("it is the sandbox th
 			By("approving the certificate that " + name + " asked for as nobody in particular")
 			var requests certificatesv1.CertificateSigningRequestList
 			Expect(hub.List(ctx, &requests, client.MatchingLabels{clusterv1.ClusterNameLabelKey: name})).To(Succeed())
-			Expect(requests.Items).To(HaveLen(1))
-			Expect(requests.Items[0].Spec.Username).To(Equal("system:serviceaccount:open-cluster-management:agent-registration-bootstrap"))
-			Expect(requests.Items[0].Status.Conditions).To(ConsistOf(
+			own := slices.DeleteFunc(requests.Items, func(r certificatesv1.CertificateSigningRequest) bool {
+				return r.Labels[upstream.AddonLabelKey] != "" // an add-on's
+			})
+			Expect(own).To(HaveLen(1))
+			Expect(own[0].Spec.Username).To(Equal("system:serviceaccount:open-cluster-management:agent-registration-bootstrap"))
+			Expect(own[0].Status.Conditions).To(ConsistOf(
 				HaveField("Reason", "AutoApprovedByHubCSRApprovingController")))
 		}
 	})
@@ -105,6 +108,15 @@ var _ = Describe("A hub with OCM", Label("ocm"), onSandbox("it is the sandbox th
 		Eventually(func() bool {
 			return apierrors.IsNotFound(cluster.Get(ctx, client.ObjectKeyFromObject(delivered), delivered))
 		}).WithContext(ctx).WithTimeout(ocmPatience).WithPolling(interval).Should(BeTrue())
+	})
+
+	It("has had Tandem's agents delivered, with identities that it approved itself", func(ctx SpecContext) {
+		for _, name := range clusters {
+			agent := find(box, name, "addon-agent")
+			Expect(agent.PID).NotTo(BeZero())
+			Eventually(statusOf).WithContext(ctx).WithArguments(hub, name, "tandem", addon.ConditionAvailable).
+				WithTimeout(2*ocmPatience).WithPolling(interval).Should(Equal(metav1.ConditionTrue), name)
+		}
 	})
 
 	It("decides a Placement", func(ctx SpecContext) {
