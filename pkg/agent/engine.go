@@ -108,7 +108,11 @@ func addEngine(o Options, local ctrl.Manager) error {
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(gvk)
 		owners := handler.EnqueueRequestsFromMapFunc(e.ownersOf)
-		return built.Watch(source.Kind(local.GetCache(), client.Object(object), owners, judgedChanged(), e.objects.known.news()))
+		err := built.Watch(source.Kind(local.GetCache(), client.Object(object), owners, judgedChanged(), e.objects.known.news()))
+		if err != nil {
+			return err
+		}
+		return built.Watch(e.onceListed(local.GetCache(), object))
 	}
 	return nil
 }
