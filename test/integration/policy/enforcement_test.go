@@ -66,7 +66,7 @@ var _ = Describe("addon-manager where the API server does not enforce everything
 			And(ContainSubstring("Nobody without the RBAC verb judge"), ContainSubstring("apply manifests/admission")),
 			And(ContainSubstring("Agents write nothing of an add-on's status"), ContainSubstring("apply manifests/admission")),
 			And(ContainSubstring("Agents write neither condition Resolved"), ContainSubstring("apply manifests/admission")),
-			And(ContainSubstring("parameters of a child Instance"), ContainSubstring("apply manifests/admission")),
+			And(ContainSubstring("service account of a child Instance"), ContainSubstring("apply manifests/admission")),
 		))
 	})
 
