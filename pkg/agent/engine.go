@@ -172,10 +172,15 @@ func (e *engine) requestsFor(ctx context.Context, namespace string, concerned fu
 		ctrl.LoggerFrom(ctx).Error(err, "listing Instances", "namespace", namespace)
 		return nil
 	}
+	return requestsOf(list.Items, concerned)
+}
+
+// requestsOf asks for a pass over each of the Instances that is concerned.
+func requestsOf(instances []kudo.Instance, concerned func(*kudo.Instance) bool) []reconcile.Request {
 	var requests []reconcile.Request
-	for i := range list.Items {
-		if concerned(&list.Items[i]) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	for i := range instances {
+		if concerned(&instances[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&instances[i])})
 		}
 	}
 	return requests

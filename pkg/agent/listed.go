@@ -46,13 +46,9 @@ func (e *engine) judgeAgain(ctx context.Context, kind schema.GroupKind, queue wo
 		ctrl.LoggerFrom(ctx).Error(err, "listing Instances", "kind", kind)
 		return false
 	}
-	for i := range instances.Items {
-		instance := &instances.Items[i]
-		if slices.ContainsFunc(instance.Status.Inventory, func(entry kudo.InventoryEntry) bool {
-			return entry.Group == kind.Group && entry.Kind == kind.Kind
-		}) {
-			queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(instance)})
-		}
+	listed := func(entry kudo.InventoryEntry) bool { return entry.Group == kind.Group && entry.Kind == kind.Kind }
+	for _, request := range requestsOf(instances.Items, func(i *kudo.Instance) bool { return slices.ContainsFunc(i.Status.Inventory, listed) }) {
+		queue.Add(request)
 	}
 	return true
 }
