@@ -1,0 +1,76 @@
+package structure
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+var (
+	// link is one of Markdown's to a file or a place, not to another host.
+	link = regexp.MustCompile(`\]\(([^):#]*)(?:#([^)]*))?\)`)
+	// heading is a line that begins a section.
+	heading = regexp.MustCompile(`(?m)^#+ +(.*)$`)
+	// code is what Markdown shows as it stands.
+	code = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+)
+
+func TestLinksOfPagesLeadSomewhere(t *testing.T) {
+	listed, err := exec.Command("git", "-C", root, "ls-files", "-co", "--exclude-standard", "*.md").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := 0
+	for _, page := range strings.Fields(string(listed)) {
+		text := readPage(t, filepath.Join(root, page))
+		for _, found := range link.FindAllStringSubmatch(text, -1) {
+			links++
+			target := filepath.Join(root, page)
+			if found[1] != "" {
+				target = filepath.Join(filepath.Dir(target), found[1])
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s: %s leads to a file that is not there", page, found[0])
+				continue
+			}
+			if found[2] != "" && !anchors(readPage(t, target))[found[2]] {
+				t.Errorf("%s: %s leads to a section that is not there", page, found[0])
+			}
+		}
+	}
+	if links == 0 {
+		t.Error("no links found")
+	}
+}
+
+// readPage is a page without its code.
+func readPage(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code.ReplaceAllString(string(text), "")
+}
+
+// anchors are the names by which GitHub lets links lead to the sections of a page.
+func anchors(page string) map[string]bool {
+	names := map[string]bool{}
+	for _, found := range heading.FindAllStringSubmatch(page, -1) {
+		names[strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+				return unicode.ToLower(r)
+			default:
+				return -1
+			}
+		}, found[1])] = true
+	}
+	return names
+}
