@@ -48,7 +48,7 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 		treeCommand(streams, flags), whyCommand(streams, flags), dependentsCommand(streams, flags),
 		uninstallCommand(streams, flags), joinCommand(streams, flags),
 		group("package", "Work with operator packages",
-			newCommand(streams), verifyCommand(streams), packageTreeCommand(streams), packCommand(streams), pushCommand(streams, flags),
+			newCommand(streams), verifyCommand(streams), packageTreeCommand(streams), packCommand(streams), indexCommand(streams), pushCommand(streams, flags),
 			listCommand(streams, flags), showCommand(streams, flags), diffCommand(streams, flags)),
 		group("plan", "Run plans, and follow them", statusCommand(streams, flags), planHistoryCommand(streams, flags),
 			planRunCommand(streams, flags), planCancelCommand(streams, flags), planWaitCommand(streams, flags)),

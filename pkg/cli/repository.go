@@ -34,13 +34,13 @@ type index struct {
 // indexEntry is one version of a package in a repository.
 type indexEntry struct {
 	OperatorVersion string `yaml:"operatorVersion"`
-	AppVersion      string `yaml:"appVersion"`
+	AppVersion      string `yaml:"appVersion,omitempty"`
 	// URLs of its tarball, each as good as the others; relative ones begin at the repository.
 	URLs []string `yaml:"urls"`
 	// Digest is the SHA-256 of the tarball, in hexadecimal; empty: nothing is compared.
-	Digest string `yaml:"digest"`
+	Digest string `yaml:"digest,omitempty"`
 	// Removed says that it is not to be had any more.
-	Removed bool `yaml:"removed"`
+	Removed bool `yaml:"removed,omitempty"`
 
 	// index that it stands in.
 	index *url.URL
