@@ -32,7 +32,7 @@ SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 HUB ?=
 # A value lets `make sandbox` run OCM's own programs.
 OCM ?=
-# A value lets `make demo` assert every act and exit non-zero with the act that failed.
+# A value lets `make demo` assert every act and exit non-zero with the act that failed, and `make tutorial` change nothing.
 CHECK ?=
 
 tool := go tool -modfile=hack/tools/go.mod
@@ -165,6 +165,11 @@ tidy: ## Tidy go.mod and go.sum.
 .PHONY: lint
 lint: ## Check format, correctness, complexity, structure and style.
 	hack/lint.sh
+
+# It starts as its reader does, with no sandbox, and leaves none.
+.PHONY: tutorial
+tutorial: demo-down ## Run the commands of docs/tutorial.md and write down what they print (CHECK=1 checks that it is true).
+	@trap '$(MAKE) -s demo-down' EXIT; unset MAKEFLAGS MAKELEVEL; go run ./hack/tutorial $(if $(CHECK),-check) docs/tutorial.md
 
 .PHONY: verify
 verify: generate tidy lint ## Generate, tidy and lint; fail if that leaves the tree dirty.

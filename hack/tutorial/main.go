@@ -1,0 +1,58 @@
+// Command tutorial runs the commands of a page, on whatever they are about, and writes below each what it has printed. What differs from
+// run to run, such as times, it writes as if it did not: see unstable. So a page that is true stays as it is, which -check checks.
+//
+// Commands stand in blocks of their own, ```sh, and what they print in the block ```text after them. Words after sh say what else is to be known:
+// "fails" that the last command of the block does not succeed, "tail=N" that its last N lines are enough. All run in one shell, in the
+// working directory.
+//
+//	go run ./hack/tutorial [-check] PAGE
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+)
+
+func main() {
+	check := flag.Bool("check", false, "write nothing, and fail where the page is not what comes of it")
+	flag.Parse()
+	if flag.NArg() != 1 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	if err := run(flag.Arg(0), *check, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "tutorial:", err)
+		os.Exit(1)
+	}
+}
+
+func run(file string, check bool, log io.Writer) error {
+	page, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	sh, err := startShell()
+	if err != nil {
+		return err
+	}
+	defer sh.close()
+	recorded, err := record(string(page), sh, log)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", file, err)
+	case !check:
+		return os.WriteFile(file, []byte(recorded), 0o644)
+	case recorded == string(page):
+		return nil
+	}
+	diff := exec.Command("diff", "-u", "--label", file, "--label", "what comes of it", file, "-")
+	diff.Stdin, diff.Stdout = bytes.NewReader([]byte(recorded)), log
+	if err := diff.Run(); diff.ProcessState == nil {
+		return err
+	}
+	return fmt.Errorf("%s is not true any more", file)
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+)
+
+// ended is what the shell prints after what it was told to run, before the exit code.
+const ended = "[tutorial: the commands have ended]"
+
+// shell is one that keeps what it is told, such as its variables and the working directory.
+type shell struct {
+	command *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Reader
+}
+
+func startShell() (*shell, error) {
+	command := exec.Command("bash", "--noprofile", "--norc")
+	in, err := command.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	// Not by StdoutPipe: both streams go to one file, in the order in which they are written.
+	out, written, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	command.Stdout, command.Stderr = written, written
+	err = command.Start()
+	return &shell{command: command, in: in, out: bufio.NewReader(out)}, errors.Join(err, written.Close())
+}
+
+// run is what the commands print, and the exit code of the last of them.
+func (s *shell) run(commands string) (output string, status int, err error) {
+	script := fmt.Sprintf("eval %s </dev/null\nprintf '\\n%s%%d\\n' $?\n", quoted(commands), ended)
+	if _, err := io.WriteString(s.in, script); err != nil {
+		return "", 0, fmt.Errorf("writing to the shell: %w", err)
+	}
+	var text strings.Builder
+	for {
+		line, err := s.out.ReadString('\n')
+		if err != nil {
+			return text.String(), 0, fmt.Errorf("reading what the shell prints, after %q: %w", text.String(), err)
+		}
+		if code, last := strings.CutPrefix(line, ended); last {
+			status, err = strconv.Atoi(strings.TrimSpace(code))
+			return strings.TrimSuffix(text.String(), "\n"), status, err
+		}
+		text.WriteString(line)
+	}
+}
+
+// quoted is a text as one word of the shell.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// close ends the shell; what it has started in the background goes on.
+func (s *shell) close() {
+	_ = s.in.Close()
+	_ = s.command.Wait()
+}
