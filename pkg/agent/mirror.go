@@ -258,18 +258,11 @@ func findMirror(ctx context.Context, local client.Reader, name string) (*kudo.In
 		return nil, fmt.Errorf("listing mirrored Instances: %w", err)
 	}
 	for i := range list.Items {
-		if isMirror(&list.Items[i]) {
+		if kudo.IsMirror(&list.Items[i]) {
 			return &list.Items[i], nil
 		}
 	}
 	return nil, nil
-}
-
-// isMirror tells a mirror by either of its marks: if the other one was edited away, it is put back.
-func isMirror(i *kudo.Instance) bool {
-	_, identified := i.Annotations[kudo.AnnotationHubUID]
-	_, copied := i.Annotations[kudo.AnnotationHubGeneration]
-	return identified || copied
 }
 
 // resolved says whether the hub has found everything that this very generation refers to.
@@ -444,6 +437,10 @@ func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version core
 			return nil, err
 		}
 		err = m.local.Create(ctx, made, client.FieldOwner(managerMirror))
+	}
+	if apierrors.IsAlreadyExists(err) { // no mirror, for those are found by name
+		return nil, fmt.Errorf("namespace %q has an Instance %q that is not the hub's: install into another namespace "+
+			"(spec.installNamespace), which on a hub that manages itself must not be that of the cluster", made.Namespace, made.Name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("mirroring Instance %q: %w", wanted.Name, err)

@@ -49,7 +49,7 @@ func (c *children) setUp(mgr manager.Manager) error {
 func (c *children) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	parent := &kudo.Instance{}
 	err := c.client.Get(ctx, request.NamespacedName, parent)
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) || kudo.IsMirror(parent) {
 		c.written.forget(request.NamespacedName)
 		c.applied.forget(request.NamespacedName)
 		return ctrl.Result{}, nil

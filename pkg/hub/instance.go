@@ -29,7 +29,7 @@ import (
 )
 
 // instances admits Instances in the namespaces of managed clusters, an add-on's or a user's alike: condition Resolved says whether
-// the agent may run the generation. Instances elsewhere on the hub are left alone.
+// the agent may run the generation. Instances elsewhere on the hub are left alone, and so are mirrors: they are an agent's.
 type instances struct {
 	client            client.Client
 	live              client.Reader // not from the cache, which has no inventories
@@ -55,7 +55,7 @@ func (i *instances) setUp(mgr manager.Manager) error {
 func (i *instances) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var instance kudo.Instance
 	err := i.client.Get(ctx, request.NamespacedName, &instance)
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) || kudo.IsMirror(&instance) {
 		i.written.forget(request.NamespacedName)
 		return ctrl.Result{}, nil
 	}

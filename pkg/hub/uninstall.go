@@ -324,6 +324,9 @@ func (u *uninstallation) findInstances(ctx context.Context) error {
 		}
 		for i := range page.Items {
 			instance := &page.Items[i]
+			if kudo.IsMirror(instance) {
+				continue
+			}
 			u.instances = append(u.instances, client.ObjectKeyFromObject(instance).String())
 			if owner := metav1.GetControllerOf(instance); owner != nil {
 				u.owners.Insert(owner.UID)

@@ -452,6 +452,14 @@ func (i *Instance) Removing() bool {
 	return deleted && !orphaned
 }
 
+// IsMirror tells a mirror by either of its marks: if the other one was edited away, the agent puts it back. On a hub that is a managed
+// cluster of its own, Instances of the hub and mirrors stand side by side.
+func IsMirror(o metav1.Object) bool {
+	_, identified := o.GetAnnotations()[AnnotationHubUID]
+	_, copied := o.GetAnnotations()[AnnotationHubGeneration]
+	return identified || copied
+}
+
 // HubGeneration is the generation on the hub that a mirror was copied from; zero if none was.
 func (i *Instance) HubGeneration() int64 {
 	generation, _ := strconv.ParseInt(i.Annotations[AnnotationHubGeneration], 10, 64)
