@@ -119,6 +119,10 @@ var _ = Describe("A hub with OCM", Label("ocm"), onSandbox("it is the sandbox th
 		}
 	})
 
+	It("lets a delivered agent do on the hub what the manual says, and nothing else", func(ctx SpecContext) {
+		expectNoMoreThanDocumented(ctx, box, "cluster1", "cluster2")
+	})
+
 	It("decides a Placement", func(ctx SpecContext) {
 		Expect(hub.Create(ctx, bindingOfDefaultSet())).To(Succeed())
 		two := placement("two", 2)

@@ -25,6 +25,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
 	"github.com/tandem-addons/tandem/test/integration/invariants"
+	"github.com/tandem-addons/tandem/test/rights"
 )
 
 // held is an add-on of which the hub has written all that it writes: it runs by plans, requires what is missing, and names an
@@ -319,6 +320,19 @@ var _ = Describe("An agent is refused", Ordered, func() {
 			Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
 		})
 	}
+})
+
+var _ = Describe("An agent's certificate", func() {
+	It("opens what the manual says, and nothing else, of all that there is", func(ctx SpecContext) {
+		group := "system:open-cluster-management:cluster:" + cluster + ":addon:tandem"
+		agent, err := tandem.AddUser(group+":agent:addon-agent", group, "system:open-cluster-management:addon:tandem")
+		Expect(err).NotTo(HaveOccurred())
+		granted, err := rights.Of(ctx, tandem.Config, agent.Config(), "addon-agent", cluster, otherCluster)
+		Expect(err).NotTo(HaveOccurred())
+		documented, err := rights.Documented("../../../docs/operations.md", cluster)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(rights.Table(granted)).To(ConsistOf(documented))
+	})
 })
 
 var _ = Describe("An agent may", func() {
