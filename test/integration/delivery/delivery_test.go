@@ -13,11 +13,14 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -103,6 +106,32 @@ var _ = Describe("The delivery of addon-agent", func() {
 				User: group + ":agent:addon-agent", Groups: []string{group, "system:open-cluster-management:addon:tandem"},
 			},
 		}}))
+	})
+
+	It("brings a pod that passes the restricted Pod Security Standard, whatever its config says", func(ctx SpecContext) {
+		namespace := "restricted-" + cluster
+		deliver(ctx, func(c *upstream.AddOnDeploymentConfigSpec) {
+			c.AgentInstallNamespace = namespace
+			c.CustomizedVariables = []upstream.CustomizedVariable{{Name: "Image", Value: "quay.io/agent:2"}, {Name: "PipeImage", Value: "pipe:1"}}
+			c.NodePlacement = &upstream.NodePlacement{
+				NodeSelector: map[string]string{"disk": "ssd"}, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			}
+			c.ProxyConfig = upstream.ProxyConfig{HTTPSProxy: "https://proxy.example.com", NoProxy: "10.0.0.0/8"}
+			c.Registries = []upstream.ImageMirror{{Source: "quay.io", Mirror: "mirror.example.com"}}
+			c.ResourceRequirements = []upstream.ContainerResourceRequirements{{ContainerID: "*:*:*", Resources: corev1.ResourceRequirements{
+				Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
+			}}}
+		})
+		Eventually(manifestsOf(cluster)).WithContext(ctx).Should(HaveKey("Deployment addon-agent"))
+		Expect(server.Create(ctx, manifestsOf(cluster)(Default, ctx)["Namespace "+namespace])).To(Succeed())
+		agent := agentOf(cluster)(Default, ctx)
+		Expect(imageOf(agent)).To(Equal("mirror.example.com/agent:2"))
+		pod := &corev1.Pod{ObjectMeta: agent.Spec.Template.ObjectMeta, Spec: agent.Spec.Template.Spec}
+		pod.Namespace, pod.Name = namespace, agent.Name
+		Expect(server.Create(ctx, pod.DeepCopy(), client.DryRunAll)).To(Succeed())
+		pod.Spec.SecurityContext.RunAsNonRoot = ptr.To(false)
+		Expect(server.Create(ctx, pod, client.DryRunAll)).To(MatchError(ContainSubstring(`violates PodSecurity "restricted:latest"`)),
+			"it is Pod Security that has looked")
 	})
 
 	It("gives the agent rights in its cluster's namespace, which go with the add-on", func(ctx SpecContext) {
