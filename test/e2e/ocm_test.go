@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/sandbox"
 )
 
@@ -38,15 +39,19 @@ const ocmPatience = time.Minute
 
 var _ = Describe("A hub with OCM", Label("ocm"), onSandbox("it is the sandbox that runs OCM"), Ordered, func() {
 	var (
-		box *sandbox.Sandbox
-		hub client.Client
+		box     *sandbox.Sandbox
+		hub     client.Client
+		options sandbox.Options
 	)
 	clusters := []string{"cluster1", "cluster2", "cluster3"}
 
 	BeforeAll(func(ctx SpecContext) {
 		programsOfOCM, err := sandbox.FindOCM(os.Getenv)
 		Expect(err).NotTo(HaveOccurred())
-		box = startSandbox(ctx, len(clusters), func(o *sandbox.Options) { o.OCM, o.DeliverAgents = programsOfOCM, true })
+		box = startSandbox(ctx, len(clusters), func(o *sandbox.Options) {
+			o.OCM, o.DeliverAgents = programsOfOCM, true
+			options = *o
+		})
 		hub, err = client.New(box.Hub().Config(), client.Options{Scheme: ocmScheme()})
 		Expect(err).NotTo(HaveOccurred())
 	})
@@ -169,6 +174,22 @@ var _ = Describe("A hub with OCM", Label("ocm"), onSandbox("it is the sandbox th
 		degraded("", "cluster1") // released
 		degraded(metav1.ConditionTrue, "cluster2", "cluster3")
 	})
+
+	It("goes on with its data after it was stopped, and delivered agents carry out what comes next", func(ctx SpecContext) {
+		box.Stop()
+		again, err := sandbox.Start(ctx, options)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(again.Stop)
+		box = again
+		hub, err = client.New(box.Hub().Config(), client.Options{Scheme: ocmScheme()})
+		Expect(err).NotTo(HaveOccurred())
+		last := link(depth - 1) // requires what is available on cluster1
+		for _, object := range []client.Object{linkPackage(), linkDefinition(depth - 1), enabled(last)} {
+			create(ctx, hub, object)
+		}
+		Eventually(statusOf).WithContext(ctx).WithArguments(hub, "cluster1", last, addon.ConditionAvailable).
+			WithTimeout(2 * ocmPatience).WithPolling(interval).Should(Equal(metav1.ConditionTrue))
+	})
 })
 
 // ocmScheme knows what a hub with OCM and Tandem holds.
@@ -176,7 +197,7 @@ func ocmScheme() *runtime.Scheme {
 	GinkgoHelper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensions.AddToScheme, addon.AddToScheme, workv1.Install,
+		clientgoscheme.AddToScheme, apiextensions.AddToScheme, addon.AddToScheme, kudo.AddToScheme, workv1.Install,
 		clusterv1.Install, clusterv1beta1.Install, clusterv1beta2.Install,
 	} {
 		Expect(add(scheme)).To(Succeed())
