@@ -2,11 +2,13 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +22,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/limit"
 	"github.com/tandem-addons/tandem/pkg/pipe"
 )
+
+// systemAuthorities is where the image of addon-agent has the public authorities, as most systems have.
+const systemAuthorities = "/etc/ssl/certs/ca-certificates.crt"
 
 // version is set when the program is built.
 var version = "devel"
@@ -35,6 +40,7 @@ func main() {
 type settings struct {
 	options                   agent.Options
 	hubKubeconfig, kubeconfig string
+	hubAuthority              string
 	hub, local                limit.Limit
 	logging                   zap.Options
 	version                   bool
@@ -44,6 +50,8 @@ func (s *settings) flags() *flag.FlagSet {
 	flags := flag.NewFlagSet("addon-agent", flag.ExitOnError)
 	o := &s.options
 	flags.StringVar(&s.hubKubeconfig, "hub-kubeconfig", "", "file that leads to the hub with the agent's identity (required)")
+	flags.StringVar(&s.hubAuthority, "hub-certificate-authority", "",
+		"file with certificates by which the hub, or a proxy on the way to it, may be known beside those of the hub's kubeconfig")
 	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "file that leads to the managed cluster; empty inside of it")
 	flags.StringVar(&o.ClusterName, "cluster-name", "",
 		"name of the managed cluster on the hub; if empty, what the file cluster-name says that OCM puts beside the hub's kubeconfig")
@@ -113,12 +121,39 @@ func (s *settings) complete() error {
 	return errors.Join(s.hub.Check(), s.local.Check())
 }
 
-// toHub reads the way to the hub as the file has it now.
+// toHub reads the way to the hub as the files have it now.
 func (s *settings) toHub() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", s.hubKubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("reading --hub-kubeconfig: %w", err)
 	}
+	if err := s.trust(config); err != nil {
+		return nil, fmt.Errorf("reading --hub-certificate-authority: %w", err)
+	}
 	s.hub.Together(config)
 	return config, nil
+}
+
+// trust adds the authority of the flag to those that the kubeconfig names. One that names none means the system's.
+func (s *settings) trust(config *rest.Config) (err error) {
+	if s.hubAuthority == "" {
+		return nil
+	}
+	known := config.CAData
+	switch {
+	case len(known) > 0:
+	case config.CAFile != "":
+		known, err = os.ReadFile(config.CAFile)
+	default:
+		known, err = os.ReadFile(cmp.Or(os.Getenv("SSL_CERT_FILE"), systemAuthorities))
+	}
+	if err != nil {
+		return err
+	}
+	more, err := os.ReadFile(s.hubAuthority)
+	if err != nil {
+		return err
+	}
+	config.CAFile, config.CAData = "", slices.Concat(known, []byte("\n"), more)
+	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	upstream "open-cluster-management.io/api/addon/v1beta1"
@@ -63,7 +62,7 @@ func agentVariables(config upstream.AddOnDeploymentConfigSpec) (map[string]strin
 // definition takes its objects with it, and a namespace everything in it.
 func agentManifests(image string, config upstream.AddOnDeploymentConfigSpec) ([]runtime.Object, error) {
 	variables, err := agentVariables(config)
-	if err != nil {
+	if err := errors.Join(err, checkProxy(config.ProxyConfig)); err != nil {
 		return nil, err
 	}
 	var objects []runtime.Object
@@ -89,6 +88,9 @@ func agentManifests(image string, config upstream.AddOnDeploymentConfigSpec) ([]
 			delete(object.Object, "status")
 			objects = append(objects, object)
 		}
+	}
+	if authority := proxyAuthority(config); authority != nil {
+		objects = append(objects, authority)
 	}
 	return objects, nil
 }
@@ -134,7 +136,7 @@ func configureAgent(
 	if pipeImage != "" {
 		container.Args = append(container.Args, "--pipe-image="+pipeImage)
 	}
-	container.Env = append(container.Env, proxyVariables(config.ProxyConfig)...)
+	throughProxy(pod, config)
 	for _, r := range config.ResourceRequirements { // the last one that matches wins
 		if matchesContainer(r.ContainerID, "deployments", deployment.Name, container.Name) {
 			container.Resources = r.Resources
@@ -159,24 +161,4 @@ func matchesContainer(id string, names ...string) bool {
 		}
 	}
 	return true
-}
-
-// proxyVariables lead through a proxy to the hub. The way to the managed cluster's own API server never does.
-func proxyVariables(proxy upstream.ProxyConfig) []corev1.EnvVar {
-	if proxy.HTTPProxy == "" && proxy.HTTPSProxy == "" {
-		return nil
-	}
-	none := "$(KUBERNETES_SERVICE_HOST)"
-	if proxy.NoProxy != "" {
-		none += "," + proxy.NoProxy
-	}
-	var variables []corev1.EnvVar
-	for _, v := range []corev1.EnvVar{
-		{Name: "HTTP_PROXY", Value: proxy.HTTPProxy}, {Name: "HTTPS_PROXY", Value: proxy.HTTPSProxy}, {Name: "NO_PROXY", Value: none},
-	} {
-		if v.Value != "" {
-			variables = append(variables, v)
-		}
-	}
-	return variables
 }

@@ -1,7 +1,15 @@
 package hub
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
+	"encoding/pem"
+	"math/big"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,7 +32,11 @@ func rendered(t *testing.T, config upstream.AddOnDeploymentConfigSpec) map[strin
 	}
 	found := map[string]*unstructured.Unstructured{}
 	for _, o := range objects {
-		object := o.(*unstructured.Unstructured)
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		object := &unstructured.Unstructured{Object: content}
 		found[object.GetKind()+" "+strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")] = object
 	}
 	return found
@@ -127,6 +139,75 @@ func TestAgentManifestsFollowTheConfig(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, container.Env[len(container.Env)-2:]); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
+	}
+}
+
+// authority is a certificate in PEM, that of nobody.
+func authority(t *testing.T, name string) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+func TestAgentManifestsTrustTheAuthorityOfTheProxy(t *testing.T) {
+	first, second := authority(t, "first"), authority(t, "second")
+	named := map[string]bool{}
+	for _, bundle := range [][]byte{first, second} {
+		objects := rendered(t, upstream.AddOnDeploymentConfigSpec{
+			AgentInstallNamespace: "spoke", ProxyConfig: upstream.ProxyConfig{HTTPSProxy: "https://proxy", CABundle: bundle},
+		})
+		pod := deploymentOf(t, objects, "spoke").Spec.Template.Spec
+		container := pod.Containers[0]
+		at := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.ConfigMap != nil })
+		if at < 0 {
+			t.Fatal("no ConfigMap is mounted")
+		}
+		volume := pod.Volumes[at]
+		named[volume.ConfigMap.Name] = true
+		mounted := objects["ConfigMap spoke/"+volume.ConfigMap.Name]
+		if mounted == nil {
+			t.Fatalf("there is no ConfigMap %s", volume.ConfigMap.Name)
+		}
+		content, _, _ := unstructured.NestedString(mounted.Object, "data", "ca-bundle.crt")
+		if content != string(bundle) {
+			t.Errorf("the ConfigMap has %q", content)
+		}
+		mount := container.VolumeMounts[len(container.VolumeMounts)-1]
+		if diff := cmp.Diff(corev1.VolumeMount{Name: volume.Name, MountPath: "/var/run/tandem/proxy", ReadOnly: true}, mount); diff != "" {
+			t.Errorf("mount (-want +got):\n%s", diff)
+		}
+		if last := container.Args[len(container.Args)-1]; last != "--hub-certificate-authority=/var/run/tandem/proxy/ca-bundle.crt" {
+			t.Errorf("the last argument is %s", last)
+		}
+	}
+	if len(named) != 2 {
+		t.Error("another authority does not replace the pod")
+	}
+	for name, proxy := range map[string]upstream.ProxyConfig{
+		"without a proxy": {CABundle: first}, "without an authority": {HTTPSProxy: "https://proxy"},
+	} {
+		for object := range rendered(t, upstream.AddOnDeploymentConfigSpec{ProxyConfig: proxy}) {
+			if strings.HasPrefix(object, "ConfigMap") {
+				t.Errorf("%s there is %s", name, object)
+			}
+		}
+	}
+}
+
+func TestAgentManifestsRefuseAnAuthorityThatIsNone(t *testing.T) {
+	_, err := agentManifests("image", upstream.AddOnDeploymentConfigSpec{
+		ProxyConfig: upstream.ProxyConfig{HTTPSProxy: "https://proxy", CABundle: []byte("-----BEGIN NOTHING-----")},
+	})
+	if err == nil || err.Error() != "proxyConfig.caBundle has no certificate in PEM" {
+		t.Errorf("the error is %v", err)
 	}
 }
 
