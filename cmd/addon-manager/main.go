@@ -66,7 +66,6 @@ func (s *settings) flags(errors io.Writer) *flag.FlagSet {
 	fs.StringVar(&o.Namespace, "namespace", "tandem-system", "namespace where the webhooks' certificates are kept")
 	fs.BoolVar(&o.DeliverAgents, "deliver-agents", false,
 		"deliver addon-agent to managed clusters as OCM's add-on tandem (manifests/ocm), where the hub has OCM")
-	fs.StringVar(&o.AgentImage, "agent-image", "", "image of the addon-agent that is delivered, where the add-on's AddOnDeploymentConfig names none")
 	fs.IntVar(&o.Concurrency, "concurrency", 10, "how many objects each controller works on at a time")
 	s.limit = limit.Limit{QPS: 200, Burst: 400}
 	s.limit.Bind(fs, "kube-api", "the API server")

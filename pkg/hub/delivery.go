@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,6 +40,7 @@ import (
 	work "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/tandem-addons/tandem/manifests"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -56,19 +58,20 @@ type delivery struct {
 	live   client.Reader
 	config *rest.Config
 	logger logr.Logger
-	// image is that of addon-agent where the add-on's AddOnDeploymentConfig names none.
-	image string
+	// certificates counts the answers to requests for them.
+	certificates *prometheus.CounterVec
 
 	// configs and works are what addon-framework sees.
 	configs toolscache.GenericLister
 	works   toolscache.Indexer
 }
 
-func newDelivery(mgr manager.Manager, image string) *delivery {
+func newDelivery(mgr manager.Manager, certificates *prometheus.CounterVec) *delivery {
 	config := rest.CopyConfig(mgr.GetConfig())
 	config.UserAgent = "addon-framework" // by which the API server tells its fields from Tandem's
 	return &delivery{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), config: config, logger: mgr.GetLogger().WithName("delivery"), image: image,
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), config: config, logger: mgr.GetLogger().WithName("delivery"),
+		certificates: certificates,
 	}
 }
 
@@ -83,6 +86,11 @@ func (d *delivery) Start(ctx context.Context) error {
 	}
 	d.configs = sources.configs.ForResource(utils.AddOnDeploymentConfigGVR).Lister()
 	d.works = sources.works.Work().V1().ManifestWorks().Informer().GetIndexer()
+	agents := &deliveries{works: d.works}
+	if err := registry.Registry.Register(agents); err != nil {
+		return fmt.Errorf("registering metrics: %w", err)
+	}
+	defer registry.Registry.Unregister(agents)
 	framework, err := addonmanager.New(d.config)
 	if err != nil {
 		return fmt.Errorf("starting addon-framework: %w", err)
@@ -212,7 +220,7 @@ func (d *delivery) Manifests(_ context.Context, on *cluster.ManagedCluster, addO
 	if err != nil {
 		return nil, err
 	}
-	image, err := mirrored(cmp.Or(variables[variableImage], d.image), on, config.Registries)
+	image, err := mirrored(variables[variableImage], on, config.Registries)
 	if err != nil {
 		return nil, err
 	}
@@ -277,8 +285,7 @@ func (d *delivery) delivered(addOn *upstream.ManagedClusterAddOn) ([]runtime.Obj
 // mirrored is the image as the registries override it, or else those of the cluster's annotation.
 func mirrored(image string, on *cluster.ManagedCluster, registries []upstream.ImageMirror) (string, error) {
 	if image == "" {
-		return "", fmt.Errorf("no image of addon-agent is named: name one in variable %s of the add-on's AddOnDeploymentConfig, "+
-			"or for all clusters with addon-manager's --agent-image", variableImage)
+		return "", fmt.Errorf("no image of addon-agent is named: name one in variable %s of the add-on's AddOnDeploymentConfig", variableImage)
 	}
 	overrides := on.Annotations
 	if len(registries) > 0 {
@@ -314,9 +321,11 @@ func (d *delivery) approve(
 		fault = "the cluster is not accepted"
 	}
 	if fault != "" {
+		d.certificates.WithLabelValues("refused").Inc()
 		d.logger.Info("not approving a request for an agent's certificate", "request", csr.Name, "cluster", on.Name, "why", fault)
 		return false
 	}
+	d.certificates.WithLabelValues("approved").Inc()
 	d.logger.Info("approving the certificate of an agent", "request", csr.Name, "cluster", on.Name)
 	return true
 }

@@ -88,7 +88,7 @@ func (d *dependencies) judge(ctx context.Context, addOn *addonv1alpha1.ManagedCl
 	}
 	previous := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded)
 	if fault != nil { // it was reported where it stands; the last verdict stays
-		d.metrics.unsatisfied.recall(client.ObjectKeyFromObject(addOn), dependency.Recalled(previous))
+		d.metrics.unsatisfied.recall(client.ObjectKeyFromObject(addOn), unmetKeys(addOn.Name, dependency.Recalled(previous)))
 		return false, nil
 	}
 	seen, err := see(ctx, d.client, addOn.Namespace, needs, d.circles.of(addOn.Name))
@@ -96,7 +96,7 @@ func (d *dependencies) judge(ctx context.Context, addOn *addonv1alpha1.ManagedCl
 		return false, err
 	}
 	verdict := dependency.Evaluate(needs, seen, previous)
-	d.metrics.unsatisfied.set(client.ObjectKeyFromObject(addOn), verdict.Unmet())
+	d.metrics.unsatisfied.set(client.ObjectKeyFromObject(addOn), unmetKeys(addOn.Name, verdict.Unmet()))
 	wrote, err := d.commit(ctx, addOn, verdict)
 	if wrote {
 		d.written.note(addOn)

@@ -90,8 +90,6 @@ type Options struct {
 	Concurrency int
 	// DeliverAgents delivers addon-agent to managed clusters as an add-on of OCM's, where the hub has OCM.
 	DeliverAgents bool
-	// AgentImage is the image of addon-agent where the add-on's AddOnDeploymentConfig names none.
-	AgentImage string
 	// Logger gets everything that the controllers log.
 	Logger logr.Logger
 }
@@ -120,7 +118,7 @@ func controllers(mgr manager.Manager, options Options) []interface{ setUp(manage
 			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(), written: newLastWrites(), applied: newLastWrites(),
 		},
 		newLeases(mgr, options.LeaseGrace),
-		&besideOCM{options: options, addOns: byPlans, recorder: recorder},
+		&besideOCM{options: options, addOns: byPlans, recorder: recorder, metrics: metrics},
 	}, webhookControllers(mgr, options)...)
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -20,15 +19,20 @@ import (
 // metrics are what the hub measures beside controller-runtime. Only the process that leads shows them, so that they may be summed
 // over replicas.
 type metrics struct {
-	unsatisfied    *tally
+	unsatisfied    *tally[unmetKey]
 	verdictChanges *prometheus.CounterVec
 	verdictLatency *latency
+	unfinished     *tally[rolloutKey]
+	certificates   *prometheus.CounterVec
 	eventsDropped  prometheus.Counter
 }
 
 func newMetrics() *metrics {
 	return &metrics{
-		unsatisfied: newTally(),
+		unsatisfied: newTally(prometheus.NewDesc("addon_dependency_unsatisfied",
+			"Clusters on which a dependency of an add-on is not satisfied, by add-on, dependency, its type and the cause.",
+			[]string{"addon", "dependency", "type", "cause"}, nil),
+			func(k unmetKey) []string { return []string{k.addOn, k.dependency, k.dependencyType, k.cause} }),
 		verdictChanges: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "addon_dependency_verdict_changes_total",
 			Help: "Verdicts written over the dependencies of an add-on on a cluster, by add-on and verdict: Satisfied, or the " +
@@ -40,6 +44,15 @@ func newMetrics() *metrics {
 			// The goal is 100 ms for one cluster; a whole fleet takes as long as its writes do.
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120},
 		}),
+		unfinished: newTally(prometheus.NewDesc("addon_rollout_unfinished",
+			"Clusters that a rollout of OCM's has not brought an add-on's configuration to yet, by add-on and state: Waiting for its turn, "+
+				"Progressing, or Failed, which a plan has.",
+			[]string{"addon", "state"}, nil),
+			func(k rolloutKey) []string { return []string{k.addOn, k.state} }),
+		certificates: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "addon_agent_certificate_requests_total",
+			Help: "Requests for the certificate of an addon-agent that is delivered, by answer: approved or refused.",
+		}, []string{"answer"}),
 		eventsDropped: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "addon_events_dropped_total",
 			Help: "Kubernetes events that were not written, because too many came at once.",
@@ -51,7 +64,9 @@ func (m *metrics) setUp(mgr manager.Manager) error { return mgr.Add(m) }
 
 // Start shows the metrics until ctx ends.
 func (m *metrics) Start(ctx context.Context) error {
-	for _, collector := range []prometheus.Collector{m.unsatisfied, m.verdictChanges, m.verdictLatency.seconds, m.eventsDropped} {
+	for _, collector := range []prometheus.Collector{
+		m.unsatisfied, m.verdictChanges, m.verdictLatency.seconds, m.unfinished, m.certificates, m.eventsDropped,
+	} {
 		if err := registry.Registry.Register(collector); err != nil {
 			return fmt.Errorf("registering metrics: %w", err)
 		}
@@ -73,77 +88,20 @@ func (m *metrics) verdictChanged(addOn string, verdict dependency.Verdict) {
 	m.verdictChanges.WithLabelValues(addOn, label).Inc()
 }
 
-// tally counts, over all clusters, the dependencies that are not satisfied. It remembers what it counts of each add-on, so that
-// another judgement of the same add-on takes its place; what is satisfied takes no room. After a start it fills while
-// every add-on is judged once.
-type tally struct {
-	clusters *prometheus.Desc
-
-	mutex sync.Mutex
-	unmet map[types.NamespacedName][]unmetKey
-	count map[unmetKey]int
-}
-
-// unmetKey are the labels.
+// unmetKey are the labels of addon_dependency_unsatisfied.
 type unmetKey struct{ addOn, dependency, dependencyType, cause string }
 
-func newTally() *tally {
-	return &tally{
-		clusters: prometheus.NewDesc("addon_dependency_unsatisfied",
-			"Clusters on which a dependency of an add-on is not satisfied, by add-on, dependency, its type and the cause.",
-			[]string{"addon", "dependency", "type", "cause"}, nil),
-		unmet: map[types.NamespacedName][]unmetKey{},
-		count: map[unmetKey]int{},
-	}
-}
-
-// recall counts the last verdict over an add-on that cannot be judged, where this process knows nothing better.
-func (t *tally) recall(addOn types.NamespacedName, unmet []dependency.Judgement) {
-	t.mutex.Lock()
-	defer t.mutex.Unlock()
-	if t.unmet[addOn] == nil {
-		t.replace(addOn, unmet)
-	}
-}
-
-// set takes the place of what was counted of that add-on on that cluster.
-func (t *tally) set(addOn types.NamespacedName, unmet []dependency.Judgement) {
-	t.mutex.Lock()
-	defer t.mutex.Unlock()
-	t.replace(addOn, unmet)
-}
-
-// replace is set for a caller that holds the lock.
-func (t *tally) replace(addOn types.NamespacedName, unmet []dependency.Judgement) {
-	for _, key := range t.unmet[addOn] {
-		if t.count[key]--; t.count[key] == 0 {
-			delete(t.count, key)
-		}
-	}
-	if len(unmet) == 0 {
-		delete(t.unmet, addOn)
-		return
-	}
+// unmetKeys are those under which the unmet dependencies of an add-on are counted.
+func unmetKeys(addOn string, unmet []dependency.Judgement) []unmetKey {
 	keys := make([]unmetKey, 0, len(unmet))
 	for _, j := range unmet {
-		key := unmetKey{addOn: addOn.Name, dependency: j.Name, dependencyType: string(j.Type), cause: string(j.Cause)}
-		t.count[key]++
-		keys = append(keys, key)
+		keys = append(keys, unmetKey{addOn: addOn, dependency: j.Name, dependencyType: string(j.Type), cause: string(j.Cause)})
 	}
-	t.unmet[addOn] = keys
+	return keys
 }
 
-// Describe and Collect make it a prometheus.Collector.
-func (t *tally) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- t.clusters }
-
-func (t *tally) Collect(found chan<- prometheus.Metric) {
-	t.mutex.Lock()
-	defer t.mutex.Unlock()
-	for key, count := range t.count {
-		found <- prometheus.MustNewConstMetric(t.clusters, prometheus.GaugeValue, float64(count),
-			key.addOn, key.dependency, key.dependencyType, key.cause)
-	}
-}
+// rolloutKey are the labels of addon_rollout_unfinished.
+type rolloutKey struct{ addOn, state string }
 
 // latency measures the time from a change to the write that it leads to. What is there when the controller starts is no change:
 // nobody knows when it came about.

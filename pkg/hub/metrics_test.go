@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"k8s.io/apimachinery/pkg/types"
@@ -114,5 +115,25 @@ func TestLatency(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func TestTallyCountsClustersOnce(t *testing.T) {
+	on := func(cluster string) types.NamespacedName {
+		return types.NamespacedName{Namespace: cluster, Name: "kafka"}
+	}
+	unfinished := newMetrics().unfinished
+	waits, fails := []rolloutKey{{"kafka", "Waiting"}}, []rolloutKey{{"kafka", "Failed"}}
+	unfinished.set(on("c1"), waits)
+	unfinished.set(on("c2"), waits)
+	unfinished.set(on("c3"), waits)
+	unfinished.set(on("c2"), fails)
+	unfinished.set(on("c3"), nil)
+	unfinished.recall(on("c2"), waits) // something better is known
+	unfinished.recall(on("c4"), fails)
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(unfinished)
+	if diff := cmp.Diff(map[string]float64{"Waiting": 1, "Failed": 2}, gauges(t, registry, "addon_rollout_unfinished")); diff != "" {
+		t.Errorf("clusters by state (-want +got):\n%s", diff)
 	}
 }

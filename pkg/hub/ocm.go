@@ -16,6 +16,7 @@ type besideOCM struct {
 	options  Options
 	addOns   *addOns
 	recorder *recorder
+	metrics  *metrics
 }
 
 func (o *besideOCM) setUp(mgr manager.Manager) error {
@@ -40,11 +41,11 @@ func (o *besideOCM) setUp(mgr manager.Manager) error {
 	}
 	controllers := []interface{ setUp(manager.Manager) error }{
 		&configurationHashes{client: mgr.GetClient()},
-		&rollouts{client: mgr.GetClient(), addOns: o.addOns, marks: marks, written: newLastWrites()},
+		&rollouts{client: mgr.GetClient(), addOns: o.addOns, marks: marks, unfinished: o.metrics.unfinished, written: newLastWrites()},
 		&agents{client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: o.recorder},
 	}
 	if o.options.DeliverAgents {
-		controllers = append(controllers, newDelivery(mgr, o.options.AgentImage))
+		controllers = append(controllers, newDelivery(mgr, o.metrics.certificates))
 	}
 	for _, c := range controllers {
 		if err := c.setUp(mgr); err != nil {

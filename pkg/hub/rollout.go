@@ -36,15 +36,17 @@ import (
 
 // rollouts tell OCM's addon-manager how far the configuration of each add-on that runs by plans has got, so that it can roll a change
 // out: it goes on to the next clusters when the first ones have got there. OCM reads that off a ManifestWork of the add-on's, which is
-// annotated with the configuration and says that what it holds is there. Of such an add-on it is a mark and nothing else: it names the
-// Instance, to be looked at only.
+// annotated with the configuration and says that what it holds is there. Of such an add-on it is a mark and nothing else: it brings
+// nothing.
 type rollouts struct {
 	client client.Client
 	// addOns read what an add-on is judged by.
 	addOns *addOns
 	// marks holds the marks' metadata, and no other ManifestWork's.
-	marks   cache.Cache
-	written *lastWrites
+	marks cache.Cache
+	// unfinished counts the clusters that a rollout is not done with.
+	unfinished *tally[rolloutKey]
+	written    *lastWrites
 }
 
 func (r *rollouts) setUp(mgr manager.Manager) error {
@@ -96,6 +98,7 @@ func (r *rollouts) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	defer r.written.noteSince(addOn, addOn.ResourceVersion)
 	definition, err := definitionOf(ctx, r.client, addOn.Name)
 	if err != nil || !install.RunsByPlans(definition) {
+		r.count(request.NamespacedName, nil)
 		return ctrl.Result{}, err
 	}
 	state, err := r.addOns.gather(ctx, definition, addOn)
@@ -107,10 +110,20 @@ func (r *rollouts) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 		return ctrl.Result{}, err
 	}
 	rollout := install.RolloutOf(state, marked)
+	r.count(request.NamespacedName, rollout)
 	if rollout == nil {
 		return ctrl.Result{}, nil
 	}
 	return retryConflict(r.act(ctx, state, rollout, marked))
+}
+
+// count shows the add-on among those that a rollout is not done with, unless it is.
+func (r *rollouts) count(name types.NamespacedName, rollout *install.Rollout) {
+	var keys []rolloutKey
+	if rollout != nil && rollout.State != install.RolloutDone {
+		keys = []rolloutKey{{addOn: name.Name, state: string(rollout.State)}}
+	}
+	r.unfinished.set(name, keys)
 }
 
 // current is the add-on as the cache has it; nil where there is none, or one that goes, and its mark with it.
@@ -119,6 +132,7 @@ func (r *rollouts) current(ctx context.Context, name types.NamespacedName) (*add
 	err := r.client.Get(ctx, name, addOn)
 	if apierrors.IsNotFound(err) || err == nil && !addOn.DeletionTimestamp.IsZero() {
 		r.written.forget(name)
+		r.count(name, nil)
 		return nil, nil
 	}
 	if err != nil {
@@ -145,8 +159,8 @@ func (r *rollouts) act(ctx context.Context, state install.AddOn, rollout *instal
 			return err
 		}
 	}
-	if own := state.OwnInstance(); own != nil && rollout.Mark != marked {
-		mark, err := markOf(addOn, own, rollout.Mark)
+	if rollout.Mark != marked {
+		mark, err := markOf(addOn, rollout.Mark)
 		if err != nil {
 			return err
 		}
@@ -197,26 +211,26 @@ func markName(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 	return "addon-" + addOn.Name + "-plan"
 }
 
-// markOf is the mark of an add-on: a ManifestWork that looks whether the mirror of its Instance is there, and neither makes nor removes
-// it. It goes with the add-on.
-func markOf(addOn *addonv1alpha1.ManagedClusterAddOn, instance *kudo.Instance, configuration string) (*unstructured.Unstructured, error) {
+// markOf is the mark of an add-on: a ManifestWork that looks whether Instances are defined on the cluster, and neither makes nor removes
+// anything. They are where an Instance runs, and OCM's work agent may read resource definitions without being given more rights, also
+// while addon-agent is being taken away, which the mark must not outlive. It goes with the add-on.
+func markOf(addOn *addonv1alpha1.ManagedClusterAddOn, configuration string) (*unstructured.Unstructured, error) {
 	owner := metav1.NewControllerRef(addOn, addonv1alpha1.GroupVersion.WithKind("ManagedClusterAddOn"))
 	owner.BlockOwnerDeletion = nil
 	reference, err := runtime.DefaultUnstructuredConverter.ToUnstructured(owner)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the mark of ManagedClusterAddOn %s: %w", client.ObjectKeyFromObject(addOn), err)
 	}
-	namespace := instance.TargetNamespace()
+	const instances = "instances." + addonv1alpha1.GroupKudo
 	mark := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"ownerReferences": []any{reference}},
 		"spec": map[string]any{
 			"workload": map[string]any{"manifests": []any{map[string]any{
-				"apiVersion": kudo.GroupVersion.String(), "kind": "Instance",
-				"metadata": map[string]any{"namespace": namespace, "name": instance.Name},
+				"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": instances},
 			}}},
 			"manifestConfigs": []any{map[string]any{
 				"resourceIdentifier": map[string]any{
-					"group": kudo.GroupVersion.Group, "resource": "instances", "namespace": namespace, "name": instance.Name,
+					"group": "apiextensions.k8s.io", "resource": "customresourcedefinitions", "name": instances,
 				},
 				"updateStrategy": map[string]any{"type": string(work.UpdateStrategyTypeReadOnly)},
 			}},

@@ -26,7 +26,23 @@ type Rollout struct {
 	Mark string
 	// Applied is condition ManifestApplied.
 	Applied metav1.Condition
+	// State is how far the rollout has got on this cluster.
+	State RolloutState
 }
+
+// RolloutState is how far a rollout has got on one cluster.
+type RolloutState string
+
+const (
+	// RolloutDone is that of a cluster that runs what OCM wants there.
+	RolloutDone RolloutState = ""
+	// RolloutWaiting is that of one whose turn has not come, or whose configuration OCM has not resolved.
+	RolloutWaiting RolloutState = "Waiting"
+	// RolloutProgressing is that of one that is getting there.
+	RolloutProgressing RolloutState = "Progressing"
+	// RolloutFailed is that of one where the plan has failed, which holds up those that wait.
+	RolloutFailed RolloutState = "Failed"
+)
 
 // SupportedConfigs are the configs that an add-on which runs by plans takes.
 func SupportedConfigs() []upstream.ConfigGroupResource {
@@ -50,7 +66,29 @@ func RolloutOf(a AddOn, marked string) *Rollout {
 		rollout.Applied.Status, rollout.Applied.Reason = metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete
 		rollout.Applied.Message = "a plan has brought the add-on's current configuration to completion"
 	}
+	rollout.State = rolloutState(a, rollout.Applied.Status == metav1.ConditionTrue)
 	return rollout
+}
+
+// rolloutState is how far it has got, where what OCM wants on the cluster is applied or not.
+func rolloutState(a AddOn, applied bool) RolloutState {
+	own := a.OwnInstance()
+	switch {
+	case !meta.IsStatusConditionTrue(a.ManagedAddOn.Status.Conditions, addonv1alpha1.ConditionConfigured):
+		return RolloutWaiting
+	case applied:
+		return RolloutDone
+	case own != nil && hasFailed(own):
+		return RolloutFailed
+	default:
+		return RolloutProgressing
+	}
+}
+
+// hasFailed says whether the last plan of an Instance has, at its current generation.
+func hasFailed(i *kudo.Instance) bool {
+	ready := meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionReady)
+	return ready != nil && ready.Reason == kudo.ReasonPlanFailed && ready.ObservedGeneration == i.Generation
 }
 
 // reached says whether the add-on's Instance runs as its configuration has it.

@@ -89,6 +89,39 @@ func TestRolloutOf(t *testing.T) {
 	}
 }
 
+func TestRolloutStateIsThatOfTheCluster(t *testing.T) {
+	config := variables("a", "", "TEXT", "one")
+	version := VersionHash(&kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{UID: "version"}})
+	configured := func(status metav1.ConditionStatus) AddOn {
+		return rolledOut(config, version, DeploymentConfigHash(config)).with(func(a *AddOn) {
+			a.ManagedAddOn.Status.Conditions = []metav1.Condition{{Type: "Configured", Status: status}}
+		})
+	}
+	failed := func(generation int64) AddOn {
+		a := ready(configured("True"), "one", "False", generation)
+		conditions := a.Instances[0].Status.Conditions
+		conditions[len(conditions)-1].Reason = kudo.ReasonPlanFailed
+		return a
+	}
+	for name, tc := range map[string]struct {
+		addOn AddOn
+		want  RolloutState
+	}{
+		"OCM has not come to the cluster yet":                  {ready(configured("False"), "one", "True", 7), "Waiting"},
+		"it has no Instance yet":                               {configured("True"), "Progressing"},
+		"its plan runs":                                        {ready(configured("True"), "one", "False", 7), "Progressing"},
+		"its plan has failed":                                  {failed(7), "Failed"},
+		"what failed is the plan of an earlier generation":     {failed(6), "Progressing"},
+		"it runs what OCM wants, and nothing more is to count": {ready(configured("True"), "one", "True", 7), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := RolloutOf(tc.addOn, "").State; got != tc.want {
+				t.Errorf("the state is %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestRolloutFillsInHashesOfWhatTheAddOnNames(t *testing.T) {
 	config := variables("a", "", "TEXT", "one")
 	a := rolledOut(config, "", "stale")

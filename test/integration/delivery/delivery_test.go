@@ -63,10 +63,14 @@ var _ = Describe("The delivery of addon-agent", func() {
 	var cluster string
 	BeforeEach(func(ctx SpecContext) { cluster = register(ctx) })
 
-	// deliver enables the agent on the cluster, with a config of a placement's.
+	// deliver enables the agent on the cluster, with a config of a placement's, and the image unless that names one.
 	deliver := func(ctx context.Context, change func(*upstream.AddOnDeploymentConfigSpec)) (*addonv1alpha1.ManagedClusterAddOn, *addonv1alpha1.AddOnDeploymentConfig) {
 		GinkgoHelper()
-		config := deploymentConfig(ctx, cluster, change)
+		config := deploymentConfig(ctx, cluster, func(c *upstream.AddOnDeploymentConfigSpec) {
+			if change(c); len(c.CustomizedVariables) == 0 {
+				c.CustomizedVariables = []upstream.CustomizedVariable{{Name: "Image", Value: image}}
+			}
+		})
 		place(ctx, addonv1alpha1.AgentAddOn, config)
 		tandem := enable(ctx, cluster, addonv1alpha1.AgentAddOn)
 		rollOut(ctx, tandem)
@@ -82,7 +86,7 @@ var _ = Describe("The delivery of addon-agent", func() {
 		))
 		agent := agentOf(cluster)(Default, ctx)
 		Expect(agent.Namespace).To(Equal("spoke"))
-		Expect(imageOf(agent)).To(Equal(image), "the flag's, where no config names one")
+		Expect(imageOf(agent)).To(Equal(image))
 
 		delivered := get(ctx, workNamed(cluster, "addon-tandem-deploy-0"))
 		Expect(metav1.GetControllerOf(delivered).UID).To(Equal(tandem.UID))
@@ -168,16 +172,44 @@ var _ = Describe("The delivery of addon-agent", func() {
 			Should(Equal("addon-agent:3"))
 	})
 
-	It("says what is wrong with a config", func(ctx SpecContext) {
-		tandem, _ := deliver(ctx, func(c *upstream.AddOnDeploymentConfigSpec) {
-			c.CustomizedVariables = []upstream.CustomizedVariable{{Name: "Imag", Value: "addon-agent:2"}}
-		})
+	DescribeTable("says what is wrong with a config", func(ctx SpecContext, fault string, change func(*upstream.AddOnDeploymentConfigSpec)) {
+		tandem, _ := deliver(ctx, change)
 		Eventually(func(g Gomega, ctx context.Context) []metav1.Condition {
 			current := &addonv1alpha1.ManagedClusterAddOn{}
 			g.Expect(server.Get(ctx, client.ObjectKeyFromObject(tandem), current)).To(Succeed())
 			return current.Status.Conditions
 		}).WithContext(ctx).Should(ContainElement(And(HaveField("Type", "ManifestApplied"), HaveField("Status", metav1.ConditionFalse),
-			HaveField("Message", ContainSubstring("no variable Imag (did you mean Image?)")))))
+			HaveField("Message", ContainSubstring(fault)))))
+	},
+		Entry("a variable that is nobody's", "no variable Imag (did you mean Image?)", func(c *upstream.AddOnDeploymentConfigSpec) {
+			c.CustomizedVariables = []upstream.CustomizedVariable{{Name: "Imag", Value: "addon-agent:2"}}
+		}),
+		Entry("no image", "no image of addon-agent is named", func(c *upstream.AddOnDeploymentConfigSpec) {
+			c.CustomizedVariables = []upstream.CustomizedVariable{{Name: "PipeImage", Value: "busybox"}}
+		}),
+		Entry("an authority that is none", "proxyConfig.caBundle has no certificate", func(c *upstream.AddOnDeploymentConfigSpec) {
+			c.ProxyConfig = upstream.ProxyConfig{HTTPSProxy: "https://proxy", CABundle: []byte("none")}
+		}),
+	)
+
+	It("has a new addon-manager keep what an agent has until its turn comes", func(ctx SpecContext) {
+		tandem, config := deliver(ctx, func(c *upstream.AddOnDeploymentConfigSpec) { c.AgentInstallNamespace = "spoke" })
+		Eventually(exists(workNamed(cluster, "addon-tandem-deploy-0"))).WithContext(ctx).Should(BeTrue())
+		before := get(ctx, workNamed(cluster, "addon-tandem-deploy-0")).Spec
+
+		By("a release: another addon-manager, and another config")
+		stopHub()
+		config.Spec.CustomizedVariables[0].Value = image + "-next"
+		Expect(server.Update(ctx, config)).To(Succeed())
+		hashes := placed(addonv1alpha1.AgentAddOn)(Default, ctx)
+		runHub(started)
+		Eventually(placed(addonv1alpha1.AgentAddOn)).WithContext(ctx).ShouldNot(Equal(hashes))
+		Consistently(func(ctx context.Context) any { return get(ctx, workNamed(cluster, "addon-tandem-deploy-0")).Spec }).
+			WithContext(ctx).Should(Equal(before))
+
+		rollOut(ctx, tandem)
+		Eventually(func(g Gomega, ctx context.Context) string { return imageOf(agentOf(cluster)(g, ctx)) }).WithContext(ctx).
+			Should(Equal(image + "-next"))
 	})
 
 	It("approves what a klusterlet asks for its own agent, and nothing else", func(ctx SpecContext) {

@@ -110,7 +110,7 @@ func runHub(on *environment.Environment) (writes *environment.Writes, stop func(
 	options := hub.Options{
 		PackagesNamespace: packages, Namespace: "tandem-system", MetricsBindAddress: "0", HealthProbeBindAddress: "0", Concurrency: 4,
 		WebhookBindAddress: on.WebhookAddress, WebhookHosts: []string{"127.0.0.1"},
-		DeliverAgents: true, AgentImage: image, Logger: GinkgoLogr,
+		DeliverAgents: true, Logger: GinkgoLogr,
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
