@@ -1,0 +1,618 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+	clusterv1beta1 "open-cluster-management.io/api/cluster/v1beta1"
+	workv1 "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tandem-addons/tandem/manifests"
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/sandbox"
+	"github.com/tandem-addons/tandem/test/census"
+)
+
+// The add-ons of these specs: one that runs by plans where a Placement wants it, and one of the same package that is enabled by hand.
+const (
+	shop  = "shop"
+	kiosk = "kiosk"
+)
+
+var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbox("it is the sandbox that runs OCM"), Ordered, func() {
+	var f *ocmFleet
+	shops := placement("shops", 3)
+
+	BeforeAll(func(ctx SpecContext) {
+		f = newOCMFleet(ctx, 3)
+		Expect(f.hub.Create(ctx, bindingOfDefaultSet())).To(Succeed())
+		shops.Spec.NumberOfClusters = nil
+		shops.Spec.Predicates = []clusterv1beta1.ClusterPredicate{{RequiredClusterSelector: clusterv1beta1.ClusterSelector{
+			LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{shop: "open"}},
+		}}}
+		Expect(f.hub.Create(ctx, shops)).To(Succeed())
+		for _, name := range f.names {
+			f.label(ctx, name, "open")
+		}
+		for _, config := range []client.Object{shopPackage("1.0.0"), shopPackage("2.0.0", "widget.yaml"), shopConfig()} {
+			Expect(f.hub.Create(ctx, config)).To(Succeed())
+		}
+	})
+
+	It("has an add-on that a Placement wants wait for what it requires, and run then", func(ctx SpecContext) {
+		definition := shopDefinition(shop, shopPackage("1.0.0"))
+		definition.Annotations = map[string]string{addon.AnnotationDependencies: dependsOn(base)}
+		definition.Spec.InstallStrategy = rollingOut(shops, "", shopPackage("1.0.0"), shopConfig())
+		Expect(f.hub.Create(ctx, definition)).To(Succeed())
+		for _, name := range f.names {
+			f.expectCondition(ctx, name, shop, addon.ConditionDegraded, metav1.ConditionTrue, addon.ReasonRequiredDependencyNotSatisfied)
+			f.expectCondition(ctx, name, shop, addon.ConditionResolved, metav1.ConditionFalse, addon.ReasonWaitingForDependencies)
+		}
+		for _, name := range f.names {
+			f.enable(ctx, name, base)
+			f.say(ctx, name, metav1.ConditionTrue)
+		}
+		for _, name := range f.names {
+			f.expectCondition(ctx, name, shop, addon.ConditionAvailable, metav1.ConditionTrue, addon.ReasonPlanComplete)
+			Eventually(statusOf).WithContext(ctx).WithArguments(f.hub, name, shop, addon.ConditionDegraded).
+				WithTimeout(ocmPatience).WithPolling(interval).Should(BeEmpty(), name)
+			Expect(f.at(name).Get(ctx, client.ObjectKey{Namespace: shop, Name: shop}, &appsv1.Deployment{})).To(Succeed())
+		}
+
+		By("one cluster on which what it requires is not available any more")
+		f.say(ctx, "cluster1", metav1.ConditionFalse)
+		f.expectCondition(ctx, "cluster1", shop, addon.ConditionDegraded, metav1.ConditionTrue, addon.ReasonRequiredDependencyNotSatisfied)
+		f.expectCondition(ctx, "cluster1", shop, addon.ConditionAvailable, metav1.ConditionFalse, addon.ReasonRequiredDependencyNotSatisfied)
+		Expect(statusOf(ctx, f.hub, "cluster2", shop, addon.ConditionAvailable)).To(Equal(metav1.ConditionTrue))
+		f.say(ctx, "cluster1", metav1.ConditionTrue)
+		f.expectCondition(ctx, "cluster1", shop, addon.ConditionAvailable, metav1.ConditionTrue, addon.ReasonPlanComplete)
+	})
+
+	It("tells OCM when the clusters have got there", func(ctx SpecContext) {
+		for _, name := range f.names {
+			f.expectApplied(ctx, name, "shop-1.0.0")
+		}
+		f.expectRollout(ctx, shop, metav1.ConditionFalse, "3/3 completed with no errors, 0 failed 0 timeout.")
+	})
+
+	It("rolls a new version out cluster by cluster, as far as one whose plan fails", func(ctx SpecContext) {
+		for _, name := range []string{"cluster1", "cluster3"} { // where the new version finds what it needs
+			Expect(f.at(name).Create(ctx, widgets())).To(Succeed())
+		}
+		f.edit(ctx, shop, func(d *addon.ClusterManagementAddOn) {
+			d.Spec.InstallStrategy = rollingOut(shops, "1", shopPackage("2.0.0"), shopConfig())
+		})
+		f.expectApplied(ctx, "cluster1", "shop-2.0.0")
+		f.expectRuns(ctx, "cluster2", "shop-2.0.0", kudo.ReasonPlanFailed)
+		failed := f.condition(ctx, "cluster2", shop, addon.ConditionAvailable)
+		Expect(failed.Status).To(Equal(metav1.ConditionFalse))
+		Expect(failed.Message).To(ContainSubstring("Widget"))
+
+		f.expectRollout(ctx, shop, metav1.ConditionTrue, "2/3 progressing..., 0 failed 0 timeout.")
+		f.expectCondition(ctx, "cluster2", shop, "Progressing", metav1.ConditionTrue, upstream.ProgressingReasonProgressing)
+		f.expectCondition(ctx, "cluster3", shop, addon.ConditionConfigured, metav1.ConditionFalse, "ConfigurationsNotConfigured")
+		Eventually(f.metric).WithContext(ctx).WithArguments("addon_rollout_unfinished").WithTimeout(patience).WithPolling(interval).
+			Should(ConsistOf(`{addon="shop",state="Failed"} 1`, `{addon="shop",state="Waiting"} 1`))
+		Consistently(func(g Gomega) {
+			g.Expect(f.instance(ctx, "cluster3", shop).Spec.OperatorVersion.Name).To(Equal("shop-1.0.0"))
+			g.Expect(f.lastApplied(ctx, "cluster2")).To(BeEmpty(), "OCM forgets of a config what came before another name")
+			g.Expect(f.lastApplied(ctx, "cluster3")).To(Equal("shop-1.0.0"))
+		}).WithContext(ctx).WithTimeout(2 * time.Second).WithPolling(interval).Should(Succeed())
+		Expect(statusOf(ctx, f.hub, "cluster3", shop, addon.ConditionAvailable)).To(Equal(metav1.ConditionTrue))
+	})
+
+	It("goes on once that cluster is mended", func(ctx SpecContext) {
+		Expect(f.at("cluster2").Create(ctx, widgets())).To(Succeed())
+		instance := f.instance(ctx, "cluster2", shop)
+		again := instance.DeepCopy()
+		request(kudo.DeployPlan)(&again.Spec)
+		Expect(f.hub.Patch(ctx, again, client.MergeFrom(instance))).To(Succeed())
+		for _, name := range f.names {
+			f.expectApplied(ctx, name, "shop-2.0.0")
+			f.expectCondition(ctx, name, shop, addon.ConditionAvailable, metav1.ConditionTrue, addon.ReasonPlanComplete)
+		}
+		f.expectRollout(ctx, shop, metav1.ConditionFalse, "3/3 completed with no errors, 0 failed 0 timeout.")
+		Eventually(f.metric).WithContext(ctx).WithArguments("addon_rollout_unfinished").WithTimeout(patience).WithPolling(interval).Should(BeEmpty())
+	})
+
+	It("upgrades Tandem's agents cluster by cluster, as far as one that OCM cannot apply anything to", func(ctx SpecContext) {
+		agents := placement("agents", 3)
+		Expect(f.hub.Create(ctx, agents)).To(Succeed())
+		f.edit(ctx, addon.AgentAddOn, func(d *addon.ClusterManagementAddOn) { d.Spec.InstallStrategy = rollingOut(agents, "1") })
+		f.expectRollout(ctx, addon.AgentAddOn, metav1.ConditionFalse, "3/3 completed with no errors, 0 failed 0 timeout.")
+
+		Expect(sandbox.StopProgram(ctx, f.home, "cluster2", "ocm-work-agent")).To(Succeed())
+		config := &addon.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "tandem-system", Name: "addon-agent"}}
+		Expect(f.hub.Get(ctx, client.ObjectKeyFromObject(config), config)).To(Succeed())
+		config.Spec.CustomizedVariables[0].Value = "addon-agent:next"
+		Expect(f.hub.Update(ctx, config)).To(Succeed())
+		image := func(name string, want string) {
+			GinkgoHelper()
+			Eventually(f.delivered).WithContext(ctx).WithArguments(name).WithTimeout(ocmPatience).WithPolling(interval).Should(Equal(want), name)
+		}
+		image("cluster1", "addon-agent:next")
+		image("cluster2", "addon-agent:next")
+		f.expectRollout(ctx, addon.AgentAddOn, metav1.ConditionTrue, "2/3 progressing..., 0 failed 0 timeout.")
+		Consistently(f.delivered).WithContext(ctx).WithArguments("cluster3").WithTimeout(2 * time.Second).WithPolling(interval).
+			Should(Equal("addon-agent"))
+
+		Expect(sandbox.StartProgram(ctx, f.home, "cluster2", "ocm-work-agent")).To(Succeed())
+		image("cluster3", "addon-agent:next")
+		f.expectRollout(ctx, addon.AgentAddOn, metav1.ConditionFalse, "3/3 completed with no errors, 0 failed 0 timeout.")
+		for _, name := range f.names {
+			agent := &appsv1.Deployment{}
+			Expect(f.at(name).Get(ctx, client.ObjectKey{Namespace: "tandem-system", Name: "addon-agent"}, agent)).To(Succeed())
+			Expect(agent.Spec.Template.Spec.Containers[0].Image).To(Equal("addon-agent:next"))
+		}
+	})
+
+	It("cleans a cluster up that leaves the Placement", func(ctx SpecContext) {
+		f.label(ctx, "cluster3", "")
+		f.expectRemoved(ctx, "cluster3", shop)
+	})
+
+	It("cleans up after an add-on that is disabled by hand", func(ctx SpecContext) {
+		Expect(f.hub.Create(ctx, shopDefinition(kiosk, shopPackage("1.0.0")))).To(Succeed())
+		f.enable(ctx, "cluster3", kiosk)
+		f.expectCondition(ctx, "cluster3", kiosk, addon.ConditionAvailable, metav1.ConditionTrue, addon.ReasonPlanComplete)
+		Expect(f.hub.Delete(ctx, f.addOn("cluster3", kiosk))).To(Succeed())
+		f.expectRemoved(ctx, "cluster3", kiosk)
+	})
+
+	It("destroys nothing on a cluster that is detached", func(ctx SpecContext) {
+		cluster, key := f.at("cluster1"), client.ObjectKey{Namespace: shop, Name: shop}
+		before := &appsv1.Deployment{}
+		Expect(cluster.Get(ctx, key, before)).To(Succeed())
+		Expect(f.hub.Delete(ctx, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "cluster1"}})).To(Succeed())
+		Expect(f.hub.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "cluster1"}})).To(Succeed())
+		f.expectGone(ctx, f.hub, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "cluster1"}},
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "cluster1"}})
+
+		By("the agent, which goes with what OCM has delivered")
+		f.expectGone(ctx, cluster, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "tandem-system", Name: "addon-agent"}})
+		after := &appsv1.Deployment{}
+		Expect(cluster.Get(ctx, key, after)).To(Succeed())
+		Expect(after.UID).To(Equal(before.UID))
+		Expect(after.DeletionTimestamp).To(BeNil())
+		Expect(after.Status.ReadyReplicas).To(Equal(before.Status.ReadyReplicas))
+		Expect(cluster.Get(ctx, client.ObjectKey{Name: "tandem-system"}, &corev1.Namespace{})).To(Succeed())
+		mirror := &kudo.Instance{}
+		Expect(cluster.Get(ctx, key, mirror)).To(Succeed())
+		Expect(mirror.DeletionTimestamp).To(BeNil())
+		Expect(f.wrote("cluster1", "farewell-"+shop)).To(BeFalse(), "cleanup has run")
+	})
+
+	It("leaves nothing once it is uninstalled", func(ctx SpecContext) {
+		for _, name := range []string{shop, kiosk, base} {
+			Expect(client.IgnoreNotFound(f.hub.Delete(ctx, &addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}))).To(Succeed())
+		}
+		f.expectRemoved(ctx, "cluster2", shop)
+		f.edit(ctx, addon.AgentAddOn, func(d *addon.ClusterManagementAddOn) {
+			d.Spec.InstallStrategy = upstream.InstallStrategy{Type: upstream.AddonInstallStrategyManual}
+		})
+		for _, name := range []string{"cluster2", "cluster3"} {
+			Expect(client.IgnoreNotFound(f.hub.Delete(ctx, f.addOn(name, base)))).To(Succeed())
+			Expect(f.hub.Delete(ctx, f.addOn(name, addon.AgentAddOn))).To(Succeed())
+		}
+		for _, name := range []string{"cluster2", "cluster3"} {
+			f.expectGone(ctx, f.hub, f.addOn(name, addon.AgentAddOn), f.work(name))
+		}
+
+		By("addon-manager, and then what was installed, on the hub")
+		Expect(sandbox.StopProgram(ctx, f.home, "hub", "addon-manager")).To(Succeed())
+		out, err := exec.CommandContext(ctx, filepath.Join(programs, "addon-manager"), "--uninstall",
+			"--kubeconfig", f.box.Hub().Kubeconfig()).CombinedOutput()
+		Expect(err).NotTo(HaveOccurred(), string(out))
+		f.delete(ctx, f.hub, "ocm/*.yaml", "hub/*.yaml", "crds/kudo.dev_*.yaml")
+
+		By("and what OCM leaves behind on a cluster")
+		f.delete(ctx, f.at("cluster2"), "crds/kudo.dev_instances.yaml", "crds/kudo.dev_operatorversions.yaml")
+		for _, namespace := range []string{"tandem-system", shop} {
+			Expect(f.at("cluster2").Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
+		}
+		Expect(f.at("cluster2").Delete(ctx, widgets())).To(Succeed())
+		Expect(f.hub.Delete(ctx, shops)).To(Succeed())
+		Expect(f.hub.Delete(ctx, placement("agents", 3))).To(Succeed())
+		Expect(f.hub.Delete(ctx, bindingOfDefaultSet())).To(Succeed())
+		for _, name := range []string{"hub", "cluster2"} {
+			Eventually(f.since).WithContext(ctx).WithArguments(name).WithTimeout(2*ocmPatience).WithPolling(time.Second).Should(BeEmpty(), name)
+		}
+	})
+})
+
+// ocmFleet is a sandbox with OCM, which has delivered Tandem's agents.
+type ocmFleet struct {
+	box   *sandbox.Sandbox
+	home  string
+	hub   client.Client
+	names []string
+	// before are the objects that stood on each cluster at the start.
+	before map[string]sets.Set[string]
+}
+
+func newOCMFleet(ctx context.Context, clusters int) *ocmFleet {
+	GinkgoHelper()
+	programsOfOCM, err := sandbox.FindOCM(os.Getenv)
+	Expect(err).NotTo(HaveOccurred())
+	f := &ocmFleet{before: map[string]sets.Set[string]{}}
+	f.box = startSandbox(ctx, clusters, func(o *sandbox.Options) { o.OCM, o.DeliverAgents, f.home = programsOfOCM, true, o.Home })
+	scheme := ocmScheme()
+	Expect(kudo.AddToScheme(scheme)).To(Succeed())
+	f.hub, err = client.New(f.box.Hub().Config(), client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	f.before["hub"] = f.census(ctx, f.box.Hub().Config())
+	for i := range clusters {
+		name := fmt.Sprintf("cluster%d", i+1)
+		f.names = append(f.names, name)
+		f.before[name] = f.census(ctx, f.box.Cluster(name).Config())
+	}
+	return f
+}
+
+// at reads and writes a managed cluster as an administrator.
+func (f *ocmFleet) at(name string) client.Client {
+	GinkgoHelper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensions.AddToScheme, kudo.AddToScheme} {
+		Expect(add(scheme)).To(Succeed())
+	}
+	c, err := client.New(f.box.Cluster(name).Config(), client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+// census are the objects of a cluster.
+func (f *ocmFleet) census(ctx context.Context, config *rest.Config) sets.Set[string] {
+	GinkgoHelper()
+	objects, err := census.OfAll(ctx, config)
+	Expect(err).NotTo(HaveOccurred())
+	return sets.New(slices.DeleteFunc(objects, func(object string) bool { return strings.HasPrefix(object, "Event ") })...)
+}
+
+// isTandem says whether an object that stood on a cluster at the start belongs to Tandem, by its name, its namespace or its kind.
+func isTandem(object string) bool {
+	return strings.Contains(object, "tandem") || strings.Contains(object, "addon-packages") || strings.Contains(object, "kudo.dev")
+}
+
+// since are the objects of a cluster that it would not have if Tandem had never been there, but for requests for certificates, which
+// Kubernetes collects after an hour.
+func (f *ocmFleet) since(ctx context.Context, name string) []string {
+	GinkgoHelper()
+	before := sets.New[string]()
+	for object := range f.before[name] {
+		if !isTandem(object) {
+			before.Insert(object)
+		}
+	}
+	return slices.DeleteFunc(sets.List(f.census(ctx, f.box.Cluster(name).Config()).Difference(before)), func(object string) bool {
+		return strings.HasPrefix(object, "CertificateSigningRequest ")
+	})
+}
+
+// label puts a label of the Placement's on a cluster, or takes it off.
+func (f *ocmFleet) label(ctx context.Context, name, value string) {
+	GinkgoHelper()
+	cluster := &clusterv1.ManagedCluster{}
+	Expect(f.hub.Get(ctx, client.ObjectKey{Name: name}, cluster)).To(Succeed())
+	labelled := cluster.DeepCopy()
+	if labelled.Labels[shop] = value; value == "" {
+		delete(labelled.Labels, shop)
+	}
+	Expect(f.hub.Patch(ctx, labelled, client.MergeFrom(cluster))).To(Succeed())
+}
+
+// edit changes a definition, which OCM's controllers write too.
+func (f *ocmFleet) edit(ctx context.Context, name string, change func(*addon.ClusterManagementAddOn)) {
+	GinkgoHelper()
+	definition := &addon.ClusterManagementAddOn{}
+	Expect(f.hub.Get(ctx, client.ObjectKey{Name: name}, definition)).To(Succeed())
+	edited := definition.DeepCopy()
+	change(edited)
+	Expect(f.hub.Patch(ctx, edited, client.MergeFrom(definition))).To(Succeed())
+}
+
+func (f *ocmFleet) addOn(cluster, name string) *addon.ManagedClusterAddOn {
+	return &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}}
+}
+
+// work is the ManifestWork that brings Tandem's agent.
+func (f *ocmFleet) work(cluster string) *workv1.ManifestWork {
+	return &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "addon-tandem-deploy-0"}}
+}
+
+// enable enables an add-on by hand, in a namespace of its own.
+func (f *ocmFleet) enable(ctx context.Context, cluster, name string) {
+	GinkgoHelper()
+	enabled := f.addOn(cluster, name)
+	enabled.Spec.InstallNamespace = name
+	Expect(f.hub.Create(ctx, enabled)).To(Succeed())
+}
+
+// say writes what the own writer of the base would.
+func (f *ocmFleet) say(ctx context.Context, cluster string, status metav1.ConditionStatus) {
+	GinkgoHelper()
+	target := f.addOn(cluster, base)
+	Expect(f.hub.Get(ctx, client.ObjectKeyFromObject(target), target)).To(Succeed())
+	before := target.DeepCopy()
+	target.Status.HealthCheck.Mode = upstream.HealthCheckModeCustomized
+	meta.SetStatusCondition(&target.Status.Conditions, metav1.Condition{
+		Type: addon.ConditionAvailable, Status: status, Reason: "Probed", Message: "as the test says",
+	})
+	Expect(f.hub.Status().Patch(ctx, target, client.MergeFrom(before))).To(Succeed())
+}
+
+func (f *ocmFleet) condition(ctx context.Context, cluster, name, conditionType string) metav1.Condition {
+	GinkgoHelper()
+	subject := f.addOn(cluster, name)
+	Expect(f.hub.Get(ctx, client.ObjectKeyFromObject(subject), subject)).To(Succeed())
+	if found := meta.FindStatusCondition(subject.Status.Conditions, conditionType); found != nil {
+		return *found
+	}
+	return metav1.Condition{}
+}
+
+// expectCondition waits until an add-on says so.
+func (f *ocmFleet) expectCondition(ctx context.Context, cluster, name, conditionType string, status metav1.ConditionStatus, reason string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		subject := f.addOn(cluster, name)
+		g.Expect(f.hub.Get(ctx, client.ObjectKeyFromObject(subject), subject)).To(Succeed())
+		g.Expect(subject.Status.Conditions).To(ContainElement(And(
+			HaveField("Type", conditionType), HaveField("Status", status), HaveField("Reason", reason))))
+	}).WithContext(ctx).WithTimeout(ocmPatience).WithPolling(interval).Should(Succeed(), "%s of %s on %s", conditionType, name, cluster)
+}
+
+func (f *ocmFleet) instance(ctx context.Context, cluster, name string) *kudo.Instance {
+	GinkgoHelper()
+	instance := &kudo.Instance{}
+	Expect(f.hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: name}, instance)).To(Succeed())
+	return instance
+}
+
+// expectRuns waits until the shop of a cluster has carried out a version, with that outcome.
+func (f *ocmFleet) expectRuns(ctx context.Context, cluster, version, reason string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		instance := f.instance(ctx, cluster, shop)
+		g.Expect(instance.Spec.OperatorVersion.Name).To(Equal(version))
+		g.Expect(meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionReady)).To(HaveField("Reason", reason))
+	}).WithContext(ctx).WithTimeout(ocmPatience).WithPolling(interval).Should(Succeed(), cluster)
+}
+
+// lastApplied is the version that OCM has last counted as applied on a cluster.
+func (f *ocmFleet) lastApplied(ctx context.Context, cluster string) string {
+	GinkgoHelper()
+	subject := f.addOn(cluster, shop)
+	Expect(f.hub.Get(ctx, client.ObjectKeyFromObject(subject), subject)).To(Succeed())
+	for _, reference := range subject.Status.ConfigReferences {
+		if reference.Resource == addon.ResourceOperatorVersions && reference.LastAppliedConfig != nil {
+			return reference.LastAppliedConfig.Name
+		}
+	}
+	return ""
+}
+
+// expectApplied waits until OCM counts a version as applied on a cluster.
+func (f *ocmFleet) expectApplied(ctx context.Context, cluster, version string) {
+	GinkgoHelper()
+	Eventually(f.lastApplied).WithContext(ctx).WithArguments(cluster).WithTimeout(ocmPatience).WithPolling(interval).Should(Equal(version), cluster)
+	f.expectCondition(ctx, cluster, shop, "Progressing", metav1.ConditionFalse, upstream.ProgressingReasonCompleted)
+}
+
+// expectRollout waits until OCM says so of a rollout.
+func (f *ocmFleet) expectRollout(ctx context.Context, name string, progressing metav1.ConditionStatus, message string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		definition := &addon.ClusterManagementAddOn{}
+		g.Expect(f.hub.Get(ctx, client.ObjectKey{Name: name}, definition)).To(Succeed())
+		g.Expect(definition.Status.InstallProgressions).To(HaveLen(1))
+		g.Expect(definition.Status.InstallProgressions[0].Conditions).To(ContainElement(And(
+			HaveField("Type", "Progressing"), HaveField("Status", progressing), HaveField("Message", message))))
+	}).WithContext(ctx).WithTimeout(ocmPatience).WithPolling(interval).Should(Succeed())
+}
+
+// delivered is the image of the agent that a cluster is brought.
+func (f *ocmFleet) delivered(ctx context.Context, cluster string) string {
+	GinkgoHelper()
+	delivered := f.work(cluster)
+	Expect(f.hub.Get(ctx, client.ObjectKeyFromObject(delivered), delivered)).To(Succeed())
+	for _, manifest := range delivered.Spec.Workload.Manifests {
+		object := &unstructured.Unstructured{}
+		Expect(object.UnmarshalJSON(manifest.Raw)).To(Succeed())
+		if object.GetKind() != "Deployment" {
+			continue
+		}
+		agent := &appsv1.Deployment{}
+		Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, agent)).To(Succeed())
+		return agent.Spec.Template.Spec.Containers[0].Image
+	}
+	return ""
+}
+
+// metric are the samples of a metric of addon-manager's.
+func (f *ocmFleet) metric(ctx context.Context, name string) ([]string, error) {
+	url := fmt.Sprintf("http://127.0.0.1:%d/metrics", find(f.box, "hub", "addon-manager").Port)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	var samples []string
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		if sample, found := strings.CutPrefix(lines.Text(), name); found {
+			samples = append(samples, sample)
+		}
+	}
+	return samples, nil
+}
+
+// expectRemoved waits until an add-on is gone from the hub and its cluster, after its plan cleanup.
+func (f *ocmFleet) expectRemoved(ctx context.Context, cluster, name string) {
+	GinkgoHelper()
+	key := metav1.ObjectMeta{Namespace: cluster, Name: name}
+	f.expectGone(ctx, f.hub, &addon.ManagedClusterAddOn{ObjectMeta: key}, &kudo.Instance{ObjectMeta: key},
+		&workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "addon-" + name + "-plan"}})
+	there := metav1.ObjectMeta{Namespace: name, Name: name}
+	f.expectGone(ctx, f.at(cluster), &kudo.Instance{ObjectMeta: there}, &appsv1.Deployment{ObjectMeta: there},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "farewell-" + name}})
+	Expect(f.wrote(cluster, "farewell-"+name)).To(BeTrue(), "plan cleanup has run")
+}
+
+// wrote says whether an object of that name has been written on a cluster, by the audit log.
+func (f *ocmFleet) wrote(cluster, name string) bool {
+	GinkgoHelper()
+	log, err := os.ReadFile(f.box.Cluster(cluster).AuditLog())
+	Expect(err).NotTo(HaveOccurred())
+	return strings.Contains(string(log), `"name":"`+name+`"`)
+}
+
+// expectGone waits until objects do not exist.
+func (f *ocmFleet) expectGone(ctx context.Context, c client.Client, objects ...client.Object) {
+	GinkgoHelper()
+	for _, object := range objects {
+		Eventually(func(g Gomega) {
+			err := c.Get(ctx, client.ObjectKeyFromObject(object), object)
+			g.Expect(client.IgnoreNotFound(err)).To(Succeed())
+			g.Expect(err).To(HaveOccurred(), "%T %s still exists", object, client.ObjectKeyFromObject(object))
+		}).WithContext(ctx).WithTimeout(2 * ocmPatience).WithPolling(interval).Should(Succeed())
+	}
+}
+
+// delete deletes what Tandem's manifests are, as far as it exists.
+func (f *ocmFleet) delete(ctx context.Context, c client.Client, patterns ...string) {
+	GinkgoHelper()
+	for _, pattern := range patterns {
+		objects, err := manifests.Objects(manifests.FS, pattern, nil)
+		Expect(err).NotTo(HaveOccurred())
+		for _, object := range objects {
+			Expect(client.IgnoreNotFound(c.Delete(ctx, object))).To(Succeed())
+		}
+	}
+}
+
+// rollingOut installs an add-on where a Placement says, with the configs, in steps of so many clusters; all at once if none.
+func rollingOut(where *clusterv1beta1.Placement, concurrency string, configs ...client.Object) upstream.InstallStrategy {
+	rollout := clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.All}
+	if concurrency != "" {
+		rollout = clusterv1alpha1.RolloutStrategy{
+			Type: clusterv1alpha1.Progressive, Progressive: &clusterv1alpha1.RolloutProgressive{MaxConcurrency: intstr.Parse(concurrency)},
+		}
+	}
+	strategy := upstream.PlacementStrategy{
+		PlacementRef: upstream.PlacementRef{Namespace: where.Namespace, Name: where.Name}, RolloutStrategy: rollout,
+	}
+	for _, config := range configs {
+		strategy.Configs = append(strategy.Configs, upstream.AddOnConfig{
+			ConfigGroupResource: resourceOf(config),
+			ConfigReferent:      upstream.ConfigReferent{Namespace: config.GetNamespace(), Name: config.GetName()},
+		})
+	}
+	return upstream.InstallStrategy{Type: upstream.AddonInstallStrategyPlacements, Placements: []upstream.PlacementStrategy{strategy}}
+}
+
+// resourceOf is how add-ons name configs of that kind.
+func resourceOf(config client.Object) upstream.ConfigGroupResource {
+	if _, ok := config.(*kudo.OperatorVersion); ok {
+		return upstream.ConfigGroupResource{Group: addon.GroupKudo, Resource: addon.ResourceOperatorVersions}
+	}
+	return upstream.ConfigGroupResource{Group: upstream.GroupName, Resource: addon.ResourceAddOnDeploymentConfigs}
+}
+
+// shopDefinition is an add-on that runs a version by default.
+func shopDefinition(name string, version *kudo.OperatorVersion) *addon.ClusterManagementAddOn {
+	definition := &addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
+	byDefault := &upstream.ConfigReferent{Namespace: version.Namespace, Name: version.Name}
+	definition.Spec.SupportedConfigs = []upstream.ConfigMeta{
+		{ConfigGroupResource: resourceOf(version), DefaultConfig: byDefault}, {ConfigGroupResource: resourceOf(shopConfig())},
+	}
+	return definition
+}
+
+// shopConfig gives the shop a namespace of its own.
+func shopConfig() *addon.AddOnDeploymentConfig {
+	config := &addon.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: kudo.DefaultPackagesNamespace, Name: shop}}
+	config.Spec.AgentInstallNamespace = shop
+	return config
+}
+
+// shopPackage is a package of a Deployment and what else the version brings, which says farewell when it goes.
+func shopPackage(version string, more ...string) *kudo.OperatorVersion {
+	apply := func(name string, resources ...string) kudo.Task {
+		return kudo.Task{Name: name, Kind: kudo.TaskApply, Spec: kudo.TaskSpec{ResourceTaskSpec: kudo.ResourceTaskSpec{Resources: resources}}}
+	}
+	plan := func(task string) kudo.Plan {
+		return kudo.Plan{Phases: []kudo.Phase{{Name: "main", Steps: []kudo.Step{{Name: task, Tasks: []string{task}}}}}}
+	}
+	return &kudo.OperatorVersion{
+		ObjectMeta: metav1.ObjectMeta{Name: "shop-" + version, Namespace: kudo.DefaultPackagesNamespace},
+		Spec: kudo.OperatorVersionSpec{
+			Operator: corev1.ObjectReference{Name: "shop"},
+			Version:  version,
+			Templates: map[string]string{
+				"web.yaml": `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: "{{ .Name }}"}
+spec:
+  replicas: 2
+  selector: {matchLabels: {shop: "{{ .Name }}"}}
+  template:
+    metadata: {labels: {shop: "{{ .Name }}"}}
+    spec: {containers: [{name: web, image: simulated}]}
+`,
+				"widget.yaml":   "apiVersion: e2e.example.com/v1\nkind: Widget\nmetadata: {name: \"{{ .Name }}\"}\n",
+				"farewell.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"farewell-{{ .Name }}\"}\n",
+			},
+			Tasks: []kudo.Task{apply("web", append([]string{"web.yaml"}, more...)...), apply("farewell", "farewell.yaml")},
+			Plans: map[string]kudo.Plan{kudo.DeployPlan: plan("web"), kudo.CleanupPlan: plan("farewell")},
+		},
+	}
+}
+
+// widgets are what the second version of the package needs on a cluster.
+func widgets() *apiextensions.CustomResourceDefinition {
+	free := true
+	return &apiextensions.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "widgets.e2e.example.com"},
+		Spec: apiextensions.CustomResourceDefinitionSpec{
+			Group: "e2e.example.com", Scope: apiextensions.NamespaceScoped,
+			Names: apiextensions.CustomResourceDefinitionNames{Plural: "widgets", Kind: "Widget"},
+			Versions: []apiextensions.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true,
+				Schema: &apiextensions.CustomResourceValidation{
+					OpenAPIV3Schema: &apiextensions.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &free},
+				},
+			}},
+		},
+	}
+}
