@@ -149,8 +149,9 @@ func once[T any](of func(name string) T) func(name string) T {
 	}
 }
 
-// clusterFlag adds --cluster to a command, which checkCluster demands.
+// clusterFlag adds --cluster to a command, which demands it.
 func clusterFlag(cmd *cobra.Command, cluster *string, of string) {
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return checkCluster(cmd, *cluster, of) }
 	cmd.Flags().StringVar(cluster, "cluster", "", "managed cluster that "+of+" (required)")
 }
 

@@ -45,9 +45,6 @@ func disableCommand(streams genericiooptions.IOStreams, flags *genericclioptions
 			if cmd.Flags().Changed("namespace") {
 				return usagef(cmd, "--namespace has no meaning here: --cluster names the managed cluster, and with it the namespace on the hub")
 			}
-			if err := checkTimeout(cmd, options.timeout); err != nil {
-				return err
-			}
 			h, err := connect(flags, streams.ErrOut)
 			if err != nil {
 				return err

@@ -26,8 +26,10 @@ import (
 type enableOptions struct {
 	selection
 	// namespace on the managed clusters; empty: what the add-on's definition leads to.
-	namespace        string
-	parameters       map[string]string
+	namespace  string
+	parameters map[string]string
+	// unset are parameters that are to have their default again.
+	unset            []string
 	withDependencies bool
 	wait             bool
 	timeout          time.Duration
@@ -50,9 +52,6 @@ func enableCommand(streams genericiooptions.IOStreams, flags *genericclioptions.
 		Args: exactly("ADDON"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := options.require(cmd, of); err != nil {
-				return err
-			}
-			if err := checkTimeout(cmd, options.timeout); err != nil {
 				return err
 			}
 			var err error

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
@@ -161,7 +162,11 @@ func configName(cluster, addOn string) types.NamespacedName {
 // configured gives the step's add-on the parameters, by an AddOnDeploymentConfig that it refers to.
 func (e enabling) configured(ctx context.Context, reader client.Reader, s step) (step, error) {
 	own := configName(e.view.cluster, e.addOn)
-	if err := refer(e.view.definitions[e.addOn].object, s.wanted, own); err != nil {
+	definition := e.view.definitions[e.addOn].object
+	if err := rolledOut(definition, s.wanted, configResource, "parameters"); err != nil {
+		return s, err
+	}
+	if err := refer(definition, s.wanted, own); err != nil {
 		return s, err
 	}
 	config := &addon.AddOnDeploymentConfig{}
@@ -171,7 +176,7 @@ func (e enabling) configured(ctx context.Context, reader client.Reader, s step) 
 	case !apierrors.IsNotFound(err):
 		return s, fmt.Errorf("reading AddOnDeploymentConfig %s: %w", own, err)
 	}
-	s.config = withVariables(s.currentConfig, own, e.options.parameters)
+	s.config = withVariables(s.currentConfig, own, e.options.parameters, e.options.unset)
 	return s, nil
 }
 
@@ -207,8 +212,38 @@ func refer(definition *addon.ClusterManagementAddOn, addOn *addon.ManagedCluster
 	return nil
 }
 
-// withVariables is the config with those variables changed or added; a new one where there is none.
-func withVariables(current *addon.AddOnDeploymentConfig, name types.NamespacedName, given map[string]string) *addon.AddOnDeploymentConfig {
+// rolledOut is the error for a config that OCM gives the add-on by a Placement: one of the add-on's own would take its place.
+func rolledOut(
+	definition *addon.ClusterManagementAddOn, addOn *addon.ManagedClusterAddOn, resource upstream.ConfigGroupResource, what string,
+) error {
+	ofResource := func(c upstream.AddOnConfig) bool { return c.ConfigGroupResource == resource }
+	if definition == nil || slices.ContainsFunc(addOn.Spec.Configs, ofResource) {
+		return nil
+	}
+	for _, placement := range definition.Spec.InstallStrategy.Placements {
+		i := slices.IndexFunc(placement.Configs, ofResource)
+		if i < 0 || !hasConfig(addOn, placement.Configs[i]) {
+			continue
+		}
+		config := placement.Configs[i]
+		return fmt.Errorf("add-on %q on cluster %s has its %s from %s %s/%s, which OCM gives to all clusters that Placement %s/%s selects: change "+
+			"that one, or name another in spec.installStrategy ('kubectl edit clustermanagementaddon %s')",
+			addOn.Name, addOn.Namespace, what, resource.Resource, config.Namespace, config.Name, placement.Namespace, placement.Name, addOn.Name)
+	}
+	return nil
+}
+
+// hasConfig says whether OCM wants the config on the add-on's cluster.
+func hasConfig(addOn *addon.ManagedClusterAddOn, config upstream.AddOnConfig) bool {
+	return slices.ContainsFunc(addOn.Status.ConfigReferences, func(r upstream.ConfigReference) bool {
+		return r.ConfigGroupResource == config.ConfigGroupResource && r.DesiredConfig != nil && r.DesiredConfig.ConfigReferent == config.ConfigReferent
+	})
+}
+
+// withVariables is the config with those variables changed or added, and others taken out; a new one where there is none.
+func withVariables(
+	current *addon.AddOnDeploymentConfig, name types.NamespacedName, given map[string]string, unset []string,
+) *addon.AddOnDeploymentConfig {
 	config := &addon.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
 	if current != nil {
 		config = current.DeepCopy()
@@ -221,7 +256,7 @@ func withVariables(current *addon.AddOnDeploymentConfig, name types.NamespacedNa
 		}
 		variables[at].Value = given[name]
 	}
-	config.Spec.CustomizedVariables = variables
+	config.Spec.CustomizedVariables = slices.DeleteFunc(variables, func(v upstream.CustomizedVariable) bool { return slices.Contains(unset, v.Name) })
 	return config
 }
 
@@ -238,27 +273,65 @@ func (e enabling) judge(ctx context.Context, reader client.Reader, s step) error
 	if err != nil {
 		return err
 	}
-	decision := install.Decide(a)
-	condition := decision.Resolved
-	if decision.Instance != nil && (condition == nil || condition.Status == metav1.ConditionTrue) {
-		judged := install.Judge(install.Instance{
-			Instance: decision.Instance, Version: a.Version, PackagesNamespace: a.Configuration.OperatorVersion.Namespace,
-		})
-		condition = &judged
+	_, err = decide(a, nil)
+	return err
+}
+
+// decide is the Instance that the hub gives the add-on, nil where it waits for something; started is the OperatorVersion that was last
+// started for the one that stands. The error says what stands against it.
+func decide(a install.AddOn, started *kudo.OperatorVersion) (*kudo.Instance, error) {
+	decision, own := install.Decide(a), a.OwnInstance()
+	wanted, condition := decision.Instance, decision.Resolved
+	if wanted != nil && (condition == nil || condition.Status == metav1.ConditionTrue) {
+		judged := wanted
+		if own != nil {
+			judged = wanted.DeepCopy()
+			judged.Status, judged.CreationTimestamp = own.Status, own.CreationTimestamp
+		}
+		condition = new(install.Judge(install.Instance{
+			Instance: judged, Version: a.Version, Started: started, Instances: a.Instances, PackagesNamespace: a.Configuration.OperatorVersion.Namespace,
+		}))
 	}
-	if condition == nil || condition.Status == metav1.ConditionTrue || condition.Reason == addon.ReasonWaitingForConfiguration {
-		return nil
+	if condition == nil || condition.Status == metav1.ConditionTrue || slices.Contains(waitingReasons, condition.Reason) {
+		return wanted, nil
 	}
-	return fmt.Errorf("add-on %q cannot run on cluster %s: %s: %s", s.wanted.Name, e.view.cluster, condition.Reason, oneLine(condition.Message))
+	return nil, fmt.Errorf("add-on %q cannot run on cluster %s: %s: %s",
+		a.ManagedAddOn.Name, a.ManagedAddOn.Namespace, condition.Reason, oneLine(condition.Message))
+}
+
+// waitingReasons are those of an add-on that waits for something which comes by itself.
+var waitingReasons = []string{addon.ReasonWaitingForConfiguration, addon.ReasonWaitingForDependencies}
+
+// resolvable is the add-on as OCM leads it once it has followed its spec, and its definition: what it has not got from there stays as OCM
+// has resolved it. Without OCM both are as they stand.
+func resolvable(
+	definition *addon.ClusterManagementAddOn, wanted *addon.ManagedClusterAddOn,
+) (*addon.ClusterManagementAddOn, *addon.ManagedClusterAddOn) {
+	definition, wanted = definition.DeepCopy(), wanted.DeepCopy()
+	var kept []upstream.AddOnConfig
+	for _, reference := range wanted.Status.ConfigReferences {
+		given := slices.ContainsFunc(wanted.Spec.Configs, func(c upstream.AddOnConfig) bool { return c.ConfigGroupResource == reference.ConfigGroupResource })
+		if !given && reference.DesiredConfig != nil {
+			kept = append(kept, upstream.AddOnConfig{
+				ConfigGroupResource: reference.ConfigGroupResource, ConfigReferent: reference.DesiredConfig.ConfigReferent,
+			})
+		}
+	}
+	wanted.Spec.Configs = append(wanted.Spec.Configs, kept...)
+	wanted.Status.ConfigReferences = nil
+	meta.RemoveStatusCondition(&wanted.Status.Conditions, addon.ConditionConfigured)
+	definition.Status.DefaultConfigReferences, definition.Status.InstallProgressions = nil, nil
+	return definition, wanted
 }
 
 // gatherInstall reads what the hub would decide by, once the step is done. What its dependencies are is looked at elsewhere.
 func gatherInstall(ctx context.Context, reader client.Reader, definition *addon.ClusterManagementAddOn, s step) (install.AddOn, error) {
+	definition, wanted := resolvable(definition, s.wanted)
 	// Which namespace agents may read packages in is a flag of addon-manager: whatever is named is taken for it.
-	packages := install.Configure(definition, s.wanted, "").OperatorVersion.Namespace
+	packages := install.Configure(definition, wanted, "").OperatorVersion.Namespace
 	a := install.AddOn{
-		Definition: definition, ManagedAddOn: s.wanted,
-		Configuration:     install.Configure(definition, s.wanted, packages),
+		Definition: definition, ManagedAddOn: wanted,
+		Configuration:     install.Configure(definition, wanted, packages),
 		DeploymentConfigs: map[types.NamespacedName]*addon.AddOnDeploymentConfig{},
 	}
 	version := &kudo.OperatorVersion{}

@@ -155,12 +155,12 @@ func TestEnableRefersToParameters(t *testing.T) {
 
 func TestEnableChangesTheParametersThatAreGiven(t *testing.T) {
 	name := types.NamespacedName{Namespace: "cluster1", Name: "shop-parameters"}
-	first := withVariables(nil, name, map[string]string{"B": "1", "A": "2"})
+	first := withVariables(nil, name, map[string]string{"B": "1", "A": "2"}, nil)
 	if first.Namespace != "cluster1" || first.Name != "shop-parameters" {
 		t.Errorf("got %s/%s", first.Namespace, first.Name)
 	}
 	before := first.DeepCopy()
-	next := withVariables(first, name, map[string]string{"C": "3", "A": ""})
+	next := withVariables(first, name, map[string]string{"C": "3", "A": ""}, nil)
 	if diff := cmp.Diff([]upstream.CustomizedVariable{{Name: "A"}, {Name: "B", Value: "1"}, {Name: "C", Value: "3"}}, next.Spec.CustomizedVariables); diff != "" {
 		t.Error(diff)
 	}
@@ -207,7 +207,7 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 			err: `plan "deploy" of Instance kafka on cluster cluster1 failed: no more disks; see 'kubectl addon plan status kafka --cluster cluster1', ` +
 				`and once the cause is mended run it again: 'kubectl addon plan run kafka deploy --cluster cluster1'`},
 		"one that has not got its parameters yet": {view: defined("kafka:").with("kafka", works), change: resolvedAt(1),
-			status: new(ranOf("deploy", kudo.FatalError)), config: withVariables(nil, types.NamespacedName{}, map[string]string{"SIZE": "2"}),
+			status: new(ranOf("deploy", kudo.FatalError)), config: withVariables(nil, types.NamespacedName{}, map[string]string{"SIZE": "2"}, nil),
 			tree: "kafka on cluster1: Plan deploy (serial strategy) [FATAL_ERROR]: no more disks"},
 	} {
 		t.Run(name, func(t *testing.T) {

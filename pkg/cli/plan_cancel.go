@@ -16,7 +16,6 @@ import (
 )
 
 func planCancelCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
-	const of = "the Instance or add-on is for"
 	var (
 		cluster string
 		wait    bool
@@ -29,12 +28,6 @@ func planCancelCommand(streams genericiooptions.IOStreams, flags *genericcliopti
 			"one that has not begun. What was applied by then stays as it is, until a plan runs again.",
 		Args: exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkCluster(cmd, cluster, of); err != nil {
-				return err
-			}
-			if err := checkTimeout(cmd, timeout); err != nil {
-				return err
-			}
 			h, err := connect(flags, streams.ErrOut)
 			if err != nil {
 				return err
@@ -43,7 +36,7 @@ func planCancelCommand(streams genericiooptions.IOStreams, flags *genericcliopti
 			return explain(planCancel(cmd.Context(), h, streams, key, wait, timeout), cluster)
 		},
 	}
-	clusterFlag(cmd, &cluster, of)
+	clusterFlag(cmd, &cluster, "the Instance or add-on is for")
 	cmd.Flags().BoolVar(&wait, "wait", true, "wait until the plan has ended")
 	timeoutFlag(cmd, &timeout)
 	return cmd

@@ -16,7 +16,6 @@ import (
 )
 
 func planHistoryCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
-	const of = "the Instance or add-on is for"
 	var cluster string
 	o := newOutput()
 	cmd := &cobra.Command{
@@ -26,9 +25,6 @@ func planHistoryCommand(streams genericiooptions.IOStreams, flags *genericcliopt
 			"or ran last stands first. Another OperatorVersion begins a history of its own. It reads the hub only.",
 		Args: exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkCluster(cmd, cluster, of); err != nil {
-				return err
-			}
 			c, err := hubClient(flags)
 			if err != nil {
 				return err
@@ -41,7 +37,7 @@ func planHistoryCommand(streams genericiooptions.IOStreams, flags *genericcliopt
 			return o.print(streams.Out, shown{text: data.text(time.Now()), data: data})
 		},
 	}
-	clusterFlag(cmd, &cluster, of)
+	clusterFlag(cmd, &cluster, "the Instance or add-on is for")
 	o.addFlag(cmd)
 	return cmd
 }

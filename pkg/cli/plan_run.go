@@ -33,7 +33,6 @@ type runOptions struct {
 }
 
 func planRunCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
-	const of = "the Instance or add-on is for"
 	var (
 		cluster    string
 		parameters []string
@@ -48,12 +47,6 @@ func planRunCommand(streams genericiooptions.IOStreams, flags *genericclioptions
 			"alone runs a plan, it is not run twice, and a plan that it runs besides comes first.",
 		Args: exactly("NAME", "PLAN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkCluster(cmd, cluster, of); err != nil {
-				return err
-			}
-			if err := checkTimeout(cmd, options.timeout); err != nil {
-				return err
-			}
 			var err error
 			if options.parameters, err = parseParameters(cmd, parameters); err != nil {
 				return err
@@ -66,7 +59,7 @@ func planRunCommand(streams genericiooptions.IOStreams, flags *genericclioptions
 			return explain(planRun(cmd.Context(), h, streams, key, args[1], options), cluster)
 		},
 	}
-	clusterFlag(cmd, &cluster, of)
+	clusterFlag(cmd, &cluster, "the Instance or add-on is for")
 	parametersFlag(cmd, &parameters)
 	cmd.Flags().BoolVar(&options.wait, "wait", false, "wait until the plan has ended")
 	timeoutFlag(cmd, &options.timeout)
@@ -241,23 +234,15 @@ func lacksPlan(version *kudo.OperatorVersion, plan string) error {
 // request writes what is asked for into the Instance's spec: that of this Instance, and no other of its name. It leaves alone what
 // somebody else changes of it meanwhile.
 func request(ctx context.Context, c client.Client, instance *kudo.Instance, wanted kudo.InstanceSpec) error {
-	asked := map[string]any{
-		"planName": wanted.PlanExecution.PlanName, "uid": wanted.PlanExecution.UID, "cancel": nil, "status": nil,
+	spec := map[string]any{}
+	if asked := wanted.PlanExecution; asked != instance.Spec.PlanExecution {
+		spec["planExecution"] = execution(asked)
 	}
-	if wanted.PlanExecution.Cancel {
-		asked["cancel"] = true
-	}
-	spec := map[string]any{"planExecution": asked}
-	if wanted.PlanExecution.PlanName == "" {
-		spec["planExecution"] = nil
-	}
-	changed := maps.Clone(wanted.Parameters)
-	maps.DeleteFunc(changed, func(name, value string) bool {
-		stands, given := instance.Spec.Parameters[name]
-		return given && stands == value
-	})
-	if len(changed) > 0 {
+	if changed := changedValues(instance.Spec.Parameters, wanted.Parameters); len(changed) > 0 {
 		spec["parameters"] = changed
+	}
+	if runs := wanted.OperatorVersion; runs != instance.Spec.OperatorVersion {
+		spec["operatorVersion"] = map[string]any{"namespace": runs.Namespace, "name": runs.Name}
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": instance.UID}, "spec": spec})
 	if err != nil {
@@ -268,4 +253,32 @@ func request(ctx context.Context, c client.Client, instance *kudo.Instance, want
 		return fmt.Errorf("changing Instance %q of cluster %q: %w", instance.Name, instance.Namespace, err)
 	}
 	return nil
+}
+
+// execution is a request for a plan as a merge patch has it, nil for none.
+func execution(asked kudo.PlanExecution) any {
+	if asked.PlanName == "" {
+		return nil
+	}
+	values := map[string]any{"planName": asked.PlanName, "uid": asked.UID, "cancel": nil, "status": nil}
+	if asked.Cancel {
+		values["cancel"] = true
+	}
+	return values
+}
+
+// changedValues are the values that differ as a merge patch has them, with nil for those that go.
+func changedValues(before, after map[string]string) map[string]any {
+	changed := map[string]any{}
+	for name, value := range after {
+		if stands, given := before[name]; !given || stands != value {
+			changed[name] = value
+		}
+	}
+	for name := range before {
+		if _, stays := after[name]; !stays {
+			changed[name] = nil
+		}
+	}
+	return changed
 }

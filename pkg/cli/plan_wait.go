@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,7 +23,6 @@ import (
 )
 
 func planWaitCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
-	const of = "the Instance or add-on is for"
 	var (
 		cluster string
 		timeout time.Duration
@@ -35,12 +35,6 @@ func planWaitCommand(streams genericiooptions.IOStreams, flags *genericclioption
 			"To stop waiting stops nothing else.",
 		Args: exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkCluster(cmd, cluster, of); err != nil {
-				return err
-			}
-			if err := checkTimeout(cmd, timeout); err != nil {
-				return err
-			}
 			h, err := connect(flags, streams.ErrOut)
 			if err != nil {
 				return err
@@ -52,20 +46,36 @@ func planWaitCommand(streams genericiooptions.IOStreams, flags *genericclioption
 			return explain(awaitPlan(cmd.Context(), h, streams, awaitedPlan{ObjectKey: key}, timeout), cluster)
 		},
 	}
-	clusterFlag(cmd, &cluster, of)
+	clusterFlag(cmd, &cluster, "the Instance or add-on is for")
 	timeoutFlag(cmd, &timeout)
 	return cmd
 }
 
-// timeoutFlag adds --timeout to a command that waits, which checkTimeout checks.
+// timeoutFlag adds --timeout to a command that waits.
 func timeoutFlag(cmd *cobra.Command, timeout *time.Duration) {
-	cmd.Flags().DurationVar(timeout, "timeout", 0, "how long to wait at most; 0 means as long as it takes")
+	cmd.Flags().Var((*patience)(timeout), "timeout", "how long to wait at most; 0 means as long as it takes")
 }
 
-func checkTimeout(cmd *cobra.Command, timeout time.Duration) error {
-	if timeout < 0 {
-		return usagef(cmd, "--timeout %s: want a duration, or 0 for none", timeout)
+// patience is how long somebody waits; 0 is as long as it takes.
+type patience time.Duration
+
+func (p *patience) String() string {
+	if *p == 0 {
+		return "0"
 	}
+	return time.Duration(*p).String()
+}
+
+// Type is what help calls the flag's value.
+func (p *patience) Type() string { return "duration" }
+
+// Set takes the flag's value.
+func (p *patience) Set(text string) error {
+	duration, err := time.ParseDuration(text)
+	if err != nil || duration < 0 {
+		return errors.New("want a duration such as 90s or 5m, or 0 for none")
+	}
+	*p = patience(duration)
 	return nil
 }
 
@@ -77,6 +87,9 @@ type awaitedPlan struct {
 	// request is the uid of the request by hand whose plan is waited for; empty: whatever plans are due.
 	request types.UID
 	plan    string
+	// wanted is the Instance as its add-on makes it, nil where that is not waited for; stood is what was wrong with the add-on before.
+	wanted *kudo.Instance
+	stood  error
 }
 
 func (a awaitedPlan) String() string {
@@ -85,26 +98,84 @@ func (a awaitedPlan) String() string {
 
 // awaitPlan waits until the plans have ended, shows how that goes on, and says how it went.
 func awaitPlan(ctx context.Context, h hub, streams genericiooptions.IOStreams, a awaitedPlan, timeout time.Duration) error {
-	w := planWait{awaitedPlan: a, progress: newProgress(streams.ErrOut)}
-	err := h.await(ctx, []string{a.Namespace}, timeout, w.look, func(after string) error {
-		return fmt.Errorf("the plans of %s have not ended%s, and go on%s: see 'kubectl addon plan status %s --cluster %s'",
-			a, after, strings.TrimSuffix(": "+w.last, ": "), a.Name, a.Namespace)
-	})
-	if err != nil {
-		return err
+	return awaitPlans(ctx, h, streams, []awaitedPlan{a}, timeout)
+}
+
+// awaitPlans waits for the plans of several Instances. One that fails ends the waiting for itself only.
+func awaitPlans(ctx context.Context, h hub, streams genericiooptions.IOStreams, awaited []awaitedPlan, timeout time.Duration) error {
+	w := plansWait{progress: newProgress(streams.ErrOut)}
+	for _, a := range awaited {
+		w.plans = append(w.plans, &planWait{awaitedPlan: a})
 	}
-	return printers.WriteEscaped(streams.Out, w.text)
+	faults := []error{h.await(ctx, w.clusters(), timeout, w.look, w.unfinished)}
+	for _, p := range w.plans {
+		if faults = append(faults, p.fault); p.settled && p.fault == nil {
+			text := p.text
+			if len(w.plans) > 1 {
+				text = strings.TrimSuffix(text, "\n") + " on " + p.Namespace + "\n"
+			}
+			faults = append(faults, printers.WriteEscaped(streams.Out, text))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// plansWait waits for the plans of Instances.
+type plansWait struct {
+	plans    []*planWait
+	progress *progress
+}
+
+// clusters are those that the Instances are on.
+func (w *plansWait) clusters() []string {
+	var clusters []string
+	for _, p := range w.plans {
+		clusters = append(clusters, p.Namespace)
+	}
+	slices.Sort(clusters)
+	return slices.Compact(clusters)
+}
+
+func (w *plansWait) look(ctx context.Context, reader client.Reader) (bool, error) {
+	var trees []node
+	all := true
+	for _, p := range w.plans {
+		if !p.settled {
+			done, err := p.look(ctx, reader)
+			if ctx.Err() != nil {
+				return false, ctx.Err()
+			}
+			p.settled, p.fault = done || err != nil, err
+		}
+		all = all && p.settled
+		trees = append(trees, p.trees...)
+	}
+	return all, w.progress.show(trees...)
+}
+
+// unfinished is the error about those that have not ended.
+func (w *plansWait) unfinished(after string) error {
+	var faults []error
+	for _, p := range w.plans {
+		if !p.settled {
+			faults = append(faults, fmt.Errorf("the plans of %s have not ended%s, and go on%s: see 'kubectl addon plan status %s --cluster %s'",
+				p, after, strings.TrimSuffix(": "+p.last, ": "), p.Name, p.Namespace))
+		}
+	}
+	return errors.Join(faults...)
 }
 
 // planWait waits for the plans of an Instance.
 type planWait struct {
 	awaitedPlan
-	progress *progress
 	// found is the Instance as it was seen last, and last what it waited for then.
 	found *kudo.Instance
 	last  string
-	// text says how it has ended.
-	text string
+	trees []node
+	// settled says that nothing more is waited for: text says how it has ended, or fault why it will not.
+	settled bool
+	text    string
+	fault   error
 }
 
 func (w *planWait) look(ctx context.Context, reader client.Reader) (bool, error) {
@@ -112,11 +183,14 @@ func (w *planWait) look(ctx context.Context, reader client.Reader) (bool, error)
 	err := reader.Get(ctx, w.ObjectKey, instance)
 	switch {
 	case apierrors.IsNotFound(err) && w.found == nil:
-		return false, w.showAddOn(ctx, reader)
+		return false, w.lookAtAddOn(ctx, reader)
 	case apierrors.IsNotFound(err):
 		return w.gone()
 	case err != nil:
 		return false, fmt.Errorf("reading %s: %w", w, err)
+	}
+	if w.wanted != nil && !sameSpec(instance, w.wanted) {
+		return false, w.lookAtAddOn(ctx, reader)
 	}
 	view := gatherStatus(ctx, reader, instance)
 	if len(instance.Status.Children) > 0 {
@@ -126,9 +200,7 @@ func (w *planWait) look(ctx context.Context, reader client.Reader) (bool, error)
 	}
 	done, err := w.ended(view)
 	if w.found != nil || !done && err == nil { // what has ended long ago is no progress
-		if err := w.progress.show(goingOn(view)...); err != nil {
-			return false, err
-		}
+		w.trees = goingOn(view)
 	}
 	w.found, w.last = instance, holdUp(view)
 	w.text = fmt.Sprintf("%s plan %s is complete\n", objectName(kudo.GroupVersion.Group, "Instance", w.Name), w.planOf(instance))
@@ -144,18 +216,19 @@ func (w *planWait) gone() (bool, error) {
 	return true, nil
 }
 
-// showAddOn shows what keeps the Instance of an add-on from being made, and fails where that will not change by itself.
-func (w *planWait) showAddOn(ctx context.Context, reader client.Reader) error {
+// lookAtAddOn says what keeps the Instance of an add-on from being made or changed, and fails where that will not change by itself.
+func (w *planWait) lookAtAddOn(ctx context.Context, reader client.Reader) error {
 	addOn := &addon.ManagedClusterAddOn{}
 	if err := reader.Get(ctx, w.ObjectKey, addOn); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("reading add-on %q of cluster %q: %w", w.Name, w.Namespace, err))
 	}
 	tree := addOnProgress(addOn)
-	w.last = tree.message
-	if err := w.progress.show(tree); err != nil {
-		return err
+	w.last, w.trees = tree.message, []node{tree}
+	fault := hopeless("add-on", addOn, addOn.Status.Conditions)
+	if fault != nil && w.stood != nil && fault.Error() == w.stood.Error() {
+		return nil // addon-manager has not looked again yet
 	}
-	return hopeless("add-on", addOn, addOn.Status.Conditions)
+	return fault
 }
 
 // planOf is the plan that was waited for: the one that was asked for, or the last one.

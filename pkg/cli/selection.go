@@ -7,28 +7,34 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // selection says which managed clusters a command is for.
 type selection struct {
-	names    []string
-	all      bool
-	selector string
-	labels   labels.Selector
+	names     []string
+	all       bool
+	selector  string
+	labels    labels.Selector
+	placement string
 }
 
 func (s *selection) addFlags(cmd *cobra.Command, of string) {
 	cmd.Flags().StringSliceVar(&s.names, "cluster", nil, "managed clusters that "+of+", separated by commas")
 	cmd.Flags().BoolVar(&s.all, "all-clusters", false, "all managed clusters")
 	cmd.Flags().StringVarP(&s.selector, "selector", "l", "", "managed clusters with these labels, such as region=eu,tier!=test")
+	cmd.Flags().StringVar(&s.placement, "placement", "", "managed clusters that this Placement of OCM's selects, as [NAMESPACE/]NAME")
 }
 
 // require refuses a command line that does not say which clusters are meant.
 func (s *selection) require(cmd *cobra.Command, of string) error {
-	if len(s.names) == 0 && !s.all && s.selector == "" {
-		return usagef(cmd, "name the managed clusters that %s: by --cluster, --selector or --all-clusters", of)
+	if s.everything() && !s.all {
+		return usagef(cmd, "name the managed clusters that %s: by --cluster, --selector, --placement or --all-clusters", of)
 	}
 	return s.check(cmd)
 }
@@ -36,16 +42,21 @@ func (s *selection) require(cmd *cobra.Command, of string) error {
 // check refuses a command line that names clusters in two ways, or in one that makes no sense.
 func (s *selection) check(cmd *cobra.Command) error {
 	ways := 0
-	for _, given := range []bool{len(s.names) > 0, s.all, s.selector != ""} {
+	for _, given := range []bool{len(s.names) > 0, s.all, s.selector != "", s.placement != ""} {
 		if given {
 			ways++
 		}
 	}
 	if ways > 1 {
-		return usagef(cmd, "--cluster, --selector and --all-clusters exclude each other")
+		return usagef(cmd, "--cluster, --selector, --placement and --all-clusters exclude each other")
 	}
 	if slices.Contains(s.names, "") {
 		return usagef(cmd, "--cluster %s: a name is empty", strings.Join(s.names, ","))
+	}
+	if s.placement != "" {
+		if key := s.placementKey(); key.Namespace == "" || key.Name == "" || strings.Contains(key.Name, "/") {
+			return usagef(cmd, "--placement %s: want [NAMESPACE/]NAME", s.placement)
+		}
 	}
 	var err error
 	if s.labels, err = labels.Parse(s.selector); err != nil {
@@ -55,10 +66,15 @@ func (s *selection) check(cmd *cobra.Command) error {
 }
 
 // everything says that no cluster is left out.
-func (s *selection) everything() bool { return len(s.names) == 0 && s.selector == "" }
+func (s *selection) everything() bool {
+	return len(s.names) == 0 && s.selector == "" && s.placement == ""
+}
 
 // clusters are the names of the clusters that are meant, sorted. Where that is by name they have to be there, as far as the user may see.
 func (s *selection) clusters(ctx context.Context, c client.Reader) ([]string, error) {
+	if s.placement != "" {
+		return selectedBy(ctx, c, s.placementKey())
+	}
 	if len(s.names) > 0 {
 		names := slices.Compact(slices.Sorted(slices.Values(s.names)))
 		there, err := gatherClusters(ctx, c, "", labels.Everything())
@@ -86,4 +102,46 @@ func (s *selection) clusters(ctx context.Context, c client.Reader) ([]string, er
 		return nil, fmt.Errorf("there is no managed cluster yet: see 'kubectl get managedclusters'")
 	}
 	return found.names, nil
+}
+
+// placementKey is the Placement that is named; one without a namespace is in the namespace default.
+func (s *selection) placementKey() client.ObjectKey {
+	namespace, name, both := strings.Cut(s.placement, "/")
+	if !both {
+		namespace, name = metav1.NamespaceDefault, s.placement
+	}
+	return client.ObjectKey{Namespace: namespace, Name: name}
+}
+
+var placementKinds = schema.GroupVersion{Group: managedClusterKind.Group, Version: "v1beta1"}
+
+// placementLabel is on the PlacementDecisions of a Placement (OCM's).
+const placementLabel = "cluster.open-cluster-management.io/placement"
+
+// selectedBy are the clusters that a Placement has decided on, sorted.
+func selectedBy(ctx context.Context, c client.Reader, placement client.ObjectKey) ([]string, error) {
+	decisions := &unstructured.UnstructuredList{}
+	decisions.SetGroupVersionKind(placementKinds.WithKind("PlacementDecision"))
+	err := c.List(ctx, decisions, client.InNamespace(placement.Namespace), client.MatchingLabels{placementLabel: placement.Name})
+	if meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("the hub has no Placements, for it is none of OCM's: name the clusters by --cluster or --selector")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing the decisions of Placement %s: %w", placement, err)
+	}
+	var names []string
+	for _, decision := range decisions.Items {
+		made, _, _ := unstructured.NestedSlice(decision.Object, "status", "decisions")
+		for _, one := range made {
+			fields, _ := one.(map[string]any)
+			if name, _, _ := unstructured.NestedString(fields, "clusterName"); name != "" {
+				names = append(names, name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("Placement %s selects no managed cluster, or does not exist: see 'kubectl get placements -n %s'", placement, placement.Namespace)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
 }

@@ -15,7 +15,6 @@ import (
 )
 
 func statusCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
-	const of = "the Instance or add-on is for"
 	var cluster string
 	var withChildren, watch bool
 	o := newOutput(formatName)
@@ -28,9 +27,6 @@ func statusCommand(streams genericiooptions.IOStreams, flags *genericclioptions.
 			"to show what changes, until it is interrupted or the Instance is gone. It reads the hub only.",
 		Args: exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkCluster(cmd, cluster, of); err != nil {
-				return err
-			}
 			if watch && !o.isText() {
 				return usagef(cmd, "--watch prints text: leave --output away")
 			}
@@ -51,7 +47,7 @@ func statusCommand(streams genericiooptions.IOStreams, flags *genericclioptions.
 	}
 	cmd.Flags().BoolVar(&withChildren, "tree", false, "show the children of the Instance as well, and theirs")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on to show what changes")
-	clusterFlag(cmd, &cluster, of)
+	clusterFlag(cmd, &cluster, "the Instance or add-on is for")
 	o.addFlag(cmd)
 	return cmd
 }

@@ -17,7 +17,6 @@ import (
 )
 
 func treeCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
-	const of = "the add-ons are on"
 	var cluster string
 	o := newOutput(formatName)
 	cmd := &cobra.Command{
@@ -29,9 +28,6 @@ func treeCommand(streams genericiooptions.IOStreams, flags *genericclioptions.Co
 			"satisfied, as addon-manager judges it. It reads the hub only.",
 		Args: atMost("ADDON"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkCluster(cmd, cluster, of); err != nil {
-				return err
-			}
 			c, err := hubClient(flags)
 			if err != nil {
 				return err
@@ -49,7 +45,7 @@ func treeCommand(streams genericiooptions.IOStreams, flags *genericclioptions.Co
 			return o.print(streams.Out, shown{text: data.text(), data: data, names: data.names(view)})
 		},
 	}
-	clusterFlag(cmd, &cluster, of)
+	clusterFlag(cmd, &cluster, "the add-ons are on")
 	o.addFlag(cmd)
 	return cmd
 }

@@ -28,7 +28,6 @@ type uninstallOptions struct {
 }
 
 func uninstallCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
-	const of = "the add-on or Instance is on"
 	var (
 		cluster string
 		options uninstallOptions
@@ -43,12 +42,6 @@ func uninstallCommand(streams genericiooptions.IOStreams, flags *genericclioptio
 			"are known to be there are listed. That is for a cluster that is gone, and for a cleanup that cannot succeed.",
 		Args: exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkCluster(cmd, cluster, of); err != nil {
-				return err
-			}
-			if err := checkTimeout(cmd, options.timeout); err != nil {
-				return err
-			}
 			h, err := connect(flags, streams.ErrOut)
 			if err != nil {
 				return err
@@ -56,7 +49,7 @@ func uninstallCommand(streams genericiooptions.IOStreams, flags *genericclioptio
 			return explain(uninstall(cmd.Context(), h, streams, client.ObjectKey{Namespace: cluster, Name: args[0]}, options), cluster)
 		},
 	}
-	clusterFlag(cmd, &cluster, of)
+	clusterFlag(cmd, &cluster, "the add-on or Instance is on")
 	cmd.Flags().BoolVar(&options.force, "force", false, "let go of it: leave what it has applied on the cluster")
 	cmd.Flags().BoolVar(&options.wait, "wait", true, "wait until it is gone")
 	timeoutFlag(cmd, &options.timeout)

@@ -7,7 +7,6 @@ import (
 )
 
 func whyCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
-	const of = "the add-on is on"
 	var cluster string
 	o := newOutput()
 	cmd := &cobra.Command{
@@ -17,9 +16,6 @@ func whyCommand(streams genericiooptions.IOStreams, flags *genericclioptions.Con
 			"depends on down to the add-ons at fault, and ends with the commands to type. It reads the hub only.",
 		Args: exactly("ADDON"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkCluster(cmd, cluster, of); err != nil {
-				return err
-			}
 			c, err := hubClient(flags)
 			if err != nil {
 				return err
@@ -38,7 +34,7 @@ func whyCommand(streams genericiooptions.IOStreams, flags *genericclioptions.Con
 			return o.print(streams.Out, shown{text: why.text(), data: why.data(args[0])})
 		},
 	}
-	clusterFlag(cmd, &cluster, of)
+	clusterFlag(cmd, &cluster, "the add-on is on")
 	o.addFlag(cmd)
 	return cmd
 }

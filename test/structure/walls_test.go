@@ -19,6 +19,7 @@ var pure = []string{
 	"pkg/parameter",
 	"pkg/pipe",
 	"pkg/plan",
+	"pkg/preview",
 	"pkg/render",
 	"pkg/spelling",
 	"pkg/tree",

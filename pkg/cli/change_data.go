@@ -1,0 +1,305 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/yaml"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/preview"
+)
+
+// changesData is what --dry-run shows.
+type changesData struct {
+	// Changes of clusters that are alike stand once.
+	Changes []changeData `json:"changes"`
+	Refused []refusal    `json:"refused"`
+}
+
+// refusal is why clusters would be left as they are.
+type refusal struct {
+	Clusters []string `json:"clusters"`
+	// Message names the first of the clusters; that of the others says the same.
+	Message string `json:"message"`
+}
+
+// changeData is what would become of an Instance, on each of the clusters.
+type changeData struct {
+	Clusters []string `json:"clusters"`
+	Instance string   `json:"instance"`
+	// Write is what would be written: created, changed, unchanged or removed.
+	Write preview.Effect `json:"write"`
+	// Writes are the objects on the hub that would be written.
+	Writes []string `json:"writes,omitempty"`
+	// From and To are OperatorVersions.
+	From     string   `json:"from,omitempty"`
+	To       string   `json:"to,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+	comingData
+}
+
+// comingData is what an Instance would do.
+type comingData struct {
+	WaitsFor string       `json:"waitsFor,omitempty"`
+	Plans    []planData   `json:"plans"`
+	Removed  []objectData `json:"removed,omitempty"`
+	Children []string     `json:"children,omitempty"`
+	Fault    string       `json:"fault,omitempty"`
+}
+
+// planData is a plan that would run.
+type planData struct {
+	Plan  string     `json:"plan"`
+	Cause plan.Cause `json:"cause"`
+	// Parameters change, with which the plan runs.
+	Parameters []string `json:"parameters,omitempty"`
+	// RestartsPods says that pods restart also where nothing else of them changes; Calm are the parameters that would not have them do so.
+	RestartsPods bool         `json:"restartsPods"`
+	Calm         []string     `json:"calm,omitempty"`
+	Tasks        []taskData   `json:"tasks"`
+	Removed      []objectData `json:"removed,omitempty"`
+	Children     []string     `json:"children,omitempty"`
+}
+
+// taskData is a task of it.
+type taskData struct {
+	Phase   string       `json:"phase"`
+	Step    string       `json:"step"`
+	Task    string       `json:"task"`
+	Kind    string       `json:"kind"`
+	Action  plan.Action  `json:"action,omitempty"`
+	Objects []objectData `json:"objects,omitempty"`
+	Child   *childData   `json:"child,omitempty"`
+	Fault   string       `json:"fault,omitempty"`
+}
+
+// objectData is an object on the managed cluster. A namespace that the package does not write is left out.
+type objectData struct {
+	Group     string         `json:"group,omitempty"`
+	Kind      string         `json:"kind"`
+	Namespace string         `json:"namespace,omitempty"`
+	Name      string         `json:"name"`
+	Effect    preview.Effect `json:"effect"`
+	Diff      string         `json:"diff,omitempty"`
+}
+
+// childData is a child Instance, and what it would do.
+type childData struct {
+	Instance        string         `json:"instance"`
+	OperatorVersion string         `json:"operatorVersion,omitempty"`
+	Effect          preview.Effect `json:"effect"`
+	*comingData
+}
+
+// showChanges shows what the changes would be. The error says on how many clusters nothing would change, because something stands
+// against it.
+func showChanges(streams genericiooptions.IOStreams, o *output, changes []change, refused refusals) error {
+	data := changesOf(changes, refused)
+	if err := o.print(streams.Out, shown{text: data.text(o.format == formatWide), data: data}); err != nil {
+		return err
+	}
+	failing := slices.Collect(maps.Keys(refused))
+	for _, group := range data.Changes {
+		if group.fails() {
+			failing = append(failing, group.Clusters...)
+		}
+	}
+	slices.Sort(failing)
+	if len(failing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("it would fail on %s; nothing was written", onClusters(failing))
+}
+
+// changesOf are the changes, with clusters that are alike together.
+func changesOf(changes []change, refused refusals) changesData {
+	data := changesData{Changes: []changeData{}, Refused: []refusal{}}
+	for _, c := range changes {
+		found := c.data()
+		same := func(other changeData) bool {
+			other.Clusters = found.Clusters
+			return equality.Semantic.DeepEqual(other, found)
+		}
+		if i := slices.IndexFunc(data.Changes, same); i >= 0 {
+			data.Changes[i].Clusters = append(data.Changes[i].Clusters, c.cluster)
+			continue
+		}
+		data.Changes = append(data.Changes, found)
+	}
+	for _, cluster := range slices.Sorted(maps.Keys(refused)) {
+		message := refused[cluster].Error()
+		same := func(r refusal) bool { return strings.ReplaceAll(r.Message, r.Clusters[0], cluster) == message }
+		if i := slices.IndexFunc(data.Refused, same); i >= 0 {
+			data.Refused[i].Clusters = append(data.Refused[i].Clusters, cluster)
+			continue
+		}
+		data.Refused = append(data.Refused, refusal{Clusters: []string{cluster}, Message: message})
+	}
+	return data
+}
+
+func (c *change) data() changeData {
+	data := changeData{
+		Clusters: []string{c.cluster}, Write: preview.Unchanged, Warnings: c.warnings, comingData: comingOf(preview.Of(c.Change)),
+	}
+	switch {
+	case c.After == nil:
+		data.Instance, data.Write = c.Before.Name, preview.Removed
+	case c.Before == nil:
+		data.Instance, data.Write = c.After.Name, preview.Created
+	default:
+		data.Instance = c.After.Name
+	}
+	if c.Before != nil {
+		data.From = c.Before.Spec.OperatorVersion.Name
+	}
+	if c.After != nil {
+		data.To = c.After.Spec.OperatorVersion.Name
+	}
+	if c.Before != nil && c.After != nil && !sameSpec(c.Before, c.After) {
+		data.Write = preview.Changed
+	}
+	data.Writes = c.writes(data.Write)
+	return data
+}
+
+// writes are the objects on the hub that the command writes.
+func (c *change) writes(effect preview.Effect) []string {
+	switch {
+	case effect == preview.Unchanged && (c.step == nil || c.step.unchanged()):
+		return nil
+	case c.step == nil:
+		return []string{objectName(kudo.GroupVersion.Group, "Instance", cmp.Or(c.After, c.Before).Name)}
+	}
+	var names []string
+	if c.step.config != nil && !equality.Semantic.DeepEqual(c.step.currentConfig, c.step.config) {
+		names = append(names, objectName(addon.GroupVersion.Group, "AddOnDeploymentConfig", c.step.config.Name))
+	}
+	if !equality.Semantic.DeepEqual(c.step.current, c.step.wanted) {
+		names = append(names, objectName(addon.GroupVersion.Group, "ManagedClusterAddOn", c.step.wanted.Name))
+	}
+	return names
+}
+
+func comingOf(p preview.Preview) comingData {
+	data := comingData{
+		WaitsFor: p.WaitsFor, Plans: []planData{}, Removed: objectsOf(p.Removed), Children: p.Children, Fault: p.Fault,
+	}
+	for _, coming := range p.Plans {
+		next := planData{
+			Plan: coming.Plan, Cause: coming.Cause, Parameters: coming.Changed, RestartsPods: coming.RestartPending, Calm: coming.Calm,
+			Tasks: []taskData{}, Removed: objectsOf(coming.Removed), Children: coming.Children,
+		}
+		for _, t := range coming.Tasks {
+			next.Tasks = append(next.Tasks, taskOf(t))
+		}
+		data.Plans = append(data.Plans, next)
+	}
+	return data
+}
+
+func taskOf(t preview.Task) taskData {
+	data := taskData{
+		Phase: t.Phase, Step: t.Step, Task: t.Task.Name, Kind: t.Task.Kind, Action: t.Action, Objects: objectsOf(t.Objects), Fault: t.Fault,
+	}
+	if t.Child != nil {
+		data.Child = &childData{Instance: t.Child.Instance, OperatorVersion: t.Child.OperatorVersion, Effect: t.Child.Effect}
+		if t.Child.Preview != nil {
+			data.Child.comingData = new(comingOf(*t.Child.Preview))
+		}
+	}
+	return data
+}
+
+func objectsOf(objects []preview.Object) []objectData {
+	var data []objectData
+	for _, o := range objects {
+		next := objectData{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Effect: o.Effect}
+		if o.After != nil && o.Effect != preview.Unchanged && o.Effect != preview.Renewed {
+			before, after := redacted(o.Before, o.After)
+			next.Diff = unified(strings.ReplaceAll(o.InventoryEntry.String(), " ", "/"), textOf(before), textOf(after))
+		}
+		data = append(data, next)
+	}
+	return data
+}
+
+// textOf is an object as people write it.
+func textOf(o *unstructured.Unstructured) string {
+	if o == nil {
+		return ""
+	}
+	text, err := yaml.Marshal(o.Object)
+	if err != nil {
+		return err.Error() // what was rendered always marshals
+	}
+	return string(text)
+}
+
+// redacted are the objects without what Secrets hold: that it changes is told, and not what it is.
+func redacted(before, after *unstructured.Unstructured) (*unstructured.Unstructured, *unstructured.Unstructured) {
+	if after.GetKind() != "Secret" || after.GroupVersionKind().Group != "" {
+		return before, after
+	}
+	after = after.DeepCopy()
+	if before != nil {
+		before = before.DeepCopy()
+	}
+	for _, field := range []string{"data", "stringData"} {
+		now, _ := after.Object[field].(map[string]any)
+		var was map[string]any
+		if before != nil {
+			was, _ = before.Object[field].(map[string]any)
+		}
+		for key, value := range now {
+			stood, had := was[key]
+			if now[key] = "***"; had && equality.Semantic.DeepEqual(stood, value) {
+				was[key] = "***"
+			} else if had {
+				was[key], now[key] = "*** (before)", "*** (after)"
+			}
+		}
+		for key := range was {
+			if _, stays := now[key]; !stays {
+				was[key] = "***"
+			}
+		}
+	}
+	return before, after
+}
+
+// unchanged says whether nothing is to be written.
+func (s step) unchanged() bool {
+	return equality.Semantic.DeepEqual(s.current, s.wanted) && (s.config == nil || equality.Semantic.DeepEqual(s.currentConfig, s.config))
+}
+
+// fails says whether a task or a plan would.
+func (d changeData) fails() bool { return d.comingData.fault() != nil }
+
+// fault is the first that there is.
+func (d comingData) fault() error {
+	if d.Fault != "" {
+		return errors.New(d.Fault)
+	}
+	for _, p := range d.Plans {
+		for _, t := range p.Tasks {
+			if t.Fault != "" {
+				return fmt.Errorf("task %q: %s", t.Task, t.Fault)
+			}
+			if t.Child != nil && t.Child.comingData != nil && t.Child.fault() != nil {
+				return t.Child.fault()
+			}
+		}
+	}
+	return nil
+}

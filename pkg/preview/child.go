@@ -1,0 +1,127 @@
+package preview
+
+import (
+	"slices"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/parameter"
+	"github.com/tandem-addons/tandem/pkg/plan"
+)
+
+// playing is the uid of executions that nobody has started.
+const playing = "preview"
+
+// parent is the Instance in the middle of the execution, with that of its status.
+func (s *stand) parent(version *kudo.OperatorVersion, coming plan.Coming, status kudo.PlanStatus) install.Parent {
+	parent := s.instance.DeepCopy()
+	if s.change.After != nil {
+		parent.Spec = *s.change.After.Spec.DeepCopy()
+	}
+	execution := coming.Execution
+	execution.UID, status.UID = playing, playing
+	parent.Status.Execution = &execution
+	parent.Status.PlanStatus = map[string]kudo.PlanStatus{coming.Plan: status}
+	return install.Parent{
+		Instance: parent, Running: version, Wanted: version, Instances: s.change.Instances, Candidates: s.change.Candidates,
+	}
+}
+
+// child is what becomes of the child of a KudoOperator task, as the hub decides it once the task is in progress. The fault says why the
+// task fails.
+func (s *stand) child(version *kudo.OperatorVersion, coming plan.Coming, placed plan.Placed) (child *Child, fault string) {
+	steps := install.Children(s.parent(version, coming, kudo.PlanStatus{
+		Status: kudo.InProgress,
+		Phases: []kudo.PhaseStatus{{Name: placed.Phase, Steps: []kudo.StepStatus{{
+			Name: placed.Step, Tasks: []kudo.TaskStatus{{Name: placed.Task.Name, Status: kudo.InProgress}},
+		}}}},
+	}))
+	if len(steps) == 0 {
+		return nil, ""
+	}
+	step := steps[0]
+	child = &Child{Instance: step.Status.Instance, Effect: Unchanged}
+	switch {
+	case step.Status.State == kudo.ChildFailed:
+		return child, step.Status.Message
+	case step.Delete:
+		child.Effect = Removed
+		return child, ""
+	case step.Current == nil && step.Apply == nil: // switched off, and not there
+		return nil, ""
+	case step.Current == nil:
+		child.Effect = Created
+	case step.Apply != nil || step.Rerun != nil:
+		child.Effect = Changed
+	}
+	return child, s.below(child, step)
+}
+
+// below looks into what comes of a child that is there to stay.
+func (s *stand) below(child *Child, step install.ChildStep) (fault string) {
+	change := Change{Before: step.Current, After: step.Apply, Instances: s.change.Instances, Candidates: s.change.Candidates}
+	if change.After == nil {
+		change.After = step.Current
+	}
+	if step.Rerun != nil {
+		change.Before = change.Before.DeepCopy()
+		change.Before.Spec.PlanExecution = *step.Rerun
+	}
+	child.OperatorVersion = change.After.Spec.OperatorVersion.Name
+	if child.Effect == Unchanged || s.depth >= deepest {
+		return ""
+	}
+	for _, operator := range s.operators() {
+		versions := s.change.Candidates(operator)
+		for i := range versions {
+			change.take(&versions[i])
+		}
+	}
+	if change.Version == nil {
+		return ""
+	}
+	if err := parameter.Validate(&change.Version.Spec, change.After.Spec.Parameters); err != nil {
+		return err.Error()
+	}
+	below := of(change, s.depth+1)
+	child.Preview = &below
+	return ""
+}
+
+// take takes the version for what it is of the change.
+func (c *Change) take(version *kudo.OperatorVersion) {
+	name := install.VersionOf(c.After)
+	if version.Namespace == name.Namespace && version.Name == name.Name {
+		c.Version = version
+	}
+	if c.Before != nil && c.Before.Status.Execution != nil && c.Before.Status.Execution.OperatorVersion.UID == version.UID {
+		c.Started = version
+	}
+}
+
+// operators are those that tasks of either version bring along.
+func (s *stand) operators() []string {
+	var names []string
+	for _, version := range []*kudo.OperatorVersion{s.change.Version, s.change.Started} {
+		if version == nil {
+			continue
+		}
+		for _, task := range version.Spec.Tasks {
+			if task.Spec.Package != "" && !slices.Contains(names, task.Spec.Package) {
+				names = append(names, task.Spec.Package)
+			}
+		}
+	}
+	return names
+}
+
+// vanishedChildren are the children that the version has no task for any more, as the hub removes them once the plan is complete.
+func (s *stand) vanishedChildren(version *kudo.OperatorVersion, coming plan.Coming) []string {
+	var names []string
+	for _, step := range install.Children(s.parent(version, coming, kudo.PlanStatus{Status: kudo.Complete})) {
+		if step.Delete {
+			names = append(names, step.Current.Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,234 @@
+package preview
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/pipe"
+	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/render"
+)
+
+// stand is how the Instance stands on its cluster while one plan after the other is played.
+type stand struct {
+	change Change
+	depth  int
+	// instance is the Instance as far as names go.
+	instance *kudo.Instance
+	// inventory is what the agent has reported, with what was played since, and contents what is known of it.
+	inventory []kudo.InventoryEntry
+	contents  map[kudo.InventoryEntry]*unstructured.Unstructured
+}
+
+func newStand(c Change, depth int) *stand {
+	s := &stand{
+		change: c, depth: depth, instance: cmp.Or(c.Before, c.After),
+		contents: map[kudo.InventoryEntry]*unstructured.Unstructured{},
+	}
+	if c.Before != nil {
+		s.inventory = c.Before.Status.Inventory
+	}
+	return s
+}
+
+// play carries out a plan in the mind: all of its tasks complete, in their order.
+func (s *stand) play(coming plan.Coming) Plan {
+	version := s.versionOf(coming)
+	played := Plan{Coming: coming}
+	for p, phase := range version.Spec.Plans[coming.Plan].Phases {
+		for i, step := range phase.Steps {
+			for t := range step.Tasks {
+				if placed, found := plan.Find(&version.Spec, coming.Plan, plan.Task{Phase: p, Step: i, Task: t}); found {
+					played.Tasks = append(played.Tasks, s.task(version, coming, placed))
+				}
+			}
+		}
+	}
+	if coming.Cause != plan.RemovalRequested && plan.BringsAll(coming.Plan) {
+		played.Removed = s.remove(plan.Vanished(s.inventory, &version.Spec, map[string]kudo.PlanStatus{coming.Plan: {Status: kudo.Complete}}))
+		played.Children = s.vanishedChildren(version, coming)
+	}
+	return played
+}
+
+// versionOf is what the execution runs.
+func (s *stand) versionOf(coming plan.Coming) *kudo.OperatorVersion {
+	if coming.Cause == plan.RemovalRequested {
+		return s.change.Started
+	}
+	return s.change.Version
+}
+
+// task carries out one task in the mind.
+func (s *stand) task(version *kudo.OperatorVersion, coming plan.Coming, placed plan.Placed) Task {
+	t := Task{Placed: placed}
+	var err error
+	if t.Action, err = plan.ActionOf(placed.Task, &version.Spec, coming.Parameters); err != nil {
+		t.Fault = err.Error()
+		return t
+	}
+	switch t.Action {
+	case plan.Nothing:
+		if outcome := plan.DummyOutcome(placed.Task.Spec.DummyTaskSpec); outcome.Status != kudo.Complete {
+			t.Fault = outcome.Message
+		}
+		return t
+	case plan.ApplyChild, plan.DeleteChild:
+		t.Child, t.Fault = s.child(version, coming, placed)
+		return t
+	}
+	wants, err := s.wants(&version.Spec, coming.Execution, placed)
+	if err != nil {
+		t.Fault = err.Error()
+		return t
+	}
+	s.place(wants)
+	if t.Action == plan.Delete {
+		t.Objects = s.remove(slices.Concat(s.listed(wants), plan.Surplus(s.inventory, placed.Task.Name, wants)))
+		return t
+	}
+	for _, want := range wants {
+		t.Objects = append(t.Objects, s.apply(t, want))
+	}
+	t.Objects = append(t.Objects, s.remove(plan.Surplus(s.inventory, placed.Task.Name, wants))...)
+	return t
+}
+
+// wants are the objects of a task: those that it renders, or that keep what its pod writes.
+func (s *stand) wants(version *kudo.OperatorVersionSpec, execution kudo.Execution, placed plan.Placed) ([]*unstructured.Unstructured, error) {
+	name := render.InstanceName(s.instance.Name)
+	if placed.Task.Kind == kudo.TaskPipe {
+		return pipe.Artifacts(name, placed.Task), nil
+	}
+	return render.Objects(render.Context{
+		Version: version, OperatorVersion: version.Version,
+		Instance: s.instance.Name, Namespace: s.instance.TargetNamespace(), Parameters: execution.Parameters,
+		Plan: placed.Plan, Phase: placed.Phase, Step: placed.Step, Pipes: pipe.Keys(version, name),
+	}, placed.Task.Spec.Resources...)
+}
+
+// place gives objects the namespaces that the inventory has them in: only the agent knows the scope of a kind.
+func (s *stand) place(objects []*unstructured.Unstructured) {
+	for _, o := range objects {
+		if o.GetNamespace() != "" || len(s.listed([]*unstructured.Unstructured{o})) > 0 {
+			continue
+		}
+		o.SetNamespace(s.instance.TargetNamespace())
+		if len(s.listed([]*unstructured.Unstructured{o})) == 0 {
+			o.SetNamespace("")
+		}
+	}
+}
+
+// listed are the entries of those objects which the inventory has.
+func (s *stand) listed(objects []*unstructured.Unstructured) []kudo.InventoryEntry {
+	var entries []kudo.InventoryEntry
+	for _, o := range objects {
+		if len(plan.Unlisted(s.inventory, []*unstructured.Unstructured{o})) > 0 {
+			continue
+		}
+		i := slices.IndexFunc(s.inventory, func(e kudo.InventoryEntry) bool { return without(e) == plan.Entry(o, "") })
+		entries = append(entries, s.inventory[i])
+	}
+	return entries
+}
+
+// without is the entry without its task: an object has one entry.
+func without(entry kudo.InventoryEntry) kudo.InventoryEntry {
+	entry.Task = ""
+	return entry
+}
+
+// apply applies an object.
+func (s *stand) apply(t Task, want *unstructured.Unstructured) Object {
+	entry := plan.Entry(want, t.Task.Name)
+	o := Object{InventoryEntry: entry, After: lasting(want)}
+	there := s.listed([]*unstructured.Unstructured{want})
+	if len(there) > 0 {
+		o.Before = s.known(there[0], t.Placed)
+	}
+	s.inventory = plan.List(s.inventory, entry)
+	s.contents[without(entry)] = o.After
+	switch {
+	case len(there) == 0:
+		o.Effect = Created
+	case t.Action == plan.Pipe:
+		o.Effect = Renewed
+	case plan.Unchangeable(want):
+		o.Effect = Replaced
+	case o.Before == nil:
+		o.Effect = Unknown
+	case equality.Semantic.DeepEqual(o.Before.Object, o.After.Object):
+		o.Effect = Unchanged
+	default:
+		o.Effect = Changed
+	}
+	return o
+}
+
+// remove removes objects.
+func (s *stand) remove(entries []kudo.InventoryEntry) []Object {
+	var objects []Object
+	for _, entry := range entries {
+		o := Object{InventoryEntry: entry, Effect: Removed}
+		if !slices.ContainsFunc(objects, func(other Object) bool { return without(other.InventoryEntry) == without(entry) }) {
+			objects = append(objects, o)
+		}
+	}
+	s.inventory = plan.Forget(s.inventory, entries...)
+	return objects
+}
+
+// known is what an object of the inventory was made from, as far as that can be told: its task is rendered as the plan that is played
+// would have, but from the OperatorVersion and with the parameters that were last started. So only what they change differs.
+func (s *stand) known(entry kudo.InventoryEntry, at plan.Placed) *unstructured.Unstructured {
+	if content, played := s.contents[without(entry)]; played {
+		return content
+	}
+	started := s.change.Started
+	if started == nil || s.change.Before.Status.Execution == nil {
+		return nil
+	}
+	i := slices.IndexFunc(started.Spec.Tasks, func(t kudo.Task) bool { return t.Name == entry.Task })
+	if i < 0 {
+		return nil
+	}
+	at.Task = started.Spec.Tasks[i]
+	made, err := s.wants(&started.Spec, *s.change.Before.Status.Execution, at)
+	if err != nil {
+		return nil
+	}
+	s.place(made)
+	for _, o := range made {
+		s.contents[plan.Entry(o, "")] = lasting(o)
+	}
+	return s.contents[without(entry)]
+}
+
+// lasting is the object without what changes with every execution, and the namespace that was not written.
+func lasting(o *unstructured.Unstructured) *unstructured.Unstructured {
+	o = o.DeepCopy()
+	annotations := o.GetAnnotations()
+	for _, name := range []string{kudo.AnnotationPlan, kudo.AnnotationPhase, kudo.AnnotationStep, kudo.AnnotationExecution} {
+		delete(annotations, name)
+	}
+	o.SetAnnotations(annotations)
+	return o
+}
+
+// ownChildren are the names of the Instance's children.
+func (s *stand) ownChildren() []string {
+	var names []string
+	for i := range s.change.Instances {
+		if child := &s.change.Instances[i]; s.change.Before != nil && metav1.IsControlledBy(child, s.change.Before) {
+			names = append(names, child.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
