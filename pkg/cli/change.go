@@ -90,7 +90,9 @@ type change struct {
 	cluster string
 	// step is what is written of an add-on, whose Instance follows from that.
 	step *step
-	// warnings are what admission says of the write.
+	// object is what is deleted on the hub; empty where nothing is.
+	object string
+	// warnings are what admission says of the write, or who suffers from it.
 	warnings []string
 }
 

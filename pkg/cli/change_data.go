@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -33,10 +32,10 @@ type refusal struct {
 	Message string `json:"message"`
 }
 
-// changeData is what would become of an Instance, on each of the clusters.
+// changeData is what would become of an Instance, on each of the clusters; it has no name where an add-on has none yet.
 type changeData struct {
 	Clusters []string `json:"clusters"`
-	Instance string   `json:"instance"`
+	Instance string   `json:"instance,omitempty"`
 	// Write is what would be written: created, changed, unchanged or removed.
 	Write preview.Effect `json:"write"`
 	// Writes are the objects on the hub that would be written.
@@ -153,6 +152,8 @@ func (c *change) data() changeData {
 		Clusters: []string{c.cluster}, Write: preview.Unchanged, Warnings: c.warnings, comingData: comingOf(preview.Of(c.Change)),
 	}
 	switch {
+	case c.After == nil && c.Before == nil: // an add-on that has no Instance yet
+		data.Write = preview.Removed
 	case c.After == nil:
 		data.Instance, data.Write = c.Before.Name, preview.Removed
 	case c.Before == nil:
@@ -176,10 +177,12 @@ func (c *change) data() changeData {
 // writes are the objects on the hub that the command writes.
 func (c *change) writes(effect preview.Effect) []string {
 	switch {
+	case c.object != "":
+		return []string{c.object}
 	case effect == preview.Unchanged && (c.step == nil || c.step.unchanged()):
 		return nil
 	case c.step == nil:
-		return []string{objectName(kudo.GroupVersion.Group, "Instance", cmp.Or(c.After, c.Before).Name)}
+		return []string{objectName(kudo.GroupVersion.Group, "Instance", c.After.Name)}
 	}
 	var names []string
 	if c.step.config != nil && !equality.Semantic.DeepEqual(c.step.currentConfig, c.step.config) {

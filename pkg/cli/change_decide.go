@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -247,4 +248,28 @@ func (c *changing) followed(ctx context.Context, found change, definition *addon
 	}
 	found.Version, found.Instances, found.Candidates = a.Version, a.Instances, c.candidates(a.Configuration.OperatorVersion.Namespace)
 	return found, nil
+}
+
+// showUninstalling shows what would go with what was found.
+func showUninstalling(
+	ctx context.Context, c client.Client, streams genericiooptions.IOStreams, o *output, found []installed, refused refusals,
+) error {
+	known := &changing{
+		reader: view{Reader: c, watched: c, versions: map[client.ObjectKey]*kudo.OperatorVersion{}},
+	}
+	var changes []change
+	for _, i := range found {
+		if i.instance == nil {
+			continue // nothing was applied for the add-on
+		}
+		started, err := known.startedVersion(ctx, i.instance)
+		if err != nil {
+			return err
+		}
+		suffer, _ := suffering([]installed{i})
+		going := change{cluster: i.Namespace, warnings: suffer, object: i.String()}
+		going.Before, going.Started, going.Instances = i.instance, started, i.below
+		changes = append(changes, going)
+	}
+	return showChanges(streams, o, changes, refused)
 }

@@ -45,7 +45,7 @@ var writeTexts = map[preview.Effect]string{
 }
 
 func (d changeData) write(b *strings.Builder, wide bool) {
-	fmt.Fprintf(b, "%s: Instance %s %s", heading(d.Clusters, wide), word(d.Instance), writeTexts[d.Write])
+	fmt.Fprintf(b, "%s: %s %s", heading(d.Clusters, wide), d.subject(), writeTexts[d.Write])
 	switch {
 	case d.From != "" && d.To != "" && d.From != d.To:
 		fmt.Fprintf(b, ", %s -> %s", d.From, d.To)
@@ -63,6 +63,14 @@ func (d changeData) write(b *strings.Builder, wide bool) {
 	}
 	d.comingData.write(b, "  ", wide)
 	b.WriteString(d.comingData.diffs(wide))
+}
+
+// subject is what the change is about.
+func (d changeData) subject() string {
+	if d.Instance == "" {
+		return strings.Join(d.Writes, ", ")
+	}
+	return "Instance " + word(d.Instance)
 }
 
 func (d comingData) write(b *strings.Builder, indent string, wide bool) {

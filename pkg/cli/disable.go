@@ -69,29 +69,7 @@ func disable(ctx context.Context, h hub, streams genericiooptions.IOStreams, add
 	if err := found.agree(streams, options); err != nil {
 		return err
 	}
-	var going []installed
-	var faults []error
-	for _, i := range found.there {
-		if err := remove(ctx, h, i); err != nil {
-			faults = append(faults, err)
-			continue
-		}
-		going = append(going, i)
-		if !options.wait {
-			faults = append(faults, printers.WriteEscaped(streams.Out, fmt.Sprintf("%s is being deleted from %s\n", i, i.Namespace)))
-		}
-	}
-	if options.wait && len(going) > 0 {
-		faults = append(faults, awaitGone(ctx, h, streams.ErrOut, going, options.timeout))
-	}
-	if err := errors.Join(faults...); err != nil || !options.wait {
-		return err
-	}
-	var text strings.Builder
-	for _, i := range going {
-		fmt.Fprintf(&text, "%s deleted from %s\n", i, i.Namespace)
-	}
-	return printers.WriteEscaped(streams.Out, text.String())
+	return removeAll(ctx, h, streams, found.there, options.wait, options.timeout)
 }
 
 // disabling is an add-on that is to go.
@@ -142,7 +120,7 @@ func (d disabling) agree(streams genericiooptions.IOStreams, options disableOpti
 	if err := warn(streams.ErrOut, suffer...); err != nil || options.force {
 		return err
 	}
-	where := onClusters(d.clusters())
+	where := onClusters(clustersOf(d.there))
 	switch {
 	case options.yes && required:
 		return fmt.Errorf("add-on %q stays on %s, for others there require it: disable those first, or repeat with --force", d.addOn, where)
@@ -152,14 +130,6 @@ func (d disabling) agree(streams genericiooptions.IOStreams, options disableOpti
 		return fmt.Errorf("add-on %q stays on %s: there is no terminal to ask on; repeat with --yes, or with --force if others require it", d.addOn, where)
 	}
 	return confirm(streams, fmt.Sprintf("Disable %s on %s? What it has applied there is removed, with its data.", word(d.addOn), where))
-}
-
-func (d disabling) clusters() []string {
-	var clusters []string
-	for _, i := range d.there {
-		clusters = append(clusters, i.Namespace)
-	}
-	return clusters
 }
 
 // errDeclined is the answer of somebody who does not want it.

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,36 +23,50 @@ import (
 	"github.com/tandem-addons/tandem/pkg/dependency"
 )
 
-// uninstallOptions say how to uninstall.
+// uninstallOptions say how to uninstall, and where.
 type uninstallOptions struct {
-	force, wait bool
-	timeout     time.Duration
+	selection
+	// yes asks nobody; force neither asks nor waits for what has been applied.
+	yes, force bool
+	dryRun     *output
+	wait       bool
+	timeout    time.Duration
 }
 
 func uninstallCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
-	var (
-		cluster string
-		options uninstallOptions
-	)
+	const of = "the add-on or Instance is on"
+	var options uninstallOptions
+	var change changeOptions
 	cmd := &cobra.Command{
-		Use:   "uninstall NAME --cluster CLUSTER",
-		Short: "Remove an add-on, or an Instance, from a cluster",
-		Long: "Uninstall deletes an add-on of a managed cluster, or an Instance that is no add-on's, and waits until it is gone: its\n" +
+		Use:   "uninstall NAME --cluster CLUSTER[,CLUSTER]",
+		Short: "Remove an add-on, or an Instance, from managed clusters",
+		Long: "Uninstall deletes an add-on of managed clusters, or an Instance that is no add-on's, and waits until it is gone: its\n" +
 			"cleanup plan runs first, then what it has applied is removed. What is waited for is shown; to stop waiting stops\n" +
-			"nothing else. Add-ons on the cluster that depend on it are named.\n\n" +
-			"With --force nobody waits: what it has applied stays on the cluster as it is at that moment, and the objects that\n" +
-			"are known to be there are listed. That is for a cluster that is gone, and for a cleanup that cannot succeed.",
+			"nothing else. Add-ons on the clusters that depend on it are named, and it asks first; where nobody can be asked, --yes is\n" +
+			"needed. With --dry-run it writes nothing, and shows the cleanup plan and the objects that would be removed.\n\n" +
+			"With --force nobody asks and nobody waits: what it has applied stays on the cluster as it is at that moment, and the\n" +
+			"objects that are known to be there are listed. That is for a cluster that is gone, and for a cleanup that cannot succeed.",
 		Args: exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			change.selection, change.name = options.selection, args[0]
+			if err := change.checkStanding(cmd, of); err != nil {
+				return err
+			}
 			h, err := connect(flags, streams.ErrOut)
 			if err != nil {
 				return err
 			}
-			return explain(uninstall(cmd.Context(), h, streams, client.ObjectKey{Namespace: cluster, Name: args[0]}, options), cluster)
+			options.selection = change.selection
+			if change.dryRun {
+				options.dryRun = change.output
+			}
+			return explain(uninstall(cmd.Context(), h, streams, args[0], options), strings.Join(options.names, ","))
 		},
 	}
-	clusterFlag(cmd, &cluster, "the add-on or Instance is on")
-	cmd.Flags().BoolVar(&options.force, "force", false, "let go of it: leave what it has applied on the cluster")
+	options.addFlags(cmd, of)
+	cmd.Flags().BoolVarP(&options.yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVar(&options.force, "force", false, "let go of it: leave what it has applied on the cluster, and do not ask")
+	change.addDryRun(cmd)
 	cmd.Flags().BoolVar(&options.wait, "wait", true, "wait until it is gone")
 	timeoutFlag(cmd, &options.timeout)
 	return cmd
@@ -67,39 +83,109 @@ type installed struct {
 	dependants []dependency.Dependant
 }
 
-// uninstall deletes the add-on of that key, else the Instance, and waits until it is gone.
-func uninstall(
-	ctx context.Context, h hub, streams genericiooptions.IOStreams, key client.ObjectKey, options uninstallOptions,
-) error {
-	found, err := gatherInstalled(ctx, h, key)
+// uninstall deletes the add-on of that name, else the Instance, of each of the clusters that have it, and waits until they are gone.
+func uninstall(ctx context.Context, h hub, streams genericiooptions.IOStreams, name string, options uninstallOptions) error {
+	found, refused, err := gatherUninstalling(ctx, h, name, options)
 	if err != nil {
 		return err
 	}
-	if err := found.refuse(options.force); err != nil {
-		return err
+	if options.dryRun != nil {
+		return showUninstalling(ctx, h, streams, options.dryRun, found, refused)
 	}
-	suffer, _ := suffering([]installed{found})
-	if err := warn(streams.ErrOut, suffer...); err != nil {
-		return err
+	if err := agreeToUninstall(streams, found, options); err != nil {
+		return errors.Join(refused.err(), err)
 	}
-	if options.force && found.instance != nil {
-		if err := letGo(ctx, h, streams.Out, found); err != nil {
-			return err
-		}
+	faults := []error{refused.err()}
+	if options.force {
+		found = slices.DeleteFunc(found, func(i installed) bool {
+			if i.instance == nil {
+				return false
+			}
+			err := letGo(ctx, h, streams.Out, i)
+			faults = append(faults, err)
+			return err != nil
+		})
 	}
-	if err := remove(ctx, h, found); err != nil {
-		return err
-	}
-	if !options.wait {
-		return printers.WriteEscaped(streams.Out, fmt.Sprintf("%s is being deleted\n", found))
-	}
-	if err := awaitGone(ctx, h, streams.ErrOut, []installed{found}, options.timeout); err != nil {
-		return err
-	}
-	return printers.WriteEscaped(streams.Out, fmt.Sprintf("%s deleted\n", found))
+	return errors.Join(append(faults, removeAll(ctx, h, streams, found, options.wait, options.timeout))...)
 }
 
-// gatherInstalled reads what there is of that key. If there is nothing, the error names what there is instead.
+// gatherUninstalling reads what there is of that name, where. Clusters that have nothing of it are left out, unless they were named.
+func gatherUninstalling(ctx context.Context, c client.Reader, name string, options uninstallOptions) ([]installed, refusals, error) {
+	clusters := options.names // they need not be there any more
+	if len(clusters) == 0 {
+		var err error
+		if clusters, err = options.clusters(ctx, c); err != nil {
+			return nil, nil, err
+		}
+	}
+	var found []installed
+	refused := refusals{}
+	for _, cluster := range slices.Compact(slices.Sorted(slices.Values(clusters))) {
+		i, err := gatherInstalled(ctx, c, client.ObjectKey{Namespace: cluster, Name: name})
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case !i.gone():
+			if err := i.refuse(options.force); err != nil {
+				refused[cluster] = err
+				continue
+			}
+			found = append(found, i)
+		case len(options.names) > 0:
+			others, err := gatherInventory(ctx, c, cluster)
+			if err != nil {
+				return nil, nil, err
+			}
+			refused[cluster] = others.lacks(name)
+		}
+	}
+	if len(found) == 0 && len(refused) == 0 {
+		return nil, nil, fmt.Errorf("none of the %d clusters has an Instance or add-on %q", len(clusters), name)
+	}
+	return found, refused, nil
+}
+
+// agreeToUninstall names what suffers, and asks. The error says why everything stays.
+func agreeToUninstall(streams genericiooptions.IOStreams, found []installed, options uninstallOptions) error {
+	suffer, _ := suffering(found)
+	if err := warn(streams.ErrOut, suffer...); err != nil || options.yes || options.force || len(found) == 0 {
+		return err
+	}
+	where := onClusters(clustersOf(found))
+	if !printers.IsTerminal(streams.In) {
+		return fmt.Errorf("%s stays on %s: there is no terminal to ask on; repeat with --yes", found[0], where)
+	}
+	return confirm(streams, fmt.Sprintf("Uninstall %s on %s? What it has applied there is removed, with its data.", word(found[0].Name), where))
+}
+
+// removeAll deletes what was found, and waits until it is gone if it is to.
+func removeAll(ctx context.Context, h hub, streams genericiooptions.IOStreams, found []installed, wait bool, timeout time.Duration) error {
+	var going []installed
+	var faults []error
+	for _, i := range found {
+		if err := remove(ctx, h, i); err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		going = append(going, i)
+		if !wait {
+			faults = append(faults, printers.WriteEscaped(streams.Out, fmt.Sprintf("%s is being deleted from %s\n", i, i.Namespace)))
+		}
+	}
+	if !wait || len(going) == 0 {
+		return errors.Join(faults...)
+	}
+	w := goneWait{hub: h, progress: newProgress(streams.ErrOut), going: going}
+	faults = append(faults, w.await(ctx, h, timeout))
+	for _, i := range going {
+		if !slices.ContainsFunc(w.going, func(left installed) bool { return left.ObjectKey == i.ObjectKey }) {
+			faults = append(faults, printers.WriteEscaped(streams.Out, fmt.Sprintf("%s deleted from %s\n", i, i.Namespace)))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// gatherInstalled reads what there is of that key.
 func gatherInstalled(ctx context.Context, c client.Reader, key client.ObjectKey) (installed, error) {
 	found := installed{ObjectKey: key}
 	var err error
@@ -114,14 +200,7 @@ func gatherInstalled(ctx context.Context, c client.Reader, key client.ObjectKey)
 		found.dependants = view.dependants(key.Name)
 		return found, nil
 	}
-	if found.instance != nil {
-		return found, nil
-	}
-	others, err := gatherInventory(ctx, c, key.Namespace)
-	if err != nil {
-		return found, err
-	}
-	return found, others.lacks(key.Name)
+	return found, nil
 }
 
 // now reads what is there by now. An Instance of the add-on's name that is not its own is none of this.
@@ -217,15 +296,6 @@ func remove(ctx context.Context, c client.Client, found installed) error {
 	return nil
 }
 
-// awaitGone waits until everything that was found is gone, and shows what it waits for.
-func awaitGone(ctx context.Context, h hub, out io.Writer, found []installed, timeout time.Duration) error {
-	w := goneWait{hub: h, progress: newProgress(out), going: found}
-	return h.await(ctx, w.clusters(), timeout, w.look, func(after string) error {
-		return fmt.Errorf("%s is not gone%s, and its removal goes on%s (see 'kubectl addon uninstall --help' for --force)",
-			w.names(), after, strings.TrimSuffix(": "+w.waiting, ": "))
-	})
-}
-
 // goneWait waits for what was found to be gone.
 type goneWait struct {
 	hub      client.Reader
@@ -233,6 +303,14 @@ type goneWait struct {
 	// going is what is still there, and waiting what the first of it waits for.
 	going   []installed
 	waiting string
+}
+
+// await waits until everything is gone, and shows what it waits for.
+func (w *goneWait) await(ctx context.Context, h hub, timeout time.Duration) error {
+	return h.await(ctx, clustersOf(w.going), timeout, w.look, func(after string) error {
+		return fmt.Errorf("%s is not gone%s, and its removal goes on%s (see 'kubectl addon uninstall --help' for --force)",
+			w.names(), after, strings.TrimSuffix(": "+w.waiting, ": "))
+	})
 }
 
 func (w *goneWait) look(ctx context.Context, reader client.Reader) (bool, error) {
@@ -263,10 +341,10 @@ func (w *goneWait) look(ctx context.Context, reader client.Reader) (bool, error)
 	return false, w.progress.show(trees...)
 }
 
-// clusters are those of what is still there.
-func (w *goneWait) clusters() []string {
+// clustersOf are the clusters of what was found.
+func clustersOf(found []installed) []string {
 	var clusters []string
-	for _, i := range w.going {
+	for _, i := range found {
 		clusters = append(clusters, i.Namespace)
 	}
 	return clusters
@@ -277,7 +355,7 @@ func (w *goneWait) names() string {
 	if len(w.going) == 1 {
 		return w.going[0].String()
 	}
-	return fmt.Sprintf("%s on %s", w.going[0], onClusters(w.clusters()))
+	return fmt.Sprintf("%s on %s", w.going[0], onClusters(clustersOf(w.going)))
 }
 
 // left is what is still there of what was found.

@@ -46,6 +46,7 @@ func (s *stand) child(version *kudo.OperatorVersion, coming plan.Coming, placed 
 		return child, step.Status.Message
 	case step.Delete:
 		child.Effect = Removed
+		s.change.Instances = slices.DeleteFunc(slices.Clone(s.change.Instances), func(i kudo.Instance) bool { return i.Name == child.Instance })
 		return child, ""
 	case step.Current == nil && step.Apply == nil: // switched off, and not there
 		return nil, ""
@@ -68,6 +69,9 @@ func (s *stand) below(child *Child, step install.ChildStep) (fault string) {
 		change.Before.Spec.PlanExecution = *step.Rerun
 	}
 	child.OperatorVersion = change.After.Spec.OperatorVersion.Name
+	if step.Apply != nil {
+		defer func() { s.settle(change) }()
+	}
 	if child.Effect == Unchanged || s.depth >= deepest {
 		return ""
 	}
@@ -86,6 +90,21 @@ func (s *stand) below(child *Child, step install.ChildStep) (fault string) {
 	below := of(change, s.depth+1)
 	child.Preview = &below
 	return ""
+}
+
+// settle puts the child among the Instances as it is then: plans that run after this one find it so.
+func (s *stand) settle(of Change) {
+	child := of.After.DeepCopy()
+	if of.Before != nil {
+		child.Status = of.Before.Status
+		child.UID = of.Before.UID
+	}
+	if ahead, err := plan.Ahead(of.wish()); err == nil && len(ahead) > 0 {
+		child.Status.Execution = &ahead[len(ahead)-1].Execution
+		child.Status.PlanStatus = map[string]kudo.PlanStatus{child.Status.Execution.Plan: {Status: kudo.Complete}}
+	}
+	others := slices.DeleteFunc(slices.Clone(s.change.Instances), func(i kudo.Instance) bool { return i.Name == child.Name })
+	s.change.Instances = append(others, *child)
 }
 
 // take takes the version for what it is of the change.

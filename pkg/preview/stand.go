@@ -67,12 +67,12 @@ func (s *stand) versionOf(coming plan.Coming) *kudo.OperatorVersion {
 // task carries out one task in the mind.
 func (s *stand) task(version *kudo.OperatorVersion, coming plan.Coming, placed plan.Placed) Task {
 	t := Task{Placed: placed}
-	var err error
-	if t.Action, err = plan.ActionOf(placed.Task, &version.Spec, coming.Parameters); err != nil {
+	action, err := plan.ActionOf(placed.Task, &version.Spec, coming.Execution.Parameters)
+	if err != nil {
 		t.Fault = err.Error()
 		return t
 	}
-	switch t.Action {
+	switch t.Action = action; action {
 	case plan.Nothing:
 		if outcome := plan.DummyOutcome(placed.Task.Spec.DummyTaskSpec); outcome.Status != kudo.Complete {
 			t.Fault = outcome.Message

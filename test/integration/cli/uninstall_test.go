@@ -60,7 +60,7 @@ var _ = Describe("uninstall", func() {
 		cluster := newNamespace(ctx)
 		addOn := enable(ctx, cluster, "kafka")
 		instance := install(ctx, cluster, "kafka", owned(addOn))
-		done := begin(ctx, "uninstall", "kafka", "--cluster", cluster)
+		done := begin(ctx, "uninstall", "kafka", "--cluster", cluster, "--yes")
 		Eventually(isDeleted(ctx, addOn)).WithTimeout(10 * time.Second).Should(BeTrue())
 		Expect(hub.Delete(ctx, instance)).To(Succeed())
 		Eventually(func() error {
@@ -79,25 +79,25 @@ var _ = Describe("uninstall", func() {
 		Eventually(done).WithTimeout(10 * time.Second).Should(Receive(&ended))
 		Expect(ended.err).NotTo(HaveOccurred())
 		Expect(ended.errOut).To(ContainSubstring("waiting: Removing: waiting for Deployment ns/kafka\n"))
-		Expect(ended.out).To(Equal("managedclusteraddon.addon.open-cluster-management.io/kafka deleted\n"))
+		Expect(ended.out).To(Equal("managedclusteraddon.addon.open-cluster-management.io/kafka deleted from " + cluster + "\n"))
 	})
 
 	It("deletes an Instance that is no add-on's", func(ctx SpecContext) {
 		cluster := newNamespace(ctx)
 		instance := install(ctx, cluster, "mine")
-		done := begin(ctx, "uninstall", "mine", "--cluster", cluster)
+		done := begin(ctx, "uninstall", "mine", "--cluster", cluster, "--yes")
 		Eventually(isDeleted(ctx, instance)).WithTimeout(10 * time.Second).Should(BeTrue())
 		release(ctx, instance)
 		var ended result
 		Eventually(done).WithTimeout(10 * time.Second).Should(Receive(&ended))
 		Expect(ended.err).NotTo(HaveOccurred())
-		Expect(ended.out).To(Equal("instance.kudo.dev/mine deleted\n"))
+		Expect(ended.out).To(Equal("instance.kudo.dev/mine deleted from " + cluster + "\n"))
 	})
 
 	It("that takes too long says what it waited for, and fails", func(ctx SpecContext) {
 		cluster := newNamespace(ctx)
 		instance := install(ctx, cluster, "mine")
-		late := run(ctx, "uninstall", "mine", "--cluster", cluster, "--timeout", "1s")
+		late := run(ctx, "uninstall", "mine", "--cluster", cluster, "--yes", "--timeout", "1s")
 		Expect(late.code).To(Equal(cli.ExitTimeout))
 		Expect(late.err).To(MatchError(ContainSubstring("instance.kudo.dev/mine is not gone after 1s, and its removal goes on: " +
 			"the agent of cluster " + cluster + " has not begun to remove Instance mine")))
@@ -108,22 +108,22 @@ var _ = Describe("uninstall", func() {
 		cluster := newNamespace(ctx)
 		addOn := enable(ctx, cluster, "kafka")
 		instance := install(ctx, cluster, "kafka", owned(addOn))
-		Expect(run(ctx, "uninstall", "kafka", "--cluster", cluster, "--wait=false").out).To(
-			Equal("managedclusteraddon.addon.open-cluster-management.io/kafka is being deleted\n"))
+		Expect(run(ctx, "uninstall", "kafka", "--cluster", cluster, "--yes", "--wait=false").out).To(
+			Equal("managedclusteraddon.addon.open-cluster-management.io/kafka is being deleted from " + cluster + "\n"))
 		Expect(hub.Delete(ctx, instance)).To(Succeed())
 		Expect(isDeleted(ctx, instance)()).To(BeTrue())
 		Expect(instance.ForceReleased()).To(BeFalse())
 
-		forced := run(ctx, "uninstall", "kafka", "--cluster", cluster, "--wait=false", "--force")
+		forced := run(ctx, "uninstall", "kafka", "--cluster", cluster, "--yes", "--wait=false", "--force")
 		Expect(forced.err).NotTo(HaveOccurred())
 		Expect(forced.out).To(Equal("Letting go of Instance kafka. What is not removed yet stays on cluster " + cluster + ":\n" +
-			"  Deployment ns/kafka\nmanagedclusteraddon.addon.open-cluster-management.io/kafka is being deleted\n"))
+			"  Deployment ns/kafka\nmanagedclusteraddon.addon.open-cluster-management.io/kafka is being deleted from " + cluster + "\n"))
 		Expect(isDeleted(ctx, instance)()).To(BeTrue())
 		Expect(instance.ForceReleased()).To(BeTrue())
 
 		By("an Instance that was not deleted before")
 		mine := install(ctx, cluster, "mine")
-		Expect(run(ctx, "uninstall", "mine", "--cluster", cluster, "--wait=false", "--force").err).NotTo(HaveOccurred())
+		Expect(run(ctx, "uninstall", "mine", "--cluster", cluster, "--yes", "--wait=false", "--force").err).NotTo(HaveOccurred())
 		Expect(isDeleted(ctx, mine)()).To(BeTrue())
 		Expect(mine.ForceReleased()).To(BeTrue())
 	})
@@ -141,7 +141,7 @@ var _ = Describe("uninstall", func() {
 		}
 		enable(ctx, cluster, "base-"+cluster)
 		enable(ctx, cluster, "upper-"+cluster)
-		warned := run(ctx, "uninstall", "base-"+cluster, "--cluster", cluster, "--wait=false")
+		warned := run(ctx, "uninstall", "base-"+cluster, "--cluster", cluster, "--yes", "--wait=false")
 		Expect(warned.err).NotTo(HaveOccurred())
 		Expect(warned.errOut).To(Equal("Warning: on cluster " + cluster + ": without base-" + cluster + ", add-on upper-" + cluster +
 			" stops being available\n"))
@@ -151,17 +151,17 @@ var _ = Describe("uninstall", func() {
 		cluster := newNamespace(ctx)
 		parent := install(ctx, cluster, "parent")
 		child := install(ctx, cluster, "parent.child", *metav1.NewControllerRef(parent, kudo.GroupVersion.WithKind("Instance")))
-		Expect(run(ctx, "uninstall", "parent.child", "--cluster", cluster).err).To(
+		Expect(run(ctx, "uninstall", "parent.child", "--cluster", cluster, "--yes").err).To(
 			MatchError(ContainSubstring(`is a child of Instance "parent"`)))
 		Expect(isDeleted(ctx, child)()).To(BeFalse())
-		Expect(run(ctx, "uninstall", "other", "--cluster", cluster).err).To(MatchError(ContainSubstring("there is no managed cluster")))
+		Expect(run(ctx, "uninstall", "other", "--cluster", cluster, "--yes").err).To(MatchError(ContainSubstring("there is no managed cluster")))
 	})
 
 	It("leaves alone an Instance of the add-on's name that is a user's", func(ctx SpecContext) {
 		cluster := newNamespace(ctx)
 		addOn := enable(ctx, cluster, "kafka")
 		instance := install(ctx, cluster, "kafka")
-		Expect(run(ctx, "uninstall", "kafka", "--cluster", cluster, "--wait=false", "--force").err).NotTo(HaveOccurred())
+		Expect(run(ctx, "uninstall", "kafka", "--cluster", cluster, "--yes", "--wait=false", "--force").err).NotTo(HaveOccurred())
 		Expect(isDeleted(ctx, addOn)()).To(BeTrue())
 		Expect(isDeleted(ctx, instance)()).To(BeFalse())
 		Expect(instance.Annotations).NotTo(HaveKey(kudo.AnnotationForceRelease))

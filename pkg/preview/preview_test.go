@@ -1,0 +1,318 @@
+package preview_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/preview"
+)
+
+const (
+	app = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: app}
+spec: {replicas: {{ .Params.SIZE }}, template: {spec: {containers: [{name: app, image: "app:{{ .Params.MODE }}"}]}}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "settings-{{ .Params.MODE }}"}
+data: {mode: "{{ .Params.MODE }}"}
+`
+	extra = "apiVersion: v1\nkind: Service\nmetadata: {name: extra, namespace: other}\n"
+	job   = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\n"
+)
+
+// shop is a version of an operator with tasks of every kind.
+func shop(change ...func(*kudo.OperatorVersionSpec)) *kudo.OperatorVersion {
+	v := versionOf("shop", "1.0.0")
+	v.Spec.Parameters = []kudo.Parameter{
+		{Name: "SIZE", Default: ptr.To("1"), Trigger: "resize", ForcePodRestart: new(kudo.Flag(false))},
+		{Name: "MODE", Default: ptr.To("a")},
+		{Name: "EXTRA", Default: ptr.To("false"), Type: kudo.BooleanType},
+		{Name: "DB", Default: ptr.To("true"), Type: kudo.BooleanType},
+	}
+	v.Spec.Templates = map[string]string{"app.yaml": app, "extra.yaml": extra, "job.yaml": job, "db.yaml": "ROWS: {{ .Params.SIZE }}\n", "pod.yaml": "{}"}
+	v.Spec.Tasks = []kudo.Task{
+		taskOf("app", kudo.TaskApply, func(s *kudo.TaskSpec) { s.Resources = []string{"app.yaml"} }),
+		taskOf("extra", kudo.TaskToggle, func(s *kudo.TaskSpec) { s.Parameter, s.Resources = "EXTRA", []string{"extra.yaml"} }),
+		taskOf("key", kudo.TaskPipe, func(s *kudo.TaskSpec) {
+			s.Pod, s.Pipe = "pod.yaml", []kudo.PipeSpec{{File: "/tmp/key", Kind: "Secret", Key: "key"}}
+		}),
+		taskOf("db", kudo.TaskKudoOperator, func(s *kudo.TaskSpec) { s.Package, s.ParameterFile, s.EnablingParameter = "db", "db.yaml", "DB" }),
+		taskOf("once", kudo.TaskApply, func(s *kudo.TaskSpec) { s.Resources = []string{"job.yaml"} }),
+		taskOf("wipe", kudo.TaskDelete, func(s *kudo.TaskSpec) { s.Resources = []string{"job.yaml"} }),
+		taskOf("never", kudo.TaskDummy, func(s *kudo.TaskSpec) { s.WantErr, s.Fatal = true, true }),
+	}
+	v.Spec.Plans = map[string]kudo.Plan{
+		"deploy": planOf("app", "extra", "key", "db", "once"), "resize": planOf("app"), "cleanup": planOf("wipe"), "fail": planOf("never"),
+	}
+	for _, c := range change {
+		c(&v.Spec)
+	}
+	return v
+}
+
+func versionOf(operator, version string) *kudo.OperatorVersion {
+	name := operator + "-" + version
+	v := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "addon-packages", Name: name, UID: types.UID(name)}}
+	v.Spec.Operator = corev1.ObjectReference{Name: operator}
+	v.Spec.Version = version
+	return v
+}
+
+func taskOf(name, kind string, of func(*kudo.TaskSpec)) kudo.Task {
+	task := kudo.Task{Name: name, Kind: kind}
+	of(&task.Spec)
+	return task
+}
+
+// planOf runs the tasks one after the other.
+func planOf(tasks ...string) kudo.Plan {
+	return kudo.Plan{Phases: []kudo.Phase{{Name: "main", Steps: []kudo.Step{{Name: "all", Tasks: tasks}}}}}
+}
+
+// db is a version of the operator that shop brings along.
+func db() kudo.OperatorVersion {
+	v := versionOf("db", "2.0.0")
+	v.Spec.Parameters = []kudo.Parameter{{Name: "ROWS", Type: kudo.IntegerType}}
+	v.Spec.Templates = map[string]string{"db.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: rows}\ndata: {rows: \"{{ .Params.ROWS }}\"}\n"}
+	v.Spec.Tasks = []kudo.Task{taskOf("db", kudo.TaskApply, func(s *kudo.TaskSpec) { s.Resources = []string{"db.yaml"} })}
+	v.Spec.Plans = map[string]kudo.Plan{"deploy": planOf("db")}
+	return *v
+}
+
+// instance is one of a version, with those parameters.
+func instance(version *kudo.OperatorVersion, parameters map[string]string) *kudo.Instance {
+	i := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "shop", UID: "shop", Generation: 1}}
+	i.Spec = kudo.InstanceSpec{
+		OperatorVersion: corev1.ObjectReference{Namespace: version.Namespace, Name: version.Name}, Parameters: parameters, InstallNamespace: "ns",
+	}
+	return i
+}
+
+// deployed is an Instance whose plan has come to status, with what it has applied.
+func deployed(version *kudo.OperatorVersion, status kudo.ExecutionStatus, parameters map[string]string, applied ...kudo.InventoryEntry) *kudo.Instance {
+	i := instance(version, parameters)
+	i.Status.Execution = &kudo.Execution{
+		UID: "before", Plan: "deploy", Generation: 1, Parameters: parameters,
+		OperatorVersion: corev1.ObjectReference{Namespace: version.Namespace, Name: version.Name, UID: version.UID},
+	}
+	i.Status.PlanStatus = map[string]kudo.PlanStatus{"deploy": {UID: "before", Status: status}}
+	i.Status.Inventory = applied
+	return i
+}
+
+func entry(group, kind, namespace, name, task string) kudo.InventoryEntry {
+	return kudo.InventoryEntry{Group: group, Kind: kind, Namespace: namespace, Name: name, Task: task}
+}
+
+// applied is what plan deploy of shop applies unless it is told otherwise.
+var applied = []kudo.InventoryEntry{
+	entry("apps", "Deployment", "ns", "app", "app"), entry("", "ConfigMap", "ns", "settings-a", "app"), entry("batch", "Job", "ns", "once", "once"),
+}
+
+func TestPreview(t *testing.T) {
+	off := map[string]string{"DB": "false"}
+	with := func(more map[string]string) map[string]string {
+		values := map[string]string{"DB": "false"}
+		for name, value := range more {
+			values[name] = value
+		}
+		return values
+	}
+	v1 := shop(func(s *kudo.OperatorVersionSpec) { s.Plans["deploy"] = planOf("app", "extra", "db", "once") })
+	v2 := shop(func(s *kudo.OperatorVersionSpec) {
+		s.Version = "2.0.0"
+		s.Templates["app.yaml"] = strings.ReplaceAll(app, "app:", "app2:")
+		s.Tasks = append(s.Tasks[:4], s.Tasks[5:]...) // without once
+		s.Plans["deploy"], s.Plans["upgrade"] = planOf("app"), planOf("app")
+	})
+	v2.Name, v2.UID = "shop-2.0.0", "shop-2.0.0"
+	child := instance(new(db()), map[string]string{"ROWS": "1"})
+	child.Name, child.UID = "shop.db", "shop.db"
+	child.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(instance(v1, nil), kudo.GroupVersion.WithKind("Instance"))}
+	child.Labels = map[string]string{kudo.LabelRoot: "shop"}
+	child.Status = deployed(new(db()), kudo.Complete, map[string]string{"ROWS": "1"}, entry("", "ConfigMap", "ns", "rows", "db")).Status
+
+	for name, test := range map[string]struct {
+		before, after *kudo.Instance
+		version       *kudo.OperatorVersion
+		want          []string
+	}{
+		"a first installation creates everything, and the child with what it applies": {
+			after: instance(v1, nil), version: shop(),
+			want: []string{"deploy (Installation)", "app Apply: created Deployment app, created ConfigMap settings-a", "extra Delete:",
+				"key Pipe: created Secret shop-key-key-6b45ef50", "db ApplyChild: created shop.db", "  deploy (Installation)", "  db Apply: created ConfigMap rows",
+				"once Apply: created Job once"},
+		},
+		"a parameter with a trigger changes the objects of that plan only": {
+			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"SIZE": "3"})), version: v1,
+			want: []string{"resize (OtherParameters: SIZE), calm SIZE", "app Apply: changed Deployment ns/app, unchanged ConfigMap ns/settings-a"},
+		},
+		"what is rendered no more goes": {
+			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"MODE": "b"})), version: v1,
+			want: []string{"deploy (OtherParameters: MODE), restarts", "app Apply: changed Deployment ns/app, created ConfigMap settings-b, removed ConfigMap ns/settings-a",
+				"extra Delete:", "db DeleteChild:", "once Apply: replaced Job ns/once"},
+		},
+		"a Toggle is switched on": {
+			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"EXTRA": "true"})), version: v1,
+			want: []string{"deploy (OtherParameters: EXTRA), restarts", "app Apply: unchanged Deployment ns/app, unchanged ConfigMap ns/settings-a",
+				"extra Apply: created Service other/extra", "db DeleteChild:", "once Apply: replaced Job ns/once"},
+		},
+		"a Toggle is switched off": {
+			before: deployed(v1, kudo.Complete, with(map[string]string{"EXTRA": "true"}), append(applied, entry("", "Service", "other", "extra", "extra"))...),
+			after:  instance(v1, off), version: v1,
+			want: []string{"deploy (OtherParameters: EXTRA), restarts", "app Apply: unchanged Deployment ns/app, unchanged ConfigMap ns/settings-a",
+				"extra Delete: removed Service other/extra", "db DeleteChild:", "once Apply: replaced Job ns/once"},
+		},
+		"two plans run one after the other, each from where the first has led": {
+			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"SIZE": "3", "MODE": "b"})), version: v1,
+			want: []string{"resize (OtherParameters: SIZE), calm SIZE", "app Apply: changed Deployment ns/app, unchanged ConfigMap ns/settings-a",
+				"deploy (OtherParameters: MODE), restarts", "app Apply: changed Deployment ns/app, created ConfigMap settings-b, removed ConfigMap ns/settings-a",
+				"extra Delete:", "db DeleteChild:", "once Apply: replaced Job ns/once"},
+		},
+		"a plan that runs is waited for": {
+			before: deployed(v1, kudo.InProgress, off, applied...), after: instance(v1, with(map[string]string{"SIZE": "3"})), version: v1,
+			want: []string{"waits for deploy", "resize (OtherParameters: SIZE), calm SIZE", "app Apply: changed Deployment ns/app, unchanged ConfigMap ns/settings-a"},
+		},
+		"a version without a task lets go of what that has applied": {
+			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v2, off), version: v2,
+			want: []string{"upgrade (OtherVersion), restarts", "app Apply: changed Deployment ns/app, changed ConfigMap ns/settings-a", "at its end: removed Job ns/once"},
+		},
+		"nothing that changes runs no plan": {before: deployed(v1, kudo.Complete, off, applied...), after: instance(v1, off), version: v1},
+		"a child follows": {
+			before: deployed(v1, kudo.Complete, map[string]string{"MODE": "a", "SIZE": "1"}, applied...),
+			after:  instance(v1, map[string]string{"EXTRA": "true", "SIZE": "1"}), version: v1,
+			want: []string{"deploy (OtherParameters: EXTRA), restarts", "app Apply: unchanged Deployment ns/app, unchanged ConfigMap ns/settings-a",
+				"extra Apply: created Service other/extra", "db ApplyChild: unchanged shop.db", "once Apply: replaced Job ns/once"},
+		},
+		"a child is switched off": {
+			before: deployed(v1, kudo.Complete, nil, applied...), after: instance(v1, off), version: v1,
+			want: []string{"deploy (OtherParameters: DB), restarts", "app Apply: unchanged Deployment ns/app, unchanged ConfigMap ns/settings-a",
+				"extra Delete:", "db DeleteChild: removed shop.db", "once Apply: replaced Job ns/once"},
+		},
+		"a child is changed": {
+			before: deployed(v1, kudo.Complete, map[string]string{"SIZE": "1"}, applied...), after: instance(v1, map[string]string{"SIZE": "3"}),
+			version: shop(func(s *kudo.OperatorVersionSpec) { s.Plans["resize"] = planOf("db") }),
+			want: []string{"resize (OtherParameters: SIZE), calm SIZE", "db ApplyChild: changed shop.db", "  deploy (OtherParameters: ROWS), restarts",
+				"  db Apply: changed ConfigMap ns/rows"},
+		},
+		"a child is made by the first of two plans, and stands then": {
+			before: deployed(shop(), kudo.Complete, off, applied...), version: shop(func(s *kudo.OperatorVersionSpec) { s.Plans["resize"] = planOf("db"); s.Plans["deploy"] = planOf("db") }),
+			after: instance(v1, map[string]string{"SIZE": "3"}),
+			want:  []string{"resize (OtherParameters: SIZE), calm SIZE", "db DeleteChild:", "deploy (OtherParameters: DB), restarts", "db ApplyChild: created shop.db", "  deploy (Installation)", "  db Apply: created ConfigMap rows"},
+		},
+		"a removal runs cleanup, and takes what is left and the children": {
+			before: deployed(v1, kudo.Complete, nil, applied...),
+			want: []string{"cleanup (RemovalRequested)", "wipe Delete: removed Job ns/once",
+				"then: removed Deployment ns/app, removed ConfigMap ns/settings-a, removed shop.db"},
+		},
+		"a removal of what never ran": {before: instance(v1, nil), want: []string{"then: removed shop.db"}},
+		"a plan that is not there": {
+			before: deployed(v1, kudo.Complete, off), after: instance(v1, with(map[string]string{"SIZE": "2"})),
+			version: shop(func(s *kudo.OperatorVersionSpec) { delete(s.Plans, "resize") }), want: []string{`fault: the OperatorVersion has no plan "resize"`},
+		},
+		"a task that cannot be rendered": {
+			after: instance(v1, nil), version: shop(func(s *kudo.OperatorVersionSpec) {
+				s.Plans["deploy"] = planOf("never", "gone", "extra")
+				s.Tasks[1].Spec.Parameter = "SOME"
+			}),
+			want: []string{"deploy (Installation)", "never Nothing: fails: the Dummy task is told to fail for good",
+				`extra : fails: parameter "SOME": it is not defined: the operator has SIZE, MODE, EXTRA, DB`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			change := preview.Change{Before: test.before, After: test.after, Version: test.version, Candidates: func(operator string) []kudo.OperatorVersion {
+				if operator == "db" {
+					return []kudo.OperatorVersion{db()}
+				}
+				return nil
+			}}
+			if test.before != nil {
+				change.Instances, change.Started = []kudo.Instance{*test.before}, v1
+				if test.before.Spec.Parameters["DB"] != "false" {
+					change.Instances = append(change.Instances, *child)
+				}
+			}
+			if diff := cmp.Diff(test.want, told(preview.Of(change))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// told is a preview in lines.
+func told(p preview.Preview) []string {
+	var lines []string
+	if p.WaitsFor != "" {
+		lines = append(lines, "waits for "+p.WaitsFor)
+	}
+	for _, coming := range p.Plans {
+		line := fmt.Sprintf("%s (%s", coming.Plan, coming.Cause)
+		if len(coming.Changed) > 0 {
+			line += ": " + strings.Join(coming.Changed, ", ")
+		}
+		line += ")"
+		if coming.RestartPending && coming.Cause != "Installation" && coming.Cause != "RemovalRequested" {
+			line += ", restarts"
+		}
+		if len(coming.Calm) > 0 {
+			line += ", calm " + strings.Join(coming.Calm, ", ")
+		}
+		lines = append(lines, line)
+		for _, task := range coming.Tasks {
+			lines = append(lines, toldOf(task)...)
+		}
+		if removed := append(effects(coming.Removed), names(coming.Children)...); len(removed) > 0 {
+			lines = append(lines, "at its end: "+strings.Join(removed, ", "))
+		}
+	}
+	if removed := append(effects(p.Removed), names(p.Children)...); len(removed) > 0 {
+		lines = append(lines, "then: "+strings.Join(removed, ", "))
+	}
+	if p.Fault != "" {
+		lines = append(lines, "fault: "+p.Fault)
+	}
+	return lines
+}
+
+func toldOf(task preview.Task) []string {
+	line := fmt.Sprintf("%s %s: %s", task.Task.Name, task.Action, strings.Join(effects(task.Objects), ", "))
+	if task.Fault != "" {
+		line += "fails: " + task.Fault
+	}
+	if task.Child == nil {
+		return []string{strings.TrimSuffix(line, " ")}
+	}
+	lines := []string{fmt.Sprintf("%s%s %s", line, task.Child.Effect, task.Child.Instance)}
+	if task.Child.Preview != nil {
+		for _, below := range told(*task.Child.Preview) {
+			lines = append(lines, "  "+below)
+		}
+	}
+	return lines
+}
+
+func effects(objects []preview.Object) []string {
+	var texts []string
+	for _, o := range objects {
+		texts = append(texts, fmt.Sprintf("%s %s", o.Effect, o.InventoryEntry))
+	}
+	return texts
+}
+
+func names(children []string) []string {
+	var texts []string
+	for _, child := range children {
+		texts = append(texts, "removed "+child)
+	}
+	return texts
+}

@@ -1,0 +1,354 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbac "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli"
+)
+
+// The specs play addon-manager and the agents.
+var _ = Describe("changes", func() {
+	// reader may read everything, and write nothing.
+	const reader = "reader"
+
+	BeforeEach(func(ctx SpecContext) {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: kudo.DefaultPackagesNamespace}}
+		Expect(client.IgnoreAlreadyExists(hub.Create(ctx, namespace))).To(Succeed())
+		role := &rbac.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: reader}, Rules: []rbac.PolicyRule{
+			{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}},
+		}}
+		Expect(client.IgnoreAlreadyExists(hub.Create(ctx, role))).To(Succeed())
+		Expect(client.IgnoreAlreadyExists(hub.Create(ctx, &rbac.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: reader},
+			RoleRef:    rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "ClusterRole", Name: reader},
+			Subjects:   []rbac.Subject{{APIGroup: rbac.GroupName, Kind: rbac.UserKind, Name: reader}},
+		}))).To(Succeed())
+	})
+
+	// push stores a package with a Deployment, a Secret and what EXTRA switches on, in that version, of an operator of its own.
+	push := func(ctx context.Context, operator, version string) {
+		GinkgoHelper()
+		dir := GinkgoT().TempDir()
+		Expect(os.Mkdir(filepath.Join(dir, "templates"), 0o755)).To(Succeed())
+		for name, text := range map[string]string{
+			"operator.yaml": "name: " + operator + "\noperatorVersion: " + version + `
+tasks:
+  - {name: app, kind: Apply, spec: {resources: [app.yaml, key.yaml]}}
+  - {name: extra, kind: Toggle, spec: {parameter: EXTRA, resources: [extra.yaml]}}
+plans:
+  deploy: {phases: [{name: main, steps: [{name: app, tasks: [app, extra]}]}]}
+  resize: {phases: [{name: main, steps: [{name: app, tasks: [app]}]}]}
+`,
+			"params.yaml": `parameters:
+  - {name: SIZE, type: integer, default: "1", trigger: resize, forcePodRestart: "false"}
+  - {name: EXTRA, type: boolean, default: "false"}
+  - {name: KEY, default: old}
+`,
+			"templates/app.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: app}\nspec:\n  replicas: {{ .Params.SIZE }}\n" +
+				"  selector: {matchLabels: {app: app}}\n  template:\n    metadata: {labels: {app: app}}\n" +
+				"    spec: {containers: [{name: app, image: 'app:" + version + "'}]}\n",
+			"templates/key.yaml":   "apiVersion: v1\nkind: Secret\nmetadata: {name: key}\nstringData: {key: '{{ .Params.KEY }}'}\n",
+			"templates/extra.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra}\n",
+		} {
+			Expect(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)).To(Succeed())
+		}
+		Expect(run(ctx, "package", "push", dir).err).NotTo(HaveOccurred())
+	}
+	at := func(ctx context.Context, cluster, name string) *kudo.Instance {
+		GinkgoHelper()
+		instance := &kudo.Instance{}
+		Expect(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: name}, instance)).To(Succeed())
+		return instance
+	}
+	// settle says that the Instance has come to rest as its spec asks, with the objects of the push package.
+	settle := func(ctx context.Context, cluster, name, plan string) {
+		GinkgoHelper()
+		Eventually(func() error {
+			instance := at(ctx, cluster, name)
+			var version kudo.OperatorVersion
+			ref := instance.Spec.OperatorVersion
+			if err := hub.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &version); err != nil {
+				return err
+			}
+			instance.Status.Execution = &kudo.Execution{
+				UID: types.UID("run-" + instance.ResourceVersion), Plan: plan, Generation: instance.Generation, Parameters: instance.Spec.Parameters,
+				OperatorVersion: corev1.ObjectReference{Namespace: version.Namespace, Name: version.Name, UID: version.UID},
+			}
+			instance.Status.ObservedGeneration = instance.Generation
+			instance.Status.PlanStatus = map[string]kudo.PlanStatus{plan: {Name: plan, UID: instance.Status.Execution.UID, Status: kudo.Complete}}
+			instance.Status.Inventory = []kudo.InventoryEntry{
+				{Group: "apps", Kind: "Deployment", Namespace: instance.TargetNamespace(), Name: "app", Task: "app"},
+				{Kind: "Secret", Namespace: instance.TargetNamespace(), Name: "key", Task: "app"},
+			}
+			meta.SetStatusCondition(&instance.Status.Conditions, metav1.Condition{
+				Type: kudo.ConditionResolved, Status: metav1.ConditionTrue, Reason: kudo.ReasonResolved, ObservedGeneration: instance.Generation,
+			})
+			return hub.Status().Update(ctx, instance)
+		}).WithTimeout(10 * time.Second).Should(Succeed())
+	}
+	// three are managed clusters, in the order of their names.
+	three := func(ctx context.Context) []string {
+		GinkgoHelper()
+		clusters := []string{newCluster(ctx, nil), newCluster(ctx, nil), newCluster(ctx, nil)}
+		for i := range clusters {
+			for j := range i {
+				if clusters[i] < clusters[j] {
+					clusters[i], clusters[j] = clusters[j], clusters[i]
+				}
+			}
+		}
+		return clusters
+	}
+
+	It("install --dry-run on three clusters with different parameters shows three true plans, and writes nothing", func(ctx SpecContext) {
+		push(ctx, "mill", "1.0.0")
+		clusters := three(ctx)
+		got := run(ctx, "install", "mill", "--cluster", strings.Join(clusters, ","), "-n", "grain", "--dry-run", "-o", "wide", "--as", reader,
+			"-p", "SIZE=2", "-p", clusters[1]+"/SIZE=3", "-p", clusters[2]+"/EXTRA=true")
+		Expect(got.err).NotTo(HaveOccurred())
+		for i, cluster := range clusters {
+			Expect(got.out).To(ContainSubstring("cluster " + cluster + ": Instance mill would be created, mill-1.0.0\n" +
+				"  by a write of instance.kudo.dev/mill\n" +
+				"  plan deploy runs: nothing has run yet\n" +
+				"    main, app: task app (Apply)\n      created    Deployment app\n      created    Secret key\n" +
+				[]string{
+					"    main, app: task extra (Toggle: delete): nothing is there\n",
+					"    main, app: task extra (Toggle: delete): nothing is there\n",
+					"    main, app: task extra (Toggle: apply)\n      created    ConfigMap extra\n",
+				}[i]))
+		}
+		Expect(got.out).To(And(ContainSubstring("+  replicas: 2\n"), ContainSubstring("+  replicas: 3\n"), ContainSubstring("+  key: '***'\n")))
+		for _, cluster := range clusters {
+			err := hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "mill"}, &kudo.Instance{})
+			Expect(apierrors.IsNotFound(err)).To(BeTrue())
+		}
+		alike := run(ctx, "install", "mill", "--cluster", strings.Join(clusters, ","), "--dry-run", "--as", reader)
+		Expect(alike.out).To(HavePrefix("3 clusters (" + strings.Join(clusters, ", ") + "): Instance mill would be created"))
+		wrong := run(ctx, "install", "mill", "--cluster", strings.Join(clusters, ","), "--dry-run", "--as", reader, "-p", clusters[0]+"/SIZE=many")
+		Expect(wrong.code).To(Equal(cli.ExitFailure))
+		Expect(wrong.out).To(And(HavePrefix("2 clusters ("), HaveSuffix(
+			"cluster "+clusters[0]+": refused: Instance "+clusters[0]+"/mill: parameter \"SIZE\": value \"many\": want an integer, such as 3\n")))
+		Expect(wrong.err).To(MatchError("it would fail on cluster " + clusters[0] + "; nothing was written"))
+	})
+
+	It("update --dry-run shows what the Instances that stand make of it", func(ctx SpecContext) {
+		push(ctx, "oven", "1.0.0")
+		clusters := three(ctx)
+		all := strings.Join(clusters, ",")
+		made := run(ctx, "install", "oven", "--cluster", all, "-p", clusters[1]+"/SIZE=5")
+		Expect(made.err).NotTo(HaveOccurred())
+		Expect(made.out).To(ContainSubstring("instance.kudo.dev/oven created on " + clusters[0] + "\n  plan deploy runs: nothing has run yet\n"))
+		for _, cluster := range clusters[:2] {
+			settle(ctx, cluster, "oven", "deploy")
+		}
+		before := at(ctx, clusters[0], "oven").ResourceVersion
+
+		got := run(ctx, "update", "oven", "--cluster", all, "-p", "SIZE=5", "-p", clusters[0]+"/KEY=new", "--dry-run", "--as", reader)
+		Expect(got.err).NotTo(HaveOccurred())
+		Expect(got.out).To(And(
+			ContainSubstring("cluster "+clusters[0]+": Instance oven would be changed, oven-1.0.0\n  by a write of instance.kudo.dev/oven\n"+
+				"  plan resize runs: for another value of parameter SIZE\n    pods restart only where they change (forcePodRestart is false)\n"+
+				"    main, app: task app (Apply)\n      changed    Deployment "+clusters[0]+"/app\n      unchanged  Secret "+clusters[0]+"/key\n"+
+				"  plan deploy runs: for another value of parameter KEY\n    all pods of what it applies restart\n"+
+				"    main, app: task app (Apply)\n      unchanged  Deployment "+clusters[0]+"/app\n      changed    Secret "+clusters[0]+"/key\n"),
+			ContainSubstring("-  replicas: 1\n+  replicas: 5\n"), ContainSubstring("-  key: '*** (before)'\n+  key: '*** (after)'\n"),
+			ContainSubstring("cluster "+clusters[1]+": Instance oven is as it is to be, oven-1.0.0\n  no plan runs\n"),
+			ContainSubstring("cluster "+clusters[2]+": Instance oven would be changed, oven-1.0.0\n  by a write of instance.kudo.dev/oven\n"+
+				"  plan deploy runs: nothing has run yet\n"),
+			Not(ContainSubstring("new")), Not(ContainSubstring("old")),
+		))
+		Expect(at(ctx, clusters[0], "oven").ResourceVersion).To(Equal(before))
+
+		names := run(ctx, "update", "oven", "--cluster", all, "-p", "SIZE=5", "--dry-run", "-o", "jsonpath={.changes[*].plans[*].plan}")
+		Expect(names.out).To(Equal("resize deploy"))
+		Expect(run(ctx, "update", "oven", "--cluster", all, "-p", "SIZE=5", "-o", "json").code).To(Equal(cli.ExitUsage))
+	})
+
+	It("update and upgrade change Instances, wait for their plans, and name in the end what has failed", func(ctx SpecContext) {
+		push(ctx, "loom", "1.0.0")
+		push(ctx, "loom", "2.0.0")
+		clusters := three(ctx)
+		some := strings.Join(clusters[:2], ",")
+		Expect(run(ctx, "install", "loom", "weaver", "--cluster", some, "--operator-version", "1.0.0").err).NotTo(HaveOccurred())
+		Expect(at(ctx, clusters[0], "weaver").Spec.OperatorVersion.Name).To(Equal("loom-1.0.0"))
+		for _, cluster := range clusters[:2] {
+			settle(ctx, cluster, "weaver", "deploy")
+		}
+		done := begin(ctx, "update", "weaver", "--cluster", strings.Join(clusters, ","), "-p", "SIZE=2", "--wait")
+		for _, cluster := range clusters[:2] {
+			Eventually(func() map[string]string { return at(ctx, cluster, "weaver").Spec.Parameters }).
+				WithTimeout(10 * time.Second).Should(Equal(map[string]string{"SIZE": "2"}))
+		}
+		Consistently(done).WithTimeout(time.Second).ShouldNot(Receive())
+		for _, cluster := range clusters[:2] {
+			settle(ctx, cluster, "weaver", "resize")
+		}
+		var updated result
+		Eventually(done).WithTimeout(20 * time.Second).Should(Receive(&updated))
+		Expect(updated.code).To(Equal(cli.ExitFailure))
+		Expect(updated.err).To(MatchError("cluster \"" + clusters[2] + "\" has neither an Instance nor an add-on \"weaver\"; Instances: none; add-ons: none"))
+		Expect(updated.out).To(And(
+			ContainSubstring("instance.kudo.dev/weaver configured on "+clusters[1]+"\n  plan resize runs: for another value of parameter SIZE\n"),
+			HaveSuffix("instance.kudo.dev/weaver plan resize is complete on "+clusters[0]+"\ninstance.kudo.dev/weaver plan resize is complete on "+clusters[1]+"\n")))
+
+		Expect(run(ctx, "upgrade", "weaver", "--cluster", clusters[0], "--version", "3.0.0").err).To(MatchError(
+			ContainSubstring("OperatorVersion loom-3.0.0 does not exist: push its package first (kubectl addon package push DIR), or name another one; there are loom-2.0.0, loom-1.0.0")))
+		preview := run(ctx, "upgrade", "weaver", "--cluster", some, "--dry-run", "--as", reader)
+		Expect(preview.err).NotTo(HaveOccurred())
+		Expect(preview.out).To(And(HavePrefix("2 clusters ("), ContainSubstring("): Instance weaver would be changed, loom-1.0.0 -> loom-2.0.0\n"),
+			ContainSubstring("  plan deploy runs: the OperatorVersion is another one\n"), ContainSubstring("+      - image: app:2.0.0\n")))
+		upgraded := run(ctx, "upgrade", "weaver", "--all-clusters", "--unset", "SIZE")
+		Expect(upgraded.err).NotTo(HaveOccurred())
+		Expect(at(ctx, clusters[1], "weaver").Spec.OperatorVersion.Name).To(Equal("loom-2.0.0"))
+		Expect(at(ctx, clusters[1], "weaver").Spec.Parameters).To(BeEmpty())
+		Expect(run(ctx, "update", "weaver", "--cluster", clusters[1], "-p", "SIZE=2", "--wait", "--timeout", "1s").code).To(Equal(cli.ExitTimeout))
+		Expect(run(ctx, "install", "loom", "weaver", "--cluster", clusters[0]).err).To(MatchError(ContainSubstring("exists on cluster " + clusters[0])))
+	})
+
+	It("uninstall removes from all clusters that have it, once somebody agrees, and shows before what goes", func(ctx SpecContext) {
+		push(ctx, "kiln", "1.0.0")
+		clusters := three(ctx)
+		some := strings.Join(clusters[:2], ",")
+		Expect(run(ctx, "install", "kiln", "--cluster", some).err).NotTo(HaveOccurred())
+		settle(ctx, clusters[0], "kiln", "deploy")
+		shown := run(ctx, "uninstall", "kiln", "--all-clusters", "--dry-run", "--as", reader)
+		Expect(shown.err).NotTo(HaveOccurred())
+		Expect(shown.out).To(ContainSubstring("cluster " + clusters[0] + ": Instance kiln would be removed, kiln-1.0.0\n  by a write of instance.kudo.dev/kiln\n" +
+			"  no plan runs\n  removed    Deployment " + clusters[0] + "/app\n  removed    Secret " + clusters[0] + "/key\n"))
+		Expect(run(ctx, "uninstall", "kiln", "--all-clusters").err).To(MatchError(ContainSubstring("there is no terminal to ask on; repeat with --yes")))
+		Expect(at(ctx, clusters[0], "kiln").DeletionTimestamp).To(BeNil())
+		gone := run(ctx, "uninstall", "kiln", "--all-clusters", "--yes")
+		Expect(gone.err).NotTo(HaveOccurred())
+		Expect(gone.out).To(Equal("instance.kudo.dev/kiln deleted from " + clusters[0] + "\ninstance.kudo.dev/kiln deleted from " + clusters[1] + "\n"))
+		Expect(run(ctx, "uninstall", "kiln", "--all-clusters", "--yes").err).To(MatchError(ContainSubstring(`has an Instance or add-on "kiln"`)))
+	})
+
+	Describe("of an add-on", func() {
+		define := func(ctx context.Context, name, version string, placements ...upstream.PlacementStrategy) {
+			GinkgoHelper()
+			definition := &addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
+			if len(placements) > 0 {
+				definition.Spec.InstallStrategy.Type, definition.Spec.InstallStrategy.Placements = upstream.AddonInstallStrategyPlacements, placements
+			}
+			definition.Spec.SupportedConfigs = []upstream.ConfigMeta{
+				{
+					ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupKudo, Resource: addon.ResourceOperatorVersions},
+					DefaultConfig:       &upstream.ConfigReferent{Namespace: kudo.DefaultPackagesNamespace, Name: version},
+				},
+				{ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupVersion.Group, Resource: addon.ResourceAddOnDeploymentConfigs}},
+			}
+			Expect(hub.Create(ctx, definition)).To(Succeed())
+			DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, definition)).To(Succeed()) })
+		}
+		// follow makes the Instance of an add-on, as addon-manager does.
+		follow := func(ctx context.Context, cluster, name, version string, parameters map[string]string) *addon.ManagedClusterAddOn {
+			GinkgoHelper()
+			addOn := &addon.ManagedClusterAddOn{}
+			Expect(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: name}, addOn)).To(Succeed())
+			instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{
+				Namespace: cluster, Name: name,
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(addOn, addon.GroupVersion.WithKind("ManagedClusterAddOn"))},
+			}}
+			instance.Spec.OperatorVersion = corev1.ObjectReference{Namespace: kudo.DefaultPackagesNamespace, Name: version}
+			instance.Spec.Parameters = parameters
+			Expect(hub.Create(ctx, instance)).To(Succeed())
+			settle(ctx, cluster, name, "deploy")
+			return addOn
+		}
+
+		It("are made where the Instance follows from: its parameters, and its OperatorVersion", func(ctx SpecContext) {
+			push(ctx, "dock", "1.0.0")
+			push(ctx, "dock", "2.0.0")
+			define(ctx, "dock", "dock-1.0.0")
+			cluster := newCluster(ctx, nil)
+			Expect(run(ctx, "enable", "dock", "--cluster", cluster, "-p", "SIZE=2").err).NotTo(HaveOccurred())
+			follow(ctx, cluster, "dock", "dock-1.0.0", map[string]string{"SIZE": "2"})
+
+			shown := run(ctx, "update", "dock", "--cluster", cluster, "-p", "SIZE=4", "--dry-run", "--as", reader)
+			Expect(shown.err).NotTo(HaveOccurred())
+			Expect(shown.out).To(And(HavePrefix("cluster "+cluster+": Instance dock would be changed, dock-1.0.0\n"+
+				"  by a write of addondeploymentconfig.addon.open-cluster-management.io/dock-parameters\n"+
+				"  plan resize runs: for another value of parameter SIZE\n"), ContainSubstring("-  replicas: 2\n+  replicas: 4\n")))
+
+			done := begin(ctx, "update", "dock", "--cluster", cluster, "-p", "SIZE=4", "--wait")
+			config := &addon.AddOnDeploymentConfig{}
+			Eventually(func() []upstream.CustomizedVariable {
+				Expect(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "dock-parameters"}, config)).To(Succeed())
+				return config.Spec.CustomizedVariables
+			}).WithTimeout(10 * time.Second).Should(Equal([]upstream.CustomizedVariable{{Name: "SIZE", Value: "4"}}))
+			Consistently(done).WithTimeout(time.Second).ShouldNot(Receive())
+			instance := at(ctx, cluster, "dock")
+			instance.Spec.Parameters["SIZE"] = "4"
+			Expect(hub.Update(ctx, instance)).To(Succeed())
+			settle(ctx, cluster, "dock", "resize")
+			var updated result
+			Eventually(done).WithTimeout(20 * time.Second).Should(Receive(&updated))
+			Expect(updated.err).NotTo(HaveOccurred())
+			Expect(updated.out).To(HaveSuffix("instance.kudo.dev/dock plan resize is complete\n"))
+
+			Expect(run(ctx, "upgrade", "dock", "--cluster", cluster).err).NotTo(HaveOccurred())
+			addOn := &addon.ManagedClusterAddOn{}
+			Expect(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "dock"}, addOn)).To(Succeed())
+			Expect(addOn.Spec.Configs).To(ContainElement(HaveField("ConfigReferent", upstream.ConfigReferent{
+				Namespace: kudo.DefaultPackagesNamespace, Name: "dock-2.0.0",
+			})))
+			Expect(run(ctx, "upgrade", "dock", "--cluster", cluster, "--operator-version", "dock-1.0.0").err).NotTo(HaveOccurred())
+			Expect(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "dock"}, addOn)).To(Succeed())
+			Expect(addOn.Spec.Configs).NotTo(ContainElement(HaveField("Resource", addon.ResourceOperatorVersions)))
+			Expect(run(ctx, "install", "dock", "--cluster", cluster).err).To(MatchError(ContainSubstring(`add-on "dock" is enabled on cluster ` + cluster)))
+		})
+
+		It("are refused where a Placement or a parent has the say", func(ctx SpecContext) {
+			push(ctx, "pier", "1.0.0")
+			push(ctx, "pier", "2.0.0")
+			rolled := upstream.AddOnConfig{
+				ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupKudo, Resource: addon.ResourceOperatorVersions},
+				ConfigReferent:      upstream.ConfigReferent{Namespace: kudo.DefaultPackagesNamespace, Name: "pier-1.0.0"},
+			}
+			define(ctx, "pier", "pier-1.0.0", upstream.PlacementStrategy{
+				PlacementRef: upstream.PlacementRef{Namespace: "default", Name: "global"}, Configs: []upstream.AddOnConfig{rolled},
+			})
+			cluster := newCluster(ctx, nil)
+			addOn := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "pier"}}
+			Expect(hub.Create(ctx, addOn)).To(Succeed())
+			addOn.Status.ConfigReferences = []upstream.ConfigReference{{
+				ConfigGroupResource: rolled.ConfigGroupResource, DesiredConfig: &upstream.ConfigSpecHash{ConfigReferent: rolled.ConfigReferent},
+			}}
+			meta.SetStatusCondition(&addOn.Status.Conditions, metav1.Condition{Type: addon.ConditionConfigured, Status: metav1.ConditionTrue, Reason: "Configured"})
+			Expect(hub.Status().Update(ctx, addOn)).To(Succeed())
+			follow(ctx, cluster, "pier", "pier-1.0.0", nil)
+			Expect(run(ctx, "upgrade", "pier", "--cluster", cluster).err).To(MatchError(ContainSubstring("has its OperatorVersion from operatorversions " +
+				kudo.DefaultPackagesNamespace + "/pier-1.0.0, which OCM gives to all clusters that Placement default/global selects")))
+			shown := run(ctx, "update", "pier", "--cluster", cluster, "-p", "SIZE=3", "--dry-run", "--as", reader)
+			Expect(shown.err).NotTo(HaveOccurred())
+			Expect(shown.out).To(ContainSubstring("  plan resize runs: for another value of parameter SIZE\n"))
+
+			child := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{
+				Namespace: cluster, Name: "pier.crane",
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(at(ctx, cluster, "pier"), kudo.GroupVersion.WithKind("Instance"))},
+			}}
+			child.Spec.OperatorVersion = corev1.ObjectReference{Namespace: kudo.DefaultPackagesNamespace, Name: "pier-1.0.0"}
+			Expect(hub.Create(ctx, child)).To(Succeed())
+			Expect(run(ctx, "update", "pier.crane", "--cluster", cluster, "-p", "SIZE=3").err).To(MatchError(
+				`Instance "pier.crane" of cluster ` + cluster + ` is a child of Instance "pier", which says what it runs and with which parameters: change that one`))
+		})
+	})
+})
