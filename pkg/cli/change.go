@@ -59,7 +59,6 @@ func (o *changeOptions) addVersionFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.version, "operator-version", "", "version of the package, or name of the OperatorVersion; the highest if left out")
 	cmd.Flags().StringVar(&o.version, "version", "", "the same as --operator-version")
 	cmd.Flags().StringVar(&o.appVersion, "app-version", "", "version of what the package runs; the highest if left out")
-	cmd.MarkFlagsMutuallyExclusive("operator-version", "version")
 }
 
 // check refuses a command line that makes no sense.
@@ -67,8 +66,11 @@ func (o *changeOptions) check(cmd *cobra.Command, of string) error {
 	if err := o.require(cmd, of); err != nil {
 		return err
 	}
-	if cmd.Flags().Changed("output") && !o.dryRun {
+	switch changed := cmd.Flags().Changed; {
+	case changed("output") && !o.dryRun:
 		return usagef(cmd, "--output goes with --dry-run")
+	case changed("version") && changed("operator-version"):
+		return usagef(cmd, "--version and --operator-version are the same: leave one of them away")
 	}
 	return o.given.parse(cmd)
 }

@@ -20,7 +20,7 @@ import (
 
 // changesData is what --dry-run shows.
 type changesData struct {
-	// Changes of clusters that are alike stand once.
+	// Changes of clusters that are alike stand once, as on the first of them.
 	Changes []changeData `json:"changes"`
 	Refused []refusal    `json:"refused"`
 }
@@ -123,17 +123,14 @@ func showChanges(streams genericiooptions.IOStreams, o *output, changes []change
 // changesOf are the changes, with clusters that are alike together.
 func changesOf(changes []change, refused refusals) changesData {
 	data := changesData{Changes: []changeData{}, Refused: []refusal{}}
+	var kinds []changeData
 	for _, c := range changes {
-		found := c.data()
-		same := func(other changeData) bool {
-			other.Clusters = found.Clusters
-			return equality.Semantic.DeepEqual(other, found)
-		}
-		if i := slices.IndexFunc(data.Changes, same); i >= 0 {
+		kind := c.anywhere().data()
+		if i := slices.IndexFunc(kinds, func(other changeData) bool { return equality.Semantic.DeepEqual(other, kind) }); i >= 0 {
 			data.Changes[i].Clusters = append(data.Changes[i].Clusters, c.cluster)
 			continue
 		}
-		data.Changes = append(data.Changes, found)
+		kinds, data.Changes = append(kinds, kind), append(data.Changes, c.data())
 	}
 	for _, cluster := range slices.Sorted(maps.Keys(refused)) {
 		message := refused[cluster].Error()
@@ -145,6 +142,30 @@ func changesOf(changes []change, refused refusals) changesData {
 		data.Refused = append(data.Refused, refusal{Clusters: []string{cluster}, Message: message})
 	}
 	return data
+}
+
+// anywhere is the change as on a cluster without a name: one Instance has the namespace of its cluster, and the next that of its own.
+func (c *change) anywhere() *change {
+	const nowhere = "cluster"
+	move := func(i *kudo.Instance) *kudo.Instance {
+		if i == nil || i.TargetNamespace() != c.cluster {
+			return i
+		}
+		i = i.DeepCopy()
+		i.Spec.InstallNamespace = nowhere
+		for at := range i.Status.Inventory {
+			if entry := &i.Status.Inventory[at]; entry.Namespace == c.cluster {
+				entry.Namespace = nowhere
+			}
+		}
+		return i
+	}
+	moved := *c
+	moved.cluster, moved.Before, moved.After, moved.Instances = nowhere, move(c.Before), move(c.After), nil
+	for i := range c.Instances {
+		moved.Instances = append(moved.Instances, *move(&c.Instances[i]))
+	}
+	return &moved
 }
 
 func (c *change) data() changeData {

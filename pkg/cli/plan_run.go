@@ -217,7 +217,7 @@ func (v statusView) refuses(plan string, parameters map[string]string) error {
 	case owner.Kind == "Instance":
 		return fmt.Errorf("the parameters of Instance %q come from Instance %q: change those of that one", instance.Name, owner.Name)
 	default:
-		return fmt.Errorf("the parameters of Instance %q come from add-on %q: change them with 'kubectl addon enable %s --cluster %s -p NAME=VALUE'",
+		return fmt.Errorf("the parameters of Instance %q come from add-on %q: change them with 'kubectl addon update %s --cluster %s -p NAME=VALUE'",
 			instance.Name, owner.Name, owner.Name, instance.Namespace)
 	}
 }

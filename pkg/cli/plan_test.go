@@ -169,7 +169,7 @@ func TestPlanRunAsks(t *testing.T) {
 		"a parameter that there is not": {view: ranOf("deploy", kudo.Complete), plan: "deploy", parameters: map[string]string{"COLOR": "red"},
 			err: `Instance cluster1/kafka: parameter "COLOR": it is not defined: the operator has SIZE, BROKERS`},
 		"parameters of an add-on": {view: ranOf("deploy", kudo.Complete, owner("ManagedClusterAddOn", "kafka")), plan: "deploy", parameters: map[string]string{"SIZE": "2"},
-			err: `the parameters of Instance "kafka" come from add-on "kafka": change them with 'kubectl addon enable kafka --cluster cluster1 -p NAME=VALUE'`},
+			err: `the parameters of Instance "kafka" come from add-on "kafka": change them with 'kubectl addon update kafka --cluster cluster1 -p NAME=VALUE'`},
 		"parameters of a child": {view: ranOf("deploy", kudo.Complete, owner("Instance", "shop")), plan: "deploy", parameters: map[string]string{"SIZE": "2"},
 			err: `the parameters of Instance "kafka" come from Instance "shop": change those of that one`},
 		"an add-on's plan may be asked for": {view: ranOf("deploy", kudo.Complete, owner("ManagedClusterAddOn", "kafka")), plan: "deploy",

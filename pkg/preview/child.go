@@ -95,9 +95,9 @@ func (s *stand) below(child *Child, step install.ChildStep) (fault string) {
 // settle puts the child among the Instances as it is then: plans that run after this one find it so.
 func (s *stand) settle(of Change) {
 	child := of.After.DeepCopy()
+	child.UID = playing
 	if of.Before != nil {
-		child.Status = of.Before.Status
-		child.UID = of.Before.UID
+		child.Status, child.UID = of.Before.Status, of.Before.UID
 	}
 	if ahead, err := plan.Ahead(of.wish()); err == nil && len(ahead) > 0 {
 		child.Status.Execution = &ahead[len(ahead)-1].Execution

@@ -14,14 +14,35 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli"
 )
+
+// placementDecisions defines OCM's kind, as far as it matters here.
+const placementDecisions = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: placementdecisions.cluster.open-cluster-management.io
+  annotations: {api-approved.kubernetes.io: "https://github.com/open-cluster-management-io/api"}
+spec:
+  group: cluster.open-cluster-management.io
+  names: {kind: PlacementDecision, listKind: PlacementDecisionList, plural: placementdecisions, singular: placementdecision}
+  scope: Namespaced
+  versions:
+  - name: v1beta1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema: {openAPIV3Schema: {type: object, properties: {status: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}
+`
 
 // The specs play addon-manager and the agents.
 var _ = Describe("changes", func() {
@@ -176,8 +197,8 @@ plans:
 		))
 		Expect(at(ctx, clusters[0], "oven").ResourceVersion).To(Equal(before))
 
-		names := run(ctx, "update", "oven", "--cluster", all, "-p", "SIZE=5", "--dry-run", "-o", "jsonpath={.changes[*].plans[*].plan}")
-		Expect(names.out).To(Equal("resize deploy"))
+		names := run(ctx, "update", "oven", "--cluster", all, "-p", "SIZE=5", "--dry-run", "-o", "jsonpath={range .changes[*]}{.write} {.plans[*].plan}\n{end}")
+		Expect(names.out).To(Equal("changed resize\nunchanged \nchanged deploy\n"))
 		Expect(run(ctx, "update", "oven", "--cluster", all, "-p", "SIZE=5", "-o", "json").code).To(Equal(cli.ExitUsage))
 	})
 
@@ -219,7 +240,31 @@ plans:
 		Expect(at(ctx, clusters[1], "weaver").Spec.OperatorVersion.Name).To(Equal("loom-2.0.0"))
 		Expect(at(ctx, clusters[1], "weaver").Spec.Parameters).To(BeEmpty())
 		Expect(run(ctx, "update", "weaver", "--cluster", clusters[1], "-p", "SIZE=2", "--wait", "--timeout", "1s").code).To(Equal(cli.ExitTimeout))
-		Expect(run(ctx, "install", "loom", "weaver", "--cluster", clusters[0]).err).To(MatchError(ContainSubstring("exists on cluster " + clusters[0])))
+		Expect(run(ctx, "install", "loom", "weaver", "--cluster", clusters[0]).out).To(HavePrefix("instance.kudo.dev/weaver unchanged on " + clusters[0] + "\n"))
+		Expect(run(ctx, "install", "loom", "weaver", "--cluster", clusters[0], "-p", "SIZE=9").err).To(MatchError(ContainSubstring("exists on cluster " + clusters[0])))
+	})
+
+	It("are made on the clusters that a Placement selects", func(ctx SpecContext) {
+		push(ctx, "forge", "1.0.0")
+		cluster, other := newCluster(ctx, nil), newCluster(ctx, nil)
+		Expect(run(ctx, "install", "forge", "--placement", "hot/few").err).To(MatchError(ContainSubstring("the hub has no Placements")))
+		definition := &unstructured.Unstructured{}
+		Expect(yaml.Unmarshal([]byte(placementDecisions), &definition.Object)).To(Succeed())
+		Expect(hub.Create(ctx, definition)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, definition)).To(Succeed()) })
+		namespace := newNamespace(ctx)
+		decision := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "PlacementDecision",
+			"metadata": map[string]any{
+				"namespace": namespace, "name": "few-decision-1", "labels": map[string]any{"cluster.open-cluster-management.io/placement": "few"},
+			},
+		}}
+		Eventually(func() error { return hub.Create(ctx, decision) }).WithTimeout(20 * time.Second).Should(Succeed())
+		Expect(run(ctx, "install", "forge", "--placement", namespace+"/few").err).To(MatchError(ContainSubstring("selects no managed cluster")))
+		decision.Object["status"] = map[string]any{"decisions": []any{map[string]any{"clusterName": cluster, "reason": "it is hot"}}}
+		Expect(hub.Status().Update(ctx, decision)).To(Succeed())
+		Expect(run(ctx, "install", "forge", "--placement", namespace+"/few").out).To(HavePrefix("instance.kudo.dev/forge created on " + cluster + "\n"))
+		Expect(apierrors.IsNotFound(hub.Get(ctx, client.ObjectKey{Namespace: other, Name: "forge"}, &kudo.Instance{}))).To(BeTrue())
 	})
 
 	It("uninstall removes from all clusters that have it, once somebody agrees, and shows before what goes", func(ctx SpecContext) {
@@ -330,7 +375,7 @@ plans:
 			addOn := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "pier"}}
 			Expect(hub.Create(ctx, addOn)).To(Succeed())
 			addOn.Status.ConfigReferences = []upstream.ConfigReference{{
-				ConfigGroupResource: rolled.ConfigGroupResource, DesiredConfig: &upstream.ConfigSpecHash{ConfigReferent: rolled.ConfigReferent},
+				ConfigGroupResource: rolled.ConfigGroupResource, ConfigReferent: rolled.ConfigReferent, DesiredConfig: &upstream.ConfigSpecHash{ConfigReferent: rolled.ConfigReferent},
 			}}
 			meta.SetStatusCondition(&addOn.Status.Conditions, metav1.Condition{Type: addon.ConditionConfigured, Status: metav1.ConditionTrue, Reason: "Configured"})
 			Expect(hub.Status().Update(ctx, addOn)).To(Succeed())
