@@ -285,21 +285,29 @@ func redacted(before, after *unstructured.Unstructured) (*unstructured.Unstructu
 		if before != nil {
 			was, _ = before.Object[field].(map[string]any)
 		}
-		for key, value := range now {
-			stood, had := was[key]
-			if now[key] = "***"; had && equality.Semantic.DeepEqual(stood, value) {
-				was[key] = "***"
-			} else if had {
-				was[key], now[key] = "*** (before)", "*** (after)"
-			}
-		}
-		for key := range was {
-			if _, stays := now[key]; !stays {
-				was[key] = "***"
-			}
-		}
+		redact(was, now)
 	}
 	return before, after
+}
+
+// redact puts something else in the place of values, by which those that change are known.
+func redact(was, now map[string]any) {
+	for key, value := range now {
+		stood, had := was[key]
+		if had && !equality.Semantic.DeepEqual(stood, value) {
+			was[key], now[key] = "*** (before)", "*** (after)"
+			continue
+		}
+		now[key] = "***"
+		if had {
+			was[key] = "***"
+		}
+	}
+	for key := range was {
+		if _, stays := now[key]; !stays {
+			was[key] = "***"
+		}
+	}
 }
 
 // unchanged says whether nothing is to be written.

@@ -29,11 +29,11 @@ func (c *changing) edit(ctx context.Context, cluster string, upgrade bool) (chan
 	case addOn != nil && (standing == nil || install.OwnedBy(standing, addOn)):
 		return c.editAddOn(ctx, cluster, upgrade)
 	case !standing.DeletionTimestamp.IsZero():
-		return change{}, fmt.Errorf("Instance %q is being removed from cluster %s: see 'kubectl addon plan status %s --cluster %s'",
-			c.name, cluster, c.name, cluster)
+		return change{}, fmt.Errorf("cluster %s: Instance %q is being removed: see 'kubectl addon plan status %s --cluster %s'",
+			cluster, c.name, c.name, cluster)
 	case standing.Parent() != nil:
-		return change{}, fmt.Errorf("Instance %q of cluster %s is a child of Instance %q, which says what it runs and with which parameters: change that one",
-			c.name, cluster, standing.Parent().Name)
+		return change{}, fmt.Errorf("cluster %s: Instance %q is a child of Instance %q, which says what it runs and with which parameters: change that one",
+			cluster, c.name, standing.Parent().Name)
 	}
 	after := standing.DeepCopy()
 	after.Spec.Parameters = c.given.changed(standing.Spec.Parameters, cluster)
@@ -97,8 +97,8 @@ func (c *changing) create(ctx context.Context, cluster, operator, namespace stri
 	}
 	if standing := c.standing(cluster); standing != nil {
 		if !sameSpec(standing, after) || standing.TargetNamespace() != after.TargetNamespace() || standing.Parent() != nil {
-			return change{}, fmt.Errorf("Instance %q exists on cluster %s, otherwise than it would be installed: 'kubectl addon update' changes its "+
-				"parameters, 'kubectl addon upgrade' its version", c.name, cluster)
+			return change{}, fmt.Errorf("cluster %s: Instance %q exists, otherwise than it would be installed: 'kubectl addon update' changes its "+
+				"parameters, 'kubectl addon upgrade' its version", cluster, c.name)
 		}
 		return c.judged(ctx, change{cluster: cluster, Change: preview.Change{Before: standing, After: standing}})
 	}
@@ -158,7 +158,7 @@ func (c *changing) judged(ctx context.Context, found change) (change, error) {
 		return found, err
 	}
 	if judged := install.Judge(after); judged.Status != metav1.ConditionTrue && judged.Message != stood {
-		return found, fmt.Errorf("Instance %s cannot run on cluster %s: %s: %s", c.name, found.cluster, judged.Reason, oneLine(judged.Message))
+		return found, fmt.Errorf("cluster %s: Instance %q cannot run: %s: %s", found.cluster, c.name, judged.Reason, oneLine(judged.Message))
 	}
 	return found, nil
 }

@@ -192,6 +192,11 @@ func (w *planWait) look(ctx context.Context, reader client.Reader) (bool, error)
 	if w.wanted != nil && !sameSpec(instance, w.wanted) {
 		return false, w.lookAtAddOn(ctx, reader)
 	}
+	return w.judge(ctx, reader, instance)
+}
+
+// judge decides whether what is waited for has come about, by what is known of the Instance.
+func (w *planWait) judge(ctx context.Context, reader client.Reader, instance *kudo.Instance) (bool, error) {
 	view := gatherStatus(ctx, reader, instance)
 	if len(instance.Status.Children) > 0 {
 		if err := gatherChildren(ctx, reader, &view); err != nil {

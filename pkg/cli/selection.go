@@ -140,7 +140,8 @@ func selectedBy(ctx context.Context, c client.Reader, placement client.ObjectKey
 		}
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("Placement %s selects no managed cluster, or does not exist: see 'kubectl get placements -n %s'", placement, placement.Namespace)
+		return nil, fmt.Errorf("no managed cluster is selected by Placement %s, or there is no such Placement: see 'kubectl get placements -n %s'",
+			placement, placement.Namespace)
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil

@@ -241,7 +241,7 @@ plans:
 		Expect(at(ctx, clusters[1], "weaver").Spec.Parameters).To(BeEmpty())
 		Expect(run(ctx, "update", "weaver", "--cluster", clusters[1], "-p", "SIZE=2", "--wait", "--timeout", "1s").code).To(Equal(cli.ExitTimeout))
 		Expect(run(ctx, "install", "loom", "weaver", "--cluster", clusters[0]).out).To(HavePrefix("instance.kudo.dev/weaver unchanged on " + clusters[0] + "\n"))
-		Expect(run(ctx, "install", "loom", "weaver", "--cluster", clusters[0], "-p", "SIZE=9").err).To(MatchError(ContainSubstring("exists on cluster " + clusters[0])))
+		Expect(run(ctx, "install", "loom", "weaver", "--cluster", clusters[0], "-p", "SIZE=9").err).To(MatchError(ContainSubstring("cluster " + clusters[0] + ": Instance \"weaver\" exists")))
 	})
 
 	It("are made on the clusters that a Placement selects", func(ctx SpecContext) {
@@ -260,7 +260,7 @@ plans:
 			},
 		}}
 		Eventually(func() error { return hub.Create(ctx, decision) }).WithTimeout(20 * time.Second).Should(Succeed())
-		Expect(run(ctx, "install", "forge", "--placement", namespace+"/few").err).To(MatchError(ContainSubstring("selects no managed cluster")))
+		Expect(run(ctx, "install", "forge", "--placement", namespace+"/few").err).To(MatchError(ContainSubstring("no managed cluster is selected by Placement " + namespace + "/few")))
 		decision.Object["status"] = map[string]any{"decisions": []any{map[string]any{"clusterName": cluster, "reason": "it is hot"}}}
 		Expect(hub.Status().Update(ctx, decision)).To(Succeed())
 		Expect(run(ctx, "install", "forge", "--placement", namespace+"/few").out).To(HavePrefix("instance.kudo.dev/forge created on " + cluster + "\n"))
@@ -393,7 +393,7 @@ plans:
 			child.Spec.OperatorVersion = corev1.ObjectReference{Namespace: kudo.DefaultPackagesNamespace, Name: "pier-1.0.0"}
 			Expect(hub.Create(ctx, child)).To(Succeed())
 			Expect(run(ctx, "update", "pier.crane", "--cluster", cluster, "-p", "SIZE=3").err).To(MatchError(
-				`Instance "pier.crane" of cluster ` + cluster + ` is a child of Instance "pier", which says what it runs and with which parameters: change that one`))
+				`cluster ` + cluster + `: Instance "pier.crane" is a child of Instance "pier", which says what it runs and with which parameters: change that one`))
 		})
 	})
 })
