@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -65,11 +68,11 @@ func (f *finder) list(ctx context.Context) (listData, error) {
 		packages, err := (&loader{repository: f.repository}).listed(ctx)
 		return listData{Packages: packages, Repository: shownURL(f.repository)}, err
 	}
-	c, err := hubClient(f.flags)
+	h, err := connect(f.flags, os.Stderr)
 	if err != nil {
 		return listData{}, err
 	}
-	packages, err := storedPackages(ctx, c, *f.flags.Namespace)
+	packages, err := h.storedPackages(ctx, *f.flags.Namespace)
 	return listData{Packages: packages}, explain(err, *f.flags.Namespace)
 }
 
@@ -96,16 +99,21 @@ func (l *loader) listed(ctx context.Context) ([]listedPackage, error) {
 }
 
 // storedPackages are those in a namespace of the hub, or in all.
-func storedPackages(ctx context.Context, c client.Client, namespace string) ([]listedPackage, error) {
-	versions, err := storedVersions(ctx, c, namespace)
-	if apierrors.IsForbidden(err) && namespace == "" {
-		return nil, fmt.Errorf("%w: name a namespace with -n, such as %s", err, kudo.DefaultPackagesNamespace)
-	}
-	if err != nil {
-		return nil, err
-	}
-	users, err := countUsers(ctx, c)
-	if err != nil {
+func (h hub) storedPackages(ctx context.Context, namespace string) ([]listedPackage, error) {
+	var (
+		versions []kudo.OperatorVersion
+		users    map[client.ObjectKey]int
+	)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		versions, err = h.versionNames(ctx, namespace)
+		return err
+	})
+	group.Go(func() (err error) {
+		users, err = h.countUsers(ctx)
+		return err
+	})
+	if err := group.Wait(); err != nil {
 		return nil, err
 	}
 	newestFirst(versions)
@@ -118,6 +126,34 @@ func storedPackages(ctx context.Context, c client.Client, namespace string) ([]l
 		packages = append(packages, p)
 	}
 	return packages, nil
+}
+
+// versionNames are the OperatorVersions in a namespace of the hub, or in all, with their names and versions, and nothing else.
+func (h hub) versionNames(ctx context.Context, namespace string) ([]kudo.OperatorVersion, error) {
+	list, err := h.lists(kudo.GroupVersion.WithKind("OperatorVersion"))
+	if err != nil {
+		return nil, err
+	}
+	var versions []kudo.OperatorVersion
+	err = each(ctx, list, namespace, func(found *struct {
+		Metadata struct{ Namespace, Name string }
+		Spec     struct {
+			Operator            struct{ Name string }
+			Version, AppVersion string
+		}
+	}) {
+		var v kudo.OperatorVersion
+		v.Namespace, v.Name = found.Metadata.Namespace, found.Metadata.Name
+		v.Spec.Operator.Name, v.Spec.Version, v.Spec.AppVersion = found.Spec.Operator.Name, found.Spec.Version, found.Spec.AppVersion
+		versions = append(versions, v)
+	})
+	switch {
+	case apierrors.IsForbidden(err) && namespace == "":
+		return nil, fmt.Errorf("listing OperatorVersions in all namespaces: %w: name a namespace with -n, such as %s", err, kudo.DefaultPackagesNamespace)
+	case err != nil:
+		return nil, fmt.Errorf("listing OperatorVersions in namespace %q: %w", namespace, err)
+	}
+	return versions, nil
 }
 
 func listedOf(v kudo.OperatorVersion) listedPackage {
@@ -135,26 +171,28 @@ func newestFirst(versions []kudo.OperatorVersion) {
 }
 
 // countUsers counts the Instances of all clusters by the OperatorVersion that they ask for; nil where the user may not read them.
-func countUsers(ctx context.Context, c client.Client) (map[client.ObjectKey]int, error) {
-	users := map[client.ObjectKey]int{}
-	var page kudo.InstanceList
-	for {
-		err := c.List(ctx, &page, client.Limit(pageSize), client.Continue(page.Continue))
-		if apierrors.IsForbidden(err) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("listing the Instances of all clusters: %w", err)
-		}
-		for i := range page.Items {
-			ref := page.Items[i].Spec.OperatorVersion
-			users[client.ObjectKey{Namespace: cmp.Or(ref.Namespace, page.Items[i].Namespace), Name: ref.Name}]++
-		}
-		if page.Continue == "" {
-			return users, nil
-		}
-		page = kudo.InstanceList{ListMeta: page.ListMeta}
+func (h hub) countUsers(ctx context.Context) (map[client.ObjectKey]int, error) {
+	list, err := h.lists(kudo.GroupVersion.WithKind("Instance"))
+	if err != nil {
+		return nil, err
 	}
+	users := map[client.ObjectKey]int{}
+	err = each(ctx, list, metav1.NamespaceAll, func(found *struct {
+		Metadata struct{ Namespace string }
+		Spec     struct {
+			OperatorVersion struct{ Namespace, Name string }
+		}
+	}) {
+		asked := found.Spec.OperatorVersion
+		users[client.ObjectKey{Namespace: cmp.Or(asked.Namespace, found.Metadata.Namespace), Name: asked.Name}]++
+	})
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("listing the Instances of all clusters: %w", err)
+	}
+	return users, nil
 }
 
 // text is a table.

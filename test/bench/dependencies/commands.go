@@ -46,6 +46,17 @@ func (b *bench) commands(ctx context.Context) (*commandsReport, error) {
 	if err := b.populate(ctx); err != nil {
 		return nil, err
 	}
+	stored, err := versionsOf(examplePackage)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.store(ctx, stored); err != nil {
+		return nil, err
+	}
+	repository, err := b.publish(stored)
+	if err != nil {
+		return nil, err
+	}
 	kubeconfig, err := b.hub.administrator(filepath.Join(b.folder, "administrator"))
 	if err != nil {
 		return nil, err
@@ -54,13 +65,14 @@ func (b *bench) commands(ctx context.Context) (*commandsReport, error) {
 	for _, arguments := range [][]string{
 		{"fleet"}, {"fleet", "-o", "wide"}, {"get"}, {"get", addOnName(0)}, {"dependents", addOnName(0)},
 		{"tree", "--cluster", b.fleet.namespaces()[0]}, {"why", b.fleet.leaf(), "--cluster", b.fleet.namespaces()[0]},
+		{"package", "list"}, {"package", "list", "--repository", repository}, {"package", "show", stored[0].Spec.Operator.Name},
 	} {
 		b.say("kubectl addon %s", strings.Join(arguments, " "))
 		r, err := runCommand(ctx, b.plugin, append(arguments, "--kubeconfig", kubeconfig, "--cache-dir", b.folder))
 		if err != nil {
 			return nil, err
 		}
-		r.Command = strings.Join(arguments, " ")
+		r.Command = strings.ReplaceAll(strings.Join(arguments, " "), repository, "DIR")
 		measured.Commands = append(measured.Commands, r)
 	}
 	return measured, nil
@@ -110,7 +122,8 @@ func runCommand(ctx context.Context, program string, arguments []string) (comman
 
 // Print writes the report as a table.
 func (c *commandsReport) Print(out io.Writer) {
-	fmt.Fprintf(out, "%d clusters × %d add-ons; each command %d times\n\n", c.Clusters, c.AddOns, commandRuns)
+	fmt.Fprintf(out, "%d clusters × %d add-ons; %d versions of a package; each command %d times\n\n",
+		c.Clusters, c.AddOns, versionsStored, commandRuns)
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "COMMAND\tMEDIAN s\tCPU s\tPEAK MB\tLINES\tTARGET")
 	for _, r := range c.Commands {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/tandem-addons/tandem/manifests"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/test/audit"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
@@ -82,7 +83,7 @@ func startHub(ctx context.Context, folder string) (*hub, error) {
 
 func (h *hub) prepare(ctx context.Context, folder, log string) error {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, addonv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, addonv1alpha1.AddToScheme, kudo.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return fmt.Errorf("registering API types: %w", err)
 		}
