@@ -6,10 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	rbac "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,6 +74,14 @@ var _ = Describe("packages on the hub", func() {
 			"NS cart-0.2.0 cart 0.2.0 0\nNS stock-1.10.0 stock 1.10.0 0\nNS stock-1.9.0 stock 1.9.0 2\n"))
 		Expect(run(ctx, "package", "list").out).To(And(HavePrefix("NAMESPACE"), ContainSubstring(namespace)))
 		Expect(run(ctx, "package", "list", "-n", elsewhere).out).To(HavePrefix("There are no packages"))
+	})
+
+	It("are listed for those who may see no Instances, and for those who may see one namespace", func(ctx context.Context) {
+		allow(ctx, namespace, "lister", rbac.PolicyRule{Verbs: []string{"list"}, APIGroups: []string{"kudo.dev"}, Resources: []string{"operatorversions"}})
+		Eventually(func() string { return run(ctx, "package", "list", "-n", namespace, "--as", "lister").out }).
+			WithTimeout(10 * time.Second).Should(MatchRegexp(`stock-1.10.0 +stock +1.10.0 +- +\?\n`))
+		Expect(run(ctx, "package", "list", "--as", "lister").err).To(MatchError(And(
+			ContainSubstring("forbidden"), HaveSuffix("name a namespace with -n, such as addon-packages"))))
 	})
 
 	It("are shown by their names, or by those of their operators, with what they bring along", func(ctx context.Context) {
