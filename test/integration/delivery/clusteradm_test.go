@@ -1,0 +1,335 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	addonclient "open-cluster-management.io/api/client/addon/clientset/versioned"
+	clusterclient "open-cluster-management.io/api/client/cluster/clientset/versioned"
+	workclient "open-cluster-management.io/api/client/work/clientset/versioned"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/apply"
+)
+
+// clusteradm sends what the commands of clusteradm 1.x send, by the clients that it uses, one request after the other.
+type clusteradm struct {
+	addOns   addonclient.Interface
+	clusters clusterclient.Interface
+	works    workclient.Interface
+
+	mutex    sync.Mutex
+	warnings []string
+}
+
+func newClusteradm() *clusteradm {
+	GinkgoHelper()
+	c := &clusteradm{}
+	config := rest.CopyConfig(started.Config)
+	config.WarningHandler = c
+	var err error
+	c.addOns, err = addonclient.NewForConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+	c.clusters, err = clusterclient.NewForConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+	c.works, err = workclient.NewForConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+// HandleWarningHeader hears what the API server warns of, which clusteradm prints.
+func (c *clusteradm) HandleWarningHeader(_ int, _, text string) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.warnings = append(c.warnings, text)
+}
+
+// enable is `clusteradm addon enable`: flags --labels, --annotate, --namespace and --config-file say what is in the add-on.
+func (c *clusteradm) enable(ctx context.Context, addOn upstream.ManagedClusterAddOn) error {
+	if _, err := c.clusters.ClusterV1().ManagedClusters().Get(ctx, addOn.Namespace, metav1.GetOptions{}); err != nil {
+		return err
+	}
+	if _, err := c.addOns.AddonV1alpha1().ClusterManagementAddOns().Get(ctx, addOn.Name, metav1.GetOptions{}); err != nil {
+		return err
+	}
+	addOns := c.addOns.AddonV1alpha1().ManagedClusterAddOns(addOn.Namespace)
+	current, err := addOns.Get(ctx, addOn.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = addOns.Create(ctx, &addOn, metav1.CreateOptions{})
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	current.Labels, current.Annotations = addOn.Labels, addOn.Annotations
+	current.Spec.InstallNamespace = addOn.Spec.InstallNamespace
+	if addOn.Spec.Configs != nil {
+		current.Spec.Configs = addOn.Spec.Configs
+	}
+	_, err = addOns.Update(ctx, current, metav1.UpdateOptions{})
+	return err
+}
+
+// disable is `clusteradm addon disable`.
+func (c *clusteradm) disable(ctx context.Context, cluster, name string) error {
+	if _, err := c.clusters.ClusterV1().ManagedClusters().Get(ctx, cluster, metav1.GetOptions{}); err != nil {
+		return err
+	}
+	return c.addOns.AddonV1alpha1().ManagedClusterAddOns(cluster).Delete(ctx, name, metav1.DeleteOptions{})
+}
+
+// listed is what `clusteradm get addon` shows of an add-on: on how many clusters it is, and for each of them three conditions and the
+// ManifestWorks.
+type listed struct {
+	Clusters   int
+	Conditions map[string]string
+	Works      []string
+}
+
+// getAddOn is `clusteradm get addon NAME`, for Eventually.
+func (c *clusteradm) getAddOn(name string) func(Gomega, context.Context) listed {
+	return func(g Gomega, ctx context.Context) listed {
+		clusters, err := c.clusters.ClusterV1().ManagedClusters().List(ctx, metav1.ListOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		definitions, err := c.addOns.AddonV1alpha1().ClusterManagementAddOns().List(ctx, metav1.ListOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(definitions.Items).To(ContainElement(HaveField("Name", name)))
+		addOns, err := c.addOns.AddonV1alpha1().ManagedClusterAddOns(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+		g.Expect(err).NotTo(HaveOccurred())
+		works, err := c.works.WorkV1().ManifestWorks(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
+			LabelSelector: upstream.AddonLabelKey,
+		})
+		g.Expect(err).NotTo(HaveOccurred())
+
+		shown := listed{Conditions: map[string]string{}}
+		for _, addOn := range addOns.Items {
+			known := slices.ContainsFunc(clusters.Items, func(m clusterv1.ManagedCluster) bool { return m.Name == addOn.Namespace })
+			if addOn.Name != name || !known {
+				continue
+			}
+			shown.Clusters++
+			for _, condition := range []string{"Available", "ManifestApplied", "RegistrationApplied"} {
+				shown.Conditions[addOn.Namespace+" "+condition] = shownAs(meta.FindStatusCondition(addOn.Status.Conditions, condition))
+			}
+			for _, work := range works.Items {
+				if work.Namespace == addOn.Namespace && work.Labels[upstream.AddonLabelKey] == name {
+					shown.Works = append(shown.Works, work.Namespace+" "+work.Name)
+				}
+			}
+		}
+		return shown
+	}
+}
+
+// getClusters is `clusteradm get clusters --clusterset SET`: of each cluster its name, whether it is accepted and available, its capacity,
+// and the version of its Kubernetes.
+func (c *clusteradm) getClusters(ctx context.Context, set string) [][]any {
+	GinkgoHelper()
+	clusters, err := c.clusters.ClusterV1().ManagedClusters().List(ctx, metav1.ListOptions{
+		LabelSelector: "cluster.open-cluster-management.io/clusterset=" + set,
+	})
+	Expect(err).NotTo(HaveOccurred())
+	var rows [][]any
+	for _, m := range clusters.Items {
+		available := ""
+		if condition := meta.FindStatusCondition(m.Status.Conditions, clusterv1.ManagedClusterConditionAvailable); condition != nil {
+			available = string(condition.Status)
+		}
+		cpu, memory := m.Status.Capacity[clusterv1.ResourceCPU], m.Status.Capacity[clusterv1.ResourceMemory]
+		rows = append(rows, []any{m.Name, m.Spec.HubAcceptsClient, available, cpu.String(), memory.String(), m.Status.Version.Kubernetes})
+	}
+	return rows
+}
+
+// shownAs is how a condition is shown: whatever is neither true nor missing is false.
+func shownAs(condition *metav1.Condition) string {
+	switch {
+	case condition == nil:
+		return "unknown"
+	case condition.Status == metav1.ConditionTrue:
+		return "true"
+	default:
+		return "false"
+	}
+}
+
+var _ = Describe("clusteradm", func() {
+	var (
+		user             *clusteradm
+		cluster          string
+		version          *kudo.OperatorVersion
+		config           *addonv1alpha1.AddOnDeploymentConfig
+		zookeeper, kafka upstream.ManagedClusterAddOn
+		asStored         *addonv1alpha1.ManagedClusterAddOn
+	)
+	BeforeEach(func(ctx SpecContext) {
+		user, cluster, version = newClusteradm(), register(ctx), push(ctx, "kafka")
+		definition := define(ctx, "kafka", version)
+		zookeeper.ObjectMeta = metav1.ObjectMeta{Namespace: cluster, Name: define(ctx, "zookeeper", push(ctx, "zookeeper")).Name}
+		definition.Spec.Dependencies = []addonv1alpha1.AddonDependency{{Name: zookeeper.Name, Type: addonv1alpha1.DependencyTypeRequired}}
+		Expect(server.Update(ctx, definition)).To(Succeed())
+		config = deploymentConfig(ctx, cluster, func(c *upstream.AddOnDeploymentConfigSpec) {
+			c.CustomizedVariables = []upstream.CustomizedVariable{{Name: "TEXT", Value: "one"}}
+		})
+		kafka = upstream.ManagedClusterAddOn{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: cluster, Name: definition.Name,
+				Labels: map[string]string{"tier": "gold"}, Annotations: map[string]string{"team": "streams"},
+			},
+			Spec: upstream.ManagedClusterAddOnSpec{
+				InstallNamespace: "open-cluster-management-agent-addon", // what clusteradm fills in
+				Configs:          []upstream.AddOnConfig{{ConfigGroupResource: deploymentConfigs, ConfigReferent: referent(config)}},
+			},
+		}
+		asStored = &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: kafka.Name}}
+	})
+	// available plays addon-agent.
+	available := func(ctx context.Context, name string, status metav1.ConditionStatus) {
+		GinkgoHelper()
+		current := get(ctx, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}})
+		_, err := apply.Condition(ctx, server, current, current.Status.Conditions, "addon-agent-availability", metav1.Condition{
+			Type: addonv1alpha1.ConditionAvailable, Status: status, Reason: addonv1alpha1.ReasonPlanComplete,
+		}, time.Now())
+		Expect(err).NotTo(HaveOccurred())
+	}
+	// installed enables both add-ons, of which one requires the other.
+	installed := func(ctx context.Context) {
+		GinkgoHelper()
+		Expect(user.enable(ctx, kafka)).To(Succeed())
+		Eventually(conditionOf(asStored, "Resolved")).WithContext(ctx).Should(Equal(seen{"False", "WaitingForDependencies"}))
+		Expect(user.enable(ctx, zookeeper)).To(Succeed())
+		available(ctx, zookeeper.Name, metav1.ConditionTrue)
+		Eventually(conditionOf(asStored, "Resolved")).WithContext(ctx).Should(Equal(seen{"True", "Resolved"}))
+		held(ctx, instanceOf(asStored))
+		settled(ctx, cluster)
+	}
+
+	It("addon enable installs an add-on, and takes nothing from it when it is said again", func(ctx SpecContext) {
+		installed(ctx)
+		instance, before := get(ctx, instanceOf(asStored)), get(ctx, asStored)
+		Expect(instance.Spec.Parameters).To(Equal(map[string]string{"TEXT": "one"}))
+		Expect(instance.Spec.InstallNamespace).To(Equal(kafka.Spec.InstallNamespace))
+		Expect(before.Finalizers).To(ContainElement(kudo.Finalizer))
+
+		By("replacing all labels and annotations, and the namespace")
+		written := len(in(cluster, writes)())
+		Expect(user.enable(ctx, upstream.ManagedClusterAddOn{
+			ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: kafka.Name}, Spec: upstream.ManagedClusterAddOnSpec{InstallNamespace: "elsewhere"},
+		})).To(Succeed())
+		settled(ctx, cluster)
+		after := get(ctx, asStored)
+		Expect(after.Labels).To(BeEmpty())
+		Expect(after.Annotations).To(BeEmpty())
+		Expect(after.Spec.InstallNamespace).To(Equal("elsewhere"))
+		Expect(after.Spec.Configs).To(Equal(before.Spec.Configs))
+		Expect(after.Finalizers).To(Equal(before.Finalizers))
+		Expect(withoutGeneration(after.Status.Conditions)).To(Equal(withoutGeneration(before.Status.Conditions)))
+		Expect(get(ctx, instanceOf(asStored))).To(Equal(instance), "it stays where it was installed")
+		Expect(in(cluster, writes)()[written:]).To(ConsistOf(HaveSuffix("/managedclusteraddons/"+kafka.Name+"/status")), "Resolved, of this generation")
+
+		By("what it requires going away: the dependency still stands")
+		available(ctx, zookeeper.Name, metav1.ConditionFalse)
+		Eventually(conditionOf(asStored, "Degraded")).WithContext(ctx).Should(Equal(seen{"True", "RequiredDependencyNotSatisfied"}))
+		Expect(user.enable(ctx, kafka)).To(Succeed())
+		settled(ctx, cluster)
+		Expect(conditionOf(asStored, "Degraded")(Default, ctx)).To(Equal(seen{"True", "RequiredDependencyNotSatisfied"}))
+	})
+
+	It("addon enable passes another configuration on", func(ctx SpecContext) {
+		installed(ctx)
+		other := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "other"}}
+		other.Spec.CustomizedVariables = []upstream.CustomizedVariable{{Name: "TEXT", Value: "two"}}
+		Expect(server.Create(ctx, other)).To(Succeed())
+		kafka.Spec.Configs[0].ConfigReferent = referent(other)
+		Expect(user.enable(ctx, kafka)).To(Succeed())
+		Eventually(text(asStored)).WithContext(ctx).Should(Equal("two"))
+	})
+
+	It("addon disable is told who requires the add-on, and lets its agent clean up before it goes", func(ctx SpecContext) {
+		installed(ctx)
+		Expect(user.disable(ctx, cluster, zookeeper.Name)).To(Succeed())
+		Expect(user.warnings).To(ConsistOf(And(ContainSubstring(kafka.Name), ContainSubstring("require"))))
+		Eventually(conditionOf(asStored, "Degraded")).WithContext(ctx).Should(Equal(seen{"True", "RequiredDependencyNotSatisfied"}))
+
+		instance := instanceOf(asStored)
+		Expect(user.disable(ctx, cluster, kafka.Name)).To(Succeed())
+		Eventually(func(g Gomega, ctx context.Context) *metav1.Time {
+			g.Expect(server.Get(ctx, client.ObjectKeyFromObject(instance), instance)).To(Succeed())
+			return instance.DeletionTimestamp
+		}).WithContext(ctx).ShouldNot(BeNil(), "what starts the plan cleanup")
+		Expect(user.disable(ctx, cluster, kafka.Name)).To(Succeed(), "clusteradm says the same again")
+		Consistently(exists(asStored)).WithContext(ctx).Should(BeTrue(), "the agent has not cleaned up yet")
+
+		removed(ctx, instance)
+		Eventually(exists(asStored)).WithContext(ctx).Should(BeFalse())
+		Expect(apierrors.IsNotFound(user.disable(ctx, cluster, kafka.Name))).To(BeTrue(), "clusteradm says that there is none")
+	})
+
+	It("get addon shows add-ons that run by plans like all others, and their marks as their works", func(ctx SpecContext) {
+		installed(ctx)
+		Eventually(user.getAddOn(kafka.Name)).WithContext(ctx).Should(Equal(listed{Clusters: 1, Conditions: map[string]string{
+			cluster + " Available": "unknown", cluster + " ManifestApplied": "unknown", cluster + " RegistrationApplied": "unknown",
+		}}))
+		available(ctx, kafka.Name, metav1.ConditionTrue)
+		Eventually(user.getAddOn(kafka.Name)).WithContext(ctx).Should(HaveField("Conditions", HaveKeyWithValue(cluster+" Available", "true")))
+
+		By("OCM rolling it out")
+		place(ctx, kafka.Name, version, config)
+		rollOut(ctx, asStored)
+		reports(ctx, instanceOf(asStored), metav1.ConditionTrue, kudo.ReasonHealthy)
+		Eventually(user.getAddOn(kafka.Name)).WithContext(ctx).Should(Equal(listed{
+			Clusters: 1,
+			Conditions: map[string]string{
+				cluster + " Available": "true", cluster + " ManifestApplied": "true", cluster + " RegistrationApplied": "unknown",
+			},
+			Works: []string{fmt.Sprintf("%s addon-%s-plan", cluster, kafka.Name)},
+		}))
+	})
+
+	It("get clusters shows what OCM says of a cluster, whatever is installed on it", func(ctx SpecContext) {
+		clusters := user.clusters.ClusterV1().ManagedClusters()
+		current, err := clusters.Get(ctx, cluster, metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		current.Labels = map[string]string{"cluster.open-cluster-management.io/clusterset": "default"}
+		current, err = clusters.Update(ctx, current, metav1.UpdateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		meta.SetStatusCondition(&current.Status.Conditions, metav1.Condition{
+			Type: clusterv1.ManagedClusterConditionAvailable, Status: metav1.ConditionTrue, Reason: "ManagedClusterAvailable",
+		})
+		current.Status.Capacity = clusterv1.ResourceList{
+			clusterv1.ResourceCPU: resource.MustParse("16"), clusterv1.ResourceMemory: resource.MustParse("64Gi"),
+		}
+		current.Status.Version.Kubernetes = "v1.36.3"
+		current, err = clusters.UpdateStatus(ctx, current, metav1.UpdateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+
+		installed(ctx)
+		Expect(user.getClusters(ctx, "default")).To(ContainElement([]any{cluster, true, "True", "16", "64Gi", "v1.36.3"}))
+		after, err := clusters.Get(ctx, cluster, metav1.GetOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(after.ResourceVersion).To(Equal(current.ResourceVersion), "nobody has written it")
+	})
+})
+
+// withoutGeneration are conditions but for the generation that each is about.
+func withoutGeneration(conditions []metav1.Condition) []metav1.Condition {
+	conditions = slices.Clone(conditions)
+	for i := range conditions {
+		conditions[i].ObservedGeneration = 0
+	}
+	return conditions
+}
