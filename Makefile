@@ -45,6 +45,9 @@ assets := $${TANDEM_ASSETS:-$$($(controlplane))}
 ocm := hack/ocm/build.sh
 ocmassets := $${TANDEM_OCM_ASSETS:-$$($(ocm))}
 
+addons := hack/ocm/addons/build.sh
+addonassets := $${TANDEM_ADDON_ASSETS:-$$($(addons))}
+
 # The packages of integration tests, which need a control plane.
 suites := $(patsubst %/suite_test.go,./%,$(wildcard test/integration/*/suite_test.go))
 
@@ -71,6 +74,10 @@ controlplane: ## Build etcd, kube-apiserver and the like, once, into a cache fol
 .PHONY: ocm
 ocm: ## Build OCM's own programs, once, into a cache folder; print it.
 	@$(ocm)
+
+.PHONY: addons
+addons: ## Build real add-ons of OCM's, once, into a cache folder; print it.
+	@$(addons)
 
 .PHONY: demo
 demo: build ## Show the whole idea on a hub and two managed clusters (CHECK=1 asserts every act).
@@ -110,7 +117,8 @@ test-e2e: build ## Test whole sandboxes: hub, managed clusters, workloads (HUB=F
 ifdef HUB
 	TANDEM_HUB=$(HUB) TANDEM_CLUSTERS=$(CLUSTERS) go test -count=1 -p=1 -timeout=30m ./test/e2e/... $(TESTFLAGS)
 else
-	@assets=$(assets); ocm=$(ocmassets); export TANDEM_ASSETS=$$assets TANDEM_OCM_ASSETS=$$ocm; set -x; \
+	@assets=$(assets); ocm=$(ocmassets); addons=$(addonassets); \
+	  export TANDEM_ASSETS=$$assets TANDEM_OCM_ASSETS=$$ocm TANDEM_ADDON_ASSETS=$$addons; set -x; \
 	  go test -count=1 -p=1 -timeout=30m ./test/e2e/... $(TESTFLAGS)
 endif
 

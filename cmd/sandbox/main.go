@@ -60,6 +60,7 @@ type flags struct {
 	withoutTandem bool
 	ocm           bool
 	deliverAgents bool
+	images        string
 	forPID        int
 }
 
@@ -116,12 +117,14 @@ func (f *flags) bind(command *cobra.Command) {
 		"run OCM too: its own programs, from TANDEM_OCM_ASSETS if that is set, else what make ocm has built")
 	command.Flags().BoolVar(&f.deliverAgents, "deliver-agents", false,
 		"with --ocm: have addon-manager deliver its agents as an add-on of OCM's, instead of starting them")
+	command.Flags().StringVar(&f.images, "images", "",
+		"folder of images whose programs run where Deployments name them, one folder each, such as hack/ocm/addons/build.sh makes")
 	command.Flags().IntVar(&f.forPID, "for-pid", 0, "stop when the process with this id ends")
 }
 
 func (f *flags) options(progress func(string)) (sandbox.Options, error) {
 	options := sandbox.Options{
-		Home: f.home, Clusters: f.clusters, Assets: f.assets, DeliverAgents: f.deliverAgents,
+		Home: f.home, Clusters: f.clusters, Assets: f.assets, DeliverAgents: f.deliverAgents, Images: f.images,
 		Progress: progress, DownCommand: f.call("down"),
 	}
 	var err error
@@ -141,7 +144,7 @@ func (f *flags) supervise() []string {
 	return []string{
 		"supervise", "--home=" + f.home, "--assets=" + f.assets, "--clusters=" + strconv.Itoa(f.clusters),
 		"--without-tandem=" + strconv.FormatBool(f.withoutTandem), "--ocm=" + strconv.FormatBool(f.ocm),
-		"--deliver-agents=" + strconv.FormatBool(f.deliverAgents), "--for-pid=" + strconv.Itoa(f.forPID),
+		"--deliver-agents=" + strconv.FormatBool(f.deliverAgents), "--images=" + f.images, "--for-pid=" + strconv.Itoa(f.forPID),
 	}
 }
 

@@ -31,6 +31,7 @@ func TestMistakesAreErrors(t *testing.T) {
 		"the environment of a stopped sandbox":   {[]string{"env"}, "no sandbox runs in"},
 		"an assets folder without the programs":  {[]string{"up", "--assets", ".", "--without-tandem"}, "lacks etcd"},
 		"delivery of agents by nobody":           {[]string{"up", "--deliver-agents"}, "where both OCM and Tandem run"},
+		"a folder of images that does not exist": {[]string{"up", "--images", "nowhere", "--without-tandem"}, `no folder of images "nowhere"`},
 		"a number of clusters that is too large": {[]string{"up", "--clusters", "51", "--without-tandem"}, "not 51"},
 	} {
 		t.Run(sentence, func(t *testing.T) {

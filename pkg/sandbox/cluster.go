@@ -170,8 +170,13 @@ func (c *Cluster) startVolumes() error {
 	})
 }
 
-// startPods runs the runner of pods in this process.
-func (c *Cluster) startPods() error { return c.manage("pods", c.newPodRunner) }
+// startPods runs the runner of pods in this process, where there can be any for it.
+func (c *Cluster) startPods() error {
+	if !c.plan.runsPods() {
+		return nil
+	}
+	return c.manage("pods", c.newPodRunner)
+}
 
 // manage runs a manager in this process until the cluster stops, with a log of its own beside those of the programs.
 func (c *Cluster) manage(name string, newManager func(logr.Logger) (manager.Manager, error)) error {
@@ -223,9 +228,6 @@ func (c *Cluster) startTandem(ctx context.Context, p program) error {
 
 // receiveAgent enables Tandem's agent for this cluster as an add-on of OCM's, and waits until it has come and says that it is ready.
 func (c *Cluster) receiveAgent(ctx context.Context, hub *Cluster) error {
-	if err := c.startPods(); err != nil {
-		return err
-	}
 	if err := applyAll(ctx, hub.client, []*unstructured.Unstructured{agentAddOn(c.plan.Name)}); err != nil {
 		return err
 	}
@@ -254,20 +256,21 @@ func (c *Cluster) run(p program) {
 // runs says whether the program runs, or is about to, with the same arguments.
 func (c *Cluster) runs(p program) bool {
 	return slices.ContainsFunc(c.running(), func(process *process) bool {
-		return process.program.Name == p.Name && slices.Equal(process.program.Args, p.Args)
+		return process.program.Name == p.Name && process.program.Pod == p.Pod && slices.Equal(process.program.Args, p.Args)
 	})
 }
 
-// end ends a program of the cluster for good, and returns when it is gone.
-func (c *Cluster) end(name string) {
-	named := func(p *process) bool { return p.program.Name == name }
-	for _, process := range c.running() {
-		if named(process) {
-			process.stop()
-		}
+// end ends those programs of the cluster for good, and returns when they are gone.
+func (c *Cluster) end(which func(program) bool) {
+	ending := slices.DeleteFunc(c.running(), func(p *process) bool { return !which(p.program) })
+	if len(ending) == 0 {
+		return
+	}
+	for _, process := range ending {
+		process.stop()
 	}
 	c.mu.Lock()
-	c.processes = slices.DeleteFunc(c.processes, named)
+	c.processes = slices.DeleteFunc(c.processes, func(p *process) bool { return slices.Contains(ending, p) })
 	c.mu.Unlock()
 	c.onChange()
 }
@@ -278,6 +281,9 @@ func (c *Cluster) untilGivenUp(ctx context.Context) (watched context.Context, st
 	watched, cancel := context.WithCancelCause(ctx)
 	go wait.UntilWithContext(watched, func(context.Context) {
 		for _, process := range c.running() {
+			if process.program.Root != "" {
+				continue // of a pod, which may have to wait for others of its add-on
+			}
 			if err := process.givenUp(); err != nil {
 				cancel(err)
 			}

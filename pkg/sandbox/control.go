@@ -94,6 +94,8 @@ func mismatch(state State, options Options) string {
 		return fmt.Sprintf("has %s, not %d", ManagedClusters(had), options.Clusters)
 	case state.runsOCM() != options.runsOCM():
 		return state.runsOCM()
+	case state.Images != options.Images:
+		return fmt.Sprintf("runs pods of the images in %q, not of those in %q", state.Images, options.Images)
 	case state.Tandem == options.Tandem:
 		return ""
 	case options.Tandem == "":

@@ -9,7 +9,8 @@
 // one user: etcd listens on loopback without authentication, and never syncs to disk.
 //
 // Where asked to (Options.OCM), it runs OCM as well: its own programs on the hub and for each managed cluster, which then register
-// themselves. Where OCM delivers Tandem's agents, this package plays the kubelet for their pods, and for no others.
+// themselves. Where OCM delivers Tandem's agents, this package plays the kubelet for their pods, and for those of images whose programs it
+// is given (Options.Images): each of their containers in a root folder of its own.
 //
 // Start is the way in for tests; Up, Down and Read are for a command line, where the sandbox outlives the command that
 // started it. Whatever was started ends with the process that started it: on Linux the kernel sees to that even if

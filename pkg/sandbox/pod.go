@@ -26,22 +26,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// podRunner plays the kubelet for addon-agent where somebody delivers its Deployment to a managed cluster: kwok says that the pod
-// runs, and this runs the program, as the pod would: with the arguments of the container, the files of its Secrets and the identity of
-// its service account. A pod whose Secrets are not all there does not start.
+// podRunner plays the kubelet for pods whose programs the sandbox has: those of addon-agent, where somebody delivers its Deployment, and
+// those of Options.Images. kwok says that the pod runs, and this runs its programs, as the pod would: with the arguments of the
+// container, the files of its Secrets and the identity of its service account. A pod whose Secrets are not all there does not start.
 type podRunner struct {
 	cluster *Cluster
 	client  client.Client
 }
 
+// container is one of a pod that runs here: its program, and the folder of each of its volumes.
+type container struct {
+	program program
+	folders map[string]string
+}
+
 // newPodRunner makes a manager that runs pods of the cluster.
 func (c *Cluster) newPodRunner(logger logr.Logger) (manager.Manager, error) {
-	agents := labels.SelectorFromSet(labels.Set{"app.kubernetes.io/name": agentProgram, "app.kubernetes.io/part-of": "tandem"})
+	known := labels.SelectorFromSet(agentLabels())
+	if c.plan.Images != "" {
+		known = labels.Everything()
+	}
 	mgr, err := ctrl.NewManager(c.Config(), ctrl.Options{
 		Logger:     logger,
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Controller: uniqueNamesNotNeeded(),
-		Cache:      cache.Options{ByObject: map[client.Object]cache.ByObject{&appsv1.Deployment{}: {Label: agents}}},
+		Cache:      cache.Options{ByObject: map[client.Object]cache.ByObject{&appsv1.Deployment{}: {Label: known}}},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the runner of pods: %w", err)
@@ -55,6 +64,14 @@ func (c *Cluster) newPodRunner(logger logr.Logger) (manager.Manager, error) {
 	}
 	return mgr, nil
 }
+
+// agentLabels are those of addon-agent's Deployment.
+func agentLabels() labels.Set {
+	return labels.Set{"app.kubernetes.io/name": agentProgram, "app.kubernetes.io/part-of": "tandem"}
+}
+
+// runsPods says whether there can be pods on the cluster whose programs the sandbox has.
+func (c clusterPlan) runsPods() bool { return c.Images != "" || c.managed() && c.DeliverAgents }
 
 // mounting are the Deployments whose pods the Secret is mounted in.
 func (r *podRunner) mounting(ctx context.Context, secret client.Object) []reconcile.Request {
@@ -72,7 +89,7 @@ func (r *podRunner) mounting(ctx context.Context, secret client.Object) []reconc
 	return requests
 }
 
-// Reconcile runs the program of the Deployment's pod, or ends it.
+// Reconcile runs the programs of the Deployment's pod, or ends them.
 func (r *podRunner) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var deployment appsv1.Deployment
 	err := r.client.Get(ctx, request.NamespacedName, &deployment)
@@ -80,36 +97,69 @@ func (r *podRunner) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 		return ctrl.Result{}, err
 	}
 	if err != nil || ptr.Deref(deployment.Spec.Replicas, 1) == 0 {
-		r.cluster.end(agentProgram)
+		r.cluster.end(func(p program) bool { return p.Pod == request.NamespacedName })
 		return ctrl.Result{}, nil
 	}
-	for _, volume := range secretVolumes(&deployment) {
-		if err := r.mount(ctx, request.Namespace, volume); err != nil {
-			return ctrl.Result{}, client.IgnoreNotFound(err) // a Secret that comes is seen
+	containers := r.cluster.plan.containers(&deployment)
+	if len(containers) == 0 {
+		return ctrl.Result{}, nil
+	}
+	secrets, err := r.secrets(ctx, &deployment)
+	if err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err) // a Secret that comes is seen
+	}
+	for _, container := range containers {
+		if err := r.run(ctx, container, secrets, serviceAccountOf(&deployment)); err != nil {
+			return ctrl.Result{}, err
 		}
 	}
-	id := serviceAccount(request.Namespace, deployment.Spec.Template.Spec.ServiceAccountName)
-	p := r.cluster.plan.podProgram(&deployment)
-	if r.cluster.runs(p) {
-		return ctrl.Result{}, nil
-	}
-	if err := r.cluster.issueKubeconfig(r.cluster.plan.identity(agentProgram), id, time.Now()); err != nil {
-		return ctrl.Result{}, err
-	}
-	r.cluster.end(agentProgram)
-	r.cluster.run(p)
 	return ctrl.Result{}, nil
 }
 
-// mount keeps the files of a volume as its Secret has them. Each is replaced in one step, so that nobody reads half of it.
-func (r *podRunner) mount(ctx context.Context, namespace string, volume corev1.Volume) error {
-	var secret corev1.Secret
-	if err := r.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: volume.Secret.SecretName}, &secret); err != nil {
+// secrets are those that the Deployment's pod mounts, by volume.
+func (r *podRunner) secrets(ctx context.Context, deployment *appsv1.Deployment) (map[string]*corev1.Secret, error) {
+	secrets := map[string]*corev1.Secret{}
+	for _, volume := range secretVolumes(deployment) {
+		secret := &corev1.Secret{}
+		if err := r.client.Get(ctx, client.ObjectKey{Namespace: deployment.Namespace, Name: volume.Secret.SecretName}, secret); err != nil {
+			return nil, err
+		}
+		secrets[volume.Name] = secret
+	}
+	return secrets, nil
+}
+
+// run runs a container's program unless it runs already, and keeps the files of its Secrets.
+func (r *podRunner) run(ctx context.Context, c container, secrets map[string]*corev1.Secret, account client.ObjectKey) error {
+	for volume, folder := range c.folders {
+		if err := mount(secrets[volume], folder); err != nil {
+			return fmt.Errorf("writing volume %s: %w", volume, err)
+		}
+	}
+	if r.cluster.runs(c.program) {
+		return nil
+	}
+	if err := r.identify(ctx, c.program, account); err != nil {
 		return err
 	}
-	folder := r.cluster.plan.volume(volume.Name)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return fmt.Errorf("making the folder of volume %s: %w", volume.Name, err)
+	r.cluster.end(func(p program) bool { return p.Pod == c.program.Pod && p.Name == c.program.Name })
+	r.cluster.run(c.program)
+	return nil
+}
+
+// identify lets a program reach its cluster as its pod's service account: by a kubeconfig, or as in a pod where it has a root folder.
+func (r *podRunner) identify(ctx context.Context, p program, account client.ObjectKey) error {
+	if p.Root != "" {
+		return r.furnishRoot(ctx, p, account)
+	}
+	return r.cluster.issueKubeconfig(r.cluster.plan.identity(agentProgram), serviceAccount(account.Namespace, account.Name), time.Now())
+}
+
+// mount keeps the files in a folder as the Secret has them. Each is replaced in one step, so that nobody reads half of it. Without a
+// Secret the folder is made and left empty, as for a volume of another kind.
+func mount(secret *corev1.Secret, folder string) error {
+	if err := os.MkdirAll(folder, 0o700); err != nil || secret == nil {
+		return err
 	}
 	for key, data := range secret.Data {
 		file := filepath.Join(folder, key)
@@ -118,41 +168,54 @@ func (r *podRunner) mount(ctx context.Context, namespace string, volume corev1.V
 			continue
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("reading volume %s: %w", volume.Name, err)
+			return err
 		}
 		if err := errors.Join(writePrivate(file+".next", data), os.Rename(file+".next", file)); err != nil {
-			return fmt.Errorf("writing volume %s: %w", volume.Name, err)
+			return err
 		}
 	}
 	return nil
 }
 
-// volume is the folder that stands for a volume of addon-agent's pod.
-func (c clusterPlan) volume(name string) string { return filepath.Join(c.folder().path("pod"), name) }
+// containers are those of the Deployment's pod that can run here.
+func (c clusterPlan) containers(deployment *appsv1.Deployment) []container {
+	if labels.SelectorFromSet(agentLabels()).Matches(labels.Set(deployment.Labels)) {
+		return []container{c.agentContainer(deployment)}
+	}
+	return c.imageContainers(deployment)
+}
 
-// podProgram is what the pod of the Deployment runs, at the sandbox's own addresses.
-func (c clusterPlan) podProgram(deployment *appsv1.Deployment) program {
-	pod := deployment.Spec.Template.Spec
-	container := pod.Containers[0]
-	var pairs []string
+// agentContainer is that of addon-agent, at the sandbox's own addresses.
+func (c clusterPlan) agentContainer(deployment *appsv1.Deployment) container {
+	spec := deployment.Spec.Template.Spec.Containers[0]
+	folders := map[string]string{}
+	pairs := variablesOf(spec, deployment.Namespace)
 	for _, volume := range secretVolumes(deployment) {
-		for _, mount := range container.VolumeMounts {
+		folders[volume.Name] = filepath.Join(c.folder().path("pod"), volume.Name)
+		for _, mount := range spec.VolumeMounts {
 			if mount.Name == volume.Name {
-				pairs = append(pairs, mount.MountPath, c.volume(volume.Name))
+				pairs = append(pairs, mount.MountPath, folders[volume.Name])
 			}
 		}
 	}
-	for _, variable := range container.Env {
-		pairs = append(pairs, "$("+variable.Name+")", valueOf(variable, deployment.Namespace))
-	}
 	inPlace := strings.NewReplacer(pairs...)
 	p := c.addonAgent()
+	p.Pod = client.ObjectKeyFromObject(deployment)
 	p.Args = nil
-	for _, argument := range container.Args {
+	for _, argument := range spec.Args {
 		p.Args = append(p.Args, inPlace.Replace(argument))
 	}
 	p.Args = slices.Concat(p.Args, []string{"--kubeconfig=" + c.identity(agentProgram)}, c.tandemArgs(), c.AgentFlags)
-	return p
+	return container{program: p, folders: folders}
+}
+
+// serviceAccountOf is the one of the Deployment's pod.
+func serviceAccountOf(deployment *appsv1.Deployment) client.ObjectKey {
+	name := deployment.Spec.Template.Spec.ServiceAccountName
+	if name == "" {
+		name = "default"
+	}
+	return client.ObjectKey{Namespace: deployment.Namespace, Name: name}
 }
 
 // secretVolumes are the volumes of the Deployment's pod that are Secrets.
@@ -164,6 +227,15 @@ func secretVolumes(deployment *appsv1.Deployment) []corev1.Volume {
 		}
 	}
 	return volumes
+}
+
+// variablesOf are a container's environment variables as arguments refer to them, each with its value after it.
+func variablesOf(c corev1.Container, namespace string) []string {
+	var pairs []string
+	for _, variable := range c.Env {
+		pairs = append(pairs, "$("+variable.Name+")", valueOf(variable, namespace))
+	}
+	return pairs
 }
 
 // valueOf is the value of an environment variable of a container in the namespace.

@@ -15,7 +15,7 @@ import (
 func agentDeployment() *appsv1.Deployment {
 	secret := corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "tandem-hub-kubeconfig"}}
 	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: agentProgram, Namespace: "add-ons"},
+		ObjectMeta: metav1.ObjectMeta{Name: agentProgram, Namespace: "add-ons", Labels: agentLabels()},
 		Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 			Volumes: []corev1.Volume{
 				{Name: "hub", VolumeSource: secret},
@@ -37,9 +37,13 @@ func agentDeployment() *appsv1.Deployment {
 func TestAPodRunsAsItsDeploymentSays(t *testing.T) {
 	plan := ocmPlan("cluster1")
 	plan.AgentFlags = []string{"--lease-period=1s"}
-	p := plan.podProgram(agentDeployment())
+	c := plan.containers(agentDeployment())[0]
+	p := c.program
 	if p.Name != agentProgram || p.Path != "/tandem/addon-agent" || p.Port != plan.port("metrics") {
 		t.Errorf("it is %s at %s on port %d", p.Name, p.Path, p.Port)
+	}
+	if diff := cmp.Diff(map[string]string{"hub": "/home/cluster1/pod/hub"}, c.folders); diff != "" {
+		t.Errorf("folders of Secrets (-want +got):\n%s", diff)
 	}
 	said := []string{
 		"--hub-kubeconfig=/home/cluster1/pod/hub/kubeconfig", "--lease-namespace=add-ons", "--zap-log-level=debug", "--scratch=/tmp",

@@ -113,8 +113,11 @@ func (p *process) runOnce(ctx context.Context) error {
 	command.WaitDelay = stopGrace
 	command.Dir = string(p.folder)
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + string(p.folder), "TMPDIR=" + os.TempDir()}
+	if p.program.Root != "" {
+		command.Dir, command.Env = "/", p.program.Env
+	}
 	command.Stdout, command.Stderr = log, log
-	if err := p.spawner.start(command); err != nil {
+	if err := p.spawner.start(command, p.program.Root); err != nil {
 		return err
 	}
 	p.change(func() { p.state.PID, p.state.Since = command.Process.Pid, time.Now() })

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
@@ -27,6 +29,13 @@ type program struct {
 	Path string
 	Args []string
 	Port int
+
+	// Pod is the Deployment that it runs for, if it does.
+	Pod types.NamespacedName
+	// Root is the folder that is everything to a program of an image, where Path is; Image is its file outside, Env its environment.
+	// Others see this machine, and have an environment that the sandbox gives to all.
+	Root, Image string
+	Env         []string
 }
 
 // clusterPlan is what there is to know about a cluster before it runs.
@@ -40,6 +49,8 @@ type clusterPlan struct {
 	AuditPolicy []byte
 	// Tandem and OCM are the folders with their programs; empty if these do not run.
 	Tandem, OCM string
+	// Images is the folder of images whose programs pods run; empty if they run none.
+	Images string
 	// DeliverAgents leaves it to OCM to bring Tandem's agents.
 	DeliverAgents bool
 }

@@ -33,6 +33,10 @@ type Options struct {
 	// DeliverAgents lets addon-manager deliver its agents as an add-on of OCM's, instead of starting them beside the clusters: their
 	// manifests arrive in ManifestWorks, and they get their identity by OCM's registration. It needs OCM and Tandem.
 	DeliverAgents bool
+	// Images is a folder with one for each image, named like the last part of the image's name, in which lie the programs that its
+	// containers run. Deployments of these images run as processes then, on the hub too. Each container has a root folder of its own,
+	// which takes Linux or root, and all share this machine's ports.
+	Images string
 	// AgentFlags are given to addon-agent beside those that it needs.
 	AgentFlags []string
 	// AuditPolicy, if set, says what the API servers log, in the place of cluster/audit.yaml.
@@ -64,20 +68,26 @@ func (o Options) complete() (Options, error) {
 	if o.OCM, err = checkOCM(o.OCM); err != nil {
 		return o, err
 	}
+	if o.Images, err = checkImages(o.Images); err != nil {
+		return o, err
+	}
 	if o.DeliverAgents && (o.OCM == "" || o.Tandem == "") {
 		return o, errors.New("agents are delivered where both OCM and Tandem run")
 	}
-	if o.Tandem == "" {
-		return o, nil
+	o.Tandem, err = checkTandem(o.Tandem)
+	return o, err
+}
+
+// checkTandem is the absolute path of a folder with Tandem's programs, empty if none is named.
+func checkTandem(folder string) (string, error) {
+	if folder == "" {
+		return "", nil
 	}
-	if o.Tandem, err = filepath.Abs(o.Tandem); err != nil {
-		return o, fmt.Errorf("finding Tandem's programs: %w", err)
+	if missing := missingPrograms(folder, []string{"addon-manager", agentProgram}); len(missing) > 0 {
+		return "", fmt.Errorf("the folder %q lacks %s; `make build` builds them, --without-tandem does without",
+			folder, strings.Join(missing, " and "))
 	}
-	if missing := missingPrograms(o.Tandem, []string{"addon-manager", "addon-agent"}); len(missing) > 0 {
-		return o, fmt.Errorf("the folder %q lacks %s; `make build` builds them, --without-tandem does without",
-			o.Tandem, strings.Join(missing, " and "))
-	}
-	return o, nil
+	return filepath.Abs(folder)
 }
 
 // Sandbox is a hub and its managed clusters, run by this process.
@@ -193,6 +203,9 @@ func (s *Sandbox) start(ctx context.Context, formerPorts map[string]int) error {
 	if err := s.register(ctx); err != nil {
 		return err
 	}
+	if err := each(s.clusters, (*Cluster).startPods); err != nil {
+		return err
+	}
 	if s.options.Tandem == "" {
 		s.progress(s.Hub().plan.withoutTandem())
 		return nil
@@ -263,13 +276,13 @@ func (s *Sandbox) prepare(formerPorts map[string]int) error {
 	s.mu.Lock()
 	s.state = State{
 		PID: os.Getpid(), Phase: Starting, Assets: s.options.Assets, Tandem: s.options.Tandem, OCM: s.options.OCM,
-		DeliverAgents: s.options.DeliverAgents, Ports: ports,
+		Images: s.options.Images, DeliverAgents: s.options.DeliverAgents, Ports: ports,
 	}
 	s.mu.Unlock()
 	for _, name := range append([]string{hubName}, s.options.clusterNames()...) {
 		plan := clusterPlan{
 			Name: name, Home: s.home, Assets: s.options.Assets, Tandem: s.options.Tandem, OCM: s.options.OCM, Ports: ports,
-			DeliverAgents: s.options.DeliverAgents, AgentFlags: s.options.AgentFlags, AuditPolicy: s.options.AuditPolicy,
+			Images: s.options.Images, DeliverAgents: s.options.DeliverAgents, AgentFlags: s.options.AgentFlags, AuditPolicy: s.options.AuditPolicy,
 		}
 		cluster, err := newCluster(plan, s.spawner, s.publish, time.Now())
 		if err != nil {

@@ -24,9 +24,10 @@ func newSpawner() *spawner {
 	return s
 }
 
-// start is command.Start on the spawner's thread.
-func (s *spawner) start(command *exec.Cmd) error {
+// start is command.Start on the spawner's thread. If root is not empty, that folder is all that the process sees of the file system.
+func (s *spawner) start(command *exec.Cmd, root string) error {
 	command.SysProcAttr = dieWithParent()
+	confine(command.SysProcAttr, root)
 	result := make(chan error)
 	s.requests <- func() { result <- command.Start() }
 	return <-result

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	child := exec.Command("sleep", "600")
-	if err := newSpawner().start(child); err != nil {
+	if err := newSpawner().start(child, ""); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -9,3 +9,6 @@ import "syscall"
 func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
+
+// confine makes a folder the root of a child's file system, unless it is empty. Only root may do that.
+func confine(child *syscall.SysProcAttr, root string) { child.Chroot = root }

@@ -36,6 +36,8 @@ type State struct {
 	Tandem string `json:"tandem,omitempty"`
 	// OCM is the folder with OCM's programs; empty if the sandbox runs without them.
 	OCM string `json:"ocm,omitempty"`
+	// Images is the folder of images whose programs pods run; empty if they run none.
+	Images string `json:"images,omitempty"`
 	// DeliverAgents says that OCM brings Tandem's agents.
 	DeliverAgents bool           `json:"deliverAgents,omitempty"`
 	Clusters      []ClusterState `json:"clusters,omitempty"`

@@ -1,0 +1,136 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// tokenLife is how long a service account's token is good for, in seconds: longer than any sandbox lives, for nobody renews it.
+const tokenLife = 365 * 24 * 60 * 60
+
+// accountFolder is where a container finds the token of its service account.
+const accountFolder = "var/run/secrets/kubernetes.io/serviceaccount"
+
+// imageContainers are those of the Deployment's pod whose programs lie in the folder of images.
+func (c clusterPlan) imageContainers(deployment *appsv1.Deployment) []container {
+	var containers []container
+	for _, spec := range deployment.Spec.Template.Spec.Containers {
+		if c.imageProgram(spec) == "" {
+			continue
+		}
+		root := c.folder().path(filepath.Join("pods", deployment.Namespace, deployment.Name, spec.Name))
+		folders := map[string]string{}
+		for _, mount := range spec.VolumeMounts {
+			folders[mount.Name] = filepath.Join(root, mount.MountPath)
+		}
+		inPlace := strings.NewReplacer(variablesOf(spec, deployment.Namespace)...)
+		p := program{
+			Name: deployment.Name + "." + spec.Name, Path: spec.Command[0], Pod: client.ObjectKeyFromObject(deployment),
+			Image: c.imageProgram(spec), Root: root, Env: c.podEnvironment(spec, deployment.Namespace),
+		}
+		for _, argument := range slices.Concat(spec.Command[1:], spec.Args) {
+			p.Args = append(p.Args, inPlace.Replace(argument))
+		}
+		containers = append(containers, container{program: p, folders: folders})
+	}
+	return containers
+}
+
+// imageProgram is the file of the container's program, by the last part of the image's name; empty if there is none. A container that
+// leaves its command to the image runs nothing, for there is more to an image than its programs.
+func (c clusterPlan) imageProgram(spec corev1.Container) string {
+	if c.Images == "" || len(spec.Command) == 0 {
+		return ""
+	}
+	image, _, _ := strings.Cut(path.Base(spec.Image), "@")
+	image, _, _ = strings.Cut(image, ":")
+	folder, name := filepath.Join(c.Images, image), path.Base(spec.Command[0])
+	if len(missingPrograms(folder, []string{name})) > 0 {
+		return ""
+	}
+	return filepath.Join(folder, name)
+}
+
+// podEnvironment is that of a container, by which client-go finds the cluster's API server.
+func (c clusterPlan) podEnvironment(spec corev1.Container, namespace string) []string {
+	environment := []string{
+		"PATH=/", "HOME=/",
+		"KUBERNETES_SERVICE_HOST=127.0.0.1", fmt.Sprintf("KUBERNETES_SERVICE_PORT=%d", c.port("kube-apiserver")),
+	}
+	for _, variable := range spec.Env {
+		environment = append(environment, variable.Name+"="+valueOf(variable, namespace))
+	}
+	return environment
+}
+
+// furnishRoot puts into a program's root folder what a pod has beside its volumes: the program itself and the token of its service
+// account.
+func (r *podRunner) furnishRoot(ctx context.Context, p program, account client.ObjectKey) error {
+	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](tokenLife)}}
+	subject := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name}}
+	if err := r.client.SubResource("token").Create(ctx, subject, token); err != nil {
+		return fmt.Errorf("asking for a token of service account %s: %w", account, err)
+	}
+	folder := filepath.Join(p.Root, accountFolder)
+	for _, made := range []string{folder, filepath.Join(p.Root, "tmp"), filepath.Dir(filepath.Join(p.Root, p.Path))} {
+		if err := os.MkdirAll(made, 0o700); err != nil {
+			return fmt.Errorf("making the root folder of %s: %w", p.Name, err)
+		}
+	}
+	err := errors.Join(
+		writePrivate(filepath.Join(folder, "token"), []byte(token.Status.Token)),
+		writePrivate(filepath.Join(folder, "namespace"), []byte(account.Namespace)),
+		writePrivate(filepath.Join(folder, "ca.crt"), r.cluster.authority.Certificate),
+		replicate(p.Image, filepath.Join(p.Root, p.Path)),
+	)
+	if err != nil {
+		return fmt.Errorf("furnishing the root folder of %s: %w", p.Name, err)
+	}
+	return nil
+}
+
+// replicate makes a program stand in a second place, by a link where the file system can.
+func replicate(program, place string) error {
+	if err := os.RemoveAll(place); err != nil {
+		return err
+	}
+	if os.Link(program, place) == nil {
+		return nil
+	}
+	source, err := os.Open(program)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	target, err := os.OpenFile(place, os.O_CREATE|os.O_WRONLY, 0o700)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(target, source)
+	return errors.Join(err, target.Close())
+}
+
+// checkImages is the absolute path of a folder of images, empty if none is named.
+func checkImages(folder string) (string, error) {
+	if folder == "" {
+		return "", nil
+	}
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		return "", fmt.Errorf("there is no folder of images %q", folder)
+	}
+	return filepath.Abs(folder)
+}
