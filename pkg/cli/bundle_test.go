@@ -183,7 +183,7 @@ func TestBundle(t *testing.T) {
 				`both end in "zz" on the managed cluster: give one of them another instanceName`,
 		}},
 		"twice": {members: []string{"zz-1.0.0", "old-1.0.0", "zz-1.0.0 old__1.0.0", "twice-1.0.0 zz__1.0.0 zz__1.0.0"}, faults: []string{
-			`DIR/twice/operator.yaml:3:1: error: DIR/zz and DIR/twins/zz both are OperatorVersion zz-1.0.0, with another content (plans, task t1): ` +
+			`DIR/twice/operator.yaml:3:1: error: DIR/zz and DIR/twins/zz both are OperatorVersion zz-1.0.0, with another content (plan deploy, task t1): ` +
 				`raise operatorVersion in one of them`,
 		}},
 		"named": {members: []string{"named-1.0.0 zz__"}},

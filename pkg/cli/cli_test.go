@@ -197,7 +197,7 @@ func TestChangedFields(t *testing.T) {
 				Operator: corev1.ObjectReference{Name: "x"}, Version: "2", AppVersion: "2", ConnectionString: "x", Templates: s.Templates,
 				Parameters: []kudo.Parameter{{Name: "A"}}, UpgradableFrom: []corev1.ObjectReference{{Name: "x"}},
 			}
-		}, []string{"appVersion", "connectionString", "operator", "parameters", "plans", "task a", "upgradableFrom", "version"}},
+		}, []string{"appVersion", "connectionString", "operator", "parameter A", "plan deploy", "task a", "upgradableFrom", "version"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			wanted := *stored.DeepCopy()
@@ -224,7 +224,7 @@ func TestChangedTasks(t *testing.T) {
 		want   []string
 	}{
 		"none":                     {stored, nil},
-		"another order":            {[]kudo.Task{stored[1], stored[0]}, []string{"tasks"}},
+		"another order":            {[]kudo.Task{stored[1], stored[0]}, []string{"order of parameters or tasks"}},
 		"another child":            {[]kudo.Task{child("a", "1.1.0"), stored[1]}, []string{"task a, which brings zz-1.1.0 along and not zz-1.0.0"}},
 		"the same child otherwise": {[]kudo.Task{switched, stored[1]}, []string{"task a"}},
 		"no child any more":        {[]kudo.Task{dummy, stored[1]}, []string{"task a"}},
@@ -232,7 +232,7 @@ func TestChangedTasks(t *testing.T) {
 		"a new one":                {append(stored[:2:2], child("c", "1.0.0")), []string{"task c"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, changedTasks(stored, test.wanted)); diff != "" {
+			if diff := cmp.Diff(test.want, changedFields(&kudo.OperatorVersionSpec{Tasks: stored}, &kudo.OperatorVersionSpec{Tasks: test.wanted})); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -24,7 +24,7 @@ import (
 // awaitAvailable waits until all that was written is available, and shows how that goes on. An add-on that fails ends the waiting for
 // itself only.
 func awaitAvailable(ctx context.Context, h hub, streams genericiooptions.IOStreams, done []step, timeout time.Duration) error {
-	w := availableWait{progress: newProgress(streams.ErrOut)}
+	w := availableWait{progress: h.progress(streams.ErrOut)}
 	for _, s := range done {
 		w.targets = append(w.targets, &target{step: s})
 	}

@@ -28,7 +28,8 @@ const fieldManager = "kubectl-addon"
 // hub is the hub's API server.
 type hub struct {
 	client.Client
-	config *rest.Config
+	config  *rest.Config
+	contact *contact
 }
 
 // connect connects to the hub that the flags and the kubeconfig name. What the hub warns of goes to errOut.
@@ -41,6 +42,8 @@ func connect(flags *genericclioptions.ConfigFlags, errOut io.Writer) (hub, error
 	config.WarningHandler = rest.NewWarningWriter(errOut, rest.WarningWriterOptions{
 		Deduplicate: true, Color: printers.AllowsColorOutput(errOut),
 	})
+	contact := newContact()
+	contact.watch(config)
 	scheme := runtime.NewScheme()
 	utilruntime.Must(kudo.AddToScheme(scheme))
 	utilruntime.Must(addon.AddToScheme(scheme))
@@ -48,7 +51,7 @@ func connect(flags *genericclioptions.ConfigFlags, errOut io.Writer) (hub, error
 	if err != nil {
 		return hub{}, fmt.Errorf("connecting to the hub: %w", err)
 	}
-	return hub{Client: c, config: config}, nil
+	return hub{Client: c, config: config, contact: contact}, nil
 }
 
 // hubClient is for commands that follow nothing.
@@ -84,12 +87,33 @@ func (h hub) follow(ctx context.Context, clusters []string, look look) error {
 		if err != nil || done {
 			return err
 		}
+		if err := h.wait(ctx, changed); err != nil {
+			return err
+		}
+	}
+}
+
+// wait waits until something has changed, and says meanwhile when the hub is away.
+func (h hub) wait(ctx context.Context, changed <-chan struct{}) error {
+	for {
 		select {
 		case <-changed:
+			return nil
+		case <-h.contact.changed:
+			if err := h.contact.say(); err != nil {
+				return err
+			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// progress shows on out how things go on that are followed, and when the hub is away.
+func (h hub) progress(out io.Writer) *progress {
+	p := newProgress(out)
+	p.away, h.contact.say = h.contact.text, p.again
+	return p
 }
 
 // watchedByName is how many clusters are watched one by one. Beyond that the whole fleet is, with one watch instead of one each.

@@ -103,7 +103,7 @@ func awaitPlan(ctx context.Context, h hub, streams genericiooptions.IOStreams, a
 
 // awaitPlans waits for the plans of several Instances. One that fails ends the waiting for itself only.
 func awaitPlans(ctx context.Context, h hub, streams genericiooptions.IOStreams, awaited []awaitedPlan, timeout time.Duration) error {
-	w := plansWait{progress: newProgress(streams.ErrOut)}
+	w := plansWait{progress: h.progress(streams.ErrOut)}
 	for _, a := range awaited {
 		w.plans = append(w.plans, &planWait{awaitedPlan: a})
 	}

@@ -24,6 +24,9 @@ type progress struct {
 	// drawn are the lines of the last picture; told is what was said last of each line of the trees, nil at first.
 	drawn []string
 	told  map[string]string
+	// away says that the hub does not answer, nil where nobody knows; trees are those that were shown last.
+	away  func() string
+	trees []node
 }
 
 func newProgress(out io.Writer) *progress {
@@ -45,11 +48,34 @@ func (p *progress) live() bool { return p.size != nil }
 
 // show shows how things stand now.
 func (p *progress) show(trees ...node) error {
+	p.trees = trees
+	return p.again()
+}
+
+// again shows what was shown last, and whether the hub is away.
+func (p *progress) again() error {
+	trees := append(slices.Clone(p.trees), p.hubLine()...)
 	if !p.live() {
 		return printers.WriteEscaped(p.out, p.news(trees))
 	}
 	width, height := p.size()
 	return p.draw(fitting(trees, height-1), width)
+}
+
+// hubLine says that the hub does not answer, or that it does again after it did not.
+func (p *progress) hubLine() []node {
+	const place = "the hub"
+	text := ""
+	if p.away != nil {
+		text = p.away()
+	}
+	if text == "" && !p.live() && p.told[place] != "" {
+		text = "answers again"
+	}
+	if text == "" {
+		return nil
+	}
+	return []node{{part: place, text: place + " " + text, message: text}}
 }
 
 // draw draws the lines over those of the last picture, unless it has the same. The cursor ends below them.

@@ -84,7 +84,10 @@ func push(ctx context.Context, c client.Client, out io.Writer, b *bundle, namesp
 	if err != nil {
 		return err
 	}
-	describing := describing(members)
+	describing, err := describing(ctx, c, members, namespace)
+	if err != nil {
+		return err
+	}
 	for _, m := range members {
 		operator, version := m.objects(namespace)
 		if describing[version.Name] {
@@ -137,13 +140,18 @@ func existing(ctx context.Context, c client.Client, members []*member, namespace
 	return exists, errors.Join(conflicts...)
 }
 
-// describing are the OperatorVersions whose packages say what is stored as Operator: of each operator the highest, for there is one Operator
-// for all of them.
-func describing(members []*member) map[string]bool {
-	var versions []kudo.OperatorVersion
+// describing are the OperatorVersions whose packages say what is stored as Operator: of each operator the highest that there is, for there
+// is one Operator for all of them. Who may not list those on the hub stores the highest of these.
+func describing(ctx context.Context, c client.Client, members []*member, namespace string) (map[string]bool, error) {
+	versions, err := storedVersions(ctx, c, namespace)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return nil, err
+	}
 	for _, m := range members {
-		_, version := m.objects("")
-		versions = append(versions, *version)
+		_, version := m.objects(namespace)
+		if !slices.ContainsFunc(versions, func(v kudo.OperatorVersion) bool { return v.Name == version.Name }) {
+			versions = append(versions, *version)
+		}
 	}
 	highest := map[string]bool{}
 	for _, version := range versions {
@@ -153,74 +161,50 @@ func describing(members []*member) map[string]bool {
 			highest[chosen.Name] = true
 		}
 	}
-	return highest
+	return highest, nil
 }
 
-// changedFields names the fields of the specification in which two versions differ; templates and tasks each by itself.
+// changedFields names what two versions differ in.
 func changedFields(stored, wanted *kudo.OperatorVersionSpec) []string {
+	if equality.Semantic.DeepEqual(stored, wanted) { // also where one has an empty list, and the other none
+		return nil
+	}
 	var changed []string
-	for name, pair := range map[string][2]any{
-		"operator":         {stored.Operator.Name, wanted.Operator.Name},
-		"version":          {stored.Version, wanted.Version},
-		"appVersion":       {stored.AppVersion, wanted.AppVersion},
-		"parameters":       {stored.Parameters, wanted.Parameters},
-		"plans":            {stored.Plans, wanted.Plans},
-		"connectionString": {stored.ConnectionString, wanted.ConnectionString},
-		"upgradableFrom":   {stored.UpgradableFrom, wanted.UpgradableFrom},
-	} {
-		if !equality.Semantic.DeepEqual(pair[0], pair[1]) {
-			changed = append(changed, name)
-		}
+	for _, c := range pack.Compare(stored, wanted) {
+		changed = append(changed, changedName(c, stored, wanted))
 	}
-	for name := range stored.Templates {
-		if text, ok := wanted.Templates[name]; !ok || text != stored.Templates[name] {
-			changed = append(changed, "template "+name)
-		}
+	sameOrder := equality.Semantic.DeepEqual(stored.Parameters, wanted.Parameters) && equality.Semantic.DeepEqual(stored.Tasks, wanted.Tasks)
+	if len(changed) == 0 && !sameOrder {
+		return []string{"order of parameters or tasks"}
 	}
-	for name := range wanted.Templates {
-		if _, ok := stored.Templates[name]; !ok {
-			changed = append(changed, "template "+name)
-		}
-	}
-	changed = append(changed, changedTasks(stored.Tasks, wanted.Tasks)...)
 	slices.Sort(changed)
-	return changed
+	return slices.Compact(changed)
 }
 
-// changedTasks names the tasks that differ. Of one that brings another version of an operator along it says so: perhaps nobody has changed
-// the package, and its name only means a higher version now.
-func changedTasks(stored, wanted []kudo.Task) []string {
-	before := map[string]kudo.Task{}
-	for _, task := range stored {
-		before[task.Name] = task
+// changedName names the thing that differs. Of a task that brings another version of an operator along it says so: perhaps nobody has
+// changed the package, and its name only means a higher version now.
+func changedName(c pack.Change, stored, wanted *kudo.OperatorVersionSpec) string {
+	if c.Section == pack.InVersion {
+		return c.Name
 	}
-	var changed []string
-	for _, task := range wanted {
-		was, stood := before[task.Name]
-		delete(before, task.Name)
-		switch now, once := childName(task), childName(was); {
-		case stood && equality.Semantic.DeepEqual(was, task):
-		case now != once && now != "" && once != "":
-			changed = append(changed, fmt.Sprintf("task %s, which brings %s along and not %s", task.Name, now, once))
-		default:
-			changed = append(changed, "task "+task.Name)
-		}
+	name := strings.TrimSuffix(string(c.Section), "s") + " " + c.Name
+	if c.Section != pack.InTasks {
+		return name
 	}
-	for name := range before {
-		changed = append(changed, "task "+name)
+	if now, once := childName(wanted.Tasks, c.Name), childName(stored.Tasks, c.Name); now != once && now != "" && once != "" {
+		return fmt.Sprintf("%s, which brings %s along and not %s", name, now, once)
 	}
-	if len(changed) == 0 && !equality.Semantic.DeepEqual(stored, wanted) {
-		return []string{"tasks"} // in another order
-	}
-	return changed
+	return name
 }
 
-// childName is the OperatorVersion that a resolved task brings along; nothing where it brings none.
-func childName(task kudo.Task) string {
-	if !tree.MakesChild(task) {
+// childName is the OperatorVersion that the resolved task of that name brings along; nothing where it brings none.
+func childName(tasks []kudo.Task, name string) string {
+	i := slices.IndexFunc(tasks, func(t kudo.Task) bool { return t.Name == name })
+	if i < 0 || !tree.MakesChild(tasks[i]) {
 		return ""
 	}
-	return pack.VersionName(task.Spec.Package, task.Spec.AppVersion, task.Spec.OperatorVersion)
+	spec := tasks[i].Spec
+	return pack.VersionName(spec.Package, spec.AppVersion, spec.OperatorVersion)
 }
 
 // store applies one object and reports what that did; current is an empty object of its type.

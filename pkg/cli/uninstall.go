@@ -175,7 +175,7 @@ func removeAll(ctx context.Context, h hub, streams genericiooptions.IOStreams, f
 	if !wait || len(going) == 0 {
 		return errors.Join(faults...)
 	}
-	w := goneWait{hub: h, progress: newProgress(streams.ErrOut), going: going}
+	w := goneWait{hub: h, progress: h.progress(streams.ErrOut), going: going}
 	faults = append(faults, w.await(ctx, h, timeout))
 	for _, i := range going {
 		if !slices.ContainsFunc(w.going, func(left installed) bool { return left.ObjectKey == i.ObjectKey }) {

@@ -136,6 +136,19 @@ var _ = Describe("package push", func() {
 		Expect(run(ctx, "package", "push", shop, "-n", namespace).out).NotTo(Or(ContainSubstring("created"), ContainSubstring("configured")))
 	})
 
+	It("does not describe an operator as an older version of it does", func(ctx context.Context) {
+		namespace := newNamespace(ctx)
+		dir := filepath.Join(GinkgoT().TempDir(), "stock")
+		for _, version := range []string{"1.10.0", "1.9.0"} {
+			writePackage(dir, version)
+			describe(dir, "as of "+version)
+			Expect(run(ctx, "package", "push", dir, "-n", namespace).err).NotTo(HaveOccurred())
+		}
+		var operator kudo.Operator
+		Expect(hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "stock"}, &operator)).To(Succeed())
+		Expect(operator.Spec.Description).To(Equal("as of 1.10.0"))
+	})
+
 	It("leaves no package without those that it needs when it is stopped half-way, and goes on from there", func(ctx context.Context) {
 		namespace := newNamespace(ctx)
 		dir := GinkgoT().TempDir()

@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
+)
+
+func TestWhoWaitsIsToldThatTheHubIsAway(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	var out bytes.Buffer
+	h := hub{contact: newContact()}
+	p := h.progress(&out)
+	config := &rest.Config{Host: server.URL}
+	h.contact.watch(config)
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(address string) {
+		if response, err := client.Get(address); err == nil {
+			_ = response.Body.Close()
+		}
+		select {
+		case <-h.contact.changed:
+			if err := h.contact.say(); err != nil {
+				t.Error(err)
+			}
+		default:
+		}
+	}
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	if err := p.show(node{part: "kafka", message: "waits"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range []string{server.URL, gone.URL, gone.URL, server.URL, server.URL, gone.URL} {
+		ask(address)
+	}
+	lost := "the hub: does not answer (connection refused): what goes on there goes on, and is shown again once it does\n"
+	if diff := cmp.Diff("kafka: waits\n"+lost+"the hub: answers again\n"+lost, out.String()); diff != "" {
+		t.Error(diff)
+	}
+	if lines := drawn(p.hubLine(), whole); len(lines) != 1 || !strings.HasPrefix(lines[0], "the hub does not answer") {
+		t.Errorf("on a terminal stands %q", lines)
+	}
+}
