@@ -52,6 +52,12 @@ var _ = Describe("changes", func() {
 	BeforeEach(func(ctx SpecContext) {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: kudo.DefaultPackagesNamespace}}
 		Expect(client.IgnoreAlreadyExists(hub.Create(ctx, namespace))).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { // no controller does it here, and another spec counts on there being none
+			Expect(hub.Delete(ctx, namespace)).To(Succeed())
+			Expect(hub.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)).To(Succeed())
+			namespace.Spec.Finalizers = nil
+			Expect(hub.SubResource("finalize").Update(ctx, namespace)).To(Succeed())
+		})
 		role := &rbac.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: reader}, Rules: []rbac.PolicyRule{
 			{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}},
 		}}
