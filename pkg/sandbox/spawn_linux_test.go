@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -58,5 +59,25 @@ func TestProgramsDieWithTheirParent(t *testing.T) {
 	if waitForExit(ctx, child); ctx.Err() != nil {
 		t.Errorf("process %d outlives its parent", child)
 		_ = syscall.Kill(child, syscall.SIGKILL)
+	}
+}
+
+func TestAProgramSeesItsRootFolderAlone(t *testing.T) {
+	root := t.TempDir()
+	build := exec.Command("go", "build", "-o", root+"/list", "./testdata/list")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // a program that needs no files of the system's
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var out strings.Builder
+	command := exec.Command("/list")
+	command.Dir, command.Stdout = "/", &out
+	spawner := newSpawner()
+	defer spawner.close()
+	if err := spawner.start(command, root); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Wait(); err != nil || out.String() != "list\n" {
+		t.Errorf("%v, it sees\n%s", err, out.String())
 	}
 }
