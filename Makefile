@@ -28,6 +28,8 @@ REPOSITORY ?= localhost/tandem-addons
 PLATFORMS ?= linux/amd64,linux/arm64
 PUSH ?=
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+# How long `make rest-ocm` looks at each of its two fleets.
+MINUTES ?= 10
 # The kubeconfig of a hub to test, and those of its managed clusters in CLUSTERS, separated by commas; without it sandboxes are tested.
 HUB ?=
 # A value lets `make sandbox` run OCM's own programs.
@@ -121,6 +123,11 @@ else
 	  export TANDEM_ASSETS=$$assets TANDEM_OCM_ASSETS=$$ocm TANDEM_ADDON_ASSETS=$$addons; set -x; \
 	  go test -count=1 -p=1 -timeout=30m ./test/e2e/... $(TESTFLAGS)
 endif
+
+.PHONY: rest-ocm
+rest-ocm: build ## Count who writes what on a fleet at rest with OCM for MINUTES, without Tandem and beside it.
+	@assets=$(assets); ocm=$(ocmassets); export TANDEM_ASSETS=$$assets TANDEM_OCM_ASSETS=$$ocm; set -x; \
+	  TANDEM_REST=$(MINUTES)m go test -count=1 -v -timeout=$$((30 + 3 * $(MINUTES)))m ./test/e2e -ginkgo.label-filter=rest $(TESTFLAGS)
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME.

@@ -25,8 +25,8 @@ type Entry struct {
 		APIGroup, APIVersion, Resource, Subresource, Namespace, Name string
 	}
 	ResponseStatus struct{ Code int }
-	// RequestObject is the body, where the policy asks for it.
-	RequestObject json.RawMessage
+	// RequestObject is the body, and ResponseObject the one of the answer, where the policy asks for them.
+	RequestObject, ResponseObject json.RawMessage
 
 	RequestReceivedTimestamp metav1.MicroTime
 	// StageTimestamp is when the response was complete, for no other stage of a write is logged.

@@ -243,7 +243,13 @@ func decided(ctx context.Context, hub client.Client, p *clusterv1beta1.Placement
 // dependsOn is the annotation of an add-on that requires another.
 func dependsOn(name string) string {
 	GinkgoHelper()
-	value, err := json.Marshal([]addon.AddonDependency{{Name: name, Type: addon.DependencyTypeRequired}})
+	return declares(addon.AddonDependency{Name: name, Type: addon.DependencyTypeRequired})
+}
+
+// declares is the annotation of an add-on with these dependencies.
+func declares(dependencies ...addon.AddonDependency) string {
+	GinkgoHelper()
+	value, err := json.Marshal(dependencies)
 	Expect(err).NotTo(HaveOccurred())
 	return string(value)
 }

@@ -42,8 +42,10 @@ const (
 func TestEndToEnd(t *testing.T) {
 	RegisterFailHandler(Fail)
 	suite, reporter := GinkgoConfiguration()
-	if os.Getenv(givenHub) != "" {
-		suite.LabelFilter = strings.TrimPrefix(fmt.Sprintf("(%s) && !%s", suite.LabelFilter, sandboxOnly), "() && ")
+	for label, left := range map[string]bool{sandboxOnly: os.Getenv(givenHub) != "", restLabel: os.Getenv(restTime) == ""} {
+		if left {
+			suite.LabelFilter = strings.TrimPrefix(fmt.Sprintf("(%s) && !%s", suite.LabelFilter, label), "() && ")
+		}
 	}
 	RunSpecs(t, "End to end", suite, reporter)
 }

@@ -1,0 +1,309 @@
+package e2e
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	clusterv1alpha1 "open-cluster-management.io/api/cluster/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tandem-addons/tandem/manifests"
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/sandbox"
+	"github.com/tandem-addons/tandem/test/audit"
+)
+
+const (
+	// restTime names how long both fleets are looked at, such as 10m. The specs that take it have the label rest, and are left out
+	// without it: they take twice as long, and what two fleets take to start and to settle.
+	restTime  = "TANDEM_REST"
+	restLabel = "rest"
+
+	// calm is how long nothing may have changed for a fleet to have settled, and settling how long that may take.
+	calm     = 30 * time.Second
+	settling = 4 * time.Minute
+
+	// klusterletTick is how often OCM's klusterlet looks at the leases of add-ons.
+	klusterletTick = 30 * time.Second
+)
+
+//go:embed rest.yaml
+var restAudit []byte
+
+// The same fleet twice, with the same add-ons: OCM alone with it first, and then beside Tandem. Whatever Tandem makes others do shows in
+// the difference.
+var _ = Describe("A fleet at rest", Label(restLabel), onSandbox("its audit logs are read"), Ordered, func() {
+	clusters := []string{"cluster1", "cluster2"}
+	var (
+		programsOfOCM string
+		lasts         time.Duration
+		alone, beside map[restAuthor]audit.Count
+	)
+	BeforeAll(func() {
+		var err error
+		programsOfOCM, err = sandbox.FindOCM(os.Getenv)
+		Expect(err).NotTo(HaveOccurred())
+		lasts, err = time.ParseDuration(os.Getenv(restTime))
+		Expect(err).NotTo(HaveOccurred())
+	})
+	start := func(ctx context.Context, tandem bool) (*sandbox.Sandbox, client.Client) {
+		GinkgoHelper()
+		box := startSandbox(ctx, len(clusters), func(o *sandbox.Options) {
+			o.OCM, o.DeliverAgents, o.AuditPolicy = programsOfOCM, tandem, restAudit
+			if !tandem {
+				o.Tandem = ""
+			}
+		})
+		hub, err := client.New(box.Hub().Config(), client.Options{Scheme: ocmScheme()})
+		Expect(err).NotTo(HaveOccurred())
+		return box, hub
+	}
+
+	It("is recorded without Tandem", func(ctx SpecContext) {
+		box, hub := start(ctx, false)
+		objects, err := manifests.Objects(manifests.FS, "admission/*.yaml", nil)
+		Expect(err).NotTo(HaveOccurred())
+		for _, object := range objects {
+			Expect(hub.Delete(ctx, object)).To(Succeed())
+		}
+		enableAtRest(ctx, box, hub, clusters)
+		for _, cluster := range clusters {
+			Eventually(statusOf).WithContext(ctx).WithArguments(hub, cluster, "front", addon.ConditionAvailable).
+				WithTimeout(ocmPatience).WithPolling(interval).Should(Equal(metav1.ConditionTrue), cluster)
+		}
+		alone = restOf(ctx, box, lasts)
+		box.Stop()
+	})
+
+	It("is written to by nobody more often beside Tandem, and by Tandem not at all", func(ctx SpecContext) {
+		box, hub := start(ctx, true)
+		enableAtRest(ctx, box, hub, clusters)
+		for _, cluster := range clusters {
+			for _, want := range []struct {
+				name, condition string
+				status          metav1.ConditionStatus
+			}{
+				{"store", addon.ConditionAvailable, metav1.ConditionTrue}, {"tandem", addon.ConditionAvailable, metav1.ConditionTrue},
+				{"front", addon.ConditionAvailable, metav1.ConditionTrue}, {"front", addon.ConditionDegraded, ""},
+				{"modest", addon.ConditionAvailable, metav1.ConditionTrue}, {"modest", addon.ConditionDegraded, metav1.ConditionTrue},
+				{"lonely", addon.ConditionAvailable, metav1.ConditionFalse}, {"lonely", addon.ConditionDegraded, metav1.ConditionTrue},
+			} {
+				Eventually(statusOf).WithContext(ctx).WithArguments(hub, cluster, want.name, want.condition).
+					WithTimeout(2*ocmPatience).WithPolling(interval).Should(Equal(want.status), "%s of %s on %s", want.condition, want.name, cluster)
+			}
+		}
+		beside = restOf(ctx, box, lasts)
+		AddReportEntry("at rest for "+lasts.String(), restTable(alone, beside))
+		Expect(writtenMoreOften(alone, beside, lasts)).To(BeEmpty())
+	})
+})
+
+// enableAtRest brings everything that a fleet at rest has: an add-on that runs by plans, enabled by a Placement, and three with a lease:
+// one that requires it, and two that depend on what nobody has, one of them in earnest.
+func enableAtRest(ctx context.Context, box *sandbox.Sandbox, hub client.Client, clusters []string) {
+	GinkgoHelper()
+	Expect(hub.Create(ctx, bindingOfDefaultSet())).To(Succeed())
+	everywhere := placement("everywhere", len(clusters))
+	Expect(hub.Create(ctx, everywhere)).To(Succeed())
+	version := storePackage()
+	Expect(hub.Create(ctx, version)).To(Succeed())
+	store := &addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "store"}}
+	store.Spec.SupportedConfigs = []upstream.ConfigMeta{{
+		ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupKudo, Resource: addon.ResourceOperatorVersions},
+		DefaultConfig:       &upstream.ConfigReferent{Namespace: version.Namespace, Name: version.Name},
+	}}
+	store.Spec.InstallStrategy = upstream.InstallStrategy{
+		Type: upstream.AddonInstallStrategyPlacements,
+		Placements: []upstream.PlacementStrategy{{
+			PlacementRef:    upstream.PlacementRef{Namespace: everywhere.Namespace, Name: everywhere.Name},
+			RolloutStrategy: clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.All},
+		}},
+	}
+	Expect(hub.Create(ctx, store)).To(Succeed())
+	for name, needs := range map[string]addon.AddonDependency{
+		"front":  {Name: "store", Type: addon.DependencyTypeRequired},
+		"modest": {Name: "missing", Type: addon.DependencyTypeOptional},
+		"lonely": {Name: "missing", Type: addon.DependencyTypeRequired},
+	} {
+		definition := &addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Annotations: map[string]string{addon.AnnotationDependencies: declares(needs)},
+		}}
+		definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
+		Expect(hub.Create(ctx, definition)).To(Succeed())
+		for _, cluster := range clusters {
+			renewed(ctx, box.Cluster(cluster), name)
+			Expect(hub.Create(ctx, &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}})).To(Succeed())
+		}
+	}
+}
+
+// renewed makes the lease of an add-on that is alive, and stays fresh with nobody there to renew it.
+func renewed(ctx context.Context, cluster *sandbox.Cluster, name string) {
+	GinkgoHelper()
+	c, err := client.New(cluster.Config(), client.Options{})
+	Expect(err).NotTo(HaveOccurred())
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "open-cluster-management-agent-addon", Name: name}}
+	lease.Spec.LeaseDurationSeconds = ptr.To[int32](60)
+	lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(time.Now().Add(24 * time.Hour)))
+	Expect(c.Create(ctx, lease)).To(Succeed())
+}
+
+// storePackage is a package whose plan rolls a Deployment out.
+func storePackage() *kudo.OperatorVersion {
+	version := linkPackage()
+	version.Name, version.Spec.Operator = "store-1.0.0", corev1.ObjectReference{Name: "store"}
+	version.Spec.Templates = map[string]string{"settings.yaml": `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: "{{ .Name }}"}
+spec:
+  selector: {matchLabels: {app: "{{ .Name }}"}}
+  template:
+    metadata: {labels: {app: "{{ .Name }}"}}
+    spec: {containers: [{name: main, image: simulated}]}
+`}
+	return version
+}
+
+// klusterlet is the user that OCM's agents of a cluster are on the hub, with a random name of their own at its end.
+var klusterlet = regexp.MustCompile(`^(system:open-cluster-management:[^:]+):[^:]+$`)
+
+// restAuthor is somebody who writes an object on a cluster.
+type restAuthor struct {
+	cluster string
+	audit.Author
+}
+
+// tandems says whether it is Tandem who writes: addon-manager, or an agent on either side.
+func (a restAuthor) tandems() bool {
+	return strings.HasPrefix(a.User, "system:serviceaccount:tandem-system:") || strings.HasSuffix(a.User, ":addon:tandem:agent:addon-agent")
+}
+
+// lease says whether it is one by which somebody says that he is alive.
+func (a restAuthor) lease() bool { return a.Kind.Resource == "leases" }
+
+// heartbeat says whether somebody writes it again and again, though nothing happens.
+func (a restAuthor) heartbeat() bool {
+	return a.lease() || a.Kind.Resource == "nodes" || a.Kind.Resource == "events"
+}
+
+// restOf counts who writes what on all clusters while that time passes, from when they have settled. Programs have to last that long, and
+// Tandem's to write nothing but leases.
+func restOf(ctx context.Context, box *sandbox.Sandbox, lasts time.Duration) map[restAuthor]audit.Count {
+	GinkgoHelper()
+	Eventually(func() []string {
+		return changesSince(box, time.Now().Add(-calm), func(a restAuthor) bool { return !a.heartbeat() })
+	}).WithContext(ctx).WithTimeout(settling).WithPolling(calm/10).Should(BeEmpty(), "what changes though nothing happens")
+	begin, restarts := time.Now(), restartsOf(box)
+	Consistently(func(g Gomega) {
+		g.Expect(changesSince(box, begin, func(a restAuthor) bool { return a.tandems() && !a.lease() })).To(BeEmpty())
+		g.Expect(restartsOf(box)).To(Equal(restarts))
+	}).WithContext(ctx).WithTimeout(lasts).WithPolling(min(10*time.Second, lasts/10)).Should(Succeed())
+	return countsSince(box, begin)
+}
+
+// changesSince are who has asked to write what since that time, of those that are wanted.
+func changesSince(box *sandbox.Sandbox, from time.Time, wanted func(restAuthor) bool) []string {
+	GinkgoHelper()
+	var asked []string
+	for author, count := range countsSince(box, from) {
+		if wanted(author) && (count.Changes > 0 || author.tandems()) {
+			asked = append(asked, fmt.Sprintf("%s on %s: %+v", author, author.cluster, count))
+		}
+	}
+	slices.Sort(asked)
+	return asked
+}
+
+func countsSince(box *sandbox.Sandbox, from time.Time) map[restAuthor]audit.Count {
+	GinkgoHelper()
+	counts := map[restAuthor]audit.Count{}
+	for _, cluster := range box.State().Clusters {
+		on, err := audit.ChangesIn(entriesOf(cluster.AuditLog), from)
+		Expect(err).NotTo(HaveOccurred())
+		for author, count := range on {
+			author.User = klusterlet.ReplaceAllString(author.User, "$1") // registered anew in every sandbox
+			counts[restAuthor{cluster.Name, author}] = count
+		}
+	}
+	return counts
+}
+
+// restartsOf are how often each program was started again.
+func restartsOf(box *sandbox.Sandbox) map[string]int {
+	restarts := map[string]int{}
+	for _, cluster := range box.State().Clusters {
+		for _, process := range cluster.Processes {
+			restarts[cluster.Name+" "+process.Name] = process.Restarts
+		}
+	}
+	return restarts
+}
+
+// writtenMoreOften are those who change something more often beside Tandem than without it, or who ask in vain again and again. Tandem's own
+// leases are its own affair. Some do ask in vain, and nothing comes of it: a klusterlet, at every tick, that lonely is available, whose lease is
+// fresh, for the policy tandem-add-on-conditions lets the verdict stand; and OCM's work agent, every five minutes, for the agent's Deployment
+// as it was delivered, without the defaults that it has got since.
+func writtenMoreOften(alone, beside map[restAuthor]audit.Count, lasts time.Duration) []string {
+	var more []string
+	for author, count := range beside {
+		without := alone[author]
+		if author.tandems() && author.lease() {
+			continue
+		}
+		inVain := count.Requests - count.Changes
+		mostInVain := without.Requests - without.Changes + int(lasts/klusterletTick) + 1
+		if count.Changes > tolerated(without.Changes) || inVain > mostInVain {
+			more = append(more, fmt.Sprintf("%s on %s: %+v, %+v without Tandem", author, author.cluster, count, without))
+		}
+	}
+	slices.Sort(more)
+	return more
+}
+
+// tolerated is how often something may change that changes so often without Tandem: what comes every so often may come once more
+// into the time, and OCM's periods are not exact.
+func tolerated(without int) int {
+	if without == 0 {
+		return 0
+	}
+	return without + 1 + without/20
+}
+
+// restTable has a row for everybody who has written anything, those of Tandem's apart.
+func restTable(alone, beside map[restAuthor]audit.Count) string {
+	authors := map[restAuthor]bool{}
+	for author := range alone {
+		authors[author] = true
+	}
+	for author := range beside {
+		authors[author] = true
+	}
+	var text strings.Builder
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "\ncluster\tobject\tby\trequests without\tchanges\trequests beside\tchanges\t")
+	for _, a := range slices.SortedFunc(maps.Keys(authors), func(a, b restAuthor) int {
+		return cmp.Or(cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.Kind.String()+a.Object.String(), b.Kind.String()+b.Object.String()), cmp.Compare(a.User, b.User))
+	}) {
+		fmt.Fprintf(table, "%s\t%s %s\t%s\t%d\t%d\t%d\t%d\t\n", a.cluster, a.Kind, a.Object, a.User,
+			alone[a].Requests, alone[a].Changes, beside[a].Requests, beside[a].Changes)
+	}
+	_ = table.Flush() // a strings.Builder takes everything
+	return text.String()
+}
