@@ -14,12 +14,16 @@ import (
 
 	"github.com/tandem-addons/tandem/manifests"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 // OCM calls such a hub self-managed, and the cluster that it is local-cluster.
 var _ = Describe("A hub that is a managed cluster of its own", Ordered, func() {
 	const name, workloads = "local-cluster", "workloads"
-	var version *kudo.OperatorVersion
+	var (
+		version *kudo.OperatorVersion
+		writes  *environment.Writes // addon-manager's
+	)
 
 	BeforeAll(func(ctx SpecContext) {
 		itself := start()
@@ -29,7 +33,7 @@ var _ = Describe("A hub that is a managed cluster of its own", Ordered, func() {
 		})
 		hubServer, server, managed = itself, clientOf(itself.Config), clientOf(itself.Config)
 		here = as(itself.Config, "system:serviceaccount:tandem-system:addon-agent")
-		hubOnHub = as(itself.Config, "system:serviceaccount:tandem-system:addon-manager")
+		hubOnHub, writes = environment.Recorded(as(itself.Config, "system:serviceaccount:tandem-system:addon-manager"))
 		for _, folder := range []string{"hub", "cluster", "admission", "agent"} {
 			Expect(itself.Apply(ctx, folder, manifests.ClusterParameters{Cluster: name})).To(Succeed())
 		}
@@ -73,7 +77,8 @@ var _ = Describe("A hub that is a managed cluster of its own", Ordered, func() {
 			current := &kudo.Instance{}
 			Expect(server.Get(ctx, key, current)).To(Succeed())
 			return current.ResourceVersion
-		}).WithContext(ctx).Should(Equal(mirror.ResourceVersion), "addon-manager and the agent do not fight over it")
+		}).WithContext(ctx).Should(Equal(mirror.ResourceVersion))
+		Expect(writes.Requests()).NotTo(ContainElement(ContainSubstring("/namespaces/"+workloads+"/")), "addon-manager leaves it alone")
 
 		parameters := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"parameters":{"A":"b"}}}`))
 		Expect(server.Patch(ctx, mirror, parameters, client.DryRunAll)).To(MatchError(apierrors.IsForbidden, "forbidden"))
