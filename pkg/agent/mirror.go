@@ -378,11 +378,17 @@ func (m *mirror) copy(ctx context.Context, wanted, standing *kudo.Instance) erro
 	return m.acknowledge(ctx, wanted, changed)
 }
 
-// acknowledge copies what the hub has done about KudoOperator tasks. A plan that runs needs it, also while the hub has not resolved
-// what the spec asks for by now.
+// acknowledge copies what the hub has done about KudoOperator tasks, and a request to cancel what runs. A plan that runs needs both, also
+// while the hub has not resolved what the spec asks for by now.
 func (m *mirror) acknowledge(ctx context.Context, wanted, standing *kudo.Instance) error {
-	same := standing.Annotations[kudo.AnnotationHubUID] == string(wanted.UID)
-	if !same || equality.Semantic.DeepEqual(standing.Status.Children, wanted.Status.Children) {
+	if standing.Annotations[kudo.AnnotationHubUID] != string(wanted.UID) {
+		return nil
+	}
+	if request := wanted.Spec.PlanExecution; request.Cancel && standing.Spec.PlanExecution != request {
+		standing.Spec.PlanExecution = request // it starts nothing, and what runs must not run on because of a change that cannot
+		return m.update(ctx, standing)
+	}
+	if equality.Semantic.DeepEqual(standing.Status.Children, wanted.Status.Children) {
 		return nil
 	}
 	standing.Status.Children = wanted.DeepCopy().Status.Children

@@ -274,6 +274,28 @@ spec:
 			is(metav1.ConditionFalse, kudo.ReasonPlanFailed, `plan "wait" failed: cancelled`))
 		h.finish(ctx)
 	})
+
+	It("a plan is cancelled also while the hub has not resolved the last change", func(ctx context.Context) {
+		spec := configOnly()
+		spec.Plans["wait"] = serial("wait")
+		spec.Tasks = append(spec.Tasks, task("wait", kudo.TaskDummy))
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.PlanExecution = kudo.PlanExecution{PlanName: "wait", UID: "by-hand"} })
+		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "wait") }).Should(
+			And(HaveField("Status", kudo.InProgress), HaveField("UID", BeEquivalentTo("by-hand"))))
+		Eventually(func() error {
+			instance := h.get(ctx)
+			instance.Spec.Parameters = map[string]string{"UNHEARD_OF": "1"}
+			instance.Spec.PlanExecution.Cancel = true
+			return hub.Update(ctx, instance)
+		}).Should(Succeed())
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(
+			is(metav1.ConditionFalse, kudo.ReasonPlanFailed, `plan "wait" failed: cancelled`))
+		Expect(h.mirror(ctx).Spec.Parameters).NotTo(HaveKey("UNHEARD_OF"))
+		h.finish(ctx)
+	})
 })
 
 var _ = Describe("Tasks", func() {
