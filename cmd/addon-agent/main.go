@@ -89,7 +89,7 @@ func run() error {
 		return err
 	}
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&s.logging)))
-	s.options.Hub = s.toHub
+	s.options.Hub, s.options.Version = s.toHub, version
 	if _, err := s.toHub(); err != nil {
 		return err
 	}

@@ -123,6 +123,7 @@ func run(ctx context.Context, arguments []string, out, errOut io.Writer) error {
 	}
 	s.limit.Together(cfg)
 	cfg.UserAgent = "addon-manager/" + version
+	s.options.Version = version
 	s.options.Logger = zap.New(zap.UseFlagOptions(&s.logging))
 	ctrl.SetLogger(s.options.Logger)
 	if s.uninstall {

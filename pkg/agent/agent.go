@@ -70,6 +70,9 @@ type Options struct {
 	LeaderElection          bool
 	LeaderElectionNamespace string
 
+	// Version of the program, for the hub to know.
+	Version string
+
 	// Standalone says that no OCM klusterlet runs on the managed cluster: the agent judges add-ons by their leases, and renews one
 	// of its own on the hub.
 	Standalone bool

@@ -30,6 +30,7 @@ const leaseJitter = 0.04
 type heartbeat struct {
 	client  client.Client
 	name    types.NamespacedName
+	version string
 	period  time.Duration
 	clock   func() time.Time
 	log     logr.Logger
@@ -38,16 +39,16 @@ type heartbeat struct {
 
 func newHeartbeat(o Options, name types.NamespacedName, on ctrl.Manager) *heartbeat {
 	return &heartbeat{
-		client: on.GetClient(), name: name, period: cmp.Or(o.LeasePeriod, availability.DefaultPeriod), clock: time.Now,
+		client: on.GetClient(), name: name, version: addon.VersionLabel(o.Version), period: cmp.Or(o.LeasePeriod, availability.DefaultPeriod), clock: time.Now,
 		log: on.GetLogger().WithName("lease").WithValues("lease", name),
 	}
 }
 
-// addLease keeps a lease on the hub, for the hub to look at: renewed once a period where no OCM klusterlet does so, and absent where
-// one does.
+// addLease keeps a lease on the hub, for the hub to look at: renewed once a period where no OCM klusterlet does so, and without a time
+// where one does.
 func addLease(o Options, _ *notes, hub, _ ctrl.Manager) error {
 	h := newHeartbeat(o, types.NamespacedName{Namespace: o.ClusterName, Name: addon.AgentLease}, hub)
-	beat := h.withdraw
+	beat := h.declare
 	if o.Standalone {
 		beat = h.renew
 	}
@@ -76,18 +77,37 @@ func (h *heartbeat) renew(ctx context.Context) error {
 	return nil
 }
 
-// withdraw removes a lease that was left from a time without a klusterlet, which nobody would renew.
-func (h *heartbeat) withdraw(ctx context.Context) error {
+// declare writes, once, a lease that has no time and so is nobody's heartbeat, whatever was left from a time without a klusterlet. It goes
+// with the add-on by which OCM has brought the agent.
+func (h *heartbeat) declare(ctx context.Context) error {
 	_ = wait.PollUntilContextCancel(ctx, h.period, true, func(ctx context.Context) (bool, error) {
 		return h.attempt(ctx, func(ctx context.Context) error {
-			err := client.IgnoreNotFound(h.client.Delete(ctx, h.lease()))
-			if apierrors.IsForbidden(err) {
-				return nil // then it could not have made one either
+			owners, err := h.owners(ctx)
+			if err != nil {
+				return err
 			}
-			return err
+			return h.keep(ctx, map[string]any{
+				"metadata": map[string]any{"labels": h.labels(), "ownerReferences": owners},
+				"spec":     map[string]any{"holderIdentity": addon.AgentLease, "renewTime": nil, "leaseDurationSeconds": nil},
+			})
 		}), nil
 	})
 	return nil
+}
+
+// owners are none where OCM has not brought the agent.
+func (h *heartbeat) owners(ctx context.Context) ([]metav1.OwnerReference, error) {
+	var agent addon.ManagedClusterAddOn
+	err := h.client.Get(ctx, client.ObjectKey{Namespace: h.name.Namespace, Name: addon.AgentAddOn}, &agent)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the agent's add-on: %w", err)
+	}
+	return []metav1.OwnerReference{{
+		APIVersion: addon.GroupVersion.String(), Kind: "ManagedClusterAddOn", Name: agent.Name, UID: agent.UID,
+	}}, nil
 }
 
 // attempt does something that must not outlast a period, and logs when it begins to fail and when it works again.
@@ -106,24 +126,38 @@ func (h *heartbeat) attempt(ctx context.Context, do func(context.Context) error)
 	return err == nil
 }
 
-// write renews the lease by one request, whatever stands there; it is made where it is missing.
+// write renews the lease.
 func (h *heartbeat) write(ctx context.Context) error {
-	lease := h.lease()
-	lease.Spec = coordinationv1.LeaseSpec{
-		HolderIdentity:       ptr.To(addon.AgentLease),
-		LeaseDurationSeconds: ptr.To(int32(math.Ceil(h.period.Seconds()))),
-		RenewTime:            ptr.To(metav1.NewMicroTime(h.clock())),
-	}
-	body, err := json.Marshal(map[string]any{"spec": lease.Spec})
+	return h.keep(ctx, map[string]any{
+		"metadata": map[string]any{"labels": h.labels()},
+		"spec": coordinationv1.LeaseSpec{
+			HolderIdentity:       ptr.To(addon.AgentLease),
+			LeaseDurationSeconds: ptr.To(int32(math.Ceil(h.period.Seconds()))),
+			RenewTime:            ptr.To(metav1.NewMicroTime(h.clock())),
+		},
+	})
+}
+
+func (h *heartbeat) labels() map[string]string {
+	return map[string]string{addon.LabelVersion: h.version}
+}
+
+// keep makes the lease say so by one request, whatever stands there; it is made where it is missing.
+func (h *heartbeat) keep(ctx context.Context, content map[string]any) error {
+	body, err := json.Marshal(content)
 	if err != nil {
 		return fmt.Errorf("encoding the agent's lease: %w", err)
 	}
 	err = h.client.Patch(ctx, h.lease(), client.RawPatch(types.MergePatchType, body), client.FieldOwner(managerLease))
 	if apierrors.IsNotFound(err) {
-		err = h.client.Create(ctx, lease, client.FieldOwner(managerLease))
+		made := h.lease()
+		if err = json.Unmarshal(body, made); err == nil {
+			made.Namespace, made.Name = h.name.Namespace, h.name.Name
+			err = h.client.Create(ctx, made, client.FieldOwner(managerLease))
+		}
 	}
 	if err != nil {
-		return fmt.Errorf("renewing the agent's lease: %w", err)
+		return fmt.Errorf("keeping the agent's lease: %w", err)
 	}
 	return nil
 }

@@ -29,10 +29,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
 // certificatesName names the Secret with the keys of the webhook server, and the ConfigMap with what they are trusted by.
-const certificatesName = "addon-manager-webhooks"
+const certificatesName = addonv1alpha1.ManagerConfigMap
 
 // The entries of that Secret and that ConfigMap.
 const (
@@ -53,6 +55,7 @@ type certificates struct {
 	client    client.Client
 	live      client.Reader
 	namespace string
+	version   string // of this program, which the ConfigMap says as well
 	terms     certificateTerms
 }
 
@@ -149,8 +152,9 @@ func (c *certificates) commit(ctx context.Context, secret *corev1.Secret, trust 
 		log.FromContext(ctx).Info("renewed the certificates of the webhook server", "hosts", c.terms.hosts,
 			"notAfter", renewed.serving.Certs[0].NotAfter, "authorityNotAfter", renewed.authority.Certs[0].NotAfter)
 	}
-	if trust.Data[trustKey] != bundle {
-		desired := applycorev1.ConfigMap(certificatesName, c.namespace).WithData(map[string]string{trustKey: bundle})
+	version := map[string]string{addonv1alpha1.LabelVersion: addonv1alpha1.VersionLabel(c.version)}
+	if trust.Data[trustKey] != bundle || trust.Labels[addonv1alpha1.LabelVersion] != version[addonv1alpha1.LabelVersion] {
+		desired := applycorev1.ConfigMap(certificatesName, c.namespace).WithLabels(version).WithData(map[string]string{trustKey: bundle})
 		desired.ResourceVersion = precondition(trust)
 		if err := c.client.Apply(ctx, desired, options...); err != nil {
 			return fmt.Errorf("writing ConfigMap %s: %w", c.key(), err)

@@ -90,6 +90,8 @@ type Options struct {
 	Concurrency int
 	// DeliverAgents delivers addon-agent to managed clusters as an add-on of OCM's, where the hub has OCM.
 	DeliverAgents bool
+	// Version of the program, for `kubectl addon version`.
+	Version string
 	// Logger gets everything that the controllers log.
 	Logger logr.Logger
 }

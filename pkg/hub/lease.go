@@ -30,7 +30,7 @@ import (
 const messageClusterLeaseStopped = "Registration agent stopped updating its lease."
 
 // leases sets the add-ons of a cluster to Unknown when its agent stops renewing the agent's lease, as OCM does by a lease of its own:
-// a cluster without that lease is left alone. It never says that an add-on is available again; the agent does, once it is back.
+// a cluster without that lease, or whose lease has no time, is left alone. It never says that an add-on is available again; the agent does, once it is back.
 //
 // What counts is when the hub saw a renewal, not what time the lease says, so that no two clocks need to agree. That is kept in
 // memory: a hub that starts sees every lease renewed at that moment.
@@ -75,7 +75,7 @@ func leaseOf(_ context.Context, addOn client.Object) ([]reconcile.Request, error
 func (l *leases) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	for _, reader := range []client.Reader{l.client, l.live} {
 		var lease coordinationv1.Lease
-		if err := reader.Get(ctx, request.NamespacedName, &lease); err != nil {
+		if err := reader.Get(ctx, request.NamespacedName, &lease); err != nil || lease.Spec.RenewTime == nil {
 			l.forget(request.NamespacedName)
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}

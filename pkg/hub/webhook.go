@@ -77,7 +77,7 @@ func webhookControllers(mgr manager.Manager, options Options) []interface{ setUp
 		return nil
 	}
 	return []interface{ setUp(manager.Manager) error }{
-		&certificates{client: mgr.GetClient(), live: mgr.GetAPIReader(), namespace: options.Namespace, terms: certificateTerms{
+		&certificates{client: mgr.GetClient(), live: mgr.GetAPIReader(), namespace: options.Namespace, version: options.Version, terms: certificateTerms{
 			hosts:     options.WebhookHosts,
 			authority: cmp.Or(options.WebhookAuthorityValidity, DefaultWebhookAuthorityValidity),
 			serving:   cmp.Or(options.WebhookCertificateValidity, DefaultWebhookCertificateValidity),

@@ -285,13 +285,21 @@ var _ = Describe("Where no klusterlet runs, an add-on in Lease mode", func() {
 
 var _ = Describe("The agent's own lease on the hub", func() {
 	It("is renewed once a period, and made again when it is lost", func(ctx context.Context) {
-		DeferCleanup(runAgentWith(agentOnHub, agentLocally, standalone, func(o *agent.Options) { o.LeasePeriod = time.Second }))
-		Eventually(func() *coordinationv1.Lease { return ownLease(ctx) }).ShouldNot(BeNil())
+		DeferCleanup(runAgentWith(agentOnHub, agentLocally, standalone, func(o *agent.Options) {
+			o.LeasePeriod, o.Version = time.Second, "v1.2.3"
+		}))
+		Eventually(func() string {
+			if lease := ownLease(ctx); lease != nil {
+				return lease.Labels[addon.LabelVersion]
+			}
+			return ""
+		}).Should(Equal("v1.2.3"))
 		first := ownLease(ctx)
 		Expect(first.Spec.HolderIdentity).To(HaveValue(Equal("addon-agent")))
 		Expect(first.Spec.LeaseDurationSeconds).To(HaveValue(BeEquivalentTo(1)))
 		Expect(first.Spec.RenewTime.Time).To(BeTemporally("~", time.Now(), 5*time.Second))
 		Expect(first.ManagedFields).To(HaveExactElements(HaveField("Manager", "addon-agent-lease")))
+		Expect(first.Labels).To(HaveKeyWithValue(addon.LabelVersion, "v1.2.3"))
 
 		Eventually(func() time.Time { return ownLease(ctx).Spec.RenewTime.Time }).Should(
 			BeTemporally(">=", first.Spec.RenewTime.Add(time.Second)))
@@ -322,14 +330,21 @@ var _ = Describe("The agent's own lease on the hub", func() {
 		Expect(last.Sub(first)).To(BeNumerically("~", 3*period, period))
 	})
 
-	It("is not there where a klusterlet runs, which judges add-ons by their leases itself", func(ctx context.Context) {
-		if ownLease(ctx) == nil {
-			Expect(hub.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: clusterName, Name: addon.AgentLease}})).To(Succeed())
+	It("has no time where a klusterlet runs, which judges add-ons by their leases itself", func(ctx context.Context) {
+		left := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: clusterName, Name: addon.AgentLease}}
+		Expect(client.IgnoreNotFound(hub.Delete(ctx, left.DeepCopy()))).To(Succeed())
+		left.Spec.RenewTime, left.Spec.LeaseDurationSeconds = ptr.To(metav1.NowMicro()), ptr.To[int32](60)
+		Expect(hub.Create(ctx, left)).To(Succeed())
+		timed := func() bool {
+			lease := ownLease(ctx)
+			return lease == nil || lease.Spec.RenewTime != nil || lease.Spec.LeaseDurationSeconds != nil
 		}
 		l := enableLeased(ctx)
 		l.renew(ctx, 0)
-		DeferCleanup(runAgent())
-		Eventually(func() *coordinationv1.Lease { return ownLease(ctx) }).Should(BeNil())
+		DeferCleanup(runAgentWith(agentOnHub, agentLocally, func(o *agent.Options) { o.Version = "v1.2.3+build" }))
+		Eventually(timed).Should(BeFalse())
+		declared := ownLease(ctx)
+		Expect(declared.Labels).To(HaveKeyWithValue(addon.LabelVersion, "v1.2.3_build"))
 		Consistently(l.available(ctx)).WithTimeout(time.Second).Should(BeZero())
 
 		By("the hub's verdict, which counts all the same")
@@ -338,7 +353,21 @@ var _ = Describe("The agent's own lease on the hub", func() {
 		judge(ctx, l.ManagedClusterAddOn, satisfied)
 		Eventually(l.available(ctx)).Should(BeZero())
 		Consistently(l.available(ctx)).WithTimeout(time.Second).Should(BeZero())
-		Expect(ownLease(ctx)).To(BeNil())
+		Expect(ownLease(ctx).ResourceVersion).To(Equal(declared.ResourceVersion))
+	})
+
+	It("without a time is made where there is none, and goes with the add-on that brought the agent", func(ctx context.Context) {
+		brought := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: clusterName, Name: addon.AgentAddOn}}
+		Expect(hub.Create(ctx, brought)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, brought)).To(Succeed()) })
+		Expect(client.IgnoreNotFound(hub.Delete(ctx, &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: clusterName, Name: addon.AgentLease},
+		}))).To(Succeed())
+		DeferCleanup(runAgent())
+		Eventually(func() *coordinationv1.Lease { return ownLease(ctx) }).ShouldNot(BeNil())
+		lease := ownLease(ctx)
+		Expect(lease.Spec.RenewTime).To(BeNil())
+		Expect(lease.OwnerReferences).To(ConsistOf(HaveField("UID", brought.UID)))
 	})
 })
 

@@ -197,5 +197,11 @@ var _ = Describe("A cluster whose agent renews a lease on the hub", func() {
 		})).To(Succeed())
 		f.enable(ctx, cluster, "a")
 		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(leaseGrace + leaseGrace/2).Should(BeEmpty())
+
+		By("a lease without a time, which says the agent's version")
+		Expect(server.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+			Namespace: cluster, Name: addonv1alpha1.AgentLease, Labels: map[string]string{addonv1alpha1.LabelVersion: "v1.2.3"},
+		}})).To(Succeed())
+		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(leaseGrace + leaseGrace/2).Should(BeEmpty())
 	})
 })

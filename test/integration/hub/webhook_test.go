@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/tandem-addons/tandem/manifests"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/hub"
 )
 
@@ -245,6 +246,21 @@ var _ = Describe("The webhook server", func() {
 			Expect(server.Update(ctx, configMap)).To(Succeed())
 		}),
 	)
+
+	It("says of which version the leader is, and writes that once", func(ctx SpecContext) {
+		waitServed(ctx, webhookAddress)
+		bundlesAreCurrent(ctx)
+		stopHub()
+		before := bundle(ctx)
+		for _, version := range []string{"v1.2.3", "v1.2.4+build"} {
+			writes, stop := runHub(serving, func(_ *rest.Config, o *hub.Options) { o.Version = version })
+			Eventually(func() string { return get(ctx, trust()).Labels[addonv1alpha1.LabelVersion] }).Should(Equal(addonv1alpha1.VersionLabel(version)))
+			waitServed(ctx, webhookAddress)
+			stop()
+			Expect(writes.Requests()).To(ConsistOf("PATCH /api/v1/namespaces/tandem-system/configmaps/addon-manager-webhooks"))
+		}
+		Expect(bundle(ctx)).To(Equal(before))
+	})
 
 	It("trusts no more authorities while nothing can be kept, and goes on once it can", func(ctx SpecContext) {
 		waitServed(ctx, webhookAddress)

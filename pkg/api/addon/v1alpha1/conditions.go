@@ -1,6 +1,11 @@
 package v1alpha1
 
-import upstream "open-cluster-management.io/api/addon/v1alpha1"
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+)
 
 // The condition types of a ManagedClusterAddOn that Tandem writes.
 const (
@@ -63,9 +68,25 @@ const (
 // ManagedCluster that it cannot reach. Without OCM the hub writes it when AgentLease is no longer renewed.
 const ReasonClusterLeaseStopped = "ManagedClusterLeaseUpdateStopped"
 
-// AgentLease is the name of the Lease that the agent of a cluster renews in the cluster's namespace on the hub, where no OCM
-// klusterlet shows that the cluster is alive.
+// AgentLease is the name of the Lease that the agent of a cluster keeps in the cluster's namespace on the hub. It has a time, and is
+// renewed, where no OCM klusterlet shows that the cluster is alive; else it only says the agent's version.
 const AgentLease = "addon-agent"
+
+// ManagerConfigMap is the name of the ConfigMap of addon-manager, in its namespace on the hub: what its webhooks are trusted by, and its
+// version.
+const ManagerConfigMap = "addon-manager-webhooks"
+
+// LabelVersion says on AgentLease and on ManagerConfigMap of which version is who writes them.
+const LabelVersion = "app.kubernetes.io/version"
+
+// VersionLabel is a version as a label's value can be: a program that calls itself otherwise must not fail over that.
+func VersionLabel(version string) string {
+	value := strings.ReplaceAll(version, "+", "_") // as Helm does with the builds of semantic versions
+	if len(validation.IsValidLabelValue(value)) > 0 {
+		return ""
+	}
+	return value
+}
 
 // AgentAddOn is the name of Tandem's agent as an add-on: of its ClusterManagementAddOn where OCM delivers it, in the names of its users
 // and groups on the hub, and of the Lease that it renews on the managed cluster for OCM's klusterlet.
