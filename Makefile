@@ -166,11 +166,12 @@ bench-children: build ## Measure how soon the CHILDREN of PARENTS are brought ab
 ##@ Maintain
 
 .PHONY: generate
-generate: ## Generate deep copies and resource definitions.
+generate: ## Generate deep copies, resource definitions and the reference of the command line.
 	$(tool) controller-gen object paths=./pkg/api/...
 	$(tool) controller-gen crd paths=./pkg/api/kudo/... output:crd:dir=manifests/crds
 	$(tool) controller-gen crd paths=./pkg/api/addon/... output:crd:stdout | \
 	  go run ./hack/crds -upstream "$$(go list -m -f '{{.Dir}}' open-cluster-management.io/api)" -output manifests/crds
+	go run ./hack/reference -output docs/reference
 
 .PHONY: tidy
 tidy: ## Tidy go.mod and go.sum.

@@ -53,6 +53,7 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 			listCommand(streams, flags), showCommand(streams, flags), diffCommand(streams, flags)),
 		group("plan", "Run plans, and follow them", statusCommand(streams, flags), planHistoryCommand(streams, flags),
 			planRunCommand(streams, flags), planCancelCommand(streams, flags), planWaitCommand(streams, flags)),
+		diagnoseCommand(streams, flags, version), versionCommand(streams, flags, version),
 	)
 	root.Long = root.Short + ".\n\n" +
 		"Exit codes: 0 done, 1 failed, 2 the command line makes no sense, 3 not done in the time that --timeout gives."

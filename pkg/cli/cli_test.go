@@ -22,10 +22,16 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/*.golden instead of comparing with it")
 
+// testdata is where the goldens stand, also for a test that goes elsewhere.
+var testdata, errTestdata = filepath.Abs("testdata")
+
 // golden compares got with testdata/NAME.golden.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	file := filepath.Join("testdata", name+".golden")
+	if errTestdata != nil {
+		t.Fatal(errTestdata)
+	}
+	file := filepath.Join(testdata, name+".golden")
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -146,6 +152,17 @@ func TestCommands(t *testing.T) {
 		"get-two-add-ons":        {[]string{"get", "kafka", "shop"}, ExitUsage},
 		"fleet-argument":         {[]string{"fleet", "kafka"}, ExitUsage},
 		"fleet-output":           {[]string{"fleet", "-o", "name"}, ExitUsage},
+		"join-no-cluster":        {[]string{"join", "cluster1"}, ExitUsage},
+		"join-name":              {[]string{"join", "Cluster_1", "--cluster-context", "cluster1"}, ExitUsage},
+		"diagnose-two-clusters":  {[]string{"diagnose", "--cluster", "cluster1,cluster2", "--cluster-context", "cluster1"}, ExitUsage},
+		"diagnose-timeout":       {[]string{"diagnose", "--timeout", "0s"}, ExitUsage},
+		"version-argument":       {[]string{"version", "v1"}, ExitUsage},
+		"version-twice":          {[]string{"version", "--cluster", "cluster1", "--all-clusters"}, ExitUsage},
+		"version-client-json":    {[]string{"version", "--client", "-o", "json"}, ExitOK},
+		"show-plans-broken":      {[]string{"package", "show", "plans", "testdata/broken"}, ExitFailure},
+		"show-tasks-no-argument": {[]string{"package", "show", "tasks"}, ExitUsage},
+		"show-parameters-output": {[]string{"package", "show", "parameters", "testdata/valid", "-o", "xml"}, ExitUsage},
+		"show-dependencies-two":  {[]string{"package", "show", "dependencies", "testdata/valid", "testdata/family"}, ExitUsage},
 		"unknown-command":        {[]string{"package", "frobnicate"}, ExitUsage},
 		"unknown-flag":           {[]string{"plan", "status", "--frobnicate"}, ExitUsage},
 		"misspelled-command":     {[]string{"tre", "--cluster", "cluster1"}, ExitUsage},

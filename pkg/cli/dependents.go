@@ -24,6 +24,8 @@ func dependentsCommand(streams genericiooptions.IOStreams, flags *genericcliopti
 		Short:   "Show which add-ons would break without an add-on, and on which clusters",
 		Long: "Dependents shows the add-ons that depend on an add-on: what would become of them if it were not available, whether they\n" +
 			"depend on it themselves or by way of others, and the clusters that they are on. It reads the hub only.",
+		Example: "  kubectl addon dependents zookeeper\n" +
+			"  kubectl addon dependents zookeeper -o json",
 		Args: exactly("ADDON"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("namespace") {

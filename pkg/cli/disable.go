@@ -37,6 +37,8 @@ func disableCommand(streams genericiooptions.IOStreams, flags *genericclioptions
 			"require the add-on; with --force it does neither. Where nobody can be asked, one of them is needed. To stop waiting stops\n" +
 			"nothing else.\n\n" +
 			"An add-on whose cluster is gone, or whose cleanup cannot succeed, is let go of by 'kubectl addon uninstall --force'.",
+		Example: "  kubectl addon disable kafka --cluster cluster1\n" +
+			"  kubectl addon disable kafka --selector region=eu --yes",
 		Args: exactly("ADDON"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := options.require(cmd, of); err != nil {

@@ -49,6 +49,8 @@ func enableCommand(streams genericiooptions.IOStreams, flags *genericclioptions.
 			"be enabled in order: an add-on that runs by plans is installed once it has what it requires.\n\n" +
 			"Parameters given by -p are kept in the AddOnDeploymentConfig ADDON-parameters in the cluster's namespace, to which the add-on\n" +
 			"refers. On an add-on that is enabled already they change, and all others stay.",
+		Example: "  kubectl addon enable kafka --cluster cluster1 --namespace data --with-dependencies --wait\n" +
+			"  kubectl addon enable kafka --selector region=eu -p BROKERS=5",
 		Args: exactly("ADDON"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := options.require(cmd, of); err != nil {

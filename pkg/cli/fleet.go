@@ -25,6 +25,8 @@ func fleetCommand(streams genericiooptions.IOStreams, flags *genericclioptions.C
 		Short: "Show how all add-ons are on all managed clusters, at a glance",
 		Long: "Fleet counts how each add-on is, and the reasons of what is not in order. Below stand the clusters, with a mark for each add-on:\n" +
 			"those that are alike in one line, the worst first. With -o wide, nothing is left out. It reads the hub only.",
+		Example: "  kubectl addon fleet\n" +
+			"  kubectl addon fleet --selector region=eu -o wide",
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := where.check(cmd); err != nil {

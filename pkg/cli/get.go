@@ -28,6 +28,8 @@ func getCommand(streams genericiooptions.IOStreams, flags *genericclioptions.Con
 		Short: "List add-ons with how they are, on all managed clusters or some",
 		Long: "Get lists the add-ons that are enabled, each with the OperatorVersion that it is to run by, where it runs by plans, and how\n" +
 			"it is. REASON is that of what stands against it, else that of its being available. It reads the hub only.",
+		Example: "  kubectl addon get\n" +
+			"  kubectl addon get kafka --cluster cluster1,cluster2 -o json",
 		Args: atMost("ADDON"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := where.check(cmd); err != nil {

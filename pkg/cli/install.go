@@ -22,6 +22,8 @@ func installCommand(streams genericiooptions.IOStreams, flags *genericclioptions
 		Long: "Install makes an Instance of an operator on each of the clusters, which --selector, --placement or --all-clusters may name as\n" +
 			"well. OPERATOR is the name of an operator whose package was pushed, or of an OperatorVersion; NAME that of the Instance,\n" +
 			"which is the operator's if left out. What runs on a fleet for good is better enabled as an add-on ('kubectl addon enable').\n\n" + dryRunHelp,
+		Example: "  kubectl addon install kafka --cluster cluster1 --namespace data\n" +
+			"  kubectl addon install kafka events --selector region=eu -p BROKERS=5 --dry-run",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > 2 {
 				return usagef(cmd, "want OPERATOR and perhaps NAME, got %d arguments", len(args))
@@ -59,6 +61,8 @@ func updateCommand(streams genericiooptions.IOStreams, flags *genericclioptions.
 		Long: "Update changes parameters of the Instance or add-on NAME on each of the clusters that have it, which --selector, --placement or\n" +
 			"--all-clusters may name as well. All other parameters stay. The plan that the change triggers runs. An add-on's parameters are\n" +
 			"kept as 'kubectl addon enable -p' keeps them; those of a child come from its parent.\n\n" + dryRunHelp,
+		Example: "  kubectl addon update kafka --cluster cluster1 -p BROKERS=5 --wait\n" +
+			"  kubectl addon update kafka --all-clusters -p BROKERS=5 --dry-run",
 		Args: exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := options.checkStanding(cmd, of); err != nil {
@@ -89,6 +93,8 @@ func upgradeCommand(streams genericiooptions.IOStreams, flags *genericclioptions
 			"--selector, --placement or --all-clusters may name as well: the highest that was pushed, unless another one is named. Parameters\n" +
 			"stay, but for those that are given. Plan upgrade runs, or update, or deploy, whichever the new version has first. An add-on keeps\n" +
 			"that version on the cluster whatever its ClusterManagementAddOn names from then on.\n\n" + dryRunHelp,
+		Example: "  kubectl addon upgrade kafka --cluster cluster1 --dry-run\n" +
+			"  kubectl addon upgrade kafka --selector region=eu --version 1.1.0 --wait",
 		Args: exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := options.checkStanding(cmd, of); err != nil {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -57,8 +56,9 @@ type joining struct {
 
 // joinOptions are the flags.
 type joinOptions struct {
-	kubeconfig, context, server string
-	valid                       time.Duration
+	cluster managedFlags
+	server  string
+	valid   time.Duration
 }
 
 func joinCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
@@ -70,6 +70,8 @@ func joinCommand(streams genericiooptions.IOStreams, flags *genericclioptions.Co
 			"there. The hub signs a certificate for it, which a Secret on the managed cluster keeps, together with the way to the hub.\n" +
 			"Run it again to renew the certificate: the agent takes it up while it runs.\n\n" +
 			"On a hub with OCM, clusters join by clusteradm.",
+		Example: "  kubectl addon join cluster1 --context hub --cluster-context cluster1\n" +
+			"  kubectl addon join cluster1 --cluster-kubeconfig cluster1.kubeconfig --hub-server https://hub.example.com:6443",
 		Args: exactly("CLUSTER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(cmd, args[0]); err != nil {
@@ -82,8 +84,7 @@ func joinCommand(streams genericiooptions.IOStreams, flags *genericclioptions.Co
 			return explain(j.run(cmd.Context(), streams.Out), j.name)
 		},
 	}
-	cmd.Flags().StringVar(&o.kubeconfig, "cluster-kubeconfig", "", "kubeconfig of the managed cluster, if it is not in that of the hub")
-	cmd.Flags().StringVar(&o.context, "cluster-context", "", "kubeconfig context of the managed cluster")
+	o.cluster.addFlags(cmd)
 	cmd.Flags().StringVar(&o.server, "hub-server", "", "URL at which pods on the managed cluster reach the hub, if it is not that of the hub's context")
 	cmd.Flags().DurationVar(&o.valid, "valid", 365*24*time.Hour, "how long the certificate should be valid; the hub may make it less")
 	return cmd
@@ -93,7 +94,7 @@ func (o joinOptions) check(cmd *cobra.Command, name string) error {
 	switch problems := validation.IsDNS1123Label(name); {
 	case len(problems) > 0:
 		return usagef(cmd, "%q cannot be a cluster's name: %s", name, strings.Join(problems, "; "))
-	case o.kubeconfig == "" && o.context == "":
+	case !o.cluster.given():
 		return usagef(cmd, "name the managed cluster's --cluster-context or --cluster-kubeconfig")
 	case o.valid < shortest:
 		return usagef(cmd, "--valid %s: want %s at least", o.valid, shortest)
@@ -116,12 +117,9 @@ func (o joinOptions) connect(flags *genericclioptions.ConfigFlags, name string) 
 	if o.server != "" {
 		j.server.Host = o.server
 	}
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = cmp.Or(o.kubeconfig, ptr.Deref(flags.KubeConfig, ""))
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: o.context}
-	cluster, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	cluster, err := o.cluster.config(flags)
 	if err != nil {
-		return j, fmt.Errorf("reading the kubeconfig of the managed cluster: %w", err)
+		return j, err
 	}
 	if j.cluster, err = anyClient(cluster); err != nil {
 		return j, fmt.Errorf("connecting to the managed cluster: %w", err)

@@ -25,6 +25,8 @@ func diffCommand(streams genericiooptions.IOStreams, flags *genericclioptions.Co
 		Short: "Show in what two versions of a package differ, and what an upgrade does",
 		Long: "Diff compares two packages: parameters, plans, tasks and templates that TO adds, removes or changes. It says which plan runs\n" +
 			"where an Instance goes over from one to the other, and what keeps it from that. With -o wide it shows the lines of templates.\n" + naming,
+		Example: "  kubectl addon package diff kafka-3.8.0-1.0.0 ./kafka\n" +
+			"  kubectl addon package diff ./kafka-old ./kafka -o wide",
 		Args: exactly("FROM", "TO"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			data, err := compared(cmd.Context(), f, args[0], args[1])

@@ -28,6 +28,8 @@ func listCommand(streams genericiooptions.IOStreams, flags *genericclioptions.Co
 		Short: "List the packages on the hub, or in a repository",
 		Long: "List shows the OperatorVersions on the hub, those of one namespace with -n, and how many Instances are to run each of them; the\n" +
 			"highest version of an operator first. With --repository it shows what a repository holds, and needs no cluster.",
+		Example: "  kubectl addon package list\n" +
+			"  kubectl addon package list --repository https://repository.example.com",
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			data, err := f.list(cmd.Context())

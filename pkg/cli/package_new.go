@@ -22,6 +22,8 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "Make a package to begin with",
 		Long: "New makes a small package of that name in DIR, or in a folder called NAME: operator.yaml, params.yaml and templates, with\n" +
 			"comments that say what else there is. It verifies and runs as it is. What is in DIR already is never touched.",
+		Example: "  kubectl addon package new shop\n" +
+			"  kubectl addon package new shop ./packages/shop",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef(cmd, "want NAME and perhaps DIR, got 0 arguments")

@@ -30,6 +30,8 @@ func packCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Long: "Pack verifies the package in DIR and writes it as a tarball, which 'package verify' and 'package push' take, KUDO as well, and\n" +
 			"repositories serve. In it are operator.yaml, params.yaml and templates, and the packages in DIR that it brings along; nothing\n" +
 			"else. The same package makes the same tarball, whenever and wherever that is. It needs no cluster.",
+		Example: "  kubectl addon package pack ./kafka\n" +
+			"  kubectl addon package pack ./kafka -o kafka.tgz",
 		Args: exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root, err := os.OpenRoot(args[0]) // symbolic links cannot lead out of it

@@ -75,10 +75,12 @@ func showCommand(streams genericiooptions.IOStreams, flags *genericclioptions.Co
 	})
 	cmd.Use, cmd.Short = "show PACKAGE", "Show what a package is: parameters, plans, tasks and what it brings along"
 	cmd.Long = "Show prints what there is to know of a package before it is installed; each part by itself with 'show PART PACKAGE'.\n" + naming
+	cmd.Example = "  kubectl addon package show kafka\n  kubectl addon package show ./kafka -o wide"
 	for _, section := range showSections {
 		part := showingCommand(streams, flags, section)
 		part.Use, part.Short = section.name+" PACKAGE", "Show the "+section.of
 		part.Long = part.Short + ".\n" + naming
+		part.Example = "  kubectl addon package show " + section.name + " ./kafka"
 		cmd.AddCommand(part)
 	}
 	return cmd

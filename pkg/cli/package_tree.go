@@ -20,6 +20,8 @@ func packageTreeCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Long: "Tree shows the package in DIR, or in a tarball or at its URL, as the tree of Instances that it makes, called as where the\n" +
 			"uppermost one has the operator's name: each with its OperatorVersion, where the package is, and the parameter of its parent\n" +
 			"that says whether it exists. It needs no cluster.",
+		Example: "  kubectl addon package tree ./streaming\n" +
+			"  kubectl addon package tree https://repository.example.com/streaming.tgz -o json",
 		Args: exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b, err := verifiedBundle(cmd.Context(), l, streams.ErrOut, args[0])

@@ -26,7 +26,8 @@ func planCancelCommand(streams genericiooptions.IOStreams, flags *genericcliopti
 		Short: "End the plan that runs",
 		Long: "Cancel ends the plan of an Instance or add-on that runs, which then counts as failed, and takes back a request for another\n" +
 			"one that has not begun. What was applied by then stays as it is, until a plan runs again.",
-		Args: exactly("NAME"),
+		Example: "  kubectl addon plan cancel kafka --cluster cluster1",
+		Args:    exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, err := connect(flags, streams.ErrOut)
 			if err != nil {

@@ -23,7 +23,8 @@ func planHistoryCommand(streams genericiooptions.IOStreams, flags *genericcliopt
 		Short: "Show when each plan last ran, and how that ended",
 		Long: "History shows of each plan of an Instance or add-on when it last ran, how long that took, and how it ended: what runs\n" +
 			"or ran last stands first. Another OperatorVersion begins a history of its own. It reads the hub only.",
-		Args: exactly("NAME"),
+		Example: "  kubectl addon plan history kafka --cluster cluster1",
+		Args:    exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := hubClient(flags)
 			if err != nil {

@@ -45,6 +45,8 @@ func planRunCommand(streams genericiooptions.IOStreams, flags *genericclioptions
 		Long: "Run asks for a plan of an Instance or add-on, as it stands. While another plan runs, it waits for the end of that one.\n" +
 			"With -p it changes parameters as well, of an Instance that belongs to no add-on and to no other Instance: where that\n" +
 			"alone runs a plan, it is not run twice, and a plan that it runs besides comes first.",
+		Example: "  kubectl addon plan run kafka backup --cluster cluster1\n" +
+			"  kubectl addon plan run kafka deploy --cluster cluster1 -p BROKERS=5 --wait --timeout 10m",
 		Args: exactly("NAME", "PLAN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error

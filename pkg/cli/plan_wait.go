@@ -33,6 +33,8 @@ func planWaitCommand(streams genericiooptions.IOStreams, flags *genericclioption
 		Long: "Wait shows how the plan that runs goes on, and ends when it is complete and no other is due. It fails as soon as the plan\n" +
 			"fails, or the hub says that none can start. Of an add-on that has no Instance yet, it waits for that first.\n" +
 			"To stop waiting stops nothing else.",
+		Example: "  kubectl addon plan wait kafka --cluster cluster1\n" +
+			"  kubectl addon plan wait kafka --cluster cluster1 --timeout 10m",
 		Args: exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, err := connect(flags, streams.ErrOut)

@@ -37,6 +37,8 @@ func pushCommand(streams genericiooptions.IOStreams, flags *genericclioptions.Co
 			"before it:\nfolders and tarballs by their path from the package, URLs, and names, which are looked for in --repository, else\n" +
 			"among what is on the hub. Nothing is stored unless all of it is right. An OperatorVersion is immutable: a package that\n" +
 			"was changed needs another operatorVersion.",
+		Example: "  kubectl addon package push ./kafka\n" +
+			"  kubectl addon package push https://repository.example.com/kafka-1.0.0.tgz -n cluster1",
 		Args: exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			namespace := cmp.Or(*flags.Namespace, kudo.DefaultPackagesNamespace)

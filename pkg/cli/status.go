@@ -25,6 +25,8 @@ func statusCommand(streams genericiooptions.IOStreams, flags *genericclioptions.
 			"step waits for or why it failed. Of an add-on that has no Instance yet, which is called as the add-on, it shows what\n" +
 			"its installation waits for. With --tree it shows the Instance's children as well, and theirs. With --watch it goes on\n" +
 			"to show what changes, until it is interrupted or the Instance is gone. It reads the hub only.",
+		Example: "  kubectl addon plan status kafka --cluster cluster1\n" +
+			"  kubectl addon plan status streaming --cluster cluster1 --tree --watch",
 		Args: exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if watch && !o.isText() {

@@ -26,6 +26,8 @@ func treeCommand(streams genericiooptions.IOStreams, flags *genericclioptions.Co
 			"of the cluster, beginning with those that no other one there depends on. What stands in the tree more than once is\n" +
 			"followed where it stands first, and a circle of dependencies once around. CAUSE says why a dependency is not\n" +
 			"satisfied, as addon-manager judges it. It reads the hub only.",
+		Example: "  kubectl addon tree --cluster cluster1\n" +
+			"  kubectl addon tree kafka --cluster cluster1",
 		Args: atMost("ADDON"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := hubClient(flags)

@@ -46,6 +46,8 @@ func uninstallCommand(streams genericiooptions.IOStreams, flags *genericclioptio
 			"needed. With --dry-run it writes nothing, and shows the cleanup plan and the objects that would be removed.\n\n" +
 			"With --force nobody asks and nobody waits: what it has applied stays on the cluster as it is at that moment, and the\n" +
 			"objects that are known to be there are listed. That is for a cluster that is gone, and for a cleanup that cannot succeed.",
+		Example: "  kubectl addon uninstall kafka --cluster cluster1\n" +
+			"  kubectl addon uninstall kafka --cluster cluster1 --force",
 		Args: exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			change.selection, change.name = options.selection, args[0]

@@ -24,6 +24,8 @@ func verifyCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			"brings along, and prints what it finds, a line each: FILE:LINE:COLUMN: error|warning: MESSAGE.\n" +
 			"It exits with 1 if there are errors. It needs no cluster, and a network only where packages are at URLs. Packages that are\n" +
 			"only a name are looked for in --repository; without it nothing is said about them, and a warning says so.",
+		Example: "  kubectl addon package verify ./kafka\n" +
+			"  kubectl addon package verify ./streaming --repository https://repository.example.com -o json",
 		Args: exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b, err := l.loadBundle(cmd.Context(), args[0])

@@ -14,6 +14,8 @@ func whyCommand(streams genericiooptions.IOStreams, flags *genericclioptions.Con
 		Short: "Say why an add-on is not available on a cluster, and what to do",
 		Long: "Why says in one paragraph why an add-on is not available or degraded on a managed cluster. It follows what the add-on\n" +
 			"depends on down to the add-ons at fault, and ends with the commands to type. It reads the hub only.",
+		Example: "  kubectl addon why kafka --cluster cluster1\n" +
+			"  kubectl addon why kafka --cluster cluster1 -o jsonpath='{.causes[*].addOn}'",
 		Args: exactly("ADDON"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := hubClient(flags)

@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbac "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli"
+)
+
+// unpacked are the files of an archive, by the names that they have in its folder.
+func unpacked(name string) map[string]string {
+	GinkgoHelper()
+	file, err := os.Open(name)
+	Expect(err).NotTo(HaveOccurred())
+	defer file.Close()
+	unzipped, err := gzip.NewReader(file)
+	Expect(err).NotTo(HaveOccurred())
+	files := map[string]string{}
+	for archive := tar.NewReader(unzipped); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		Expect(err).NotTo(HaveOccurred())
+		content, err := io.ReadAll(archive)
+		Expect(err).NotTo(HaveOccurred())
+		files[strings.TrimPrefix(header.Name, "tandem-diagnosis/")] = string(content)
+	}
+}
+
+var _ = Describe("diagnose", func() {
+	const secret = "planted-S3cret"
+	// infest plants a secret wherever users put theirs, and returns the cluster.
+	infest := func(ctx context.Context) string {
+		GinkgoHelper()
+		cluster := newCluster(ctx, nil)
+		Expect(run(ctx, "package", "push", packageDir("a: "+secret+"\n"), "-n", cluster).err).NotTo(HaveOccurred())
+		at := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: cluster, Name: name} }
+		instance := &kudo.Instance{ObjectMeta: at("shop"), Spec: kudo.InstanceSpec{
+			OperatorVersion: corev1.ObjectReference{Name: "shop-1.10-1.2.0"}, Parameters: map[string]string{"SIZE": secret},
+		}}
+		instance.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: `{"spec":{"parameters":{"SIZE":"` + secret + `"}}}`}
+		addOn := &addon.ManagedClusterAddOn{ObjectMeta: at("charts")}
+		config := &addon.AddOnDeploymentConfig{ObjectMeta: at("charts-parameters")}
+		config.Spec.CustomizedVariables = []upstream.CustomizedVariable{{Name: "WHATEVER", Value: secret}}
+		Expect(hub.Create(ctx, instance)).To(Succeed())
+		Expect(hub.Create(ctx, addOn)).To(Succeed())
+		Expect(hub.Create(ctx, config)).To(Succeed())
+		Expect(hub.Create(ctx, &corev1.Secret{ObjectMeta: at("login"), StringData: map[string]string{"password": secret}})).To(Succeed())
+		Expect(hub.Create(ctx, &corev1.ConfigMap{ObjectMeta: at("settings"), Data: map[string]string{"login": secret}})).To(Succeed())
+		Expect(hub.Create(ctx, &corev1.Event{
+			ObjectMeta: at("shop.1"), InvolvedObject: corev1.ObjectReference{Kind: "Instance", Namespace: cluster, Name: "shop"},
+			Reason: "Told", Message: "it is " + secret,
+		})).To(Succeed())
+		return cluster
+	}
+	free := func(files map[string]string) {
+		GinkgoHelper()
+		for name, content := range files {
+			Expect(content).NotTo(ContainSubstring(secret), name)
+		}
+	}
+
+	It("collects from the hub and the managed cluster, and no secret", func(ctx SpecContext) {
+		cluster := infest(ctx)
+		file := filepath.Join(GinkgoT().TempDir(), "diagnosis.tar.gz")
+		got := run(ctx, "diagnose", "--cluster", cluster, "-n", cluster, "-o", file, "--cluster-kubeconfig", kubeconfig)
+		Expect(got.err).NotTo(HaveOccurred())
+		Expect(got.out).To(HavePrefix(file + " written"))
+		there, err := os.Stat(file)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(there.Mode().Perm()).To(Equal(os.FileMode(0o600)))
+
+		files := unpacked(file)
+		free(files)
+		Expect(files).To(And(
+			HaveKeyWithValue("summary.txt", And(HavePrefix("A diagnosis of Tandem"), ContainSubstring("1 managed cluster, 1 add-on"))),
+			HaveKeyWithValue("hub/clusters/"+cluster+"/instance.yaml", And(ContainSubstring("SIZE: REDACTED"), Not(ContainSubstring("managedFields")))),
+			HaveKeyWithValue("hub/clusters/"+cluster+"/event.yaml", ContainSubstring("message: it is REDACTED")),
+			HaveKeyWithValue("hub/clusters/"+cluster+"/why.txt", ContainSubstring("charts")),
+			HaveKeyWithValue("hub/clusters/"+cluster+"/plans.txt", ContainSubstring("shop-1.10-1.2.0")),
+			HaveKeyWithValue("hub/addondeploymentconfig.yaml", ContainSubstring("name: WHATEVER\n    value: REDACTED")),
+			HaveKeyWithValue("hub/operatorversion.yaml", ContainSubstring("sha256")),
+			HaveKeyWithValue("hub/server/customresourcedefinition.yaml", And(ContainSubstring("storedVersions"), Not(ContainSubstring("openAPIV3Schema")))),
+			HaveKey("hub/server/version.json"),
+			HaveKeyWithValue("managed/instance.yaml", ContainSubstring("name: shop")),
+		))
+
+		again := run(ctx, "diagnose", "--cluster", cluster, "-o", file)
+		Expect(again.code).To(Equal(cli.ExitFailure))
+		Expect(again.err).To(MatchError(ContainSubstring("file exists")))
+	})
+
+	It("goes on where something cannot be read, and says what", func(ctx SpecContext) {
+		cluster := infest(ctx)
+		allow(ctx, cluster, "half-blind", rbac.PolicyRule{
+			APIGroups: []string{addon.GroupVersion.Group}, Resources: []string{"managedclusteraddons"}, Verbs: []string{"list"},
+		})
+		file := filepath.Join(GinkgoT().TempDir(), "diagnosis.tar.gz")
+		got := run(ctx, "diagnose", "--cluster", cluster, "-o", file, "--as", "half-blind")
+		Expect(got.err).NotTo(HaveOccurred())
+		Expect(got.errOut).To(ContainSubstring("could not be read: see summary.txt"))
+		files := unpacked(file)
+		free(files)
+		Expect(files["hub/clusters/"+cluster+"/managedclusteraddon.yaml"]).To(ContainSubstring("name: charts"))
+		Expect(files["summary.txt"]).To(And(
+			ContainSubstring("the hub: Instance in namespace "+cluster+": "), ContainSubstring("the verdicts over cluster "+cluster+": "),
+		))
+	})
+
+	It("refuses a cluster that is not there", func(ctx SpecContext) {
+		got := run(ctx, "diagnose", "--cluster", "nowhere", "-o", filepath.Join(GinkgoT().TempDir(), "x"))
+		Expect(got.code).To(Equal(cli.ExitFailure))
+		Expect(got.err).To(MatchError(ContainSubstring(`there is no managed cluster "nowhere"`)))
+	})
+})
+
+var _ = Describe("version", func() {
+	It("is that of addon-manager and of the agents, by their labels", func(ctx SpecContext) {
+		first, second, third := newCluster(ctx, nil), newCluster(ctx, nil), newCluster(ctx, nil)
+		say := map[string]string{addon.LabelVersion: "v0.0.0"}
+		Expect(hub.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: first, Name: addon.ManagerConfigMap, Labels: say}})).To(Succeed())
+		for cluster, version := range map[string]string{first: "v0.0.0", second: "v0.0.9"} {
+			Expect(hub.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+				Namespace: cluster, Name: addon.AgentLease, Labels: map[string]string{addon.LabelVersion: version},
+			}})).To(Succeed())
+		}
+		Expect(hub.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: third, Name: "another", Labels: say}})).To(Succeed())
+		got := run(ctx, "version", "-n", first, "--cluster", first+","+second+","+third, "-o", "jsonpath={.hub} {.agents[*].version} {.agents[2].clusters} {.skew}")
+		Expect(got.err).NotTo(HaveOccurred())
+		Expect(got.out).To(Equal(`v0.0.0 v0.0.0 v0.0.9 ["` + third + `"] ["addon-agent is v0.0.9 on cluster ` + second + `, and addon-manager v0.0.0"]`))
+		Expect(run(ctx, "version", "-n", first).out).To(MatchRegexp(`addon-agent +v0\.0\.9 +1 \(` + second + `\)`))
+	})
+
+	It("of the plugin is shown in any case", func(ctx SpecContext) {
+		got := run(ctx, "version", "--as", "nobody")
+		Expect(got.code).To(Equal(cli.ExitFailure))
+		Expect(got.out).To(ContainSubstring("kubectl-addon   v0.0.0"))
+		Expect(got.err).To(MatchError(ContainSubstring("reading the version of addon-manager")))
+	})
+})
