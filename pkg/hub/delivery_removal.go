@@ -40,6 +40,7 @@ func (a *agents) setUp(mgr manager.Manager) error {
 	return newController(mgr, "agent", controller.Options{}).
 		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(isAgent, changed(viewAgent))).
 		Watches(&addonv1alpha1.ManagedClusterAddOn{}, mapped(agentOn), builder.WithPredicates(existence(), afterStart())).
+		Watches(&addonv1alpha1.ClusterManagementAddOn{}, mapped(a.defined), builder.WithPredicates(changed(viewDefinition), afterStart())).
 		Watches(&kudo.Instance{}, mapped(agentOn), builder.WithPredicates(existence(), afterStart())).
 		WatchesMetadata(managedCluster(), mapped(agentOf), builder.WithPredicates(ending(), afterStart())).
 		Complete(a)
@@ -53,6 +54,15 @@ func agentOn(_ context.Context, object client.Object) ([]reconcile.Request, erro
 // agentOf is that of a ManagedCluster.
 func agentOf(_ context.Context, cluster client.Object) ([]reconcile.Request, error) {
 	return agentIn(cluster.GetName()), nil
+}
+
+// defined are the add-ons of the agents of all clusters that have an add-on of the definition: it may not run by plans any more.
+func (a *agents) defined(ctx context.Context, definition client.Object) ([]reconcile.Request, error) {
+	requests, err := addOnsNamed(ctx, a.client, definition.GetName())
+	for i := range requests {
+		requests[i].Name = addonv1alpha1.AgentAddOn
+	}
+	return requests, err
 }
 
 func agentIn(cluster string) []reconcile.Request {

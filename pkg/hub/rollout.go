@@ -97,24 +97,27 @@ func (r *rollouts) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	}
 	defer r.written.noteSince(addOn, addOn.ResourceVersion)
 	definition, err := definitionOf(ctx, r.client, addOn.Name)
-	if err != nil || !install.RunsByPlans(definition) {
-		r.count(request.NamespacedName, nil)
+	if err != nil {
 		return ctrl.Result{}, err
+	}
+	mark, err := r.mark(ctx, addOn)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !install.RunsByPlans(definition) {
+		r.count(request.NamespacedName, nil)
+		return retryConflict(r.giveUp(ctx, addOn, mark))
 	}
 	state, err := r.addOns.gather(ctx, definition, addOn)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	marked, err := r.marked(ctx, addOn)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	rollout := install.RolloutOf(state, marked)
+	rollout := install.RolloutOf(state, marked(mark, addOn))
 	r.count(request.NamespacedName, rollout)
 	if rollout == nil {
 		return ctrl.Result{}, nil
 	}
-	return retryConflict(r.act(ctx, state, rollout, marked))
+	return retryConflict(r.act(ctx, state, rollout, mark))
 }
 
 // count shows the add-on among those that a rollout is not done with, unless it is.
@@ -141,34 +144,68 @@ func (r *rollouts) current(ctx context.Context, name types.NamespacedName) (*add
 	return addOn, nil
 }
 
-// marked is what the add-on's mark says; empty where there is none.
-func (r *rollouts) marked(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (string, error) {
+// mark is the one that stands under the add-on's name; nil where there is none.
+func (r *rollouts) mark(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (*metav1.PartialObjectMetadata, error) {
 	mark := manifestWork()
 	err := r.marks.Get(ctx, types.NamespacedName{Namespace: addOn.Namespace, Name: markName(addOn)}, mark)
-	if client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("reading the mark of ManagedClusterAddOn %s: %w", client.ObjectKeyFromObject(addOn), err)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
 	}
-	return mark.Annotations[work.ManifestConfigSpecHashAnnotationKey], nil
+	if err != nil {
+		return nil, fmt.Errorf("reading the mark of ManagedClusterAddOn %s: %w", client.ObjectKeyFromObject(addOn), err)
+	}
+	return mark, nil
 }
 
-// act writes what is new: hashes, the mark, and at last the status.
-func (r *rollouts) act(ctx context.Context, state install.AddOn, rollout *install.Rollout, marked string) error {
+// marked is what a mark says of the add-on. One that was left by an add-on of the same name says nothing: it stands until OCM's work
+// agent lets it go, on a cluster out of reach for long.
+func marked(mark *metav1.PartialObjectMetadata, addOn *addonv1alpha1.ManagedClusterAddOn) string {
+	if mark == nil || !metav1.IsControlledBy(mark, addOn) {
+		return ""
+	}
+	return mark.Annotations[work.ManifestConfigSpecHashAnnotationKey]
+}
+
+// act writes what is new: hashes, the mark, and at last the status. OCM would believe a mark that another add-on has left, so that one is
+// taken over.
+func (r *rollouts) act(ctx context.Context, state install.AddOn, rollout *install.Rollout, mark *metav1.PartialObjectMetadata) error {
 	addOn := state.ManagedAddOn
 	if operations := hashOperations(addOn, rollout.SpecHashes); len(operations) > 0 {
 		if err := apply.PatchStatus(ctx, r.client, addOn, operations, client.FieldOwner(ManagerRollout)); err != nil {
 			return err
 		}
 	}
-	if rollout.Mark != marked {
-		mark, err := markOf(addOn, rollout.Mark)
+	if rollout.Mark != marked(mark, addOn) || mark != nil && !metav1.IsControlledBy(mark, addOn) {
+		want, err := markOf(addOn, rollout.Mark)
 		if err != nil {
 			return err
 		}
-		if _, err := apply.Object(ctx, r.client, mark, ManagerRollout); err != nil {
-			return fmt.Errorf("applying ManifestWork %s: %w", client.ObjectKeyFromObject(mark), err)
+		if _, err := apply.Object(ctx, r.client, want, ManagerRollout); err != nil {
+			return fmt.Errorf("applying ManifestWork %s: %w", client.ObjectKeyFromObject(want), err)
 		}
 	}
 	return r.commit(ctx, addOn, rollout.Applied)
+}
+
+// giveUp takes back what was told of an add-on that does not run by plans any more: OCM counts every ManifestWork of an add-on, and would
+// wait for ever for a mark that nobody keeps up.
+func (r *rollouts) giveUp(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, mark *metav1.PartialObjectMetadata) error {
+	if mark != nil && mark.DeletionTimestamp.IsZero() {
+		if err := r.client.Delete(ctx, mark, client.Preconditions{UID: &mark.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting ManifestWork %s: %w", client.ObjectKeyFromObject(mark), err)
+		}
+	}
+	operations := apply.Release(addOn.Status.Conditions, addonv1alpha1.ConditionManifestApplied,
+		addonv1alpha1.ReasonPlanComplete, addonv1alpha1.ReasonPlanNotComplete)
+	if len(operations) == 0 {
+		return nil
+	}
+	if supported := addOn.Status.SupportedConfigs; slices.Equal(supported, install.SupportedConfigs()) {
+		operations = append(operations,
+			apply.Operation{Op: "test", Path: "/status/supportedConfigs", Value: supported},
+			apply.Operation{Op: "remove", Path: "/status/supportedConfigs"})
+	}
+	return apply.PatchStatus(ctx, r.client, addOn, operations)
 }
 
 // commit sets condition ManifestApplied and the configs that the add-on supports, without which OCM takes none of its own.
@@ -213,7 +250,8 @@ func markName(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 
 // markOf is the mark of an add-on: a ManifestWork that looks whether Instances are defined on the cluster, and neither makes nor removes
 // anything. They are where an Instance runs, and OCM's work agent may read resource definitions without being given more rights, also
-// while addon-agent is being taken away, which the mark must not outlive. It goes with the add-on.
+// while addon-agent is being taken away, which the mark must not outlive. It goes with the add-on. Without a configuration it says that
+// none has reached the cluster.
 func markOf(addOn *addonv1alpha1.ManagedClusterAddOn, configuration string) (*unstructured.Unstructured, error) {
 	owner := metav1.NewControllerRef(addOn, addonv1alpha1.GroupVersion.WithKind("ManagedClusterAddOn"))
 	owner.BlockOwnerDeletion = nil
@@ -240,7 +278,9 @@ func markOf(addOn *addonv1alpha1.ManagedClusterAddOn, configuration string) (*un
 	mark.SetNamespace(addOn.Namespace)
 	mark.SetName(markName(addOn))
 	mark.SetLabels(map[string]string{labelPartOf: partOfTandem, upstream.AddonLabelKey: addOn.Name})
-	mark.SetAnnotations(map[string]string{work.ManifestConfigSpecHashAnnotationKey: configuration})
+	if configuration != "" {
+		mark.SetAnnotations(map[string]string{work.ManifestConfigSpecHashAnnotationKey: configuration})
+	}
 	return mark, nil
 }
 

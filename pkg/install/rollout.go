@@ -22,7 +22,7 @@ type Rollout struct {
 	// SpecHashes are the hashes that status.configReferences lacks, by the place in it: those of configs that the add-on names itself.
 	SpecHashes map[int]string
 	// Mark names the configuration that has reached the cluster, as OCM spells it (annotation config-spec-hash of a ManifestWork);
-	// empty while none has.
+	// empty while none has, and on the way from one to the next.
 	Mark string
 	// Applied is condition ManifestApplied.
 	Applied metav1.Condition
@@ -52,7 +52,8 @@ func SupportedConfigs() []upstream.ConfigGroupResource {
 // RolloutOf is what to tell; nil where OCM does not look after the add-on's configuration. marked is the mark that stands.
 //
 // A configuration has reached the cluster once the add-on's Instance is as the configuration has it, and is Ready so: a plan that fails
-// leaves the mark before, and so holds up the rollout. What becomes of the add-on afterwards does not take the mark back.
+// leaves no mark, and so holds up the rollout. What becomes of the add-on afterwards does not take the mark back, but the next
+// configuration does as soon as the Instance gets it: what goes back to the one before has to get there again.
 func RolloutOf(a AddOn, marked string) *Rollout {
 	if !RunsByPlans(a.Definition) || !managedByOCM(a.Definition, a.ManagedAddOn) {
 		return nil
@@ -61,10 +62,15 @@ func RolloutOf(a AddOn, marked string) *Rollout {
 		Type: addonv1alpha1.ConditionManifestApplied, Status: metav1.ConditionFalse, Reason: addonv1alpha1.ReasonPlanNotComplete,
 		Message: "no plan has brought the add-on's current configuration to completion yet",
 	}}
-	if wanted := mark(a.ManagedAddOn.Status.ConfigReferences); wanted != "" && (wanted == marked || reached(a)) {
+	wanted, instance := mark(a.ManagedAddOn.Status.ConfigReferences), Decide(a).Instance
+	switch {
+	case wanted == "":
+	case wanted == marked || reached(a.OwnInstance(), instance):
 		rollout.Mark = wanted
 		rollout.Applied.Status, rollout.Applied.Reason = metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete
 		rollout.Applied.Message = "a plan has brought the add-on's current configuration to completion"
+	case instance != nil:
+		rollout.Mark = ""
 	}
 	rollout.State = rolloutState(a, rollout.Applied.Status == metav1.ConditionTrue)
 	return rollout
@@ -91,9 +97,8 @@ func hasFailed(i *kudo.Instance) bool {
 	return ready != nil && ready.Reason == kudo.ReasonPlanFailed && ready.ObservedGeneration == i.Generation
 }
 
-// reached says whether the add-on's Instance runs as its configuration has it.
-func reached(a AddOn) bool {
-	own, want := a.OwnInstance(), Decide(a).Instance
+// reached says whether an add-on's Instance runs as its configuration wants it. Each may be nil.
+func reached(own, want *kudo.Instance) bool {
 	if own == nil || want == nil || !Matches(own, want) {
 		return false
 	}

@@ -63,9 +63,9 @@ func TestRolloutOf(t *testing.T) {
 		},
 		"before there is an Instance nothing is marked":      {addOn: resolved, applied: "False"},
 		"a configuration is marked once its plan has ended":  {addOn: ready(resolved, "one", "True", 7), mark: mark, applied: "True"},
-		"while the plan runs the mark before stays":          {ready(resolved, "one", "False", 7), before, before, "False"},
-		"what is said of an earlier generation does not do":  {ready(resolved, "one", "True", 6), before, before, "False"},
-		"nor does an Instance that has other parameters yet": {ready(resolved, "zero", "True", 7), before, before, "False"},
+		"while the plan runs the mark before does not stand": {ready(resolved, "one", "False", 7), before, "", "False"},
+		"what is said of an earlier generation does not do":  {ready(resolved, "one", "True", 6), before, "", "False"},
+		"nor does an Instance that has other parameters yet": {ready(resolved, "zero", "True", 7), before, "", "False"},
 		"an add-on that fails afterwards keeps its mark":     {ready(resolved, "one", "False", 7), mark, mark, "True"},
 		"a hash that OCM does not know yet is waited for": {
 			ready(rolledOut(config, version, ""), "one", "True", 7), before, before, "False",

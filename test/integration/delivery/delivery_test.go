@@ -226,11 +226,7 @@ var _ = Describe("The delivery of addon-agent", func() {
 
 	It("keeps the agent until everything that it runs is gone", func(ctx SpecContext) {
 		tandem, _ := deliver(ctx, func(*upstream.AddOnDeploymentConfigSpec) {})
-		Eventually(func(g Gomega, ctx context.Context) []string {
-			current := &addonv1alpha1.ManagedClusterAddOn{}
-			g.Expect(server.Get(ctx, client.ObjectKeyFromObject(tandem), current)).To(Succeed())
-			return current.Finalizers
-		}).WithContext(ctx).Should(ContainElement(addonv1alpha1.FinalizerAgent))
+		Eventually(finalizersOf(tandem)).WithContext(ctx).Should(ContainElement(addonv1alpha1.FinalizerAgent))
 		version := push(ctx, "kafka")
 		kafka := enable(ctx, cluster, define(ctx, "kafka", version).Name)
 		users := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "users"}}
@@ -253,6 +249,24 @@ var _ = Describe("The delivery of addon-agent", func() {
 		Consistently(exists(tandem)).WithContext(ctx).Should(BeTrue())
 		Expect(server.Delete(ctx, users)).To(Succeed())
 		removed(ctx, users)
+		Eventually(exists(tandem)).WithContext(ctx).Should(BeFalse())
+	})
+
+	It("lets the agent go once an add-on without an Instance runs by plans no more", func(ctx SpecContext) {
+		tandem, _ := deliver(ctx, func(*upstream.AddOnDeploymentConfigSpec) {})
+		Eventually(finalizersOf(tandem)).WithContext(ctx).Should(ContainElement(addonv1alpha1.FinalizerAgent))
+		version := push(ctx, "kafka")
+		definition := define(ctx, "kafka", version)
+		place(ctx, definition.Name, version)
+		kafka := enable(ctx, cluster, definition.Name)
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(seen{"False", "WaitingForConfiguration"}))
+		Expect(server.Delete(ctx, tandem)).To(Succeed())
+		Eventually(conditionOf(tandem, "AddOnsRemaining")).WithContext(ctx).Should(Equal(seen{"True", "WaitingForRemoval"}))
+		Eventually(func(ctx context.Context) error {
+			current := get(ctx, definition)
+			current.Spec.SupportedConfigs = []upstream.ConfigMeta{{ConfigGroupResource: deploymentConfigs}}
+			return server.Update(ctx, current)
+		}).WithContext(ctx).Should(Succeed())
 		Eventually(exists(tandem)).WithContext(ctx).Should(BeFalse())
 	})
 

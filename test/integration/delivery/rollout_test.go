@@ -112,7 +112,7 @@ var _ = Describe("The rollout of an add-on that runs by plans", func() {
 	It("goes on to the next configuration where OCM wants it, and says when that is reached", func(ctx SpecContext) {
 		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
 		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
-		first, hashes := desired(ctx, kafka), placed(kafka.Name)(Default, ctx)
+		hashes := placed(kafka.Name)(Default, ctx)
 
 		By("a config that changes, while other clusters have their turn")
 		config.Spec.CustomizedVariables[0].Value = "two"
@@ -125,7 +125,7 @@ var _ = Describe("The rollout of an add-on that runs by plans", func() {
 		Eventually(text(kafka)).WithContext(ctx).Should(Equal("two"))
 		reports(ctx, instanceOf(kafka), metav1.ConditionFalse, kudo.ReasonPlanFailed)
 		Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"False", "PlanNotComplete"}))
-		Consistently(marked(kafka)).WithContext(ctx).Should(Equal(first), "OCM goes no further")
+		Consistently(marked(kafka)).WithContext(ctx).Should(BeEmpty(), "OCM goes no further")
 
 		By("the plan that ends well after all, and an add-on that fails later")
 		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
@@ -133,6 +133,60 @@ var _ = Describe("The rollout of an add-on that runs by plans", func() {
 		Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"True", "PlanComplete"}))
 		reports(ctx, instanceOf(kafka), metav1.ConditionFalse, kudo.ReasonUnhealthy)
 		Consistently(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"True", "PlanComplete"}))
+	})
+
+	It("has a configuration that it goes back to reached again", func(ctx SpecContext) {
+		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
+		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
+		first := desired(ctx, kafka)
+		for _, value := range []string{"two", "one"} {
+			config.Spec.CustomizedVariables[0].Value = value
+			before := placed(kafka.Name)(Default, ctx)
+			Expect(server.Update(ctx, config)).To(Succeed())
+			Eventually(placed(kafka.Name)).WithContext(ctx).ShouldNot(Equal(before))
+			rollOut(ctx, kafka)
+			Eventually(text(kafka)).WithContext(ctx).Should(Equal(value))
+			reports(ctx, instanceOf(kafka), metav1.ConditionFalse, kudo.ReasonPlanFailed)
+			Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"False", "PlanNotComplete"}))
+			Consistently(marked(kafka)).WithContext(ctx).Should(BeEmpty())
+		}
+		Expect(desired(ctx, kafka)).To(Equal(first))
+		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
+		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(first))
+	})
+
+	It("does not take what an add-on of the same name has reached for its own", func(ctx SpecContext) {
+		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
+		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
+		held(ctx, instanceOf(kafka))
+		Expect(server.Delete(ctx, kafka)).To(Succeed())
+		removed(ctx, instanceOf(kafka))
+		Eventually(exists(kafka)).WithContext(ctx).Should(BeFalse())
+		Expect(exists(mark(kafka))(Default, ctx)).To(BeTrue(), "nobody collects garbage here")
+
+		again := enable(ctx, cluster, kafka.Name)
+		rollOut(ctx, again)
+		Eventually(text(again)).WithContext(ctx).Should(Equal("one"))
+		Eventually(conditionOf(again, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"False", "PlanNotComplete"}))
+		Eventually(marked(again)).WithContext(ctx).Should(BeEmpty())
+		reports(ctx, instanceOf(again), metav1.ConditionTrue, kudo.ReasonHealthy)
+		Eventually(marked(again)).WithContext(ctx).Should(Equal(desired(ctx, again)))
+		Expect(metav1.IsControlledBy(get(ctx, mark(again)), again)).To(BeTrue())
+	})
+
+	It("is nobody's to mark once the add-on does not run by plans any more", func(ctx SpecContext) {
+		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
+		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
+		Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"True", "PlanComplete"}))
+		Eventually(func(ctx context.Context) error {
+			definition := get(ctx, &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: kafka.Name}})
+			definition.Spec.SupportedConfigs = []upstream.ConfigMeta{{ConfigGroupResource: deploymentConfigs}}
+			return server.Update(ctx, definition)
+		}).WithContext(ctx).Should(Succeed())
+		Eventually(exists(mark(kafka))).WithContext(ctx).Should(BeFalse(), "OCM counts every ManifestWork of an add-on")
+		Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{}))
+		Expect(get(ctx, kafka).Status.SupportedConfigs).To(BeEmpty())
+		settled(ctx, cluster)
 	})
 
 	It("follows another OperatorVersion", func(ctx SpecContext) {

@@ -309,6 +309,15 @@ func conditionOf(addOn *addonv1alpha1.ManagedClusterAddOn, conditionType string)
 	}
 }
 
+// finalizersOf are those of a ManagedClusterAddOn, for Eventually.
+func finalizersOf(addOn *addonv1alpha1.ManagedClusterAddOn) func(Gomega, context.Context) []string {
+	return func(g Gomega, ctx context.Context) []string {
+		current := &addonv1alpha1.ManagedClusterAddOn{}
+		g.Expect(server.Get(ctx, client.ObjectKeyFromObject(addOn), current)).To(Succeed())
+		return current.Finalizers
+	}
+}
+
 // workNamed is a ManifestWork of the cluster, by name.
 func workNamed(cluster, name string) *work.ManifestWork {
 	return &work.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}}
