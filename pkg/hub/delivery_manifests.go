@@ -74,16 +74,8 @@ func agentManifests(image string, config upstream.AddOnDeploymentConfigSpec) ([]
 			return nil, err
 		}
 		for _, object := range found {
-			if object, err = settle(object, installNamespaceOf(config)); err != nil {
+			if object, err = adapt(object, image, variables[variablePipeImage], config); err != nil {
 				return nil, err
-			}
-			switch object.GetKind() {
-			case "CustomResourceDefinition", "Namespace":
-				orphan(object)
-			case "Deployment":
-				if object, err = configureAgent(object, image, variables[variablePipeImage], config); err != nil {
-					return nil, err
-				}
 			}
 			delete(object.Object, "status")
 			objects = append(objects, object)
@@ -93,6 +85,28 @@ func agentManifests(image string, config upstream.AddOnDeploymentConfigSpec) ([]
 		objects = append(objects, authority)
 	}
 	return objects, nil
+}
+
+// adapt is a manifest as the config has it.
+func adapt(
+	object *unstructured.Unstructured, image, pipeImage string, config upstream.AddOnDeploymentConfigSpec,
+) (*unstructured.Unstructured, error) {
+	object, err := settle(object, installNamespaceOf(config))
+	if err != nil {
+		return nil, err
+	}
+	switch object.GetKind() {
+	case "CustomResourceDefinition":
+		orphan(object)
+	case "Namespace":
+		orphan(object)
+		if object.GetName() != agentNamespace {
+			object.SetLabels(nil) // it may be others' too, whose pods need more
+		}
+	case "Deployment":
+		return configureAgent(object, image, pipeImage, config)
+	}
+	return object, nil
 }
 
 // settle moves a manifest into the namespace. It stands in metadata, subjects and an expression, and nothing else is called as the

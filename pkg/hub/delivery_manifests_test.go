@@ -92,8 +92,12 @@ func TestAgentManifestsStandInTheNamespaceOfTheConfig(t *testing.T) {
 			}
 			for _, name := range []string{"Namespace " + test.want, "ServiceAccount " + test.want + "/addon-agent"} {
 				if objects[name] == nil {
-					t.Errorf("there is no %s", name)
+					t.Fatalf("there is no %s", name)
 				}
+			}
+			restricted := objects["Namespace "+test.want].GetLabels()["pod-security.kubernetes.io/enforce"] != ""
+			if ours := test.want == agentNamespace; restricted != ours {
+				t.Errorf("what may run in the namespace is restricted: %t, want %t", restricted, ours)
 			}
 			policy, _ := json.Marshal(objects["ValidatingAdmissionPolicy tandem-mirror"])
 			if !strings.Contains(string(policy), "system:serviceaccount:"+test.want+":addon-agent") {

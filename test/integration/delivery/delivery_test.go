@@ -127,7 +127,10 @@ var _ = Describe("The delivery of addon-agent", func() {
 			}}}
 		})
 		Eventually(manifestsOf(cluster)).WithContext(ctx).Should(HaveKey("Deployment addon-agent"))
-		Expect(server.Create(ctx, manifestsOf(cluster)(Default, ctx)["Namespace "+namespace])).To(Succeed())
+		Expect(manifestsOf(cluster)(Default, ctx)["Namespace "+namespace].GetLabels()).To(BeEmpty(), "nor does it concern other pods")
+		Expect(server.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+		}})).To(Succeed())
 		agent := agentOf(cluster)(Default, ctx)
 		Expect(imageOf(agent)).To(Equal("mirror.example.com/agent:2"))
 		pod := &corev1.Pod{ObjectMeta: agent.Spec.Template.ObjectMeta, Spec: agent.Spec.Template.Spec}
