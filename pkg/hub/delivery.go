@@ -145,7 +145,8 @@ func newDeliverySources(config *rest.Config) (*deliverySources, error) {
 			kubeinformers.WithTweakListOptions(ours), kubeinformers.WithTransform(forgetManagers)),
 		configs: dynamicinformer.NewDynamicSharedInformerFactory(untyped, deliveryResync),
 	}
-	return s, s.addIndexes()
+	configs := s.configs.ForResource(utils.AddOnDeploymentConfigGVR).Informer()
+	return s, errors.Join(s.addIndexes(), configs.SetTransform(forgetManagers))
 }
 
 // addIndexes adds those that addon-framework looks things up by.

@@ -127,6 +127,27 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 		Expect(statusOf(ctx, f.hub, "cluster3", shop, addon.ConditionAvailable)).To(Equal(metav1.ConditionTrue))
 	})
 
+	It("goes back to the version before, and counts no cluster until it runs that again", func(ctx SpecContext) {
+		f.edit(ctx, shop, func(d *addon.ClusterManagementAddOn) {
+			d.Spec.InstallStrategy = rollingOut(shops, "1", shopPackage("1.0.0"), shopConfig())
+		})
+		for _, name := range []string{"cluster1", "cluster2"} {
+			Eventually(f.lastApplied).WithContext(ctx).WithArguments(name).WithTimeout(ocmPatience).WithPolling(interval).
+				Should(Equal("shop-1.0.0"), name)
+			instance := f.instance(ctx, name, shop)
+			Expect(instance.Spec.OperatorVersion.Name).To(Equal("shop-1.0.0"), name)
+			Expect(instance.Status.Conditions).To(ContainElement(And(HaveField("Type", kudo.ConditionReady),
+				HaveField("Status", metav1.ConditionTrue), HaveField("ObservedGeneration", instance.Generation))), name)
+		}
+		f.expectRollout(ctx, shop, metav1.ConditionFalse, "3/3 completed with no errors, 0 failed 0 timeout.")
+
+		f.edit(ctx, shop, func(d *addon.ClusterManagementAddOn) {
+			d.Spec.InstallStrategy = rollingOut(shops, "1", shopPackage("2.0.0"), shopConfig())
+		})
+		f.expectApplied(ctx, "cluster1", "shop-2.0.0")
+		f.expectRuns(ctx, "cluster2", "shop-2.0.0", kudo.ReasonPlanFailed)
+	})
+
 	It("goes on once that cluster is mended", func(ctx SpecContext) {
 		Expect(f.at("cluster2").Create(ctx, widgets())).To(Succeed())
 		instance := f.instance(ctx, "cluster2", shop)
