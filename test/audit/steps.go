@@ -124,7 +124,7 @@ func running(records []record, at time.Time) types.UID {
 	var before record
 	for _, r := range records {
 		if r.at.After(at) {
-			if before.running && r.execution == before.execution {
+			if before.running && r.running && r.execution == before.execution {
 				return r.execution
 			}
 			return ""

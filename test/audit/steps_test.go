@@ -86,13 +86,18 @@ func TestLate(t *testing.T) {
 		},
 		"what is deleted while its execution runs is late, too": {
 			[]Entry{
-				recorded(t, 1, "a", kudo.InProgress, kudo.Complete), deleted(t, 2), recorded(t, 3, "a", kudo.Complete, kudo.Complete),
+				recorded(t, 1, "a", kudo.InProgress, kudo.Complete), deleted(t, 2), recorded(t, 3, "a", kudo.InProgress, kudo.Complete),
 			}, 1, 1,
 		},
 		"what is deleted before its step is complete is not": {
 			[]Entry{
-				recorded(t, 1, "a", kudo.InProgress, kudo.InProgress), deleted(t, 2), recorded(t, 3, "a", kudo.Complete, kudo.Complete),
+				recorded(t, 1, "a", kudo.InProgress, kudo.InProgress), deleted(t, 2), recorded(t, 3, "a", kudo.InProgress, kudo.Complete),
 			}, 1, 0,
+		},
+		"what is deleted next to the end of its execution may come after that, which the log has lost, and is no step's": {
+			[]Entry{
+				recorded(t, 1, "a", kudo.InProgress, kudo.Complete), deleted(t, 2), recorded(t, 3, "a", kudo.Complete, kudo.Complete),
+			}, 0, 0,
 		},
 		"what is deleted while nothing runs is no step's": {
 			[]Entry{
