@@ -312,11 +312,16 @@ func viewRollout(a *addonv1alpha1.ManagedClusterAddOn) rolloutView {
 // reachedView is what matters of an Instance to the rollout of its add-on.
 type reachedView struct {
 	generation int64
+	version    types.UID
 	ready      conditionView
 }
 
 func viewReached(i *kudo.Instance) reachedView {
-	return reachedView{generation: i.Generation, ready: viewCondition(i.Status.Conditions, kudo.ConditionReady)}
+	view := reachedView{generation: i.Generation, ready: viewCondition(i.Status.Conditions, kudo.ConditionReady)}
+	if i.Status.Execution != nil {
+		view.version = i.Status.Execution.OperatorVersion.UID
+	}
+	return view
 }
 
 // configurationHashes fill in, where OCM's addon-manager names the configs of add-ons that run by plans, what they are hashed to, so that

@@ -65,7 +65,7 @@ func RolloutOf(a AddOn, marked string) *Rollout {
 	wanted, instance := mark(a.ManagedAddOn.Status.ConfigReferences), Decide(a).Instance
 	switch {
 	case wanted == "":
-	case wanted == marked || reached(a.OwnInstance(), instance):
+	case wanted == marked || reached(a.OwnInstance(), instance, a.Version):
 		rollout.Mark = wanted
 		rollout.Applied.Status, rollout.Applied.Reason = metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete
 		rollout.Applied.Message = "a plan has brought the add-on's current configuration to completion"
@@ -97,10 +97,14 @@ func hasFailed(i *kudo.Instance) bool {
 	return ready != nil && ready.Reason == kudo.ReasonPlanFailed && ready.ObservedGeneration == i.Generation
 }
 
-// reached says whether an add-on's Instance runs as its configuration wants it. Each may be nil.
-func reached(own, want *kudo.Instance) bool {
+// reached says whether an add-on's Instance runs as its configuration wants it, by the very OperatorVersion that there is now. Each may be
+// nil; there is one where an Instance is wanted.
+func reached(own, want *kudo.Instance, version *kudo.OperatorVersion) bool {
 	if own == nil || want == nil || !Matches(own, want) {
 		return false
+	}
+	if ran := own.Status.Execution; ran != nil && ran.OperatorVersion.UID != version.UID {
+		return false // one of the name was deleted and pushed again, and the agent does not have it yet
 	}
 	ready := meta.FindStatusCondition(own.Status.Conditions, kudo.ConditionReady)
 	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == own.Generation

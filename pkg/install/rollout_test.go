@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
@@ -42,6 +43,13 @@ func ready(a AddOn, text string, status metav1.ConditionStatus, generation int64
 	return a
 }
 
+// runs has the add-on's Instance run the OperatorVersion of that uid.
+func runs(version types.UID) func(*AddOn) {
+	return func(a *AddOn) {
+		a.Instances[0].Status.Execution = &kudo.Execution{UID: "execution", OperatorVersion: corev1.ObjectReference{UID: version}}
+	}
+}
+
 func TestRolloutOf(t *testing.T) {
 	config := variables("a", "", "TEXT", "one")
 	hash := DeploymentConfigHash(config)
@@ -66,7 +74,11 @@ func TestRolloutOf(t *testing.T) {
 		"while the plan runs the mark before does not stand": {ready(resolved, "one", "False", 7), before, "", "False"},
 		"what is said of an earlier generation does not do":  {ready(resolved, "one", "True", 6), before, "", "False"},
 		"nor does an Instance that has other parameters yet": {ready(resolved, "zero", "True", 7), before, "", "False"},
-		"an add-on that fails afterwards keeps its mark":     {ready(resolved, "one", "False", 7), mark, mark, "True"},
+		"nor one that runs a version of the name that was there before": {
+			ready(resolved, "one", "True", 7).with(runs("another")), before, "", "False",
+		},
+		"it is that of the version that there is":        {ready(resolved, "one", "True", 7).with(runs("version")), before, mark, "True"},
+		"an add-on that fails afterwards keeps its mark": {ready(resolved, "one", "False", 7), mark, mark, "True"},
 		"a hash that OCM does not know yet is waited for": {
 			ready(rolledOut(config, version, ""), "one", "True", 7), before, before, "False",
 		},
