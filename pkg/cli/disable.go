@@ -109,7 +109,7 @@ func gatherDisabling(ctx context.Context, c client.Reader, addOn string, where s
 	if len(found.there) == 0 {
 		return found, fmt.Errorf("add-on %q is enabled on none of the %d clusters: see 'kubectl addon get %s'", addOn, len(clusters), addOn)
 	}
-	found.returns = placed(definitions[addOn].object, found.there[0].Namespace)
+	found.returns = byPlacement(definitions[addOn].object, "see to it that none of them selects "+onClusters(clustersOf(found.there))+" any more")
 	return found, nil
 }
 

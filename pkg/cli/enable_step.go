@@ -136,12 +136,18 @@ func (e enabling) namespace(name string) string {
 
 // placed is the error for an add-on that OCM enables where Placements say so: made by hand it would not stay.
 func placed(definition *addon.ClusterManagementAddOn, cluster string) error {
+	return byPlacement(definition, fmt.Sprintf("let one of them select cluster %s, such as by a label that it asks for "+
+		"('kubectl label managedcluster %[1]s NAME=VALUE')", cluster))
+}
+
+// byPlacement is the error for an add-on that OCM enables, and disables, where Placements say so; way is how to do it by those.
+func byPlacement(definition *addon.ClusterManagementAddOn, way string) error {
 	if definition == nil || definition.Spec.InstallStrategy.Type != upstream.AddonInstallStrategyPlacements {
 		return nil
 	}
-	return fmt.Errorf("OCM enables add-on %q where these Placements select a cluster, and nowhere else: %s; let one of them select cluster %s, "+
-		"such as by a label that it asks for ('kubectl label managedcluster %s NAME=VALUE'), or set spec.installStrategy.type of the "+
-		"ClusterManagementAddOn to %s", definition.Name, placements(definition), cluster, cluster, upstream.AddonInstallStrategyManual)
+	return fmt.Errorf("OCM enables add-on %q where these Placements select a cluster, and nowhere else: %s; %s, or set "+
+		"spec.installStrategy.type of the ClusterManagementAddOn to %s",
+		definition.Name, placements(definition), way, upstream.AddonInstallStrategyManual)
 }
 
 func placements(definition *addon.ClusterManagementAddOn) string {

@@ -235,7 +235,7 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 func TestDisableAsks(t *testing.T) {
 	kafka := dependency.Dependant{Name: "kafka", Type: addon.DependencyTypeRequired}
 	graphs := dependency.Dependant{Name: "graphs", Type: addon.DependencyTypeOptional}
-	comesBack := placed(defined("zookeeper:").placedBy("zookeeper", "all").definitions["zookeeper"].object, "c1")
+	comesBack := byPlacement(defined("zookeeper:").placedBy("zookeeper", "all").definitions["zookeeper"].object, "unselect it")
 	for name, test := range map[string]struct {
 		dependants []dependency.Dependant
 		options    disableOptions
@@ -252,7 +252,8 @@ func TestDisableAsks(t *testing.T) {
 		"force minds nobody": {options: disableOptions{force: true}, dependants: []dependency.Dependant{kafka}, returns: comesBack,
 			shown: "Warning: on cluster c1: without zookeeper, add-on kafka stops being available\n"},
 		"OCM would enable it again": {options: disableOptions{yes: true}, returns: comesBack,
-			err: `add-on "zookeeper" would come back: ` + comesBack.Error()},
+			err: `add-on "zookeeper" would come back: OCM enables add-on "zookeeper" where these Placements select a cluster, and nowhere else: ` +
+				`default/all; unselect it, or set spec.installStrategy.type of the ClusterManagementAddOn to Manual`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := installed{dependants: test.dependants}

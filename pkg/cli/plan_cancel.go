@@ -106,22 +106,38 @@ func cancelFault(instance *kudo.Instance) error {
 	}
 }
 
-// awaitCancelled waits until what was cancelled does not run any more.
+// seenWithin is how long it takes at most, while addon-manager runs, until the agent has reported that it has seen a change.
+const seenWithin = 3 * time.Second
+
+// awaitCancelled waits until what was cancelled does not run any more, and then until the agent has seen the rest of that change, lest
+// whoever asks next be told that it has not. An agent cancels what nobody has judged yet, so that without addon-manager it never sees the rest.
 func awaitCancelled(ctx context.Context, h hub, cancelled awaitedPlan, timeout time.Duration) error {
-	look := func(ctx context.Context, reader client.Reader) (bool, error) {
-		instance := &kudo.Instance{}
-		if err := reader.Get(ctx, cancelled.ObjectKey, instance); err != nil {
-			if apierrors.IsNotFound(err) {
-				return true, nil
-			}
-			return false, fmt.Errorf("reading %s: %w", cancelled, err)
-		}
-		return !cancelled.runs(instance), nil
-	}
-	return h.await(ctx, []string{cancelled.Namespace}, timeout, look, func(after string) error {
+	clusters := []string{cancelled.Namespace}
+	err := h.await(ctx, clusters, timeout, cancelled.until(func(i *kudo.Instance) bool { return !cancelled.runs(i) }), func(after string) error {
 		return fmt.Errorf("plan %q of %s still runs%s: see whether addon-agent runs on cluster %s, and 'kubectl addon plan status %s --cluster %[4]s'",
 			cancelled.plan, cancelled, after, cancelled.Namespace, cancelled.Name)
 	})
+	if err != nil {
+		return err
+	}
+	limited, stop := context.WithTimeout(ctx, seenWithin)
+	defer stop()
+	_ = h.follow(limited, clusters, cancelled.until(func(i *kudo.Instance) bool { return !unseen(i) })) // cancelled it is, in any case
+	return nil
+}
+
+// until looks at the Instance; one that is gone is what was waited for.
+func (a awaitedPlan) until(done func(*kudo.Instance) bool) look {
+	return func(ctx context.Context, reader client.Reader) (bool, error) {
+		instance := &kudo.Instance{}
+		if err := reader.Get(ctx, a.ObjectKey, instance); err != nil {
+			if apierrors.IsNotFound(err) {
+				return true, nil
+			}
+			return false, fmt.Errorf("reading %s: %w", a, err)
+		}
+		return done(instance), nil
+	}
 }
 
 // runs says whether the execution of that uid runs.

@@ -37,6 +37,10 @@ func TestUninstallSaysWhatItWaitsFor(t *testing.T) {
 	addOn := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
 		Name: "kafka", Namespace: "cluster1", Finalizers: []string{"a.example/one", "b.example/two"},
 	}}
+	agent := addOn.DeepCopy()
+	agent.Status.Conditions = []metav1.Condition{{
+		Type: addon.ConditionAddOnsRemaining, Status: metav1.ConditionTrue, Message: "addon-agent stays on the cluster for add-on kafka",
+	}}
 	forced := deleting()
 	forced.Annotations = map[string]string{kudo.AnnotationForceRelease: "true"}
 	for name, test := range map[string]struct {
@@ -45,6 +49,8 @@ func TestUninstallSaysWhatItWaitsFor(t *testing.T) {
 	}{
 		"an add-on without an Instance is held by its finalizers": {
 			installed{addOn: addOn}, "ManagedClusterAddOn kafka is held by finalizers: a.example/one, b.example/two"},
+		"the agent's add-on stays for those that only it can remove": {
+			installed{addOn: agent}, "addon-agent stays on the cluster for add-on kafka"},
 		"an Instance that addon-manager has not got to": {
 			installed{addOn: addOn, instance: &kudo.Instance{}}, "addon-manager has not deleted Instance kafka yet"},
 		"an Instance whose agent is silent": {

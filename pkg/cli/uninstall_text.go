@@ -52,7 +52,7 @@ func leftText(instance *kudo.Instance) string {
 func (i installed) waitText() string {
 	switch {
 	case i.instance == nil:
-		return finalizersText("ManagedClusterAddOn", i.addOn)
+		return i.addOnText()
 	case i.instance.DeletionTimestamp.IsZero():
 		return fmt.Sprintf("addon-manager has not deleted Instance %s yet", word(i.Name))
 	case i.instance.ForceReleased():
@@ -68,6 +68,15 @@ func (i installed) waitText() string {
 		return i.removedText()
 	}
 	return strings.TrimSuffix(fmt.Sprintf("%s: %s", ready.Reason, ready.Message), ": ")
+}
+
+// addOnText says what keeps an add-on without an Instance: that of the agent stays for those that only it can remove.
+func (i installed) addOnText() string {
+	remaining := meta.FindStatusCondition(i.addOn.Status.Conditions, addon.ConditionAddOnsRemaining)
+	if remaining != nil && remaining.Status == metav1.ConditionTrue {
+		return remaining.Message
+	}
+	return finalizersText("ManagedClusterAddOn", i.addOn)
 }
 
 // removedText says what keeps an Instance of which nothing is left on the cluster.

@@ -151,6 +151,20 @@ var _ = Describe("plans", func() {
 			Expect(got.err).NotTo(HaveOccurred())
 			Expect(got.out).To(Equal("instance.kudo.dev/shop plan backup cancelled\n"))
 
+			By("waiting until the agent, which cancels at once, has seen the change as a whole")
+			report(ctx, instance, kudo.Execution{UID: "again", Plan: "backup"}, kudo.InProgress, "")
+			done = begin(ctx, "plan", "cancel", "shop", "--cluster", instance.Namespace)
+			Eventually(requestOf(ctx, instance)).Should(HaveField("UID", BeEquivalentTo("again")))
+			Expect(hub.Get(ctx, client.ObjectKeyFromObject(instance), instance)).To(Succeed())
+			ran := instance.Status.PlanStatus["backup"]
+			ran.Status = kudo.FatalError
+			instance.Status.PlanStatus["backup"] = ran
+			Expect(instance.Status.ObservedGeneration).To(BeNumerically("<", instance.Generation))
+			Expect(hub.Status().Update(ctx, instance)).To(Succeed())
+			Consistently(done).WithTimeout(time.Second).ShouldNot(Receive())
+			report(ctx, instance, kudo.Execution{UID: "again", Plan: "backup"}, kudo.FatalError, "cancelled")
+			Expect(ended(done).err).NotTo(HaveOccurred())
+
 			By("taking a request back that waits for the end of what runs, and one that waits for nothing")
 			report(ctx, instance, kudo.Execution{UID: "third", Plan: "deploy"}, kudo.InProgress, "")
 			Expect(run(ctx, "plan", "run", "shop", "backup", "--cluster", instance.Namespace).out).To(HaveSuffix("It waits for the end of plan deploy, which runs.\n"))
