@@ -32,7 +32,7 @@ SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 MINUTES ?= 10
 # The kubeconfig of a hub to test, and those of its managed clusters in CLUSTERS, separated by commas; without it sandboxes are tested.
 HUB ?=
-# A value lets `make sandbox` run OCM's own programs.
+# A value lets `make sandbox` run OCM's own programs, and deliver the agents by them.
 OCM ?=
 # A value lets `make demo` assert every act and exit non-zero with the act that failed, and `make tutorial` change nothing.
 CHECK ?=
@@ -88,7 +88,7 @@ demo: build ## Show the whole idea on a hub and two managed clusters (CHECK=1 as
 .PHONY: sandbox
 sandbox: build ## Start a hub and two managed clusters with nothing on them, for you to use (OCM=1 runs OCM too).
 	@assets=$(assets); export TANDEM_ASSETS=$$assets; \
-	  $(if $(OCM),ocm=$(ocmassets); TANDEM_OCM_ASSETS=$$ocm )bin/sandbox up $(if $(OCM),--ocm)
+	  $(if $(OCM),ocm=$(ocmassets); TANDEM_OCM_ASSETS=$$ocm )bin/sandbox up $(if $(OCM),--ocm --deliver-agents)
 
 .PHONY: demo-down
 demo-down: ## Stop what `make demo` or `make sandbox` left running.

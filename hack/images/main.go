@@ -105,6 +105,7 @@ func (s settings) make(ctx context.Context, p program, table io.Writer) error {
 	}
 	made := newImage(tagged, s.stamp.labels(p))
 	for _, platform := range s.platforms {
+		fmt.Fprintf(os.Stderr, "building %s for %s\n", p.name, platform)
 		binary, err := p.build(ctx, s.source, platform, s.stamp.version)
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -52,7 +53,7 @@ func leftText(instance *kudo.Instance) string {
 func (i installed) waitText() string {
 	switch {
 	case i.instance == nil:
-		return i.addOnText()
+		return cmp.Or(remainingText(i.addOn), finalizersText("ManagedClusterAddOn", i.addOn))
 	case i.instance.DeletionTimestamp.IsZero():
 		return fmt.Sprintf("addon-manager has not deleted Instance %s yet", word(i.Name))
 	case i.instance.ForceReleased():
@@ -70,13 +71,13 @@ func (i installed) waitText() string {
 	return strings.TrimSuffix(fmt.Sprintf("%s: %s", ready.Reason, ready.Message), ": ")
 }
 
-// addOnText says what keeps an add-on without an Instance: that of the agent stays for those that only it can remove.
-func (i installed) addOnText() string {
-	remaining := meta.FindStatusCondition(i.addOn.Status.Conditions, addon.ConditionAddOnsRemaining)
-	if remaining != nil && remaining.Status == metav1.ConditionTrue {
-		return remaining.Message
+// remainingText says what the add-on of the agent stays for; empty where it does not, and of any other.
+func remainingText(addOn *addon.ManagedClusterAddOn) string {
+	remaining := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionAddOnsRemaining)
+	if remaining == nil || remaining.Status != metav1.ConditionTrue {
+		return ""
 	}
-	return finalizersText("ManagedClusterAddOn", i.addOn)
+	return remaining.Message
 }
 
 // removedText says what keeps an Instance of which nothing is left on the cluster.

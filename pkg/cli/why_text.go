@@ -118,7 +118,7 @@ func (e *explanation) enableCommand(way ...string) {
 func (e *explanation) installed(addOn *addon.ManagedClusterAddOn, verdict dependency.Verdict) {
 	if !addOn.DeletionTimestamp.IsZero() {
 		e.say("Add-on %s is being deleted from cluster %s since %s%s.", addOn.Name, e.view.cluster,
-			addOn.DeletionTimestamp.UTC().Format(time.RFC3339), waitsFor(addOn.Finalizers))
+			addOn.DeletionTimestamp.UTC().Format(time.RFC3339), waitsFor(addOn))
 		return
 	}
 	seen := e.view.see(addOn.Name)
@@ -215,7 +215,7 @@ func (e *explanation) root(verb string, root dependency.Root) {
 		e.enableCommand(root.Way...)
 	case root.Cause == dependency.Deleting:
 		addOn := e.view.addOns[root.Name]
-		e.say("%s, which is being deleted%s: once it is gone, enable it again.", subject, waitsFor(addOn.Finalizers))
+		e.say("%s, which is being deleted%s: once it is gone, enable it again.", subject, waitsFor(addOn))
 	default:
 		e.failing(subject, e.view.addOns[root.Name], root.Held)
 	}
@@ -390,11 +390,15 @@ func (e *explanation) satisfied(name string, verdict dependency.Verdict) string 
 	return ", and so is what it depends on: " + strings.Join(dependency.Names(verdict), ", ")
 }
 
-func waitsFor(finalizers []string) string {
-	if len(finalizers) == 0 {
+func waitsFor(addOn *addon.ManagedClusterAddOn) string {
+	if len(addOn.Finalizers) == 0 {
 		return ""
 	}
-	return " and waits for the finalizers " + strings.Join(finalizers, ", ")
+	text := " and waits for the finalizers " + strings.Join(addOn.Finalizers, ", ")
+	if remaining := remainingText(addOn); remaining != "" {
+		text += ": " + remaining
+	}
+	return text
 }
 
 func stateText(available *metav1.Condition) string {
