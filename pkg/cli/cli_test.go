@@ -265,6 +265,7 @@ func TestStatusText(t *testing.T) {
 		"status-waiting":    {instance: waitingFor("cleanup"), version: sampleVersion()},
 		"status-restarting": {instance: waitingFor("deploy"), version: sampleVersion()},
 		"status-unseen":     {instance: unseenBy(), version: sampleVersion()},
+		"status-removing":   {instance: heldUp(unseenBy()), version: sampleVersion()},
 		"status-tree":       family(),
 		"status-unreadable": {instance: running(), unreadable: errors.New(`operatorversions.kudo.dev "kafka-3.9.0-1.0.0" not found`)},
 	} {
@@ -408,6 +409,16 @@ func waitingFor(plan string) *kudo.Instance {
 	i := running()
 	i.Status.Execution.OperatorVersion = corev1.ObjectReference{}
 	i.Spec.PlanExecution = kudo.PlanExecution{PlanName: plan, UID: "by-hand"}
+	return i
+}
+
+// heldUp is the Instance while it is removed, with something in the way.
+func heldUp(i *kudo.Instance) *kudo.Instance {
+	i.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	i.Status.Conditions = []metav1.Condition{
+		{Type: kudo.ConditionResolved, Status: metav1.ConditionTrue, Reason: kudo.ReasonResolved},
+		{Type: kudo.ConditionReady, Status: metav1.ConditionFalse, Reason: kudo.ReasonRemoving, Message: "deleting Deployment data/x: forbidden"},
+	}
 	return i
 }
 

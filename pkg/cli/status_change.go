@@ -40,8 +40,12 @@ func (v statusView) due() string {
 	})
 }
 
-// unseen says whether the agent has yet to see the last change of an Instance that waits for nothing else.
+// unseen says whether the agent has yet to see the last change of an Instance that waits for nothing else. A removal that has begun it
+// has seen, and tells by condition Ready: the generation that it tells of is that of the spec.
 func unseen(instance *kudo.Instance) bool {
+	if !instance.DeletionTimestamp.IsZero() && meta.IsStatusConditionFalse(instance.Status.Conditions, kudo.ConditionReady) {
+		return false
+	}
 	return meta.IsStatusConditionTrue(instance.Status.Conditions, kudo.ConditionResolved) &&
 		instance.Status.ObservedGeneration < instance.Generation
 }
