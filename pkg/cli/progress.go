@@ -183,6 +183,9 @@ func (n node) trunk() node {
 func (p *progress) news(trees []node) string {
 	if p.told == nil {
 		p.known(slices.DeleteFunc(slices.Clone(trees), func(n node) bool { return !n.state.Terminal() }))
+		for _, tree := range trees {
+			p.knownBelow(tree.part, tree)
+		}
 	}
 	var news strings.Builder
 	for _, tree := range trees {
@@ -196,6 +199,18 @@ func (p *progress) known(trees []node) {
 	p.told = map[string]string{}
 	for _, tree := range trees {
 		p.tell(&strings.Builder{}, "", tree)
+	}
+}
+
+// knownBelow says that people know which plans of children are complete: a plan that has begun after them says what becomes of them.
+func (p *progress) knownBelow(above string, n node) {
+	for _, child := range n.children {
+		switch {
+		case child.part == "": // the line of an Instance, which plans are below
+			p.knownBelow(above, child)
+		case n.part == "" && child.state == kudo.Complete:
+			p.tell(&strings.Builder{}, above, child)
+		}
 	}
 }
 

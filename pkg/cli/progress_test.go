@@ -97,6 +97,36 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+func TestProgressTellsNothingOldOfChildren(t *testing.T) {
+	plan := func(part string, state kudo.ExecutionStatus, below ...node) node {
+		return node{part: part, state: state, children: below}
+	}
+	child := func(state kudo.ExecutionStatus) node {
+		return node{children: []node{plan("Instance shop.cache: plan deploy", state, plan("phase server", state))}}
+	}
+	var out bytes.Buffer
+	p := progress{out: &out}
+	for _, state := range []kudo.ExecutionStatus{kudo.Complete, kudo.InProgress, kudo.Complete} {
+		fmt.Fprintln(&out, "---")
+		if err := p.show(plan("shop: plan cache", kudo.InProgress, plan("phase cache", kudo.Complete), child(state))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := `---
+shop: plan cache: IN_PROGRESS
+shop: plan cache: phase cache: COMPLETE
+---
+shop: plan cache: Instance shop.cache: plan deploy: IN_PROGRESS
+shop: plan cache: Instance shop.cache: plan deploy: phase server: IN_PROGRESS
+---
+shop: plan cache: Instance shop.cache: plan deploy: phase server: COMPLETE
+shop: plan cache: Instance shop.cache: plan deploy: COMPLETE
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestProgressOfManyFitsTheTerminal shows what goes on, and counts the rest.
 func TestProgressOfManyFitsTheTerminal(t *testing.T) {
 	var trees []node
