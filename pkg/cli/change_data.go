@@ -52,7 +52,7 @@ type comingData struct {
 	WaitsFor string       `json:"waitsFor,omitempty"`
 	Plans    []planData   `json:"plans"`
 	Removed  []objectData `json:"removed,omitempty"`
-	Children []string     `json:"children,omitempty"`
+	Children []childData  `json:"children,omitempty"`
 	Fault    string       `json:"fault,omitempty"`
 }
 
@@ -67,7 +67,7 @@ type planData struct {
 	Calm         []string     `json:"calm,omitempty"`
 	Tasks        []taskData   `json:"tasks"`
 	Removed      []objectData `json:"removed,omitempty"`
-	Children     []string     `json:"children,omitempty"`
+	Children     []childData  `json:"children,omitempty"`
 }
 
 // taskData is a task of it.
@@ -217,12 +217,12 @@ func (c *change) writes(effect preview.Effect) []string {
 
 func comingOf(p preview.Preview) comingData {
 	data := comingData{
-		WaitsFor: p.WaitsFor, Plans: []planData{}, Removed: objectsOf(p.Removed), Children: p.Children, Fault: p.Fault,
+		WaitsFor: p.WaitsFor, Plans: []planData{}, Removed: objectsOf(p.Removed), Children: childrenOf(p.Children), Fault: p.Fault,
 	}
 	for _, coming := range p.Plans {
 		next := planData{
 			Plan: coming.Plan, Cause: coming.Cause, Parameters: coming.Changed, RestartsPods: coming.RestartPending, Calm: coming.Calm,
-			Tasks: []taskData{}, Removed: objectsOf(coming.Removed), Children: coming.Children,
+			Tasks: []taskData{}, Removed: objectsOf(coming.Removed), Children: childrenOf(coming.Children),
 		}
 		for _, t := range coming.Tasks {
 			next.Tasks = append(next.Tasks, taskOf(t))
@@ -237,10 +237,23 @@ func taskOf(t preview.Task) taskData {
 		Phase: t.Phase, Step: t.Step, Task: t.Task.Name, Kind: t.Task.Kind, Action: t.Action, Objects: objectsOf(t.Objects), Fault: t.Fault,
 	}
 	if t.Child != nil {
-		data.Child = &childData{Instance: t.Child.Instance, OperatorVersion: t.Child.OperatorVersion, Effect: t.Child.Effect}
-		if t.Child.Preview != nil {
-			data.Child.comingData = new(comingOf(*t.Child.Preview))
-		}
+		data.Child = new(childOf(*t.Child))
+	}
+	return data
+}
+
+func childOf(c preview.Child) childData {
+	data := childData{Instance: c.Instance, OperatorVersion: c.OperatorVersion, Effect: c.Effect}
+	if c.Preview != nil {
+		data.comingData = new(comingOf(*c.Preview))
+	}
+	return data
+}
+
+func childrenOf(children []preview.Child) []childData {
+	var data []childData
+	for _, c := range children {
+		data = append(data, childOf(c))
 	}
 	return data
 }
@@ -324,13 +337,33 @@ func (d comingData) fault() error {
 		return errors.New(d.Fault)
 	}
 	for _, p := range d.Plans {
-		for _, t := range p.Tasks {
-			if t.Fault != "" {
-				return fmt.Errorf("task %q: %s", t.Task, t.Fault)
-			}
-			if t.Child != nil && t.Child.comingData != nil && t.Child.fault() != nil {
-				return t.Child.fault()
-			}
+		if err := p.fault(); err != nil {
+			return err
+		}
+	}
+	return faultOf(d.Children)
+}
+
+func (p planData) fault() error {
+	for _, t := range p.Tasks {
+		switch {
+		case t.Fault != "":
+			return fmt.Errorf("task %q: %s", t.Task, t.Fault)
+		case t.Child == nil:
+		case faultOf([]childData{*t.Child}) != nil:
+			return faultOf([]childData{*t.Child})
+		}
+	}
+	return faultOf(p.Children)
+}
+
+func faultOf(children []childData) error {
+	for _, c := range children {
+		if c.comingData == nil {
+			continue
+		}
+		if err := c.fault(); err != nil {
+			return err
 		}
 	}
 	return nil

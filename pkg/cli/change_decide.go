@@ -256,6 +256,7 @@ func showUninstalling(
 ) error {
 	known := &changing{
 		reader: view{Reader: c, watched: c, versions: map[client.ObjectKey]*kudo.OperatorVersion{}},
+		stored: onceEach(func(namespace string) ([]kudo.OperatorVersion, error) { return storedVersions(ctx, c, namespace) }),
 	}
 	var changes []change
 	for _, i := range found {
@@ -269,6 +270,7 @@ func showUninstalling(
 		suffer, _ := suffering([]installed{i})
 		going := change{cluster: i.Namespace, warnings: suffer, object: i.String()}
 		going.Before, going.Started, going.Instances = i.instance, started, i.below
+		going.Candidates = known.candidates(install.VersionOf(i.instance).Namespace)
 		changes = append(changes, going)
 	}
 	return showChanges(streams, o, changes, refused)

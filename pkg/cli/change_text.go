@@ -85,8 +85,8 @@ func (d comingData) write(b *strings.Builder, indent string, wide bool) {
 	} else if len(d.Plans) == 0 {
 		fmt.Fprintf(b, "%sno plan runs\n", indent)
 	}
-	writeObjects(b, indent, d.Removed)
-	writeGone(b, indent, d.Children)
+	writeObjects(b, indent, d.Removed, wide)
+	writeGone(b, indent, d.Children, wide)
 }
 
 func (p planData) write(b *strings.Builder, indent string, wide bool) {
@@ -99,8 +99,8 @@ func (p planData) write(b *strings.Builder, indent string, wide bool) {
 	}
 	if len(p.Removed)+len(p.Children) > 0 {
 		fmt.Fprintf(b, "%s  of what no task is there any more\n", indent)
-		writeObjects(b, indent+"    ", p.Removed)
-		writeGone(b, indent+"    ", p.Children)
+		writeObjects(b, indent+"    ", p.Removed, wide)
+		writeGone(b, indent+"    ", p.Children, wide)
 	}
 }
 
@@ -155,7 +155,7 @@ func (t taskData) write(b *strings.Builder, indent string, wide bool) {
 	if t.Fault != "" {
 		fmt.Fprintf(b, "%s  fails: %s\n", indent, oneLine(t.Fault))
 	}
-	writeObjects(b, indent+"  ", t.Objects)
+	writeObjects(b, indent+"  ", t.Objects, wide)
 	if t.Child != nil && t.Child.comingData != nil {
 		t.Child.comingData.write(b, indent+"  ", wide)
 	}
@@ -173,15 +173,27 @@ func (t taskData) kindText() string {
 	}
 }
 
-func writeObjects(b *strings.Builder, indent string, objects []objectData) {
+// writeObjects names objects. Those of which nothing but the version changes are counted unless everything is to be shown.
+func writeObjects(b *strings.Builder, indent string, objects []objectData, wide bool) {
+	annotated := 0
 	for _, o := range objects {
+		if o.Effect == preview.Annotated && !wide {
+			annotated++
+			continue
+		}
 		fmt.Fprintf(b, "%s%-9s  %s\n", indent, o.Effect, o.name())
+	}
+	if annotated > 0 {
+		fmt.Fprintf(b, "%s%-9s  %s: nothing changes but the version that an annotation names\n", indent, preview.Annotated, counted(annotated, "object"))
 	}
 }
 
-func writeGone(b *strings.Builder, indent string, children []string) {
+func writeGone(b *strings.Builder, indent string, children []childData, wide bool) {
 	for _, child := range children {
-		fmt.Fprintf(b, "%s%-9s  Instance %s\n", indent, preview.Removed, word(child))
+		fmt.Fprintf(b, "%s%-9s  Instance %s\n", indent, child.Effect, word(child.Instance))
+		if child.comingData != nil {
+			child.comingData.write(b, indent+"  ", wide)
+		}
 	}
 }
 

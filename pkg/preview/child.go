@@ -2,6 +2,9 @@ package preview
 
 import (
 	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/install"
@@ -45,7 +48,7 @@ func (s *stand) child(version *kudo.OperatorVersion, coming plan.Coming, placed 
 	case step.Status.State == kudo.ChildFailed:
 		return child, step.Status.Message
 	case step.Delete:
-		child.Effect = Removed
+		child.Effect, child.Preview = Removed, s.gone(step.Current)
 		s.change.Instances = slices.DeleteFunc(slices.Clone(s.change.Instances), func(i kudo.Instance) bool { return i.Name == child.Instance })
 		return child, ""
 	case step.Current == nil && step.Apply == nil: // switched off, and not there
@@ -75,12 +78,7 @@ func (s *stand) below(child *Child, step install.ChildStep) (fault string) {
 	if child.Effect == Unchanged || s.depth >= deepest {
 		return ""
 	}
-	for _, operator := range s.operators() {
-		versions := s.change.Candidates(operator)
-		for i := range versions {
-			change.take(&versions[i])
-		}
-	}
+	s.equip(&change)
 	if change.Version == nil {
 		return ""
 	}
@@ -90,6 +88,26 @@ func (s *stand) below(child *Child, step install.ChildStep) (fault string) {
 	below := of(change, s.depth+1)
 	child.Preview = &below
 	return ""
+}
+
+// gone is what the removal of a child brings about.
+func (s *stand) gone(child *kudo.Instance) *Preview {
+	if s.depth >= deepest {
+		return nil
+	}
+	change := Change{Before: child, Instances: s.change.Instances, Candidates: s.change.Candidates}
+	s.equip(&change)
+	return new(of(change, s.depth+1))
+}
+
+// equip gives the change of a child its versions, as far as they are there.
+func (s *stand) equip(change *Change) {
+	for _, operator := range s.operators() {
+		versions := s.change.Candidates(operator)
+		for i := range versions {
+			change.take(&versions[i])
+		}
+	}
 }
 
 // settle puts the child among the Instances as it is then: plans that run after this one find it so.
@@ -109,9 +127,10 @@ func (s *stand) settle(of Change) {
 
 // take takes the version for what it is of the change.
 func (c *Change) take(version *kudo.OperatorVersion) {
-	name := install.VersionOf(c.After)
-	if version.Namespace == name.Namespace && version.Name == name.Name {
-		c.Version = version
+	if c.After != nil {
+		if name := install.VersionOf(c.After); version.Namespace == name.Namespace && version.Name == name.Name {
+			c.Version = version
+		}
 	}
 	if c.Before != nil && c.Before.Status.Execution != nil && c.Before.Status.Execution.OperatorVersion.UID == version.UID {
 		c.Started = version
@@ -135,12 +154,24 @@ func (s *stand) operators() []string {
 }
 
 // vanishedChildren are the children that the version has no task for any more, as the hub removes them once the plan is complete.
-func (s *stand) vanishedChildren(version *kudo.OperatorVersion, coming plan.Coming) []string {
-	var names []string
+func (s *stand) vanishedChildren(version *kudo.OperatorVersion, coming plan.Coming) []Child {
+	var children []Child
 	for _, step := range install.Children(s.parent(version, coming, kudo.PlanStatus{Status: kudo.Complete})) {
 		if step.Delete {
-			names = append(names, step.Current.Name)
+			children = append(children, Child{Instance: step.Current.Name, Effect: Removed, Preview: s.gone(step.Current)})
 		}
 	}
-	return names
+	return children
+}
+
+// ownChildren are the Instance's children, which go with it.
+func (s *stand) ownChildren() []Child {
+	var children []Child
+	for i := range s.change.Instances {
+		if child := &s.change.Instances[i]; s.change.Before != nil && metav1.IsControlledBy(child, s.change.Before) {
+			children = append(children, Child{Instance: child.Name, Effect: Removed, Preview: s.gone(child)})
+		}
+	}
+	slices.SortFunc(children, func(a, b Child) int { return strings.Compare(a.Instance, b.Instance) })
+	return children
 }

@@ -34,7 +34,7 @@ type Preview struct {
 	// Removed is what goes after that: at a removal all that is left.
 	Removed []Object
 	// Children that go after that.
-	Children []string
+	Children []Child
 	// Fault says why no plan can run.
 	Fault string
 }
@@ -46,7 +46,7 @@ type Plan struct {
 	// Removed is what the OperatorVersion has no task for any more, and Children are the children that it has none for: they go with
 	// the end of the plan.
 	Removed  []Object
-	Children []string
+	Children []Child
 }
 
 // Task is a task that a plan would carry out.
@@ -78,6 +78,10 @@ const (
 	Changed   Effect = "changed"
 	Unchanged Effect = "unchanged"
 	Removed   Effect = "removed"
+	// Annotated changes in nothing but the version of the package, which an annotation names, and Restarted in no more than that and what
+	// has its pods restart (KEP-27).
+	Annotated Effect = "annotated"
+	Restarted Effect = "restarted"
 	// Replaced is deleted and made anew, for it cannot be changed.
 	Replaced Effect = "replaced"
 	// Renewed is made from what a pod of a Pipe task writes, which nobody knows before.
@@ -86,7 +90,7 @@ const (
 	Unknown Effect = "unknown"
 )
 
-// Child is what becomes of a child Instance. What it brings about itself is in Preview, once it is created or changed.
+// Child is what becomes of a child Instance. What it brings about itself is in Preview, once it is created, changed or removed.
 type Child struct {
 	Instance        string
 	OperatorVersion string

@@ -136,6 +136,8 @@ func TestPreview(t *testing.T) {
 		s.Plans["deploy"], s.Plans["upgrade"] = planOf("app"), planOf("app")
 	})
 	v2.Name, v2.UID = "shop-2.0.0", "shop-2.0.0"
+	v3 := shop(func(s *kudo.OperatorVersionSpec) { s.Version, s.Plans = "3.0.0", v1.Spec.Plans })
+	v3.Name, v3.UID = "shop-3.0.0", "shop-3.0.0"
 	child := instance(new(db()), map[string]string{"ROWS": "1"})
 	child.Name, child.UID = "shop.db", "shop.db"
 	child.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(instance(v1, nil), kudo.GroupVersion.WithKind("Instance"))}
@@ -164,13 +166,13 @@ func TestPreview(t *testing.T) {
 		},
 		"a Toggle is switched on": {
 			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"EXTRA": "true"})), version: v1,
-			want: []string{"deploy (OtherParameters: EXTRA), restarts", "app Apply: unchanged Deployment ns/app, unchanged ConfigMap ns/settings-a",
+			want: []string{"deploy (OtherParameters: EXTRA), restarts", "app Apply: restarted Deployment ns/app, unchanged ConfigMap ns/settings-a",
 				"extra Apply: created Service other/extra", "db DeleteChild:", "once Apply: replaced Job ns/once"},
 		},
 		"a Toggle is switched off": {
 			before: deployed(v1, kudo.Complete, with(map[string]string{"EXTRA": "true"}), append(applied, entry("", "Service", "other", "extra", "extra"))...),
 			after:  instance(v1, off), version: v1,
-			want: []string{"deploy (OtherParameters: EXTRA), restarts", "app Apply: unchanged Deployment ns/app, unchanged ConfigMap ns/settings-a",
+			want: []string{"deploy (OtherParameters: EXTRA), restarts", "app Apply: restarted Deployment ns/app, unchanged ConfigMap ns/settings-a",
 				"extra Delete: removed Service other/extra", "db DeleteChild:", "once Apply: replaced Job ns/once"},
 		},
 		"two plans run one after the other, each from where the first has led": {
@@ -185,19 +187,24 @@ func TestPreview(t *testing.T) {
 		},
 		"a version without a task lets go of what that has applied": {
 			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v2, off), version: v2,
-			want: []string{"upgrade (OtherVersion), restarts", "app Apply: changed Deployment ns/app, changed ConfigMap ns/settings-a", "at its end: removed Job ns/once"},
+			want: []string{"upgrade (OtherVersion), restarts", "app Apply: changed Deployment ns/app, annotated ConfigMap ns/settings-a", "at its end: removed Job ns/once"},
+		},
+		"a version that changes nothing restarts pods, and says its name": {
+			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v3, off), version: v3,
+			want: []string{"deploy (OtherVersion), restarts", "app Apply: restarted Deployment ns/app, annotated ConfigMap ns/settings-a",
+				"extra Delete:", "db DeleteChild:", "once Apply: replaced Job ns/once"},
 		},
 		"nothing that changes runs no plan": {before: deployed(v1, kudo.Complete, off, applied...), after: instance(v1, off), version: v1},
 		"a child follows": {
 			before: deployed(v1, kudo.Complete, map[string]string{"MODE": "a", "SIZE": "1"}, applied...),
 			after:  instance(v1, map[string]string{"EXTRA": "true", "SIZE": "1"}), version: v1,
-			want: []string{"deploy (OtherParameters: EXTRA), restarts", "app Apply: unchanged Deployment ns/app, unchanged ConfigMap ns/settings-a",
+			want: []string{"deploy (OtherParameters: EXTRA), restarts", "app Apply: restarted Deployment ns/app, unchanged ConfigMap ns/settings-a",
 				"extra Apply: created Service other/extra", "db ApplyChild: unchanged shop.db", "once Apply: replaced Job ns/once"},
 		},
 		"a child is switched off": {
 			before: deployed(v1, kudo.Complete, nil, applied...), after: instance(v1, off), version: v1,
-			want: []string{"deploy (OtherParameters: DB), restarts", "app Apply: unchanged Deployment ns/app, unchanged ConfigMap ns/settings-a",
-				"extra Delete:", "db DeleteChild: removed shop.db", "once Apply: replaced Job ns/once"},
+			want: []string{"deploy (OtherParameters: DB), restarts", "app Apply: restarted Deployment ns/app, unchanged ConfigMap ns/settings-a",
+				"extra Delete:", "db DeleteChild: removed shop.db", "  then: removed ConfigMap ns/rows", "once Apply: replaced Job ns/once"},
 		},
 		"a child is changed": {
 			before: deployed(v1, kudo.Complete, map[string]string{"SIZE": "1"}, applied...), after: instance(v1, map[string]string{"SIZE": "3"}),
@@ -213,9 +220,9 @@ func TestPreview(t *testing.T) {
 		"a removal runs cleanup, and takes what is left and the children": {
 			before: deployed(v1, kudo.Complete, nil, applied...),
 			want: []string{"cleanup (RemovalRequested)", "wipe Delete: removed Job ns/once",
-				"then: removed Deployment ns/app, removed ConfigMap ns/settings-a, removed shop.db"},
+				"then: removed Deployment ns/app, removed ConfigMap ns/settings-a", "then: removed shop.db", "  then: removed ConfigMap ns/rows"},
 		},
-		"a removal of what never ran": {before: instance(v1, nil), want: []string{"then: removed shop.db"}},
+		"a removal of what never ran": {before: instance(v1, nil), want: []string{"then: removed shop.db", "  then: removed ConfigMap ns/rows"}},
 		"a plan that is not there": {
 			before: deployed(v1, kudo.Complete, off), after: instance(v1, with(map[string]string{"SIZE": "2"})),
 			version: shop(func(s *kudo.OperatorVersionSpec) { delete(s.Plans, "resize") }), want: []string{`fault: the OperatorVersion has no plan "resize"`},
@@ -271,13 +278,9 @@ func told(p preview.Preview) []string {
 		for _, task := range coming.Tasks {
 			lines = append(lines, toldOf(task)...)
 		}
-		if removed := append(effects(coming.Removed), names(coming.Children)...); len(removed) > 0 {
-			lines = append(lines, "at its end: "+strings.Join(removed, ", "))
-		}
+		lines = append(lines, toldOfGone("at its end", coming.Removed, coming.Children)...)
 	}
-	if removed := append(effects(p.Removed), names(p.Children)...); len(removed) > 0 {
-		lines = append(lines, "then: "+strings.Join(removed, ", "))
-	}
+	lines = append(lines, toldOfGone("then", p.Removed, p.Children)...)
 	if p.Fault != "" {
 		lines = append(lines, "fault: "+p.Fault)
 	}
@@ -292,11 +295,29 @@ func toldOf(task preview.Task) []string {
 	if task.Child == nil {
 		return []string{strings.TrimSuffix(line, " ")}
 	}
-	lines := []string{fmt.Sprintf("%s%s %s", line, task.Child.Effect, task.Child.Instance)}
-	if task.Child.Preview != nil {
-		for _, below := range told(*task.Child.Preview) {
+	below := toldOfChild(*task.Child)
+	return append([]string{line + below[0]}, below[1:]...)
+}
+
+// toldOfChild is what becomes of a child, and below what that brings about.
+func toldOfChild(child preview.Child) []string {
+	lines := []string{fmt.Sprintf("%s %s", child.Effect, child.Instance)}
+	if child.Preview != nil {
+		for _, below := range told(*child.Preview) {
 			lines = append(lines, "  "+below)
 		}
+	}
+	return lines
+}
+
+func toldOfGone(when string, objects []preview.Object, children []preview.Child) []string {
+	var lines []string
+	if len(objects) > 0 {
+		lines = append(lines, when+": "+strings.Join(effects(objects), ", "))
+	}
+	for _, child := range children {
+		below := toldOfChild(child)
+		lines = append(append(lines, when+": "+below[0]), below[1:]...)
 	}
 	return lines
 }
@@ -305,14 +326,6 @@ func effects(objects []preview.Object) []string {
 	var texts []string
 	for _, o := range objects {
 		texts = append(texts, fmt.Sprintf("%s %s", o.Effect, o.InventoryEntry))
-	}
-	return texts
-}
-
-func names(children []string) []string {
-	var texts []string
-	for _, child := range children {
-		texts = append(texts, "removed "+child)
 	}
 	return texts
 }

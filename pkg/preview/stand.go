@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -93,7 +92,7 @@ func (s *stand) task(version *kudo.OperatorVersion, coming plan.Coming, placed p
 		return t
 	}
 	for _, want := range wants {
-		t.Objects = append(t.Objects, s.apply(t, want))
+		t.Objects = append(t.Objects, s.apply(t, want, coming.RestartPending))
 	}
 	t.Objects = append(t.Objects, s.remove(plan.Surplus(s.inventory, placed.Task.Name, wants))...)
 	return t
@@ -144,8 +143,8 @@ func without(entry kudo.InventoryEntry) kudo.InventoryEntry {
 	return entry
 }
 
-// apply applies an object.
-func (s *stand) apply(t Task, want *unstructured.Unstructured) Object {
+// apply applies an object; restarts says that pods restart by that.
+func (s *stand) apply(t Task, want *unstructured.Unstructured, restarts bool) Object {
 	entry := plan.Entry(want, t.Task.Name)
 	o := Object{InventoryEntry: entry, After: lasting(want)}
 	there := s.listed([]*unstructured.Unstructured{want})
@@ -163,11 +162,32 @@ func (s *stand) apply(t Task, want *unstructured.Unstructured) Object {
 		o.Effect = Replaced
 	case o.Before == nil:
 		o.Effect = Unknown
-	case equality.Semantic.DeepEqual(o.Before.Object, o.After.Object):
-		o.Effect = Unchanged
 	default:
-		o.Effect = Changed
+		o.Effect = difference(o.Before, o.After, restarts && render.HasPods(want))
 	}
+	return o
+}
+
+// difference is what becomes of an object that was applied before.
+func difference(before, after *unstructured.Unstructured, restarts bool) Effect {
+	switch {
+	case !equality.Semantic.DeepEqual(unversioned(before).Object, unversioned(after).Object):
+		return Changed
+	case restarts:
+		return Restarted
+	case !equality.Semantic.DeepEqual(before.Object, after.Object):
+		return Annotated
+	default:
+		return Unchanged
+	}
+}
+
+// unversioned is the object without the version of its package.
+func unversioned(o *unstructured.Unstructured) *unstructured.Unstructured {
+	o = o.DeepCopy()
+	annotations := o.GetAnnotations()
+	delete(annotations, kudo.AnnotationOperatorVersion)
+	o.SetAnnotations(annotations)
 	return o
 }
 
@@ -219,16 +239,4 @@ func lasting(o *unstructured.Unstructured) *unstructured.Unstructured {
 	}
 	o.SetAnnotations(annotations)
 	return o
-}
-
-// ownChildren are the names of the Instance's children.
-func (s *stand) ownChildren() []string {
-	var names []string
-	for i := range s.change.Instances {
-		if child := &s.change.Instances[i]; s.change.Before != nil && metav1.IsControlledBy(child, s.change.Before) {
-			names = append(names, child.Name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }

@@ -23,17 +23,13 @@ var podTemplatePaths = map[schema.GroupKind][]string{
 // that the template stays as it is and nothing restarts. It returns a copy; objects without pods come back as they are.
 func RestartPods(obj, live *unstructured.Unstructured, execution types.UID, restart bool) *unstructured.Unstructured {
 	obj = obj.DeepCopy()
-	path, ok := podTemplatePaths[obj.GroupVersionKind().GroupKind()]
-	if !ok {
+	template := podTemplate(obj)
+	if template == nil {
 		return obj
-	}
-	template, err := walk(obj.Object, path)
-	if err != nil || template == nil {
-		return obj // the API server refuses it with a better message
 	}
 	value := string(execution)
 	if live != nil && !restart {
-		value = carried(live, path)
+		value, _, _ = unstructured.NestedString(podTemplate(live), "metadata", "annotations", kudo.AnnotationExecution)
 	}
 	if value == "" {
 		unstructured.RemoveNestedField(template, "metadata", "annotations", kudo.AnnotationExecution)
@@ -44,12 +40,18 @@ func RestartPods(obj, live *unstructured.Unstructured, execution types.UID, rest
 	return obj
 }
 
-// carried is the annotation's value on a live object; empty if it has none.
-func carried(live *unstructured.Unstructured, path []string) string {
-	template, err := walk(live.Object, path)
-	if err != nil || template == nil {
-		return ""
+// HasPods says whether RestartPods restarts pods of the object.
+func HasPods(obj *unstructured.Unstructured) bool { return podTemplate(obj) != nil }
+
+// podTemplate is the object's; nil if it has none. The API server refuses a malformed one with a better message than could be given here.
+func podTemplate(obj *unstructured.Unstructured) map[string]any {
+	path, ok := podTemplatePaths[obj.GroupVersionKind().GroupKind()]
+	if !ok {
+		return nil
 	}
-	value, _, _ := unstructured.NestedString(template, "metadata", "annotations", kudo.AnnotationExecution)
-	return value
+	template, err := walk(obj.Object, path)
+	if err != nil {
+		return nil
+	}
+	return template
 }

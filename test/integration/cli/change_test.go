@@ -194,7 +194,7 @@ plans:
 				"  plan resize runs: for another value of parameter SIZE\n    pods restart only where they change (forcePodRestart is false)\n"+
 				"    main, app: task app (Apply)\n      changed    Deployment "+clusters[0]+"/app\n      unchanged  Secret "+clusters[0]+"/key\n"+
 				"  plan deploy runs: for another value of parameter KEY\n    all pods of what it applies restart\n"+
-				"    main, app: task app (Apply)\n      unchanged  Deployment "+clusters[0]+"/app\n      changed    Secret "+clusters[0]+"/key\n"),
+				"    main, app: task app (Apply)\n      restarted  Deployment "+clusters[0]+"/app\n      changed    Secret "+clusters[0]+"/key\n"),
 			ContainSubstring("-  replicas: 1\n+  replicas: 5\n"), ContainSubstring("-  key: '*** (before)'\n+  key: '*** (after)'\n"),
 			ContainSubstring("cluster "+clusters[1]+": Instance oven is as it is to be, oven-1.0.0\n  no plan runs\n"),
 			ContainSubstring("cluster "+clusters[2]+": Instance oven would be changed, oven-1.0.0\n  by a write of instance.kudo.dev/oven\n"+
