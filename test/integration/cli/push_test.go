@@ -55,6 +55,9 @@ var _ = Describe("package push", func() {
 			`create it with 'kubectl create namespace addon-packages', or name another one with -n`))
 
 		Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "addon-packages"}})).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { // other specs install an operator of that name from elsewhere
+			Expect(hub.DeleteAllOf(ctx, &kudo.OperatorVersion{}, client.InNamespace("addon-packages"))).To(Succeed())
+		})
 		Expect(run(ctx, "package", "push", packageDir("a: b\n")).err).NotTo(HaveOccurred())
 		Expect(hub.Get(ctx, client.ObjectKey{Namespace: "addon-packages", Name: "shop-1.10-1.2.0"}, &kudo.OperatorVersion{})).To(Succeed())
 	})
