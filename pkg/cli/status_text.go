@@ -30,7 +30,7 @@ func statusText(view statusView) string {
 		writeField(&b, kind, conditionText(instance.Status.Conditions, kind, "Unknown: not reported yet"))
 	}
 	if view.unreadable != nil {
-		fmt.Fprintf(&b, "\nPlans that never ran are not shown: reading OperatorVersion %q: %v\n",
+		fmt.Fprintf(&b, "\nOf the plans only what the agent has reported is shown: reading OperatorVersion %q: %v\n",
 			instance.Spec.OperatorVersion.Name, view.unreadable)
 	}
 	b.WriteString("\n")

@@ -16,7 +16,7 @@ import (
 
 // watchStatus shows the status of an Instance or add-on, and what changes of it, until the user has seen enough or it is gone.
 func watchStatus(ctx context.Context, h hub, out io.Writer, key client.ObjectKey, withChildren bool) error {
-	w := statusWatch{ObjectKey: key, withChildren: withChildren, out: out, progress: newProgress(out)}
+	w := statusWatch{ObjectKey: key, withChildren: withChildren, out: out, progress: h.progress(out)}
 	err := h.follow(ctx, []string{key.Namespace}, w.look)
 	if ctx.Err() != nil {
 		return nil

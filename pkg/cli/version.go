@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -84,14 +85,11 @@ func (v *versions) gather(ctx context.Context, flags *genericclioptions.ConfigFl
 	if err != nil {
 		return err
 	}
-	if v.Hub, err = managerVersion(ctx, c, managerNamespace(flags)); err != nil {
-		return err
-	}
-	if v.Agents, err = agentVersions(ctx, c, where); err != nil {
-		return err
-	}
+	var ofManager, ofAgents error // whoever may not read the one may well read the other
+	v.Hub, ofManager = managerVersion(ctx, c, managerNamespace(flags))
+	v.Agents, ofAgents = agentVersions(ctx, c, where)
 	v.Skew = v.skew()
-	return nil
+	return errors.Join(ofManager, ofAgents)
 }
 
 // managerVersion is what addon-manager says on the ConfigMap of its webhooks; empty where there is none.
