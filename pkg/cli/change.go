@@ -7,11 +7,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -269,29 +267,15 @@ func (c *changing) candidates(namespace string) func(operator string) []kudo.Ope
 
 // writeChanges writes the changes, and says which Instances are to be waited for.
 func writeChanges(ctx context.Context, h hub, streams genericiooptions.IOStreams, changes []change) ([]awaitedPlan, error) {
-	var (
-		lock   sync.Mutex
-		done   []awaitedPlan
-		faults []error
-		group  errgroup.Group
-	)
-	group.SetLimit(writesAtOnce)
-	for i := range changes {
-		group.Go(func() error {
-			c := &changes[i]
-			text, err := c.write(ctx, h)
-			lock.Lock()
-			defer lock.Unlock()
-			if err == nil {
-				err = printers.WriteEscaped(streams.Out, text)
-				done = append(done, c.awaited())
-			}
-			faults = append(faults, err)
-			return nil
-		})
-	}
-	_ = group.Wait() // faults has the errors of all
-	slices.SortFunc(done, func(a, b awaitedPlan) int { return strings.Compare(a.Namespace, b.Namespace) })
+	var done []awaitedPlan
+	texts, faults := make([]string, len(changes)), make([]error, len(changes))
+	write := func(i int) { texts[i], faults[i] = changes[i].write(ctx, h) }
+	atOnce(len(changes), write, func(i int) {
+		if faults[i] == nil {
+			faults[i] = printers.WriteEscaped(streams.Out, texts[i])
+			done = append(done, changes[i].awaited())
+		}
+	})
 	return done, errors.Join(faults...)
 }
 

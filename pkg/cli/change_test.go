@@ -2,11 +2,13 @@ package cli
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/plan"
 	"github.com/tandem-addons/tandem/pkg/preview"
 )
 
@@ -28,8 +30,8 @@ func changesAcross() ([]change, refusals) {
 	}
 	off := "false"
 	version.Spec.Parameters = append(version.Spec.Parameters, kudo.Parameter{Name: "EXTRA", Default: &off, Type: kudo.BooleanType})
-	plan := kudo.Plan{Phases: []kudo.Phase{{Name: "main", Steps: []kudo.Step{{Name: "all", Tasks: tasks}}}}}
-	version.Spec.Plans = map[string]kudo.Plan{"deploy": plan, "backup": plan}
+	all := kudo.Plan{Phases: []kudo.Phase{{Name: "main", Steps: []kudo.Step{{Name: "all", Tasks: tasks}}}}}
+	version.Spec.Plans = map[string]kudo.Plan{"deploy": all, "backup": all}
 	child := kudo.OperatorVersion{Spec: kudo.OperatorVersionSpec{Plans: map[string]kudo.Plan{"deploy": {}}}}
 	child.Name, child.Namespace, child.Spec.Operator.Name = "zookeeper-1.0.0", version.Namespace, "zookeeper"
 
@@ -112,5 +114,64 @@ func TestParametersOfClusters(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestWhatDiffersInItsVersionAloneIsCounted(t *testing.T) {
+	objects := []objectData{
+		{Kind: "ConfigMap", Namespace: "data", Name: "settings", Effect: preview.Annotated},
+		{Kind: "StatefulSet", Namespace: "data", Name: "brokers", Effect: preview.Restarted},
+		{Kind: "Service", Namespace: "data", Name: "brokers", Effect: preview.Annotated},
+	}
+	for name, test := range map[string]struct {
+		wide bool
+		want string
+	}{
+		"unless everything is to be shown": {wide: true,
+			want: "annotated  ConfigMap data/settings\nrestarted  StatefulSet data/brokers\nannotated  Service data/brokers\n"},
+		"below the others": {
+			want: "restarted  StatefulSet data/brokers\nannotated  2 objects: nothing changes but the version that an annotation names\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b strings.Builder
+			writeObjects(&b, "", objects, test.wide)
+			if diff := cmp.Diff(test.want, b.String()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestADryRunSaysWhatGoesWithAChild(t *testing.T) {
+	gone := comingData{Children: []childData{{Instance: "kafka.zookeeper", Effect: preview.Removed, comingData: &comingData{
+		Plans:   []planData{{Plan: "cleanup", Cause: plan.RemovalRequested, Tasks: []taskData{{Task: "drain", Fault: "no template"}}}},
+		Removed: []objectData{{Kind: "Service", Namespace: "data", Name: "zookeeper", Effect: preview.Removed}},
+	}}}}
+	var b strings.Builder
+	gone.write(&b, "", false)
+	if text := b.String(); !strings.Contains(text, "removed    Instance kafka.zookeeper\n  plan cleanup runs") || !strings.HasSuffix(text, "\n  removed    Service data/zookeeper\n") {
+		t.Errorf("it shows %q", text)
+	}
+	if diff := cmp.Diff(`task "drain": no template`, errorText(gone.fault())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAtOnceTellsInOrder(t *testing.T) {
+	const count = 3 * writesAtOnce
+	last := make(chan struct{})
+	var told []int
+	atOnce(count, func(i int) {
+		switch i {
+		case writesAtOnce - 1:
+			close(last)
+		case 0:
+			<-last // the first is done after others that were begun with it
+		}
+	}, func(i int) { told = append(told, i) })
+	for i := range count {
+		if i >= len(told) || told[i] != i {
+			t.Fatalf("it tells of %v", told)
+		}
 	}
 }

@@ -148,6 +148,8 @@ func TestCommands(t *testing.T) {
 		"enable-empty-cluster":   {[]string{"enable", "kafka", "--cluster", "cluster1,,cluster2"}, ExitUsage},
 		"disable-nowhere":        {[]string{"disable", "kafka"}, ExitUsage},
 		"disable-namespace":      {[]string{"disable", "kafka", "--cluster", "cluster1", "-n", "data"}, ExitUsage},
+		"enable-namespace":       {[]string{"enable", "kafka", "--cluster", "cluster1", "-n", "My_Data"}, ExitUsage},
+		"install-namespace":      {[]string{"install", "kafka", "--cluster", "cluster1", "-n", "My_Data"}, ExitUsage},
 		"get-namespace":          {[]string{"get", "-n", "cluster1"}, ExitUsage},
 		"get-two-add-ons":        {[]string{"get", "kafka", "shop"}, ExitUsage},
 		"fleet-argument":         {[]string{"fleet", "kafka"}, ExitUsage},

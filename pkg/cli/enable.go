@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -53,10 +52,13 @@ func enableCommand(streams genericiooptions.IOStreams, flags *genericclioptions.
 			"  kubectl addon enable kafka --selector region=eu -p BROKERS=5",
 		Args: exactly("ADDON"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := options.require(cmd, of); err != nil {
+			err := options.require(cmd, of)
+			if err == nil {
+				err = checkNamespace(cmd, options.namespace)
+			}
+			if err != nil {
 				return err
 			}
-			var err error
 			if options.parameters, err = parseParameters(cmd, parameters); err != nil {
 				return err
 			}
@@ -143,33 +145,43 @@ func carryOut(ctx context.Context, c client.Client, out io.Writer, steps []step)
 	for _, s := range steps {
 		byCluster[s.wanted.Namespace] = append(byCluster[s.wanted.Namespace], s)
 	}
-	var (
-		lock   sync.Mutex
-		done   []step
-		faults []error
-		group  errgroup.Group
-	)
-	group.SetLimit(writesAtOnce)
-	for _, cluster := range slices.Sorted(maps.Keys(byCluster)) {
-		group.Go(func() error {
-			for _, s := range byCluster[cluster] {
-				text, err := s.carryOut(ctx, c)
-				lock.Lock()
-				if err == nil {
-					err = printers.WriteEscaped(out, text)
-					done = append(done, s)
-				}
-				faults = append(faults, err)
-				lock.Unlock()
-				if err != nil {
-					break
-				}
+	clusters := slices.Sorted(maps.Keys(byCluster))
+	texts, faults, finished := make([]string, len(clusters)), make([]error, len(clusters)), make([]int, len(clusters))
+	write := func(i int) {
+		for _, s := range byCluster[clusters[i]] {
+			text, err := s.carryOut(ctx, c)
+			if texts[i] += text; err != nil {
+				faults[i] = err
+				return
 			}
-			return nil
-		})
+			finished[i]++
+		}
 	}
-	_ = group.Wait() // faults has the errors of all
+	var done []step
+	atOnce(len(clusters), write, func(i int) {
+		faults[i] = errors.Join(printers.WriteEscaped(out, texts[i]), faults[i])
+		done = append(done, byCluster[clusters[i]][:finished[i]]...)
+	})
 	return done, errors.Join(faults...)
+}
+
+// atOnce does so many things, writesAtOnce at a time, and tells of each in their order, as soon as it and all before it are done.
+func atOnce(count int, do, tell func(i int)) {
+	done := make([]chan struct{}, count)
+	for i := range done {
+		done[i] = make(chan struct{})
+	}
+	go func() {
+		var group errgroup.Group
+		group.SetLimit(writesAtOnce)
+		for i := range count {
+			group.Go(func() error { do(i); close(done[i]); return nil })
+		}
+	}()
+	for i := range count {
+		<-done[i]
+		tell(i)
+	}
 }
 
 // carryOut writes the step: what the add-on refers to first.

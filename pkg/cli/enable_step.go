@@ -273,6 +273,9 @@ func (e enabling) judge(ctx context.Context, reader client.Reader, s step) error
 		return nil
 	}
 	a, err := gatherInstall(ctx, reader, definition.object, s)
+	if err == nil && s.current == nil {
+		err = taken(ctx, reader, &a)
+	}
 	if apierrors.IsForbidden(err) {
 		return nil // the hub judges it then
 	}
@@ -281,6 +284,18 @@ func (e enabling) judge(ctx context.Context, reader client.Reader, s step) error
 	}
 	_, err = decide(a, nil)
 	return err
+}
+
+// taken reads the Instance that has the name of an add-on which is to be enabled, if there is one.
+func taken(ctx context.Context, reader client.Reader, a *install.AddOn) error {
+	key, instance := client.ObjectKeyFromObject(a.ManagedAddOn), &kudo.Instance{}
+	switch err := reader.Get(ctx, key, instance); {
+	case err == nil:
+		a.Instances = []kudo.Instance{*instance}
+	case !apierrors.IsNotFound(err):
+		return fmt.Errorf("reading Instance %s: %w", key, err)
+	}
+	return nil
 }
 
 // decide is the Instance that the hub gives the add-on, nil where it waits for something; started is the OperatorVersion that was last

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -186,6 +187,7 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 		settled bool
 		err     string
 		tree    string
+		told    string
 	}{
 		"one that somebody else runs, and that is available": {
 			view: defined("kafka:").with("kafka", works), settled: true, tree: "kafka on cluster1: available"},
@@ -197,7 +199,8 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 		"one whose configuration is wrong": {view: defined("kafka:").with("kafka", badConfig), settled: true,
 			err: `add-on kafka on cluster cluster1 cannot run: ConfigurationInvalid: variable "X" is not defined`},
 		"one whose plans are complete": {view: defined("kafka:").with("kafka", works), change: resolvedAt(1),
-			status: new(ranOf("deploy", kudo.Complete)), settled: true, tree: "kafka on cluster1: available"},
+			status: new(ranOf("deploy", kudo.Complete)), settled: true, tree: "kafka on cluster1: available",
+			told: "kafka on cluster1: plan \"deploy\": no more disks\nkafka on cluster1: available\n"},
 		"one that the hub has not followed yet": {view: defined("kafka:").with("kafka", works), change: resolvedAt(2),
 			status: new(ranOf("deploy", kudo.Complete)), tree: "kafka on cluster1: Available True (PlanComplete)"},
 		"one whose plan runs": {view: defined("kafka:").with("kafka", works), change: resolvedAt(1),
@@ -227,6 +230,9 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 				if diff := cmp.Diff(test.tree, got.trees[len(got.trees)-1].text); diff != "" {
 					t.Error(diff)
 				}
+			}
+			if news := (&progress{told: map[string]string{}}).news(got.trees); test.told != "" && !strings.HasSuffix(news, test.told) {
+				t.Errorf("it tells %q", news)
 			}
 		})
 	}

@@ -136,9 +136,18 @@ func (t *target) judge(addOn *addon.ManagedClusterAddOn, view *statusView) {
 		}
 	}
 	if meta.IsStatusConditionTrue(addOn.Status.Conditions, addon.ConditionAvailable) && followed(addOn, view) {
-		t.trees = []node{{text: placeOf(addOn) + ": available", part: placeOf(addOn), message: "available", state: kudo.Complete}}
+		t.trees = []node{available(addOn, view)}
 		t.settle(nil)
 	}
+}
+
+// available says that the add-on is, and of one that has an Instance how its plan has ended.
+func available(addOn *addon.ManagedClusterAddOn, view *statusView) node {
+	line := node{text: placeOf(addOn) + ": available", part: placeOf(addOn), message: "available", state: kudo.Complete}
+	if view != nil && view.instance.Status.Execution != nil {
+		line.children = []node{planGoingOn(*view)}
+	}
+	return line
 }
 
 func (t *target) settle(fault error) { t.settled, t.fault = true, fault }

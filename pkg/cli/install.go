@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
@@ -31,7 +32,11 @@ func installCommand(streams genericiooptions.IOStreams, flags *genericclioptions
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := options.check(cmd, of); err != nil {
+			err := options.check(cmd, of)
+			if err == nil {
+				err = checkNamespace(cmd, namespace)
+			}
+			if err != nil {
 				return err
 			}
 			if isPlace(args[0]) {
@@ -50,6 +55,14 @@ func installCommand(streams genericiooptions.IOStreams, flags *genericclioptions
 	options.addVersionFlags(cmd)
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace on the managed clusters to install it in; the cluster's name if left out")
 	return cmd
+}
+
+// checkNamespace refuses what no namespace on the managed clusters can be called.
+func checkNamespace(cmd *cobra.Command, namespace string) error {
+	if faults := validation.IsDNS1123Label(namespace); namespace != "" && len(faults) > 0 {
+		return usagef(cmd, "--namespace %q: %s", namespace, faults[0])
+	}
+	return nil
 }
 
 func updateCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {

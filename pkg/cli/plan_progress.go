@@ -21,10 +21,8 @@ func goingOn(view statusView) []node {
 	instance := view.instance
 	place := placeOf(instance)
 	var trees []node
-	if last := instance.Status.Execution; last != nil {
-		tree := instanceTree(view, []string{last.Plan})
-		plan := tree.children[0]
-		plan.children = append(plan.children, tree.children[1:]...)
+	if instance.Status.Execution != nil {
+		plan := planGoingOn(view)
 		plan.text, plan.part = place+": "+plan.text, place+": "+plan.part
 		trees = append(trees, plan)
 	}
@@ -32,6 +30,14 @@ func goingOn(view statusView) []node {
 		trees = append(trees, node{text: place + ": " + text, part: place, message: text})
 	}
 	return trees
+}
+
+// planGoingOn is the tree of the plan that was started last, with the children of its Instance below.
+func planGoingOn(view statusView) node {
+	tree := instanceTree(view, []string{view.instance.Status.Execution.Plan})
+	plan := tree.children[0]
+	plan.children = append(plan.children, tree.children[1:]...)
+	return plan
 }
 
 // holdUp says what holds up the last change of an Instance; empty if nothing does.

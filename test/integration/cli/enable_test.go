@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli"
 )
 
@@ -132,6 +134,18 @@ var _ = Describe("add-ons", func() {
 			config := &addon.AddOnDeploymentConfig{}
 			Expect(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "shop-parameters"}, config)).To(Succeed())
 			Expect(config.Spec.CustomizedVariables).To(Equal([]upstream.CustomizedVariable{{Name: "SIZE", Value: "4"}}))
+		})
+
+		It("refuses a name that an Instance has already", func(ctx SpecContext) {
+			cluster := newCluster(ctx, nil)
+			Expect(run(ctx, "package", "push", packageDir("a: b\n"), "-n", cluster).err).NotTo(HaveOccurred())
+			define(ctx, "shop", cluster, "shop-1.10-1.2.0")
+			own := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "shop"}}
+			own.Spec.OperatorVersion = corev1.ObjectReference{Namespace: cluster, Name: "shop-1.10-1.2.0"}
+			Expect(hub.Create(ctx, own)).To(Succeed())
+			Expect(run(ctx, "enable", "shop", "--cluster", cluster).err).To(MatchError(ContainSubstring(`add-on "shop" cannot run on cluster ` + cluster +
+				`: NameCollision: Instance ` + cluster + `/shop exists and does not belong to the add-on`)))
+			Expect(apierrors.IsNotFound(hub.Get(ctx, client.ObjectKeyFromObject(own), &addon.ManagedClusterAddOn{}))).To(BeTrue())
 		})
 
 		It("refuses what does not exist, and says what there is", func(ctx SpecContext) {
