@@ -46,13 +46,18 @@ func golden(name string, got result, differs ...string) {
 	Expect(text).To(Equal(string(want)))
 }
 
-// named makes the managed cluster of that name, for one spec; its namespace stays.
-func named(ctx context.Context, name string) {
-	GinkgoHelper()
+func managedCluster(name string) *unstructured.Unstructured {
 	cluster := &unstructured.Unstructured{}
 	cluster.SetAPIVersion("cluster.open-cluster-management.io/v1")
 	cluster.SetKind("ManagedCluster")
 	cluster.SetName(name)
+	return cluster
+}
+
+// named makes the managed cluster of that name, for one spec; its namespace stays.
+func named(ctx context.Context, name string) {
+	GinkgoHelper()
+	cluster := managedCluster(name)
 	Expect(hub.Create(ctx, cluster)).To(Succeed())
 	Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
 	DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, cluster)).To(Succeed()) })
@@ -143,5 +148,6 @@ var _ = Describe("what commands print", func() {
 		north.SetName("north")
 		DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, north)).To(Succeed()) }) // other specs count on there being none
 		golden("join", run(ctx, "join", "north", "--cluster-kubeconfig", kubeconfig, "--hub-server", "https://hub.example.com:6443"))
+		Expect(hub.Delete(ctx, managedCluster("north"))).To(Succeed()) // other specs count on there being none
 	})
 })
