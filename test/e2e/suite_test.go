@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/tandem-addons/tandem/pkg/sandbox"
 )
@@ -47,6 +48,7 @@ func TestEndToEnd(t *testing.T) {
 			suite.LabelFilter = strings.TrimPrefix(fmt.Sprintf("(%s) && !%s", suite.LabelFilter, label), "() && ")
 		}
 	}
+	ctrl.SetLogger(GinkgoLogr)
 	RunSpecs(t, "End to end", suite, reporter)
 }
 

@@ -142,12 +142,7 @@ var _ = Describe("what commands print", func() {
 		signer, stop := context.WithCancel(ctx)
 		DeferCleanup(stop)
 		go sign(signer)
-		north := &unstructured.Unstructured{}
-		north.SetAPIVersion("cluster.open-cluster-management.io/v1")
-		north.SetKind("ManagedCluster")
-		north.SetName("north")
-		DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, north)).To(Succeed()) }) // other specs count on there being none
+		DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, managedCluster("north"))).To(Succeed()) })
 		golden("join", run(ctx, "join", "north", "--cluster-kubeconfig", kubeconfig, "--hub-server", "https://hub.example.com:6443"))
-		Expect(hub.Delete(ctx, managedCluster("north"))).To(Succeed()) // other specs count on there being none
 	})
 })
