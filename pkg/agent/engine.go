@@ -50,6 +50,7 @@ type engine struct {
 	client  client.Client
 	live    client.Reader
 	objects *objects
+	sweeper *sweeper
 	backoff *flowcontrol.Backoff
 	events  events.EventRecorder
 	metrics *metrics
@@ -84,6 +85,7 @@ func addEngine(o Options, local ctrl.Manager) error {
 			client: local.GetClient(), live: local.GetAPIReader(), cache: local.GetCache(), discovery: kinds,
 			known: newKnown(), watched: map[schema.GroupVersionKind]bool{},
 		},
+		sweeper: &sweeper{live: local.GetAPIReader(), discovery: kinds},
 		backoff: flowcontrol.NewBackOff(leastBackoff, mostBackoff),
 		events:  local.GetEventRecorder(managerEngine),
 		metrics: measured,

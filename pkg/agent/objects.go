@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
@@ -30,9 +29,6 @@ var errUnwatchable = errors.New("objects of this kind can be neither listed nor 
 // readPatience is how long the read of an object may take, and a list of a kind that was never read before. An API server behind the
 // API server may never answer, and must not hold up what has nothing to do with it.
 const readPatience = 15 * time.Second
-
-// listPatience is how long one kind may take to be listed before it counts as broken.
-const listPatience = 5 * time.Second
 
 // objects finds on the managed cluster what tasks want, and keeps watching every kind that it was asked for.
 type objects struct {
@@ -216,75 +212,6 @@ func (o *objects) read(ctx context.Context, want *unstructured.Unstructured) (*u
 		return nil, fmt.Errorf("reading %s: %w", plan.Describe(want), err)
 	}
 	return live, nil
-}
-
-// owned finds what tasks of the owner have applied, and the volume claims of its StatefulSets, by their labels in all kinds that the
-// cluster has. What another object owns goes with that one. unread says which kinds could not be looked through, and why.
-func (o *objects) owned(ctx context.Context, owner plan.Owner) (found []plan.Object, unread map[schema.GroupVersionKind]error, err error) {
-	kinds, err := o.deletableKinds()
-	if err != nil {
-		return nil, nil, err
-	}
-	unread = map[schema.GroupVersionKind]error{}
-	for _, kind := range kinds {
-		listed, err := o.list(ctx, owner, kind)
-		if err != nil {
-			unread[kind] = err
-		}
-		for _, object := range listed {
-			if plan.IsClaim(kind.GroupKind()) || object.Live.GetAnnotations()[kudo.AnnotationExecution] != "" {
-				found = append(found, object)
-			}
-		}
-	}
-	return found, unread, nil
-}
-
-// deletableKinds are all kinds of which objects can be listed and deleted, but Tandem's own.
-func (o *objects) deletableKinds() ([]schema.GroupVersionKind, error) {
-	lists, err := o.discovery.ServerPreferredResources()
-	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-		return nil, fmt.Errorf("finding the kinds of objects: %w", err)
-	}
-	var kinds []schema.GroupVersionKind
-	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists) {
-		gv, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil || gv.Group == kudo.GroupVersion.Group {
-			continue
-		}
-		for _, resource := range list.APIResources {
-			kinds = append(kinds, gv.WithKind(resource.Kind))
-		}
-	}
-	return kinds, nil
-}
-
-// list reads, of one kind, the metadata of what belongs to the owner and to no other object.
-func (o *objects) list(ctx context.Context, owner plan.Owner, gvk schema.GroupVersionKind) ([]plan.Object, error) {
-	ctx, cancel := context.WithTimeout(ctx, listPatience)
-	defer cancel()
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	err := o.live.List(ctx, list, client.MatchingLabels{kudo.LabelHeritage: kudo.Heritage, kudo.LabelInstance: owner.Name})
-	if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || meta.IsNoMatchError(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("listing %s: %w", gvk.Kind, err)
-	}
-	var found []plan.Object
-	for i := range list.Items {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&list.Items[i])
-		if err != nil {
-			return nil, fmt.Errorf("reading %s %q: %w", gvk.Kind, list.Items[i].Name, err)
-		}
-		live := &unstructured.Unstructured{Object: content}
-		live.SetGroupVersionKind(gvk)
-		if controller := metav1.GetControllerOf(live); owner.Owns(live) && (controller == nil || controller.Kind == "Instance") {
-			found = append(found, plan.Object{Want: live, Live: live})
-		}
-	}
-	return found, nil
 }
 
 func (o *objects) ensureWatch(gvk schema.GroupVersionKind) error {

@@ -110,7 +110,7 @@ func (e *engine) deleteOwned(ctx context.Context, x *execution) ([]plan.Object, 
 // discover lists what belongs to the Instance and is not listed, but for the volume claims that the package asks to keep. A kind that
 // cannot be looked through holds nothing up unless the package has objects of it.
 func (e *engine) discover(ctx context.Context, x *execution) ([]plan.Object, error) {
-	found, unread, err := e.objects.owned(ctx, x.owner())
+	found, unread, err := e.sweeper.owned(ctx, x.owner())
 	if err != nil {
 		return nil, err
 	}
