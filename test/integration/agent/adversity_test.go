@@ -260,15 +260,7 @@ spec:
 	})
 
 	It("a plan is run by hand once, and cancelled", func(ctx context.Context) {
-		spec := configOnly()
-		spec.Plans["wait"] = serial("wait")
-		spec.Tasks = append(spec.Tasks, task("wait", kudo.TaskDummy))
-		h := newInstance(ctx, spec, nil)
-		h.resolve(ctx)
-		h.completes(ctx, "deploy", kudo.PlanStatus{})
-		h.change(ctx, func(s *kudo.InstanceSpec) { s.PlanExecution = kudo.PlanExecution{PlanName: "wait", UID: "by-hand"} })
-		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "wait") }).Should(
-			And(HaveField("Status", kudo.InProgress), HaveField("UID", BeEquivalentTo("by-hand"))))
+		h := runningByHand(ctx)
 		h.change(ctx, func(s *kudo.InstanceSpec) { s.PlanExecution.Cancel = true })
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(
 			is(metav1.ConditionFalse, kudo.ReasonPlanFailed, `plan "wait" failed: cancelled`))
@@ -276,15 +268,7 @@ spec:
 	})
 
 	It("a plan is cancelled also while the hub has not resolved the last change", func(ctx context.Context) {
-		spec := configOnly()
-		spec.Plans["wait"] = serial("wait")
-		spec.Tasks = append(spec.Tasks, task("wait", kudo.TaskDummy))
-		h := newInstance(ctx, spec, nil)
-		h.resolve(ctx)
-		h.completes(ctx, "deploy", kudo.PlanStatus{})
-		h.change(ctx, func(s *kudo.InstanceSpec) { s.PlanExecution = kudo.PlanExecution{PlanName: "wait", UID: "by-hand"} })
-		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "wait") }).Should(
-			And(HaveField("Status", kudo.InProgress), HaveField("UID", BeEquivalentTo("by-hand"))))
+		h := runningByHand(ctx)
 		Eventually(func() error {
 			instance := h.get(ctx)
 			instance.Spec.Parameters = map[string]string{"UNHEARD_OF": "1"}
@@ -344,3 +328,18 @@ var _ = Describe("Tasks", func() {
 		h.finish(ctx)
 	})
 })
+
+// runningByHand is an Instance whose plan "wait", which was asked for by hand, runs until it is cancelled.
+func runningByHand(ctx context.Context) *hubPart {
+	GinkgoHelper()
+	spec := configOnly()
+	spec.Plans["wait"] = serial("wait")
+	spec.Tasks = append(spec.Tasks, task("wait", kudo.TaskDummy))
+	h := newInstance(ctx, spec, nil)
+	h.resolve(ctx)
+	h.completes(ctx, "deploy", kudo.PlanStatus{})
+	h.change(ctx, func(s *kudo.InstanceSpec) { s.PlanExecution = kudo.PlanExecution{PlanName: "wait", UID: "by-hand"} })
+	Eventually(func() kudo.PlanStatus { return h.plan(ctx, "wait") }).Should(
+		And(HaveField("Status", kudo.InProgress), HaveField("UID", BeEquivalentTo("by-hand"))))
+	return h
+}
