@@ -107,3 +107,5 @@ require (
 	sigs.k8s.io/kustomize/api v0.21.1 // indirect
 	sigs.k8s.io/kustomize/kyaml v0.21.1 // indirect
 )
+
+tool github.com/onsi/ginkgo/v2/ginkgo

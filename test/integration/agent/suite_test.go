@@ -17,6 +17,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -36,7 +38,8 @@ const (
 
 // Set once, before the specs run: clients with all rights, and the configs that the agent gets.
 var (
-	hub, managed             client.Client
+	hub                      client.Client
+	managed                  client.WithWatch
 	agentOnHub, agentLocally *rest.Config
 )
 
@@ -68,7 +71,7 @@ var _ = BeforeSuite(func() {
 	for _, folder := range []string{"hub", "cluster"} {
 		Expect(hubServer.Apply(ctx, folder, manifests.ClusterParameters{Cluster: clusterName})).To(Succeed())
 	}
-	go collectGarbage(ctx)
+	collectGarbage(ctx, managed)
 })
 
 func start() *environment.Environment {
@@ -79,44 +82,64 @@ func start() *environment.Environment {
 	return server
 }
 
-func clientOf(config *rest.Config) client.Client {
+func clientOf(config *rest.Config) client.WithWatch {
 	GinkgoHelper()
 	scheme, err := agent.Scheme()
 	Expect(err).NotTo(HaveOccurred())
-	c, err := client.New(config, client.Options{Scheme: scheme})
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	return c
 }
 
-// collectGarbage plays Kubernetes' garbage collector for what the specs delete in the foreground, which have no dependants.
-func collectGarbage(ctx context.Context) {
-	kinds := []client.ObjectList{&corev1.ConfigMapList{}, &corev1.PersistentVolumeClaimList{}, &appsv1.DeploymentList{}, &rbacv1.ClusterRoleList{},
-		&appsv1.StatefulSetList{}, &appsv1.DaemonSetList{}, &appsv1.ReplicaSetList{}, &batchv1.JobList{}, &batchv1.CronJobList{},
-		&corev1.PodList{}, &corev1.ServiceList{}, &corev1.SecretList{}, &rbacv1.RoleBindingList{}, &schedulingv1.PriorityClassList{},
-		&metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "tandem.test/v1", Kind: "GadgetList"}},
-		&metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinitionList"}},
-	}
+// collectGarbage plays Kubernetes' garbage collector for what the specs delete in the foreground, which has no dependants: it removes the
+// finalizer as soon as an object is deleted.
+func collectGarbage(ctx context.Context, managed client.WithWatch) {
+	kinds := sets.New(
+		corev1.SchemeGroupVersion.WithKind("ConfigMap"), corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
+		corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithKind("Secret"), corev1.SchemeGroupVersion.WithKind("Service"),
+		appsv1.SchemeGroupVersion.WithKind("DaemonSet"), appsv1.SchemeGroupVersion.WithKind("Deployment"),
+		appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
+		batchv1.SchemeGroupVersion.WithKind("CronJob"), batchv1.SchemeGroupVersion.WithKind("Job"),
+		rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
+		schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"),
+		schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
+		schema.GroupVersionKind{Group: "tandem.test", Version: "v1", Kind: "Gadget"},
+	)
 	for kind := range removed {
-		list := &metav1.PartialObjectMetadataList{}
 		apiVersion, name, _ := strings.Cut(kind, " ")
-		list.APIVersion, list.Kind = apiVersion, name+"List"
-		kinds = append(kinds, list)
+		kinds.Insert(schema.FromAPIVersionAndKind(apiVersion, name))
 	}
-	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		for _, list := range kinds {
-			if managed.List(ctx, list) != nil {
-				continue
-			}
-			_ = eachItem(list, func(o client.Object) {
-				before := o.DeepCopyObject().(client.Object)
-				finalized := controllerutil.RemoveFinalizer(o, metav1.FinalizerDeleteDependents)
-				finalized = controllerutil.RemoveFinalizer(o, "kubernetes.io/pvc-protection") || finalized
-				if o.GetDeletionTimestamp() != nil && finalized {
-					_ = managed.Patch(ctx, o, client.MergeFrom(before))
-				}
-			})
+	for kind := range kinds {
+		// A watch ends now and then, and cannot begin before its kind is defined.
+		go wait.UntilWithContext(ctx, func(ctx context.Context) { collect(ctx, managed, kind) }, 200*time.Millisecond)
+	}
+}
+
+// collect finalizes the deleted objects of a kind until the watch ends, which begins with all objects that exist.
+func collect(ctx context.Context, managed client.WithWatch, kind schema.GroupVersionKind) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind)
+	watcher, err := managed.Watch(ctx, list)
+	if err != nil {
+		return
+	}
+	defer watcher.Stop()
+	for event := range watcher.ResultChan() {
+		object, ok := event.Object.(*metav1.PartialObjectMetadata)
+		if !ok || object.GetDeletionTimestamp() == nil {
+			continue
 		}
-	}, 50*time.Millisecond)
+		object.SetGroupVersionKind(kind) // the watch says PartialObjectMetadata
+		before := object.DeepCopy()
+		finalized := controllerutil.RemoveFinalizer(object, metav1.FinalizerDeleteDependents)
+		if !controllerutil.RemoveFinalizer(object, "kubernetes.io/pvc-protection") && !finalized {
+			continue
+		}
+		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		if managed.Patch(ctx, object, patch) != nil {
+			return // it was changed meanwhile: the next watch shows it again
+		}
+	}
 }
 
 // runAgent starts an agent and returns what stops it and waits for its end, at the latest that of the spec.
