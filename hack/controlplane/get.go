@@ -57,7 +57,7 @@ func (g *getter) get(ctx context.Context, names []string) (folder string, err er
 	items := g.gather(ctx, folder, wanted, pins.versions)
 	cost, err := g.act(ctx, folder, items, pins)
 	if ctx.Err() != nil {
-		return "", errors.New("interrupted; what was downloaded or built by halves is removed")
+		return "", errors.New("interrupted; incomplete programs are removed")
 	}
 	if err != nil {
 		return "", err
