@@ -37,7 +37,7 @@ func decide(seen observation, downloads bool) origin {
 	}
 }
 
-// item is a wanted program, and what becomes of it.
+// item is a wanted program, what is known about it and where it comes from.
 type item struct {
 	program
 	version string

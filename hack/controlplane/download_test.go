@@ -224,8 +224,8 @@ func TestAHostThatCannotBeReachedIsTriedOnce(t *testing.T) {
 		address net.Addr
 		says    string
 	}{
-		"no server":                      {closed.Addr(), "connection refused; building it instead, and whatever else is to come from " + closed.Addr().String()},
-		"a server that closes all doors": {broken.Addr(), "; building it instead, and whatever else is to come from " + broken.Addr().String()},
+		"no server":                        {closed.Addr(), "connection refused; building it instead, and whatever else is to come from " + closed.Addr().String()},
+		"a server that closes connections": {broken.Addr(), "; building it instead, and whatever else is to come from " + broken.Addr().String()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, shown := newGetter(t)

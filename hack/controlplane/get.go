@@ -86,13 +86,7 @@ func (g *getter) gather(ctx context.Context, folder string, wanted []program, ve
 // act gets what the folder lacks. Items that cannot be downloaded are built, and say so afterwards.
 func (g *getter) act(ctx context.Context, folder string, items []*item, pins pins) (cost costs, err error) {
 	for _, i := range items {
-		switch i.from {
-		case fromGiven:
-			err = link(i.seen.given, filepath.Join(folder, i.name))
-		case fromPath:
-			err = link(i.seen.onPath, filepath.Join(folder, i.name))
-		}
-		if err != nil {
+		if err := i.link(folder); err != nil {
 			return cost, err
 		}
 	}
@@ -123,6 +117,18 @@ func (g *getter) act(ctx context.Context, folder string, items []*item, pins pin
 		cost.build = time.Since(started)
 	}
 	return cost, nil
+}
+
+// link links a program that this machine has into the folder.
+func (i *item) link(folder string) error {
+	switch name := filepath.Join(folder, i.name); i.from {
+	case fromGiven:
+		return link(i.seen.given, name)
+	case fromPath:
+		return link(i.seen.onPath, name)
+	default:
+		return nil
+	}
 }
 
 // log writes lines for people, from several goroutines.

@@ -10,8 +10,8 @@
 //	TANDEM_MIRROR    a server that has the files of dl.k8s.io, github.com and api.github.com; "off" downloads nothing
 //	HTTPS_PROXY      and HTTP_PROXY, NO_PROXY: proxies for downloads
 //
-// Decisions are in programs.go, release.go, version.go, decide.go and progress.go, which touch neither disk nor network. get.go is what
-// happens in order; folder.go, observe.go, download.go, unpack.go and build.go are its steps. No cluster is touched.
+// The files programs.go, version.go, release.go, decide.go and progress.go decide, and touch neither disk nor network. get.go says what
+// happens in which order: folder.go, observe.go, download.go (with transfer.go, host.go and unpack.go), build.go. No cluster is touched.
 package main
 
 import (

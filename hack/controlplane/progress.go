@@ -54,12 +54,12 @@ func (o *output) failure() string {
 	return strings.Join(lines, "\n")
 }
 
-// listing tells how far go list is, which downloads modules that the module cache lacks.
+// listing reports the progress of go list, which downloads modules that the module cache lacks.
 func (o *output) listing(took time.Duration) string {
 	return fmt.Sprintf("%s Go modules downloaded (%s)", count(o.downloaded), whole(took))
 }
 
-// compiling tells how far go build is. It does not print the packages that Go's build cache has, so that their sum is a limit only.
+// compiling reports the progress of go build. It does not print packages that Go's build cache has, so the total is only an upper limit.
 func (o *output) compiling(unlinked []string, took time.Duration) string {
 	text := fmt.Sprintf("%s of at most %s packages compiled (%s)", count(o.compiled), count(len(o.packages)), whole(took))
 	if len(unlinked) > 0 {
@@ -68,13 +68,13 @@ func (o *output) compiling(unlinked []string, took time.Duration) string {
 	return text
 }
 
-// built tells what go build did.
+// built reports what go build did.
 func (o *output) built(programs []string, took time.Duration) string {
 	return fmt.Sprintf("built %s in %s: %s packages compiled, %s taken from Go's build cache",
 		strings.Join(programs, ", "), whole(took), count(o.compiled), count(len(o.packages)-o.compiled))
 }
 
-// receiving tells how far downloads are.
+// receiving reports the progress of downloads.
 func receiving(received int64, left []string, took time.Duration) string {
 	return fmt.Sprintf("%s downloaded (%s); not complete yet: %s", megabytes(received), whole(took), strings.Join(left, ", "))
 }
@@ -85,7 +85,7 @@ type costs struct {
 	bytes                int64
 }
 
-// summary tells where programs came from. It is empty if the folder had them all.
+// summary reports where the programs come from. It is empty if the folder had them all.
 func summary(items []*item, cost costs) string {
 	if len(those(items, fromCache)) == len(items) {
 		return ""
