@@ -77,6 +77,19 @@ func TestProgramsOfOneModuleAreBuiltTogether(t *testing.T) {
 	}
 }
 
+func TestCompiledPackagesAreCounted(t *testing.T) {
+	g, shown := newGetter(t)
+	run(t, g, "kubectl", "kube-apiserver")
+	for _, text := range []string{
+		"0 of at most 2 packages compiled (0s); still to be linked: kubectl, kube-apiserver\n",
+		": 2 packages compiled, 0 taken from Go's build cache\n",
+	} {
+		if !strings.Contains(shown.String(), text) {
+			t.Errorf("it does not say %q:\n%s", text, shown)
+		}
+	}
+}
+
 func TestLinkerFlagsReachTheProgram(t *testing.T) {
 	g, _ := tiny(t)
 	work := t.TempDir()

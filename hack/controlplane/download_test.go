@@ -246,6 +246,29 @@ func TestAHostThatCannotBeReachedIsTriedOnce(t *testing.T) {
 	}
 }
 
+func TestAHostThatBreaksOffIsReportedOnce(t *testing.T) {
+	g, shown := newGetter(t)
+	site, mirror := newSite(t)
+	g.mirror = mirror
+	for path := range site.files {
+		if strings.HasPrefix(path, "/dl.k8s.io/") && !strings.HasSuffix(path, ".sha256") {
+			site.files[path] = func(answer http.ResponseWriter, _ *http.Request) {
+				answer.Header().Set("Content-Length", "1000")
+				fmt.Fprint(answer, released)
+			}
+		}
+	}
+	folder := run(t, g, "kubectl", "kube-scheduler", "kube-apiserver", "kube-controller-manager")
+	for name, content := range contents(t, folder) {
+		if content != built {
+			t.Errorf("%s is not built", name)
+		}
+	}
+	if times := strings.Count(shown.String(), "instead"); times != 1 {
+		t.Errorf("it says %d times that the host fails:\n%s", times, shown)
+	}
+}
+
 func TestNothingIsAskedForWithoutNeed(t *testing.T) {
 	for name, change := range map[string]func(g *getter){
 		"downloads are off":               func(g *getter) { g.mirror.off = true },
