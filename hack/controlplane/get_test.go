@@ -51,12 +51,8 @@ const (
 func newGetter(t *testing.T) (*getter, *screen) {
 	t.Helper()
 	source, shown := t.TempDir(), &screen{}
-	for module, goMod := range map[string]string{
-		etcdModule:       "module x\n\ntool go.etcd.io/etcd/server/v3\n\nrequire go.etcd.io/etcd/server/v3 " + etcdVersion + " // indirect\n",
-		kubernetesModule: "module x\n\nrequire (\n\tk8s.io/api v0.99.1\n\tk8s.io/kubernetes " + kubernetesVersion + "\n)\n",
-		kwokModule:       "module x\n\nrequire (\n\tsigs.k8s.io/kwok " + kwokVersion + " // indirect\n)\n",
-	} {
-		write(t, filepath.Join(source, module, "go.mod"), goMod, 0o644)
+	for _, module := range modules(controlPlane()) {
+		writeGoMod(t, source, module, etcdVersion)
 	}
 	t.Setenv("PATH", t.TempDir())
 	return &getter{
@@ -70,6 +66,12 @@ func newGetter(t *testing.T) (*getter, *screen) {
 		compiler: fakeCompiler(t),
 		log:      &log{to: shown},
 	}, shown
+}
+
+func writeGoMod(t *testing.T, source, module, etcd string) {
+	t.Helper()
+	write(t, filepath.Join(source, module, "go.mod"), "module x\n\ntool go.etcd.io/etcd/server/v3\n\nrequire (\n"+
+		"\tgo.etcd.io/etcd/server/v3 "+etcd+" // indirect\n\tk8s.io/kubernetes "+kubernetesVersion+"\n\tsigs.k8s.io/kwok "+kwokVersion+"\n)\n", 0o644)
 }
 
 // fakeCompiler is a program that lists and builds packages as go does, without reading any.
@@ -382,7 +384,7 @@ func TestTheFolderDependsOnVersionsAndPlatform(t *testing.T) {
 	folders := []string{first}
 	g.on.arch = "arm64"
 	folders = append(folders, run(t, g, "etcd"))
-	write(t, filepath.Join(g.source, etcdModule, "go.mod"), "require go.etcd.io/etcd/server/v3 v3.99.9\n", 0o644)
+	writeGoMod(t, g.source, etcdModule, "v3.99.9")
 	folders = append(folders, run(t, g, "etcd"))
 	g.given = t.TempDir()
 	folders = append(folders, run(t, g, "etcd"))

@@ -23,12 +23,11 @@ type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
 
-// The only places that name the tool modules, and the modules whose versions count.
-const (
-	etcdModule       = "etcd"
-	kubernetesModule = "kubernetes"
-	kwokModule       = "kwok"
+// The folders of the tool modules. What is in one of them is built in one go.
+const etcdModule, kwokModule, kubernetesModule = "etcd", "kwok", "kubernetes"
 
+// The modules whose versions are those of the programs.
+const (
 	etcdPin       = "go.etcd.io/etcd/server/v3"
 	kubernetesPin = "k8s.io/kubernetes"
 	kwokPin       = "sigs.k8s.io/kwok"
