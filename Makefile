@@ -1,4 +1,5 @@
-# Everything works offline once the module cache is filled. docs/development.md explains the targets.
+# Everything works offline once the cache of the control plane's programs and the module cache are filled. docs/development.md explains the
+# targets.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -38,9 +39,10 @@ OCM ?=
 CHECK ?=
 
 tool := go tool -modfile=hack/tools/go.mod
-controlplane := hack/controlplane/build.sh
+# Without cgo and paths, so that the standard library is compiled once for this, for `make build` and for the control plane.
+controlplane := CGO_ENABLED=0 go run -trimpath ./hack/controlplane
 
-# Where the programs stand: what integration tests start, and what a sandbox starts.
+# Where the programs are: what integration tests start, and what a sandbox starts.
 envtest := $${KUBEBUILDER_ASSETS:-$$($(controlplane) etcd kube-apiserver kubectl)}
 assets := $${TANDEM_ASSETS:-$$($(controlplane))}
 
@@ -62,7 +64,7 @@ help: ## Show this list.
 
 .PHONY: build
 build: ## Build the programs into bin/.
-	go build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/ ./cmd/...
+	CGO_ENABLED=0 go build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/ ./cmd/...
 
 .PHONY: images
 images: ## Pack addon-manager and addon-agent into container images, as archives in bin/images (PUSH=1 pushes them).
@@ -70,7 +72,7 @@ images: ## Pack addon-manager and addon-agent into container images, as archives
 	  -version=$(VERSION) -created=$(SOURCE_DATE_EPOCH) -revision=$$(git rev-parse HEAD 2>/dev/null || echo unknown)
 
 .PHONY: controlplane
-controlplane: ## Build etcd, kube-apiserver and the like, once, into a cache folder; print it.
+controlplane: ## Download or build etcd, kube-apiserver and the like, once, into a cache folder; print it.
 	@$(controlplane)
 
 .PHONY: ocm

@@ -111,7 +111,7 @@ func (f *flags) bind(command *cobra.Command) {
 	command.Flags().IntVar(&f.clusters, "clusters", 2, "number of managed clusters")
 	command.Flags().StringVar(&f.assets, "assets", "",
 		"folder with the control plane's programs (default: TANDEM_ASSETS, else KUBEBUILDER_ASSETS if it holds them all, "+
-			"else what make controlplane has built)")
+			"else the cache that make controlplane fills)")
 	command.Flags().BoolVar(&f.withoutTandem, "without-tandem", false, "run the clusters without addon-manager and agents")
 	command.Flags().BoolVar(&f.ocm, "ocm", false,
 		"run OCM too: its own programs, from TANDEM_OCM_ASSETS if that is set, else what make ocm has built")

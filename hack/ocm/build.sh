@@ -4,7 +4,7 @@
 #   hack/ocm/build.sh
 #
 # The folder also gets the manifests that OCM's operators apply, out of the same module. It lies in the cache of
-# hack/controlplane/build.sh; a change of versions, or of anything here, makes a new one.
+# hack/controlplane; a change of versions, or of anything here, makes a new one.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/tandem-addons/tandem/pkg/sandbox/cache"
 )
 
 // controlPlanePrograms are what a folder of assets must hold; kubectl is there for whoever looks around.
@@ -15,9 +17,9 @@ func controlPlanePrograms() []string {
 
 // findAssets is the folder with the control plane's programs: the given one, else TANDEM_ASSETS, else KUBEBUILDER_ASSETS
 // if it holds them all, else the newest in the cache that does. A folder that was named for this purpose and lacks some is
-// an error, as is finding none; the error says what is missing where, and how to build it.
+// an error, as is finding none; the error says what is missing where, and how to get it.
 func findAssets(given string, getenv func(string) string) (string, error) {
-	const advice = "`make controlplane` builds them all, into the cache, where they are found"
+	const advice = "`make controlplane` gets them all, into the cache, where they are found"
 	for _, named := range []struct{ source, folder string }{
 		{"the assets folder", given},
 		{"TANDEM_ASSETS", getenv("TANDEM_ASSETS")},
@@ -38,22 +40,11 @@ func findAssets(given string, getenv func(string) string) (string, error) {
 		}
 		lacking = fmt.Sprintf(" (KUBEBUILDER_ASSETS %q lacks %s)", folder, strings.Join(missing, ", "))
 	}
-	cache := cacheFolder(getenv)
-	if folder := newestFolder(cache, "controlplane-*", controlPlanePrograms()); folder != "" {
+	cached := cache.Folder(getenv)
+	if folder := newestFolder(cached, "controlplane-*", controlPlanePrograms()); folder != "" {
 		return filepath.Abs(folder)
 	}
-	return "", fmt.Errorf("the control plane's programs are not in %q%s; %s", cache, lacking, advice)
-}
-
-// cacheFolder is where hack/controlplane and hack/ocm keep what they build.
-func cacheFolder(getenv func(string) string) string {
-	if folder := getenv("TANDEM_CACHE"); folder != "" {
-		return folder
-	}
-	if folder := getenv("XDG_CACHE_HOME"); folder != "" {
-		return filepath.Join(folder, "tandem")
-	}
-	return filepath.Join(getenv("HOME"), ".cache", "tandem")
+	return "", fmt.Errorf("the control plane's programs are not in %q%s; %s", cached, lacking, advice)
 }
 
 // newestFolder is the folder of the cache, among those whose names match the pattern, that holds all of the programs and was changed

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/tandem-addons/tandem/manifests"
+	"github.com/tandem-addons/tandem/pkg/sandbox/cache"
 )
 
 // The namespaces that OCM's installers choose.
@@ -31,11 +32,11 @@ func FindOCM(getenv func(string) string) (string, error) {
 	if named := getenv("TANDEM_OCM_ASSETS"); named != "" {
 		return checkOCM(named)
 	}
-	cache := cacheFolder(getenv)
-	if folder := newestFolder(cache, "ocm-*", ocmPrograms()); folder != "" {
+	cached := cache.Folder(getenv)
+	if folder := newestFolder(cached, "ocm-*", ocmPrograms()); folder != "" {
 		return filepath.Abs(folder)
 	}
-	return "", fmt.Errorf("OCM's programs are not in %q; `make ocm` builds them", cache)
+	return "", fmt.Errorf("OCM's programs are not in %q; `make ocm` builds them", cached)
 }
 
 // checkOCM is the absolute path of a folder with OCM's programs, empty if none is named.

@@ -23,7 +23,7 @@ type Options struct {
 	// Clusters is the number of managed clusters: cluster1, cluster2, …
 	Clusters int
 	// Assets is the folder with the control plane's programs. If empty, they are found by TANDEM_ASSETS, KUBEBUILDER_ASSETS or in
-	// the cache that hack/controlplane builds them into.
+	// the cache that hack/controlplane fills.
 	Assets string
 	// Tandem is the folder with addon-manager and addon-agent, which are run then; without it the clusters stay bare.
 	Tandem string

@@ -4,7 +4,7 @@
 #   hack/ocm/addons/build.sh
 #
 # Below images/ lies for each of their images what its containers run, by the image's name; below manifests/ what their charts install
-# into the namespace open-cluster-management-addon. The folder lies in the cache of hack/controlplane/build.sh; a change of versions, or of
+# into the namespace open-cluster-management-addon. The folder lies in the cache of hack/controlplane; a change of versions, or of
 # anything here, makes a new one.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"errors"
+	"net/http"
+	"sync"
+)
+
+// host is a server that is asked for files.
+type host struct {
+	mu       sync.Mutex
+	reached  bool
+	failed   bool
+	reported bool
+}
+
+var errGivenUp = errors.New("the host has failed before")
+
+// hostError is that of a server that cannot be reached, breaks off, or refuses.
+type hostError struct {
+	host string
+	err  error
+}
+
+func (e *hostError) Error() string { return e.err.Error() }
+func (e *hostError) Unwrap() error { return e.err }
+
+func (d *downloader) host(name string) *host {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.hosts[name] == nil {
+		d.hosts[name] = &host{}
+	}
+	return d.hosts[name]
+}
+
+// first sends a request, unless the host has failed. The others wait for the answer to the first of all: where there is no network, that
+// one alone takes time.
+func (h *host) first(send func() (*http.Response, error)) (*http.Response, error) {
+	h.mu.Lock()
+	if h.failed {
+		h.mu.Unlock()
+		return nil, errGivenUp
+	}
+	if h.reached {
+		h.mu.Unlock()
+		return send()
+	}
+	defer h.mu.Unlock()
+	answer, err := send()
+	h.reached, h.failed = err == nil, err != nil
+	return answer, err
+}
+
+// giveUp makes requests that are still to come fail, and tells whether it is the first call.
+func (h *host) giveUp() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	first := !h.reported
+	h.failed, h.reported = true, true
+	return first
+}

@@ -1,0 +1,85 @@
+// Command controlplane puts the control plane's programs into a cache folder, and prints that folder on standard output.
+//
+//	CGO_ENABLED=0 go run -trimpath ./hack/controlplane [PROGRAM...]      all of them, or the named ones
+//
+// It links programs that KUBEBUILDER_ASSETS holds, keeps those that the folder has, links those on PATH that are of the very version,
+// downloads those that are released for this machine, and builds the others from Go modules. The versions are those in the go.mod of the
+// tool modules beside this file. What else it takes from the environment:
+//
+//	TANDEM_CACHE     the cache; without it $XDG_CACHE_HOME/tandem, or ~/.cache/tandem
+//	TANDEM_MIRROR    a server that has the files of dl.k8s.io, github.com and api.github.com; "off" downloads nothing
+//	HTTPS_PROXY      and HTTP_PROXY, NO_PROXY: proxies for downloads
+//
+// The files programs.go, version.go, release.go, decide.go and progress.go decide, and touch neither disk nor network. get.go says what
+// happens in which order: folder.go, observe.go, download.go (with transfer.go, host.go and unpack.go), build.go. No cluster is touched.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/tandem-addons/tandem/pkg/sandbox/cache"
+)
+
+func main() {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+
+	folder, err := fromEnvironment(ctx)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "control plane:", err)
+		os.Exit(1)
+	}
+	fmt.Println(folder)
+}
+
+func fromEnvironment(ctx context.Context) (string, error) {
+	source, err := sourceFolder()
+	if err != nil {
+		return "", err
+	}
+	mirror, err := parseMirror(os.Getenv("TANDEM_MIRROR"))
+	if err != nil {
+		return "", err
+	}
+	getter := &getter{
+		programs: controlPlane(),
+		source:   source,
+		cache:    cache.Folder(os.Getenv),
+		given:    os.Getenv("KUBEBUILDER_ASSETS"),
+		mirror:   mirror,
+		on:       platform{runtime.GOOS, runtime.GOARCH},
+		patience: patience{answer: 3 * time.Second, stall: 10 * time.Second, version: 5 * time.Second},
+		interval: 15 * time.Second,
+		compiler: "go",
+		log:      &log{to: os.Stderr},
+	}
+	return getter.get(ctx, os.Args[1:])
+}
+
+// sourceFolder returns the folder of the tool modules, which is below the working directory or one of its parents.
+func sourceFolder() (string, error) {
+	start, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for at := start; ; at = filepath.Dir(at) {
+		source := filepath.Join(at, "hack", "controlplane")
+		if _, err := os.Stat(filepath.Join(source, "main.go")); err == nil {
+			return source, nil
+		}
+		if at == filepath.Dir(at) {
+			return "", fmt.Errorf("%s is not inside Tandem's source: it has no hack/controlplane", start)
+		}
+	}
+}

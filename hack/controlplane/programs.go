@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// program is one of the control plane's: where it is built from, how it says its version, and where it is released.
+type program struct {
+	name     string
+	module   string         // folder of its tool module, below hack/controlplane
+	main     string         // import path of its main package
+	pin      string         // module whose version in the tool module's go.mod is the version of the program
+	question []string       // arguments that make it print its version
+	answer   *regexp.Regexp // what it prints then; the first group is the version, with or without v
+	released func(version string, on platform) (release, bool)
+}
+
+// platform is an operating system and an architecture, by Go's names.
+type platform struct{ os, arch string }
+
+func (p platform) String() string { return p.os + "/" + p.arch }
+
+// The folders of the tool modules. What is in one of them is built in one go.
+const etcdModule, kwokModule, kubernetesModule = "etcd", "kwok", "kubernetes"
+
+// The modules whose versions are those of the programs.
+const (
+	etcdPin       = "go.etcd.io/etcd/server/v3"
+	kubernetesPin = "k8s.io/kubernetes"
+	kwokPin       = "sigs.k8s.io/kwok"
+)
+
+// The answers to questions about versions.
+var (
+	etcdAnswer    = regexp.MustCompile(`^etcd Version: (\S+)\n`)
+	kwokAnswer    = regexp.MustCompile(`^kwok version (\S+) `)
+	serverAnswer  = regexp.MustCompile(`^Kubernetes (\S+)\n$`)
+	kubectlAnswer = regexp.MustCompile(`^\{\s*"clientVersion": ?\{[^{}]*"gitVersion": ?"([^"]+)"`)
+)
+
+// controlPlane returns the programs of a control plane, in the order in which they are reported.
+func controlPlane() []program {
+	ask := []string{"--version"}
+	kubernetes := func(name string, question []string, answer *regexp.Regexp, platforms string) program {
+		return program{name: name, module: kubernetesModule, main: kubernetesPin + "/cmd/" + name, pin: kubernetesPin,
+			question: question, answer: answer, released: kubernetesRelease(name, platforms)}
+	}
+	return []program{
+		{name: "etcd", module: etcdModule, main: etcdPin, pin: etcdPin, question: ask, answer: etcdAnswer, released: etcdRelease},
+		{name: "kwok", module: kwokModule, main: kwokPin + "/cmd/kwok", pin: kwokPin, question: ask, answer: kwokAnswer, released: kwokRelease},
+		kubernetes("kubectl", []string{"version", "--client", "-o", "json"}, kubectlAnswer, clientPlatforms),
+		kubernetes("kube-scheduler", ask, serverAnswer, serverPlatforms),
+		kubernetes("kube-apiserver", ask, serverAnswer, serverPlatforms),
+		kubernetes("kube-controller-manager", ask, serverAnswer, serverPlatforms),
+	}
+}
+
+// pick returns the programs of those names in the order of the table, all without names.
+func pick(programs []program, names []string) ([]program, error) {
+	var known []string
+	for _, p := range programs {
+		known = append(known, p.name)
+	}
+	wanted := map[string]bool{}
+	for _, name := range names {
+		wanted[name] = true
+	}
+	var picked []program
+	for _, p := range programs {
+		if wanted[p.name] || len(names) == 0 {
+			picked = append(picked, p)
+		}
+		delete(wanted, p.name)
+	}
+	for _, name := range names {
+		if wanted[name] {
+			return nil, fmt.Errorf("no program is called %q; there are %s", name, strings.Join(known, ", "))
+		}
+	}
+	return picked, nil
+}
+
+// modules returns the folders of the programs' tool modules, each once, in their order.
+func modules(programs []program) []string {
+	var folders []string
+	seen := map[string]bool{}
+	for _, p := range programs {
+		if !seen[p.module] {
+			seen[p.module] = true
+			folders = append(folders, p.module)
+		}
+	}
+	return folders
+}
+
+// majorVersion is the last element of the path of a module from version 2 on.
+var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
+
+// executable returns the name that go build gives a main package's program: the last element of its path that is no version.
+func executable(main string) string {
+	if last := path.Base(main); !majorVersion.MatchString(last) {
+		return last
+	}
+	return path.Base(path.Dir(main))
+}
