@@ -9,6 +9,10 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 
 # Passed to `go test`, for example TESTFLAGS="-race -run Dependency".
 TESTFLAGS ?=
+# Passed to `ginkgo`, which runs the integration tests, for example GINKGOFLAGS="--focus=immutable --race".
+GINKGOFLAGS ?=
+# The revision that `make test-changed` compares with.
+BASE ?= HEAD
 # How long each fuzz target runs.
 FUZZTIME ?= 10s
 # The fleet that `make bench-dependencies` measures, addon-manager's limits there, and a file for its report as JSON.
@@ -52,8 +56,14 @@ ocmassets := $${TANDEM_OCM_ASSETS:-$$($(ocm))}
 addons := hack/ocm/addons/build.sh
 addonassets := $${TANDEM_ADDON_ASSETS:-$$($(addons))}
 
-# The packages of integration tests, which need a control plane.
-suites := $(patsubst %/suite_test.go,./%,$(wildcard test/integration/*/suite_test.go))
+# The suites of integration tests, which need a control plane. Those that take longest come first, with several processes each.
+large := agent hub cluster policy delivery
+suites := $(large) $(filter-out $(large),$(patsubst test/integration/%/suite_test.go,%,$(wildcard test/integration/*/suite_test.go)))
+procs-agent := 3
+procs-hub := 3
+procs-cluster := 3
+procs-policy := 2
+procs-delivery := 2
 
 ##@ Use
 
@@ -103,18 +113,30 @@ test: test-unit test-integration ## Run unit and integration tests.
 
 .PHONY: test-unit
 test-unit: ## Test everything that needs no control plane.
-	@packages=$$(go list ./... | grep -v -e /test/e2e $(suites:./%=-e /%$$)); \
+	@packages=$$(go list ./... | grep -v -e /test/e2e $(suites:%=-e /test/integration/%$$)); \
 	  echo "unit tests: every package that needs no control plane"; \
 	  go test $$packages $(TESTFLAGS); go -C hack/images test ./... $(TESTFLAGS)
 
-# One suite at a time: each has an API server of its own, and two cores are enough for one. The first line compiles them side
-# by side all the same. Results are not cached, for the control plane is no input that `go test` could see. The packages come
-# before TESTFLAGS: go takes what follows a flag that it does not know for arguments of the test.
+# Each suite has API servers of its own, and so has each of its processes. `make` runs two suites at a time, those that take longest first,
+# and prints what a suite says when it ends. Results are not cached, for the control plane is no input that `go test` could see.
 .PHONY: test-integration
-test-integration: ## Test against real API servers (TESTFLAGS='-ginkgo.focus=TEXT' for some of the tests).
-	@go test -count=1 $(suites) $(TESTFLAGS) -run='^$$' >/dev/null
-	@assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; set -x; \
-	  go test -count=1 -p=1 -timeout=20m $(suites) $(TESTFLAGS)
+test-integration: ## Test against real API servers (GINKGOFLAGS='--focus=TEXT' for some of the specs).
+	@assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; \
+	  echo "integration tests: $(words $(suites)) suites against real API servers, two at a time; each reports when it ends"; \
+	  $(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=target $(suites:%=suite-%)
+
+.PHONY: $(suites:%=suite-%)
+$(suites:%=suite-%): suite-%:
+	@go tool ginkgo run --procs=$(or $(procs-$*),1) --no-color --succinct --timeout=20m $(GINKGOFLAGS) ./test/integration/$*
+
+.PHONY: test-changed
+test-changed: ## Test what depends on changes since BASE (unit and integration tests).
+	@changed=$$(go run ./hack/changed -base=$(BASE) | grep -v '^./test/e2e' || true); \
+	  [ -n "$$changed" ] || { echo "no test depends on what changed since $(BASE)"; exit 0; }; \
+	  suites=$$(sed -n 's,^./test/integration/\(.*\),\1,p' <<<"$$changed" | grep -xF "$$(printf '%s\n' $(suites))" || true); \
+	  units=$$(grep -vxF "$$(printf './test/integration/%s\n' $(suites))" <<<"$$changed" || true); \
+	  [ -z "$$units" ] || go test $$units $(TESTFLAGS); \
+	  [ -z "$$suites" ] || $(MAKE) --no-print-directory test-integration suites="$$(tr '\n' ' ' <<<"$$suites")"
 
 .PHONY: test-e2e
 test-e2e: build ## Test whole sandboxes: hub, managed clusters, workloads (HUB=FILE CLUSTERS=FILE,FILE: given clusters).
