@@ -1,0 +1,36 @@
+package environment
+
+import (
+	"context"
+	"math"
+	"net/http"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// flight holds the writes that are on their way to an API server.
+type flight struct{ *semaphore.Weighted }
+
+func newFlight() flight { return flight{semaphore.NewWeighted(math.MaxInt64)} }
+
+// carry carries every write to its end. A request that is called off may be carried out all the same, long after its sender has ended.
+func (f flight) carry(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		ctx := request.Context()
+		if request.Method == http.MethodGet || ctx.Err() != nil {
+			return next.RoundTrip(request)
+		}
+		if err := f.Acquire(ctx, 1); err != nil {
+			return nil, err
+		}
+		defer f.Release(1)
+		return next.RoundTrip(request.WithContext(context.WithoutCancel(ctx)))
+	})
+}
+
+// Landed waits until the API server has answered all writes that clients of Config have sent. Once a program has stopped and its
+// writes have landed, nothing of its comes after what a spec writes then.
+func (e *Environment) Landed() {
+	_ = e.writes.Acquire(context.Background(), math.MaxInt64) // only the end of the context is an error
+	e.writes.Release(math.MaxInt64)
+}
