@@ -22,6 +22,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/hub"
 	"github.com/tandem-addons/tandem/pkg/parameter"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 // warnings are what the API server warns a user of.
@@ -370,10 +371,8 @@ var _ = Describe("Admission", func() {
 				standing := instance("COUNT", "3")
 				Expect(user.Create(ctx, standing)).To(Succeed())
 				Eventually(resolvedOf(standing)).WithContext(ctx).Should(HaveField("Status", "True"))
-				edited := get(ctx, standing)
-				change(edited)
-				Expect(user.Update(ctx, edited, client.DryRunAll)).To(MatchError(ContainSubstring(text)))
-				Expect(user.Update(ctx, edited)).To(MatchError(ContainSubstring(text)))
+				Expect(environment.Edit(ctx, user, standing, change, client.DryRunAll)).To(MatchError(ContainSubstring(text)))
+				Expect(environment.Edit(ctx, user, standing, change)).To(MatchError(ContainSubstring(text)))
 
 				By("letting everything else through")
 				unchanged := get(ctx, standing)
@@ -477,8 +476,11 @@ var _ = Describe("Admission", func() {
 			start(ctx, own, version)
 
 			By("changing an immutable parameter where nobody can refuse it")
-			variables.Spec.CustomizedVariables[0].Value = "tiny"
-			Expect(user.Update(ctx, variables)).To(Succeed())
+			fix := func(value string) {
+				GinkgoHelper()
+				edit(ctx, variables, func(c *addonv1alpha1.AddOnDeploymentConfig) { c.Spec.CustomizedVariables[0].Value = value })
+			}
+			fix("tiny")
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(And(HaveField("Reason", "ParametersInvalid"),
 				HaveField("Message", ContainSubstring(`parameter "FIXED": it is immutable and stands at a value that is not shown`))))
 			Expect(specOf(own)(Default, ctx).Parameters).To(HaveKeyWithValue("FIXED", "tiny"))
@@ -487,8 +489,7 @@ var _ = Describe("Admission", func() {
 			Expect(user.Patch(ctx, own, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"parameters":{"COUNT":"many"}}}`)))).To(
 				MatchError(ContainSubstring(`parameter "COUNT": value "many"`)))
 
-			variables.Spec.CustomizedVariables[0].Value = "huge"
-			Expect(user.Update(ctx, variables)).To(Succeed())
+			fix("huge")
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Status", "True"))
 		})
 

@@ -21,6 +21,7 @@ import (
 
 // Set once, before the specs run.
 var (
+	started        *environment.Environment
 	config         *rest.Config
 	server         client.Client
 	webhookAddress string
@@ -29,7 +30,7 @@ var (
 func TestHub(t *testing.T) {
 	RegisterFailHandler(Fail)
 	EnforceDefaultTimeoutsWhenUsingContexts()
-	SetDefaultEventuallyTimeout(20 * time.Second)
+	SetDefaultEventuallyTimeout(time.Minute)
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	SetDefaultConsistentlyDuration(time.Second)
 	RunSpecs(t, "Hub")
@@ -37,7 +38,8 @@ func TestHub(t *testing.T) {
 
 var _ = BeforeSuite(func() {
 	ctrl.SetLogger(GinkgoLogr)
-	started, err := environment.Start()
+	var err error
+	started, err = environment.Start()
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(started.Stop)
 	config, webhookAddress = started.Config, started.WebhookAddress
@@ -123,6 +125,7 @@ func runHub(change ...func(*rest.Config, *hub.Options)) (writes *environment.Wri
 		stopped = true
 		cancel()
 		Eventually(ended).Should(Receive(Succeed()), "the hub ends without an error")
+		started.Landed()
 	}
 	DeferCleanup(stop)
 	return writes, stop
