@@ -2,7 +2,6 @@
 package port
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -47,7 +46,7 @@ func Find() (*Reservation, error) {
 			return r, nil
 		}
 	}
-	return nil, errors.New("finding free ports: " + fmt.Sprintf("none left between %d and %d", First, Last))
+	return nil, fmt.Errorf("finding a free port: none is left between %d and %d", First, Last)
 }
 
 // Address is the HOST:PORT of the port.
