@@ -3,7 +3,7 @@ package sandbox
 import "github.com/tandem-addons/tandem/pkg/sandbox/port"
 
 // allocatePorts reserves a loopback port for every key: the previous one where it is free, else any. It fails when too
-// few are free. No other sandbox is given them until release is called, also while the program of one is started again.
+// few are free. No other sandbox gets them before release is called, not even while a program is restarted.
 func allocatePorts(keys []string, previous map[string]int) (ports map[string]int, release func(), err error) {
 	var reserved []*port.Reservation
 	release = func() {

@@ -71,7 +71,7 @@ var _ = Describe("The tree of operators of KEP-29", Ordered, func() {
 			treeSettles(ctx, hub, cluster)
 		}
 		Eventually(func() []string { _, complete := seen(); return complete }).WithContext(ctx).WithTimeout(patience).WithPolling(interval).
-			Should(Equal([]string{"aa.bb.ee", "aa.bb.gg", "aa.bb", "aa.cc", "aa"}), "a watch is behind what is read")
+			Should(Equal([]string{"aa.bb.ee", "aa.bb.gg", "aa.bb", "aa.cc", "aa"}), "a watch lags behind reads")
 		created, _ := seen()
 		Expect(created).To(Equal(trees))
 		for cluster, color := range map[string]string{"cluster1": "red", "cluster2": "blue"} {

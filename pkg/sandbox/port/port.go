@@ -15,8 +15,7 @@ const (
 	Last  = 32000 // the first that is too high
 )
 
-// Reservation keeps a port for a server that listens there later, or listens there again. No other process is given it meanwhile,
-// as long as that asks this package too.
+// Reservation keeps a port for one server, before it listens and while it is restarted: Take and Find give it to no other process.
 type Reservation struct {
 	Port int
 

@@ -255,7 +255,7 @@ func (r *record) note(event apiwatch.EventType, i *kudo.Instance) {
 	}
 }
 
-// all are the names of those to which that has happened so far, for Eventually: a watch is behind what is read.
+// all are the names of those to which that has happened so far, for Eventually: a watch lags behind reads.
 func (r *record) all(what string) func() []string {
 	return func() []string {
 		r.mutex.Lock()

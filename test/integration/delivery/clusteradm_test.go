@@ -60,7 +60,7 @@ func (c *clusteradm) HandleWarningHeader(_ int, _, text string) {
 }
 
 // enable is `clusteradm addon enable`: flags --labels, --annotate, --namespace and --config-file say what is in the add-on. The user
-// repeats it where the hub has written the add-on meanwhile.
+// repeats it on a conflict with the hub.
 func (c *clusteradm) enable(ctx context.Context, addOn upstream.ManagedClusterAddOn) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error { return c.enableOnce(ctx, addOn) })
 }

@@ -18,8 +18,8 @@ type Object[T any] interface {
 	client.Object
 }
 
-// Edit reads an object, changes it and updates it, from the start again where another writer comes between. The object becomes what is
-// stored; errors are the API server's.
+// Edit reads an object, changes it and updates it, again on a conflict with another writer. The object becomes what is stored; errors
+// are the API server's.
 func Edit[T any, O Object[T]](ctx context.Context, c client.Client, o O, change func(O), options ...client.UpdateOption) error {
 	return edit(ctx, c, o, change, func(changed O) error { return c.Update(ctx, changed, options...) })
 }

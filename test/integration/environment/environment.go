@@ -134,11 +134,11 @@ func definitions(address string) ([]*apiextensionsv1.CustomResourceDefinition, e
 	return definitions, nil
 }
 
-// ports are those of one API server. envtest would take them from among those of outgoing connections, and not keep them until the
+// ports are those of one API server. envtest's own choice is among the ports of outgoing connections, and free for others until the
 // programs listen.
 type ports struct{ etcd, server, webhooks *port.Reservation }
 
-// reserve finds ports that no other process is given.
+// reserve keeps three ports from all other processes.
 func reserve() (ports, error) {
 	var p ports
 	for _, use := range []**port.Reservation{&p.etcd, &p.server, &p.webhooks} {

@@ -13,7 +13,7 @@ type flight struct{ *semaphore.Weighted }
 
 func newFlight() flight { return flight{semaphore.NewWeighted(math.MaxInt64)} }
 
-// carry carries every write to its end. A request that is called off may be carried out all the same, long after its sender has ended.
+// carry sends writes that cannot be cancelled: the API server may carry out a request after its sender has cancelled it and ended.
 func (f flight) carry(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		ctx := request.Context()
@@ -28,8 +28,7 @@ func (f flight) carry(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// Landed waits until the API server has answered all writes that clients of Config have sent. Once a program has stopped and its
-// writes have landed, nothing of its comes after what a spec writes then.
+// Landed waits until the API server has answered every write of clients of Config. A program that has stopped writes nothing more then.
 func (e *Environment) Landed() {
 	_ = e.writes.Acquire(context.Background(), math.MaxInt64) // only the end of the context is an error
 	e.writes.Release(math.MaxInt64)

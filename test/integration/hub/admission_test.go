@@ -59,13 +59,14 @@ func newUser() (client.Client, *warnings) {
 	return user, heard
 }
 
-// checked waits until the hub's webhooks answer.
+// checked waits until the hub's webhooks answer, for all versions.
 func checked(ctx context.Context) {
 	GinkgoHelper()
 	probe := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, GenerateName: "probe-"}}
 	Eventually(func(g Gomega) {
 		g.Expect(server.Create(ctx, probe.DeepCopy(), client.DryRunAll)).To(MatchError(ContainSubstring("cannot be run")))
 	}).WithContext(ctx).Should(Succeed())
+	converts(ctx)
 }
 
 // unchecked runs the hub without its webhooks, so that what they refuse gets in and is judged where it stands.

@@ -36,7 +36,7 @@ func TestHub(t *testing.T) {
 	RunSpecs(t, "Hub")
 }
 
-var _ = BeforeSuite(func() {
+var _ = BeforeSuite(func(ctx SpecContext) {
 	ctrl.SetLogger(GinkgoLogr)
 	var err error
 	started, err = environment.Start()
@@ -49,8 +49,13 @@ var _ = BeforeSuite(func() {
 	server, err = client.New(config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	for _, folder := range []string{"hub", "admission"} {
-		Expect(started.Apply(context.Background(), folder, manifests.ClusterParameters{})).To(Succeed())
+		Expect(started.Apply(ctx, folder, manifests.ClusterParameters{})).To(Succeed())
 	}
+	// The first hub writes the CA bundles of the resource definitions, which the API server then serves anew.
+	_, stop := runHub(serving)
+	bundlesAreCurrent(ctx)
+	converts(ctx)
+	stop()
 })
 
 // transported makes do carry the requests that the hub sends.

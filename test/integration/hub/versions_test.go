@@ -62,11 +62,7 @@ var _ = Describe("The add-on API", func() {
 		Expect(err).NotTo(HaveOccurred())
 		f = newFleet()
 		cluster = f.cluster(ctx, "cluster")
-		// The API server trusts the webhook once its certificate's authority has come to the definitions.
-		probe := f.define(ctx, "probe", nil)
-		Eventually(func() error {
-			return newer.Get(ctx, client.ObjectKeyFromObject(probe), &addonv1beta1.ClusterManagementAddOn{})
-		}).WithContext(ctx).Should(Succeed())
+		converts(ctx)
 	})
 
 	It("is the same definition in both versions, whichever it is written in", func(ctx SpecContext) {

@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -140,6 +141,24 @@ func bundlesAreCurrent(ctx context.Context) {
 		g.Expect(current).NotTo(BeEmpty())
 		g.Expect(bundlesOfCallers(g, ctx)).To(HaveEach(string(current)))
 	}).Should(Succeed())
+}
+
+// converts waits until the API server converts everything about add-ons from v1beta1: it trusts the webhook once each definition
+// has the bundle.
+func converts(ctx context.Context) {
+	GinkgoHelper()
+	for kind, spec := range map[string]map[string]any{
+		"ClusterManagementAddOn": {"installStrategy": map[string]any{"type": "Manual"}}, "ManagedClusterAddOn": {}, "AddOnDeploymentConfig": {},
+	} {
+		probe := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+		probe.SetAPIVersion("addon.open-cluster-management.io/v1beta1")
+		probe.SetKind(kind)
+		probe.SetGenerateName("probe-")
+		if kind != "ClusterManagementAddOn" {
+			probe.SetNamespace(metav1.NamespaceDefault)
+		}
+		Eventually(func() error { return server.Create(ctx, probe.DeepCopy(), client.DryRunAll) }).WithContext(ctx).Should(Succeed(), kind)
+	}
 }
 
 // otherAddress is where another replica can serve, until the spec ends.

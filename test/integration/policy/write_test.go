@@ -76,7 +76,7 @@ func mergePatch(ctx context.Context, c client.Client, read *unstructured.Unstruc
 	return c.Status().Patch(ctx, read, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-// say is mergePatch of what admin reads, again where another writer came between.
+// say is mergePatch of what admin reads, again on a conflict with another writer.
 func say(ctx context.Context, admin, c client.Client, version string, key types.NamespacedName, w word) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		object := addOnIn(version, key)
