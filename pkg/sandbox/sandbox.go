@@ -98,6 +98,8 @@ type Sandbox struct {
 	spawner  *spawner
 	clusters []*Cluster
 
+	releasePorts func() // nil before there are any
+
 	mu    sync.Mutex
 	state State
 }
@@ -267,12 +269,13 @@ func previousState(h home, options Options) (State, error) {
 	return previous, nil
 }
 
-// prepare finds ports, former ones if they are free, and writes the files of all clusters.
+// prepare reserves ports, former ones if they are free, and writes the files of all clusters.
 func (s *Sandbox) prepare(formerPorts map[string]int) error {
-	ports, err := allocatePorts(portKeys(s.options), formerPorts)
+	ports, releasePorts, err := allocatePorts(portKeys(s.options), formerPorts)
 	if err != nil {
 		return err
 	}
+	s.releasePorts = releasePorts
 	s.mu.Lock()
 	s.state = State{
 		PID: os.Getpid(), Phase: Starting, Assets: s.options.Assets, Tandem: s.options.Tandem, OCM: s.options.OCM,
@@ -322,6 +325,9 @@ func (s *Sandbox) end(phase Phase, cause error) {
 		s.Hub().stop()
 	}
 	s.spawner.close()
+	if s.releasePorts != nil {
+		s.releasePorts()
+	}
 	s.change(func(state *State) {
 		state.Phase = phase
 		if cause != nil {

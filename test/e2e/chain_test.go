@@ -18,6 +18,7 @@ import (
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 const (
@@ -140,17 +141,21 @@ func enabled(name string) *addon.ManagedClusterAddOn {
 	return &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "cluster1"}}
 }
 
-// setBase writes what the base's own writer would.
+// setBase writes what the own writer of the base on cluster1 would.
 func setBase(ctx context.Context, hub client.Client, status metav1.ConditionStatus) {
 	GinkgoHelper()
-	target := enabled(base)
-	Expect(hub.Get(ctx, client.ObjectKeyFromObject(target), target)).To(Succeed())
-	before := target.DeepCopy()
-	target.Status.HealthCheck.Mode = upstream.HealthCheckModeCustomized
-	meta.SetStatusCondition(&target.Status.Conditions, metav1.Condition{
-		Type: addon.ConditionAvailable, Status: status, Reason: "Probed", Message: "as the test says",
-	})
-	Expect(hub.Status().Patch(ctx, target, client.MergeFrom(before))).To(Succeed())
+	probe(ctx, hub, enabled(base), status)
+}
+
+// probe says whether an add-on is available, as its own writer would; OCM's write its status, too.
+func probe(ctx context.Context, hub client.Client, target *addon.ManagedClusterAddOn, status metav1.ConditionStatus) {
+	GinkgoHelper()
+	Expect(environment.EditStatus(ctx, hub, target, func(a *addon.ManagedClusterAddOn) {
+		a.Status.HealthCheck.Mode = upstream.HealthCheckModeCustomized
+		meta.SetStatusCondition(&a.Status.Conditions, metav1.Condition{
+			Type: addon.ConditionAvailable, Status: status, Reason: "Probed", Message: "as the test says",
+		})
+	})).To(Succeed())
 }
 
 // reason is that of a condition of an add-on, empty where there is none.

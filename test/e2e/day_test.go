@@ -80,11 +80,13 @@ var _ = Describe("A day's work by the plugin alone", onSandbox("plans hang by th
 	})
 
 	It("changes a parameter, having seen what comes of that, and restarts nothing", func(ctx SpecContext) {
-		before := d.written(ctx)
 		pods := d.pods(ctx, "cluster1")
-		preview := d.run(ctx, "update", "web", "--cluster", "cluster1", "-p", "REPLICAS=3", "--dry-run")
-		Expect(preview.out).To(And(ContainSubstring("plan deploy"), MatchRegexp(`(?m)^ *-.*replicas: 2$`), MatchRegexp(`(?m)^ *\+.*replicas: 3$`)))
-		Expect(d.written(ctx)).To(Equal(before), "a dry run writes nothing")
+		Eventually(func(g Gomega) { // once hub and agents rest
+			before := d.written(ctx)
+			preview := d.run(ctx, "update", "web", "--cluster", "cluster1", "-p", "REPLICAS=3", "--dry-run")
+			g.Expect(preview.out).To(And(ContainSubstring("plan deploy"), MatchRegexp(`(?m)^ *-.*replicas: 2$`), MatchRegexp(`(?m)^ *\+.*replicas: 3$`)))
+			g.Expect(d.written(ctx)).To(Equal(before), "a dry run writes nothing")
+		}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(Succeed())
 
 		d.run(ctx, "update", "web", "--cluster", "cluster1", "-p", "REPLICAS=3", "--wait", "--timeout", "2m")
 		Expect(d.deployment(ctx, "cluster1").Status.AvailableReplicas).To(Equal(int32(3)))
@@ -96,8 +98,9 @@ var _ = Describe("A day's work by the plugin alone", onSandbox("plans hang by th
 
 	It("ends a plan that hangs, and goes back", func(ctx SpecContext) {
 		d.run(ctx, "update", "web", "--cluster", "cluster1", "-p", "CPU=1000")
-		Expect(d.fails(ctx, cli.ExitTimeout, "plan", "wait", "web", "--cluster", "cluster1", "--timeout", "5s").errOut).
-			To(ContainSubstring("Deployment site/web: 1 of 3 replicas updated"))
+		Eventually(func() string {
+			return d.fails(ctx, cli.ExitTimeout, "plan", "wait", "web", "--cluster", "cluster1", "--timeout", "5s").errOut
+		}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(ContainSubstring("Deployment site/web: 1 of 3 replicas updated"))
 		Expect(d.run(ctx, "plan", "cancel", "web", "--cluster", "cluster1", "--timeout", "1m").out).To(Equal("instance.kudo.dev/web plan deploy cancelled\n"))
 		Expect(d.instance(ctx, "cluster1").Status.PlanStatus[kudo.DeployPlan].Status).To(Equal(kudo.FatalError))
 		Expect(d.deployment(ctx, "cluster1").Status.AvailableReplicas).To(BeNumerically(">=", 2), "the servers from before still run")

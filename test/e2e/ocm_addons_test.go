@@ -21,6 +21,7 @@ import (
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/sandbox"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 const (
@@ -246,8 +247,8 @@ func leaseOf(ctx context.Context, hub client.Client, name string) *coordinationv
 // runOut makes a lease one that nobody has renewed for an hour. A klusterlet waits for five minutes.
 func runOut(ctx context.Context, cluster client.Client, lease *coordinationv1.Lease) {
 	GinkgoHelper()
-	Expect(cluster.Get(ctx, client.ObjectKeyFromObject(lease), lease)).To(Succeed())
-	renewed := metav1.NewMicroTime(lease.Spec.RenewTime.Add(-time.Hour))
-	lease.Spec.RenewTime = &renewed
-	Expect(cluster.Update(ctx, lease)).To(Succeed())
+	Expect(environment.Edit(ctx, cluster, lease, func(l *coordinationv1.Lease) {
+		renewed := metav1.NewMicroTime(l.Spec.RenewTime.Add(-time.Hour))
+		l.Spec.RenewTime = &renewed
+	})).To(Succeed())
 }

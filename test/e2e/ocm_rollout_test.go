@@ -37,6 +37,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/sandbox"
 	"github.com/tandem-addons/tandem/test/census"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 // The add-ons of these specs: one that runs by plans where a Placement wants it, and one of the same package that is enabled by hand.
@@ -170,9 +171,9 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 
 		Expect(sandbox.StopProgram(ctx, f.home, "cluster2", "ocm-work-agent")).To(Succeed())
 		config := &addon.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "tandem-system", Name: "addon-agent"}}
-		Expect(f.hub.Get(ctx, client.ObjectKeyFromObject(config), config)).To(Succeed())
-		config.Spec.CustomizedVariables[0].Value = "addon-agent:next"
-		Expect(f.hub.Update(ctx, config)).To(Succeed())
+		Expect(environment.Edit(ctx, f.hub, config, func(c *addon.AddOnDeploymentConfig) {
+			c.Spec.CustomizedVariables[0].Value = "addon-agent:next"
+		})).To(Succeed())
 		image := func(name string, want string) {
 			GinkgoHelper()
 			Eventually(f.delivered).WithContext(ctx).WithArguments(name).WithTimeout(ocmPatience).WithPolling(interval).Should(Equal(want), name)
@@ -378,14 +379,7 @@ func (f *ocmFleet) enable(ctx context.Context, cluster, name string) {
 // say writes what the own writer of the base would.
 func (f *ocmFleet) say(ctx context.Context, cluster string, status metav1.ConditionStatus) {
 	GinkgoHelper()
-	target := f.addOn(cluster, base)
-	Expect(f.hub.Get(ctx, client.ObjectKeyFromObject(target), target)).To(Succeed())
-	before := target.DeepCopy()
-	target.Status.HealthCheck.Mode = upstream.HealthCheckModeCustomized
-	meta.SetStatusCondition(&target.Status.Conditions, metav1.Condition{
-		Type: addon.ConditionAvailable, Status: status, Reason: "Probed", Message: "as the test says",
-	})
-	Expect(f.hub.Status().Patch(ctx, target, client.MergeFrom(before))).To(Succeed())
+	probe(ctx, f.hub, f.addOn(cluster, base), status)
 }
 
 func (f *ocmFleet) condition(ctx context.Context, cluster, name, conditionType string) metav1.Condition {

@@ -32,6 +32,7 @@ import (
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/sandbox"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 // ocmPatience is how long OCM may take for anything: its work agent looks at what it has applied every ten seconds.
@@ -162,11 +163,10 @@ var _ = Describe("A hub with OCM", Label("ocm"), onSandbox("it is the sandbox th
 		By("writing the definition in v1beta1, as OCM's own controllers will")
 		newer := &unstructured.Unstructured{}
 		newer.SetGroupVersionKind(schema.GroupVersionKind{Group: upstream.GroupName, Version: "v1beta1", Kind: "ClusterManagementAddOn"})
-		Eventually(func(g Gomega) { // they write its status meanwhile
-			g.Expect(hub.Get(ctx, client.ObjectKeyFromObject(definition), newer)).To(Succeed())
-			newer.SetLabels(map[string]string{"written": "in-v1beta1"})
-			g.Expect(hub.Update(ctx, newer)).To(Succeed())
-		}).WithContext(ctx).WithTimeout(ocmPatience).WithPolling(interval).Should(Succeed())
+		newer.SetName(definition.Name)
+		Expect(environment.Edit(ctx, hub, newer, func(d *unstructured.Unstructured) { // they write its status meanwhile
+			d.SetLabels(map[string]string{"written": "in-v1beta1"})
+		})).To(Succeed())
 
 		By("making available on cluster1 what it requires")
 		Expect(hub.Create(ctx, enabled(base))).To(Succeed())

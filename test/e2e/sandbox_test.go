@@ -59,8 +59,8 @@ var _ = Describe("A sandbox", onSandbox("it is what is tested"), Ordered, func()
 				g.Expect(job.Status.Succeeded).To(Equal(int32(1)))
 				g.Expect(job.Status.CompletionTime).NotTo(BeNil())
 			}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(Succeed())
-			Expect(phases(ctx, cluster)).To(HaveEach(corev1.VolumeBound))
-			Expect(phases(ctx, cluster)).To(HaveLen(2))
+			Eventually(phases).WithContext(ctx).WithArguments(cluster).WithTimeout(patience).WithPolling(interval).
+				Should(And(HaveLen(2), HaveEach(corev1.VolumeBound)))
 		})
 
 		It("all of their pods, claims and volumes", func(ctx SpecContext) {

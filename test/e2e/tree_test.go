@@ -24,6 +24,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/test/census"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 // grove is where the trees' resources go.
@@ -69,9 +70,10 @@ var _ = Describe("The tree of operators of KEP-29", Ordered, func() {
 		for _, cluster := range []string{"cluster1", "cluster2"} {
 			treeSettles(ctx, hub, cluster)
 		}
-		created, complete := seen()
+		Eventually(func() []string { _, complete := seen(); return complete }).WithContext(ctx).WithTimeout(patience).WithPolling(interval).
+			Should(Equal([]string{"aa.bb.ee", "aa.bb.gg", "aa.bb", "aa.cc", "aa"}), "a watch lags behind reads")
+		created, _ := seen()
 		Expect(created).To(Equal(trees))
-		Expect(complete).To(Equal([]string{"aa.bb.ee", "aa.bb.gg", "aa.bb", "aa.cc", "aa"}))
 		for cluster, color := range map[string]string{"cluster1": "red", "cluster2": "blue"} {
 			Expect(treeObjects(ctx, clusters[cluster])).To(Equal(map[string]string{
 				"aa-bb-ee-h": color, "aa-bb-ee-i": color, "aa-bb-f": color, "aa-bb-gg-j": "", "aa-bb-gg-k": "",
@@ -81,9 +83,9 @@ var _ = Describe("The tree of operators of KEP-29", Ordered, func() {
 	})
 
 	It("is run by its root alone", func(ctx SpecContext) {
-		child := treeInstance(ctx, hub, "cluster1", "aa.bb")
-		child.Spec.Parameters = map[string]string{"COLOR": "green"}
-		Expect(hub.Update(ctx, child)).To(MatchError(apierrors.IsForbidden, "forbidden"))
+		Expect(environment.Edit(ctx, hub, treeInstance(ctx, hub, "cluster1", "aa.bb"), func(i *kudo.Instance) {
+			i.Spec.Parameters = map[string]string{"COLOR": "green"}
+		})).To(MatchError(apierrors.IsForbidden, "forbidden"))
 		setTree(ctx, hub, "cluster2", map[string]string{"COLOR": "yellow"})
 		treeSettles(ctx, hub, "cluster2")
 		Expect(treeObjects(ctx, clusters["cluster2"])).To(HaveKeyWithValue("aa-bb-ee-h", "yellow"))
@@ -143,14 +145,8 @@ var _ = Describe("The tree of operators of KEP-29", Ordered, func() {
 // holdTree gives what a task has applied these finalizers, and no others.
 func holdTree(ctx context.Context, cluster client.Client, name string, finalizers ...string) {
 	GinkgoHelper()
-	Eventually(func() error {
-		config := &corev1.ConfigMap{}
-		if err := cluster.Get(ctx, client.ObjectKey{Namespace: grove, Name: name}, config); err != nil {
-			return err
-		}
-		config.Finalizers = finalizers
-		return cluster.Update(ctx, config)
-	}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(Succeed())
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: grove, Name: name}}
+	Expect(environment.Edit(ctx, cluster, config, func(c *corev1.ConfigMap) { c.Finalizers = finalizers })).To(Succeed())
 }
 
 // victimsOfTrees are the programs of Tandem that bring a tree on cluster1 about.
@@ -161,6 +157,7 @@ func followTree(ctx context.Context, hub client.WithWatch, cluster string) (seen
 	GinkgoHelper()
 	watcher, err := hub.Watch(ctx, &kudo.InstanceList{}, client.InNamespace(cluster))
 	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(watcher.Stop)
 	var (
 		mutex             sync.Mutex
 		created, complete []string
@@ -183,10 +180,9 @@ func followTree(ctx context.Context, hub client.WithWatch, cluster string) (seen
 		}
 	}()
 	return func() ([]string, []string) {
-		watcher.Stop()
 		mutex.Lock()
 		defer mutex.Unlock()
-		return created, complete
+		return slices.Clone(created), slices.Clone(complete)
 	}
 }
 
@@ -204,10 +200,8 @@ func treeSettles(ctx context.Context, hub client.Client, cluster string) {
 
 func setTree(ctx context.Context, hub client.Client, cluster string, parameters map[string]string) {
 	GinkgoHelper()
-	Eventually(func() error {
-		root := treeInstance(ctx, hub, cluster, "aa")
-		root.Spec.Parameters = parameters
-		return hub.Update(ctx, root)
+	Eventually(func() error { // addon-manager, which judges it, may be away
+		return environment.Edit(ctx, hub, treeRoot(cluster, ""), func(i *kudo.Instance) { i.Spec.Parameters = parameters })
 	}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(Succeed())
 }
 

@@ -162,17 +162,16 @@ func (h *hub) addOthers(ctx context.Context) (client.Client, error) {
 // hold takes addon-manager's lease, so that an addon-manager which starts only stands by, or lets it go.
 func (h *hub) hold(ctx context.Context, taken bool) error {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: leaseName}}
-	if err := h.admin.Get(ctx, client.ObjectKeyFromObject(lease), lease); err != nil {
-		return fmt.Errorf("reading addon-manager's lease: %w", err)
-	}
 	holder := ""
 	if taken {
 		holder = others
 	}
-	lease.Spec.HolderIdentity = &holder
-	lease.Spec.RenewTime = ptr.To(metav1.NowMicro())
-	lease.Spec.LeaseDurationSeconds = ptr.To(int32((24 * time.Hour).Seconds()))
-	if err := h.admin.Update(ctx, lease); err != nil {
+	err := environment.Edit(ctx, h.admin, lease, func(l *coordinationv1.Lease) {
+		l.Spec.HolderIdentity = &holder
+		l.Spec.RenewTime = ptr.To(metav1.NowMicro())
+		l.Spec.LeaseDurationSeconds = ptr.To(int32((24 * time.Hour).Seconds()))
+	})
+	if err != nil {
 		return fmt.Errorf("writing addon-manager's lease: %w", err)
 	}
 	return nil

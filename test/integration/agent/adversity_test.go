@@ -143,10 +143,7 @@ var _ = Describe("Whatever happens to an Instance", func() {
 		h.rollOut(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		stop()
-		mirror := h.mirror(ctx)
-		mirror.Finalizers = nil
-		Expect(managed.Update(ctx, mirror)).To(Succeed())
-		Expect(managed.Delete(ctx, mirror)).To(Succeed())
+		h.loseMirror(ctx)
 		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
 		stop = runAgent()
 		h.finish(ctx)
@@ -200,11 +197,11 @@ spec:
 		h.resolve(ctx)
 		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).Should(Equal(kudo.InProgress))
 		stop()
-		mirror := h.mirror(ctx)
-		status := mirror.Status.PlanStatus["deploy"]
-		edit(&status)
-		mirror.Status.PlanStatus["deploy"] = status
-		Expect(managed.Status().Update(ctx, mirror)).To(Succeed())
+		h.tamperStatus(ctx, func(mirror *kudo.Instance) {
+			status := mirror.Status.PlanStatus["deploy"]
+			edit(&status)
+			mirror.Status.PlanStatus["deploy"] = status
+		})
 		stop = runAgent()
 		h.rollOut(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
@@ -229,9 +226,7 @@ spec:
 		Expect(cleanup.Status).To(Equal(kudo.Complete))
 		stop()
 
-		onHub := h.get(ctx)
-		onHub.Status = before
-		Expect(hub.Status().Update(ctx, onHub)).To(Succeed())
+		h.report(ctx, func(i *kudo.Instance) { i.Status = before })
 		stop = runAgent()
 		Eventually(func() string { return h.ready(ctx).Reason }).Should(Equal(kudo.ReasonRemoved))
 		Expect(h.plan(ctx, "cleanup").UID).To(Equal(cleanup.UID))
@@ -269,12 +264,10 @@ spec:
 
 	It("a plan is cancelled also while the hub has not resolved the last change", func(ctx context.Context) {
 		h := runningByHand(ctx)
-		Eventually(func() error {
-			instance := h.get(ctx)
-			instance.Spec.Parameters = map[string]string{"UNHEARD_OF": "1"}
-			instance.Spec.PlanExecution.Cancel = true
-			return hub.Update(ctx, instance)
-		}).Should(Succeed())
+		h.edit(ctx, func(i *kudo.Instance) {
+			i.Spec.Parameters = map[string]string{"UNHEARD_OF": "1"}
+			i.Spec.PlanExecution.Cancel = true
+		})
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(
 			is(metav1.ConditionFalse, kudo.ReasonPlanFailed, `plan "wait" failed: cancelled`))
 		Expect(h.mirror(ctx).Spec.Parameters).NotTo(HaveKey("UNHEARD_OF"))

@@ -167,10 +167,7 @@ var _ = Describe("An Instance on the hub", func() {
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		uid := h.get(ctx).Status.Execution.UID
 		stop()
-		mirror := h.mirror(ctx)
-		mirror.Finalizers = nil
-		Expect(managed.Update(ctx, mirror)).To(Succeed())
-		Expect(managed.Delete(ctx, mirror)).To(Succeed())
+		h.loseMirror(ctx)
 
 		stop = runAgent()
 		Eventually(func() *kudo.Instance { return h.mirror(ctx) }).Should(HaveField("Annotations", HaveKey(kudo.AnnotationHubGeneration)))
@@ -192,10 +189,10 @@ var _ = Describe("An Instance on the hub", func() {
 		locally, toManaged := environment.Recorded(agentLocally)
 		stop = runAgentWith(onHub, locally)
 		Consistently(func() []string { return append(toHub.Requests(), toManaged.Requests()...) }).Should(BeEmpty())
-		deployment := &appsv1.Deployment{}
-		Expect(h.local(ctx, "-app", deployment)).To(BeTrue())
-		deployment.Status.ReadyReplicas, deployment.Status.AvailableReplicas = 0, 0
-		Expect(managed.Status().Update(ctx, deployment)).To(Succeed())
+		app := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: h.name + "-app"}}
+		Expect(environment.EditStatus(ctx, managed, app, func(d *appsv1.Deployment) {
+			d.Status.ReadyReplicas, d.Status.AvailableReplicas = 0, 0
+		})).To(Succeed())
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Reason", kudo.ReasonUnhealthy), "it is awake")
 		h.finish(ctx)
 	})

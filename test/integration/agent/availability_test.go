@@ -11,6 +11,7 @@ import (
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 	"github.com/tandem-addons/tandem/test/integration/invariants"
 )
 
@@ -27,19 +28,15 @@ func enable(ctx context.Context, name string) *addon.ManagedClusterAddOn {
 // judge plays the hub: it sets conditions, or takes away those without a status.
 func judge(ctx context.Context, subject *addon.ManagedClusterAddOn, conditions ...metav1.Condition) {
 	GinkgoHelper()
-	Eventually(func() error {
-		if err := hub.Get(ctx, client.ObjectKeyFromObject(subject), subject); err != nil {
-			return err
-		}
+	Expect(environment.EditStatus(ctx, hub, subject, func(a *addon.ManagedClusterAddOn) {
 		for _, c := range conditions {
 			if c.Status == "" {
-				meta.RemoveStatusCondition(&subject.Status.Conditions, c.Type)
+				meta.RemoveStatusCondition(&a.Status.Conditions, c.Type)
 				continue
 			}
-			meta.SetStatusCondition(&subject.Status.Conditions, c)
+			meta.SetStatusCondition(&a.Status.Conditions, c)
 		}
-		return hub.Status().Update(ctx, subject)
-	}).Should(Succeed())
+	})).To(Succeed())
 }
 
 // available reads condition Available; empty while there is none.

@@ -191,11 +191,9 @@ var _ = Describe("The plan that runs", func() {
 		Expect(h.plan(ctx, "deploy")).To(And(HaveField("Status", kudo.FatalError), HaveField("Message", `superseded by plan "cleanup"`)))
 
 		By("not cancelling the cleanup of a removal")
-		Eventually(func() error {
-			mirror := h.mirror(ctx)
+		h.tamper(ctx, func(mirror *kudo.Instance) {
 			mirror.Spec.PlanExecution = kudo.PlanExecution{UID: mirror.Status.Execution.UID, Cancel: true}
-			return managed.Update(ctx, mirror)
-		}).Should(Succeed())
+		})
 		Consistently(state(ctx, h, "cleanup")).Should(Equal(kudo.Error))
 		h.openGate(ctx)
 		h.finish(ctx)
@@ -231,13 +229,13 @@ var _ = Describe("The plan that runs", func() {
 	It("whose time ran out while no agent was there is complete all the same if all has come about", func(ctx context.Context) {
 		spec := choices()
 		deploy := serial("app")
-		deploy.Timeout = &metav1.Duration{Duration: 3 * time.Second}
+		deploy.Timeout = &metav1.Duration{Duration: 8 * time.Second} // longer than it takes to stop the agent
 		spec.Plans["deploy"] = deploy
 		h := newInstance(ctx, spec, nil)
 		h.resolve(ctx)
 		Eventually(func() string { return h.ready(ctx).Message }).Should(ContainSubstring("Deployment"))
 		stop()
-		deadline := h.plan(ctx, "deploy").StartedTimestamp.Add(5 * time.Second)
+		deadline := h.plan(ctx, "deploy").StartedTimestamp.Add(9 * time.Second)
 		h.rollOut(ctx)
 		Eventually(time.Now).Should(BeTemporally(">", deadline))
 		stop = runAgent()

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 // eachItem calls do for every item of a list.
@@ -129,20 +130,19 @@ func newInstance(ctx context.Context, spec kudo.OperatorVersionSpec, parameters 
 	return h
 }
 
-// bear brings about the child that a task of the current execution asks for, and says so.
+// bear creates the child that a task of the current execution asks for, and acknowledges it.
 func (h *hubPart) bear(ctx context.Context, task string, spec kudo.OperatorVersionSpec) *hubPart {
 	GinkgoHelper()
 	child := &hubPart{name: h.name + "." + task, namespace: h.namespace}
 	child.make(ctx, spec, nil)
 	child.resolve(ctx)
-	Eventually(func() error {
-		parent, born := h.get(ctx), child.get(ctx)
+	born := child.get(ctx)
+	h.report(ctx, func(parent *kudo.Instance) {
 		parent.Status.Children = append(parent.Status.Children, kudo.ChildStatus{
 			Task: task, Execution: parent.Status.Execution.UID, State: kudo.ChildApplied,
 			Instance: born.Name, UID: born.UID, Generation: born.Generation,
 		})
-		return hub.Status().Update(ctx, parent)
-	}).Should(Succeed())
+	})
 	return child
 }
 
@@ -163,33 +163,65 @@ func (h *hubPart) make(ctx context.Context, spec kudo.OperatorVersionSpec, param
 // get reads the Instance on the hub; nil if it is gone.
 func (h *hubPart) get(ctx context.Context) *kudo.Instance {
 	GinkgoHelper()
-	instance := &kudo.Instance{}
-	if err := hub.Get(ctx, client.ObjectKey{Namespace: clusterName, Name: h.name}, instance); err != nil {
+	instance := h.onHub()
+	if err := hub.Get(ctx, client.ObjectKeyFromObject(instance), instance); err != nil {
 		Expect(client.IgnoreNotFound(err)).To(Succeed())
 		return nil
 	}
 	return instance
 }
 
+// onHub and onCluster are the Instance on either side, as yet unread.
+func (h *hubPart) onHub() *kudo.Instance {
+	return &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: clusterName, Name: h.name}}
+}
+
+func (h *hubPart) onCluster() *kudo.Instance {
+	return &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: h.name}}
+}
+
+// edit changes the Instance on the hub, and report its status there; tamper and tamperStatus do the same to the mirror. An agent may write
+// at the same time.
+func (h *hubPart) edit(ctx context.Context, change func(*kudo.Instance)) {
+	GinkgoHelper()
+	Expect(environment.Edit(ctx, hub, h.onHub(), change)).To(Succeed())
+}
+
+func (h *hubPart) report(ctx context.Context, change func(*kudo.Instance)) {
+	GinkgoHelper()
+	Expect(environment.EditStatus(ctx, hub, h.onHub(), change)).To(Succeed())
+}
+
+func (h *hubPart) tamper(ctx context.Context, change func(*kudo.Instance)) {
+	GinkgoHelper()
+	Expect(environment.Edit(ctx, managed, h.onCluster(), change)).To(Succeed())
+}
+
+func (h *hubPart) tamperStatus(ctx context.Context, change func(*kudo.Instance)) {
+	GinkgoHelper()
+	Expect(environment.EditStatus(ctx, managed, h.onCluster(), change)).To(Succeed())
+}
+
+// loseMirror deletes the mirror while no agent runs.
+func (h *hubPart) loseMirror(ctx context.Context) {
+	GinkgoHelper()
+	Expect(release(ctx, h.onCluster())).To(Succeed())
+	Expect(managed.Delete(ctx, h.onCluster())).To(Succeed())
+}
+
 // resolve says for the newest generation that everything was found.
 func (h *hubPart) resolve(ctx context.Context) {
 	GinkgoHelper()
-	Eventually(func() error {
-		instance := h.get(ctx)
-		meta.SetStatusCondition(&instance.Status.Conditions, metav1.Condition{Type: kudo.ConditionResolved,
-			Status: metav1.ConditionTrue, Reason: kudo.ReasonResolved, ObservedGeneration: instance.Generation})
-		return hub.Status().Update(ctx, instance)
-	}).Should(Succeed())
+	h.report(ctx, func(i *kudo.Instance) {
+		meta.SetStatusCondition(&i.Status.Conditions, metav1.Condition{Type: kudo.ConditionResolved,
+			Status: metav1.ConditionTrue, Reason: kudo.ReasonResolved, ObservedGeneration: i.Generation})
+	})
 }
 
 // change edits the spec and resolves what comes of it.
 func (h *hubPart) change(ctx context.Context, edit func(*kudo.InstanceSpec)) {
 	GinkgoHelper()
-	Eventually(func() error {
-		instance := h.get(ctx)
-		edit(&instance.Spec)
-		return hub.Update(ctx, instance)
-	}).Should(Succeed())
+	h.edit(ctx, func(i *kudo.Instance) { edit(&i.Spec) })
 	h.resolve(ctx)
 }
 
@@ -203,11 +235,7 @@ func (h *hubPart) finish(ctx context.Context) {
 
 func (h *hubPart) release(ctx context.Context) {
 	GinkgoHelper()
-	Eventually(func() error {
-		instance := h.get(ctx)
-		controllerutil.RemoveFinalizer(instance, kudo.Finalizer)
-		return hub.Update(ctx, instance)
-	}).Should(Succeed())
+	h.edit(ctx, func(i *kudo.Instance) { controllerutil.RemoveFinalizer(i, kudo.Finalizer) })
 }
 
 // ready is condition Ready on the hub, empty while there is none.
@@ -261,7 +289,7 @@ func (h *hubPart) config(ctx context.Context, suffix string) string {
 // mirror reads the Instance's mirror; nil if there is none.
 func (h *hubPart) mirror(ctx context.Context) *kudo.Instance {
 	GinkgoHelper()
-	instance := &kudo.Instance{}
+	instance := h.onCluster()
 	if !h.local(ctx, "", instance) {
 		return nil
 	}
@@ -284,16 +312,13 @@ func (h *hubPart) versions(ctx context.Context) []string {
 // rollOut plays the Deployment controller: it makes the Deployment healthy for the generation that it has now.
 func (h *hubPart) rollOut(ctx context.Context) {
 	GinkgoHelper()
+	app := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: h.name + "-app"}}
 	Eventually(func() error {
-		deployment := &appsv1.Deployment{}
-		if !h.local(ctx, "-app", deployment) {
-			return fmt.Errorf("there is no Deployment yet")
-		}
-		n := *deployment.Spec.Replicas
-		deployment.Status = appsv1.DeploymentStatus{
-			ObservedGeneration: deployment.Generation,
-			Replicas:           n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n,
-		}
-		return managed.Status().Update(ctx, deployment)
+		return environment.EditStatus(ctx, managed, app, func(d *appsv1.Deployment) {
+			n := *d.Spec.Replicas
+			d.Status = appsv1.DeploymentStatus{
+				ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n,
+			}
+		})
 	}).Should(Succeed())
 }

@@ -155,14 +155,14 @@ var _ = Describe("A Job", func() {
 	for _, more := range []string{"", "  ttlSecondsAfterFinished: 600\n"} {
 		It("whose template has changed is made anew, once in an execution and when the old one is gone "+more, func(ctx context.Context) {
 			h, old := deployed(ctx, showing+more)
-			h.edit(ctx, func(j *batchv1.Job) { controllerutil.AddFinalizer(j, "tandem.test/hold") })
+			Expect(environment.Edit(ctx, managed, old, func(j *batchv1.Job) { controllerutil.AddFinalizer(j, hold) })).To(Succeed())
 			before := change(ctx, h)
 			Eventually(func() string { return h.ready(ctx).Message }).Should(MatchRegexp(
 				`plan "deploy" is running: .*task "config": Job .*/` + h.name + `: is being deleted.*, and will be made anew`))
 			Expect(h.plan(ctx, "deploy").Status).To(Equal(kudo.Pending))
 			Expect(h.job(ctx).UID).To(Equal(old.UID))
 
-			h.edit(ctx, func(j *batchv1.Job) { controllerutil.RemoveFinalizer(j, "tandem.test/hold") })
+			Expect(release(ctx, old)).To(Succeed())
 			Eventually(func() types.UID { return h.job(ctx).UID }).ShouldNot(Equal(old.UID))
 			Expect(h.job(ctx).Spec.Template.Spec.Containers[0].Env[0].Value).To(Equal("two"))
 			Consistently(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }, "300ms").ShouldNot(Equal(kudo.Complete),
@@ -242,20 +242,11 @@ func (h *hubPart) job(ctx context.Context) *batchv1.Job {
 	return job
 }
 
-func (h *hubPart) edit(ctx context.Context, edit func(*batchv1.Job)) {
-	GinkgoHelper()
-	Eventually(func() error {
-		job := h.job(ctx)
-		edit(job)
-		return managed.Update(ctx, job)
-	}).Should(Succeed())
-}
-
 // end plays the Job controller: it ends the Instance's Job by a condition.
 func (h *hubPart) end(ctx context.Context, by batchv1.JobConditionType) {
 	GinkgoHelper()
-	Eventually(func() error {
-		job, now := h.job(ctx), metav1.NewTime(time.Now())
+	Expect(environment.EditStatus(ctx, managed, h.job(ctx), func(job *batchv1.Job) {
+		now := metav1.NewTime(time.Now())
 		condition := func(t batchv1.JobConditionType, reason string) batchv1.JobCondition {
 			return batchv1.JobCondition{Type: t, Status: corev1.ConditionTrue, Reason: reason, LastTransitionTime: now}
 		}
@@ -268,6 +259,5 @@ func (h *hubPart) end(ctx context.Context, by batchv1.JobConditionType) {
 			job.Status.Failed = 7
 			job.Status.Conditions = []batchv1.JobCondition{condition(batchv1.JobFailureTarget, reason), condition(by, reason)}
 		}
-		return managed.Status().Update(ctx, job)
-	}).Should(Succeed())
+	})).To(Succeed())
 }

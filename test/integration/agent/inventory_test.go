@@ -128,11 +128,7 @@ func (h *hubPart) foreign(ctx context.Context, suffix string) {
 // holds puts a finalizer on a config map of the Instance's, or takes it off.
 func (h *hubPart) holds(ctx context.Context, suffix string, finalizers ...string) {
 	GinkgoHelper()
-	Eventually(func() error {
-		config := h.object(ctx, suffix)
-		config.Finalizers = finalizers
-		return managed.Update(ctx, config)
-	}).Should(Succeed())
+	Expect(environment.Edit(ctx, managed, h.object(ctx, suffix), func(c *corev1.ConfigMap) { c.Finalizers = finalizers })).To(Succeed())
 }
 
 func gadget(name, namespace string) *unstructured.Unstructured {
@@ -170,6 +166,7 @@ func once(method string, name func() string, do func()) func(*http.Request) {
 	var done atomic.Bool
 	return func(request *http.Request) {
 		if request.Method == method && name() != "" && path.Base(request.URL.Path) == name() && done.CompareAndSwap(false, true) {
+			defer GinkgoRecover()
 			do()
 		}
 	}
@@ -246,10 +243,7 @@ var _ = Describe("The inventory", func() {
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		stop()
-		mirror := h.mirror(ctx)
-		mirror.Finalizers = nil
-		Expect(managed.Update(ctx, mirror)).To(Succeed())
-		Expect(managed.Delete(ctx, mirror)).To(Succeed())
+		h.loseMirror(ctx)
 		DeferCleanup(runAgent())
 		Eventually(func() *kudo.Instance { return h.mirror(ctx) }).Should(HaveField("Annotations", HaveKey(kudo.AnnotationHubGeneration)))
 		Expect(entries(h.mirror(ctx))).To(ConsistOf(h.everywhere("one")))
@@ -509,9 +503,7 @@ var _ = Describe("Removal", func() {
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		stop()
-		mirror := h.mirror(ctx)
-		mirror.Status.Inventory = nil
-		Expect(managed.Status().Update(ctx, mirror)).To(Succeed())
+		h.tamperStatus(ctx, func(mirror *kudo.Instance) { mirror.Status.Inventory = nil })
 		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
 		stop = runAgent()
 		Eventually(func() string { return h.ready(ctx).Reason }).Should(Equal(kudo.ReasonRemoved))
@@ -568,13 +560,13 @@ var _ = Describe("Removal", func() {
 		h := newInstance(ctx, spec, nil)
 		h.resolve(ctx)
 		volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: h.name + "-volume"}}
-		Eventually(func() error { return managed.Get(ctx, client.ObjectKeyFromObject(volume), volume) }).Should(Succeed())
-		volume.Status.Phase = corev1.VolumeBound
-		Expect(managed.Status().Update(ctx, volume)).To(Succeed())
-		claim := &corev1.PersistentVolumeClaim{}
-		Eventually(func() bool { return h.local(ctx, "-claim", claim) }).Should(BeTrue())
-		claim.Status.Phase = corev1.ClaimBound
-		Expect(managed.Status().Update(ctx, claim)).To(Succeed())
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: h.name + "-claim"}}
+		Eventually(func() error {
+			return environment.EditStatus(ctx, managed, volume, func(v *corev1.PersistentVolume) { v.Status.Phase = corev1.VolumeBound })
+		}).Should(Succeed())
+		Eventually(func() error {
+			return environment.EditStatus(ctx, managed, claim, func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimBound })
+		}).Should(Succeed())
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 
 		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())

@@ -14,7 +14,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -116,19 +115,12 @@ var _ = Describe("While the hub is away", func() {
 		h := newInstance(ctx, configOnly(), nil)
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
-		config := &corev1.ConfigMap{}
-		Expect(h.local(ctx, "-config", config)).To(BeTrue())
-		config.Finalizers = []string{"tandem.test/hold"}
-		Expect(managed.Update(ctx, config)).To(Succeed())
+		h.holds(ctx, "-config", hold)
 		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Reason", kudo.ReasonRemoving))
 
 		toHub.cut()
-		Eventually(func() error {
-			h.local(ctx, "-config", config)
-			config.Finalizers = nil
-			return managed.Update(ctx, config)
-		}).Should(Succeed())
+		h.holds(ctx, "-config")
 		Eventually(func() *kudo.Instance { return h.mirror(ctx) }).Should(HaveValue(HaveField("Removed()", true)))
 		Expect(h.ready(ctx).Reason).To(Equal(kudo.ReasonRemoving))
 
@@ -234,8 +226,8 @@ var _ = Describe("Reports", func() {
 			if request.Method != http.MethodPatch || path.Base(path.Dir(request.URL.Path)) != h.name || replaced.Load() {
 				return
 			}
+			defer GinkgoRecover()
 			if lost := h.get(ctx); lost.DeletionTimestamp != nil && h.mirror(ctx).Removed() {
-				defer GinkgoRecover()
 				h.release(ctx)
 				h.again(ctx, lost)
 				replaced.Store(true)
@@ -273,11 +265,7 @@ var _ = Describe("A mirror that somebody edits", func() {
 			h.resolve(ctx)
 			h.completes(ctx, "deploy", kudo.PlanStatus{})
 			before := h.mirror(ctx)
-			Eventually(func() error {
-				edited := h.mirror(ctx)
-				edit(edited)
-				return managed.Update(ctx, edited)
-			}).Should(Succeed())
+			h.tamper(ctx, edit)
 			Eventually(func(g Gomega) {
 				mirror := h.mirror(ctx)
 				g.Expect(mirror.ResourceVersion).NotTo(Equal(before.ResourceVersion))
@@ -418,10 +406,10 @@ var _ = Describe("What the hub lets go of", func() {
 		Eventually(func() map[string]string { return h.mirror(ctx).Annotations }).Should(HaveKey(kudo.AnnotationOrphaned))
 		stop()
 		h.release(ctx)
-		mirror := h.mirror(ctx)
-		mirror.Status = kudo.InstanceStatus{Inventory: mirror.Status.Inventory}
-		Expect(mirror.Status.Inventory).NotTo(BeEmpty())
-		Expect(managed.Status().Update(ctx, mirror)).To(Succeed())
+		h.tamperStatus(ctx, func(mirror *kudo.Instance) {
+			mirror.Status = kudo.InstanceStatus{Inventory: mirror.Status.Inventory}
+			Expect(mirror.Status.Inventory).NotTo(BeEmpty())
+		})
 		h.again(ctx, lost)
 		stop = runAgent()
 		h.finish(ctx)
@@ -465,9 +453,9 @@ var _ = Describe("A hub restored from a backup", func() {
 
 		By("a status that is older than what the mirror says, under the spec of now")
 		stop()
-		current := h.get(ctx)
-		current.Status.Execution, current.Status.PlanStatus = backup.Status.Execution, backup.Status.PlanStatus
-		Expect(hub.Status().Update(ctx, current)).To(Succeed())
+		h.report(ctx, func(i *kudo.Instance) {
+			i.Status.Execution, i.Status.PlanStatus = backup.Status.Execution, backup.Status.PlanStatus
+		})
 		stop = runAgent()
 		Eventually(func() *kudo.Execution { return h.get(ctx).Status.Execution }).Should(HaveField("UID", executed))
 		Consistently(func() *kudo.Execution { return h.mirror(ctx).Status.Execution }).WithTimeout(time.Second).Should(HaveField("UID", executed))
@@ -496,11 +484,9 @@ func (h *hubPart) force(ctx context.Context) {
 func (h *hubPart) restored(ctx context.Context, backup *kudo.Instance) {
 	GinkgoHelper()
 	h.again(ctx, backup.DeepCopy())
-	Eventually(func() error {
-		instance := h.get(ctx)
-		instance.Status = *backup.Status.DeepCopy()
-		meta.RemoveStatusCondition(&instance.Status.Conditions, kudo.ConditionResolved)
-		return hub.Status().Update(ctx, instance)
-	}).Should(Succeed())
+	h.report(ctx, func(i *kudo.Instance) {
+		i.Status = *backup.Status.DeepCopy()
+		meta.RemoveStatusCondition(&i.Status.Conditions, kudo.ConditionResolved)
+	})
 	h.resolve(ctx)
 }

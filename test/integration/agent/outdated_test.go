@@ -62,10 +62,10 @@ func withoutInventory(ctx context.Context) (restore func()) {
 	probe := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{GenerateName: "probe-", Namespace: "default"}}
 	Expect(managed.Create(ctx, probe)).To(Succeed())
 	DeferCleanup(managed.Delete, probe)
-	keeps := func() bool {
+	keeps := func(g Gomega) bool {
 		tried := probe.DeepCopy()
-		tried.Status.Inventory = []kudo.InventoryEntry{{Kind: "Pod", Name: "x"}}
-		Expect(managed.Status().Update(context.Background(), tried, client.DryRunAll)).To(Succeed())
+		entry := client.RawPatch(types.MergePatchType, []byte(`{"status":{"inventory":[{"kind":"Pod","name":"x"}]}}`))
+		g.Expect(managed.Status().Patch(context.Background(), tried, entry, client.DryRunAll)).To(Succeed())
 		return len(tried.Status.Inventory) > 0
 	}
 	patch(ctx, map[string]any{"op": "remove"})

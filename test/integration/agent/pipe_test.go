@@ -23,6 +23,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/pipe"
 	"github.com/tandem-addons/tandem/pkg/sandbox/kubelet"
+	"github.com/tandem-addons/tandem/pkg/sandbox/port"
 )
 
 const makerTemplate = `
@@ -408,13 +409,13 @@ var _ = Describe("A Pipe task", func() {
 		playing, end := context.WithCancel(ctx)
 		defer end()
 		go wait.UntilWithContext(playing, deaf.end, 50*time.Millisecond)
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		reserved, err := port.Find()
 		Expect(err).NotTo(HaveOccurred())
-		Expect(listener.Close()).To(Succeed())
+		DeferCleanup(reserved.Release)
 		object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: deaf.name}}
 		Expect(managed.Create(ctx, object)).To(Succeed())
 		object.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}}
-		object.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(listener.Addr().(*net.TCPAddr).Port)
+		object.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(reserved.Port)
 		Expect(managed.Status().Update(ctx, object)).To(Succeed())
 		DeferCleanup(func(ctx context.Context) { Expect(managed.Delete(ctx, object)).To(Succeed()) })
 
@@ -424,7 +425,7 @@ var _ = Describe("A Pipe task", func() {
 		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.Error),
 			HaveField("Message", ContainSubstring("connection refused"))))
 		server := httptest.NewUnstartedServer(kubelet.Handler(n.open))
-		server.Listener, err = net.Listen("tcp", listener.Addr().String())
+		server.Listener, err = net.Listen("tcp", reserved.Address())
 		Expect(err).NotTo(HaveOccurred())
 		server.StartTLS()
 		DeferCleanup(server.Close)

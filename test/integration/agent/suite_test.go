@@ -33,11 +33,12 @@ import (
 const (
 	clusterName = "cluster1"
 	packages    = "addon-packages"
-	patience    = 20 * time.Second
+	patience    = time.Minute // on a busy machine
 )
 
-// Set once, before the specs run: clients with all rights, and the configs that the agent gets.
+// Set once, before the specs run: the API servers, clients with all rights, and the configs that the agent gets.
 var (
+	hubServer, managedServer *environment.Environment
 	hub                      client.Client
 	managed                  client.WithWatch
 	agentOnHub, agentLocally *rest.Config
@@ -54,7 +55,7 @@ var _ = BeforeSuite(func() {
 	SetDefaultConsistentlyDuration(2 * time.Second)
 	ctrl.SetLogger(GinkgoLogr)
 
-	hubServer, managedServer := start(), start()
+	hubServer, managedServer = start(), start()
 	hub, managed = clientOf(hubServer.Config), clientOf(managedServer.Config)
 	agentLocally = managedServer.Config
 
@@ -142,7 +143,7 @@ func collect(ctx context.Context, managed client.WithWatch, kind schema.GroupVer
 	}
 }
 
-// runAgent starts an agent and returns what stops it and waits for its end, at the latest that of the spec.
+// runAgent starts an agent and returns what stops it and waits for its end, and that of its writes, at the latest that of the spec.
 func runAgent() func() { return runAgentWith(agentOnHub, agentLocally) }
 
 func runAgentWith(onHub, locally *rest.Config, change ...func(*agent.Options)) func() {
@@ -163,6 +164,8 @@ func runAgentWith(onHub, locally *rest.Config, change ...func(*agent.Options)) f
 	stop := sync.OnceFunc(func() {
 		cancel()
 		Expect(<-ended).To(Succeed())
+		hubServer.Landed()
+		managedServer.Landed()
 	})
 	DeferCleanup(stop)
 	return stop

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -23,6 +22,7 @@ import (
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 // placementDecisions defines OCM's kind, as far as it matters here.
@@ -107,13 +107,10 @@ plans:
 	// settle says that the Instance has come to rest as its spec asks, with the objects of the push package.
 	settle := func(ctx context.Context, cluster, name, plan string) {
 		GinkgoHelper()
-		Eventually(func() error {
-			instance := at(ctx, cluster, name)
+		Expect(environment.EditStatus(ctx, hub, at(ctx, cluster, name), func(instance *kudo.Instance) {
 			var version kudo.OperatorVersion
 			ref := instance.Spec.OperatorVersion
-			if err := hub.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &version); err != nil {
-				return err
-			}
+			Expect(hub.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &version)).To(Succeed())
 			instance.Status.Execution = &kudo.Execution{
 				UID: types.UID("run-" + instance.ResourceVersion), Plan: plan, Generation: instance.Generation, Parameters: instance.Spec.Parameters,
 				OperatorVersion: corev1.ObjectReference{Namespace: version.Namespace, Name: version.Name, UID: version.UID},
@@ -127,8 +124,7 @@ plans:
 			meta.SetStatusCondition(&instance.Status.Conditions, metav1.Condition{
 				Type: kudo.ConditionResolved, Status: metav1.ConditionTrue, Reason: kudo.ReasonResolved, ObservedGeneration: instance.Generation,
 			})
-			return hub.Status().Update(ctx, instance)
-		}).WithTimeout(10 * time.Second).Should(Succeed())
+		})).To(Succeed())
 	}
 	// three are managed clusters, in the order of their names.
 	three := func(ctx context.Context) []string {
@@ -220,15 +216,14 @@ plans:
 		}
 		done := begin(ctx, "update", "weaver", "--cluster", strings.Join(clusters, ","), "-p", "SIZE=2", "--wait")
 		for _, cluster := range clusters[:2] {
-			Eventually(func() map[string]string { return at(ctx, cluster, "weaver").Spec.Parameters }).
-				WithTimeout(10 * time.Second).Should(Equal(map[string]string{"SIZE": "2"}))
+			Eventually(func() map[string]string { return at(ctx, cluster, "weaver").Spec.Parameters }).Should(Equal(map[string]string{"SIZE": "2"}))
 		}
-		Consistently(done).WithTimeout(time.Second).ShouldNot(Receive())
+		Consistently(done).ShouldNot(Receive())
 		for _, cluster := range clusters[:2] {
 			settle(ctx, cluster, "weaver", "resize")
 		}
 		var updated result
-		Eventually(done).WithTimeout(20 * time.Second).Should(Receive(&updated))
+		Eventually(done).Should(Receive(&updated))
 		Expect(updated.code).To(Equal(cli.ExitFailure))
 		Expect(updated.err).To(MatchError("cluster \"" + clusters[2] + "\" has neither an Instance nor an add-on \"weaver\"; Instances: none; add-ons: none"))
 		Expect(updated.out).To(And(
@@ -245,7 +240,7 @@ plans:
 		Expect(upgraded.err).NotTo(HaveOccurred())
 		Expect(at(ctx, clusters[1], "weaver").Spec.OperatorVersion.Name).To(Equal("loom-2.0.0"))
 		Expect(at(ctx, clusters[1], "weaver").Spec.Parameters).To(BeEmpty())
-		Expect(run(ctx, "update", "weaver", "--cluster", clusters[1], "-p", "SIZE=2", "--wait", "--timeout", "1s").code).To(Equal(cli.ExitTimeout))
+		Expect(run(ctx, "update", "weaver", "--cluster", clusters[1], "-p", "SIZE=2", "--wait", "--timeout", "3s").code).To(Equal(cli.ExitTimeout))
 		Expect(run(ctx, "install", "loom", "weaver", "--cluster", clusters[0]).out).To(HavePrefix("instance.kudo.dev/weaver unchanged on " + clusters[0] + "\n"))
 		Expect(run(ctx, "install", "loom", "weaver", "--cluster", clusters[0], "-p", "SIZE=9").err).To(MatchError(ContainSubstring("cluster " + clusters[0] + ": Instance \"weaver\" exists")))
 	})
@@ -265,7 +260,7 @@ plans:
 				"namespace": namespace, "name": "few-decision-1", "labels": map[string]any{"cluster.open-cluster-management.io/placement": "few"},
 			},
 		}}
-		Eventually(func() error { return hub.Create(ctx, decision) }).WithTimeout(20 * time.Second).Should(Succeed())
+		Eventually(func() error { return hub.Create(ctx, decision) }).Should(Succeed())
 		Expect(run(ctx, "install", "forge", "--placement", namespace+"/few").err).To(MatchError(ContainSubstring("no managed cluster is selected by Placement " + namespace + "/few")))
 		decision.Object["status"] = map[string]any{"decisions": []any{map[string]any{"clusterName": cluster, "reason": "it is hot"}}}
 		Expect(hub.Status().Update(ctx, decision)).To(Succeed())
@@ -344,14 +339,12 @@ plans:
 			Eventually(func() []upstream.CustomizedVariable {
 				Expect(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "dock-parameters"}, config)).To(Succeed())
 				return config.Spec.CustomizedVariables
-			}).WithTimeout(10 * time.Second).Should(Equal([]upstream.CustomizedVariable{{Name: "SIZE", Value: "4"}}))
-			Consistently(done).WithTimeout(time.Second).ShouldNot(Receive())
-			instance := at(ctx, cluster, "dock")
-			instance.Spec.Parameters["SIZE"] = "4"
-			Expect(hub.Update(ctx, instance)).To(Succeed())
+			}).Should(Equal([]upstream.CustomizedVariable{{Name: "SIZE", Value: "4"}}))
+			Consistently(done).ShouldNot(Receive())
+			Expect(environment.Edit(ctx, hub, at(ctx, cluster, "dock"), func(i *kudo.Instance) { i.Spec.Parameters["SIZE"] = "4" })).To(Succeed())
 			settle(ctx, cluster, "dock", "resize")
 			var updated result
-			Eventually(done).WithTimeout(20 * time.Second).Should(Receive(&updated))
+			Eventually(done).Should(Receive(&updated))
 			Expect(updated.err).NotTo(HaveOccurred())
 			Expect(updated.out).To(HaveSuffix("instance.kudo.dev/dock plan resize is complete\n"))
 

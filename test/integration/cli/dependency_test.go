@@ -10,10 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/cli"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 var _ = Describe("what add-ons depend on", func() {
@@ -135,10 +135,8 @@ a                               available
 				Type: addon.ConditionAvailable, Status: metav1.ConditionFalse, Reason: addon.ReasonRequiredDependencyNotSatisfied,
 			})
 			why := func(mode upstream.HealthCheckMode) string {
-				shop := &addon.ManagedClusterAddOn{}
-				Expect(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "shop"}, shop)).To(Succeed())
-				shop.Status.HealthCheck.Mode = mode
-				Expect(hub.Status().Update(ctx, shop)).To(Succeed())
+				shop := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "shop"}}
+				Expect(environment.EditStatus(ctx, hub, shop, func(a *addon.ManagedClusterAddOn) { a.Status.HealthCheck.Mode = mode })).To(Succeed())
 				return run(ctx, "why", "shop", "--cluster", cluster).out
 			}
 			Expect(why(upstream.HealthCheckModeCustomized)).To(ContainSubstring("Whether shop is available is for its own controller to say"))

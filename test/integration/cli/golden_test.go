@@ -28,6 +28,7 @@ import (
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 var update = flag.Bool("update", false, "write testdata/*.golden instead of comparing with it")
@@ -77,7 +78,7 @@ func sign(ctx context.Context) {
 			return nil
 		}
 		return requests.Items[0].Status.Conditions
-	}).WithTimeout(20 * time.Second).ShouldNot(BeEmpty())
+	}).ShouldNot(BeEmpty())
 	request := &requests.Items[0]
 	block, _ := pem.Decode(request.Spec.Request)
 	asked, err := x509.ParseCertificateRequest(block.Bytes)
@@ -85,8 +86,9 @@ func sign(ctx context.Context) {
 	signed, err := x509.CreateCertificate(rand.Reader,
 		&x509.Certificate{SerialNumber: big.NewInt(2), Subject: asked.Subject, NotAfter: until}, authority, asked.PublicKey, key)
 	Expect(err).NotTo(HaveOccurred())
-	request.Status.Certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed})
-	Expect(hub.Status().Update(ctx, request)).To(Succeed())
+	Expect(environment.EditStatus(ctx, hub, request, func(r *certificatesv1.CertificateSigningRequest) {
+		r.Status.Certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed})
+	})).To(Succeed())
 }
 
 var _ = Describe("what commands print", func() {
@@ -113,7 +115,7 @@ var _ = Describe("what commands print", func() {
 			Expect(hub.Status().Update(ctx, shop)).To(Succeed())
 		}
 		report("deploy", kudo.Complete)
-		golden("plan-wait", run(ctx, "plan", "wait", "shop", "--cluster", "east", "--timeout", "20s"))
+		golden("plan-wait", run(ctx, "plan", "wait", "shop", "--cluster", "east", "--timeout", "1m"))
 		golden("update", run(ctx, "update", "shop", "--cluster", "east", "-p", "SIZE=3"))
 		golden("plan-run", run(ctx, "plan", "run", "shop", "backup", "--cluster", "east"))
 		report("backup", kudo.InProgress)
@@ -125,7 +127,7 @@ var _ = Describe("what commands print", func() {
 		Expect(os.WriteFile(filepath.Join(newer, "operator.yaml"), text, 0o600)).To(Succeed())
 		Expect(run(ctx, "package", "push", newer, "-n", "east").err).NotTo(HaveOccurred())
 		golden("upgrade", run(ctx, "upgrade", "shop", "--cluster", "east"))
-		golden("uninstall", run(ctx, "uninstall", "shop", "--cluster", "east", "--yes", "--timeout", "20s"))
+		golden("uninstall", run(ctx, "uninstall", "shop", "--cluster", "east", "--yes", "--timeout", "1m"))
 	})
 
 	It("of add-ons", func(ctx SpecContext) {
@@ -135,7 +137,7 @@ var _ = Describe("what commands print", func() {
 		Expect(hub.Create(ctx, definition)).To(Succeed())
 		DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, definition)).To(Succeed()) })
 		golden("enable", run(ctx, "enable", "charts", "--cluster", "west"))
-		golden("disable", run(ctx, "disable", "charts", "--cluster", "west", "--yes", "--timeout", "20s"))
+		golden("disable", run(ctx, "disable", "charts", "--cluster", "west", "--yes", "--timeout", "1m"))
 	})
 
 	It("of a cluster that joins", func(ctx SpecContext) {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -78,8 +77,7 @@ var _ = Describe("packages on the hub", func() {
 
 	It("are listed for those who may see no Instances, and for those who may see one namespace", func(ctx context.Context) {
 		allow(ctx, namespace, "lister", rbac.PolicyRule{Verbs: []string{"list"}, APIGroups: []string{"kudo.dev"}, Resources: []string{"operatorversions"}})
-		Eventually(func() string { return run(ctx, "package", "list", "-n", namespace, "--as", "lister").out }).
-			WithTimeout(10 * time.Second).Should(MatchRegexp(`stock-1.10.0 +stock +1.10.0 +- +\?\n`))
+		Eventually(func() string { return run(ctx, "package", "list", "-n", namespace, "--as", "lister").out }).Should(MatchRegexp(`stock-1.10.0 +stock +1.10.0 +- +\?\n`))
 		Expect(run(ctx, "package", "list", "--as", "lister").err).To(MatchError(And(
 			ContainSubstring("forbidden"), HaveSuffix("name a namespace with -n, such as addon-packages"))))
 	})

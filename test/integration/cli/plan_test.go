@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -15,6 +14,7 @@ import (
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 // The specs play addon-manager and the agent.
@@ -22,15 +22,10 @@ var _ = Describe("plans", func() {
 	// report says how the plan of an execution goes on, as addon-manager and the agent do when they have seen all changes.
 	report := func(ctx context.Context, instance *kudo.Instance, execution kudo.Execution, status kudo.ExecutionStatus, message string) {
 		GinkgoHelper()
-		Eventually(func() error {
-			if err := hub.Get(ctx, client.ObjectKeyFromObject(instance), instance); err != nil {
-				return err
-			}
+		Expect(environment.EditStatus(ctx, hub, instance, func(instance *kudo.Instance) {
 			var version kudo.OperatorVersion
 			key := client.ObjectKey{Namespace: instance.Namespace, Name: instance.Spec.OperatorVersion.Name}
-			if err := hub.Get(ctx, key, &version); err != nil {
-				return err
-			}
+			Expect(hub.Get(ctx, key, &version)).To(Succeed())
 			execution.OperatorVersion = corev1.ObjectReference{Namespace: version.Namespace, Name: version.Name, UID: version.UID}
 			execution.Parameters = instance.Spec.Parameters
 			instance.Status.Execution, instance.Status.ObservedGeneration = &execution, instance.Generation
@@ -41,8 +36,7 @@ var _ = Describe("plans", func() {
 				instance.Status.PlanStatus = map[string]kudo.PlanStatus{}
 			}
 			instance.Status.PlanStatus[execution.Plan] = kudo.PlanStatus{Name: execution.Plan, UID: execution.UID, Status: status, Message: message}
-			return hub.Status().Update(ctx, instance)
-		}).Should(Succeed())
+		})).To(Succeed())
 	}
 	install := func(ctx context.Context) *kudo.Instance {
 		GinkgoHelper()
@@ -70,7 +64,7 @@ var _ = Describe("plans", func() {
 	ended := func(done chan result) result {
 		GinkgoHelper()
 		var got result
-		Eventually(done).WithTimeout(20 * time.Second).Should(Receive(&got))
+		Eventually(done).Should(Receive(&got))
 		return got
 	}
 
@@ -88,12 +82,14 @@ var _ = Describe("plans", func() {
 
 		It("waits for the end of that very run, and shows how it goes on", func(ctx SpecContext) {
 			instance := deployed(ctx)
-			done := begin(ctx, "plan", "run", "shop", "backup", "--cluster", instance.Namespace, "--wait")
+			progress := gbytes.NewBuffer()
+			done := beginTo(ctx, progress, "plan", "run", "shop", "backup", "--cluster", instance.Namespace, "--wait")
 			Eventually(requestOf(ctx, instance)).Should(HaveField("PlanName", "backup"))
 			request := instance.Spec.PlanExecution.UID
-			Consistently(done).WithTimeout(time.Second).ShouldNot(Receive())
+			Consistently(done).ShouldNot(Receive())
 			report(ctx, instance, kudo.Execution{UID: request, Request: request, Plan: "backup"}, kudo.InProgress, "waiting for a tape")
-			Consistently(done).WithTimeout(time.Second).ShouldNot(Receive())
+			Eventually(progress).Should(gbytes.Say("waiting for a tape\n"))
+			Consistently(done).ShouldNot(Receive())
 			report(ctx, instance, kudo.Execution{UID: request, Request: request, Plan: "backup"}, kudo.Complete, "")
 			got := ended(done)
 			Expect(got.err).NotTo(HaveOccurred())
@@ -121,7 +117,7 @@ var _ = Describe("plans", func() {
 				return instance.Spec.Parameters
 			}).Should(Equal(map[string]string{"SIZE": "3"}))
 			Expect(instance.Spec.PlanExecution).To(BeZero())
-			Consistently(done).WithTimeout(time.Second).ShouldNot(Receive())
+			Consistently(done).ShouldNot(Receive())
 			report(ctx, instance, kudo.Execution{UID: "second", Plan: "backup"}, kudo.Complete, "")
 			Expect(ended(done).out).To(HaveSuffix("instance.kudo.dev/shop plan backup is complete\n"))
 		})
@@ -145,7 +141,7 @@ var _ = Describe("plans", func() {
 			report(ctx, instance, kudo.Execution{UID: "second", Plan: "backup"}, kudo.InProgress, "")
 			done := begin(ctx, "plan", "cancel", "shop", "--cluster", instance.Namespace)
 			Eventually(requestOf(ctx, instance)).Should(Equal(kudo.PlanExecution{PlanName: "backup", UID: "second", Cancel: true}))
-			Consistently(done).WithTimeout(time.Second).ShouldNot(Receive())
+			Consistently(done).ShouldNot(Receive())
 			report(ctx, instance, kudo.Execution{UID: "second", Plan: "backup"}, kudo.FatalError, "cancelled")
 			got := ended(done)
 			Expect(got.err).NotTo(HaveOccurred())
@@ -155,13 +151,13 @@ var _ = Describe("plans", func() {
 			report(ctx, instance, kudo.Execution{UID: "again", Plan: "backup"}, kudo.InProgress, "")
 			done = begin(ctx, "plan", "cancel", "shop", "--cluster", instance.Namespace)
 			Eventually(requestOf(ctx, instance)).Should(HaveField("UID", BeEquivalentTo("again")))
-			Expect(hub.Get(ctx, client.ObjectKeyFromObject(instance), instance)).To(Succeed())
-			ran := instance.Status.PlanStatus["backup"]
-			ran.Status = kudo.FatalError
-			instance.Status.PlanStatus["backup"] = ran
-			Expect(instance.Status.ObservedGeneration).To(BeNumerically("<", instance.Generation))
-			Expect(hub.Status().Update(ctx, instance)).To(Succeed())
-			Consistently(done).WithTimeout(time.Second).ShouldNot(Receive())
+			Expect(environment.EditStatus(ctx, hub, instance, func(i *kudo.Instance) {
+				ran := i.Status.PlanStatus["backup"]
+				ran.Status = kudo.FatalError
+				i.Status.PlanStatus["backup"] = ran
+				Expect(i.Status.ObservedGeneration).To(BeNumerically("<", i.Generation))
+			})).To(Succeed())
+			Consistently(done).ShouldNot(Receive())
 			report(ctx, instance, kudo.Execution{UID: "again", Plan: "backup"}, kudo.FatalError, "cancelled")
 			Expect(ended(done).err).NotTo(HaveOccurred())
 
@@ -188,7 +184,7 @@ var _ = Describe("plans", func() {
 			addOn := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "shop"}}
 			Expect(hub.Create(ctx, addOn)).To(Succeed())
 			done := begin(ctx, "plan", "wait", "shop", "--cluster", cluster)
-			Consistently(done).WithTimeout(time.Second).ShouldNot(Receive())
+			Consistently(done).ShouldNot(Receive())
 			Expect(run(ctx, "package", "push", packageDir("a: b\n"), "-n", cluster).err).NotTo(HaveOccurred())
 			instance := &kudo.Instance{
 				ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "shop"},
@@ -204,9 +200,9 @@ var _ = Describe("plans", func() {
 		It("says after its time what it waited for, and what goes on", func(ctx SpecContext) {
 			instance := install(ctx)
 			report(ctx, instance, kudo.Execution{UID: "first", Plan: "deploy"}, kudo.InProgress, "")
-			late := run(ctx, "plan", "wait", "shop", "--cluster", instance.Namespace, "--timeout", "1s")
+			late := run(ctx, "plan", "wait", "shop", "--cluster", instance.Namespace, "--timeout", "3s")
 			Expect(late.code).To(Equal(cli.ExitTimeout))
-			Expect(late.err).To(MatchError(ContainSubstring("the plans of Instance shop on cluster " + instance.Namespace + " have not ended after 1s, and go on")))
+			Expect(late.err).To(MatchError(ContainSubstring("the plans of Instance shop on cluster " + instance.Namespace + " have not ended after 3s, and go on")))
 		})
 
 		It("fails where nothing can run", func(ctx SpecContext) {
@@ -231,7 +227,7 @@ var _ = Describe("plans", func() {
 				defer GinkgoRecover()
 				done <- runTo(ctx, out, GinkgoWriter, "plan", "status", "shop", "--cluster", instance.Namespace, "--watch")
 			}()
-			Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say(`Instance: +shop`))
+			Eventually(out).Should(gbytes.Say(`Instance: +shop`))
 			Eventually(out).Should(gbytes.Say(`Plan deploy .*IN_PROGRESS`))
 			report(ctx, instance, kudo.Execution{UID: "first", Plan: "deploy"}, kudo.Complete, "")
 			Eventually(out).Should(gbytes.Say(`plan "deploy": COMPLETE\n`))

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"path/filepath"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -168,8 +167,7 @@ var _ = Describe("package push", func() {
 		allow(ctx, namespace, "jane", rbac.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"kudo.dev"}, Resources: []string{"operators"}},
 			rbac.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{"kudo.dev"}, Resources: []string{"operatorversions"}},
 			rbac.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"kudo.dev"}, Resources: []string{"operatorversions"}, ResourceNames: []string{"stock-0.1.0"}})
-		Eventually(func() error { return run(ctx, "package", "push", shop, "-n", namespace, "--as", "jane").err }).
-			WithTimeout(10 * time.Second).Should(MatchError(HavePrefix(`applying operatorversion "cart-0.2.0": `)))
+		Eventually(func() error { return run(ctx, "package", "push", shop, "-n", namespace, "--as", "jane").err }).Should(MatchError(HavePrefix(`applying operatorversion "cart-0.2.0": `)))
 		var versions kudo.OperatorVersionList
 		Expect(hub.List(ctx, &versions, client.InNamespace(namespace))).To(Succeed())
 		Expect(versions.Items).To(ConsistOf(HaveField("Name", "stock-0.1.0")))

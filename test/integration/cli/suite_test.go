@@ -10,9 +10,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -41,6 +43,8 @@ var (
 
 func TestCLI(t *testing.T) {
 	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(time.Minute)
+	SetDefaultConsistentlyDuration(time.Second)
 	RunSpecs(t, "CLI")
 }
 
@@ -98,10 +102,17 @@ func runTo(ctx context.Context, out, errOut io.Writer, args ...string) error {
 
 // begin executes `kubectl addon` while the spec plays everybody else.
 func begin(ctx context.Context, args ...string) chan result {
+	return beginTo(ctx, gbytes.NewBuffer(), args...)
+}
+
+// beginTo is begin, of which the progress can be read meanwhile.
+func beginTo(ctx context.Context, errOut *gbytes.Buffer, args ...string) chan result {
 	done := make(chan result, 1)
 	go func() {
 		defer GinkgoRecover()
-		done <- run(ctx, args...)
+		var out bytes.Buffer
+		err := runTo(ctx, &out, errOut, args...)
+		done <- result{out: out.String(), errOut: string(errOut.Contents()), err: err, code: cli.ExitCode(err)}
 	}()
 	return done
 }

@@ -6,14 +6,17 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 // The specs play addon-manager and the agent.
@@ -41,13 +44,8 @@ var _ = Describe("uninstall", func() {
 	}
 	release := func(ctx context.Context, object client.Object) {
 		GinkgoHelper()
-		Eventually(func() error {
-			if err := hub.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
-				return client.IgnoreNotFound(err)
-			}
-			object.SetFinalizers(nil)
-			return hub.Update(ctx, object)
-		}).Should(Succeed())
+		none := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		Expect(client.IgnoreNotFound(hub.Patch(ctx, object, none))).To(Succeed())
 	}
 	isDeleted := func(ctx context.Context, object client.Object) func() bool {
 		return func() bool {
@@ -60,25 +58,24 @@ var _ = Describe("uninstall", func() {
 		cluster := newNamespace(ctx)
 		addOn := enable(ctx, cluster, "kafka")
 		instance := install(ctx, cluster, "kafka", owned(addOn))
-		done := begin(ctx, "uninstall", "kafka", "--cluster", cluster, "--yes")
-		Eventually(isDeleted(ctx, addOn)).WithTimeout(10 * time.Second).Should(BeTrue())
+		progress := gbytes.NewBuffer()
+		done := beginTo(ctx, progress, "uninstall", "kafka", "--cluster", cluster, "--yes")
+		Eventually(isDeleted(ctx, addOn)).Should(BeTrue())
 		Expect(hub.Delete(ctx, instance)).To(Succeed())
-		Eventually(func() error {
-			Expect(hub.Get(ctx, client.ObjectKeyFromObject(instance), instance)).To(Succeed())
-			meta.SetStatusCondition(&instance.Status.Conditions, metav1.Condition{
+		Expect(environment.EditStatus(ctx, hub, instance, func(i *kudo.Instance) {
+			meta.SetStatusCondition(&i.Status.Conditions, metav1.Condition{
 				Type: kudo.ConditionReady, Status: metav1.ConditionFalse, Reason: kudo.ReasonRemoving, Message: "waiting for Deployment ns/kafka",
 			})
-			return hub.Status().Update(ctx, instance)
-		}).Should(Succeed())
+		})).To(Succeed())
+		Eventually(progress).Should(gbytes.Say("waiting: Removing: waiting for Deployment ns/kafka\n"))
 		Consistently(done).WithTimeout(2 * time.Second).ShouldNot(Receive())
 		Expect(instance.Annotations).NotTo(HaveKey(kudo.AnnotationForceRelease))
 		release(ctx, instance)
 		release(ctx, addOn)
 
 		var ended result
-		Eventually(done).WithTimeout(10 * time.Second).Should(Receive(&ended))
+		Eventually(done).Should(Receive(&ended))
 		Expect(ended.err).NotTo(HaveOccurred())
-		Expect(ended.errOut).To(ContainSubstring("waiting: Removing: waiting for Deployment ns/kafka\n"))
 		Expect(ended.out).To(Equal("managedclusteraddon.addon.open-cluster-management.io/kafka deleted from " + cluster + "\n"))
 	})
 
@@ -86,10 +83,10 @@ var _ = Describe("uninstall", func() {
 		cluster := newNamespace(ctx)
 		instance := install(ctx, cluster, "mine")
 		done := begin(ctx, "uninstall", "mine", "--cluster", cluster, "--yes")
-		Eventually(isDeleted(ctx, instance)).WithTimeout(10 * time.Second).Should(BeTrue())
+		Eventually(isDeleted(ctx, instance)).Should(BeTrue())
 		release(ctx, instance)
 		var ended result
-		Eventually(done).WithTimeout(10 * time.Second).Should(Receive(&ended))
+		Eventually(done).Should(Receive(&ended))
 		Expect(ended.err).NotTo(HaveOccurred())
 		Expect(ended.out).To(Equal("instance.kudo.dev/mine deleted from " + cluster + "\n"))
 	})
@@ -97,9 +94,9 @@ var _ = Describe("uninstall", func() {
 	It("that takes too long says what it waited for, and fails", func(ctx SpecContext) {
 		cluster := newNamespace(ctx)
 		instance := install(ctx, cluster, "mine")
-		late := run(ctx, "uninstall", "mine", "--cluster", cluster, "--yes", "--timeout", "1s")
+		late := run(ctx, "uninstall", "mine", "--cluster", cluster, "--yes", "--timeout", "3s")
 		Expect(late.code).To(Equal(cli.ExitTimeout))
-		Expect(late.err).To(MatchError(ContainSubstring("instance.kudo.dev/mine is not gone after 1s, and its removal goes on: " +
+		Expect(late.err).To(MatchError(ContainSubstring("instance.kudo.dev/mine is not gone after 3s, and its removal goes on: " +
 			"the agent of cluster " + cluster + " has not begun to remove Instance mine")))
 		Expect(isDeleted(ctx, instance)()).To(BeTrue())
 	})

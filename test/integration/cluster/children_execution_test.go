@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -33,10 +34,9 @@ func (g *grove) closed(ctx context.Context, name string) {
 // opens opens the gate of that name.
 func (g *grove) opens(ctx context.Context, name string) {
 	GinkgoHelper()
-	service := &corev1.Service{}
-	Expect(managed.Get(ctx, client.ObjectKey{Namespace: g.name, Name: name}, service)).To(Succeed())
-	service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
-	Expect(managed.Status().Update(ctx, service)).To(Succeed())
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: g.name, Name: name}}
+	Expect(managed.Status().Patch(ctx, service, client.RawPatch(types.MergePatchType,
+		[]byte(`{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.1"}]}}}`)))).To(Succeed())
 }
 
 var _ = Describe("The execution of a plan that has children", func() {

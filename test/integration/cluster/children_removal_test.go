@@ -47,10 +47,10 @@ var _ = Describe("The removal of a tree of operators", func() {
 
 		g.holds(ctx, "aa")
 		g.gone(ctx, names...)
-		r := seen.read()
-		Expect(r.removed).To(Equal(names))
-		slices.Reverse(r.deleted)
-		Expect(r.deleted).To(Equal(names), "an Instance leaves the hub after those below it")
+		upwards := slices.Clone(names)
+		slices.Reverse(upwards)
+		Eventually(seen.all(deleted)).WithContext(ctx).Should(Equal(upwards), "an Instance leaves the hub after those below it")
+		Expect(seen.all(removed)()).To(Equal(names))
 	})
 
 	It("takes along what is still being deployed", func(ctx SpecContext) {
@@ -116,6 +116,6 @@ var _ = Describe("The removal of a tree of operators", func() {
 		for _, name := range ofAddOn {
 			Expect(g.onHub(ctx, name)).To(BeNil(), "the add-on goes last")
 		}
-		Expect(seen.read().removed).To(Equal(ofAddOn))
+		Eventually(seen.all(removed)).WithContext(ctx).Should(Equal(ofAddOn))
 	})
 })

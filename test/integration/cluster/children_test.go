@@ -2,9 +2,9 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -17,10 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tandem-addons/tandem/manifests"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 // grove is a cluster of one spec's own, with its agent, on which trees of Instances stand.
@@ -197,15 +199,6 @@ func (g *grove) config(ctx context.Context, name string) map[string]string {
 	return config.Data
 }
 
-// holds gives what an Instance of that name has applied these finalizers, and no others.
-func (g *grove) holds(ctx context.Context, name string, finalizers ...string) {
-	GinkgoHelper()
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": finalizers}})
-	Expect(err).NotTo(HaveOccurred())
-	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: g.name, Name: strings.ReplaceAll(name, ".", "-")}}
-	Expect(managed.Patch(ctx, config, client.RawPatch(types.MergePatchType, patch))).To(Succeed())
-}
-
 // executions are the uids of what was last executed for Instances.
 func (g *grove) executions(ctx context.Context, names ...string) map[string]types.UID {
 	GinkgoHelper()
@@ -216,60 +209,59 @@ func (g *grove) executions(ctx context.Context, names ...string) map[string]type
 	return uids
 }
 
-// follow records, until the spec ends, in which order Instances come about on the hub, are deployed or fail, and go.
+// What a record tells of Instances.
+const (
+	created  = "created"
+	deployed = "deployed"
+	failed   = "failed"
+	removed  = "removed"
+	deleted  = "deleted"
+)
+
+// record has the names of Instances, by what has happened to them on the hub, in that order.
+type record struct {
+	mutex sync.Mutex
+	names map[string][]string
+}
+
+// follow records what happens to the Instances of the cluster, until the spec ends.
 func (g *grove) follow(ctx context.Context) *record {
 	GinkgoHelper()
 	watcher, err := server.Watch(ctx, &kudo.InstanceList{}, client.InNamespace(g.name))
 	Expect(err).NotTo(HaveOccurred())
-	r := &record{ended: make(chan struct{})}
+	DeferCleanup(watcher.Stop)
+	r := &record{names: map[string][]string{}}
 	go func() {
-		defer close(r.ended)
 		for event := range watcher.ResultChan() {
 			if instance, ok := event.Object.(*kudo.Instance); ok { // else the watch has ended
-				r.note(string(event.Type), instance)
+				r.note(event.Type, instance)
 			}
 		}
 	}()
-	r.stop = watcher.Stop
-	DeferCleanup(watcher.Stop)
 	return r
 }
 
-type record struct {
-	created, deployed, failed, removed, deleted []string
-
-	stop  func()
-	ended chan struct{}
-}
-
-func (r *record) note(event string, i *kudo.Instance) {
-	add := func(to *[]string) {
-		if !slices.Contains(*to, i.Name) {
-			*to = append(*to, i.Name)
+func (r *record) note(event apiwatch.EventType, i *kudo.Instance) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	deploy := i.Status.PlanStatus[kudo.DeployPlan].Status
+	for what, happened := range map[string]bool{
+		created: event == apiwatch.Added, deleted: event == apiwatch.Deleted,
+		deployed: deploy == kudo.Complete, failed: deploy == kudo.FatalError, removed: i.Removed(),
+	} {
+		if happened && !slices.Contains(r.names[what], i.Name) {
+			r.names[what] = append(r.names[what], i.Name)
 		}
 	}
-	switch event {
-	case "ADDED":
-		add(&r.created)
-	case "DELETED":
-		add(&r.deleted)
-	}
-	switch i.Status.PlanStatus[kudo.DeployPlan].Status {
-	case kudo.Complete:
-		add(&r.deployed)
-	case kudo.FatalError:
-		add(&r.failed)
-	}
-	if i.Removed() {
-		add(&r.removed)
-	}
 }
 
-// read ends the recording.
-func (r *record) read() *record {
-	r.stop()
-	<-r.ended
-	return r
+// all are the names of those to which that has happened so far, for Eventually: a watch lags behind reads.
+func (r *record) all(what string) func() []string {
+	return func() []string {
+		r.mutex.Lock()
+		defer r.mutex.Unlock()
+		return slices.Clone(r.names[what])
+	}
 }
 
 var _ = Describe("A tree of operators", func() {
@@ -296,7 +288,7 @@ var _ = Describe("A tree of operators", func() {
 		Expect(metav1.IsControlledBy(g.onHub(ctx, "aa.bb"), root)).To(BeTrue())
 		Expect(metav1.IsControlledBy(g.onHub(ctx, "aa.bb.ee"), g.onHub(ctx, "aa.bb"))).To(BeTrue())
 
-		By("writing nothing at rest")
+		By("coming to rest, and writing nothing then")
 		for _, name := range names {
 			g.settles(ctx, name)
 		}
@@ -307,18 +299,20 @@ var _ = Describe("A tree of operators", func() {
 			}
 			return versions
 		}
-		before := versions()
-		Consistently(versions).WithTimeout(2 * time.Second).Should(Equal(before))
+		Eventually(func(check Gomega) {
+			check.Consistently(versions).WithTimeout(2 * time.Second).Should(Equal(versions()))
+		}).WithContext(ctx).Should(Succeed())
 
 		By("removing it")
 		Expect(server.Delete(ctx, root)).To(Succeed())
 		g.gone(ctx, names...)
-		r := seen.read()
-		Expect(r.created).To(Equal([]string{"aa", "aa.bb", "aa.bb.ee", "aa.bb.gg", "aa.cc"}))
-		Expect(r.deployed).To(Equal([]string{"aa.bb.ee", "aa.bb.gg", "aa.bb", "aa.cc", "aa"}))
-		Expect(r.removed[0]).To(Equal("aa"), "what may need its children goes before them")
-		Expect(slices.Index(r.removed, "aa.bb")).To(BeNumerically("<", slices.Index(r.removed, "aa.bb.ee")))
-		Expect(r.deleted[len(r.deleted)-1]).To(Equal("aa"), "the tree is one unit")
+		Eventually(seen.all(deleted)).WithContext(ctx).Should(And(HaveLen(len(names)),
+			WithTransform(func(all []string) string { return all[len(all)-1] }, Equal("aa"))), "the tree is one unit")
+		Expect(seen.all(created)()).To(Equal([]string{"aa", "aa.bb", "aa.bb.ee", "aa.bb.gg", "aa.cc"}))
+		Expect(seen.all(deployed)()).To(Equal([]string{"aa.bb.ee", "aa.bb.gg", "aa.bb", "aa.cc", "aa"}))
+		order := seen.all(removed)()
+		Expect(order[0]).To(Equal("aa"), "what may need its children goes before them")
+		Expect(slices.Index(order, "aa.bb")).To(BeNumerically("<", slices.Index(order, "aa.bb.ee")))
 	})
 
 	It("gets its parameters from the top, and keeps them there", func(ctx SpecContext) {
@@ -360,9 +354,7 @@ var _ = Describe("A tree of operators", func() {
 		}
 		Expect(applies("geheim")).To(Succeed(), "what it is may be said again")
 		Expect(applies("mine")).To(MatchError(ContainSubstring(`from its parent alone: change Instance "aa"`)))
-		orphan := g.onHub(ctx, "aa.bb")
-		orphan.OwnerReferences = nil
-		Expect(server.Update(ctx, orphan)).To(MatchError(ContainSubstring(`stays the child of its parent, Instance "aa"`)))
+		Expect(environment.Edit(ctx, server, g.onHub(ctx, "aa.bb"), func(i *kudo.Instance) { i.OwnerReferences = nil })).To(MatchError(ContainSubstring(`stays the child of its parent, Instance "aa"`)))
 		g.runs(ctx, "aa.bb", kudo.DeployPlan, "by-hand")
 		Eventually(func() types.UID { return g.executions(ctx, "aa.bb")["aa.bb"] }).WithContext(ctx).Should(BeEquivalentTo("by-hand"))
 		g.settles(ctx, "aa")
@@ -437,14 +429,15 @@ var _ = Describe("A tree of operators", func() {
 		g.root(ctx, "aa", "aa-1.0.0", nil)
 		const reason = "it exists and was not made by this Instance"
 		g.fails(ctx, "aa", reason)
-		Expect(seen.read().failed).To(Equal([]string{"aa.bb.ee", "aa.bb", "aa"}), "who runs the plan again finds all of it on the hub")
-		failed := g.executions(ctx, "aa.bb", "aa.bb.ee")
+		Eventually(seen.all(failed)).WithContext(ctx).Should(Equal([]string{"aa.bb.ee", "aa.bb", "aa"}),
+			"who runs the plan again finds all of it on the hub")
+		before := g.executions(ctx, "aa.bb", "aa.bb.ee")
 
 		By("failing again while nothing has changed")
 		g.runs(ctx, "aa", kudo.DeployPlan, "second")
 		Eventually(func(check Gomega) {
 			check.Expect(g.executions(ctx, "aa")["aa"]).To(BeEquivalentTo("second"))
-			check.Expect(g.executions(ctx, "aa.bb.ee")["aa.bb.ee"]).NotTo(Equal(failed["aa.bb.ee"]))
+			check.Expect(g.executions(ctx, "aa.bb.ee")["aa.bb.ee"]).NotTo(Equal(before["aa.bb.ee"]))
 		}).WithContext(ctx).Should(Succeed())
 		g.fails(ctx, "aa", reason)
 
@@ -576,8 +569,7 @@ func (g *grove) forget(ctx context.Context, names ...string) {
 	GinkgoHelper()
 	for _, name := range names {
 		mirror := g.mirror(ctx, name)
-		mirror.Finalizers = nil
-		Expect(managed.Update(ctx, mirror)).To(Succeed())
+		Expect(managed.Patch(ctx, mirror, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
 		Expect(managed.Delete(ctx, mirror)).To(Succeed())
 	}
 }

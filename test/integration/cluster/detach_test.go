@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -13,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/wait"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
@@ -114,6 +117,15 @@ func (s *site) isReady(ctx context.Context, name string) func() bool {
 		instance := s.onHub(ctx, name)
 		return instance != nil && meta.IsStatusConditionTrue(instance.Status.Conditions, kudo.ConditionReady)
 	}
+}
+
+// holds gives what an Instance of that name has applied these finalizers, and no others.
+func (s *site) holds(ctx context.Context, name string, finalizers ...string) {
+	GinkgoHelper()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": finalizers}})
+	Expect(err).NotTo(HaveOccurred())
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: strings.ReplaceAll(name, ".", "-")}}
+	Expect(managed.Patch(ctx, config, client.RawPatch(types.MergePatchType, patch))).To(Succeed())
 }
 
 // stands says whether what the Instance has applied is there to stay.
@@ -232,10 +244,7 @@ var _ = Describe("An Instance that is let go of by force", func() {
 		runHub()
 		s := attachWithAgent(ctx)
 		name := s.instance.Name
-		held := &corev1.ConfigMap{}
-		Expect(managed.Get(ctx, client.ObjectKey{Namespace: s.name, Name: name}, held)).To(Succeed())
-		controllerutil.AddFinalizer(held, "tandem.test/hold")
-		Expect(managed.Update(ctx, held)).To(Succeed())
+		s.holds(ctx, name, "tandem.test/hold")
 		Expect(server.Delete(ctx, s.instance)).To(Succeed())
 		Eventually(func() string { return readyOf(s.onHub(ctx, name)) }).Should(Equal(kudo.ReasonRemoving))
 
@@ -248,11 +257,7 @@ var _ = Describe("An Instance that is let go of by force", func() {
 			ContainSubstring("ConfigMap " + s.name + "/" + name)))
 
 		By("removing the rest when it is made again and deleted")
-		Eventually(func() error {
-			Expect(managed.Get(ctx, client.ObjectKeyFromObject(held), held)).To(Succeed())
-			controllerutil.RemoveFinalizer(held, "tandem.test/hold")
-			return managed.Update(ctx, held)
-		}).Should(Succeed())
+		s.holds(ctx, name)
 		Expect(server.Create(ctx, s.instance.DeepCopy())).To(Succeed())
 		Eventually(s.isReady(ctx, name)).Should(BeTrue())
 		Expect(s.stands(ctx, name)).To(BeTrue(), "it is deployed anew")

@@ -73,11 +73,12 @@ var _ = Describe("A hub that is a managed cluster of its own", Ordered, func() {
 		Expect(server.Get(ctx, key, mirror)).To(Succeed())
 		Expect(mirror.Finalizers).To(ContainElement(kudo.Finalizer))
 		Expect(kudo.IsMirror(mirror)).To(BeTrue())
-		Consistently(func() string {
-			current := &kudo.Instance{}
-			Expect(server.Get(ctx, key, current)).To(Succeed())
-			return current.ResourceVersion
-		}).WithContext(ctx).Should(Equal(mirror.ResourceVersion))
+		stored := func() string {
+			GinkgoHelper()
+			Expect(server.Get(ctx, key, mirror)).To(Succeed())
+			return mirror.ResourceVersion
+		}
+		Eventually(func(g Gomega) { g.Consistently(stored).Should(Equal(stored())) }).WithContext(ctx).Should(Succeed(), "it rests")
 		Expect(writes.Requests()).NotTo(ContainElement(ContainSubstring("/namespaces/"+workloads+"/")), "addon-manager leaves it alone")
 
 		parameters := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"parameters":{"A":"b"}}}`))

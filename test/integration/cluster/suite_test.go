@@ -39,7 +39,7 @@ var (
 func TestCluster(t *testing.T) {
 	RegisterFailHandler(Fail)
 	EnforceDefaultTimeoutsWhenUsingContexts()
-	SetDefaultEventuallyTimeout(20 * time.Second)
+	SetDefaultEventuallyTimeout(time.Minute)
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	SetDefaultConsistentlyDuration(time.Second)
 	RunSpecs(t, "Cluster")
@@ -64,11 +64,15 @@ var _ = AfterEach(func(ctx SpecContext) {
 	Expect(violations).To(BeEmpty(), "who wrote what")
 })
 
+// servers are all that were started.
+var servers []*environment.Environment
+
 func start() *environment.Environment {
 	GinkgoHelper()
 	started, err := environment.Start()
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(started.Stop)
+	servers = append(servers, started)
 	return started
 }
 
@@ -121,6 +125,9 @@ func runUntilStopped(run func(context.Context) error) (stop func()) {
 		if ctx.Err() == nil {
 			cancel()
 			Eventually(ended).Should(Receive(Succeed()))
+			for _, s := range servers {
+				s.Landed()
+			}
 		}
 	}
 	DeferCleanup(stop)

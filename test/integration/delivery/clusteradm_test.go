@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	addonclient "open-cluster-management.io/api/client/addon/clientset/versioned"
 	clusterclient "open-cluster-management.io/api/client/cluster/clientset/versioned"
@@ -58,8 +59,13 @@ func (c *clusteradm) HandleWarningHeader(_ int, _, text string) {
 	c.warnings = append(c.warnings, text)
 }
 
-// enable is `clusteradm addon enable`: flags --labels, --annotate, --namespace and --config-file say what is in the add-on.
+// enable is `clusteradm addon enable`: flags --labels, --annotate, --namespace and --config-file say what is in the add-on. The user
+// repeats it on a conflict with the hub.
 func (c *clusteradm) enable(ctx context.Context, addOn upstream.ManagedClusterAddOn) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error { return c.enableOnce(ctx, addOn) })
+}
+
+func (c *clusteradm) enableOnce(ctx context.Context, addOn upstream.ManagedClusterAddOn) error {
 	if _, err := c.clusters.ClusterV1().ManagedClusters().Get(ctx, addOn.Namespace, metav1.GetOptions{}); err != nil {
 		return err
 	}
@@ -180,8 +186,9 @@ var _ = Describe("clusteradm", func() {
 		user, cluster, version = newClusteradm(), register(ctx), push(ctx, "kafka")
 		definition := define(ctx, "kafka", version)
 		zookeeper.ObjectMeta = metav1.ObjectMeta{Namespace: cluster, Name: define(ctx, "zookeeper", push(ctx, "zookeeper")).Name}
-		definition.Spec.Dependencies = []addonv1alpha1.AddonDependency{{Name: zookeeper.Name, Type: addonv1alpha1.DependencyTypeRequired}}
-		Expect(server.Update(ctx, definition)).To(Succeed())
+		edit(ctx, definition, func(d *addonv1alpha1.ClusterManagementAddOn) {
+			d.Spec.Dependencies = []addonv1alpha1.AddonDependency{{Name: zookeeper.Name, Type: addonv1alpha1.DependencyTypeRequired}}
+		})
 		config = deploymentConfig(ctx, cluster, func(c *upstream.AddOnDeploymentConfigSpec) {
 			c.CustomizedVariables = []upstream.CustomizedVariable{{Name: "TEXT", Value: "one"}}
 		})

@@ -164,8 +164,7 @@ var _ = Describe("The delivery of addon-agent", func() {
 		Eventually(agentOf(cluster)).WithContext(ctx).Should(HaveField("Spec.Template.Spec.Containers", ContainElement(HaveField("Image", "addon-agent:2"))))
 		before := placed(addonv1alpha1.AgentAddOn)(Default, ctx)
 
-		config.Spec.CustomizedVariables[0].Value = "addon-agent:3"
-		Expect(server.Update(ctx, config)).To(Succeed())
+		say(ctx, config, "addon-agent:3")
 		Eventually(placed(addonv1alpha1.AgentAddOn)).WithContext(ctx).ShouldNot(Equal(before))
 		Consistently(func(g Gomega, ctx context.Context) string { return imageOf(agentOf(cluster)(g, ctx)) }).WithContext(ctx).
 			Should(Equal("addon-agent:2"))
@@ -202,8 +201,7 @@ var _ = Describe("The delivery of addon-agent", func() {
 
 		By("a release: another addon-manager, and another config")
 		stopHub()
-		config.Spec.CustomizedVariables[0].Value = image + "-next"
-		Expect(server.Update(ctx, config)).To(Succeed())
+		say(ctx, config, image+"-next")
 		hashes := placed(addonv1alpha1.AgentAddOn)(Default, ctx)
 		runHub(started)
 		Eventually(placed(addonv1alpha1.AgentAddOn)).WithContext(ctx).ShouldNot(Equal(hashes))
@@ -265,11 +263,9 @@ var _ = Describe("The delivery of addon-agent", func() {
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(seen{"False", "WaitingForConfiguration"}))
 		Expect(server.Delete(ctx, tandem)).To(Succeed())
 		Eventually(conditionOf(tandem, "AddOnsRemaining")).WithContext(ctx).Should(Equal(seen{"True", "WaitingForRemoval"}))
-		Eventually(func(ctx context.Context) error {
-			current := get(ctx, definition)
-			current.Spec.SupportedConfigs = []upstream.ConfigMeta{{ConfigGroupResource: deploymentConfigs}}
-			return server.Update(ctx, current)
-		}).WithContext(ctx).Should(Succeed())
+		edit(ctx, definition, func(d *addonv1alpha1.ClusterManagementAddOn) {
+			d.Spec.SupportedConfigs = []upstream.ConfigMeta{{ConfigGroupResource: deploymentConfigs}}
+		})
 		Eventually(exists(tandem)).WithContext(ctx).Should(BeFalse())
 	})
 

@@ -115,8 +115,7 @@ var _ = Describe("The rollout of an add-on that runs by plans", func() {
 		hashes := placed(kafka.Name)(Default, ctx)
 
 		By("a config that changes, while other clusters have their turn")
-		config.Spec.CustomizedVariables[0].Value = "two"
-		Expect(server.Update(ctx, config)).To(Succeed())
+		say(ctx, config, "two")
 		Eventually(placed(kafka.Name)).WithContext(ctx).ShouldNot(Equal(hashes))
 		Consistently(text(kafka)).WithContext(ctx).Should(Equal("one"))
 
@@ -140,9 +139,8 @@ var _ = Describe("The rollout of an add-on that runs by plans", func() {
 		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
 		first := desired(ctx, kafka)
 		for _, value := range []string{"two", "one"} {
-			config.Spec.CustomizedVariables[0].Value = value
 			before := placed(kafka.Name)(Default, ctx)
-			Expect(server.Update(ctx, config)).To(Succeed())
+			say(ctx, config, value)
 			Eventually(placed(kafka.Name)).WithContext(ctx).ShouldNot(Equal(before))
 			rollOut(ctx, kafka)
 			Eventually(text(kafka)).WithContext(ctx).Should(Equal(value))
@@ -178,11 +176,10 @@ var _ = Describe("The rollout of an add-on that runs by plans", func() {
 		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
 		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
 		Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"True", "PlanComplete"}))
-		Eventually(func(ctx context.Context) error {
-			definition := get(ctx, &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: kafka.Name}})
-			definition.Spec.SupportedConfigs = []upstream.ConfigMeta{{ConfigGroupResource: deploymentConfigs}}
-			return server.Update(ctx, definition)
-		}).WithContext(ctx).Should(Succeed())
+		definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: kafka.Name}}
+		edit(ctx, definition, func(d *addonv1alpha1.ClusterManagementAddOn) {
+			d.Spec.SupportedConfigs = []upstream.ConfigMeta{{ConfigGroupResource: deploymentConfigs}}
+		})
 		Eventually(exists(mark(kafka))).WithContext(ctx).Should(BeFalse(), "OCM counts every ManifestWork of an add-on")
 		Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{}))
 		Expect(get(ctx, kafka).Status.SupportedConfigs).To(BeEmpty())
@@ -224,8 +221,7 @@ var _ = Describe("The rollout of an add-on that runs by plans", func() {
 		Eventually(hash).WithContext(ctx).ShouldNot(BeEmpty())
 		Eventually(text(own)).WithContext(ctx).Should(Equal("one"))
 		first := hash(Default, ctx)
-		config.Spec.CustomizedVariables[0].Value = "two"
-		Expect(server.Update(ctx, config)).To(Succeed())
+		say(ctx, config, "two")
 		Eventually(hash).WithContext(ctx).ShouldNot(Equal(first))
 		Eventually(text(own)).WithContext(ctx).Should(Equal("two"))
 	})

@@ -48,7 +48,7 @@ var (
 func TestDelivery(t *testing.T) {
 	RegisterFailHandler(Fail)
 	EnforceDefaultTimeoutsWhenUsingContexts()
-	SetDefaultEventuallyTimeout(30 * time.Second)
+	SetDefaultEventuallyTimeout(time.Minute)
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	SetDefaultConsistentlyDuration(time.Second)
 	RunSpecs(t, "Delivery")
@@ -120,6 +120,7 @@ func runHub(on *environment.Environment) (writes *environment.Writes, stop func(
 		if ctx.Err() == nil {
 			cancel()
 			Eventually(ended).Should(Receive(Succeed()), "the hub ends without an error")
+			on.Landed()
 		}
 	}
 	DeferCleanup(stop)
@@ -215,17 +216,30 @@ func place(ctx context.Context, definition string, configs ...client.Object) {
 		})
 	}
 	named := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: definition}}
-	Eventually(func() error {
-		current := get(ctx, named)
-		current.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyPlacements
-		current.Spec.InstallStrategy.Placements = []upstream.PlacementStrategy{strategy}
-		return server.Update(ctx, current)
-	}).WithContext(ctx).Should(Succeed())
-	Eventually(func() error {
-		current := get(ctx, named)
-		current.Status.InstallProgressions = []upstream.InstallProgression{progression}
-		return server.Status().Update(ctx, current)
-	}).WithContext(ctx).Should(Succeed())
+	edit(ctx, named, func(d *addonv1alpha1.ClusterManagementAddOn) {
+		d.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyPlacements
+		d.Spec.InstallStrategy.Placements = []upstream.PlacementStrategy{strategy}
+	})
+	editStatus(ctx, named, func(d *addonv1alpha1.ClusterManagementAddOn) {
+		d.Status.InstallProgressions = []upstream.InstallProgression{progression}
+	})
+}
+
+// edit and editStatus change an object, which the hub may write at the same time.
+func edit[T any, O environment.Object[T]](ctx context.Context, object O, change func(O)) {
+	GinkgoHelper()
+	Expect(environment.Edit(ctx, server, object, change)).To(Succeed())
+}
+
+func editStatus[T any, O environment.Object[T]](ctx context.Context, object O, change func(O)) {
+	GinkgoHelper()
+	Expect(environment.EditStatus(ctx, server, object, change)).To(Succeed())
+}
+
+// say gives a config another value of its first variable.
+func say(ctx context.Context, config *addonv1alpha1.AddOnDeploymentConfig, value string) {
+	GinkgoHelper()
+	edit(ctx, config, func(c *addonv1alpha1.AddOnDeploymentConfig) { c.Spec.CustomizedVariables[0].Value = value })
 }
 
 func resourceOf(config client.Object) upstream.ConfigGroupResource {
@@ -261,19 +275,17 @@ func rollOut(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) {
 // configure names the configs of an add-on in its status, and says that it is configured.
 func configure(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, references ...upstream.InstallConfigReference) {
 	GinkgoHelper()
-	Eventually(func() error {
-		current := get(ctx, addOn)
-		current.Status.ConfigReferences = nil
+	editStatus(ctx, addOn, func(a *addonv1alpha1.ManagedClusterAddOn) {
+		a.Status.ConfigReferences = nil
 		for _, r := range references {
-			current.Status.ConfigReferences = append(current.Status.ConfigReferences, upstream.ConfigReference{
+			a.Status.ConfigReferences = append(a.Status.ConfigReferences, upstream.ConfigReference{
 				ConfigGroupResource: r.ConfigGroupResource, ConfigReferent: r.DesiredConfig.ConfigReferent, DesiredConfig: r.DesiredConfig,
 			})
 		}
-		meta.SetStatusCondition(&current.Status.Conditions, metav1.Condition{
+		meta.SetStatusCondition(&a.Status.Conditions, metav1.Condition{
 			Type: addonv1alpha1.ConditionConfigured, Status: metav1.ConditionTrue, Reason: "ConfigurationsConfigured",
 		})
-		return server.Status().Update(ctx, current)
-	}).WithContext(ctx).Should(Succeed())
+	})
 }
 
 // get reads an object as it is now.
@@ -326,13 +338,13 @@ func workNamed(cluster, name string) *work.ManifestWork {
 // applied plays OCM's work agent: everything in a ManifestWork is on the cluster.
 func applied(ctx context.Context, w *work.ManifestWork) {
 	GinkgoHelper()
-	current := get(ctx, w)
-	for _, t := range []string{work.WorkApplied, work.WorkAvailable} {
-		meta.SetStatusCondition(&current.Status.Conditions, metav1.Condition{
-			Type: t, Status: metav1.ConditionTrue, Reason: "Done", ObservedGeneration: current.Generation,
-		})
-	}
-	Expect(server.Status().Update(ctx, current)).To(Succeed())
+	editStatus(ctx, w, func(w *work.ManifestWork) {
+		for _, t := range []string{work.WorkApplied, work.WorkAvailable} {
+			meta.SetStatusCondition(&w.Status.Conditions, metav1.Condition{
+				Type: t, Status: metav1.ConditionTrue, Reason: "Done", ObservedGeneration: w.Generation,
+			})
+		}
+	})
 }
 
 // reports plays addon-agent: the Instance's last plan has brought its current generation to that.

@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
+	"net/url"
 	"os/exec"
 	"strconv"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,7 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/tandem-addons/tandem/manifests"
+	"github.com/tandem-addons/tandem/pkg/sandbox/port"
 )
+
+// patience is how long a program may take to start or to stop on a machine that runs many of them.
+const patience = 2 * time.Minute
 
 // Environment is a running API server with its etcd.
 type Environment struct {
@@ -29,6 +33,8 @@ type Environment struct {
 
 	server   *envtest.Environment
 	watchdog *exec.Cmd
+	ports    ports
+	writes   flight
 }
 
 // Start starts a Bare one with the resource definitions of manifests.FS. It returns when they are served.
@@ -42,7 +48,7 @@ func Start(change ...func(*envtest.Environment)) (*Environment, error) {
 		return nil, errors.Join(err, e.Stop())
 	}
 	// Not as a part of its start: that takes the conversion out of them.
-	if _, err := envtest.InstallCRDs(e.Config, envtest.CRDInstallOptions{CRDs: definitions}); err != nil {
+	if _, err := envtest.InstallCRDs(e.Config, envtest.CRDInstallOptions{CRDs: definitions, MaxTime: patience}); err != nil {
 		return nil, errors.Join(fmt.Errorf("installing the resource definitions: %w", err), e.Stop())
 	}
 	return e, nil
@@ -50,24 +56,29 @@ func Start(change ...func(*envtest.Environment)) (*Environment, error) {
 
 // Bare starts etcd and kube-apiserver, which KUBEBUILDER_ASSETS holds. The caller stops what it has started. How they run may be changed.
 func Bare(change ...func(*envtest.Environment)) (*Environment, error) {
-	address, err := freeAddress()
+	reserved, err := reserve()
 	if err != nil {
 		return nil, err
 	}
-	server := &envtest.Environment{}
+	server := &envtest.Environment{ControlPlaneStartTimeout: patience, ControlPlaneStopTimeout: patience}
+	server.ControlPlane.Etcd = &envtest.Etcd{}
+	server.CRDInstallOptions.MaxTime = patience
 	for _, c := range change {
 		c(server)
 	}
+	reserved.give(&server.ControlPlane)
 	config, err := server.Start()
 	if err != nil {
+		reserved.release()
 		return nil, fmt.Errorf("starting an API server (KUBEBUILDER_ASSETS names the folder of its programs): %w", err)
 	}
+	e := &Environment{Config: config, WebhookAddress: reserved.webhooks.Address(), server: server, ports: reserved, writes: newFlight()}
 	config.QPS, config.Burst = 1000, 1000
-	watchdog, err := watch()
-	if err != nil {
-		return nil, errors.Join(err, server.Stop())
+	config.Wrap(e.writes.carry)
+	if e.watchdog, err = watch(); err != nil {
+		return nil, errors.Join(err, e.Stop())
 	}
-	return &Environment{Config: config, WebhookAddress: address, server: server, watchdog: watchdog}, nil
+	return e, nil
 }
 
 // Apply puts all objects of a folder of manifests.FS, such as "hub", onto the API server, as for that managed cluster.
@@ -100,7 +111,10 @@ func (e *Environment) AddUser(name string, groups ...string) (*envtest.Authentic
 }
 
 // Stop ends both processes.
-func (e *Environment) Stop() error { return errors.Join(e.server.Stop(), callOff(e.watchdog)) }
+func (e *Environment) Stop() error {
+	defer e.ports.release()
+	return errors.Join(e.server.Stop(), callOff(e.watchdog))
+}
 
 // definitions reads the resource definitions as they are embedded; what they call is at address.
 func definitions(address string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
@@ -120,14 +134,36 @@ func definitions(address string) ([]*apiextensionsv1.CustomResourceDefinition, e
 	return definitions, nil
 }
 
-// freeAddress finds a loopback port that nobody serves on. It is below those that operating systems give to outgoing connections: an
-// API server that calls while nobody is there could be given the very port that it calls, and would talk to itself.
-func freeAddress() (string, error) {
-	for range 100 {
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(20000+rand.IntN(12000)))
-		if listener, err := net.Listen("tcp", address); err == nil {
-			return address, listener.Close()
+// ports are those of one API server. envtest's own choice is among the ports of outgoing connections, and free for others until the
+// programs listen.
+type ports struct{ etcd, server, webhooks *port.Reservation }
+
+// reserve keeps three ports from all other processes.
+func reserve() (ports, error) {
+	var p ports
+	for _, use := range []**port.Reservation{&p.etcd, &p.server, &p.webhooks} {
+		found, err := port.Find()
+		if err != nil {
+			p.release()
+			return ports{}, err
+		}
+		*use = found
+	}
+	return p, nil
+}
+
+// give makes the programs listen on the ports.
+func (p ports) give(programs *envtest.ControlPlane) {
+	programs.Etcd.URL = &url.URL{Scheme: "http", Host: p.etcd.Address()}
+	programs.Etcd.Configure().Set("listen-peer-urls", "http://127.0.0.1:0") // there are no peers
+	programs.GetAPIServer().SecureServing.ListenAddr = envtest.ListenAddr{Address: "127.0.0.1", Port: strconv.Itoa(p.server.Port)}
+}
+
+// release gives up those that were found.
+func (p ports) release() {
+	for _, r := range []*port.Reservation{p.etcd, p.server, p.webhooks} {
+		if r != nil {
+			r.Release()
 		}
 	}
-	return "", errors.New("finding a free port: a hundred were taken")
 }

@@ -87,9 +87,7 @@ var _ = Describe("The add-on controller", func() {
 		Expect(server.Delete(ctx, zookeeper)).To(Succeed())
 		Eventually(conditionOf(kafka, "Degraded")).WithContext(ctx).ShouldNot(Equal(none))
 		newer := f.push(ctx, "newer", packages)
-		current := get(ctx, kafka)
-		configured(newer)(current)
-		Expect(server.Update(ctx, current)).To(Succeed())
+		edit(ctx, kafka, configured(newer))
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(newer)))
 		Expect(specOf(instanceOf(kafka))(Default, ctx).OperatorVersion.Name).To(Equal(newer.Name))
 	})
@@ -101,8 +99,7 @@ var _ = Describe("The add-on controller", func() {
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Reason", "WaitingForDependencies"))
 		Expect(exists(instanceOf(kafka))(Default, ctx)).To(BeFalse())
 
-		definition.Annotations = nil
-		Expect(server.Update(ctx, definition)).To(Succeed())
+		edit(ctx, definition, func(d *addonv1alpha1.ClusterManagementAddOn) { d.Annotations = nil })
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
 	})
 
@@ -119,21 +116,21 @@ var _ = Describe("The add-on controller", func() {
 		Eventually(eventsOn(kafka)).WithContext(ctx).Should(ContainElement(ContainSubstring("TYPO")))
 
 		By("correcting the variables")
-		first.Spec.CustomizedVariables = first.Spec.CustomizedVariables[:1]
-		Expect(server.Update(ctx, first)).To(Succeed())
+		edit(ctx, first, func(c *addonv1alpha1.AddOnDeploymentConfig) {
+			c.Spec.CustomizedVariables = c.Spec.CustomizedVariables[:1]
+		})
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
 		Expect(specOf(instanceOf(kafka))(Default, ctx).Parameters).To(Equal(map[string]string{"TEXT": "two"}))
 
 		By("a value of the wrong type")
-		second.Spec.CustomizedVariables = append(second.Spec.CustomizedVariables, upstream.CustomizedVariable{Name: "COUNT", Value: "many"})
-		Expect(server.Update(ctx, second)).To(Succeed())
+		edit(ctx, second, func(c *addonv1alpha1.AddOnDeploymentConfig) {
+			c.Spec.CustomizedVariables = append(c.Spec.CustomizedVariables, upstream.CustomizedVariable{Name: "COUNT", Value: "many"})
+		})
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(And(
 			HaveField("Reason", "ParametersInvalid"), HaveField("Message", ContainSubstring(`"COUNT"`))))
 
 		By("taking all of them back")
-		current := get(ctx, kafka)
-		current.Spec.Configs = nil
-		Expect(server.Update(ctx, current)).To(Succeed())
+		edit(ctx, kafka, func(a *addonv1alpha1.ManagedClusterAddOn) { a.Spec.Configs = nil })
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
 		Expect(specOf(instanceOf(kafka))(Default, ctx).Parameters).To(BeEmpty())
 	})
@@ -158,12 +155,8 @@ var _ = Describe("The add-on controller", func() {
 		f.define(ctx, "kafka", runs(version))
 		kafka := f.enable(ctx, cluster, "kafka", configured(f.variables(ctx, "vars", cluster, "TEXT", "one")))
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
-		instance := get(ctx, instanceOf(kafka))
-		instance.Spec.Parameters = map[string]string{"COUNT": "7"}
-		Expect(server.Update(ctx, instance)).To(Succeed())
-		Eventually(func(g Gomega) {
-			g.Expect(specOf(instance)(g, ctx).Parameters).To(Equal(map[string]string{"TEXT": "one"}))
-		}).Should(Succeed())
+		edit(ctx, instanceOf(kafka), func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"COUNT": "7"} })
+		Eventually(specOf(instanceOf(kafka))).WithContext(ctx).Should(HaveField("Parameters", map[string]string{"TEXT": "one"}))
 	})
 
 	It("waits for what is missing, and names it", func(ctx SpecContext) {
@@ -206,14 +199,14 @@ var _ = Describe("The add-on controller", func() {
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Reason", "WaitingForConfiguration"))
 		Expect(exists(instanceOf(kafka))(Default, ctx)).To(BeFalse())
 
-		current := get(ctx, kafka)
 		referent := upstream.ConfigReferent{Namespace: packages, Name: chosen.Name}
-		current.Status.ConfigReferences = []upstream.ConfigReference{{
-			ConfigGroupResource: resource(addonv1alpha1.GroupKudo, addonv1alpha1.ResourceOperatorVersions),
-			ConfigReferent:      referent,
-			DesiredConfig:       &upstream.ConfigSpecHash{ConfigReferent: referent, SpecHash: "1"},
-		}}
-		Expect(server.Status().Update(ctx, current)).To(Succeed())
+		Expect(environment.EditStatus(ctx, server, kafka, func(a *addonv1alpha1.ManagedClusterAddOn) {
+			a.Status.ConfigReferences = []upstream.ConfigReference{{
+				ConfigGroupResource: resource(addonv1alpha1.GroupKudo, addonv1alpha1.ResourceOperatorVersions),
+				ConfigReferent:      referent,
+				DesiredConfig:       &upstream.ConfigSpecHash{ConfigReferent: referent, SpecHash: "1"},
+			}}
+		})).To(Succeed())
 		Consistently(exists(instanceOf(kafka))).WithContext(ctx).Should(BeFalse())
 		setCondition(ctx, kafka, "ocm", metav1.Condition{Type: "Configured", Status: metav1.ConditionTrue, Reason: "Resolved"})
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(chosen)))
@@ -256,6 +249,7 @@ var _ = Describe("The add-on controller", func() {
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(seen{"False", "NameCollision",
 			"Instance " + cluster + "/" + users.Name + " exists and does not belong to the add-on: delete it, or give the add-on another name"}))
 		Expect(get(ctx, users).OwnerReferences).To(BeEmpty())
+		Eventually(resolvedOf(users)).WithContext(ctx).Should(HaveField("Status", "True"), "which another controller says: it is held from then on")
 
 		By("the user deleting it")
 		Expect(server.Delete(ctx, users)).To(Succeed())
@@ -351,8 +345,7 @@ var _ = Describe("The add-on controller", func() {
 			Eventually(exists(kafka)).WithContext(ctx).Should(BeFalse())
 		},
 		Entry("its definition names no OperatorVersions", func(ctx SpecContext, d *addonv1alpha1.ClusterManagementAddOn) {
-			d.Spec.SupportedConfigs = nil
-			Expect(server.Update(ctx, d)).To(Succeed())
+			edit(ctx, d, func(d *addonv1alpha1.ClusterManagementAddOn) { d.Spec.SupportedConfigs = nil })
 		}, "no longer names an OperatorVersion", "name one again"),
 		Entry("its definition is deleted", func(ctx SpecContext, d *addonv1alpha1.ClusterManagementAddOn) {
 			Expect(server.Delete(ctx, d)).To(Succeed())
@@ -365,8 +358,7 @@ var _ = Describe("The add-on controller", func() {
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Reason", "WaitingForDependencies"))
 		Expect(get(ctx, kafka).Status.HealthCheck.Mode).To(Equal(upstream.HealthCheckModeCustomized))
 
-		definition.Spec.SupportedConfigs, definition.Spec.Dependencies = nil, nil
-		Expect(server.Update(ctx, definition)).To(Succeed())
+		edit(ctx, definition, func(d *addonv1alpha1.ClusterManagementAddOn) { d.Spec.SupportedConfigs, d.Spec.Dependencies = nil, nil })
 		Eventually(func(g Gomega) {
 			current := get(ctx, kafka)
 			g.Expect(current.Status.Conditions).To(BeEmpty())

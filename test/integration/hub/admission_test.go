@@ -22,6 +22,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/hub"
 	"github.com/tandem-addons/tandem/pkg/parameter"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 // warnings are what the API server warns a user of.
@@ -58,13 +59,14 @@ func newUser() (client.Client, *warnings) {
 	return user, heard
 }
 
-// checked waits until the hub's webhooks answer.
+// checked waits until the hub's webhooks answer, for all versions.
 func checked(ctx context.Context) {
 	GinkgoHelper()
 	probe := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, GenerateName: "probe-"}}
 	Eventually(func(g Gomega) {
 		g.Expect(server.Create(ctx, probe.DeepCopy(), client.DryRunAll)).To(MatchError(ContainSubstring("cannot be run")))
 	}).WithContext(ctx).Should(Succeed())
+	converts(ctx)
 }
 
 // unchecked runs the hub without its webhooks, so that what they refuse gets in and is judged where it stands.
@@ -370,10 +372,8 @@ var _ = Describe("Admission", func() {
 				standing := instance("COUNT", "3")
 				Expect(user.Create(ctx, standing)).To(Succeed())
 				Eventually(resolvedOf(standing)).WithContext(ctx).Should(HaveField("Status", "True"))
-				edited := get(ctx, standing)
-				change(edited)
-				Expect(user.Update(ctx, edited, client.DryRunAll)).To(MatchError(ContainSubstring(text)))
-				Expect(user.Update(ctx, edited)).To(MatchError(ContainSubstring(text)))
+				Expect(environment.Edit(ctx, user, standing, change, client.DryRunAll)).To(MatchError(ContainSubstring(text)))
+				Expect(environment.Edit(ctx, user, standing, change)).To(MatchError(ContainSubstring(text)))
 
 				By("letting everything else through")
 				unchanged := get(ctx, standing)
@@ -477,8 +477,11 @@ var _ = Describe("Admission", func() {
 			start(ctx, own, version)
 
 			By("changing an immutable parameter where nobody can refuse it")
-			variables.Spec.CustomizedVariables[0].Value = "tiny"
-			Expect(user.Update(ctx, variables)).To(Succeed())
+			fix := func(value string) {
+				GinkgoHelper()
+				edit(ctx, variables, func(c *addonv1alpha1.AddOnDeploymentConfig) { c.Spec.CustomizedVariables[0].Value = value })
+			}
+			fix("tiny")
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(And(HaveField("Reason", "ParametersInvalid"),
 				HaveField("Message", ContainSubstring(`parameter "FIXED": it is immutable and stands at a value that is not shown`))))
 			Expect(specOf(own)(Default, ctx).Parameters).To(HaveKeyWithValue("FIXED", "tiny"))
@@ -487,8 +490,7 @@ var _ = Describe("Admission", func() {
 			Expect(user.Patch(ctx, own, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"parameters":{"COUNT":"many"}}}`)))).To(
 				MatchError(ContainSubstring(`parameter "COUNT": value "many"`)))
 
-			variables.Spec.CustomizedVariables[0].Value = "huge"
-			Expect(user.Update(ctx, variables)).To(Succeed())
+			fix("huge")
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Status", "True"))
 		})
 

@@ -9,7 +9,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/test/integration/environment"
@@ -53,17 +52,10 @@ func (f fleet) install(ctx context.Context, cluster, name string) *addonv1alpha1
 	return addOn
 }
 
-// edit changes an object, whoever else does at the same time.
-func edit[O client.Object](ctx context.Context, object O, change func(O)) {
+// edit changes an object, which the hub may write at the same time.
+func edit[T any, O environment.Object[T]](ctx context.Context, object O, change func(O)) {
 	GinkgoHelper()
-	Eventually(func() error {
-		current := object.DeepCopyObject().(O)
-		if err := server.Get(ctx, client.ObjectKeyFromObject(object), current); err != nil {
-			return err
-		}
-		change(current)
-		return server.Update(ctx, current)
-	}).WithContext(ctx).Should(Succeed())
+	Expect(environment.Edit(ctx, server, object, change)).To(Succeed())
 }
 
 // held puts a finalizer on an add-on, and letGo takes it off.

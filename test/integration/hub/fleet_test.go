@@ -295,9 +295,11 @@ func specOf(instance *kudo.Instance) func(Gomega, context.Context) kudo.Instance
 // executes reports, as the agent does, that a request for a plan was handled.
 func executes(ctx context.Context, instance *kudo.Instance, request types.UID) {
 	GinkgoHelper()
-	Expect(apply.Status(ctx, server, get(ctx, instance), "addon-agent-report", map[string]any{
-		"execution": map[string]any{"uid": string(request), "plan": "deploy", "request": string(request)},
-	})).To(Succeed())
+	Eventually(func() error {
+		return apply.Status(ctx, server, get(ctx, instance), "addon-agent-report", map[string]any{
+			"execution": map[string]any{"uid": string(request), "plan": "deploy", "request": string(request)},
+		})
+	}).WithContext(ctx).Should(Succeed())
 }
 
 // on lists the writes about objects in a cluster's namespace. What earlier specs have left on the hub, above all add-ons whose
@@ -324,11 +326,13 @@ func count(requests []string, path string) int {
 // removed reports, as the agent does, that nothing of an Instance is left on its cluster.
 func removed(ctx context.Context, instance *kudo.Instance) {
 	GinkgoHelper()
-	current := get(ctx, instance)
-	_, err := apply.Condition(ctx, server, current, current.Status.Conditions, "addon-agent-report", metav1.Condition{
-		Type: kudo.ConditionReady, Status: metav1.ConditionFalse, Reason: kudo.ReasonRemoved,
-	}, time.Now())
-	Expect(err).NotTo(HaveOccurred())
+	Eventually(func() error {
+		current := get(ctx, instance)
+		_, err := apply.Condition(ctx, server, current, current.Status.Conditions, "addon-agent-report", metav1.Condition{
+			Type: kudo.ConditionReady, Status: metav1.ConditionFalse, Reason: kudo.ReasonRemoved,
+		}, time.Now())
+		return err
+	}).WithContext(ctx).Should(Succeed())
 }
 
 const packages = kudo.DefaultPackagesNamespace

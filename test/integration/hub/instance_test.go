@@ -44,9 +44,7 @@ var _ = Describe("The Instance controller", func() {
 		Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Status", "True"))
 		Expect(get(ctx, instance).Finalizers).To(Equal([]string{kudo.Finalizer}))
 
-		instance = get(ctx, instance)
-		instance.Spec.Parameters = map[string]string{"COUNT": "many"}
-		Expect(server.Update(ctx, instance)).To(Succeed())
+		edit(ctx, instance, func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"COUNT": "many"} })
 		Eventually(resolvedOf(instance)).WithContext(ctx).Should(And(
 			HaveField("Status", "False"), HaveField("Reason", "ParametersInvalid")))
 	})

@@ -21,6 +21,7 @@ import (
 
 // Set once, before the specs run.
 var (
+	started        *environment.Environment
 	config         *rest.Config
 	server         client.Client
 	webhookAddress string
@@ -29,15 +30,16 @@ var (
 func TestHub(t *testing.T) {
 	RegisterFailHandler(Fail)
 	EnforceDefaultTimeoutsWhenUsingContexts()
-	SetDefaultEventuallyTimeout(20 * time.Second)
+	SetDefaultEventuallyTimeout(time.Minute)
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	SetDefaultConsistentlyDuration(time.Second)
 	RunSpecs(t, "Hub")
 }
 
-var _ = BeforeSuite(func() {
+var _ = BeforeSuite(func(ctx SpecContext) {
 	ctrl.SetLogger(GinkgoLogr)
-	started, err := environment.Start()
+	var err error
+	started, err = environment.Start()
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(started.Stop)
 	config, webhookAddress = started.Config, started.WebhookAddress
@@ -47,8 +49,13 @@ var _ = BeforeSuite(func() {
 	server, err = client.New(config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	for _, folder := range []string{"hub", "admission"} {
-		Expect(started.Apply(context.Background(), folder, manifests.ClusterParameters{})).To(Succeed())
+		Expect(started.Apply(ctx, folder, manifests.ClusterParameters{})).To(Succeed())
 	}
+	// The first hub writes the CA bundles of the resource definitions, which the API server then serves anew.
+	_, stop := runHub(serving)
+	bundlesAreCurrent(ctx)
+	converts(ctx)
+	stop()
 })
 
 // transported makes do carry the requests that the hub sends.
@@ -123,6 +130,7 @@ func runHub(change ...func(*rest.Config, *hub.Options)) (writes *environment.Wri
 		stopped = true
 		cancel()
 		Eventually(ended).Should(Receive(Succeed()), "the hub ends without an error")
+		started.Landed()
 	}
 	DeferCleanup(stop)
 	return writes, stop

@@ -16,6 +16,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	addonv1beta1 "github.com/tandem-addons/tandem/pkg/api/addon/v1beta1"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 var _ = Describe("The add-on API", func() {
@@ -61,11 +62,7 @@ var _ = Describe("The add-on API", func() {
 		Expect(err).NotTo(HaveOccurred())
 		f = newFleet()
 		cluster = f.cluster(ctx, "cluster")
-		// The API server trusts the webhook once its certificate's authority has come to the definitions.
-		probe := f.define(ctx, "probe", nil)
-		Eventually(func() error {
-			return newer.Get(ctx, client.ObjectKeyFromObject(probe), &addonv1beta1.ClusterManagementAddOn{})
-		}).WithContext(ctx).Should(Succeed())
+		converts(ctx)
 	})
 
 	It("is the same definition in both versions, whichever it is written in", func(ctx SpecContext) {
@@ -97,9 +94,10 @@ var _ = Describe("The add-on API", func() {
 			},
 		}))
 
-		seen.Spec.AddOnMeta.DisplayName = "Another"
-		seen.Spec.Dependencies = append(seen.Spec.Dependencies, addonv1alpha1.AddonDependency{Name: "d"})
-		Expect(newer.Update(ctx, seen)).To(Succeed())
+		Expect(environment.Edit(ctx, newer, seen, func(d *addonv1beta1.ClusterManagementAddOn) {
+			d.Spec.AddOnMeta.DisplayName = "Another"
+			d.Spec.Dependencies = append(d.Spec.Dependencies, addonv1alpha1.AddonDependency{Name: "d"})
+		})).To(Succeed())
 		stored := &addonv1alpha1.ClusterManagementAddOn{}
 		Expect(server.Get(ctx, key, stored)).To(Succeed())
 		Expect(stored.Spec.AddOnMeta.DisplayName).To(Equal("Another"))
@@ -118,13 +116,13 @@ var _ = Describe("The add-on API", func() {
 
 	It("keeps dependencies where the status is written in v1beta1", func(ctx SpecContext) {
 		definition := f.define(ctx, "a", f.needing(addonv1alpha1.AddonDependency{Name: "b", Message: "No storage"}))
-		seen := &addonv1beta1.ClusterManagementAddOn{}
-		Expect(newer.Get(ctx, client.ObjectKeyFromObject(definition), seen)).To(Succeed())
-		seen.Status.DefaultConfigReferences = []upstream.DefaultConfigReference{{
-			ConfigGroupResource: upstream.ConfigGroupResource{Group: "kudo.dev", Resource: "operatorversions"},
-			DesiredConfig:       &upstream.ConfigSpecHash{ConfigReferent: upstream.ConfigReferent{Name: "a-1.0.0"}, SpecHash: "hash"},
-		}}
-		Expect(newer.Status().Update(ctx, seen)).To(Succeed())
+		seen := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: definition.Name}}
+		Expect(environment.EditStatus(ctx, newer, seen, func(d *addonv1beta1.ClusterManagementAddOn) {
+			d.Status.DefaultConfigReferences = []upstream.DefaultConfigReference{{
+				ConfigGroupResource: upstream.ConfigGroupResource{Group: "kudo.dev", Resource: "operatorversions"},
+				DesiredConfig:       &upstream.ConfigSpecHash{ConfigReferent: upstream.ConfigReferent{Name: "a-1.0.0"}, SpecHash: "hash"},
+			}}
+		})).To(Succeed())
 		Expect(newer.Status().Patch(ctx, seen, client.RawPatch("application/merge-patch+json", []byte(
 			`{"status":{"installProgressions":[{"namespace":"default","name":"all"}]}}`)))).To(Succeed())
 
@@ -223,10 +221,11 @@ var _ = Describe("The add-on API", func() {
 		Expect(newer.Get(ctx, client.ObjectKeyFromObject(a), seen)).To(Succeed())
 		Expect(seen.Annotations).To(Equal(map[string]string{"mine": "x", upstream.InstallNamespaceAnnotation: "streams"}))
 
-		seen.Spec.Configs = []upstream.AddOnConfig{{
-			ConfigGroupResource: upstream.ConfigGroupResource{Resource: "configmaps"}, ConfigReferent: upstream.ConfigReferent{Name: "x"},
-		}}
-		Expect(newer.Update(ctx, seen)).To(Succeed())
+		Expect(environment.Edit(ctx, newer, seen, func(a *addonv1beta1.ManagedClusterAddOn) {
+			a.Spec.Configs = []upstream.AddOnConfig{{
+				ConfigGroupResource: upstream.ConfigGroupResource{Resource: "configmaps"}, ConfigReferent: upstream.ConfigReferent{Name: "x"},
+			}}
+		})).To(Succeed())
 		stored := get(ctx, a)
 		Expect(stored.Annotations).To(Equal(map[string]string{"mine": "x"}))
 		Expect(stored.Spec.InstallNamespace).To(Equal("streams"))

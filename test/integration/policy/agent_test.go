@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
-	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -33,18 +32,13 @@ import (
 func held(ctx context.Context) types.NamespacedName {
 	GinkgoHelper()
 	key := enable(ctx, server)
-	definition := &addonv1alpha1.ClusterManagementAddOn{}
-	Expect(server.Get(ctx, types.NamespacedName{Name: key.Name}, definition)).To(Succeed())
-	definition.Spec.Dependencies = []addonv1alpha1.AddonDependency{needs(addonv1alpha1.DependencyTypeRequired)}
-	definition.Spec.SupportedConfigs = []upstream.ConfigMeta{{
-		ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions},
-		DefaultConfig:       &upstream.ConfigReferent{Namespace: kudo.DefaultPackagesNamespace, Name: "absent-1.0.0"},
-	}}
-	Expect(server.Update(ctx, definition)).To(Succeed())
+	redefine(ctx, server, key.Name, func(d *addonv1alpha1.ClusterManagementAddOn) {
+		d.Spec.Dependencies = []addonv1alpha1.AddonDependency{needs(addonv1alpha1.DependencyTypeRequired)}
+		runs("absent-1.0.0")(d)
+	})
 	Eventually(stands(server, key, "Degraded")).WithContext(ctx).Should(Equal(requiredUnmet))
 	Eventually(stands(server, key, "Resolved")).WithContext(ctx).Should(HaveField("Reason", kudo.ReasonOperatorVersionNotFound))
-	object := read(ctx, "v1alpha1", key)
-	Expect(mergePatch(ctx, tandem.asOCM(), object, word{
+	Expect(say(ctx, server, tandem.asOCM(), "v1alpha1", key, word{
 		conditions: []metav1.Condition{workApplied, condition("RegistrationApplied", "True", "Set", "by OCM")},
 	})).To(Succeed())
 	return key

@@ -86,13 +86,10 @@ var _ = Describe("addon-manager where the API server does not enforce everything
 			g.Expect(mergePatch(ctx, older.asAgent(cluster), object, word{alone: true})).To(MatchError(ContainSubstring("tandem-agents-on-add-ons")))
 		}).WithContext(ctx).Should(Succeed())
 
-		object := addOnIn("v1alpha1", key)
-		Expect(admin.Get(ctx, key, object)).To(Succeed())
-		Expect(mergePatch(ctx, older.asOCM(), object, word{conditions: []metav1.Condition{leaseUpdated}, alone: true})).To(Succeed(), "never refused")
+		says := func(w word) error { return say(ctx, admin, older.asOCM(), "v1alpha1", key, w) }
+		Expect(says(word{conditions: []metav1.Condition{leaseUpdated}, alone: true})).To(Succeed(), "never refused")
 		Eventually(stands(admin, key, "Degraded")).WithContext(ctx).Should(Equal(requiredUnmet))
-
-		Expect(admin.Get(ctx, key, object)).To(Succeed())
-		Expect(mergePatch(ctx, older.asOCM(), object, word{conditions: []metav1.Condition{stale}})).
+		Expect(says(word{conditions: []metav1.Condition{stale}})).
 			To(MatchError(ContainSubstring("RBAC verb judge")), "nobody else brings a verdict in")
 	})
 

@@ -174,6 +174,7 @@ func (s *site) runHub(change ...func(*hub.Options)) {
 		GinkgoHelper()
 		cancel()
 		Eventually(ended).Should(Receive(Succeed()), "the hub ends without an error")
+		s.Landed()
 		stopHub = func() {}
 	}
 }

@@ -22,6 +22,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/hub"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 // fleetSize takes more than one page.
@@ -43,9 +44,9 @@ func (i *interrupter) Write(text []byte) (int, error) {
 
 var _ = Describe("Uninstalling", Ordered, func() {
 	var (
-		old                                   *site
-		admin                                 client.WithWatch
-		required, preferred, own, waits, runs types.NamespacedName
+		old                                    *site
+		admin                                  client.WithWatch
+		required, preferred, own, waits, works types.NamespacedName
 	)
 	children := []string{"child-a", "child-b"}
 	elsewhere()
@@ -78,22 +79,12 @@ var _ = Describe("Uninstalling", Ordered, func() {
 	byPlans := func(ctx context.Context, version string, needs ...addonv1alpha1.AddonDependency) types.NamespacedName {
 		GinkgoHelper()
 		key := enable(ctx, admin, needs...)
-		definition := &addonv1alpha1.ClusterManagementAddOn{}
-		Expect(admin.Get(ctx, types.NamespacedName{Name: key.Name}, definition)).To(Succeed())
-		definition.Spec.SupportedConfigs = []upstream.ConfigMeta{{
-			ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions},
-			DefaultConfig:       &upstream.ConfigReferent{Namespace: kudo.DefaultPackagesNamespace, Name: version},
-		}}
-		Expect(admin.Update(ctx, definition)).To(Succeed())
+		redefine(ctx, admin, key.Name, runs(version))
 		return key
 	}
-	say := func(ctx context.Context, c client.Client, version string, key types.NamespacedName, conditions ...metav1.Condition) {
+	said := func(ctx context.Context, c client.Client, version string, key types.NamespacedName, conditions ...metav1.Condition) {
 		GinkgoHelper()
-		Eventually(func(g Gomega) {
-			object := addOnIn(version, key)
-			g.Expect(admin.Get(ctx, key, object)).To(Succeed())
-			g.Expect(mergePatch(ctx, c, object, word{conditions: conditions})).To(Succeed())
-		}).WithContext(ctx).Should(Succeed())
+		Eventually(func() error { return say(ctx, admin, c, version, key, word{conditions: conditions}) }).WithContext(ctx).Should(Succeed())
 	}
 
 	BeforeAll(func(ctx SpecContext) {
@@ -110,11 +101,11 @@ var _ = Describe("Uninstalling", Ordered, func() {
 
 		required, preferred = enable(ctx, admin, needs("Required")), enable(ctx, admin, needs("Optional"))
 		own = enable(ctx, admin)
-		waits, runs = byPlans(ctx, "some-1.0.0", needs("Required")), byPlans(ctx, "some-1.0.0")
+		waits, works = byPlans(ctx, "some-1.0.0", needs("Required")), byPlans(ctx, "some-1.0.0")
 		Eventually(stands(admin, waits, "Resolved")).WithContext(ctx).Should(HaveField("Reason", addonv1alpha1.ReasonWaitingForDependencies))
-		Eventually(stands(admin, runs, "Resolved")).WithContext(ctx).ShouldNot(Equal(none))
+		Eventually(stands(admin, works, "Resolved")).WithContext(ctx).ShouldNot(Equal(none))
 		parent := &kudo.Instance{}
-		Expect(admin.Get(ctx, runs, parent)).To(Succeed())
+		Eventually(func() error { return admin.Get(ctx, works, parent) }).WithContext(ctx).Should(Succeed())
 		for _, child := range children {
 			instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: child}}
 			instance.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(parent, kudo.GroupVersion.WithKind("Instance"))}
@@ -123,10 +114,10 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		}
 		Eventually(stands(admin, preferred, "Degraded")).WithContext(ctx).Should(Equal(optionalUnmet))
 		for _, key := range []types.NamespacedName{required, preferred, own} {
-			say(ctx, old.asOCM(), "v1beta1", key, leaseUpdated) // by a writer of the version that goes
+			said(ctx, old.asOCM(), "v1beta1", key, leaseUpdated) // by a writer of the version that goes
 		}
-		say(ctx, old.asOCM(), "v1alpha1", own, ownDegraded)
-		say(ctx, old.asAgent(cluster), "v1alpha1", waits, condition("Available", "False", addonv1alpha1.ReasonNotInstalled, ""))
+		said(ctx, old.asOCM(), "v1alpha1", own, ownDegraded)
+		said(ctx, old.asAgent(cluster), "v1alpha1", waits, condition("Available", "False", addonv1alpha1.ReasonNotInstalled, ""))
 		Eventually(stands(admin, required, "Available")).WithContext(ctx).Should(Equal(gated))
 
 		define(ctx, admin, "fleet", needs("Required"))
@@ -154,14 +145,14 @@ var _ = Describe("Uninstalling", Ordered, func() {
 			g.Expect(admin.Get(ctx, types.NamespacedName{Namespace: "tandem-system", Name: "tandem-addon-manager"}, lease)).To(Succeed())
 			g.Expect(lease.Spec.HolderIdentity).To(HaveValue(BeEmpty()))
 		}).WithContext(ctx).Should(Succeed())
-		say(ctx, admin, "v1alpha1", preferred, condition("Degraded", "False", "AllIsWell", ""))
+		said(ctx, admin, "v1alpha1", preferred, condition("Degraded", "False", "AllIsWell", ""))
 		old.runHub()
 		Eventually(stands(admin, preferred, "Degraded")).WithContext(ctx).Should(Equal(optionalUnmet), "the hub works")
 		out := &interrupter{}
 		Expect(uninstall(ctx, out)).To(MatchError(ContainSubstring("an addon-manager is running without a Lease")))
 		Expect(out.String()).To(BeEmpty())
 		Expect(verdicts(ctx)).To(Equal(fleetSize + 2))
-		say(ctx, old.asOCM(), "v1alpha1", required, leaseUpdated)
+		said(ctx, old.asOCM(), "v1alpha1", required, leaseUpdated)
 		Expect(stands(admin, required, "Available")(Default, ctx)).To(Equal(gated), "the policies stand")
 		stopHub()
 	})
@@ -187,7 +178,7 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		out := &interrupter{}
 		Expect(uninstall(ctx, out)).To(Succeed())
 		Expect(out.String()).To(And(ContainSubstring("released"), HaveSuffix("on this hub\n")))
-		for _, name := range append(slices.Clone(children), runs.Name) {
+		for _, name := range append(slices.Clone(children), works.Name) {
 			Expect(out.String()).To(ContainSubstring(cluster + "/" + name))
 		}
 
@@ -215,11 +206,11 @@ var _ = Describe("Uninstalling", Ordered, func() {
 
 	It("keeps what an Instance that runs is held by, and gives up the rest", func(ctx SpecContext) {
 		addOn := &addonv1alpha1.ManagedClusterAddOn{}
-		Expect(admin.Get(ctx, runs, addOn)).To(Succeed())
+		Expect(admin.Get(ctx, works, addOn)).To(Succeed())
 		Expect(addOn.Finalizers).To(ConsistOf(kudo.Finalizer))
 		Expect(seenOf(addOn.Status.Conditions, "Resolved")).NotTo(Equal(none))
 		Expect(addOn.Status.HealthCheck.Mode).To(Equal(upstream.HealthCheckModeCustomized))
-		Expect(admin.Get(ctx, runs, &kudo.Instance{})).To(Succeed())
+		Expect(admin.Get(ctx, works, &kudo.Instance{})).To(Succeed())
 
 		Expect(admin.Get(ctx, waits, addOn)).To(Succeed())
 		Expect(addOn.Finalizers).To(BeEmpty())
@@ -242,19 +233,19 @@ var _ = Describe("Uninstalling", Ordered, func() {
 	})
 
 	It("never touches the definitions of a stock OCM", func(ctx SpecContext) {
-		foreign := &apiextensions.CustomResourceDefinition{}
-		Expect(admin.Get(ctx, types.NamespacedName{Name: "managedclusters.cluster.open-cluster-management.io"}, foreign)).To(Succeed())
-		version := foreign.Spec.Versions[0].DeepCopy()
-		version.Name, version.Storage = "v2", false
-		foreign.Spec.Versions = append(foreign.Spec.Versions, *version)
-		url := "https://127.0.0.1:1/convert"
-		foreign.Spec.Conversion = &apiextensions.CustomResourceConversion{
-			Strategy: apiextensions.WebhookConverter,
-			Webhook: &apiextensions.WebhookConversion{
-				ClientConfig: &apiextensions.WebhookClientConfig{URL: &url}, ConversionReviewVersions: []string{"v1"},
-			},
-		}
-		Expect(admin.Update(ctx, foreign)).To(Succeed())
+		foreign := &apiextensions.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "managedclusters.cluster.open-cluster-management.io"}}
+		Expect(environment.Edit(ctx, admin, foreign, func(d *apiextensions.CustomResourceDefinition) { // as the API server does
+			version := d.Spec.Versions[0].DeepCopy()
+			version.Name, version.Storage = "v2", false
+			d.Spec.Versions = append(d.Spec.Versions, *version)
+			url := "https://127.0.0.1:1/convert"
+			d.Spec.Conversion = &apiextensions.CustomResourceConversion{
+				Strategy: apiextensions.WebhookConverter,
+				Webhook: &apiextensions.WebhookConversion{
+					ClientConfig: &apiextensions.WebhookClientConfig{URL: &url}, ConversionReviewVersions: []string{"v1"},
+				},
+			}
+		})).To(Succeed())
 		Expect(uninstall(ctx, &interrupter{})).To(Succeed())
 		stays := &apiextensions.CustomResourceDefinition{}
 		Expect(admin.Get(ctx, client.ObjectKeyFromObject(foreign), stays)).To(Succeed())

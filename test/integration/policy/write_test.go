@@ -16,10 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/util/retry"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 const addOnGroup = "addon.open-cluster-management.io"
@@ -71,6 +74,17 @@ func mergePatch(ctx context.Context, c client.Client, read *unstructured.Unstruc
 	before := read.DeepCopy()
 	set(read, w.all(conditionsOf(read)), w.fields)
 	return c.Status().Patch(ctx, read, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// say is mergePatch of what admin reads, again on a conflict with another writer.
+func say(ctx context.Context, admin, c client.Client, version string, key types.NamespacedName, w word) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		object := addOnIn(version, key)
+		if err := admin.Get(ctx, key, object); err != nil {
+			return err
+		}
+		return mergePatch(ctx, c, object, w)
+	})
 }
 
 func jsonPatch(ctx context.Context, c client.Client, read *unstructured.Unstructured, w word) error {
@@ -213,6 +227,23 @@ func define(ctx context.Context, c client.Client, name string, needs ...addonv1a
 	definition.Spec.Dependencies = needs
 	Expect(c.Create(ctx, definition)).To(Succeed())
 	return definition
+}
+
+// redefine changes a definition.
+func redefine(ctx context.Context, c client.Client, name string, change func(*addonv1alpha1.ClusterManagementAddOn)) {
+	GinkgoHelper()
+	definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	Expect(environment.Edit(ctx, c, definition, change)).To(Succeed())
+}
+
+// runs makes a definition run an OperatorVersion of that name.
+func runs(version string) func(*addonv1alpha1.ClusterManagementAddOn) {
+	return func(d *addonv1alpha1.ClusterManagementAddOn) {
+		d.Spec.SupportedConfigs = []upstream.ConfigMeta{{
+			ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions},
+			DefaultConfig:       &upstream.ConfigReferent{Namespace: kudo.DefaultPackagesNamespace, Name: version},
+		}}
+	}
 }
 
 // needs is a dependency on an add-on that nobody installs.

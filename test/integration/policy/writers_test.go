@@ -194,10 +194,9 @@ var _ = Describe("Degraded and Available", func() {
 		key := enable(ctx, server)
 		object := read(ctx, "v1alpha1", key)
 		Expect(serverSideApply(ctx, tandem.asAgent(cluster), object, word{conditions: []metav1.Condition{workApplied}})).To(Succeed())
-		definition := &addonv1alpha1.ClusterManagementAddOn{}
-		Expect(server.Get(ctx, types.NamespacedName{Name: key.Name}, definition)).To(Succeed())
-		definition.Spec.Dependencies = []addonv1alpha1.AddonDependency{needs(addonv1alpha1.DependencyTypeRequired)}
-		Expect(server.Update(ctx, definition)).To(Succeed())
+		redefine(ctx, server, key.Name, func(d *addonv1alpha1.ClusterManagementAddOn) {
+			d.Spec.Dependencies = []addonv1alpha1.AddonDependency{needs(addonv1alpha1.DependencyTypeRequired)}
+		})
 		Eventually(stands(server, key, "Available")).WithContext(ctx).Should(Equal(gated))
 		addOn := &addonv1alpha1.ManagedClusterAddOn{}
 		Expect(server.Get(ctx, key, addOn)).To(Succeed())
