@@ -148,6 +148,11 @@ else
 	  go test -count=1 -p=1 -timeout=30m ./test/e2e/... $(TESTFLAGS)
 endif
 
+.PHONY: test-e2e-quick
+test-e2e-quick: build ## Test sandboxes by the specs that take about a minute each and need no OCM.
+	@assets=$(assets); export TANDEM_ASSETS=$$assets; \
+	  go tool ginkgo run --procs=2 --no-color --succinct --timeout=20m --label-filter=quick $(GINKGOFLAGS) ./test/e2e
+
 .PHONY: rest-ocm
 rest-ocm: build ## Count who writes what on a fleet at rest with OCM for MINUTES, without Tandem and beside it.
 	@assets=$(assets); ocm=$(ocmassets); export TANDEM_ASSETS=$$assets TANDEM_OCM_ASSETS=$$ocm; set -x; \

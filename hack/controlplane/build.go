@@ -15,43 +15,25 @@ import (
 // wholeBuild is how long it takes to build all programs with an empty build cache.
 const wholeBuild = "about nine minutes on two cores"
 
-// build compiles programs, those of one tool module in one go: Go then keeps all processors busy.
+// build compiles programs, all in one call of go, which then keeps all processors busy.
 func (g *getter) build(ctx context.Context, folder, work string, items []*item, versions map[string]string) error {
 	g.log.say("building %s from Go modules (a whole control plane takes %s, once)", versioned(items), wholeBuild)
-	for n, module := range modules(programsOf(items)) {
-		var together []*item
-		for _, i := range items {
-			if i.module == module {
-				together = append(together, i)
-			}
-		}
-		// GOTMPDIR: what a killed go leaves is removed with the working folder.
-		b := &builder{getter: g, source: filepath.Join(g.source, module), to: filepath.Join(work, fmt.Sprint("built-", n)), items: together,
-			temporary: filepath.Join(work, fmt.Sprint("go-", n)), flags: linkerFlags(versions)}
-		if err := b.build(ctx); err != nil {
+	// GOTMPDIR: what a killed go leaves is removed with the working folder.
+	b := &builder{getter: g, to: filepath.Join(work, "built"), temporary: filepath.Join(work, "go"), items: items, flags: linkerFlags(versions)}
+	if err := b.build(ctx); err != nil {
+		return err
+	}
+	for _, i := range items {
+		if err := place(filepath.Join(b.to, executable(i.main)), filepath.Join(folder, i.name)); err != nil {
 			return err
-		}
-		for _, i := range together {
-			if err := place(filepath.Join(b.to, executable(i.main)), filepath.Join(folder, i.name)); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
 }
 
-func programsOf(items []*item) []program {
-	var found []program
-	for _, i := range items {
-		found = append(found, i.program)
-	}
-	return found
-}
-
-// builder builds programs of one tool module.
+// builder builds programs of the tool module.
 type builder struct {
 	*getter
-	source    string
 	to        string // the folder of what is built
 	temporary string // the folder in which go works
 	items     []*item

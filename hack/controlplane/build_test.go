@@ -20,7 +20,7 @@ func makePipe(t *testing.T, name string) {
 	}
 }
 
-// tiny returns a getter of two programs in one tool module, which the real go builds.
+// tiny returns a getter of two programs in a tool module, which the real go builds.
 func tiny(t *testing.T) (*getter, *screen) {
 	t.Helper()
 	compiler, err := exec.LookPath("go")
@@ -33,10 +33,10 @@ func tiny(t *testing.T) (*getter, *screen) {
 	g.compiler = compiler
 	unreleased := func(string, platform) (release, bool) { return release{}, false }
 	g.programs = []program{
-		{name: "tandem-test-one", module: "tiny", main: "example.com/tiny/one", pin: "example.com/pin", answer: etcdAnswer, released: unreleased},
-		{name: "tandem-test-two", module: "tiny", main: "example.com/tiny/server/v2", pin: "example.com/pin", answer: etcdAnswer, released: unreleased},
+		{name: "tandem-test-one", main: "example.com/tiny/one", pin: "example.com/pin", answer: etcdAnswer, released: unreleased},
+		{name: "tandem-test-two", main: "example.com/tiny/server/v2", pin: "example.com/pin", answer: etcdAnswer, released: unreleased},
 	}
-	source := filepath.Join(g.source, "tiny")
+	source := g.source
 	// No sums and no such module: what is built does not need it.
 	write(t, filepath.Join(source, "go.mod"), "module example.com/tiny\n\ngo 1.26\n\n// example.com/pin v0\n", 0o644)
 	write(t, filepath.Join(source, "shared", "shared.go"), "package shared\n\nvar Text = \"shared\"\n", 0o644)
@@ -93,7 +93,7 @@ func TestCompiledPackagesAreCounted(t *testing.T) {
 func TestLinkerFlagsReachTheProgram(t *testing.T) {
 	g, _ := tiny(t)
 	work := t.TempDir()
-	b := &builder{getter: g, source: filepath.Join(g.source, "tiny"), to: filepath.Join(work, "to"), temporary: filepath.Join(work, "go"),
+	b := &builder{getter: g, to: filepath.Join(work, "to"), temporary: filepath.Join(work, "go"),
 		items: g.tinyItems(), flags: "-s -w -X main.version=v1.2.3 -X example.com/other.Version=v1"}
 	if err := b.build(t.Context()); err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestLinkerFlagsReachTheProgram(t *testing.T) {
 
 func TestAFailedBuildShowsWhatTheCompilerSays(t *testing.T) {
 	g, _ := tiny(t)
-	write(t, filepath.Join(g.source, "tiny", "one", "more.go"), "package main\n\nvar wrong int = \"text\"\n", 0o644)
+	write(t, filepath.Join(g.source, "one", "more.go"), "package main\n\nvar wrong int = \"text\"\n", 0o644)
 	folder := t.TempDir()
 	err := g.build(t.Context(), folder, t.TempDir(), g.tinyItems(), nil)
 	for _, text := range []string{"building tandem-test-one, tandem-test-two: ", "exit status 1", "more.go:3:17: cannot use \"text\""} {
@@ -125,8 +125,8 @@ func TestAModuleThatCannotBeReadIsAnError(t *testing.T) {
 	g, _ := tiny(t)
 	t.Setenv("GOPROXY", "off")
 	t.Setenv("GOCACHE", os.Getenv("GOCACHE"))
-	write(t, filepath.Join(g.source, "tiny", "go.mod"), "module example.com/tiny\n\ngo 1.26\n\nrequire example.com/missing v1.0.0\n", 0o644)
-	write(t, filepath.Join(g.source, "tiny", "one", "more.go"), "package main\n\nimport _ \"example.com/missing\"\n", 0o644)
+	write(t, filepath.Join(g.source, "go.mod"), "module example.com/tiny\n\ngo 1.26\n\nrequire example.com/missing v1.0.0\n", 0o644)
+	write(t, filepath.Join(g.source, "one", "more.go"), "package main\n\nimport _ \"example.com/missing\"\n", 0o644)
 	err := g.build(t.Context(), t.TempDir(), t.TempDir(), g.tinyItems(), nil)
 	for _, text := range []string{"reading the Go modules of tandem-test-one, tandem-test-two", "example.com/missing"} {
 		if err == nil || !strings.Contains(err.Error(), text) {

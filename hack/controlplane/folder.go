@@ -23,30 +23,22 @@ type pins struct {
 	key      string
 }
 
-// readPins reads the go.mod of every tool module.
+// readPins reads the go.mod of the tool module.
 func (g *getter) readPins() (pins, error) {
-	found := pins{versions: map[string]string{}}
-	hash := sha256.New()
-	fmt.Fprintf(hash, "recipe %d for %s\n", recipe, g.on)
-	for _, module := range modules(g.programs) {
-		file := filepath.Join(g.source, module, "go.mod")
-		content, err := os.ReadFile(file)
-		if err != nil {
-			return pins{}, fmt.Errorf("reading the versions of programs: %w", err)
-		}
-		fmt.Fprintf(hash, "%s %d\n%s", module, len(content), content)
-		for _, p := range g.programs {
-			if p.module != module {
-				continue
-			}
-			version, err := requiredVersion(string(content), p.pin)
-			if err != nil {
-				return pins{}, fmt.Errorf("reading the version of %s in %s: %w", p.name, file, err)
-			}
-			found.versions[p.pin] = version
-		}
+	file := filepath.Join(g.source, "go.mod")
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return pins{}, fmt.Errorf("reading the versions of programs: %w", err)
 	}
-	found.key = fmt.Sprintf("%x", hash.Sum(nil)[:6])
+	key := sha256.Sum256(fmt.Appendf(nil, "recipe %d for %s\n%s", recipe, g.on, content))
+	found := pins{versions: map[string]string{}, key: fmt.Sprintf("%x", key[:6])}
+	for _, p := range g.programs {
+		version, err := requiredVersion(string(content), p.pin)
+		if err != nil {
+			return pins{}, fmt.Errorf("reading the version of %s in %s: %w", p.name, file, err)
+		}
+		found.versions[p.pin] = version
+	}
 	return found, nil
 }
 

@@ -15,7 +15,7 @@ import (
 // getter puts programs into a folder of the cache.
 type getter struct {
 	programs []program
-	source   string // the folder of the tool modules
+	source   string // the folder of the tool module
 	cache    string
 	given    string // KUBEBUILDER_ASSETS
 	mirror   mirror

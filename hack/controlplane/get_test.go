@@ -22,7 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The versions in the tool modules of tests, and the platform of the released programs there.
+// The versions in the tool module of tests, and the platform of the released programs there.
 const (
 	kubernetesVersion = "v1.99.1"
 	etcdVersion       = "v3.99.2"
@@ -47,13 +47,11 @@ const (
 	built    = "built\n"
 )
 
-// newGetter returns one whose tool modules are those of tests, whose PATH is empty and whose compiler is fake.
+// newGetter returns one whose tool module is that of tests, whose PATH is empty and whose compiler is fake.
 func newGetter(t *testing.T) (*getter, *screen) {
 	t.Helper()
 	source, shown := t.TempDir(), &screen{}
-	for _, module := range modules(controlPlane()) {
-		writeGoMod(t, source, module, etcdVersion)
-	}
+	writeGoMod(t, source, etcdVersion)
 	t.Setenv("PATH", t.TempDir())
 	return &getter{
 		programs: controlPlane(),
@@ -68,9 +66,9 @@ func newGetter(t *testing.T) (*getter, *screen) {
 	}, shown
 }
 
-func writeGoMod(t *testing.T, source, module, etcd string) {
+func writeGoMod(t *testing.T, source, etcd string) {
 	t.Helper()
-	write(t, filepath.Join(source, module, "go.mod"), "module x\n\ntool go.etcd.io/etcd/server/v3\n\nrequire (\n"+
+	write(t, filepath.Join(source, "go.mod"), "module x\n\ntool go.etcd.io/etcd/server/v3\n\nrequire (\n"+
 		"\tgo.etcd.io/etcd/server/v3 "+etcd+" // indirect\n\tk8s.io/kubernetes "+kubernetesVersion+"\n\tsigs.k8s.io/kwok "+kwokVersion+"\n)\n", 0o644)
 }
 
@@ -384,7 +382,7 @@ func TestTheFolderDependsOnVersionsAndPlatform(t *testing.T) {
 	folders := []string{first}
 	g.on.arch = "arm64"
 	folders = append(folders, run(t, g, "etcd"))
-	writeGoMod(t, g.source, etcdModule, "v3.99.9")
+	writeGoMod(t, g.source, "v3.99.9")
 	folders = append(folders, run(t, g, "etcd"))
 	g.given = t.TempDir()
 	folders = append(folders, run(t, g, "etcd"))
@@ -394,10 +392,10 @@ func TestTheFolderDependsOnVersionsAndPlatform(t *testing.T) {
 	}
 }
 
-// The tool modules beside this file have the versions that the table of programs looks for in them.
-func TestToolModulesHaveVersions(t *testing.T) {
+// The tool module has the versions that the table of programs looks for in it.
+func TestToolModuleHasVersions(t *testing.T) {
 	g, _ := newGetter(t)
-	g.source = "."
+	g.source = toolModule
 	pins, err := g.readPins()
 	if err != nil {
 		t.Fatal(err)

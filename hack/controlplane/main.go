@@ -4,7 +4,7 @@
 //
 // It links programs that KUBEBUILDER_ASSETS holds, keeps those that the folder has, links those on PATH that are of the very version,
 // downloads those that are released for this machine, and builds the others from Go modules. The versions are those in the go.mod of the
-// tool modules beside this file. What else it takes from the environment:
+// tool module in programs/. What else it takes from the environment:
 //
 //	TANDEM_CACHE     the cache; without it $XDG_CACHE_HOME/tandem, or ~/.cache/tandem
 //	TANDEM_MIRROR    a server that has the files of dl.k8s.io, github.com and api.github.com; "off" downloads nothing
@@ -67,7 +67,7 @@ func fromEnvironment(ctx context.Context) (string, error) {
 	return getter.get(ctx, os.Args[1:])
 }
 
-// sourceFolder returns the folder of the tool modules, which is below the working directory or one of its parents.
+// sourceFolder returns the folder of the tool module, which is below the working directory or one of its parents.
 func sourceFolder() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {
@@ -76,7 +76,7 @@ func sourceFolder() (string, error) {
 	for at := start; ; at = filepath.Dir(at) {
 		source := filepath.Join(at, "hack", "controlplane")
 		if _, err := os.Stat(filepath.Join(source, "main.go")); err == nil {
-			return source, nil
+			return filepath.Join(source, toolModule), nil
 		}
 		if at == filepath.Dir(at) {
 			return "", fmt.Errorf("%s is not inside Tandem's source: it has no hack/controlplane", start)

@@ -10,7 +10,6 @@ import (
 // program is one of the control plane's: where it is built from, how it says its version, and where it is released.
 type program struct {
 	name     string
-	module   string         // folder of its tool module, below hack/controlplane
 	main     string         // import path of its main package
 	pin      string         // module whose version in the tool module's go.mod is the version of the program
 	question []string       // arguments that make it print its version
@@ -23,8 +22,9 @@ type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
 
-// The folders of the tool modules. What is in one of them is built in one go.
-const etcdModule, kwokModule, kubernetesModule = "etcd", "kwok", "kubernetes"
+// toolModule is the folder, below hack/controlplane, of the module whose go.mod names the versions of all programs. It is one module, so that
+// go builds what programs have in common once, and all of them in one call that keeps all processors busy.
+const toolModule = "programs"
 
 // The modules whose versions are those of the programs.
 const (
@@ -45,12 +45,12 @@ var (
 func controlPlane() []program {
 	ask := []string{"--version"}
 	kubernetes := func(name string, question []string, answer *regexp.Regexp, platforms string) program {
-		return program{name: name, module: kubernetesModule, main: kubernetesPin + "/cmd/" + name, pin: kubernetesPin,
+		return program{name: name, main: kubernetesPin + "/cmd/" + name, pin: kubernetesPin,
 			question: question, answer: answer, released: kubernetesRelease(name, platforms)}
 	}
 	return []program{
-		{name: "etcd", module: etcdModule, main: etcdPin, pin: etcdPin, question: ask, answer: etcdAnswer, released: etcdRelease},
-		{name: "kwok", module: kwokModule, main: kwokPin + "/cmd/kwok", pin: kwokPin, question: ask, answer: kwokAnswer, released: kwokRelease},
+		{name: "etcd", main: etcdPin, pin: etcdPin, question: ask, answer: etcdAnswer, released: etcdRelease},
+		{name: "kwok", main: kwokPin + "/cmd/kwok", pin: kwokPin, question: ask, answer: kwokAnswer, released: kwokRelease},
 		kubernetes("kubectl", []string{"version", "--client", "-o", "json"}, kubectlAnswer, clientPlatforms),
 		kubernetes("kube-scheduler", ask, serverAnswer, serverPlatforms),
 		kubernetes("kube-apiserver", ask, serverAnswer, serverPlatforms),
@@ -81,19 +81,6 @@ func pick(programs []program, names []string) ([]program, error) {
 		}
 	}
 	return picked, nil
-}
-
-// modules returns the folders of the programs' tool modules, each once, in their order.
-func modules(programs []program) []string {
-	var folders []string
-	seen := map[string]bool{}
-	for _, p := range programs {
-		if !seen[p.module] {
-			seen[p.module] = true
-			folders = append(folders, p.module)
-		}
-	}
-	return folders
 }
 
 // majorVersion is the last element of the path of a module from version 2 on.

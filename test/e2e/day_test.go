@@ -30,7 +30,7 @@ import (
 )
 
 // A platform engineer's day with nothing but the plugin: what it prints and its exit code are judged, and beside it what the clusters hold.
-var _ = Describe("A day's work by the plugin alone", onSandbox("plans hang by the size of its nodes"), Ordered, func() {
+var _ = Describe("A day's work by the plugin alone", Label(quick), onSandbox("plans hang by the size of its nodes"), Ordered, func() {
 	var d *day
 
 	BeforeAll(func(ctx SpecContext) { d = newDay(ctx) })

@@ -23,7 +23,7 @@ import (
 // joined is longer than common names of certificates may be by the letter, with everything that stands around it there.
 const joined = "a-cluster-with-a-name-that-is-rather-long"
 
-var _ = Describe("A cluster that joins a hub without OCM", onSandbox("another identity would not be good for an agent that runs"), Ordered, func() {
+var _ = Describe("A cluster that joins a hub without OCM", Label(quick), onSandbox("another identity would not be good for an agent that runs"), Ordered, func() {
 	var (
 		hub, cluster client.Client
 		kubeconfigs  [2]string

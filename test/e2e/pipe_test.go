@@ -23,7 +23,7 @@ import (
 
 // What is simulated here is the containers: the files that they would have made are put where the sandbox's kubelet finds them.
 // Everything else is real: pods, the way of the files through the API server, and what comes of them.
-var _ = Describe("A package with Pipe tasks", onSandbox("it makes the files of containers and kills programs"), Ordered, func() {
+var _ = Describe("A package with Pipe tasks", Label(quick), onSandbox("it makes the files of containers and kills programs"), Ordered, func() {
 	const certificate = "-----BEGIN CERTIFICATE-----\n\x00\xff"
 	var (
 		box          *sandbox.Sandbox

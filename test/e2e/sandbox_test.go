@@ -18,7 +18,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/sandbox"
 )
 
-var _ = Describe("A sandbox", onSandbox("it is what is tested"), Ordered, func() {
+var _ = Describe("A sandbox", Label(quick), onSandbox("it is what is tested"), Ordered, func() {
 	var (
 		box     *sandbox.Sandbox
 		cluster client.Client

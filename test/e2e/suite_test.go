@@ -25,6 +25,9 @@ const (
 	interval = 100 * time.Millisecond
 )
 
+// quick is the label of specs that need no OCM and take about a minute at most: `make test-e2e-quick` and CI run them.
+const quick = "quick"
+
 // root is the folder of the Makefile, as seen from this package.
 const root = "../.."
 

@@ -56,6 +56,7 @@ func Start(change ...func(*envtest.Environment)) (*Environment, error) {
 
 // Bare starts etcd and kube-apiserver, which KUBEBUILDER_ASSETS holds. The caller stops what it has started. How they run may be changed.
 func Bare(change ...func(*envtest.Environment)) (*Environment, error) {
+	quiet()
 	reserved, err := reserve()
 	if err != nil {
 		return nil, err
