@@ -50,6 +50,9 @@ controlplane := CGO_ENABLED=0 go run -trimpath ./hack/controlplane
 envtest := $${KUBEBUILDER_ASSETS:-$$($(controlplane) etcd kube-apiserver kubectl)}
 assets := $${TANDEM_ASSETS:-$$($(controlplane))}
 
+# Builds Tandem while the control plane's programs are downloaded. If getting these fails, `assets` tries again and says why.
+get-and-build = [ -n "$${TANDEM_ASSETS:-}" ] || { $(controlplane) >/dev/null & }; $(MAKE) --no-print-directory build; wait
+
 ocm := hack/ocm/build.sh
 ocmassets := $${TANDEM_OCM_ASSETS:-$$($(ocm))}
 
@@ -94,12 +97,12 @@ addons: ## Build real add-ons of OCM's, once, into a cache folder; print it.
 	@$(addons)
 
 .PHONY: demo
-demo: build ## Show the whole idea on a hub and two managed clusters (CHECK=1 asserts every act).
-	@assets=$(assets); TANDEM_ASSETS=$$assets bin/sandbox demo $(if $(CHECK),--check)
+demo: ## Show the whole idea on a hub and two managed clusters (CHECK=1 asserts every act).
+	@$(get-and-build); assets=$(assets); TANDEM_ASSETS=$$assets bin/sandbox demo $(if $(CHECK),--check)
 
 .PHONY: sandbox
-sandbox: build ## Start a hub and two managed clusters with nothing on them, for you to use (OCM=1 runs OCM too).
-	@assets=$(assets); export TANDEM_ASSETS=$$assets; \
+sandbox: ## Start a hub and two managed clusters with nothing on them, for you to use (OCM=1 runs OCM too).
+	@$(get-and-build); assets=$(assets); export TANDEM_ASSETS=$$assets; \
 	  $(if $(OCM),ocm=$(ocmassets); TANDEM_OCM_ASSETS=$$ocm )bin/sandbox up $(if $(OCM),--ocm --deliver-agents)
 
 .PHONY: demo-down
@@ -126,8 +129,8 @@ test-integration: ## Test against real API servers (GINKGOFLAGS='--focus=TEXT' f
 	  $(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=target $(suites:%=suite-%)
 
 .PHONY: $(suites:%=suite-%)
-$(suites:%=suite-%): suite-%:
-	@go tool ginkgo run --procs=$(or $(procs-$*),1) --no-color --succinct --timeout=20m $(GINKGOFLAGS) ./test/integration/$*
+$(suites:%=suite-%): suite-%: # `make lint` vets them
+	@go tool ginkgo run --procs=$(or $(procs-$*),1) --no-color --succinct --vet=off --timeout=20m $(GINKGOFLAGS) ./test/integration/$*
 
 .PHONY: test-changed
 test-changed: ## Test what depends on changes since BASE (unit and integration tests).
@@ -151,7 +154,7 @@ endif
 .PHONY: test-e2e-quick
 test-e2e-quick: build ## Test sandboxes by the specs that take about a minute each and need no OCM.
 	@assets=$(assets); export TANDEM_ASSETS=$$assets; \
-	  go tool ginkgo run --procs=2 --no-color --succinct --timeout=20m --label-filter=quick $(GINKGOFLAGS) ./test/e2e
+	  go tool ginkgo run --procs=2 --no-color --succinct --vet=off --timeout=20m --label-filter=quick $(GINKGOFLAGS) ./test/e2e
 
 .PHONY: rest-ocm
 rest-ocm: build ## Count who writes what on a fleet at rest with OCM for MINUTES, without Tandem and beside it.
