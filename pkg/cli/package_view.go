@@ -109,7 +109,7 @@ func storedPackage(ctx context.Context, c client.Client, namespace, name string)
 		return view, fmt.Errorf("reading Operator %q: %w", key.Name, err)
 	}
 	view.operator = operator.Spec
-	root, err := tree.Resolve(&version, func(string) []kudo.OperatorVersion { return versions })
+	root, err := tree.Resolve(&version, versions)
 	if err != nil {
 		view.tree, view.fault = packageNode{Instance: key.Name, OperatorVersion: version.Name}, err
 		return view, nil

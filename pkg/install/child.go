@@ -26,8 +26,8 @@ type Parent struct {
 	Running, Wanted *kudo.OperatorVersion
 	// Instances are all those of the cluster.
 	Instances []kudo.Instance
-	// Candidates are the OperatorVersions that children may run, by the name of their operator.
-	Candidates func(operator string) []kudo.OperatorVersion
+	// Candidates are the OperatorVersions of Operators that children may run.
+	Candidates []kudo.OperatorVersion
 }
 
 // ChildStep is what is to be done about one child. The zero value of each field is nothing.
@@ -61,6 +61,20 @@ func Children(p Parent) []ChildStep {
 		steps = append(steps, p.step(placed))
 	}
 	return append(steps, p.vanished()...)
+}
+
+// Operators are those that the tasks in progress name: Children chooses among their versions.
+func (p Parent) Operators() []string {
+	if !p.Instance.DeletionTimestamp.IsZero() || p.Instance.Status.Execution == nil || p.Running == nil {
+		return nil
+	}
+	var names []string
+	for _, placed := range p.atWork(p.Running) {
+		if name := placed.Task.Spec.Package; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // removal deletes the children of an Instance of which nothing else is left, or of which nobody waits for that.
@@ -178,7 +192,7 @@ func (p Parent) enable(step ChildStep, placed plan.Placed) ChildStep {
 	case current != nil && current.UID == said.UID:
 		return step.stands(said)
 	}
-	version, err := tree.Choose(placed.Task, p.Candidates(placed.Task.Spec.Package))
+	version, err := tree.Choose(placed.Task, p.Candidates)
 	if err != nil {
 		return step.failed(err.Error())
 	}

@@ -90,11 +90,11 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Resolve is the tree below root. candidates gives the versions that there are of an operator, root among them where it is one; it is
-// asked once about each operator. What is wrong is an *Error with every fault: circles, versions that do not exist, children that
-// would have the same name, and trees that are too large.
-func Resolve(root *kudo.OperatorVersion, candidates func(operator string) []kudo.OperatorVersion) (*Node, error) {
-	r := resolution{candidates: candidates, known: map[string][]kudo.OperatorVersion{}, nodes: map[string]*Node{}}
+// Resolve is the tree below root. candidates are the versions that there are of the operators in it, root among them where it is one, and
+// perhaps others. What is wrong is an *Error with every fault: circles, versions that do not exist, children that would have the same name,
+// and trees that are too large.
+func Resolve(root *kudo.OperatorVersion, candidates []kudo.OperatorVersion) (*Node, error) {
+	r := resolution{candidates: candidates, nodes: map[string]*Node{}}
 	tree := r.visit(root)
 	if size := r.size(tree, map[*Node]int{}); size > MaxInstances {
 		r.fault(kudo.ReasonChildrenInvalid, "%s brings more than %d Instances along: split the operator", root.Name, MaxInstances)
@@ -109,8 +109,7 @@ func Resolve(root *kudo.OperatorVersion, candidates func(operator string) []kudo
 
 // resolution is a walk through the graph of operators.
 type resolution struct {
-	candidates func(operator string) []kudo.OperatorVersion
-	known      map[string][]kudo.OperatorVersion
+	candidates []kudo.OperatorVersion
 	// nodes by the name of the version: nil while what is below it is being walked through.
 	nodes map[string]*Node
 	// way from the root to where the walk is.
@@ -135,13 +134,7 @@ func (r *resolution) visit(version *kudo.OperatorVersion) *Node {
 
 // child is the node of the version that the task means; nil where it is at fault.
 func (r *resolution) child(parent *kudo.OperatorVersion, task kudo.Task) *Node {
-	operator := task.Spec.Package
-	found, asked := r.known[operator]
-	if !asked {
-		found = r.candidates(operator)
-		r.known[operator] = found
-	}
-	version, err := Choose(task, found)
+	version, err := Choose(task, r.candidates)
 	if err != nil {
 		r.fault(kudo.ReasonChildVersionNotFound, "%s: task %q of %s: %v", r.wayTo(wanted(task)), task.Name, parent.Name, err)
 		return nil
