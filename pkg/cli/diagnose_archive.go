@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tandem-addons/tandem/pkg/excerpt"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // The bounds of an archive.
@@ -114,7 +114,7 @@ func (d *diagnosis) files() map[string][]byte {
 			return
 		}
 		if len(content) > longestFile {
-			content = []byte(excerpt.Bytes(string(content), longestFile))
+			content = []byte(text.Truncate(string(content), longestFile))
 			d.left = append(d.left, fmt.Sprintf("%s: all but the first %d bytes", name, longestFile))
 		}
 		if total += len(content); total > longestArchive {

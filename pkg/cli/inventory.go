@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,7 +14,7 @@ import (
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/spelling"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // inventory is what a user may have meant who asked for something that does not exist. All names are sorted.
@@ -97,19 +96,15 @@ func (c clusters) missing() error {
 const listLimit = 20
 
 func listed(names []string) string {
-	switch left := len(names) - listLimit; {
-	case len(names) == 0:
+	if len(names) == 0 {
 		return "none"
-	case left > 0:
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:listLimit], ", "), left)
-	default:
-		return strings.Join(names, ", ")
 	}
+	return text.List(names, listLimit)
 }
 
 // meant says which of the names somebody may have meant; empty if none is like it.
 func meant(name string, names []string) string {
-	closest := spelling.Closest(name, names)
+	closest := text.ClosestMatch(name, names)
 	if closest == "" {
 		return ""
 	}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
 
-	"github.com/tandem-addons/tandem/pkg/excerpt"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // The ways to print that are the plugin's own; all others are kubectl's.
@@ -139,14 +139,14 @@ func table(header []string, rows [][]string) string {
 const cellLimit = 60
 
 // cell is a text as a table has it: on one line, to be seen where it is empty, and cut where it is long unless all is to be shown.
-func cell(text string, wide bool) string {
-	if text == "" || oneLine(text) != text {
-		text = strconv.Quote(text)
+func cell(value string, wide bool) string {
+	if value == "" || oneLine(value) != value {
+		value = strconv.Quote(value)
 	}
 	if wide {
-		return text
+		return value
 	}
-	return excerpt.Bytes(text, cellLimit)
+	return text.Truncate(value, cellLimit)
 }
 
 // aligned puts cells that tabs part into columns.

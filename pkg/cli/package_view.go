@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/spelling"
+	"github.com/tandem-addons/tandem/pkg/text"
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
@@ -144,7 +144,7 @@ func named(name string, versions []kudo.OperatorVersion) (kudo.OperatorVersion, 
 	for _, version := range versions {
 		names = append(names, version.Spec.Operator.Name, version.Name)
 	}
-	switch meant := spelling.Closest(name, names); {
+	switch meant := text.ClosestMatch(name, names); {
 	case meant != "":
 		return kudo.OperatorVersion{}, fmt.Errorf("there is no package %q: did you mean %s?", name, meant)
 	case len(names) == 0:

@@ -10,11 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/excerpt"
 	"github.com/tandem-addons/tandem/pkg/parameter"
 	"github.com/tandem-addons/tandem/pkg/pipe"
 	"github.com/tandem-addons/tandem/pkg/plan"
 	"github.com/tandem-addons/tandem/pkg/render"
+	"github.com/tandem-addons/tandem/pkg/text"
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
@@ -236,7 +236,7 @@ func (p Parent) settle(step ChildStep, want *kudo.Instance, version *kudo.Operat
 
 // failed gives up: nothing but another execution can help.
 func (s ChildStep) failed(why string) ChildStep {
-	s.Status.State, s.Status.Message = kudo.ChildFailed, excerpt.Bytes(why, messageLimit)
+	s.Status.State, s.Status.Message = kudo.ChildFailed, text.Truncate(why, messageLimit)
 	return s
 }
 

@@ -10,6 +10,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // MaxInstances bounds a tree: operators that each have two children of the next one would make millions.
@@ -80,14 +81,11 @@ type Error struct {
 const faultLimit = 10
 
 func (e *Error) Error() string {
-	lines := make([]string, 0, faultLimit+1)
-	for _, fault := range e.Faults[:min(len(e.Faults), faultLimit)] {
-		lines = append(lines, fault.Message)
+	lines := make([]string, len(e.Faults))
+	for i, fault := range e.Faults {
+		lines[i] = fault.Message
 	}
-	if left := len(e.Faults) - faultLimit; left > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more faults", left))
-	}
-	return strings.Join(lines, "\n")
+	return strings.Join(text.Limit(lines, faultLimit, "more faults"), "\n")
 }
 
 // Resolve is the tree below root. candidates are the versions that there are of the operators in it, root among them where it is one, and
