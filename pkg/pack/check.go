@@ -3,10 +3,9 @@ package pack
 import (
 	"fmt"
 	"strings"
-	"text/template"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/render"
+	"github.com/tandem-addons/tandem/pkg/template"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -68,10 +67,9 @@ type subject struct {
 	parameters                                          map[string]*kudo.Parameter
 	tasks                                               map[string]*kudo.Task
 	parameterNames, taskNames, planNames, templateNames []string
-	// parsed templates by name; those with wrong syntax are missing and stand in broken.
-	parsed map[string]*template.Template
+	// broken says what is wrong with the templates that have wrong syntax.
 	broken map[string]error
-	// references of the templates, by template and in order of appearance.
+	// references of the others, by template and in order of appearance.
 	references map[string][]reference
 	// searches counts how often a name was looked for that may be meant: a package may have a hundred thousand wrong ones.
 	searches int
@@ -80,7 +78,6 @@ type subject struct {
 func newSubject(spec *kudo.OperatorVersionSpec) *subject {
 	s := &subject{
 		OperatorVersionSpec: spec,
-		parsed:              map[string]*template.Template{},
 		broken:              map[string]error{},
 		references:          map[string][]reference{},
 		planNames:           sortedKeys(spec.Plans),
@@ -89,12 +86,11 @@ func newSubject(spec *kudo.OperatorVersionSpec) *subject {
 	s.parameterNames, s.parameters = byName(spec.Parameters, func(p *kudo.Parameter) string { return p.Name })
 	s.taskNames, s.tasks = byName(spec.Tasks, func(t *kudo.Task) string { return t.Name })
 	for name, text := range spec.Templates {
-		t, err := render.Parse(name, text)
+		t, err := template.Parse(name, text)
 		if err != nil {
 			s.broken[name] = err
 			continue
 		}
-		s.parsed[name] = t
 		s.references[name] = references(t, text)
 	}
 	return s

@@ -30,8 +30,6 @@ var unordered = map[string]exception{
 
 	"pkg/preview": {2, "not divided yet"},
 
-	"pkg/render": {2, "not divided yet"},
-
 	"pkg/tree": {1, "not divided yet"},
 
 	"pkg/availability": {1, "from before the rule"},
