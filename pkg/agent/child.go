@@ -21,7 +21,7 @@ import (
 
 // child looks at the child Instance of a KudoOperator task. The hub brings it about, or removes it, because the task is reported to be
 // in progress; here it is only waited for.
-func (e *engine) child(ctx context.Context, x *execution, placed plan.Placed, action plan.Action) plan.Outcome {
+func (e *engine) child(ctx context.Context, x *execution, placed plan.Placed, action plan.TaskAction) plan.Outcome {
 	if placed.Plan == kudo.CleanupPlan {
 		return fatal(errors.New("a KudoOperator task cannot be part of the cleanup plan: children are removed after it"))
 	}

@@ -29,7 +29,7 @@ func (e *engine) explain(ctx context.Context, x *execution, placed plan.Placed, 
 	if err != nil {
 		return outcome // what is waited for is said all the same
 	}
-	if pod, why := plan.Holdup(pods.Items); pod != nil {
+	if pod, why := plan.FirstUnhealthyPod(pods.Items); pod != nil {
 		outcome.Message += ": " + why + e.unbound(ctx, pod)
 	}
 	return outcome

@@ -64,7 +64,7 @@ func (e *engine) gather(ctx context.Context, instance *kudo.Instance) (seen, err
 func (s seen) fitted() *kudo.Instance {
 	last := s.instance.Status.Execution
 	recorded := s.instance.Status.PlanStatus[last.Plan]
-	status := plan.Fit(last.Plan, s.running.Plans[last.Plan], recorded, last.UID, s.now)
+	status := plan.Normalize(last.Plan, s.running.Plans[last.Plan], recorded, last.UID, s.now)
 	if equality.Semantic.DeepEqual(status, recorded) {
 		return s.instance
 	}
@@ -225,7 +225,7 @@ func (e *engine) step(ctx context.Context, s seen) pass {
 func (s seen) unhurried(p pass) pass {
 	before := s.stored.PlanStatus[s.stored.Execution.Plan]
 	said := before.LastUpdatedTimestamp
-	if said == nil || s.now.Sub(said.Time) >= leastTalk || !plan.OnlyTells(s.stored, p.status) {
+	if said == nil || s.now.Sub(said.Time) >= leastTalk || !plan.OnlyMessagesDiffer(s.stored, p.status) {
 		return p
 	}
 	p.status, p.after = s.stored, soonest(p.after, leastTalk)

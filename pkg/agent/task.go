@@ -63,9 +63,9 @@ func (x *execution) defines(kind schema.GroupKind) bool {
 	})
 }
 
-// asks is what a task does, and the objects that it does it to. An error is final, as ActionOf's and that of rendering are.
-func (x *execution) asks(placed plan.Placed) (plan.Action, []*unstructured.Unstructured, error) {
-	action, err := plan.ActionOf(placed.Task, x.version, x.Parameters)
+// asks is what a task does, and the objects that it does it to. An error is final, as TaskActionOf's and that of rendering are.
+func (x *execution) asks(placed plan.Placed) (plan.TaskAction, []*unstructured.Unstructured, error) {
+	action, err := plan.TaskActionOf(placed.Task, x.version, x.Parameters)
 	switch {
 	case err != nil || !action.HasObjects():
 		return action, nil, err

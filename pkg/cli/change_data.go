@@ -72,14 +72,14 @@ type planData struct {
 
 // taskData is a task of it.
 type taskData struct {
-	Phase   string       `json:"phase"`
-	Step    string       `json:"step"`
-	Task    string       `json:"task"`
-	Kind    string       `json:"kind"`
-	Action  plan.Action  `json:"action,omitempty"`
-	Objects []objectData `json:"objects,omitempty"`
-	Child   *childData   `json:"child,omitempty"`
-	Fault   string       `json:"fault,omitempty"`
+	Phase   string          `json:"phase"`
+	Step    string          `json:"step"`
+	Task    string          `json:"task"`
+	Kind    string          `json:"kind"`
+	Action  plan.TaskAction `json:"action,omitempty"`
+	Objects []objectData    `json:"objects,omitempty"`
+	Child   *childData      `json:"child,omitempty"`
+	Fault   string          `json:"fault,omitempty"`
 }
 
 // objectData is an object on the managed cluster. A namespace that the package does not write is left out.
@@ -221,7 +221,7 @@ func comingOf(p preview.Preview) comingData {
 	}
 	for _, coming := range p.Plans {
 		next := planData{
-			Plan: coming.Plan, Cause: coming.Cause, Parameters: coming.Changed, RestartsPods: coming.RestartPending, Calm: coming.Calm,
+			Plan: coming.Plan, Cause: coming.Cause, Parameters: coming.Changed, RestartsPods: coming.RestartPending, Calm: coming.NoRestart,
 			Tasks: []taskData{}, Removed: objectsOf(coming.Removed), Children: childrenOf(coming.Children),
 		}
 		for _, t := range coming.Tasks {

@@ -52,7 +52,7 @@ type Plan struct {
 // Task is a task that a plan would carry out.
 type Task struct {
 	plan.Placed
-	Action  plan.Action
+	Action  plan.TaskAction
 	Objects []Object
 	// Child is that of a KudoOperator task.
 	Child *Child
@@ -106,7 +106,7 @@ const deepest = 32
 
 func of(c Change, depth int) Preview {
 	wish := c.wish()
-	ahead, err := plan.Ahead(wish)
+	ahead, err := plan.Forecast(wish)
 	p := Preview{}
 	if err != nil {
 		p.Fault = err.Error()

@@ -66,7 +66,7 @@ func (s *stand) versionOf(coming plan.Coming) *kudo.OperatorVersion {
 // task carries out one task in the mind.
 func (s *stand) task(version *kudo.OperatorVersion, coming plan.Coming, placed plan.Placed) Task {
 	t := Task{Placed: placed}
-	action, err := plan.ActionOf(placed.Task, &version.Spec, coming.Execution.Parameters)
+	action, err := plan.TaskActionOf(placed.Task, &version.Spec, coming.Execution.Parameters)
 	if err != nil {
 		t.Fault = err.Error()
 		return t

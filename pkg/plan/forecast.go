@@ -10,8 +10,8 @@ type Coming struct {
 	Cause Cause
 	// Changed are the parameters with another value than in the execution before, in the package's order; a first one has none.
 	Changed []string
-	// Calm are those of them whose change restarts no pods (KEP-27).
-	Calm []string
+	// NoRestart are those of them whose change restarts no pods (KEP-27).
+	NoRestart []string
 }
 
 // Cause is why an execution starts: the first difference in the order of DESIGN's table.
@@ -26,9 +26,9 @@ const (
 	RemovalRequested Cause = "RemovalRequested"
 )
 
-// Ahead lists the executions that start one after the other as long as each completes. The first has to wait for the end of the plan that
-// runs where Choose starts nothing. A *MissingPlanError ends the list.
-func Ahead(w Wish) ([]Coming, error) {
+// Forecast lists the executions that start one after the other as long as each completes. The first has to wait for the end of the plan
+// that runs where Choose starts nothing. A *MissingPlanError ends the list.
+func Forecast(w Wish) ([]Coming, error) {
 	if w.Removing {
 		if start := chooseCleanup(w).Start; start != nil {
 			return []Coming{{Execution: *start, Cause: RemovalRequested}}, nil
@@ -41,13 +41,13 @@ func Ahead(w Wish) ([]Coming, error) {
 	if choice, err := Choose(w); err != nil || choice.Start == nil {
 		w.LastStatus = kudo.Complete // nothing takes the place of what runs
 	}
-	var ahead []Coming
+	var forecast []Coming
 	for { // it ends: each execution makes up for a difference
 		start, err := chooseStart(w)
 		if err != nil || start == nil {
-			return ahead, err
+			return forecast, err
 		}
-		ahead = append(ahead, w.coming(*start))
+		forecast = append(forecast, w.coming(*start))
 		last := *start
 		last.RestartPending = false
 		w.Last, w.LastStatus, w.LastVersion = &last, kudo.Complete, w.Version
@@ -64,7 +64,7 @@ func (w Wish) coming(start kudo.Execution) Coming {
 	for _, p := range changedParameters(w.Version.Parameters, w.Last.Parameters, start.Parameters) {
 		c.Cause, c.Changed = OtherParameters, append(c.Changed, p.Name)
 		if p.ForcePodRestart != nil && !bool(*p.ForcePodRestart) {
-			c.Calm = append(c.Calm, p.Name)
+			c.NoRestart = append(c.NoRestart, p.Name)
 		}
 	}
 	if !sameVersion(start.OperatorVersion, w.Last.OperatorVersion) {
