@@ -186,6 +186,9 @@ func DeleteOutcome(objects []Object) Outcome {
 	return Outcome{kudo.InProgress, deleting(there[max(held, 0)].Live)}
 }
 
+// held says whether another writer's finalizer keeps the object.
+func (o Object) held() bool { return o.Live != nil && len(holders(o.Live)) > 0 }
+
 // deleting says what holds an object that is on its way out.
 func deleting(live *unstructured.Unstructured) string {
 	message := Describe(live) + ": is being deleted"

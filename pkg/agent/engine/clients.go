@@ -8,17 +8,15 @@ import (
 	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// hands do on the managed cluster what plans want: apply and delete objects, and run commands in containers.
-type hands struct {
+// clients do on the managed cluster what plans want: apply and delete objects, and run commands in containers.
+type clients struct {
 	client client.Client
 	remote *remote
 }
 
-// identities are the hands of service accounts, whom the agent impersonates: the API server lets them do what the account may, and
+// identities are the clients of service accounts, whom the agent impersonates: the API server lets them do what the account may, and
 // records whom they stand for. They may be used by several goroutines.
 type identities struct {
 	local ctrl.Manager
@@ -32,10 +30,10 @@ func newIdentities(local ctrl.Manager) *identities {
 	return &identities{local: local, known: lru.New(identityLimit)}
 }
 
-// of are the hands of a service account. They share connections and limits with the agent's own.
-func (i *identities) of(account types.NamespacedName) (hands, error) {
+// of are the clients of a service account. They share connections and limits with the agent's own.
+func (i *identities) of(account types.NamespacedName) (clients, error) {
 	if known, ok := i.known.Get(account); ok {
-		return known.(hands), nil
+		return known.(clients), nil
 	}
 	config := rest.CopyConfig(i.local.GetConfig())
 	config.Impersonate = rest.ImpersonationConfig{
@@ -44,32 +42,17 @@ func (i *identities) of(account types.NamespacedName) (hands, error) {
 	}
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return hands{}, fmt.Errorf("impersonating service account %s: %w", account, err)
+		return clients{}, fmt.Errorf("impersonating service account %s: %w", account, err)
 	}
 	c, err := client.New(config, client.Options{HTTPClient: transport, Scheme: i.local.GetScheme(), Mapper: i.local.GetRESTMapper()})
 	if err != nil {
-		return hands{}, fmt.Errorf("impersonating service account %s: %w", account, err)
+		return clients{}, fmt.Errorf("impersonating service account %s: %w", account, err)
 	}
 	remote, err := newRemote(config, transport)
 	if err != nil {
-		return hands{}, fmt.Errorf("impersonating service account %s: %w", account, err)
+		return clients{}, fmt.Errorf("impersonating service account %s: %w", account, err)
 	}
-	made := hands{client: c, remote: remote}
+	made := clients{client: c, remote: remote}
 	i.known.Add(account, made)
 	return made, nil
-}
-
-// as is the engine that does what the plans of an Instance want as the service account that it names.
-func (e *engine) as(instance *kudo.Instance) (*engine, error) {
-	name := instance.Spec.ServiceAccountName
-	if name == "" {
-		return e, nil
-	}
-	hands, err := e.others.of(types.NamespacedName{Namespace: instance.Namespace, Name: name})
-	if err != nil {
-		return nil, err
-	}
-	acting := *e
-	acting.hands = hands
-	return &acting, nil
 }

@@ -50,25 +50,3 @@ func (e *engine) unbound(ctx context.Context, pod *unstructured.Unstructured) st
 	}
 	return ""
 }
-
-// age is how long the step of a task has had its turn.
-func (x *execution) age(placed plan.Placed, now time.Time) time.Duration {
-	for _, phase := range x.instance.Status.PlanStatus[x.Plan].Phases {
-		for _, step := range phase.Steps {
-			if phase.Name == placed.Phase && step.Name == placed.Step && step.StartedTimestamp != nil {
-				return now.Sub(step.StartedTimestamp.Time)
-			}
-		}
-	}
-	return 0
-}
-
-// lookAgain is when to look again at tasks that wait for something, or for their beginning; zero if none does.
-func lookAgain(outcomes map[plan.Task]plan.Outcome) time.Duration {
-	for _, outcome := range outcomes {
-		if outcome.Status == kudo.InProgress || outcome.Status == kudo.Pending {
-			return slow
-		}
-	}
-	return 0
-}

@@ -75,10 +75,10 @@ func TestTasksThatWaitAreLookedAtAgain(t *testing.T) {
 func TestARemovalThatFailsIsTriedLessAndLessOften(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	e := &engine{backoff: flowcontrol.NewBackOff(leastBackoff, mostBackoff)}
-	s := seen{now: now, instance: &kudo.Instance{}}
+	o := plan.Observation{Now: now, Instance: &kudo.Instance{}}
 	var waits []time.Duration
 	for range 8 {
-		waits = append(waits, e.removalWait(s, errors.New("refused")))
+		waits = append(waits, e.removalWait(o, errors.New("refused")))
 	}
 	want := []time.Duration{1, 2, 4, 8, 16, 32, 60, 60}
 	for i := range want {
@@ -87,7 +87,7 @@ func TestARemovalThatFailsIsTriedLessAndLessOften(t *testing.T) {
 	if !slices.Equal(waits, want) {
 		t.Errorf("want %v, got %v", want, waits)
 	}
-	if wait := e.removalWait(s, nil); wait != removalPause {
+	if wait := e.removalWait(o, nil); wait != removalPause {
 		t.Errorf("nothing fails any more, and it waits %v", wait)
 	}
 }

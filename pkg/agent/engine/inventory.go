@@ -4,31 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
-
-// ledger is an inventory as a pass leaves it. Tasks that run side by side write to it.
-type ledger struct {
-	mutex   sync.Mutex
-	entries []kudo.InventoryEntry
-}
-
-func (l *ledger) list(entries ...kudo.InventoryEntry) {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	l.entries = plan.List(l.entries, entries...)
-}
-
-func (l *ledger) forget(gone ...kudo.InventoryEntry) {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	l.entries = plan.Forget(l.entries, gone...)
-}
 
 // listAhead lists what the tasks apply whose turn has come and that have not begun, so that the commit of this pass names every
 // object before there is one. It says whether there was anything that was not listed yet. What is wrong with a task is said when
@@ -73,29 +54,6 @@ func (x *execution) postpone(placed plan.Placed, wants []*unstructured.Unstructu
 		}
 	}
 	return plan.Outcome{Status: kudo.Pending}
-}
-
-// forgetUnapplied strikes off what was listed ahead for the last execution, which did not come to apply it or had not the right
-// to. An execution that is complete has applied everything. Where nothing was executed, the inventory is what a removal has left
-// that was called off: what that has deleted, nobody misses.
-func (e *engine) forgetUnapplied(ctx context.Context, x *execution, last seen) error {
-	doubtful, started := slices.Clone(x.inventory.entries), last.instance.Status.Execution
-	switch {
-	case started != nil && last.running == nil:
-		return nil
-	case started != nil:
-		doubtful = plan.Unfinished(doubtful, last.running.Plans[started.Plan], last.instance.Status.PlanStatus[started.Plan])
-	}
-	for _, entry := range doubtful {
-		object, err := e.objects.listed(ctx, entry, e.objects.read)
-		if err != nil {
-			return err
-		}
-		if object.Live == nil || !x.owner().Owns(object.Live) || started == nil && object.Live.GetDeletionTimestamp() != nil {
-			x.inventory.forget(entry)
-		}
-	}
-	return nil
 }
 
 // prune deletes what its task does not apply any more and returns what of it is still there. What the version applies elsewhere

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/apply"
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
@@ -251,4 +253,37 @@ func (o *objects) watchable(gvk schema.GroupVersionKind) error {
 		}
 	}
 	return errUnwatchable
+}
+
+// pods lists, from the cache, the pods that carry the owner's labels.
+func (o *objects) pods(ctx context.Context, owner plan.Owner) ([]plan.Object, error) {
+	kind := corev1.SchemeGroupVersion.WithKind("Pod")
+	if err := o.ensureWatch(kind); err != nil {
+		return nil, err
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind("PodList"))
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	err := o.client.List(ctx, list, client.InNamespace(owner.Namespace), client.MatchingLabels{kudo.LabelInstance: owner.Name})
+	if err != nil {
+		return nil, fmt.Errorf("listing the Pods of %q: %w", owner.Name, err)
+	}
+	pods := make([]plan.Object, len(list.Items))
+	for i := range list.Items {
+		pods[i] = plan.Object{Want: &list.Items[i], Live: &list.Items[i]}
+	}
+	return pods, nil
+}
+
+// delete removes an object unless it is on its way out already, and looks again: many are gone at once.
+func (e *engine) delete(ctx context.Context, object plan.Object) (plan.Object, error) {
+	if object.Deleted() {
+		return object, nil
+	}
+	if err := apply.Delete(ctx, e.clients.client, object.Live); err != nil {
+		return object, fmt.Errorf("deleting %s: %w", plan.Describe(object.Live), err)
+	}
+	live, err := e.objects.read(ctx, object.Want)
+	return plan.Object{Want: object.Want, Live: live}, err
 }

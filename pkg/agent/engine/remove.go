@@ -2,17 +2,14 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/plan"
-	"github.com/tandem-addons/tandem/pkg/render"
 )
 
 // removalPause is the time between two looks at what is still left of an Instance: not all of it is watched.
@@ -20,20 +17,14 @@ const removalPause = time.Second
 
 // remove deletes everything that belongs to the Instance, volume claims last, and waits until it is gone. The mirror stays until the hub
 // has heard of that: only it knows that the cleanup plan was carried out.
-func (e *engine) remove(ctx context.Context, s seen) pass {
-	x := s.execution()
-	if s.instance.Removed() {
-		return s.removed()
-	}
+func (e *engine) remove(ctx context.Context, o plan.Observation) result {
+	x := executionOf(o)
 	if x.Execution == nil {
-		if len(s.instance.Status.Inventory) == 0 {
-			return s.removed()
-		}
-		x.Execution, x.version = s.unstarted()
+		x.Execution, x.version = unstarted(o)
 	}
 	left, err := e.deleteOwned(ctx, x)
 	if err == nil && len(left) == 0 {
-		return s.removed()
+		return recorded(o.Removed())
 	}
 	message := plan.DeleteOutcome(left).Message
 	switch {
@@ -42,38 +33,20 @@ func (e *engine) remove(ctx context.Context, s seen) pass {
 	case len(left) > 1:
 		message = fmt.Sprintf("waiting for %d objects to be gone: %s", len(left), message)
 	}
-	p := s.stopped(plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoving, message))
-	p.again = len(x.inventory.entries) > len(s.instance.Status.Inventory)
-	p.status.Inventory = x.inventory.entries
-	p.after = e.removalWait(s, err)
-	return p
-}
-
-func (s seen) removed() pass {
-	p := s.stopped(plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoved, plan.NothingLeft))
-	p.status.Inventory = nil
-	return p
-}
-
-// removalWait is how long until what is left is looked at again: longer each time while that fails, for it may mean to look through
-// all kinds.
-func (e *engine) removalWait(s seen, err error) time.Duration {
-	key := string(s.instance.UID) + "/removal"
-	if err == nil {
-		e.backoff.DeleteEntry(key)
-		return removalPause
+	status := *o.Instance.Status.DeepCopy()
+	status.Inventory = x.inventory.entries
+	return result{
+		status: status,
+		ready:  plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoving, message),
+		again:  len(x.inventory.entries) > len(o.Instance.Status.Inventory),
+		after:  e.removalWait(o, err),
 	}
-	e.backoff.Next(key, s.now)
-	return e.backoff.Get(key)
 }
 
 // unstarted is what the spec asks for and nobody has started: what stands is left of a removal that was called off.
-func (s seen) unstarted() (*kudo.Execution, *kudo.OperatorVersionSpec) {
-	unstarted := &kudo.Execution{Parameters: s.instance.Spec.Parameters}
-	if s.wanted == nil {
-		return unstarted, nil
-	}
-	return unstarted, &s.wanted.Spec
+func unstarted(o plan.Observation) (*kudo.Execution, *kudo.OperatorVersionSpec) {
+	unstarted := &kudo.Execution{Parameters: o.Instance.Spec.Parameters}
+	return unstarted, o.Desired
 }
 
 // deleteOwned deletes what the inventory lists, wave by wave, and volume claims when all else is gone. While a finalizer holds something
@@ -127,22 +100,14 @@ func (e *engine) discover(ctx context.Context, x *execution) ([]plan.Object, err
 	return found, nil
 }
 
-// everything renders all templates that any task of the version names. The error says that some could not be rendered with the
-// parameters in force.
-func everything(x *execution) ([]*unstructured.Unstructured, error) {
-	if x.version == nil {
-		return nil, errors.New("the OperatorVersion is lost")
+// removalWait is how long until what is left is looked at again: longer each time while that fails, for it may mean to look through
+// all kinds.
+func (e *engine) removalWait(o plan.Observation, err error) time.Duration {
+	key := string(o.Instance.UID) + "/removal"
+	if err == nil {
+		e.backoff.DeleteEntry(key)
+		return removalPause
 	}
-	var (
-		rendered []*unstructured.Unstructured
-		faults   error
-	)
-	for _, task := range x.version.Tasks {
-		for _, template := range task.Spec.Resources {
-			objects, err := render.Objects(x.context(plan.Placed{Task: task}), template)
-			faults = errors.Join(faults, err)
-			rendered = append(rendered, objects...)
-		}
-	}
-	return rendered, faults
+	e.backoff.Next(key, o.Now)
+	return e.backoff.Get(key)
 }

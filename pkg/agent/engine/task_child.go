@@ -7,13 +7,9 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/plan"
 	"github.com/tandem-addons/tandem/pkg/tree"
@@ -37,11 +33,11 @@ func (e *engine) child(ctx context.Context, x *execution, placed plan.Placed, ac
 }
 
 // children are the children of an Instance at rest, as the hub has acknowledged them.
-func (e *engine) children(ctx context.Context, s seen) ([]plan.Child, error) {
-	tasks, isWhole := tree.Tasks(s.running), plan.IsWhole(s.instance.Status.PlanStatus)
+func (e *engine) children(ctx context.Context, o plan.Observation) ([]plan.Child, error) {
+	tasks, isWhole := tree.Tasks(o.Running), plan.IsWhole(o.Instance.Status.PlanStatus)
 	var children []plan.Child
-	for _, said := range s.instance.Status.Children {
-		child, err := e.see(ctx, e.client, s.instance, said)
+	for _, said := range o.Instance.Status.Children {
+		child, err := e.see(ctx, e.client, o.Instance, said)
 		if err != nil {
 			return nil, err
 		}
@@ -62,29 +58,7 @@ func (e *engine) see(ctx context.Context, from client.Reader, parent *kudo.Insta
 	if err != nil {
 		return child, fmt.Errorf("reading Instance %q: %w", said.Instance, err)
 	}
-	seen, err := e.gather(ctx, mirror)
-	child.Mirror, child.Due = mirror, plan.Due(seen.wish()) != ""
+	observed, err := e.withVersions(ctx, mirror)
+	child.Mirror, child.Due = mirror, plan.Due(observed.Wish()) != ""
 	return child, err
-}
-
-// parentsOf maps an Instance to those that wait for it, or whose health it is a part of.
-func (e *engine) parentsOf(ctx context.Context, child client.Object) []reconcile.Request {
-	return e.requestsFor(ctx, child.GetNamespace(), func(i *kudo.Instance) bool {
-		return slices.ContainsFunc(i.Status.Children, func(c kudo.ChildStatus) bool { return c.Instance == child.GetName() })
-	})
-}
-
-// viewChild is what matters of a child to its parent: which generation stands, and how.
-func viewChild(o client.Object) string {
-	i := o.(*kudo.Instance)
-	ready := meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionReady)
-	if ready == nil {
-		return fmt.Sprint(i.Annotations)
-	}
-	return fmt.Sprint(i.Annotations, i.Status.ObservedGeneration, ready.Status, ready.Reason, ready.Message)
-}
-
-// acknowledged lets through what the hub says about KudoOperator tasks.
-func acknowledged() predicate.Predicate {
-	return mirror.Changed(func(o client.Object) string { return mirror.Acknowledgements(o.(*kudo.Instance)) })
 }

@@ -4,18 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/exec"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/apply"
 	"github.com/tandem-addons/tandem/pkg/pipe"
 	"github.com/tandem-addons/tandem/pkg/plan"
 	"github.com/tandem-addons/tandem/pkg/render"
@@ -23,19 +20,6 @@ import (
 
 // filePatience is how long it may take to read one file out of a container.
 const filePatience = 30 * time.Second
-
-// artifacts are the objects that are to keep the files of a Pipe task.
-func (x *execution) artifacts(placed plan.Placed) ([]*unstructured.Unstructured, error) {
-	objects := pipe.Artifacts(x.owner().Name, placed.Task)
-	for i, object := range objects {
-		marked, err := render.Mark(x.context(placed), object)
-		if err != nil {
-			return nil, err
-		}
-		objects[i] = marked
-	}
-	return objects, nil
-}
 
 // piping is a Pipe task in the middle of an execution.
 type piping struct {
@@ -185,7 +169,7 @@ func (e *engine) readFile(ctx context.Context, pod types.NamespacedName, path st
 	ctx, cancel := context.WithTimeoutCause(ctx, filePatience, fmt.Errorf("it took longer than %v", filePatience))
 	defer cancel()
 	const most = pipe.MostBytes + 1
-	return e.hands.remote.output(ctx, pod, pipe.Container, most, "head", "-c", strconv.Itoa(most), "--", path)
+	return e.clients.remote.output(ctx, pod, pipe.Container, most, "head", "-c", strconv.Itoa(most), "--", path)
 }
 
 // dropPod deletes the task's pod, if there is one.
@@ -195,62 +179,4 @@ func (e *engine) dropPod(ctx context.Context, p *piping) (plan.Object, error) {
 		return plan.Object{Want: p.pod}, err
 	}
 	return e.delete(ctx, pod)
-}
-
-// dropPods deletes the pods of Pipe tasks whose execution does not go on, whatever has ended it.
-func (e *engine) dropPods(ctx context.Context, s seen, choice plan.Choice) error {
-	if !pipes(s.running) && (s.wanted == nil || !pipes(&s.wanted.Spec)) {
-		return nil
-	}
-	owner := plan.Owner{Namespace: s.instance.Namespace, Name: render.InstanceName(s.instance.Name)}
-	pods, err := e.objects.pods(ctx, owner)
-	if err != nil {
-		return err
-	}
-	goesOn := s.goesOn(choice)
-	for _, pod := range pods {
-		_, ofPipe := pod.Live.GetAnnotations()[kudo.AnnotationPipe]
-		if !ofPipe || !owner.Owns(pod.Live) || pod.AppliedBy(goesOn) || pod.Deleted() {
-			continue
-		}
-		if err := apply.Delete(ctx, e.hands.client, pod.Live); err != nil {
-			return fmt.Errorf("deleting %s: %w", plan.Describe(pod.Live), err)
-		}
-	}
-	return nil
-}
-
-// goesOn is the execution that runs and goes on, whatever was chosen; empty if there is none.
-func (s seen) goesOn(choice plan.Choice) types.UID {
-	last := s.instance.Status.Execution
-	if last == nil || choice.Start != nil || choice.Cancel || choice.Remove || !s.instance.Status.PlanStatus[last.Plan].Status.Running() {
-		return ""
-	}
-	return last.UID
-}
-
-// pods lists, from the cache, the pods that carry the owner's labels.
-func (o *objects) pods(ctx context.Context, owner plan.Owner) ([]plan.Object, error) {
-	kind := corev1.SchemeGroupVersion.WithKind("Pod")
-	if err := o.ensureWatch(kind); err != nil {
-		return nil, err
-	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind("PodList"))
-	ctx, cancel := context.WithTimeout(ctx, readPatience)
-	defer cancel()
-	err := o.client.List(ctx, list, client.InNamespace(owner.Namespace), client.MatchingLabels{kudo.LabelInstance: owner.Name})
-	if err != nil {
-		return nil, fmt.Errorf("listing the Pods of %q: %w", owner.Name, err)
-	}
-	pods := make([]plan.Object, len(list.Items))
-	for i := range list.Items {
-		pods[i] = plan.Object{Want: &list.Items[i], Live: &list.Items[i]}
-	}
-	return pods, nil
-}
-
-// pipes says whether a version has Pipe tasks.
-func pipes(version *kudo.OperatorVersionSpec) bool {
-	return version != nil && slices.ContainsFunc(version.Tasks, func(t kudo.Task) bool { return t.Kind == kudo.TaskPipe })
 }
