@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/hub"
-	"github.com/tandem-addons/tandem/pkg/limit"
 )
 
 // version is set by the linker (see the Makefile).
@@ -37,7 +37,7 @@ func main() {
 // settings are the flags.
 type settings struct {
 	options hub.Options
-	limit   limit.Limit
+	limit   controller.Limit
 	logging zap.Options
 
 	uninstall, version bool
@@ -67,7 +67,7 @@ func (s *settings) flags(errors io.Writer) *flag.FlagSet {
 	fs.BoolVar(&o.DeliverAgents, "deliver-agents", false,
 		"deliver addon-agent to managed clusters as OCM's add-on tandem (manifests/ocm), where the hub has OCM")
 	fs.IntVar(&o.Concurrency, "concurrency", 10, "how many objects each controller works on at a time")
-	s.limit = limit.Limit{QPS: 200, Burst: 400}
+	s.limit = controller.Limit{QPS: 200, Burst: 400}
 	s.limit.Bind(fs, "kube-api", "the API server")
 	fs.BoolVar(&s.uninstall, "uninstall", false,
 		"take policies, webhooks and conditions of Tandem off the hub, and exit; it may be repeated")

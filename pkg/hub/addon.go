@@ -20,7 +20,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -29,6 +28,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/dependency"
 	"github.com/tandem-addons/tandem/pkg/install"
 )
@@ -41,21 +41,21 @@ type addOns struct {
 	packagesNamespace string
 	circles           *circles
 	// written are the add-ons' last writes, applied those of their Instances.
-	written, applied *lastWrites
+	written, applied *controller.Writes
 }
 
-func (a *addOns) setUp(mgr manager.Manager) error {
-	return newController(mgr, "addon", controller.Options{}).
-		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(changed(viewAddOn))).
-		Watches(&addonv1alpha1.ManagedClusterAddOn{}, mapped(a.dependants),
-			builder.WithPredicates(changed(viewDependedOn), afterStart())).
-		Watches(&addonv1alpha1.ClusterManagementAddOn{}, a.circles.follow(a.client), builder.WithPredicates(changed(viewDefinition))).
-		Watches(&kudo.Instance{}, mapped(a.namesakes), builder.WithPredicates(changed(viewInstance))).
-		Watches(&kudo.OperatorVersion{}, mapped(a.configuredWith(addonv1alpha1.ResourceOperatorVersions)),
+func (a *addOns) SetUp(mgr manager.Manager) error {
+	return controller.New(mgr, "addon", controller.Options{}).
+		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(controller.Changed(viewAddOn))).
+		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.Mapped(a.dependants),
+			builder.WithPredicates(controller.Changed(viewDependedOn), controller.AfterStart())).
+		Watches(&addonv1alpha1.ClusterManagementAddOn{}, a.circles.follow(a.client), builder.WithPredicates(controller.Changed(viewDefinition))).
+		Watches(&kudo.Instance{}, controller.Mapped(a.namesakes), builder.WithPredicates(controller.Changed(viewInstance))).
+		Watches(&kudo.OperatorVersion{}, controller.Mapped(a.configuredWith(addonv1alpha1.ResourceOperatorVersions)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, mapped(a.configuredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
+		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, controller.Mapped(a.configuredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WatchesMetadata(managedCluster(), mapped(a.onCluster), builder.WithPredicates(ending())).
+		WatchesMetadata(managedCluster(), controller.Mapped(a.onCluster), builder.WithPredicates(controller.DeletionBegun())).
 		Complete(a)
 }
 
@@ -66,12 +66,12 @@ func (a *addOns) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	// Where the cache does not have the last write yet, it would be repeated. As a rule its own event leads here again.
-	if wait := a.written.awaits(addOn); wait > 0 {
+	if wait := a.written.Awaits(addOn); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	defer a.written.noteSince(addOn, addOn.ResourceVersion)
+	defer a.written.NoteSince(addOn, addOn.ResourceVersion)
 	if !addOn.DeletionTimestamp.IsZero() {
-		return retryConflict(a.remove(ctx, addOn))
+		return controller.RetryConflict(a.remove(ctx, addOn))
 	}
 	definition, err := definitionOf(ctx, a.client, addOn.Name)
 	if err != nil {
@@ -87,13 +87,13 @@ func (a *addOns) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	case apierrors.IsForbidden(refused), apierrors.IsInvalid(refused):
 		decision = decision.Refused(addOn, refused)
 	case refused != nil:
-		return retryConflict(refused)
+		return controller.RetryConflict(refused)
 	}
 	wrote, err := a.commit(ctx, state, decision)
 	if wrote {
 		a.tell(addOn, decision.Resolved)
 	}
-	return retryConflict(errors.Join(refused, err))
+	return controller.RetryConflict(errors.Join(refused, err))
 }
 
 // current is the add-on as the cache has it; nil where there is none.
@@ -101,8 +101,8 @@ func (a *addOns) current(ctx context.Context, name types.NamespacedName) (*addon
 	addOn := &addonv1alpha1.ManagedClusterAddOn{}
 	err := a.client.Get(ctx, name, addOn)
 	if apierrors.IsNotFound(err) {
-		a.written.forget(name)
-		a.applied.forget(name)
+		a.written.Forget(name)
+		a.applied.Forget(name)
 		return nil, nil
 	}
 	if err != nil {
@@ -156,7 +156,7 @@ func (a *addOns) act(ctx context.Context, state install.AddOn, want *kudo.Instan
 	if want == nil {
 		return nil
 	}
-	if err := hold(ctx, a.client, state.ManagedAddOn, kudo.Finalizer, ManagerAddOn); err != nil {
+	if err := controller.Hold(ctx, a.client, state.ManagedAddOn, kudo.Finalizer, ManagerAddOn); err != nil {
 		return err
 	}
 	options := []client.ApplyOption{client.FieldOwner(ManagerAddOn)}
@@ -171,7 +171,7 @@ func (a *addOns) act(ctx context.Context, state install.AddOn, want *kudo.Instan
 		}
 	case install.Matches(current, want):
 		return nil
-	case a.applied.awaits(current) > 0:
+	case a.applied.Awaits(current) > 0:
 		return unknownToCache(want, "it was applied already")
 	default:
 		configuration.SetUID(current.UID)
@@ -180,7 +180,7 @@ func (a *addOns) act(ctx context.Context, state install.AddOn, want *kudo.Instan
 	if err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(configuration), options...); err != nil {
 		return fmt.Errorf("applying Instance %s: %w", client.ObjectKeyFromObject(want), err)
 	}
-	a.applied.note(configuration)
+	a.applied.Note(configuration)
 	return nil
 }
 
@@ -300,7 +300,7 @@ func (a *addOns) tell(addOn *addonv1alpha1.ManagedClusterAddOn, now *metav1.Cond
 	if now.Status == metav1.ConditionTrue || strings.HasPrefix(now.Reason, "WaitingFor") {
 		eventType = corev1.EventTypeNormal
 	}
-	a.recorder.Eventf(addOn, nil, eventType, now.Reason, actionResolve, "%s", note(now.Message))
+	a.recorder.Eventf(addOn, nil, eventType, now.Reason, actionResolve, "%s", controller.Note(now.Message))
 }
 
 // remove deletes the add-on's Instance and lets the add-on go once the Instance is gone. Where the cluster is detached, the Instance
@@ -313,7 +313,7 @@ func (a *addOns) remove(ctx context.Context, addOn *addonv1alpha1.ManagedCluster
 	// Read past the cache, which may not know of an Instance yet that was made a moment ago.
 	err := a.live.Get(ctx, client.ObjectKeyFromObject(addOn), &instance)
 	if apierrors.IsNotFound(err) || err == nil && !install.OwnedBy(&instance, addOn) {
-		return release(ctx, a.client, addOn, kudo.Finalizer)
+		return controller.Release(ctx, a.client, addOn, kudo.Finalizer)
 	}
 	if err != nil {
 		return fmt.Errorf("reading Instance %s: %w", client.ObjectKeyFromObject(addOn), err)
@@ -403,8 +403,8 @@ type addOnView struct {
 	deleting   bool
 	held       bool
 	customized bool
-	configured conditionView
-	resolved   conditionView
+	configured controller.ConditionView
+	resolved   controller.ConditionView
 	references string
 }
 
@@ -414,8 +414,8 @@ func viewAddOn(a *addonv1alpha1.ManagedClusterAddOn) addOnView {
 		deleting:   !a.DeletionTimestamp.IsZero(),
 		held:       controllerutil.ContainsFinalizer(a, kudo.Finalizer),
 		customized: a.Status.HealthCheck.Mode == upstream.HealthCheckModeCustomized,
-		configured: viewCondition(a.Status.Conditions, addonv1alpha1.ConditionConfigured),
-		resolved:   viewCondition(a.Status.Conditions, addonv1alpha1.ConditionResolved),
+		configured: controller.ViewCondition(a.Status.Conditions, addonv1alpha1.ConditionConfigured),
+		resolved:   controller.ViewCondition(a.Status.Conditions, addonv1alpha1.ConditionResolved),
 		references: install.Desired(a),
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/limit"
+	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -55,7 +55,7 @@ func newAdmissions(mgr manager.Manager, packagesNamespace string) (*admissions, 
 		return nil, fmt.Errorf("watching OperatorVersions: %w", err)
 	}
 	// With a limit of its own: who waits for an answer must not wait for what the controllers of the leader send.
-	live, err := client.New(limit.Apart(mgr.GetConfig()), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	live, err := client.New(controller.Apart(mgr.GetConfig()), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return nil, fmt.Errorf("making a client for admission: %w", err)
 	}

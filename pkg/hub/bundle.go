@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
 // The label of what is Tandem's on a hub.
@@ -36,12 +36,12 @@ type caBundles struct {
 	namespace string
 }
 
-func (b *caBundles) setUp(mgr manager.Manager) error {
+func (b *caBundles) SetUp(mgr manager.Manager) error {
 	// They are a handful, and all get the same: one pass looks at all of them.
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: b.key()}}
 	})
-	return newController(mgr, "ca-bundle", controller.Options{}).
+	return controller.New(mgr, "ca-bundle", controller.Options{}).
 		Watches(&corev1.ConfigMap{}, all).
 		Watches(&apiextensions.CustomResourceDefinition{}, all).
 		Watches(&admission.ValidatingWebhookConfiguration{}, all).
@@ -75,7 +75,7 @@ func (b *caBundles) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result,
 		}
 		failed = append(failed, err)
 	}
-	return retryConflict(errors.Join(failed...))
+	return controller.RetryConflict(errors.Join(failed...))
 }
 
 // staleObject has another bundle, somewhere in it.

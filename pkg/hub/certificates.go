@@ -23,7 +23,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -31,6 +30,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+
+	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
 // certificatesName names the Secret with the keys of the webhook server, and the ConfigMap with what they are trusted by.
@@ -86,7 +87,7 @@ func isNoHost(name string) bool {
 	return net.ParseIP(name) == nil && len(validation.IsDNS1123Subdomain(name)) > 0
 }
 
-func (c *certificates) setUp(mgr manager.Manager) error {
+func (c *certificates) SetUp(mgr manager.Manager) error {
 	if c.namespace == "" {
 		return errors.New("the webhook server's certificates need a namespace to be kept in")
 	}
@@ -97,7 +98,7 @@ func (c *certificates) setUp(mgr manager.Manager) error {
 		queue.Add(reconcile.Request{NamespacedName: c.key()}) // where neither object exists, nothing else would wake it
 		return nil
 	})
-	return newController(mgr, "certificates", controller.Options{}).
+	return controller.New(mgr, "certificates", controller.Options{}).
 		For(&corev1.Secret{}).
 		Watches(&corev1.ConfigMap{}, &handler.EnqueueRequestForObject{}).
 		WatchesRawSource(start).
@@ -126,7 +127,7 @@ func (c *certificates) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Resu
 	}
 	switch err := c.commit(ctx, &secret, &trust, renewed); {
 	case apierrors.IsConflict(err):
-		return ctrl.Result{RequeueAfter: conflictRetry}, nil
+		return ctrl.Result{RequeueAfter: controller.ConflictPause}, nil
 	case err != nil:
 		return ctrl.Result{}, err
 	}

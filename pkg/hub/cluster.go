@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
 // isManaged says whether the namespace is a managed cluster's, and that cluster is to stay.
@@ -36,11 +35,6 @@ func isDetached(ctx context.Context, c client.Reader, namespace string) (bool, e
 		return false, fmt.Errorf("reading namespace %q: %w", namespace, err)
 	}
 	return !of.DeletionTimestamp.IsZero(), nil // where a cache does not have it yet, it is new
-}
-
-// ending lets creation and deletion pass, and the beginning of a deletion.
-func ending() predicate.Predicate {
-	return changed(func(o client.Object) bool { return o.GetDeletionTimestamp() != nil })
 }
 
 // namespaceMetadata is a namespace of which only the metadata is read.

@@ -75,7 +75,7 @@ func newDelivery(mgr manager.Manager, certificates *prometheus.CounterVec) *deli
 	}
 }
 
-func (d *delivery) setUp(mgr manager.Manager) error { return mgr.Add(d) }
+func (d *delivery) SetUp(mgr manager.Manager) error { return mgr.Add(d) }
 
 // Start delivers until ctx ends.
 func (d *delivery) Start(ctx context.Context) error {

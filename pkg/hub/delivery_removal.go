@@ -14,7 +14,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -23,6 +22,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/install"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
@@ -35,14 +35,14 @@ type agents struct {
 	recorder events.EventRecorder
 }
 
-func (a *agents) setUp(mgr manager.Manager) error {
+func (a *agents) SetUp(mgr manager.Manager) error {
 	isAgent := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == addonv1alpha1.AgentAddOn })
-	return newController(mgr, "agent", controller.Options{}).
-		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(isAgent, changed(viewAgent))).
-		Watches(&addonv1alpha1.ManagedClusterAddOn{}, mapped(agentOn), builder.WithPredicates(existence(), afterStart())).
-		Watches(&addonv1alpha1.ClusterManagementAddOn{}, mapped(a.defined), builder.WithPredicates(changed(viewDefinition), afterStart())).
-		Watches(&kudo.Instance{}, mapped(agentOn), builder.WithPredicates(existence(), afterStart())).
-		WatchesMetadata(managedCluster(), mapped(agentOf), builder.WithPredicates(ending(), afterStart())).
+	return controller.New(mgr, "agent", controller.Options{}).
+		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(isAgent, controller.Changed(viewAgent))).
+		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.Mapped(agentOn), builder.WithPredicates(controller.Existence(), controller.AfterStart())).
+		Watches(&addonv1alpha1.ClusterManagementAddOn{}, controller.Mapped(a.defined), builder.WithPredicates(controller.Changed(viewDefinition), controller.AfterStart())).
+		Watches(&kudo.Instance{}, controller.Mapped(agentOn), builder.WithPredicates(controller.Existence(), controller.AfterStart())).
+		WatchesMetadata(managedCluster(), controller.Mapped(agentOf), builder.WithPredicates(controller.DeletionBegun(), controller.AfterStart())).
 		Complete(a)
 }
 
@@ -76,7 +76,7 @@ func (a *agents) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("reading ManagedClusterAddOn %s: %w", request.NamespacedName, err))
 	}
 	if addOn.DeletionTimestamp.IsZero() {
-		return retryConflict(hold(ctx, a.client, &addOn, addonv1alpha1.FinalizerAgent, ManagerDelivery))
+		return controller.RetryConflict(controller.Hold(ctx, a.client, &addOn, addonv1alpha1.FinalizerAgent, ManagerDelivery))
 	}
 	if !controllerutil.ContainsFinalizer(&addOn, addonv1alpha1.FinalizerAgent) {
 		return ctrl.Result{}, nil
@@ -90,9 +90,9 @@ func (a *agents) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	if detached || remaining == "" {
-		return retryConflict(release(ctx, a.client, &addOn, addonv1alpha1.FinalizerAgent))
+		return controller.RetryConflict(controller.Release(ctx, a.client, &addOn, addonv1alpha1.FinalizerAgent))
 	}
-	return retryConflict(a.wait(ctx, &addOn, remaining))
+	return controller.RetryConflict(a.wait(ctx, &addOn, remaining))
 }
 
 // remaining names what the agent of a cluster has to remove first: the add-ons that run by plans, and the Instances that are nobody's. It
@@ -139,7 +139,7 @@ func (a *agents) wait(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAd
 		Message: message,
 	}, time.Now())
 	if wrote {
-		a.recorder.Eventf(addOn, nil, corev1.EventTypeNormal, addonv1alpha1.ReasonWaitingForRemoval, actionRelease, "%s", note(message))
+		a.recorder.Eventf(addOn, nil, corev1.EventTypeNormal, addonv1alpha1.ReasonWaitingForRemoval, actionRelease, "%s", controller.Note(message))
 	}
 	if apierrors.IsNotFound(err) {
 		return nil

@@ -14,12 +14,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/dependency"
 )
 
@@ -30,39 +30,39 @@ type dependencies struct {
 	recorder events.EventRecorder
 	metrics  *metrics
 	circles  *circles
-	written  *lastWrites
+	written  *controller.Writes
 }
 
-func (d *dependencies) setUp(mgr manager.Manager) error {
-	return newController(mgr, "dependency", controller.Options{NewQueue: d.metrics.verdictLatency.queue}).
-		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(changed(viewJudged))).
-		Watches(&addonv1alpha1.ManagedClusterAddOn{}, mapped(d.dependants),
-			builder.WithPredicates(changed(viewDependedOn), afterStart())).
-		Watches(&addonv1alpha1.ClusterManagementAddOn{}, d.circles.follow(d.client), builder.WithPredicates(changed(viewDeclaration))).
+func (d *dependencies) SetUp(mgr manager.Manager) error {
+	return controller.New(mgr, "dependency", controller.Options{NewQueue: d.metrics.verdictLatency.Queue}).
+		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(controller.Changed(viewJudged))).
+		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.Mapped(d.dependants),
+			builder.WithPredicates(controller.Changed(viewDependedOn), controller.AfterStart())).
+		Watches(&addonv1alpha1.ClusterManagementAddOn{}, d.circles.follow(d.client), builder.WithPredicates(controller.Changed(viewDeclaration))).
 		Complete(d)
 }
 
 // Reconcile judges the dependencies of one add-on on one cluster.
 func (d *dependencies) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	since := d.metrics.verdictLatency.take(request)
+	since := d.metrics.verdictLatency.Take(request)
 	addOn, err := d.current(ctx, request.NamespacedName)
 	if err != nil || addOn == nil {
 		return ctrl.Result{}, err
 	}
 	// Where the cache does not have the last verdict yet, it would be written again, and what is held would be held by the one before.
 	// As a rule it is the verdict's own event that leads here again.
-	if wait := d.written.awaits(addOn); wait > 0 {
-		d.metrics.verdictLatency.again(request, since)
+	if wait := d.written.Awaits(addOn); wait > 0 {
+		d.metrics.verdictLatency.Again(request, since)
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	wrote, err := d.judge(ctx, addOn)
 	switch {
 	case err != nil:
-		d.metrics.verdictLatency.again(request, since)
+		d.metrics.verdictLatency.Again(request, since)
 	case wrote:
-		d.metrics.verdictLatency.done(since)
+		d.metrics.verdictLatency.Done(since)
 	}
-	return retryConflict(err)
+	return controller.RetryConflict(err)
 }
 
 // current is the add-on as the cache has it, to be read only; nil where there is nothing to judge.
@@ -70,8 +70,8 @@ func (d *dependencies) current(ctx context.Context, name types.NamespacedName) (
 	var addOn addonv1alpha1.ManagedClusterAddOn
 	err := d.client.Get(ctx, name, &addOn, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) || err == nil && !addOn.DeletionTimestamp.IsZero() {
-		d.written.forget(name)
-		d.metrics.unsatisfied.set(name, nil)
+		d.written.Forget(name)
+		d.metrics.unsatisfied.Set(name, nil)
 		return nil, nil
 	}
 	if err != nil {
@@ -88,7 +88,7 @@ func (d *dependencies) judge(ctx context.Context, addOn *addonv1alpha1.ManagedCl
 	}
 	previous := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded)
 	if fault != nil { // it was reported where it stands; the last verdict stays
-		d.metrics.unsatisfied.recall(client.ObjectKeyFromObject(addOn), unmetKeys(addOn.Name, dependency.Recalled(previous)))
+		d.metrics.unsatisfied.Recall(client.ObjectKeyFromObject(addOn), unmetKeys(addOn.Name, dependency.Recalled(previous)))
 		return false, nil
 	}
 	seen, err := see(ctx, d.client, addOn.Namespace, needs, d.circles.of(addOn.Name))
@@ -96,10 +96,10 @@ func (d *dependencies) judge(ctx context.Context, addOn *addonv1alpha1.ManagedCl
 		return false, err
 	}
 	verdict := dependency.Evaluate(needs, seen, previous)
-	d.metrics.unsatisfied.set(client.ObjectKeyFromObject(addOn), unmetKeys(addOn.Name, verdict.Unmet()))
+	d.metrics.unsatisfied.Set(client.ObjectKeyFromObject(addOn), unmetKeys(addOn.Name, verdict.Unmet()))
 	wrote, err := d.commit(ctx, addOn, verdict)
 	if wrote {
-		d.written.note(addOn)
+		d.written.Note(addOn)
 		d.metrics.verdictChanged(addOn.Name, verdict)
 		d.tell(addOn, previous, verdict)
 	}
@@ -123,11 +123,11 @@ func (d *dependencies) tell(addOn *addonv1alpha1.ManagedClusterAddOn, previous *
 	unmet := verdict.Unmet()
 	if len(unmet) == 0 {
 		d.recorder.Eventf(addOn, nil, corev1.EventTypeNormal, eventDependenciesSatisfied, actionEvaluate, "%s",
-			note(fmt.Sprintf("all dependencies are satisfied; before: %s", previous.Reason)))
+			controller.Note(fmt.Sprintf("all dependencies are satisfied; before: %s", previous.Reason)))
 		return
 	}
 	d.recorder.Eventf(addOn, nil, corev1.EventTypeWarning, verdict.Reason(), actionEvaluate, "%s",
-		note("not satisfied: "+dependency.Summary(unmet)))
+		controller.Note("not satisfied: "+dependency.Summary(unmet)))
 }
 
 // declaredBy is what the add-on of that name depends on. An add-on without definition depends on nothing. fault says that the
@@ -204,13 +204,13 @@ func dependantsOf(ctx context.Context, c client.Reader, addOn client.Object) ([]
 type judgedView struct {
 	uid      types.UID
 	deleting bool
-	degraded conditionView
+	degraded controller.ConditionView
 }
 
 func viewJudged(a *addonv1alpha1.ManagedClusterAddOn) judgedView {
 	return judgedView{
 		uid: a.UID, deleting: !a.DeletionTimestamp.IsZero(),
-		degraded: viewCondition(a.Status.Conditions, addonv1alpha1.ConditionDegraded),
+		degraded: controller.ViewCondition(a.Status.Conditions, addonv1alpha1.ConditionDegraded),
 	}
 }
 
@@ -224,15 +224,4 @@ type dependedOnView struct {
 func viewDependedOn(a *addonv1alpha1.ManagedClusterAddOn) dependedOnView {
 	seen := dependency.See(nil, a)
 	return dependedOnView{deleting: seen.Deleting, available: seen.Available, reason: seen.Reason}
-}
-
-// conflictRetry is how long to wait for the cache after another writer was faster.
-const conflictRetry = 100 * time.Millisecond
-
-// retryConflict turns a conflict into another look soon, which is no error: somebody else was faster.
-func retryConflict(err error) (ctrl.Result, error) {
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: conflictRetry}, nil
-	}
-	return ctrl.Result{}, client.IgnoreNotFound(err)
 }

@@ -15,26 +15,18 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/install"
-	"github.com/tandem-addons/tandem/pkg/limit"
-	"github.com/tandem-addons/tandem/pkg/logging"
 )
 
 // The field managers of the hub, one for each concern, so that none drops another's fields.
@@ -97,48 +89,31 @@ type Options struct {
 }
 
 // controllers is the table of contents: everything that runs on the hub.
-func controllers(mgr manager.Manager, options Options) []interface{ setUp(manager.Manager) error } {
+func controllers(mgr manager.Manager, options Options) []controller.Runner {
 	metrics := newMetrics()
-	recorder := newRecorder(mgr.GetLogger().WithName("events"), metrics.eventsDropped)
+	recorder := controller.NewRecorder("addon-manager", mgr.GetLogger().WithName("events"), metrics.eventsDropped)
 	byPlans := &addOns{
 		recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
-		packagesNamespace: options.PackagesNamespace, circles: newCircles(), written: newLastWrites(), applied: newLastWrites(),
+		packagesNamespace: options.PackagesNamespace, circles: newCircles(), written: controller.NewWrites(), applied: controller.NewWrites(),
 	}
-	return append([]interface{ setUp(manager.Manager) error }{
+	return append([]controller.Runner{
 		&enforcement{live: mgr.GetAPIReader(), mapper: mgr.GetRESTMapper(), logger: mgr.GetLogger().WithName("policy")},
 		&indexes{},
 		metrics,
 		recorder,
 		&definitions{recorder: recorder, client: mgr.GetClient()},
-		&dependencies{recorder: recorder, client: mgr.GetClient(), metrics: metrics, circles: newCircles(), written: newLastWrites()},
+		&dependencies{recorder: recorder, client: mgr.GetClient(), metrics: metrics, circles: newCircles(), written: controller.NewWrites()},
 		byPlans,
 		&instances{
 			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
-			packagesNamespace: options.PackagesNamespace, verifications: newVerifications(), written: newLastWrites(),
+			packagesNamespace: options.PackagesNamespace, verifications: newVerifications(), written: controller.NewWrites(),
 		},
 		&children{
-			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(), written: newLastWrites(), applied: newLastWrites(),
+			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(), written: controller.NewWrites(), applied: controller.NewWrites(),
 		},
 		newLeases(mgr, options.LeaseGrace),
 		&besideOCM{options: options, addOns: byPlans, recorder: recorder, metrics: metrics},
 	}, webhookControllers(mgr, options)...)
-}
-
-// longestRetry is how long a controller waits at most before it looks again at what it failed with: after an outage, however long, all
-// is up to date again within that.
-const longestRetry = time.Minute
-
-// retries makes a controller try again ever more slowly what it fails with, each object for itself. client-go's default is slower in the
-// end, and lets all objects together have ten retries a second, so that a fleet would wait for hours. How many requests there are at once,
-// workers and client limits say.
-func retries() workqueue.TypedRateLimiter[reconcile.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, longestRetry)
-}
-
-// newController begins a controller.
-func newController(mgr manager.Manager, name string, options controller.Options) *builder.Builder {
-	options.RateLimiter = retries()
-	return ctrl.NewControllerManagedBy(mgr).Named(name).WithOptions(options)
 }
 
 // Run runs the hub's controllers until ctx ends. It fails when the hub cannot be reached at the start, or the leadership is lost.
@@ -148,7 +123,7 @@ func Run(ctx context.Context, cfg *rest.Config, options Options) error {
 		return fmt.Errorf("preparing the hub's controllers: %w", err)
 	}
 	for _, c := range controllers(mgr, options) {
-		if err := c.setUp(mgr); err != nil {
+		if err := c.SetUp(mgr); err != nil {
 			return fmt.Errorf("setting up the hub's controllers: %w", err)
 		}
 	}
@@ -163,26 +138,21 @@ func newManager(cfg *rest.Config, options Options) (manager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	every := controller.Every()
+	every.MaxConcurrentReconciles = max(1, options.Concurrency)
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:                        scheme,
-		Logger:                        logging.Calm(options.Logger),
+		Logger:                        controller.Calm(options.Logger),
 		Cache:                         cache.Options{DefaultTransform: forget, ByObject: cached(options)},
 		LeaderElection:                options.LeaderElection,
 		LeaderElectionID:              leaderLease,
 		LeaderElectionNamespace:       options.LeaderElectionNamespace,
-		LeaderElectionConfig:          limit.Apart(cfg), // however much there is to do, the Lease is kept
+		LeaderElectionConfig:          controller.Apart(cfg), // however much there is to do, the Lease is kept
 		LeaderElectionReleaseOnCancel: true,
 		Metrics:                       metricsserver.Options{BindAddress: options.MetricsBindAddress},
 		HealthProbeBindAddress:        options.HealthProbeBindAddress,
 		PprofBindAddress:              options.PprofBindAddress,
-		Controller: config.Controller{
-			MaxConcurrentReconciles: max(1, options.Concurrency),
-			// A process may run the controllers again after they ended, and their names are unique in the list above.
-			SkipNameValidation: ptr.To(true),
-			// The priority queue of controller-runtime 0.23 may never end while it is busy (its issue 3538): the process would hang until
-			// it is killed, and keep the leader's Lease.
-			UsePriorityQueue: ptr.To(false),
-		},
+		Controller:                    every,
 	})
 	if err != nil {
 		return nil, err
@@ -203,17 +173,7 @@ func cached(options Options) map[client.Object]cache.ByObject {
 }
 
 // Scheme knows every kind that the hub's controllers read or write.
-func Scheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensions.AddToScheme, addonv1alpha1.AddToScheme, kudo.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("registering API types: %w", err)
-		}
-	}
-	return scheme, nil
-}
+func Scheme() (*runtime.Scheme, error) { return controller.Scheme(apiextensions.AddToScheme) }
 
 // forget drops, before an object is cached, what the hub never reads and what makes up most of it: managed fields, what kubectl
 // applied last, the progress of plans but for what children wait for, what they have applied, and what others say of an add-on beside

@@ -37,7 +37,7 @@ const (
 // indexes sets up the indexes of the cache.
 type indexes struct{}
 
-func (*indexes) setUp(mgr manager.Manager) error {
+func (*indexes) SetUp(mgr manager.Manager) error {
 	for _, index := range []struct {
 		object client.Object
 		field  string

@@ -16,7 +16,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -25,6 +24,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
@@ -36,18 +36,18 @@ type instances struct {
 	recorder          events.EventRecorder
 	packagesNamespace string
 	verifications     verifications
-	written           *lastWrites
+	written           *controller.Writes
 }
 
-func (i *instances) setUp(mgr manager.Manager) error {
-	return newController(mgr, "instance", controller.Options{}).
-		For(&kudo.Instance{}, builder.WithPredicates(changed(viewInstance))).
-		Watches(&kudo.Instance{}, mapped(i.rivals), builder.WithPredicates(existence())).
-		Watches(&kudo.Instance{}, mapped(parentOf), builder.WithPredicates(gone())).
-		Watches(&kudo.OperatorVersion{}, mapped(i.running), builder.WithPredicates(existence())).
+func (i *instances) SetUp(mgr manager.Manager) error {
+	return controller.New(mgr, "instance", controller.Options{}).
+		For(&kudo.Instance{}, builder.WithPredicates(controller.Changed(viewInstance))).
+		Watches(&kudo.Instance{}, controller.Mapped(i.rivals), builder.WithPredicates(controller.Existence())).
+		Watches(&kudo.Instance{}, controller.Mapped(parentOf), builder.WithPredicates(controller.Deletion())).
+		Watches(&kudo.OperatorVersion{}, controller.Mapped(i.running), builder.WithPredicates(controller.Existence())).
 		Watches(&kudo.OperatorVersion{}, handler.Funcs{DeleteFunc: i.forget}).
-		WatchesMetadata(managedCluster(), mapped(i.onCluster), builder.WithPredicates(ending())).
-		WatchesMetadata(namespaceMetadata(), mapped(i.onCluster), builder.WithPredicates(ending(), afterStart())).
+		WatchesMetadata(managedCluster(), controller.Mapped(i.onCluster), builder.WithPredicates(controller.DeletionBegun())).
+		WatchesMetadata(namespaceMetadata(), controller.Mapped(i.onCluster), builder.WithPredicates(controller.DeletionBegun(), controller.AfterStart())).
 		Complete(i)
 }
 
@@ -56,23 +56,23 @@ func (i *instances) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 	var instance kudo.Instance
 	err := i.client.Get(ctx, request.NamespacedName, &instance)
 	if apierrors.IsNotFound(err) || kudo.IsMirror(&instance) {
-		i.written.forget(request.NamespacedName)
+		i.written.Forget(request.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading Instance %s: %w", request.NamespacedName, err)
 	}
 	// Where the cache does not have the last write yet, it would be repeated. As a rule its own event leads here again.
-	if wait := i.written.awaits(&instance); wait > 0 {
+	if wait := i.written.Awaits(&instance); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	defer i.written.noteSince(&instance, instance.ResourceVersion)
+	defer i.written.NoteSince(&instance, instance.ResourceVersion)
 	detached, err := isDetached(ctx, i.client, instance.Namespace)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if detached || !instance.DeletionTimestamp.IsZero() {
-		return retryConflict(i.letGo(ctx, &instance, detached))
+		return controller.RetryConflict(i.letGo(ctx, &instance, detached))
 	}
 	state, err := i.gather(ctx, &instance)
 	if err != nil {
@@ -80,13 +80,13 @@ func (i *instances) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 	}
 	resolved := install.Judge(state)
 	if err := i.act(ctx, &instance, resolved); err != nil {
-		return retryConflict(err)
+		return controller.RetryConflict(err)
 	}
 	wrote, err := apply.Condition(ctx, i.client, &instance, instance.Status.Conditions, ManagerInstance, resolved, time.Now())
 	if wrote {
 		i.tell(&instance, resolved)
 	}
-	return retryConflict(err)
+	return controller.RetryConflict(err)
 }
 
 // gather reads everything that matters about the Instance.
@@ -137,7 +137,7 @@ func startedVersion(
 // nothing before that, so that an Instance without the finalizer has left no trace on its cluster and may go at once.
 func (i *instances) act(ctx context.Context, instance *kudo.Instance, resolved metav1.Condition) error {
 	if resolved.Status == metav1.ConditionTrue {
-		if err := hold(ctx, i.client, instance, kudo.Finalizer, ManagerInstance); err != nil {
+		if err := controller.Hold(ctx, i.client, instance, kudo.Finalizer, ManagerInstance); err != nil {
 			return err
 		}
 	}
@@ -169,7 +169,7 @@ func (i *instances) letGo(ctx context.Context, instance *kudo.Instance, detached
 	case err != nil || len(below) > 0:
 		return err
 	case instance.Removed():
-		return release(ctx, i.client, instance, kudo.Finalizer)
+		return controller.Release(ctx, i.client, instance, kudo.Finalizer)
 	case instance.ForceReleased():
 		return i.forceRelease(ctx, instance)
 	}
@@ -182,10 +182,10 @@ func (i *instances) forceRelease(ctx context.Context, instance *kudo.Instance) e
 	if err := i.live.Get(ctx, client.ObjectKeyFromObject(instance), current); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("reading what Instance %s has applied: %w", client.ObjectKeyFromObject(instance), err))
 	}
-	if err := release(ctx, i.client, instance, kudo.Finalizer); err != nil {
+	if err := controller.Release(ctx, i.client, instance, kudo.Finalizer); err != nil {
 		return err
 	}
-	i.recorder.Eventf(instance, nil, corev1.EventTypeWarning, eventForceReleased, actionRelease, "%s", note(leftBehind(current)))
+	i.recorder.Eventf(instance, nil, corev1.EventTypeWarning, eventForceReleased, actionRelease, "%s", controller.Note(leftBehind(current)))
 	return nil
 }
 
@@ -211,7 +211,7 @@ func (i *instances) tell(instance *kudo.Instance, now metav1.Condition) {
 	if now.Status != metav1.ConditionTrue {
 		eventType = corev1.EventTypeWarning
 	}
-	i.recorder.Eventf(instance, nil, eventType, now.Reason, actionResolve, "%s", note(now.Message))
+	i.recorder.Eventf(instance, nil, eventType, now.Reason, actionResolve, "%s", controller.Note(now.Message))
 }
 
 // versionAt is the OperatorVersion of that name; nil if there is none.
@@ -285,7 +285,7 @@ type instanceView struct {
 	removed    bool
 	forced     bool
 	handled    types.UID // of the last request for a plan by hand
-	resolved   conditionView
+	resolved   controller.ConditionView
 }
 
 func viewInstance(i *kudo.Instance) instanceView {
@@ -300,6 +300,6 @@ func viewInstance(i *kudo.Instance) instanceView {
 		held:       controllerutil.ContainsFinalizer(i, kudo.Finalizer),
 		removed:    i.Removed(),
 		forced:     i.ForceReleased(),
-		resolved:   viewCondition(i.Status.Conditions, kudo.ConditionResolved),
+		resolved:   controller.ViewCondition(i.Status.Conditions, kudo.ConditionResolved),
 	}
 }

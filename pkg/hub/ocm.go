@@ -8,6 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+
+	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
 // besideOCM is what runs only on a hub that has OCM: who delivers addon-agent, and who takes part in OCM's rollouts. Whether it has is
@@ -15,11 +17,11 @@ import (
 type besideOCM struct {
 	options  Options
 	addOns   *addOns
-	recorder *recorder
+	recorder *controller.Recorder
 	metrics  *metrics
 }
 
-func (o *besideOCM) setUp(mgr manager.Manager) error {
+func (o *besideOCM) SetUp(mgr manager.Manager) error {
 	for _, kind := range []schema.GroupVersionKind{
 		manifestWorkKind,
 		{Group: addonv1alpha1.GroupVersion.Group, Version: "v1beta1", Kind: "ManagedClusterAddOn"},
@@ -39,16 +41,16 @@ func (o *besideOCM) setUp(mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("preparing the cache of marks: %w", err)
 	}
-	controllers := []interface{ setUp(manager.Manager) error }{
+	controllers := []controller.Runner{
 		&configurationHashes{client: mgr.GetClient()},
-		&rollouts{client: mgr.GetClient(), addOns: o.addOns, marks: marks, unfinished: o.metrics.unfinished, written: newLastWrites()},
+		&rollouts{client: mgr.GetClient(), addOns: o.addOns, marks: marks, unfinished: o.metrics.unfinished, written: controller.NewWrites()},
 		&agents{client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: o.recorder},
 	}
 	if o.options.DeliverAgents {
 		controllers = append(controllers, newDelivery(mgr, o.metrics.certificates))
 	}
 	for _, c := range controllers {
-		if err := c.setUp(mgr); err != nil {
+		if err := c.SetUp(mgr); err != nil {
 			return err
 		}
 	}

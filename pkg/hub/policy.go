@@ -33,7 +33,7 @@ type enforcement struct {
 	logger logr.Logger
 }
 
-func (e *enforcement) setUp(mgr manager.Manager) error { return mgr.Add(e) }
+func (e *enforcement) SetUp(mgr manager.Manager) error { return mgr.Add(e) }
 
 // NeedLeaderElection is false: whoever stands by has the same to say.
 func (*enforcement) NeedLeaderElection() bool { return false }

@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -31,6 +30,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
@@ -45,11 +45,11 @@ type rollouts struct {
 	// marks holds the marks' metadata, and no other ManifestWork's.
 	marks cache.Cache
 	// unfinished counts the clusters that a rollout is not done with.
-	unfinished *tally[rolloutKey]
-	written    *lastWrites
+	unfinished *controller.Gauge[rolloutKey]
+	written    *controller.Writes
 }
 
-func (r *rollouts) setUp(mgr manager.Manager) error {
+func (r *rollouts) SetUp(mgr manager.Manager) error {
 	if err := mgr.Add(r.marks); err != nil {
 		return fmt.Errorf("adding the cache of marks: %w", err)
 	}
@@ -57,14 +57,14 @@ func (r *rollouts) setUp(mgr manager.Manager) error {
 		name := types.NamespacedName{Namespace: mark.Namespace, Name: mark.Labels[upstream.AddonLabelKey]}
 		return []reconcile.Request{{NamespacedName: name}}
 	})
-	return newController(mgr, "rollout", controller.Options{}).
-		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(changed(viewRollout))).
-		Watches(&addonv1alpha1.ClusterManagementAddOn{}, mapped(r.defined), builder.WithPredicates(changed(viewDefinition), afterStart())).
-		Watches(&kudo.Instance{}, mapped(r.addOns.namesakes), builder.WithPredicates(changed(viewReached), afterStart())).
-		Watches(&kudo.OperatorVersion{}, mapped(r.addOns.configuredWith(addonv1alpha1.ResourceOperatorVersions)),
-			builder.WithPredicates(existence(), afterStart())).
-		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, mapped(r.addOns.configuredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
-			builder.WithPredicates(predicate.GenerationChangedPredicate{}, afterStart())).
+	return controller.New(mgr, "rollout", controller.Options{}).
+		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(controller.Changed(viewRollout))).
+		Watches(&addonv1alpha1.ClusterManagementAddOn{}, controller.Mapped(r.defined), builder.WithPredicates(controller.Changed(viewDefinition), controller.AfterStart())).
+		Watches(&kudo.Instance{}, controller.Mapped(r.addOns.namesakes), builder.WithPredicates(controller.Changed(viewReached), controller.AfterStart())).
+		Watches(&kudo.OperatorVersion{}, controller.Mapped(r.addOns.configuredWith(addonv1alpha1.ResourceOperatorVersions)),
+			builder.WithPredicates(controller.Existence(), controller.AfterStart())).
+		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, controller.Mapped(r.addOns.configuredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{}, controller.AfterStart())).
 		WatchesRawSource(source.Kind(r.marks, manifestWork(), marked)).
 		Complete(r)
 }
@@ -92,10 +92,10 @@ func (r *rollouts) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	if err != nil || addOn == nil {
 		return ctrl.Result{}, err
 	}
-	if wait := r.written.awaits(addOn); wait > 0 {
+	if wait := r.written.Awaits(addOn); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	defer r.written.noteSince(addOn, addOn.ResourceVersion)
+	defer r.written.NoteSince(addOn, addOn.ResourceVersion)
 	definition, err := definitionOf(ctx, r.client, addOn.Name)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -106,7 +106,7 @@ func (r *rollouts) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	}
 	if !install.RunsByPlans(definition) {
 		r.count(request.NamespacedName, nil)
-		return retryConflict(r.giveUp(ctx, addOn, mark))
+		return controller.RetryConflict(r.giveUp(ctx, addOn, mark))
 	}
 	state, err := r.addOns.gather(ctx, definition, addOn)
 	if err != nil {
@@ -117,7 +117,7 @@ func (r *rollouts) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	if rollout == nil {
 		return ctrl.Result{}, nil
 	}
-	return retryConflict(r.act(ctx, state, rollout, mark))
+	return controller.RetryConflict(r.act(ctx, state, rollout, mark))
 }
 
 // count shows the add-on among those that a rollout is not done with, unless it is.
@@ -126,7 +126,7 @@ func (r *rollouts) count(name types.NamespacedName, rollout *install.Rollout) {
 	if rollout != nil && rollout.State != install.RolloutDone {
 		keys = []rolloutKey{{addOn: name.Name, state: string(rollout.State)}}
 	}
-	r.unfinished.set(name, keys)
+	r.unfinished.Set(name, keys)
 }
 
 // current is the add-on as the cache has it; nil where there is none, or one that goes, and its mark with it.
@@ -134,7 +134,7 @@ func (r *rollouts) current(ctx context.Context, name types.NamespacedName) (*add
 	addOn := &addonv1alpha1.ManagedClusterAddOn{}
 	err := r.client.Get(ctx, name, addOn)
 	if apierrors.IsNotFound(err) || err == nil && !addOn.DeletionTimestamp.IsZero() {
-		r.written.forget(name)
+		r.written.Forget(name)
 		r.count(name, nil)
 		return nil, nil
 	}
@@ -292,8 +292,8 @@ func (r *rollouts) defined(ctx context.Context, definition client.Object) ([]rec
 type rolloutView struct {
 	generation int64
 	deleting   bool
-	configured conditionView
-	applied    conditionView
+	configured controller.ConditionView
+	applied    controller.ConditionView
 	references string
 	supported  int
 }
@@ -302,8 +302,8 @@ func viewRollout(a *addonv1alpha1.ManagedClusterAddOn) rolloutView {
 	return rolloutView{
 		generation: a.Generation,
 		deleting:   !a.DeletionTimestamp.IsZero(),
-		configured: viewCondition(a.Status.Conditions, addonv1alpha1.ConditionConfigured),
-		applied:    viewCondition(a.Status.Conditions, addonv1alpha1.ConditionManifestApplied),
+		configured: controller.ViewCondition(a.Status.Conditions, addonv1alpha1.ConditionConfigured),
+		applied:    controller.ViewCondition(a.Status.Conditions, addonv1alpha1.ConditionManifestApplied),
 		references: install.Desired(a),
 		supported:  len(a.Status.SupportedConfigs),
 	}
@@ -313,11 +313,11 @@ func viewRollout(a *addonv1alpha1.ManagedClusterAddOn) rolloutView {
 type reachedView struct {
 	generation int64
 	version    types.UID
-	ready      conditionView
+	ready      controller.ConditionView
 }
 
 func viewReached(i *kudo.Instance) reachedView {
-	view := reachedView{generation: i.Generation, ready: viewCondition(i.Status.Conditions, kudo.ConditionReady)}
+	view := reachedView{generation: i.Generation, ready: controller.ViewCondition(i.Status.Conditions, kudo.ConditionReady)}
 	if i.Status.Execution != nil {
 		view.version = i.Status.Execution.OperatorVersion.UID
 	}
@@ -330,13 +330,13 @@ type configurationHashes struct {
 	client client.Client
 }
 
-func (h *configurationHashes) setUp(mgr manager.Manager) error {
-	return newController(mgr, "configuration-hash", controller.Options{}).
-		For(&addonv1alpha1.ClusterManagementAddOn{}, builder.WithPredicates(changed(viewHashed))).
-		Watches(&kudo.OperatorVersion{}, mapped(h.configuredWith(addonv1alpha1.ResourceOperatorVersions)),
-			builder.WithPredicates(existence(), afterStart())).
-		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, mapped(h.configuredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
-			builder.WithPredicates(predicate.GenerationChangedPredicate{}, afterStart())).
+func (h *configurationHashes) SetUp(mgr manager.Manager) error {
+	return controller.New(mgr, "configuration-hash", controller.Options{}).
+		For(&addonv1alpha1.ClusterManagementAddOn{}, builder.WithPredicates(controller.Changed(viewHashed))).
+		Watches(&kudo.OperatorVersion{}, controller.Mapped(h.configuredWith(addonv1alpha1.ResourceOperatorVersions)),
+			builder.WithPredicates(controller.Existence(), controller.AfterStart())).
+		Watches(&addonv1alpha1.AddOnDeploymentConfig{}, controller.Mapped(h.configuredWith(addonv1alpha1.ResourceAddOnDeploymentConfigs)),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{}, controller.AfterStart())).
 		Complete(h)
 }
 
@@ -375,7 +375,7 @@ func (h *configurationHashes) Reconcile(ctx context.Context, request ctrl.Reques
 		failed = append(failed,
 			apply.PatchStatus(ctx, h.client, target, asRead(definition, operations), client.FieldOwner(ManagerRollout)))
 	}
-	return retryConflict(errors.Join(failed...))
+	return controller.RetryConflict(errors.Join(failed...))
 }
 
 // hash is that of a configuration object; empty where there is none, or none that runs by plans take.

@@ -26,6 +26,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -263,7 +264,7 @@ func (u *uninstallation) release(ctx context.Context, addOn *addonv1alpha1.Manag
 		if !controllerutil.ContainsFinalizer(addOn, finalizer) {
 			continue
 		}
-		if err := release(ctx, u.client, addOn, finalizer); err != nil {
+		if err := controller.Release(ctx, u.client, addOn, finalizer); err != nil {
 			return true, err
 		}
 		dirty = true

@@ -24,12 +24,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
 // endpoints is everything that the webhook server answers, by path. What makes the API server ask stands in manifests/crds and
@@ -70,13 +71,13 @@ func (o Options) servesWebhooks() bool {
 }
 
 // webhookControllers is what serving webhooks takes; nothing where they are not served.
-func webhookControllers(mgr manager.Manager, options Options) []interface{ setUp(manager.Manager) error } {
+func webhookControllers(mgr manager.Manager, options Options) []controller.Runner {
 	if !options.servesWebhooks() {
 		mgr.GetLogger().Info("this process serves no webhooks: unless another one does, " +
 			"the add-on API can be used in v1alpha1 only, and writes are not checked before they are stored")
 		return nil
 	}
-	return []interface{ setUp(manager.Manager) error }{
+	return []controller.Runner{
 		&certificates{client: mgr.GetClient(), live: mgr.GetAPIReader(), namespace: options.Namespace, version: options.Version, terms: certificateTerms{
 			hosts:     options.WebhookHosts,
 			authority: cmp.Or(options.WebhookAuthorityValidity, DefaultWebhookAuthorityValidity),
@@ -112,7 +113,7 @@ type webhookServer struct {
 	notAfter          prometheus.Gauge
 }
 
-func (s *webhookServer) setUp(mgr manager.Manager) error {
+func (s *webhookServer) SetUp(mgr manager.Manager) error {
 	server, err := s.listener()
 	if err != nil {
 		return err
@@ -134,7 +135,7 @@ func (s *webhookServer) setUp(mgr manager.Manager) error {
 		return fmt.Errorf("adding the webhook server's readiness: %w", err)
 	}
 	mgr.GetLogger().Info("serving webhooks", "address", s.address, "paths", slices.Sorted(maps.Keys(handlers)))
-	return newController(mgr, "serving-certificate", controller.Options{NeedLeaderElection: ptr.To(false)}).
+	return controller.New(mgr, "serving-certificate", controller.Options{NeedLeaderElection: ptr.To(false)}).
 		For(&corev1.Secret{}).
 		Complete(s)
 }

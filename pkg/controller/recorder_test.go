@@ -1,4 +1,4 @@
-package hub
+package controller
 
 import (
 	"context"
@@ -42,7 +42,7 @@ func TestRecorderIsBounded(t *testing.T) {
 			lines   []string
 		)
 		dropped := prometheus.NewCounter(prometheus.CounterOpts{Name: "dropped"})
-		r := newRecorder(funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}), dropped)
+		r := NewRecorder("test", funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}), dropped)
 		r.to = &through
 		flood := func(n int) {
 			for i := range n {

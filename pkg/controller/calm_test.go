@@ -1,4 +1,4 @@
-package logging
+package controller
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package hub
+package controller
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/tandem-addons/tandem/pkg/limit"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // What a recorder writes a second and at once, and how many events wait at most: little beside the hundreds of verdicts a second that
@@ -24,10 +24,11 @@ const (
 	eventRoom  = 500
 )
 
-// recorder hands the events of all controllers on at a modest rate, so that a verdict over a whole fleet does not put as many
+// Recorder hands the events of all controllers on at a modest rate, so that a verdict over a whole fleet does not put as many
 // events beside its writes. It never blocks a controller: what does not fit is dropped, counted, and logged once for all that are
 // dropped in a row. client-go's own queue is no bound, because every event in it is a goroutine that waits.
-type recorder struct {
+type Recorder struct {
+	program string
 	to      events.EventRecorder
 	sink    events.EventBroadcaster
 	log     logr.Logger
@@ -36,23 +37,24 @@ type recorder struct {
 	full    atomic.Bool
 }
 
-func newRecorder(log logr.Logger, dropped prometheus.Counter) *recorder {
-	return &recorder{log: log, dropped: dropped, waiting: make(chan func(), eventRoom)}
+// NewRecorder records as the program of that name, and counts what it drops.
+func NewRecorder(program string, log logr.Logger, dropped prometheus.Counter) *Recorder {
+	return &Recorder{program: program, log: log, dropped: dropped, waiting: make(chan func(), eventRoom)}
 }
 
-// setUp gives the recorder a client of its own: what is told of verdicts must not take requests from those who write them.
-func (r *recorder) setUp(mgr manager.Manager) error {
-	client, err := eventsclient.NewForConfigAndClient(limit.Apart(mgr.GetConfig()), mgr.GetHTTPClient())
+// SetUp gives the recorder a client of its own: what is told of verdicts must not take requests from those who write them.
+func (r *Recorder) SetUp(mgr manager.Manager) error {
+	client, err := eventsclient.NewForConfigAndClient(Apart(mgr.GetConfig()), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("preparing to record events: %w", err)
 	}
 	r.sink = events.NewBroadcaster(&events.EventSinkImpl{Interface: client})
-	r.to = r.sink.NewRecorder(mgr.GetScheme(), "addon-manager")
+	r.to = r.sink.NewRecorder(mgr.GetScheme(), r.program)
 	return mgr.Add(r)
 }
 
 // Eventf records an event, as events.EventRecorder does. The objects must not be changed afterwards.
-func (r *recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
+func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
 	select {
 	case r.waiting <- func() { r.to.Eventf(regarding, related, eventType, reason, action, note, args...) }:
 	default:
@@ -64,7 +66,7 @@ func (r *recorder) Eventf(regarding, related runtime.Object, eventType, reason, 
 }
 
 // Start hands events on until ctx ends. What waits then is lost with the process, as in client-go.
-func (r *recorder) Start(ctx context.Context) error {
+func (r *Recorder) Start(ctx context.Context) error {
 	defer r.sink.Shutdown()
 	if err := r.sink.StartRecordingToSinkWithContext(ctx); err != nil {
 		return fmt.Errorf("recording events: %w", err)
@@ -72,7 +74,7 @@ func (r *recorder) Start(ctx context.Context) error {
 	return r.handOn(ctx)
 }
 
-func (r *recorder) handOn(ctx context.Context) error {
+func (r *Recorder) handOn(ctx context.Context) error {
 	limiter := flowcontrol.NewTokenBucketRateLimiter(eventQPS, eventBurst)
 	for {
 		select {
@@ -89,3 +91,9 @@ func (r *recorder) handOn(ctx context.Context) error {
 		}
 	}
 }
+
+// noteLimit is the length of an event's note in bytes at most, as the API server has it.
+const noteLimit = 1024
+
+// Note is a message as it fits into an event.
+func Note(message string) string { return text.Truncate(message, noteLimit) }

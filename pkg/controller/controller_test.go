@@ -1,4 +1,4 @@
-package hub
+package controller
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 
 func TestRetriesAreSoonAgainAfterALongOutageOfAWholeFleet(t *testing.T) {
 	const addOns, attempts = 2000, 30
-	limiter := retries()
+	limiter := Retries()
 	for attempt := range attempts {
 		var pause time.Duration
 		for i := range addOns {

@@ -1,4 +1,4 @@
-package hub
+package controller
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/apply"
 )
 
-// hold puts a finalizer on object under manager, unless it is there. object gets the resource version that this led to, and stays as
+// Hold puts a finalizer on object under manager, unless it is there. object gets the resource version that this led to, and stays as
 // it was read otherwise. One that was replaced since is a conflict, never a new object.
-func hold(ctx context.Context, c client.Client, object client.Object, finalizer, manager string) error {
+func Hold(ctx context.Context, c client.Client, object client.Object, finalizer, manager string) error {
 	if controllerutil.ContainsFinalizer(object, finalizer) {
 		return nil
 	}
@@ -36,8 +36,8 @@ func hold(ctx context.Context, c client.Client, object client.Object, finalizer,
 	return nil
 }
 
-// release takes a finalizer off object, whoever else holds that field.
-func release(ctx context.Context, c client.Client, object client.Object, finalizer string) error {
+// Release takes a finalizer off object, whoever else holds that field.
+func Release(ctx context.Context, c client.Client, object client.Object, finalizer string) error {
 	at := slices.Index(object.GetFinalizers(), finalizer)
 	if at < 0 {
 		return nil

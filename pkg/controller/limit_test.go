@@ -1,4 +1,4 @@
-package limit_test
+package controller_test
 
 import (
 	"flag"
@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/tandem-addons/tandem/pkg/limit"
+	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
 // clients are made of the config as controller-runtime makes them, for two kinds of objects.
@@ -38,7 +38,7 @@ func clients(t *testing.T, config *rest.Config) (one, other rest.Interface) {
 
 func TestAllClientsTogetherHaveTheLimit(t *testing.T) {
 	config := &rest.Config{}
-	(&limit.Limit{QPS: 0.001, Burst: 2}).Together(config)
+	(&controller.Limit{QPS: 0.001, Burst: 2}).Together(config)
 	one, other := clients(t, config)
 	for i, c := range []rest.Interface{one, other} {
 		if !c.GetRateLimiter().TryAccept() {
@@ -49,7 +49,7 @@ func TestAllClientsTogetherHaveTheLimit(t *testing.T) {
 		t.Error("there is more than the limit")
 	}
 
-	alone, _ := clients(t, limit.Apart(config))
+	alone, _ := clients(t, controller.Apart(config))
 	for request := range 3 {
 		if passes := alone.GetRateLimiter().TryAccept(); passes != (request < 2) {
 			t.Errorf("request %d of 2 of who is apart passes: %v", request+1, passes)
@@ -60,18 +60,18 @@ func TestAllClientsTogetherHaveTheLimit(t *testing.T) {
 func TestFlags(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		arguments []string
-		want      limit.Limit
+		want      controller.Limit
 		err       string
 	}{
-		"the defaults":                      {nil, limit.Limit{QPS: 20, Burst: 40}, ""},
-		"others":                            {[]string{"--hub-api-qps=0.5", "--hub-api-burst=1"}, limit.Limit{QPS: 0.5, Burst: 1}, ""},
-		"no requests at all":                {[]string{"--hub-api-qps=0"}, limit.Limit{}, "--hub-api-qps and --hub-api-burst must be above 0, not 0 and 40"},
-		"no limit at all":                   {[]string{"--hub-api-qps=-1"}, limit.Limit{}, "must be above 0, not -1 and 40"},
-		"a number of requests that is none": {[]string{"--hub-api-qps=NaN"}, limit.Limit{}, "must be above 0, not NaN and 40"},
-		"no requests at once":               {[]string{"--hub-api-burst=0"}, limit.Limit{}, "must be above 0, not 20 and 0"},
+		"the defaults":                      {nil, controller.Limit{QPS: 20, Burst: 40}, ""},
+		"others":                            {[]string{"--hub-api-qps=0.5", "--hub-api-burst=1"}, controller.Limit{QPS: 0.5, Burst: 1}, ""},
+		"no requests at all":                {[]string{"--hub-api-qps=0"}, controller.Limit{}, "--hub-api-qps and --hub-api-burst must be above 0, not 0 and 40"},
+		"no limit at all":                   {[]string{"--hub-api-qps=-1"}, controller.Limit{}, "must be above 0, not -1 and 40"},
+		"a number of requests that is none": {[]string{"--hub-api-qps=NaN"}, controller.Limit{}, "must be above 0, not NaN and 40"},
+		"no requests at once":               {[]string{"--hub-api-burst=0"}, controller.Limit{}, "must be above 0, not 20 and 0"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			got := limit.Limit{QPS: 20, Burst: 40}
+			got := controller.Limit{QPS: 20, Burst: 40}
 			fs := flag.NewFlagSet("test", flag.ContinueOnError)
 			got.Bind(fs, "hub-api", "the hub")
 			if err := fs.Parse(test.arguments); err != nil {

@@ -1,5 +1,4 @@
-// Package limit decides how many requests a process sends to one API server. It touches no cluster.
-package limit
+package controller
 
 import (
 	"flag"

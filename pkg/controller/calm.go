@@ -1,5 +1,4 @@
-// Package logging decides what of a library's log is none of a user's. It touches no cluster.
-package logging
+package controller
 
 import "github.com/go-logr/logr"
 
