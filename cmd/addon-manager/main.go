@@ -19,6 +19,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/hub"
+	"github.com/tandem-addons/tandem/pkg/hub/webhook"
 )
 
 // version is set by the linker (see the Makefile).
@@ -59,9 +60,9 @@ func (s *settings) flags(errors io.Writer) *flag.FlagSet {
 	fs.StringVar(&o.WebhookBindAddress, "webhook-bind-address", "0",
 		"HOST:PORT that serves conversion and admission webhooks; 0 for none")
 	fs.Var((*names)(&o.WebhookHosts), "webhook-hosts", "DNS names and IPs by which API servers call the webhooks, separated by commas")
-	fs.DurationVar(&o.WebhookCertificateValidity, "webhook-certificate-validity", hub.DefaultWebhookCertificateValidity,
+	fs.DurationVar(&o.WebhookCertificateValidity, "webhook-certificate-validity", webhook.DefaultCertificateValidity,
 		"how long the webhooks' certificate is valid; it is renewed at two thirds of that")
-	fs.DurationVar(&o.WebhookAuthorityValidity, "webhook-authority-validity", hub.DefaultWebhookAuthorityValidity,
+	fs.DurationVar(&o.WebhookAuthorityValidity, "webhook-authority-validity", webhook.DefaultAuthorityValidity,
 		"how long the authority that signs it is valid")
 	fs.StringVar(&o.Namespace, "namespace", "tandem-system", "namespace where the webhooks' certificates are kept")
 	fs.BoolVar(&o.DeliverAgents, "deliver-agents", false,

@@ -21,6 +21,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
 	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/hub/read"
 	"github.com/tandem-addons/tandem/pkg/install"
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
@@ -38,7 +39,7 @@ type children struct {
 func (c *children) SetUp(mgr manager.Manager) error {
 	return controller.New(mgr, "children", controller.Options{}).
 		For(&kudo.Instance{}, builder.WithPredicates(controller.Changed(viewParent))).
-		Watches(&kudo.Instance{}, controller.Mapped(parentOf), builder.WithPredicates(controller.Changed(viewChild))).
+		Watches(&kudo.Instance{}, controller.Mapped(read.Parent), builder.WithPredicates(controller.Changed(viewChild))).
 		Watches(&kudo.OperatorVersion{}, controller.Mapped(c.naming), builder.WithPredicates(controller.Existence(), controller.AfterStart())).
 		Complete(c)
 }
@@ -73,21 +74,21 @@ func (c *children) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 func (c *children) gather(ctx context.Context, parent *kudo.Instance) (*install.Parent, error) {
 	state := &install.Parent{Instance: parent}
 	var err error
-	if state.Running, err = startedVersion(ctx, c.client, parent, nil); err != nil {
+	if state.Running, err = read.StartedVersion(ctx, c.client, parent, nil); err != nil {
 		return nil, err
 	}
 	if state.Running == nil && parent.Status.Execution != nil {
-		if state.Wanted, err = versionAt(ctx, c.client, install.VersionOf(parent)); err != nil {
+		if state.Wanted, err = read.Version(ctx, c.client, install.VersionOf(parent)); err != nil {
 			return nil, err
 		}
 	}
 	if !bringsAlong(state.Running) && !bringsAlong(state.Wanted) {
-		owned, err := childrenOf(ctx, c.client, parent)
+		owned, err := read.Children(ctx, c.client, parent)
 		if err != nil || len(owned)+len(parent.Status.Children) == 0 {
 			return nil, err
 		}
 	}
-	detached, err := isDetached(ctx, c.client, parent.Namespace)
+	detached, err := read.IsDetached(ctx, c.client, parent.Namespace)
 	if err != nil || detached {
 		return nil, err
 	}
@@ -96,11 +97,11 @@ func (c *children) gather(ctx context.Context, parent *kudo.Instance) (*install.
 
 // gatherAround reads the Instances of the cluster, and the OperatorVersions that the children of tasks in progress may run.
 func (c *children) gatherAround(ctx context.Context, state *install.Parent) (err error) {
-	if state.Instances, err = instancesOn(ctx, c.client, state.Instance.Namespace); err != nil {
+	if state.Instances, err = read.InstancesOn(ctx, c.client, state.Instance.Namespace); err != nil {
 		return err
 	}
 	for _, operator := range state.Operators() {
-		versions, err := versionsOf(ctx, c.client, state.Running.Namespace, operator)
+		versions, err := read.Versions(ctx, c.client, state.Running.Namespace, operator)
 		if err != nil {
 			return err
 		}
@@ -266,51 +267,9 @@ func (c *children) commit(ctx context.Context, state *install.Parent, told []kud
 	return nil
 }
 
-// childrenOf are the Instances that are children of that one. They are the cache's own, not to be changed.
-func childrenOf(ctx context.Context, c client.Reader, parent *kudo.Instance) ([]kudo.Instance, error) {
-	var found kudo.InstanceList
-	err := c.List(ctx, &found, client.InNamespace(parent.Namespace), client.MatchingFields{byParent: string(parent.UID)},
-		client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return nil, fmt.Errorf("listing the children of Instance %s: %w", client.ObjectKeyFromObject(parent), err)
-	}
-	return found.Items, nil
-}
-
-// parentKeys are the uid of the Instance that the Instance is a child of.
-func parentKeys(o client.Object) []string {
-	if owner := o.(*kudo.Instance).Parent(); owner != nil {
-		return []string{string(owner.UID)}
-	}
-	return nil
-}
-
-// parentOf is the Instance that a changed Instance is a child of.
-func parentOf(_ context.Context, child client.Object) ([]reconcile.Request, error) {
-	owner := child.(*kudo.Instance).Parent()
-	if owner == nil {
-		return nil, nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: child.GetNamespace(), Name: owner.Name}}}, nil
-}
-
 // naming are the Instances that ask for an OperatorVersion. Where it has replaced the one that runs, the plan that runs is stranded.
 func (c *children) naming(ctx context.Context, version client.Object) ([]reconcile.Request, error) {
-	return instancesWith(ctx, c.client, client.MatchingFields{byVersion: client.ObjectKeyFromObject(version).String()})
-}
-
-// releaseTree lets go of an Instance, after everything below it: on a cluster that is detached no deletion may be seen.
-func releaseTree(ctx context.Context, c client.Client, instance *kudo.Instance) error {
-	below, err := childrenOf(ctx, c, instance)
-	if err != nil {
-		return err
-	}
-	for i := range below {
-		if err := releaseTree(ctx, c, below[i].DeepCopy()); client.IgnoreNotFound(err) != nil {
-			return err
-		}
-	}
-	return controller.Release(ctx, c, instance, kudo.Finalizer)
+	return read.InstanceRequests(ctx, c.client, client.MatchingFields{read.ByVersion: client.ObjectKeyFromObject(version).String()})
 }
 
 // parentView is what matters of an Instance to its children.

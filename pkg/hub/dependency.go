@@ -21,6 +21,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/apply"
 	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/hub/read"
 )
 
 // dependencies judges, for every add-on on every cluster, the add-ons that it depends on there, and says so in its condition
@@ -29,7 +30,7 @@ type dependencies struct {
 	client   client.Client
 	recorder events.EventRecorder
 	metrics  *metrics
-	circles  *circles
+	cycles   *read.Cycles
 	written  *controller.Writes
 }
 
@@ -37,8 +38,8 @@ func (d *dependencies) SetUp(mgr manager.Manager) error {
 	return controller.New(mgr, "dependency", controller.Options{NewQueue: d.metrics.verdictLatency.Queue}).
 		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(controller.Changed(viewJudged))).
 		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.Mapped(d.dependants),
-			builder.WithPredicates(controller.Changed(viewDependedOn), controller.AfterStart())).
-		Watches(&addonv1alpha1.ClusterManagementAddOn{}, d.circles.follow(d.client), builder.WithPredicates(controller.Changed(viewDeclaration))).
+			builder.WithPredicates(controller.Changed(read.ViewDependedOn), controller.AfterStart())).
+		Watches(&addonv1alpha1.ClusterManagementAddOn{}, d.cycles.Follow(d.client), builder.WithPredicates(controller.Changed(read.ViewDeclaration))).
 		Complete(d)
 }
 
@@ -82,7 +83,7 @@ func (d *dependencies) current(ctx context.Context, name types.NamespacedName) (
 
 // judge brings the add-on's condition to the verdict over its dependencies, and says whether that took a write.
 func (d *dependencies) judge(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (bool, error) {
-	needs, fault, err := declaredBy(ctx, d.client, addOn.Name)
+	needs, fault, err := read.DeclaredBy(ctx, d.client, addOn.Name)
 	if err != nil {
 		return false, err
 	}
@@ -91,7 +92,7 @@ func (d *dependencies) judge(ctx context.Context, addOn *addonv1alpha1.ManagedCl
 		d.metrics.unsatisfied.Recall(client.ObjectKeyFromObject(addOn), unmetKeys(addOn.Name, dependency.Recalled(previous)))
 		return false, nil
 	}
-	seen, err := see(ctx, d.client, addOn.Namespace, needs, d.circles.of(addOn.Name))
+	seen, err := read.Dependencies(ctx, d.client, addOn.Namespace, needs, d.cycles.Of(addOn.Name))
 	if err != nil {
 		return false, err
 	}
@@ -130,74 +131,9 @@ func (d *dependencies) tell(addOn *addonv1alpha1.ManagedClusterAddOn, previous *
 		controller.Note("not satisfied: "+dependency.Summary(unmet)))
 }
 
-// declaredBy is what the add-on of that name depends on. An add-on without definition depends on nothing. fault says that the
-// declaration is malformed.
-func declaredBy(ctx context.Context, c client.Reader, name string) (needs []addonv1alpha1.AddonDependency, fault, err error) {
-	definition, err := definitionOf(ctx, c, name)
-	if err != nil || definition == nil {
-		return nil, nil, err
-	}
-	needs, fault = dependency.Declared(definition)
-	return needs, fault, nil
-}
-
-// definitionOf is the ClusterManagementAddOn of that name, to be read only; nil if there is none.
-func definitionOf(ctx context.Context, c client.Reader, name string) (*addonv1alpha1.ClusterManagementAddOn, error) {
-	var definition addonv1alpha1.ClusterManagementAddOn
-	err := c.Get(ctx, types.NamespacedName{Name: name}, &definition, client.UnsafeDisableDeepCopy)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading ClusterManagementAddOn %q: %w", name, err)
-	}
-	return &definition, nil
-}
-
-// see gathers what is known on a cluster of the add-ons that are needed; circles are those that the needs lead into.
-func see(
-	ctx context.Context, c client.Reader, cluster string, needs []addonv1alpha1.AddonDependency, circles map[string][]string,
-) (map[string]dependency.Seen, error) {
-	seen := make(map[string]dependency.Seen, len(needs))
-	for _, need := range needs {
-		definition, err := definitionOf(ctx, c, need.Name)
-		if err != nil {
-			return nil, err
-		}
-		addOn := &addonv1alpha1.ManagedClusterAddOn{}
-		err = c.Get(ctx, types.NamespacedName{Namespace: cluster, Name: need.Name}, addOn,
-			client.UnsafeDisableDeepCopy)
-		if apierrors.IsNotFound(err) {
-			addOn, err = nil, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading ManagedClusterAddOn %s/%s: %w", cluster, need.Name, err)
-		}
-		known := dependency.See(definition, addOn)
-		known.Circle = circles[need.Name]
-		seen[need.Name] = known
-	}
-	return seen, nil
-}
-
 // dependants are the add-ons on the same cluster that depend on the one that changed.
 func (d *dependencies) dependants(ctx context.Context, addOn client.Object) ([]reconcile.Request, error) {
-	return dependantsOf(ctx, d.client, addOn)
-}
-
-// dependantsOf are requests for the add-ons that depend on addOn, on its cluster.
-func dependantsOf(ctx context.Context, c client.Reader, addOn client.Object) ([]reconcile.Request, error) {
-	names, err := definedOn(ctx, c, addOn.GetName())
-	if err != nil {
-		return nil, err
-	}
-	requests := make([]reconcile.Request, 0, len(names))
-	for _, name := range names {
-		requests = append(requests, reconcile.Request{
-			NamespacedName: types.NamespacedName{Namespace: addOn.GetNamespace(), Name: name},
-		})
-	}
-	return requests, nil
+	return read.DependantsOf(ctx, d.client, addOn)
 }
 
 // judgedView is what matters of an add-on to the verdict over it.
@@ -212,16 +148,4 @@ func viewJudged(a *addonv1alpha1.ManagedClusterAddOn) judgedView {
 		uid: a.UID, deleting: !a.DeletionTimestamp.IsZero(),
 		degraded: controller.ViewCondition(a.Status.Conditions, addonv1alpha1.ConditionDegraded),
 	}
-}
-
-// dependedOnView is what matters of an add-on to those that depend on it.
-type dependedOnView struct {
-	deleting  bool
-	available metav1.ConditionStatus
-	reason    string
-}
-
-func viewDependedOn(a *addonv1alpha1.ManagedClusterAddOn) dependedOnView {
-	seen := dependency.See(nil, a)
-	return dependedOnView{deleting: seen.Deleting, available: seen.Available, reason: seen.Reason}
 }

@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -25,6 +24,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
 	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/hub/read"
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
@@ -35,19 +35,19 @@ type instances struct {
 	live              client.Reader // not from the cache, which has no inventories
 	recorder          events.EventRecorder
 	packagesNamespace string
-	verifications     verifications
+	verifications     read.Verifications
 	written           *controller.Writes
 }
 
 func (i *instances) SetUp(mgr manager.Manager) error {
 	return controller.New(mgr, "instance", controller.Options{}).
-		For(&kudo.Instance{}, builder.WithPredicates(controller.Changed(viewInstance))).
+		For(&kudo.Instance{}, builder.WithPredicates(controller.Changed(read.ViewInstance))).
 		Watches(&kudo.Instance{}, controller.Mapped(i.rivals), builder.WithPredicates(controller.Existence())).
-		Watches(&kudo.Instance{}, controller.Mapped(parentOf), builder.WithPredicates(controller.Deletion())).
-		Watches(&kudo.OperatorVersion{}, controller.Mapped(i.running), builder.WithPredicates(controller.Existence())).
+		Watches(&kudo.Instance{}, controller.Mapped(read.Parent), builder.WithPredicates(controller.Deletion())).
+		Watches(&kudo.OperatorVersion{}, controller.Mapped(i.runningVersion), builder.WithPredicates(controller.Existence())).
 		Watches(&kudo.OperatorVersion{}, handler.Funcs{DeleteFunc: i.forget}).
-		WatchesMetadata(managedCluster(), controller.Mapped(i.onCluster), builder.WithPredicates(controller.DeletionBegun())).
-		WatchesMetadata(namespaceMetadata(), controller.Mapped(i.onCluster), builder.WithPredicates(controller.DeletionBegun(), controller.AfterStart())).
+		WatchesMetadata(read.ManagedCluster(), controller.Mapped(i.onCluster), builder.WithPredicates(controller.DeletionBegun())).
+		WatchesMetadata(read.Namespace(), controller.Mapped(i.onCluster), builder.WithPredicates(controller.DeletionBegun(), controller.AfterStart())).
 		Complete(i)
 }
 
@@ -67,7 +67,7 @@ func (i *instances) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	defer i.written.NoteSince(&instance, instance.ResourceVersion)
-	detached, err := isDetached(ctx, i.client, instance.Namespace)
+	detached, err := read.IsDetached(ctx, i.client, instance.Namespace)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -91,46 +91,12 @@ func (i *instances) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 
 // gather reads everything that matters about the Instance.
 func (i *instances) gather(ctx context.Context, instance *kudo.Instance) (install.Instance, error) {
-	state, err := gatherInstance(ctx, i.client, instance, i.packagesNamespace)
+	state, err := read.Instance(ctx, i.client, instance, i.packagesNamespace)
 	if err != nil {
 		return state, err
 	}
-	state.VersionFaults = i.verifications.of(state.Version)
-	return state, gatherTree(ctx, i.client, &state)
-}
-
-// gatherInstance reads what matters about an Instance, apart from its OperatorVersion's faults and what that brings along.
-func gatherInstance(ctx context.Context, c client.Reader, instance *kudo.Instance, packagesNamespace string) (install.Instance, error) {
-	state := install.Instance{Instance: instance, PackagesNamespace: packagesNamespace}
-	var err error
-	if state.MayRead() {
-		if state.Version, err = versionAt(ctx, c, install.VersionOf(instance)); err != nil {
-			return state, err
-		}
-	}
-	if state.Started, err = startedVersion(ctx, c, instance, state.Version); err != nil {
-		return state, err
-	}
-	state.Instances, err = instancesOn(ctx, c, instance.Namespace)
-	return state, err
-}
-
-// startedVersion is the OperatorVersion that was last started, as a rule the current one; nil if there is none any more.
-func startedVersion(
-	ctx context.Context, c client.Reader, instance *kudo.Instance, current *kudo.OperatorVersion,
-) (*kudo.OperatorVersion, error) {
-	if instance.Status.Execution == nil {
-		return nil, nil
-	}
-	started := instance.Status.Execution.OperatorVersion
-	if current != nil && current.UID == started.UID {
-		return current, nil
-	}
-	version, err := versionAt(ctx, c, types.NamespacedName{Namespace: started.Namespace, Name: started.Name})
-	if err != nil || version == nil || version.UID != started.UID {
-		return nil, err
-	}
-	return version, nil
+	state.VersionFaults = i.verifications.Of(state.Version)
+	return state, read.Tree(ctx, i.client, &state)
 }
 
 // act brings the request for a plan by hand forward, and puts the finalizer on before the Instance first becomes Resolved. The agent runs
@@ -164,7 +130,7 @@ func (i *instances) letGo(ctx context.Context, instance *kudo.Instance, detached
 	if detached {
 		return releaseTree(ctx, i.client, instance)
 	}
-	below, err := childrenOf(ctx, i.client, instance)
+	below, err := read.Children(ctx, i.client, instance)
 	switch {
 	case err != nil || len(below) > 0:
 		return err
@@ -214,92 +180,22 @@ func (i *instances) tell(instance *kudo.Instance, now metav1.Condition) {
 	i.recorder.Eventf(instance, nil, eventType, now.Reason, actionResolve, "%s", controller.Note(now.Message))
 }
 
-// versionAt is the OperatorVersion of that name; nil if there is none.
-func versionAt(ctx context.Context, c client.Reader, name types.NamespacedName) (*kudo.OperatorVersion, error) {
-	version := &kudo.OperatorVersion{}
-	err := c.Get(ctx, name, version)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading OperatorVersion %s: %w", name, err)
-	}
-	return version, nil
-}
-
-// instancesOn are all Instances of a cluster. They are the cache's own, not to be changed.
-func instancesOn(ctx context.Context, c client.Reader, cluster string) ([]kudo.Instance, error) {
-	var found kudo.InstanceList
-	if err := c.List(ctx, &found, client.InNamespace(cluster), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing Instances in %q: %w", cluster, err)
-	}
-	return found.Items, nil
-}
-
-// instancesNamed is the Instance of that name, if there is one.
-func instancesNamed(ctx context.Context, c client.Reader, name types.NamespacedName) ([]kudo.Instance, error) {
-	var found kudo.Instance
-	err := c.Get(ctx, name, &found)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading Instance %s: %w", name, err)
-	}
-	return []kudo.Instance{found}, nil
-}
-
 // rivals are the Instances that want the changed Instance's place on the managed cluster.
 func (i *instances) rivals(ctx context.Context, object client.Object) ([]reconcile.Request, error) {
-	return instancesWith(ctx, i.client, client.MatchingFields{bySlot: slotKey(object.(*kudo.Instance))})
+	return read.InstanceRequests(ctx, i.client, client.MatchingFields{read.BySlot: read.SlotKey(object.(*kudo.Instance))})
+}
+
+// runningVersion are the Instances that a changed OperatorVersion concerns.
+func (i *instances) runningVersion(ctx context.Context, version client.Object) ([]reconcile.Request, error) {
+	return read.InstancesRunning(ctx, i.client, version)
 }
 
 // forget drops what is remembered of an OperatorVersion that was deleted; nothing is to be done about it.
 func (i *instances) forget(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	i.verifications.forget(e.Object.GetUID())
+	i.verifications.Forget(e.Object.GetUID())
 }
 
 // onCluster are the Instances of a changed ManagedCluster.
 func (i *instances) onCluster(ctx context.Context, cluster client.Object) ([]reconcile.Request, error) {
-	return instancesWith(ctx, i.client, client.InNamespace(cluster.GetName()))
-}
-
-// instancesWith are requests for some Instances.
-func instancesWith(ctx context.Context, c client.Reader, which client.ListOption) ([]reconcile.Request, error) {
-	var found kudo.InstanceList
-	if err := c.List(ctx, &found, which, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing Instances: %w", err)
-	}
-	requests := make([]reconcile.Request, 0, len(found.Items))
-	for at := range found.Items {
-		requests = append(requests, requestFor(&found.Items[at]))
-	}
-	return requests, nil
-}
-
-// instanceView is what matters of an Instance to the hub.
-type instanceView struct {
-	generation int64
-	deleting   bool
-	held       bool
-	removed    bool
-	forced     bool
-	handled    types.UID // of the last request for a plan by hand
-	resolved   controller.ConditionView
-}
-
-func viewInstance(i *kudo.Instance) instanceView {
-	var handled types.UID
-	if i.Status.Execution != nil {
-		handled = i.Status.Execution.Request
-	}
-	return instanceView{
-		handled:    handled,
-		generation: i.Generation,
-		deleting:   !i.DeletionTimestamp.IsZero(),
-		held:       controllerutil.ContainsFinalizer(i, kudo.Finalizer),
-		removed:    i.Removed(),
-		forced:     i.ForceReleased(),
-		resolved:   controller.ViewCondition(i.Status.Conditions, kudo.ConditionResolved),
-	}
+	return read.InstanceRequests(ctx, i.client, client.InNamespace(cluster.GetName()))
 }

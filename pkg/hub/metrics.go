@@ -10,6 +10,7 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/hub/ocm"
 )
 
 // metrics are what the hub measures beside controller-runtime. Only the process that leads shows them, so that they may be summed
@@ -18,13 +19,13 @@ type metrics struct {
 	unsatisfied    *controller.Gauge[unmetKey]
 	verdictChanges *prometheus.CounterVec
 	verdictLatency *controller.Latency
-	unfinished     *controller.Gauge[rolloutKey]
-	certificates   *prometheus.CounterVec
+	ocm            *ocm.Metrics
 	eventsDropped  prometheus.Counter
 }
 
 func newMetrics() *metrics {
 	return &metrics{
+		ocm: ocm.NewMetrics(),
 		unsatisfied: controller.NewGauge(prometheus.NewDesc("addon_dependency_unsatisfied",
 			"Clusters on which a dependency of an add-on is not satisfied, by add-on, dependency, its type and the cause.",
 			[]string{"addon", "dependency", "type", "cause"}, nil),
@@ -40,15 +41,6 @@ func newMetrics() *metrics {
 			// The goal is 100 ms for one cluster; a whole fleet takes as long as its writes do.
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120},
 		}),
-		unfinished: controller.NewGauge(prometheus.NewDesc("addon_rollout_unfinished",
-			"Clusters that a rollout of OCM's has not brought an add-on's configuration to yet, by add-on and state: Waiting for its turn, "+
-				"Progressing, or Failed, which a plan has.",
-			[]string{"addon", "state"}, nil),
-			func(k rolloutKey) []string { return []string{k.addOn, k.state} }),
-		certificates: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "addon_agent_certificate_requests_total",
-			Help: "Requests for the certificate of an addon-agent that is delivered, by answer: approved or refused.",
-		}, []string{"answer"}),
 		eventsDropped: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "addon_events_dropped_total",
 			Help: "Kubernetes events that were not written, because too many came at once.",
@@ -60,9 +52,9 @@ func (m *metrics) SetUp(mgr manager.Manager) error { return mgr.Add(m) }
 
 // Start shows the metrics until ctx ends.
 func (m *metrics) Start(ctx context.Context) error {
-	for _, collector := range []prometheus.Collector{
-		m.unsatisfied, m.verdictChanges, m.verdictLatency.Seconds, m.unfinished, m.certificates, m.eventsDropped,
-	} {
+	for _, collector := range append([]prometheus.Collector{
+		m.unsatisfied, m.verdictChanges, m.verdictLatency.Seconds, m.eventsDropped,
+	}, m.ocm.Collectors()...) {
 		if err := registry.Registry.Register(collector); err != nil {
 			return fmt.Errorf("registering metrics: %w", err)
 		}
@@ -95,6 +87,3 @@ func unmetKeys(addOn string, unmet []dependency.Judgement) []unmetKey {
 	}
 	return keys
 }
-
-// rolloutKey are the labels of addon_rollout_unfinished.
-type rolloutKey struct{ addOn, state string }
