@@ -258,7 +258,9 @@ func (c *changing) startedVersion(ctx context.Context, instance *kudo.Instance) 
 // candidates are the OperatorVersions that the children of these may run: those that stand where their parents' do. They are read where
 // one of these has children.
 func (c *changing) candidates(namespace string, parents ...*kudo.OperatorVersion) []kudo.OperatorVersion {
-	hasChildren := func(v *kudo.OperatorVersion) bool { return v != nil && slices.ContainsFunc(v.Spec.Tasks, tree.MakesChild) }
+	hasChildren := func(v *kudo.OperatorVersion) bool {
+		return v != nil && slices.ContainsFunc(v.Spec.Tasks, tree.MakesChild)
+	}
 	if !slices.ContainsFunc(parents, hasChildren) {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/parameter"
 	"github.com/tandem-addons/tandem/pkg/pipe"
 	"github.com/tandem-addons/tandem/pkg/render"
+	"github.com/tandem-addons/tandem/pkg/template"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -101,7 +102,7 @@ func (s *subject) templatesOfObjects() map[string]bool {
 // trialFinding is a warning: other parameters may make the template render.
 func trialFinding(name string, err error) Finding {
 	finding := warningAt(templateField(name), "does not render with the default parameters: %v", err)
-	var fault *render.Error
+	var fault *template.Error
 	if !errors.As(err, &fault) {
 		return finding
 	}

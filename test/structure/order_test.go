@@ -22,16 +22,6 @@ var unordered = map[string]exception{
 
 	"pkg/plan": {1, "held goes below both with the engine's rooms"},
 
-	"pkg/install": {5, "not divided yet"},
-
-	"pkg/pack": {10, "not divided yet"},
-
-	"pkg/preview": {2, "not divided yet"},
-
-	"pkg/render": {2, "not divided yet"},
-
-	"pkg/tree": {1, "not divided yet"},
-
 	"pkg/availability": {1, "from before the rule"},
 
 	"pkg/dependency": {2, "from before the rule"},

@@ -20,6 +20,7 @@ var pure = []string{
 	"pkg/plan",
 	"pkg/preview",
 	"pkg/render",
+	"pkg/template",
 	"pkg/text",
 	"pkg/tree",
 }
@@ -37,11 +38,11 @@ var foundation = []string{
 
 // subjects lists the libraries that are the subject of one pure package.
 var subjects = map[string][]string{
-	"pkg/health":  {"github.com/fluxcd/cli-utils/pkg/kstatus/status"},
-	"pkg/install": {"github.com/google/uuid"},
-	"pkg/pack":    {"github.com/Masterminds/semver/v3"},
-	"pkg/render":  {"github.com/Masterminds/sprig/v3"},
-	"pkg/tree":    {"github.com/Masterminds/semver/v3"},
+	"pkg/health":   {"github.com/fluxcd/cli-utils/pkg/kstatus/status"},
+	"pkg/install":  {"github.com/google/uuid"},
+	"pkg/pack":     {"github.com/Masterminds/semver/v3"},
+	"pkg/template": {"github.com/Masterminds/sprig/v3"},
+	"pkg/tree":     {"github.com/Masterminds/semver/v3"},
 }
 
 // edges lists the packages that face the outside. They are apart from each other; only the programs in cmd and tests use them.

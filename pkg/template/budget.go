@@ -1,4 +1,4 @@
-package render
+package template
 
 import (
 	"errors"
@@ -17,9 +17,9 @@ const (
 	bytesPerStep = 32
 	// itemsPerStep is how many items of a list a function copies in one step.
 	itemsPerStep = 16
-	// stepsPerCall is the price of calling any function.
+	// stepsPerCall is the cost of calling any function.
 	stepsPerCall = 4
-	// stepsPerLevel is the price of a nested level of a template that is called, on top of that of its nodes. Each level
+	// stepsPerLevel is the cost of a nested level of a template that is called, on top of that of its nodes. Each level
 	// takes a part of the stack, which recursion must not exhaust.
 	stepsPerLevel = 32
 	// maxTextBytes bounds what one template renders, and each text in it. It is more than the API server takes as one
@@ -101,10 +101,10 @@ func (b *budget) weighAt(v reflect.Value, level int, holder uintptr) error {
 	if v.Kind() == reflect.Interface {
 		v = v.Elem()
 	}
-	price := 1 + level/2
+	cost := 1 + level/2
 	switch v.Kind() {
 	case reflect.String:
-		return b.spend(price * (1 + v.Len()/bytesPerStep))
+		return b.spend(cost * (1 + v.Len()/bytesPerStep))
 	case reflect.Map:
 		if v.Pointer() == holder {
 			return errHoldsItself
@@ -117,7 +117,7 @@ func (b *budget) weighAt(v reflect.Value, level int, holder uintptr) error {
 			return err
 		}
 	}
-	return b.spend(price)
+	return b.spend(cost)
 }
 
 func (b *budget) weighMap(m reflect.Value, level int, holder uintptr) error {

@@ -1,9 +1,10 @@
-package render
+package template
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"text/template"
@@ -24,7 +25,7 @@ var functions = templateFunctions()
 
 // templateFunctions are what templates may call beside text/template's own: sprig's without those that reach the
 // environment, the file system or the network, and without the functions on paths (KUDO removed them as well); and toYaml.
-// Those of text/template that print values are among them, so that they have their price.
+// Those of text/template that print values are among them, so that they have their cost.
 //
 // Functions that draw random values or read the clock are there for the packages that use them; such a template renders
 // differently each time.
@@ -138,7 +139,7 @@ func clones(from []map[string]any) []map[string]any {
 	return copies
 }
 
-// repeat is sprig's, but a negative count is an error that says so. Its length is bounded by its price.
+// repeat is sprig's, but a negative count is an error that says so. Its length is bounded by its cost.
 func repeat(count int, text string) (string, error) {
 	if count < 0 {
 		return "", errors.New("a text cannot be repeated a negative number of times")
@@ -191,4 +192,32 @@ func seq(params ...int) (string, error) {
 	}
 	items, err := untilStep(first, last+towards, step)
 	return strings.Trim(fmt.Sprint(items), "[]"), err
+}
+
+// clone copies lists and maps; scalars are shared.
+func clone(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		m := make(map[string]any, len(v))
+		for key, item := range v {
+			m[key] = clone(item)
+		}
+		return m
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = clone(item)
+		}
+		return list
+	case [][]any: // of the function chunk
+		lists := make([][]any, len(v))
+		for i, list := range v {
+			lists[i], _ = clone(list).([]any)
+		}
+		return lists
+	case map[string]string:
+		return maps.Clone(v)
+	default:
+		return value
+	}
 }

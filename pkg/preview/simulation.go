@@ -13,8 +13,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/render"
 )
 
-// stand is how the Instance stands on its cluster while one plan after the other is played.
-type stand struct {
+// simulation is how the Instance stands on its cluster while one plan after the other is played.
+type simulation struct {
 	change Change
 	depth  int
 	// instance is the Instance as far as names go.
@@ -24,8 +24,8 @@ type stand struct {
 	contents  map[kudo.InventoryEntry]*unstructured.Unstructured
 }
 
-func newStand(c Change, depth int) *stand {
-	s := &stand{
+func newSimulation(c Change, depth int) *simulation {
+	s := &simulation{
 		change: c, depth: depth, instance: cmp.Or(c.Before, c.After),
 		contents: map[kudo.InventoryEntry]*unstructured.Unstructured{},
 	}
@@ -35,71 +35,16 @@ func newStand(c Change, depth int) *stand {
 	return s
 }
 
-// play carries out a plan in the mind: all of its tasks complete, in their order.
-func (s *stand) play(coming plan.Coming) Plan {
-	version := s.versionOf(coming)
-	played := Plan{Coming: coming}
-	for p, phase := range version.Spec.Plans[coming.Plan].Phases {
-		for i, step := range phase.Steps {
-			for t := range step.Tasks {
-				if placed, found := plan.Find(&version.Spec, coming.Plan, plan.Task{Phase: p, Step: i, Task: t}); found {
-					played.Tasks = append(played.Tasks, s.task(version, coming, placed))
-				}
-			}
-		}
-	}
-	if coming.Cause != plan.RemovalRequested && plan.BringsAll(coming.Plan) {
-		played.Removed = s.remove(plan.Vanished(s.inventory, &version.Spec, map[string]kudo.PlanStatus{coming.Plan: {Status: kudo.Complete}}))
-		played.Children = s.vanishedChildren(version, coming)
-	}
-	return played
-}
-
 // versionOf is what the execution runs.
-func (s *stand) versionOf(coming plan.Coming) *kudo.OperatorVersion {
+func (s *simulation) versionOf(coming plan.Coming) *kudo.OperatorVersion {
 	if coming.Cause == plan.RemovalRequested {
 		return s.change.Started
 	}
 	return s.change.Version
 }
 
-// task carries out one task in the mind.
-func (s *stand) task(version *kudo.OperatorVersion, coming plan.Coming, placed plan.Placed) Task {
-	t := Task{Placed: placed}
-	action, err := plan.ActionOf(placed.Task, &version.Spec, coming.Execution.Parameters)
-	if err != nil {
-		t.Fault = err.Error()
-		return t
-	}
-	switch t.Action = action; action {
-	case plan.Nothing:
-		if outcome := plan.DummyOutcome(placed.Task.Spec.DummyTaskSpec); outcome.Status != kudo.Complete {
-			t.Fault = outcome.Message
-		}
-		return t
-	case plan.ApplyChild, plan.DeleteChild:
-		t.Child, t.Fault = s.child(version, coming, placed)
-		return t
-	}
-	wants, err := s.wants(&version.Spec, coming.Execution, placed)
-	if err != nil {
-		t.Fault = err.Error()
-		return t
-	}
-	s.place(wants)
-	if t.Action == plan.Delete {
-		t.Objects = s.remove(slices.Concat(s.listed(wants), plan.Surplus(s.inventory, placed.Task.Name, wants)))
-		return t
-	}
-	for _, want := range wants {
-		t.Objects = append(t.Objects, s.apply(t, want, coming.RestartPending))
-	}
-	t.Objects = append(t.Objects, s.remove(plan.Surplus(s.inventory, placed.Task.Name, wants))...)
-	return t
-}
-
 // wants are the objects of a task: those that it renders, or that keep what its pod writes.
-func (s *stand) wants(version *kudo.OperatorVersionSpec, execution kudo.Execution, placed plan.Placed) ([]*unstructured.Unstructured, error) {
+func (s *simulation) wants(version *kudo.OperatorVersionSpec, execution kudo.Execution, placed plan.Placed) ([]*unstructured.Unstructured, error) {
 	name := render.InstanceName(s.instance.Name)
 	if placed.Task.Kind == kudo.TaskPipe {
 		return pipe.Artifacts(name, placed.Task), nil
@@ -112,7 +57,7 @@ func (s *stand) wants(version *kudo.OperatorVersionSpec, execution kudo.Executio
 }
 
 // place gives objects the namespaces that the inventory has them in: only the agent knows the scope of a kind.
-func (s *stand) place(objects []*unstructured.Unstructured) {
+func (s *simulation) place(objects []*unstructured.Unstructured) {
 	for _, o := range objects {
 		if o.GetNamespace() != "" || len(s.listed([]*unstructured.Unstructured{o})) > 0 {
 			continue
@@ -125,7 +70,7 @@ func (s *stand) place(objects []*unstructured.Unstructured) {
 }
 
 // listed are the entries of those objects which the inventory has.
-func (s *stand) listed(objects []*unstructured.Unstructured) []kudo.InventoryEntry {
+func (s *simulation) listed(objects []*unstructured.Unstructured) []kudo.InventoryEntry {
 	var entries []kudo.InventoryEntry
 	for _, o := range objects {
 		if len(plan.Unlisted(s.inventory, []*unstructured.Unstructured{o})) > 0 {
@@ -144,7 +89,7 @@ func without(entry kudo.InventoryEntry) kudo.InventoryEntry {
 }
 
 // apply applies an object; restarts says that pods restart by that.
-func (s *stand) apply(t Task, want *unstructured.Unstructured, restarts bool) Object {
+func (s *simulation) apply(t Task, want *unstructured.Unstructured, restarts bool) Object {
 	entry := plan.Entry(want, t.Task.Name)
 	o := Object{InventoryEntry: entry, After: lasting(want)}
 	there := s.listed([]*unstructured.Unstructured{want})
@@ -192,7 +137,7 @@ func unversioned(o *unstructured.Unstructured) *unstructured.Unstructured {
 }
 
 // remove removes objects.
-func (s *stand) remove(entries []kudo.InventoryEntry) []Object {
+func (s *simulation) remove(entries []kudo.InventoryEntry) []Object {
 	var objects []Object
 	for _, entry := range entries {
 		o := Object{InventoryEntry: entry, Effect: Removed}
@@ -206,7 +151,7 @@ func (s *stand) remove(entries []kudo.InventoryEntry) []Object {
 
 // known is what an object of the inventory was made from, as far as that can be told: its task is rendered as the plan that is played
 // would have, but from the OperatorVersion and with the parameters that were last started. So only what they change differs.
-func (s *stand) known(entry kudo.InventoryEntry, at plan.Placed) *unstructured.Unstructured {
+func (s *simulation) known(entry kudo.InventoryEntry, at plan.Placed) *unstructured.Unstructured {
 	if content, played := s.contents[without(entry)]; played {
 		return content
 	}

@@ -1,4 +1,4 @@
-package render
+package template
 
 import (
 	"reflect"
@@ -7,7 +7,7 @@ import (
 	"text/template/parse"
 )
 
-// The functions that metering puts into a template. Templates cannot call them: they do not exist while a text is parsed.
+// The functions that instrument puts into a template. Templates cannot call them: they do not exist while a text is parsed.
 const (
 	// passFunction spends what one pass through a body costs.
 	passFunction = "pass"
@@ -15,25 +15,25 @@ const (
 	weighFunction = "weigh"
 )
 
-// meter is the budget of one run of a parsed template.
-type meter struct {
+// instrumentation is the budget of one run of a parsed template.
+type instrumentation struct {
 	budget budget
 	// called are the names of the functions that the template calls.
 	called map[string]bool
 }
 
-// limit makes a parsed template one that pays for what it does, once, out of maxSteps: every body that runs again, of a loop
-// or of a template, spends its steps first, every function its price, and every value that is printed is weighed.
-func limit(t *template.Template) {
-	m := &meter{budget: budget{steps: maxSteps}, called: map[string]bool{}}
+// instrument makes a parsed template one that pays for what it does, once, out of maxSteps: every body that runs again, of a loop
+// or of a template, spends its steps first, every function its cost, and every value that is printed is weighed.
+func instrument(t *template.Template) {
+	i := &instrumentation{budget: budget{steps: maxSteps}, called: map[string]bool{}}
 	for _, each := range t.Templates() {
 		if each.Tree == nil || each.Root == nil {
 			continue
 		}
-		body := m.list(each.Root)
+		body := i.list(each.Root)
 		prepend(each.Root, body.nodes+stepsPerLevel*body.levels)
 	}
-	t.Funcs(m.functions())
+	t.Funcs(i.functions())
 }
 
 // size is what one pass through a part of a template costs, and how deep it goes.
@@ -47,55 +47,55 @@ func (s size) with(other size) size {
 // within is the size of a part as part of a node.
 func (s size) within() size { return size{s.nodes + 1, s.levels + 1} }
 
-// list meters a body.
-func (m *meter) list(l *parse.ListNode) size {
+// list instruments a body.
+func (i *instrumentation) list(l *parse.ListNode) size {
 	var total size
 	if l == nil {
 		return total
 	}
 	for _, n := range l.Nodes {
-		total = total.with(m.node(n))
+		total = total.with(i.node(n))
 	}
 	return total
 }
 
-// node meters a node of a body.
-func (m *meter) node(n parse.Node) size {
+// node instruments a node of a body.
+func (i *instrumentation) node(n parse.Node) size {
 	switch n := n.(type) {
 	case *parse.ActionNode:
-		total := m.pipe(n.Pipe)
+		total := i.pipe(n.Pipe)
 		if len(n.Pipe.Decl) == 0 { // it prints its value
 			n.Pipe.Cmds = append(n.Pipe.Cmds, call(n.Pos, weighFunction))
 		}
 		return total.within()
 	case *parse.IfNode:
-		return m.branch(&n.BranchNode)
+		return i.branch(&n.BranchNode)
 	case *parse.WithNode:
-		return m.branch(&n.BranchNode)
+		return i.branch(&n.BranchNode)
 	case *parse.RangeNode:
-		body := m.list(n.List)
+		body := i.list(n.List)
 		prepend(n.List, 1+body.nodes)
-		return size{0, body.levels}.with(m.list(n.ElseList)).with(m.pipe(n.Pipe)).within()
+		return size{0, body.levels}.with(i.list(n.ElseList)).with(i.pipe(n.Pipe)).within()
 	case *parse.TemplateNode:
-		return m.pipe(n.Pipe).within()
+		return i.pipe(n.Pipe).within()
 	default:
 		return size{1, 1}
 	}
 }
 
-func (m *meter) branch(b *parse.BranchNode) size {
-	return m.list(b.List).with(m.list(b.ElseList)).with(m.pipe(b.Pipe)).within()
+func (i *instrumentation) branch(b *parse.BranchNode) size {
+	return i.list(b.List).with(i.list(b.ElseList)).with(i.pipe(b.Pipe)).within()
 }
 
-// pipe meters a pipeline, which may be nil.
-func (m *meter) pipe(p *parse.PipeNode) size {
+// pipe instruments a pipeline, which may be nil.
+func (i *instrumentation) pipe(p *parse.PipeNode) size {
 	var total size
 	if p == nil {
 		return total
 	}
 	var commands []*parse.CommandNode
 	for _, c := range p.Cmds {
-		comparison := m.command(c, &total)
+		comparison := i.command(c, &total)
 		if comparison && len(commands) > 0 {
 			commands = append(commands, call(c.Pos, weighFunction))
 		}
@@ -105,32 +105,32 @@ func (m *meter) pipe(p *parse.PipeNode) size {
 	return total.within()
 }
 
-// command meters a command and adds its size. The comparisons of text/template print what they cannot compare, so their
+// command instruments a command and adds its size. The comparisons of text/template print what they cannot compare, so their
 // arguments are weighed; whether the command is one decides about what is piped to it.
-func (m *meter) command(c *parse.CommandNode, total *size) (comparison bool) {
+func (i *instrumentation) command(c *parse.CommandNode, total *size) (comparison bool) {
 	function, ok := c.Args[0].(*parse.IdentifierNode)
 	if ok {
-		m.called[function.Ident] = true
+		i.called[function.Ident] = true
 		comparison = function.Ident == "eq" || function.Ident == "ne"
 	}
-	for i, arg := range c.Args {
-		*total = total.with(m.argument(arg))
-		if comparison && i > 0 {
-			c.Args[i] = weighed(arg)
+	for at, arg := range c.Args {
+		*total = total.with(i.argument(arg))
+		if comparison && at > 0 {
+			c.Args[at] = weighed(arg)
 		}
 	}
 	return comparison
 }
 
-// argument meters an argument of a command.
-func (m *meter) argument(n parse.Node) size {
+// argument instruments an argument of a command.
+func (i *instrumentation) argument(n parse.Node) size {
 	switch n := n.(type) {
 	case *parse.PipeNode:
-		return m.pipe(n)
+		return i.pipe(n)
 	case *parse.ChainNode:
-		return m.argument(n.Node).within()
+		return i.argument(n.Node).within()
 	case *parse.IdentifierNode:
-		m.called[n.Ident] = true
+		i.called[n.Ident] = true
 	}
 	return size{1, 1}
 }
@@ -162,15 +162,15 @@ func pipeOf(pos parse.Pos, commands ...*parse.CommandNode) *parse.PipeNode {
 	return &parse.PipeNode{NodeType: parse.NodePipe, Pos: pos, Cmds: commands}
 }
 
-// functions are those that the template calls, each paying its price, and those of the meter.
-func (m *meter) functions() template.FuncMap {
+// functions are those that the template calls, each paying its cost, and those that instrument puts in.
+func (i *instrumentation) functions() template.FuncMap {
 	f := template.FuncMap{
-		passFunction:  func(steps int) (string, error) { return "", m.budget.spend(steps) },
-		weighFunction: func(v any) (any, error) { return v, m.budget.weigh(reflect.ValueOf(v)) },
+		passFunction:  func(steps int) (string, error) { return "", i.budget.spend(steps) },
+		weighFunction: func(v any) (any, error) { return v, i.budget.weigh(reflect.ValueOf(v)) },
 	}
-	for name := range m.called {
+	for name := range i.called {
 		if function, ok := functions[name]; ok {
-			f[name] = m.paid(name, reflect.ValueOf(function))
+			f[name] = i.paid(name, reflect.ValueOf(function))
 		}
 	}
 	return f
@@ -178,12 +178,12 @@ func (m *meter) functions() template.FuncMap {
 
 var errorType = reflect.TypeFor[error]()
 
-// paid is a function with the same parameters that spends its price first, and what its result costs afterwards.
-func (m *meter) paid(name string, function reflect.Value) any {
+// paid is a function with the same parameters that spends its cost first, and what its result costs afterwards.
+func (i *instrumentation) paid(name string, function reflect.Value) any {
 	kind := function.Type()
 	in := make([]reflect.Type, kind.NumIn())
-	for i := range in {
-		in[i] = kind.In(i)
+	for at := range in {
+		in[at] = kind.In(at)
 	}
 	result := kind.Out(0)
 	failed := func(err error) []reflect.Value {
@@ -194,14 +194,14 @@ func (m *meter) paid(name string, function reflect.Value) any {
 		invoke = function.CallSlice
 	}
 	paid := func(args []reflect.Value) []reflect.Value {
-		if err := m.budget.charge(name, args); err != nil {
+		if err := i.budget.charge(name, args); err != nil {
 			return failed(err)
 		}
 		results := invoke(args)
 		if len(results) == 2 && !results[1].IsNil() {
 			return results
 		}
-		if err := m.budget.made(results[0]); err != nil {
+		if err := i.budget.made(results[0]); err != nil {
 			return failed(err)
 		}
 		return append(results[:1], reflect.Zero(errorType))

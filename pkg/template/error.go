@@ -1,4 +1,4 @@
-package render
+package template
 
 import (
 	"fmt"
@@ -20,8 +20,8 @@ type Error struct {
 	Err error
 }
 
-// newError makes an Error of a fault, whose message may hold what a package or a library says in many lines.
-func newError(template string, err error) *Error {
+// NewError makes an Error of a fault of the template of that name, whose message may hold what a package or a library says in many lines.
+func NewError(template string, err error) *Error {
 	if line := oneLine(err.Error()); line != err.Error() {
 		err = &fault{message: line, err: err}
 	}
@@ -53,17 +53,17 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// templateError takes name and line out of text/template's message, `template: NAME:LINE[:COLUMN]: MESSAGE`.
-func templateError(name string, err error) *Error {
+// executionError takes name and line out of text/template's message, `template: NAME:LINE[:COLUMN]: MESSAGE`.
+func executionError(name string, err error) *Error {
 	message, ok := strings.CutPrefix(err.Error(), "template: "+name+":")
 	if !ok {
-		return newError(name, err)
+		return NewError(name, err)
 	}
 	position, message, _ := strings.Cut(message, ": ")
 	number, _, _ := strings.Cut(position, ":")
 	line, convErr := strconv.Atoi(number)
 	if convErr != nil {
-		return newError(name, err)
+		return NewError(name, err)
 	}
 	message = strings.TrimPrefix(message, fmt.Sprintf("executing %q ", name))
 	for _, own := range []string{passFunction, weighFunction} {
@@ -71,7 +71,7 @@ func templateError(name string, err error) *Error {
 			message = fault // the template does not call it
 		}
 	}
-	fault := newError(name, &fault{message: message + wayOut(message), err: err})
+	fault := NewError(name, &fault{message: message + wayOut(message), err: err})
 	fault.Line = line
 	return fault
 }

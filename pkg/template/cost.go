@@ -1,4 +1,4 @@
-package render
+package template
 
 import (
 	"fmt"
@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// price spends what a call costs before it is made, and refuses what may not be called so.
-type price func(b *budget, args []reflect.Value) error
+// cost spends what a call costs before it is made, and refuses what may not be called so.
+type cost func(b *budget, args []reflect.Value) error
 
-// prices of the functions whose cost is not that of working through their arguments once.
-var prices = priceList(map[string]price{
+// costs are those of the functions whose cost is not that of working through their arguments once.
+var costs = costList(map[string]cost{
 	// They look at an argument without working through it.
 	"default empty coalesce all any ternary dict list tuple get unset hasKey pluck dig keys values":       free,
 	"first mustFirst last mustLast typeOf typeIs typeIsLike kindOf kindIs fail":                           free,
@@ -58,29 +58,29 @@ var prices = priceList(map[string]price{
 	"regexReplaceAllLiteral mustRegexReplaceAllLiteral": substituting,
 })
 
-// priceList tells the names of a listing apart.
-func priceList(listing map[string]price) map[string]price {
-	list := map[string]price{}
-	for names, p := range listing {
+// costList tells the names of a listing apart.
+func costList(listing map[string]cost) map[string]cost {
+	list := map[string]cost{}
+	for names, c := range listing {
 		for _, name := range strings.Fields(names) {
-			list[name] = p
+			list[name] = c
 		}
 	}
 	return list
 }
 
-// charge spends what calling a function costs, its arguments worked through once unless it has a price of its own.
+// charge spends what calling a function costs, its arguments worked through once unless it has a cost of its own.
 func (b *budget) charge(name string, args []reflect.Value) error {
 	if err := b.spend(stepsPerCall); err != nil {
 		return err
 	}
-	if p, ok := prices[name]; ok {
-		return p(b, args)
+	if cost, ok := costs[name]; ok {
+		return cost(b, args)
 	}
 	return whole(b, args)
 }
 
-// whole is the price of working through all arguments.
+// whole is the cost of working through all arguments.
 func whole(b *budget, args []reflect.Value) error {
 	for _, arg := range args {
 		if err := b.weigh(arg); err != nil {
@@ -98,7 +98,7 @@ func free(b *budget, args []reflect.Value) error {
 	return nil
 }
 
-// topLevel is the price of copying lists: that of their items, but not of what is in them.
+// topLevel is the cost of copying lists: that of their items, but not of what is in them.
 func topLevel(b *budget, args []reflect.Value) error {
 	for _, arg := range args {
 		if err := b.spend(lengthOf(arg) / itemsPerStep); err != nil {
@@ -132,8 +132,8 @@ func lengthOf(v reflect.Value) int {
 // setting refuses to put a map into itself: whoever works through such a map never ends.
 func setting(b *budget, args []reflect.Value) error { return b.weighInside(args[2], args[0]) }
 
-// fixed is a price on top of the arguments'.
-func fixed(steps int) price {
+// fixed is a cost on top of the arguments'.
+func fixed(steps int) cost {
 	return func(b *budget, args []reflect.Value) error {
 		if err := b.spend(steps); err != nil {
 			return err
@@ -142,8 +142,8 @@ func fixed(steps int) price {
 	}
 }
 
-// perByte is a price for each of so many bytes of the arguments' texts.
-func perByte(steps int) price {
+// perByte is a cost for each of so many bytes of the arguments' texts.
+func perByte(steps int) cost {
 	return func(b *budget, args []reflect.Value) error {
 		for _, arg := range args {
 			if err := b.spend(steps * arg.Len()); err != nil {
@@ -323,7 +323,7 @@ func (b *budget) matches(pattern, text string) (int, error) {
 	}
 }
 
-// compile compiles a pattern and spends its price. program is the number of its instructions; 0 for a pattern that does not
+// compile compiles a pattern and spends its cost. program is the number of its instructions; 0 for a pattern that does not
 // compile, about which the function itself has to say what it says.
 func (b *budget) compile(pattern string) (expression *regexp.Regexp, program int, err error) {
 	if len(pattern) > maxPatternBytes {

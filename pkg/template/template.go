@@ -1,4 +1,6 @@
-package render
+// Package template parses the templates of packages, and executes them within bounds: which functions they may call, and what they may
+// cost. It is pure and touches no cluster.
+package template
 
 import (
 	"fmt"
@@ -17,7 +19,7 @@ func Parse(name, text string) (*template.Template, error) {
 		t, err = t.New(name).Parse(text)
 	}
 	if err != nil {
-		return nil, templateError(name, err)
+		return nil, executionError(name, err)
 	}
 	return t, nil
 }
@@ -25,16 +27,17 @@ func Parse(name, text string) (*template.Template, error) {
 // strict is what every template starts from; cloning it is cheaper than telling each one the functions.
 var strict = template.New("").Option("missingkey=error").Funcs(functions)
 
-// execute runs a parsed template, once, within its bounds.
-func execute(t *template.Template, data map[string]any) (string, error) {
-	limit(t)
+// Execute runs a parsed template, once, within its bounds. It gets a copy of the data, for templates can change maps and lists. The error
+// is an *Error.
+func Execute(t *template.Template, data map[string]any) (string, error) {
+	instrument(t)
 	var out boundedText
-	if err := t.Execute(&out, data); err != nil {
-		return "", templateError(t.Name(), err)
+	if err := t.Execute(&out, clone(data)); err != nil {
+		return "", executionError(t.Name(), err)
 	}
 	text := out.String()
 	if before, _, found := strings.Cut(text, noValue); found {
-		return "", newError(t.Name(), fmt.Errorf(
+		return "", NewError(t.Name(), fmt.Errorf(
 			"line %d of the rendered text has %s: an index or a lookup found nothing there; give a default", lineAt(before), noValue))
 	}
 	return text, nil

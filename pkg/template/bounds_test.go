@@ -1,4 +1,4 @@
-package render
+package template
 
 import (
 	"errors"
@@ -120,7 +120,7 @@ func TestATemplateIsBounded(t *testing.T) {
 	for name, attack := range attacks {
 		t.Run(name, func(t *testing.T) {
 			started := time.Now()
-			_, err := Text(newContext("t", attack.template), "t")
+			_, err := run(attack.template)
 			if took := time.Since(started); took > patience {
 				t.Errorf("it took %s", took)
 			}
@@ -149,7 +149,7 @@ func TestBoundsLeaveRoom(t *testing.T) {
 		"a map seen by both that share": {`{{ $d := dict }}{{ $o := dict "in" $d }}{{ $_ := set $d "x" 1 }}{{ toJson $o }}`, `{"in":{"x":1}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Text(newContext("t", test.template), "t")
+			got, err := run(test.template)
 			if err != nil || got != test.want {
 				t.Errorf("got %q, %v, want %q", got, err, test.want)
 			}
@@ -157,7 +157,7 @@ func TestBoundsLeaveRoom(t *testing.T) {
 	}
 }
 
-func TestMeteredFunctionsDoWhatTheyDid(t *testing.T) {
+func TestInstrumentedFunctionsDoWhatTheyDid(t *testing.T) {
 	for name, test := range map[string]struct{ template, want string }{
 		"equal":                       {`{{ eq .Params.NODES "3" }} {{ eq 1 2 3 1 }} {{ .Params.NODES | eq "3" }} {{ ne 1 2 }} {{ eq nil nil }}`, "true true true true true"},
 		"a comparison as a condition": {`{{ if and (eq .Params.NODES "3") (ne .Params.EMPTY "x") }}yes{{ end }}`, "yes"},
@@ -179,7 +179,7 @@ func TestMeteredFunctionsDoWhatTheyDid(t *testing.T) {
 		"a decimal":                   {`{{ addf 1.5 2 }} {{ mulf 2 1.5 }} {{ add1f 1 }}`, "3.5 3 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Text(newContext("t", test.template), "t")
+			got, err := run(test.template)
 			if err != nil || got != test.want {
 				t.Errorf("got  %q, %v\nwant %q", got, err, test.want)
 			}
@@ -187,12 +187,12 @@ func TestMeteredFunctionsDoWhatTheyDid(t *testing.T) {
 	}
 }
 
-// TestEveryFunctionHasAPrice calls each function with values of its parameters' types: charging must not panic, whatever the
+// TestEveryFunctionHasACost calls each function with values of its parameters' types: charging must not panic, whatever the
 // function itself says about such arguments.
-func TestEveryFunctionHasAPrice(t *testing.T) {
-	for name := range prices {
+func TestEveryFunctionHasACost(t *testing.T) {
+	for name := range costs {
 		if functions[name] == nil {
-			t.Errorf("there is a price for %q, but no such function", name)
+			t.Errorf("there is a cost for %q, but no such function", name)
 		}
 	}
 	for name, function := range functions {
