@@ -140,7 +140,7 @@ func changeAll(ctx context.Context, h hub, streams genericiooptions.IOStreams, o
 func gatherChanging(ctx context.Context, c client.Client, clusters []string, options changeOptions) (*changing, error) {
 	found := &changing{
 		changeOptions: options, instances: map[string][]kudo.Instance{},
-		reader: view{Reader: c, watched: c, versions: map[client.ObjectKey]*kudo.OperatorVersion{}},
+		reader: remembering(c, c),
 		stored: onceEach(func(namespace string) ([]kudo.OperatorVersion, error) { return storedVersions(ctx, c, namespace) }),
 	}
 	var err error

@@ -255,7 +255,7 @@ func showUninstalling(
 	ctx context.Context, c client.Client, streams genericiooptions.IOStreams, o *output, found []installed, refused refusals,
 ) error {
 	known := &changing{
-		reader: view{Reader: c, watched: c, versions: map[client.ObjectKey]*kudo.OperatorVersion{}},
+		reader: remembering(c, c),
 		stored: onceEach(func(namespace string) ([]kudo.OperatorVersion, error) { return storedVersions(ctx, c, namespace) }),
 	}
 	var changes []change

@@ -33,11 +33,14 @@ func define(line string) *addon.ClusterManagementAddOn {
 	return d
 }
 
+// sampleCluster is a cluster with add-ons that a test puts on it.
+type sampleCluster struct{ clusterView }
+
 // defined are the definitions of all lines.
-func defined(lines ...string) clusterView {
-	view := clusterView{
+func defined(lines ...string) sampleCluster {
+	view := sampleCluster{clusterView{
 		cluster: "cluster1", definitions: map[string]definition{}, addOns: map[string]*addon.ManagedClusterAddOn{},
-	}
+	}}
 	for _, line := range lines {
 		d := define(line)
 		view.definitions[d.Name] = definitionOf(d)
@@ -46,7 +49,7 @@ func defined(lines ...string) clusterView {
 }
 
 // with puts an add-on on the cluster.
-func (v clusterView) with(name string, conditions ...metav1.Condition) clusterView {
+func (v sampleCluster) with(name string, conditions ...metav1.Condition) sampleCluster {
 	addOn := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: v.cluster}}
 	for i := range conditions {
 		conditions[i].LastTransitionTime = onceUponATime
@@ -57,7 +60,7 @@ func (v clusterView) with(name string, conditions ...metav1.Condition) clusterVi
 }
 
 // judged writes the verdict over each add-on as addon-manager and the agent do, as often as it takes to settle.
-func (v clusterView) judged() clusterView {
+func (v sampleCluster) judged() sampleCluster {
 	for range v.addOns {
 		for name, addOn := range v.addOns {
 			verdict := v.judge(name).Condition()
@@ -81,14 +84,14 @@ func (v clusterView) judged() clusterView {
 }
 
 // deleting marks an add-on as being deleted.
-func (v clusterView) deleting(name string, finalizers ...string) clusterView {
+func (v sampleCluster) deleting(name string, finalizers ...string) sampleCluster {
 	v.addOns[name].DeletionTimestamp = &onceUponATime
 	v.addOns[name].Finalizers = finalizers
 	return v
 }
 
 // saying adds what is lost without a dependency.
-func (v clusterView) saying(name, need, message string) clusterView {
+func (v sampleCluster) saying(name, need, message string) sampleCluster {
 	needs := v.needs(name)
 	for i := range needs {
 		if needs[i].Name == need {
@@ -99,13 +102,13 @@ func (v clusterView) saying(name, need, message string) clusterView {
 }
 
 // customized says that the add-on has a controller of its own that looks after its health.
-func (v clusterView) customized(name string) clusterView {
+func (v sampleCluster) customized(name string) sampleCluster {
 	v.addOns[name].Status.HealthCheck.Mode = upstream.HealthCheckModeCustomized
 	return v
 }
 
 // started says which plan was started last of the add-on's Instance.
-func (v clusterView) started(name, plan string) clusterView {
+func (v sampleCluster) started(name, plan string) sampleCluster {
 	if v.instances == nil {
 		v.instances = map[string]*kudo.Instance{}
 	}
@@ -114,7 +117,7 @@ func (v clusterView) started(name, plan string) clusterView {
 }
 
 // edited says that the add-on's Instance was changed since its agent looked at it.
-func (v clusterView) edited(name string) clusterView {
+func (v sampleCluster) edited(name string) sampleCluster {
 	v = v.started(name, kudo.DeployPlan)
 	v.instances[name].Generation, v.instances[name].Status.ObservedGeneration = 2, 1
 	v.instances[name].Status.Conditions = []metav1.Condition{condition(kudo.ConditionResolved, "True", kudo.ReasonResolved, "")}
@@ -122,7 +125,7 @@ func (v clusterView) edited(name string) clusterView {
 }
 
 // plans says that Tandem runs the add-on.
-func (v clusterView) plans(name string) clusterView {
+func (v sampleCluster) plans(name string) sampleCluster {
 	d := v.definitions[name]
 	d.byPlans = true
 	v.definitions[name] = d
@@ -130,19 +133,19 @@ func (v clusterView) plans(name string) clusterView {
 }
 
 // in says where an add-on is installed.
-func (v clusterView) in(name, namespace string) clusterView {
+func (v sampleCluster) in(name, namespace string) sampleCluster {
 	v.addOns[name].Spec.InstallNamespace = namespace
 	return v
 }
 
 // hosted says that the add-on's agent runs on another cluster.
-func (v clusterView) hosted(name string) clusterView {
+func (v sampleCluster) hosted(name string) sampleCluster {
 	v.addOns[name].Annotations = map[string]string{upstream.HostingClusterNameAnnotationKey: "hosting"}
 	return v
 }
 
 // annotated gives an add-on the annotation instead of the field.
-func (v clusterView) annotated(name, text string) clusterView {
+func (v sampleCluster) annotated(name, text string) sampleCluster {
 	v.definitions[name] = definitionOf(&addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Annotations: map[string]string{addon.AnnotationDependencies: text},
 	}})
@@ -170,11 +173,11 @@ var (
 )
 
 func TestTreeText(t *testing.T) {
-	shop := func() clusterView {
+	shop := func() sampleCluster {
 		return defined("shop: kafka monitoring? search", "kafka: zookeeper", "search: zookeeper kafka", "zookeeper:", "monitoring:", "lonely:")
 	}
 	for name, tc := range map[string]struct {
-		view  clusterView
+		view  sampleCluster
 		roots []string
 	}{
 		"tree-healthy": {view: shop().with("shop", works).with("kafka", works).with("search", works).with("zookeeper", works).
@@ -197,7 +200,7 @@ func TestTreeText(t *testing.T) {
 		"tree-a-name-that-is-no-word": {view: defined("a:").with("a", works).
 			annotated("a", `[{"name":"two words"},{"name":"\u001b[31m"},{"name":"tab\there"}]`)},
 	} {
-		t.Run(name, func(t *testing.T) { golden(t, name, treeOf(tc.view, tc.roots).text()) })
+		t.Run(name, func(t *testing.T) { golden(t, name, treeOf(tc.view.clusterView, tc.roots).text()) })
 	}
 }
 
@@ -229,12 +232,12 @@ func TestTreeShowsEverythingInstalled(t *testing.T) {
 }
 
 // checkRoots checks that what is installed is reached from the roots, and that no root is reached from another one.
-func checkRoots(t *testing.T, view clusterView, lines []string) {
+func checkRoots(t *testing.T, view sampleCluster, lines []string) {
 	t.Helper()
-	roots, reached := treeRoots(view), map[string]bool{}
+	roots, reached := treeRoots(view.clusterView), map[string]bool{}
 	for _, root := range roots {
 		below := map[string]bool{}
-		view.reach(root, below)
+		reachable(view.clusterView, root, below)
 		for _, other := range roots {
 			if other != root && below[other] {
 				t.Errorf("%v on %v: of the roots %v, %s leads to %s", lines, view.installed(), roots, root, other)
@@ -250,8 +253,8 @@ func checkRoots(t *testing.T, view clusterView, lines []string) {
 }
 
 func TestWhyText(t *testing.T) {
-	chain := func() clusterView { return defined("shop: kafka", "kafka: zookeeper", "zookeeper:") }
-	for name, view := range map[string]clusterView{
+	chain := func() sampleCluster { return defined("shop: kafka", "kafka: zookeeper", "zookeeper:") }
+	for name, view := range map[string]sampleCluster{
 		"why-healthy":           chain().with("shop", works).with("kafka", works).with("zookeeper", works).judged(),
 		"why-healthy-alone":     defined("shop:").with("shop", works),
 		"why-not-installed":     chain(),
@@ -314,7 +317,7 @@ func TestWhyText(t *testing.T) {
 		"why-agent-behind-true":            defined("shop: zookeeper", "zookeeper:").with("shop", works, verdictThen),
 		"why-malformed":                    defined("shop:").with("shop", heldBack, verdictThen).annotated("shop", `[{"name":"zookeeper","type":"Nice"}]`),
 	} {
-		t.Run(name, func(t *testing.T) { golden(t, name, explained(view, "shop").text()) })
+		t.Run(name, func(t *testing.T) { golden(t, name, explained(view.clusterView, "shop").text()) })
 	}
 }
 
@@ -326,7 +329,7 @@ func TestWhyBreaksACircleInOnePlace(t *testing.T) {
 	} {
 		for _, name := range []string{"shop", "kafka", "zookeeper"} {
 			view := defined(lines...).with("shop", works).with("kafka", works).with("zookeeper", works).judged()
-			if text := explained(view, name).text(); !strings.HasSuffix(text, "\n\n  "+want+"\n") {
+			if text := explained(view.clusterView, name).text(); !strings.HasSuffix(text, "\n\n  "+want+"\n") {
 				t.Errorf("%v: want %q of %s, got\n%s", lines, want, name, text)
 			}
 		}

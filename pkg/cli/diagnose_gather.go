@@ -72,15 +72,6 @@ func plural(count int, one, more string) string {
 	return more
 }
 
-// worstFirst are the clusters, those first on which add-ons are worst.
-func (g glance) worstFirst() []string {
-	var clusters []string
-	for _, group := range g.sum().Groups {
-		clusters = append(clusters, group.Clusters...)
-	}
-	return clusters
-}
-
 // registrations reads the ManagedClusters.
 func (d *diagnosis) registrations(ctx context.Context, at side, clusters []string) {
 	kind := collected{group: managedClusterKind.Group, version: managedClusterKind.Version, kind: managedClusterKind.Kind}

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
-	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
 // enableOptions say how to enable an add-on, and where.
@@ -92,7 +91,7 @@ func enable(ctx context.Context, h hub, streams genericiooptions.IOStreams, addO
 		names := slices.Sorted(maps.Keys(definitions))
 		return fmt.Errorf("there is no ClusterManagementAddOn %q%s; there are: %s", addOn, meant(addOn, names), listed(names))
 	}
-	reader := view{Reader: h, watched: h, versions: map[client.ObjectKey]*kudo.OperatorVersion{}}
+	reader := remembering(h, h)
 	var steps []step
 	var faults []error
 	hints := clusterTexts{}

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -23,7 +24,7 @@ func streamsOf(typed string) genericiooptions.IOStreams {
 }
 
 // placedBy lets OCM enable an add-on where a Placement says so.
-func (v clusterView) placedBy(name, placement string) clusterView {
+func (v sampleCluster) placedBy(name, placement string) sampleCluster {
 	v.definitions[name].object.Spec.InstallStrategy = upstream.InstallStrategy{
 		Type:       upstream.AddonInstallStrategyPlacements,
 		Placements: []upstream.PlacementStrategy{{PlacementRef: upstream.PlacementRef{Namespace: "default", Name: placement}}},
@@ -32,10 +33,12 @@ func (v clusterView) placedBy(name, placement string) clusterView {
 }
 
 func TestEnableSteps(t *testing.T) {
-	shop := func() clusterView { return defined("shop: kafka graphs?", "kafka: zookeeper", "zookeeper:", "graphs:") }
+	shop := func() sampleCluster {
+		return defined("shop: kafka graphs?", "kafka: zookeeper", "zookeeper:", "graphs:")
+	}
 	const lacks = "shop waits for what it requires: Required kafka (NotInstalled); --with-dependencies enables what is not installed"
 	for name, test := range map[string]struct {
-		view    clusterView
+		view    sampleCluster
 		options enableOptions
 		// want are the add-ons to write, each with its namespace.
 		want  []string
@@ -84,11 +87,11 @@ func TestEnableSteps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			hints := clusterTexts{}
-			names, err := enabling{view: test.view, addOn: "shop", options: test.options}.names(hints)
+			names, err := enabling{view: test.view.clusterView, addOn: "shop", options: test.options}.names(hints)
 			var got []string
 			for _, name := range names {
 				var s step
-				e := enabling{view: test.view, addOn: "shop", options: test.options}
+				e := enabling{view: test.view.clusterView, addOn: "shop", options: test.options}
 				if s, err = e.step(name); err == nil && len(test.options.parameters) > 0 {
 					s, err = e.configured(context.Background(), nil, s)
 				}
@@ -180,7 +183,7 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 		}
 	}
 	for name, test := range map[string]struct {
-		view    clusterView
+		view    sampleCluster
 		change  func(*addon.ManagedClusterAddOn)
 		status  *statusView
 		config  *addon.AddOnDeploymentConfig
@@ -231,7 +234,12 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 					t.Error(diff)
 				}
 			}
-			if news := (&progress{told: map[string]string{}}).news(got.trees); test.told != "" && !strings.HasSuffix(news, test.told) {
+			var out bytes.Buffer
+			progress := newProgress(&out)
+			if err := errors.Join(progress.show(), progress.show(got.trees...)); err != nil {
+				t.Fatal(err)
+			}
+			if news := out.String(); test.told != "" && !strings.HasSuffix(news, test.told) {
 				t.Errorf("it tells %q", news)
 			}
 		})

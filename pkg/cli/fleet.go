@@ -238,3 +238,12 @@ func worse(a, b string) int {
 	}
 	return 0
 }
+
+// worstFirst are the clusters, those first on which add-ons are worst.
+func (g glance) worstFirst() []string {
+	var clusters []string
+	for _, group := range g.sum().Groups {
+		clusters = append(clusters, group.Clusters...)
+	}
+	return clusters
+}

@@ -13,7 +13,7 @@ import (
 )
 
 // glanceOf is what is seen of the add-ons on these clusters.
-func glanceOf(clusters map[string]clusterView) glance {
+func glanceOf(clusters map[string]sampleCluster) glance {
 	fleet := glance{}
 	for name, view := range clusters {
 		fleet[name] = map[string]glimpse{}
@@ -25,15 +25,15 @@ func glanceOf(clusters map[string]clusterView) glance {
 }
 
 func TestFleet(t *testing.T) {
-	healthy := func() clusterView {
+	healthy := func() sampleCluster {
 		return defined("kafka:", "zookeeper:").with("kafka", works).with("zookeeper", works)
 	}
-	small := glanceOf(map[string]clusterView{
+	small := glanceOf(map[string]sampleCluster{
 		"cluster1": healthy(), "cluster2": healthy(), "cluster3": defined("kafka: zookeeper").with("kafka", works).judged(),
 		"cluster4": defined("kafka: graphs?").with("kafka", works).with("zookeeper", fails).judged(),
 		"cluster5": healthy().with("kafka", outOfTouch).with("zookeeper"), "cluster6": healthy().deleting("kafka"), "cluster7": defined(),
 	})
-	wide := map[string]clusterView{}
+	wide := map[string]sampleCluster{}
 	for i := range 1000 {
 		view := defined()
 		for k := range 30 {
@@ -49,8 +49,8 @@ func TestFleet(t *testing.T) {
 		wide[fmt.Sprintf("cluster-%04d", i)] = view
 	}
 	for name, sum := range map[string]fleetSum{
-		"fleet": small.sum(), "fleet-healthy": glanceOf(map[string]clusterView{"cluster1": healthy()}).sum(),
-		"fleet-empty": glanceOf(map[string]clusterView{"cluster1": defined()}).sum(), "fleet-large": glanceOf(wide).sum(),
+		"fleet": small.sum(), "fleet-healthy": glanceOf(map[string]sampleCluster{"cluster1": healthy()}).sum(),
+		"fleet-empty": glanceOf(map[string]sampleCluster{"cluster1": defined()}).sum(), "fleet-large": glanceOf(wide).sum(),
 	} {
 		t.Run(name, func(t *testing.T) { golden(t, name, sum.text(false)) })
 	}

@@ -78,7 +78,7 @@ func (h hub) follow(ctx context.Context, clusters []string, look look) error {
 	if !watched.WaitForCacheSync(ctx) {
 		return context.Cause(ctx)
 	}
-	reader := view{Reader: h.Client, watched: watched, versions: map[client.ObjectKey]*kudo.OperatorVersion{}}
+	reader := remembering(h.Client, watched)
 	for {
 		done, err := look(ctx, reader)
 		if ctx.Err() != nil {
@@ -167,6 +167,11 @@ type view struct {
 	client.Reader
 	watched  client.Reader
 	versions map[client.ObjectKey]*kudo.OperatorVersion
+}
+
+// remembering reads from the hub, and from watched what watches have brought.
+func remembering(hub, watched client.Reader) client.Reader {
+	return view{Reader: hub, watched: watched, versions: map[client.ObjectKey]*kudo.OperatorVersion{}}
 }
 
 func (v view) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {

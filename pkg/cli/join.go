@@ -33,11 +33,12 @@ import (
 	"github.com/tandem-addons/tandem/pkg/apply"
 )
 
+// agentNamespace is where addon-agent runs on managed clusters, and addon-manager on the hub, unless --namespace says otherwise.
+const agentNamespace = "tandem-system"
+
 const (
-	// agentNamespace and agentSecret are where addon-agent finds its way to the hub. The Secret's keys are those that OCM's registration
-	// gives an add-on's.
-	agentNamespace = "tandem-system"
-	agentSecret    = "tandem-hub-kubeconfig"
+	// agentSecret is where addon-agent finds its way to the hub. The Secret's keys are those that OCM's registration gives an add-on's.
+	agentSecret = "tandem-hub-kubeconfig"
 	// signedWithin is how long the hub may take to sign a certificate.
 	signedWithin = time.Minute
 	// shortest is what an API server signs a certificate for at least.

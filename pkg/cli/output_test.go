@@ -28,11 +28,9 @@ func printed(t *testing.T, format string, s shown) string {
 
 // TestWhatProgramsRead holds the names of fields: programs rely on them.
 func TestWhatProgramsRead(t *testing.T) {
-	held := addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: "kafka", Namespace: "cluster1"}}
-	held.Status.Conditions = []metav1.Condition{condition(addon.ConditionResolved, "False", addon.ReasonWaitingForDependencies, "waits for zookeeper")}
 	cluster := defined("shop: kafka search?", "kafka: zookeeper shop?", "search:", "broken:").
 		with("shop", condition(addon.ConditionAvailable, "True", "Fine", "")).with("kafka").with("broken").annotated("broken", "{").judged()
-	tree, why := treeOf(cluster, nil), explained(cluster, "shop")
+	tree, why := treeOf(cluster.clusterView, nil), explained(cluster.clusterView, "shop")
 	dependents := dependentsOf(dependentsView{
 		addOn:     "zookeeper",
 		direct:    dependency.Direct(map[string][]addon.AddonDependency{"kafka": define("kafka: zookeeper").Spec.Dependencies, "shop": define("shop: kafka?").Spec.Dependencies}),
@@ -40,9 +38,7 @@ func TestWhatProgramsRead(t *testing.T) {
 		malformed: []error{errors.New(`ClusterManagementAddOn "broken": no list`)},
 	})
 	for name, s := range map[string]shown{
-		"status": failedStatus(), "status-children": family().shown(),
-		"addon": {data: addOnData(&held)},
-		"tree":  {data: tree, names: tree.names(cluster)}, "why": {data: why.data("shop")},
+		"tree": {data: tree, names: tree.names(cluster.clusterView)}, "why": {data: why.data("shop")},
 		"dependents": {data: dependents, names: dependents.names()},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -55,8 +51,22 @@ func TestWhatProgramsRead(t *testing.T) {
 	}
 }
 
-func failedStatus() shown {
-	return statusView{instance: failed(), version: sampleVersion()}.shown()
+// TestWhatProgramsReadOfPlans holds the names of fields: programs rely on them.
+func TestWhatProgramsReadOfPlans(t *testing.T) {
+	held := addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: "kafka", Namespace: "cluster1"}}
+	held.Status.Conditions = []metav1.Condition{condition(addon.ConditionResolved, "False", addon.ReasonWaitingForDependencies, "waits for zookeeper")}
+	for name, s := range map[string]shown{
+		"status": statusView{instance: failed(), version: sampleVersion()}.shown(), "status-children": family().shown(),
+		"addon": {data: addOnData(&held)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := printed(t, "yaml", s)
+			if len(s.names) > 0 {
+				text += "---\n" + printed(t, "name", s)
+			}
+			golden(t, "data-"+name, text)
+		})
+	}
 }
 
 func TestFormats(t *testing.T) {

@@ -74,7 +74,7 @@ func (f *finder) list(ctx context.Context) (listData, error) {
 	if err != nil {
 		return listData{}, err
 	}
-	packages, err := h.storedPackages(ctx, *f.flags.Namespace)
+	packages, err := storedPackages(ctx, h, *f.flags.Namespace)
 	return listData{Packages: packages}, explain(err, *f.flags.Namespace)
 }
 
@@ -101,18 +101,18 @@ func (l *loader) listed(ctx context.Context) ([]listedPackage, error) {
 }
 
 // storedPackages are those in a namespace of the hub, or in all.
-func (h hub) storedPackages(ctx context.Context, namespace string) ([]listedPackage, error) {
+func storedPackages(ctx context.Context, h hub, namespace string) ([]listedPackage, error) {
 	var (
 		versions []kudo.OperatorVersion
 		users    map[client.ObjectKey]int
 	)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		versions, err = h.versionNames(ctx, namespace)
+		versions, err = versionNames(ctx, h, namespace)
 		return err
 	})
 	group.Go(func() (err error) {
-		users, err = h.countUsers(ctx)
+		users, err = countUsers(ctx, h)
 		return err
 	})
 	if err := group.Wait(); err != nil {
@@ -131,7 +131,7 @@ func (h hub) storedPackages(ctx context.Context, namespace string) ([]listedPack
 }
 
 // versionNames are the OperatorVersions in a namespace of the hub, or in all, with their names and versions, and nothing else.
-func (h hub) versionNames(ctx context.Context, namespace string) ([]kudo.OperatorVersion, error) {
+func versionNames(ctx context.Context, h hub, namespace string) ([]kudo.OperatorVersion, error) {
 	list, err := h.lists(kudo.GroupVersion.WithKind("OperatorVersion"))
 	if err != nil {
 		return nil, err
@@ -173,7 +173,7 @@ func newestFirst(versions []kudo.OperatorVersion) {
 }
 
 // countUsers counts the Instances of all clusters by the OperatorVersion that they ask for; nil where the user may not read them.
-func (h hub) countUsers(ctx context.Context) (map[client.ObjectKey]int, error) {
+func countUsers(ctx context.Context, h hub) (map[client.ObjectKey]int, error) {
 	list, err := h.lists(kudo.GroupVersion.WithKind("Instance"))
 	if err != nil {
 		return nil, err

@@ -95,7 +95,7 @@ func planRun(ctx context.Context, h hub, streams genericiooptions.IOStreams, key
 		return err
 	}
 	view := gatherStatus(ctx, h, instance)
-	wanted, warnings, err := view.asking(plan, types.UID(uuid.NewString()), options.parameters)
+	wanted, warnings, err := asking(view, plan, types.UID(uuid.NewString()), options.parameters)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func planRun(ctx context.Context, h hub, streams genericiooptions.IOStreams, key
 	if err := request(ctx, h, instance, wanted); err != nil {
 		return err
 	}
-	if err := printers.WriteEscaped(streams.Out, view.askedText(plan)); err != nil || !options.wait {
+	if err := printers.WriteEscaped(streams.Out, askedText(view, plan)); err != nil || !options.wait {
 		return err
 	}
 	a := awaitedPlan{ObjectKey: key, generation: instance.Generation, plan: plan, request: wanted.PlanExecution.UID}
@@ -113,7 +113,7 @@ func planRun(ctx context.Context, h hub, streams genericiooptions.IOStreams, key
 }
 
 // askedText says of an Instance that has just been asked for a plan what comes of that.
-func (v statusView) askedText(plan string) string {
+func askedText(v statusView, plan string) string {
 	text := fmt.Sprintf("%s plan %s requested\n", objectName(kudo.GroupVersion.Group, "Instance", v.instance.Name), plan)
 	if first := v.due(); first != "" && first != plan {
 		return text + fmt.Sprintf("Plan %s runs first, for the parameters that change.\n", first)
@@ -170,8 +170,8 @@ func runningPlan(instance *kudo.Instance) string {
 
 // asking is the Instance's spec as it asks for a plan, under that uid, with those parameters changed, and what the hub warns of. It asks
 // for none where the parameters alone run the plan. The error says why it cannot be.
-func (v statusView) asking(plan string, uid types.UID, parameters map[string]string) (kudo.InstanceSpec, []string, error) {
-	if err := v.refuses(plan, parameters); err != nil {
+func asking(v statusView, plan string, uid types.UID, parameters map[string]string) (kudo.InstanceSpec, []string, error) {
+	if err := refuses(v, plan, parameters); err != nil {
 		return kudo.InstanceSpec{}, nil, err
 	}
 	wanted := v.instance.DeepCopy()
@@ -198,7 +198,7 @@ func merged(a, b map[string]string) map[string]string {
 }
 
 // refuses is the error for a plan that cannot be asked for.
-func (v statusView) refuses(plan string, parameters map[string]string) error {
+func refuses(v statusView, plan string, parameters map[string]string) error {
 	instance := v.instance
 	if !instance.DeletionTimestamp.IsZero() {
 		return fmt.Errorf("no plan but %s runs for Instance %q of cluster %q, which is being removed: see 'kubectl addon plan status %s --cluster %s'",

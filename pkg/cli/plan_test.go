@@ -18,9 +18,9 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// ranOf is an Instance of generation 2 whose plan has got that far, and of which the agent has seen everything. Its OperatorVersion has the
+// ran is an Instance of generation 2 whose plan has got that far, and of which the agent has seen everything. Its OperatorVersion has the
 // parameters SIZE, which triggers backup, and BROKERS.
-func ranOf(plan string, status kudo.ExecutionStatus, change ...func(*kudo.Instance)) statusView {
+func ran(plan string, status kudo.ExecutionStatus, change ...func(*kudo.Instance)) (*kudo.Instance, *kudo.OperatorVersion) {
 	version := sampleVersion()
 	version.ObjectMeta = metav1.ObjectMeta{Namespace: "addon-packages", Name: "kafka-3.9.0-1.0.0", UID: "version"}
 	version.Spec.Plans = map[string]kudo.Plan{"deploy": {}, "backup": {}, "cleanup": {}}
@@ -41,6 +41,12 @@ func ranOf(plan string, status kudo.ExecutionStatus, change ...func(*kudo.Instan
 	for _, c := range change {
 		c(instance)
 	}
+	return instance, version
+}
+
+// ranOf is how an Instance is whose plan has got that far.
+func ranOf(plan string, status kudo.ExecutionStatus, change ...func(*kudo.Instance)) statusView {
+	instance, version := ran(plan, status, change...)
 	return statusView{instance: instance, version: version}
 }
 
@@ -180,7 +186,7 @@ func TestPlanRunAsks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := test.view.instance.DeepCopy()
-			got, _, err := test.view.asking(test.plan, "new", test.parameters)
+			got, _, err := asking(test.view, test.plan, "new", test.parameters)
 			if diff := cmp.Diff(test.err, errorText(err)); diff != "" {
 				t.Error(diff)
 			}
@@ -212,7 +218,7 @@ func TestPlanRunSaysWhatComesOfIt(t *testing.T) {
 		}), "Plan deploy runs first, for the parameters that change.\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff("instance.kudo.dev/kafka plan backup requested\n"+test.want, test.view.askedText("backup")); diff != "" {
+			if diff := cmp.Diff("instance.kudo.dev/kafka plan backup requested\n"+test.want, askedText(test.view, "backup")); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -249,7 +255,9 @@ func TestPlanHistory(t *testing.T) {
 		return &metav1.Time{Time: time.Date(2026, 1, 2, 3, minutes, 0, 0, time.UTC)}
 	}
 	now := at(59).Time
-	view := ranOf("backup", kudo.InProgress, byHand("ran"))
+	instance, version := ran("backup", kudo.InProgress)
+	instance.Status.Execution.Request = "ran"
+	view := statusView{instance: instance, version: version}
 	view.instance.Status.PlanStatus = map[string]kudo.PlanStatus{
 		"deploy": {Status: kudo.Complete, StartedTimestamp: at(1), LastUpdatedTimestamp: at(3)},
 		"update": {Status: kudo.FatalError, StartedTimestamp: at(20), LastUpdatedTimestamp: at(21), Message: "phase \"brokers\": no more\ndisks"},

@@ -30,17 +30,21 @@ type progress struct {
 }
 
 func newProgress(out io.Writer) *progress {
-	p := &progress{out: out}
-	if file, ok := out.(*os.File); ok && printers.IsTerminal(out) && os.Getenv("TERM") != "dumb" {
-		p.colors = printers.AllowsColorOutput(out)
-		p.size = func() (int, int) {
-			if width, height, err := term.GetSize(int(file.Fd())); err == nil && width > 0 && height > 0 {
-				return width, height
-			}
-			return 80, 24
-		}
+	file, ok := out.(*os.File)
+	if !ok || !printers.IsTerminal(out) || os.Getenv("TERM") == "dumb" {
+		return &progress{out: out}
 	}
-	return p
+	return drawOn(out, printers.AllowsColorOutput(out), func() (int, int) {
+		if width, height, err := term.GetSize(int(file.Fd())); err == nil && width > 0 && height > 0 {
+			return width, height
+		}
+		return 80, 24
+	})
+}
+
+// drawOn is a progress on a terminal of that size.
+func drawOn(out io.Writer, colors bool, size func() (width, height int)) *progress {
+	return &progress{out: out, colors: colors, size: size}
 }
 
 // live says whether there is a terminal to draw on.

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -61,10 +62,10 @@ func deploying() []statusView {
 }
 
 // shownAs is all that a progress writes of these views, escape characters made visible.
-func shownAs(t *testing.T, p *progress, views []statusView) string {
+func shownAs(t *testing.T, on func(io.Writer) *progress, views []statusView) string {
 	t.Helper()
 	var out bytes.Buffer
-	p.out = &out
+	p := on(&out)
 	for i, view := range views {
 		fmt.Fprintf(&out, "--- report %d\n", i)
 		if err := p.show(goingOn(view)...); err != nil {
@@ -75,25 +76,27 @@ func shownAs(t *testing.T, p *progress, views []statusView) string {
 }
 
 func TestProgress(t *testing.T) {
-	terminal := func(width, height int) func() (int, int) { return func() (int, int) { return width, height } }
+	screen := func(width, height int, colors bool) func(io.Writer) *progress {
+		return func(out io.Writer) *progress { return drawOn(out, colors, func() (int, int) { return width, height }) }
+	}
 	views := deploying()
 	parent := family()
 	parent.instance.Status.Execution = &kudo.Execution{Plan: "deploy"}
 	parent.instance.Status.PlanStatus["deploy"] = kudo.PlanStatus{Status: kudo.InProgress, Message: "Instance aa.bb: plan deploy failed"}
 	for name, test := range map[string]struct {
-		progress progress
-		views    []statusView
+		on    func(io.Writer) *progress
+		views []statusView
 	}{
-		"progress-lines":              {views: views},
-		"progress-lines-unchanged":    {views: []statusView{views[2], views[2]}},
-		"progress-lines-ended":        {views: []statusView{views[4]}},
-		"progress-lines-children":     {views: []statusView{parent}},
-		"progress-terminal":           {progress: progress{size: terminal(100, 24)}, views: views},
-		"progress-terminal-narrow":    {progress: progress{size: terminal(40, 6)}, views: views},
-		"progress-terminal-unchanged": {progress: progress{size: terminal(100, 24)}, views: []statusView{views[2], views[2]}},
-		"progress-colors":             {progress: progress{size: terminal(100, 24), colors: true}, views: views[3:]},
+		"progress-lines":              {newProgress, views},
+		"progress-lines-unchanged":    {newProgress, []statusView{views[2], views[2]}},
+		"progress-lines-ended":        {newProgress, []statusView{views[4]}},
+		"progress-lines-children":     {newProgress, []statusView{parent}},
+		"progress-terminal":           {screen(100, 24, false), views},
+		"progress-terminal-narrow":    {screen(40, 6, false), views},
+		"progress-terminal-unchanged": {screen(100, 24, false), []statusView{views[2], views[2]}},
+		"progress-colors":             {screen(100, 24, true), views[3:]},
 	} {
-		t.Run(name, func(t *testing.T) { golden(t, name, shownAs(t, &test.progress, test.views)) })
+		t.Run(name, func(t *testing.T) { golden(t, name, shownAs(t, test.on, test.views)) })
 	}
 }
 
@@ -146,12 +149,23 @@ func TestProgressOfManyFitsTheTerminal(t *testing.T) {
 	}
 }
 
-func TestProgressWithoutATerminalHasNoColors(t *testing.T) {
+func TestABufferIsNoTerminal(t *testing.T) {
 	if p := newProgress(&bytes.Buffer{}); p.live() || p.colors {
 		t.Errorf("live %v, colors %v", p.live(), p.colors)
 	}
-	lines := strings.Split(shownAs(t, &progress{}, deploying()), "\n")
+}
+
+func TestProgressWithoutATerminalHasNoColors(t *testing.T) {
+	lines := strings.Split(shownAs(t, newProgress, deploying()), "\n")
 	if at := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, "ESC") }); at >= 0 {
 		t.Errorf("escape characters in %q", lines[at])
+	}
+}
+
+func TestATerminalShowsThatTheHubIsAway(t *testing.T) {
+	p := drawOn(&bytes.Buffer{}, false, func() (int, int) { return 80, 24 })
+	p.away = func() string { return "does not answer" }
+	if lines := drawn(p.hubLine(), whole); len(lines) != 1 || !strings.HasPrefix(lines[0], "the hub does not answer") {
+		t.Errorf("on a terminal stands %q", lines)
 	}
 }

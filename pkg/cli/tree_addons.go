@@ -145,7 +145,7 @@ func treeRoots(view clusterView) []string {
 	reach := map[string]map[string]bool{}
 	for _, name := range view.installed() {
 		reach[name] = map[string]bool{}
-		view.reach(name, reach[name])
+		reachable(view, name, reach[name])
 	}
 	var roots []string
 	reached := map[string]bool{}
@@ -159,14 +159,14 @@ func treeRoots(view clusterView) []string {
 	return roots
 }
 
-// reach adds an add-on, and all that it depends on over whatever others, to reached.
-func (v clusterView) reach(name string, reached map[string]bool) {
+// reachable adds an add-on, and all that it depends on over whatever others, to reached.
+func reachable(v clusterView, name string, reached map[string]bool) {
 	if reached[name] {
 		return
 	}
 	reached[name] = true
 	for _, need := range v.needs(name) {
-		v.reach(need.Name, reached)
+		reachable(v, need.Name, reached)
 	}
 }
 
@@ -181,7 +181,7 @@ type addOnTree struct {
 
 // node is the add-on that the one above has judged so, with what it depends on below. above are the add-ons on the way to it.
 func (t *addOnTree) node(j dependency.Judgement, above []string) addOnNode {
-	n := addOnNode{AddOn: j.Name, Type: j.Type, State: t.view.state(j.Name), Cause: causeText(j)}
+	n := addOnNode{AddOn: j.Name, Type: j.Type, State: stateOf(t.view, j.Name), Cause: causeText(j)}
 	if t.shown[j.Name] {
 		n.Circle = slices.Contains(above, j.Name)
 		n.ShownAbove = !n.Circle && len(t.view.needs(j.Name)) > 0
@@ -198,8 +198,8 @@ func (t *addOnTree) node(j dependency.Judgement, above []string) addOnNode {
 	return n
 }
 
-// state says how an add-on is on the cluster, in the terms of the causes.
-func (v clusterView) state(name string) string {
+// stateOf says how an add-on is on the cluster, in the terms of the causes.
+func stateOf(v clusterView, name string) string {
 	seen := v.see(name)
 	switch {
 	case !seen.Installed && !seen.Defined:
