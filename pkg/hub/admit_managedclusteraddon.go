@@ -4,12 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // addOn warns of the deletion of a ManagedClusterAddOn that others on the cluster require. It is never refused: the dependants are
@@ -62,11 +63,8 @@ func losing(dependants []string, on, addOn, when string) opinion {
 	}
 	var warning string
 	for shown := len(dependants); shown > 0; shown-- {
-		names := strings.Join(dependants[:shown], ", ")
-		if left := len(dependants) - shown; left > 0 {
-			names += fmt.Sprintf(" and %d more", left)
-		}
-		warning = fmt.Sprintf("%s%s %s %s and will stop being available%s (kubectl addon dependents %s)", names, on, verb, addOn, when, addOn)
+		warning = fmt.Sprintf("%s%s %s %s and will stop being available%s (kubectl addon dependents %s)",
+			text.List(dependants, shown), on, verb, addOn, when, addOn)
 		if len(warning) <= warningLimit {
 			break
 		}

@@ -36,7 +36,6 @@ func (a *admissions) bringing(ctx context.Context, version *kudo.OperatorVersion
 	if err := a.live.List(ctx, &stored, client.InNamespace(version.Namespace)); err != nil {
 		return opinion{}, fmt.Errorf("listing OperatorVersions: %w", err)
 	}
-	versions := standing(stored.Items)
-	warnings, refused := tree.Admit(version, func(string) []kudo.OperatorVersion { return versions })
+	warnings, refused := tree.Admit(version, standing(stored.Items))
 	return opinion{warnings: warnings, refused: refused}, nil
 }

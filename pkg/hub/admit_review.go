@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -19,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/excerpt"
 	"github.com/tandem-addons/tandem/pkg/limit"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // admissions answers the API server's questions about writes: its methods gather what matters about a write of one kind, and a pure
@@ -138,7 +137,7 @@ func answerTo(ctx context.Context, request admission.Request, o opinion, err err
 		answer = answerRefused
 		response = admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
-			Message: excerpt.Bytes(o.refused.Error(), refusalLimit),
+			Message: text.Truncate(o.refused.Error(), refusalLimit),
 		}}}
 	}
 	return answer, response.WithWarnings(bounded(o.warnings)...)
@@ -159,7 +158,7 @@ func bounded(warnings []string) []string {
 	}
 	for _, warning := range warnings {
 		// A warning is a header of the response, so it is one line.
-		fitting = append(fitting, excerpt.Bytes(strings.Join(strings.Fields(warning), " "), warningLimit))
+		fitting = append(fitting, text.Truncate(text.OneLine(warning), warningLimit))
 	}
 	return fitting
 }

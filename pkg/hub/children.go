@@ -66,11 +66,7 @@ func (c *children) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	if err != nil || state == nil {
 		return ctrl.Result{}, err
 	}
-	steps, err := c.decide(ctx, state)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	told, failed := c.act(ctx, parent, steps)
+	told, failed := c.act(ctx, parent, install.Children(*state))
 	return retryConflict(errors.Join(failed, c.commit(ctx, state, told)))
 }
 
@@ -97,25 +93,27 @@ func (c *children) gather(ctx context.Context, parent *kudo.Instance) (*install.
 	if err != nil || detached {
 		return nil, err
 	}
-	state.Instances, err = instancesOn(ctx, c.client, parent.Namespace)
-	return state, err
+	return state, c.gatherAround(ctx, state)
+}
+
+// gatherAround reads the Instances of the cluster, and the OperatorVersions that the children of tasks in progress may run.
+func (c *children) gatherAround(ctx context.Context, state *install.Parent) (err error) {
+	if state.Instances, err = instancesOn(ctx, c.client, state.Instance.Namespace); err != nil {
+		return err
+	}
+	for _, operator := range state.Operators() {
+		versions, err := versionsOf(ctx, c.client, state.Running.Namespace, operator)
+		if err != nil {
+			return err
+		}
+		state.Candidates = append(state.Candidates, versions...)
+	}
+	return nil
 }
 
 // bringsAlong says whether the version, if there is one, has children.
 func bringsAlong(version *kudo.OperatorVersion) bool {
 	return version != nil && len(tree.Tasks(&version.Spec)) > 0
-}
-
-// decide asks for the OperatorVersions of no operators but those that tasks in progress name.
-func (c *children) decide(ctx context.Context, state *install.Parent) ([]install.ChildStep, error) {
-	var failed error
-	state.Candidates = func(operator string) []kudo.OperatorVersion {
-		versions, err := versionsOf(ctx, c.client, state.Running.Namespace, operator)
-		failed = errors.Join(failed, err)
-		return versions
-	}
-	steps := install.Children(*state)
-	return steps, failed
 }
 
 // act carries the steps out, each as if it were the only one, and returns what the agent is to be told.

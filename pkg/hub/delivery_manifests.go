@@ -15,7 +15,7 @@ import (
 	upstream "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/tandem-addons/tandem/manifests"
-	"github.com/tandem-addons/tandem/pkg/spelling"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // The variables of an AddOnDeploymentConfig by which addon-agent is configured.
@@ -49,7 +49,7 @@ func agentVariables(config upstream.AddOnDeploymentConfigSpec) (map[string]strin
 			continue
 		}
 		hint := ""
-		if meant := spelling.Closest(v.Name, known); meant != "" {
+		if meant := text.ClosestMatch(v.Name, known); meant != "" {
 			hint = fmt.Sprintf(" (did you mean %s?)", meant)
 		}
 		unknown = append(unknown, fmt.Errorf("addon-agent has no variable %s%s: it has %s", v.Name, hint, strings.Join(known, " and ")))

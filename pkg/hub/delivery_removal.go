@@ -23,8 +23,8 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
-	"github.com/tandem-addons/tandem/pkg/excerpt"
 	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // agents keep the add-on that delivers addon-agent to a cluster, once it is disabled, until nothing is left there that only the agent can
@@ -133,7 +133,7 @@ const remainingLimit = 512
 // wait says what is waited for.
 func (a *agents) wait(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, remaining string) error {
 	message := "addon-agent stays on the cluster until what only it can remove is gone; disable or delete these first: " +
-		excerpt.Bytes(remaining, remainingLimit)
+		text.Truncate(remaining, remainingLimit)
 	wrote, err := apply.Condition(ctx, a.client, addOn, addOn.Status.Conditions, ManagerDelivery, metav1.Condition{
 		Type: addonv1alpha1.ConditionAddOnsRemaining, Status: metav1.ConditionTrue, Reason: addonv1alpha1.ReasonWaitingForRemoval,
 		Message: message,

@@ -1,6 +1,6 @@
 package hub
 
-import "github.com/tandem-addons/tandem/pkg/excerpt"
+import "github.com/tandem-addons/tandem/pkg/text"
 
 // The reasons of the hub's events, beside those of the conditions that they accompany.
 const (
@@ -33,4 +33,4 @@ const (
 const noteLimit = 1024
 
 // note is text as it fits into an event.
-func note(text string) string { return excerpt.Bytes(text, noteLimit) }
+func note(message string) string { return text.Truncate(message, noteLimit) }

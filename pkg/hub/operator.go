@@ -36,17 +36,26 @@ func standing(versions []kudo.OperatorVersion) []kudo.OperatorVersion {
 	return stay
 }
 
-// treeOf is what the version brings along, or what is wrong with it.
+// treeOf is what the version brings along, or what is wrong with it. It reads the versions of the operators that tasks name, then of those
+// that these name, and so on.
 func treeOf(ctx context.Context, c client.Reader, version *kudo.OperatorVersion) (*tree.Node, *tree.Error, error) {
-	var failed error
-	node, err := tree.Resolve(version, func(operator string) []kudo.OperatorVersion {
-		versions, err := versionsOf(ctx, c, version.Namespace, operator)
-		failed = errors.Join(failed, err)
-		return versions
-	})
-	if failed != nil {
-		return nil, nil, failed
+	var candidates []kudo.OperatorVersion
+	read := map[string]bool{}
+	for operators := childKeys(version); len(operators) > 0; operators = operators[1:] {
+		if read[operators[0]] {
+			continue
+		}
+		read[operators[0]] = true
+		versions, err := versionsOf(ctx, c, version.Namespace, operators[0])
+		if err != nil {
+			return nil, nil, err
+		}
+		for i := range versions {
+			operators = append(operators, childKeys(&versions[i])...)
+		}
+		candidates = append(candidates, versions...)
 	}
+	node, err := tree.Resolve(version, candidates)
 	var fault *tree.Error
 	errors.As(err, &fault)
 	return node, fault, nil

@@ -26,6 +26,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Uninstall takes what Tandem enforces and what it has judged off a hub, so that nothing waits for, or stays False because of, an
@@ -346,13 +347,9 @@ func (u *uninstallation) nameWhatRuns(context.Context) error {
 	if len(u.instances) == 0 {
 		return nil
 	}
-	names, rest := slices.Sorted(slices.Values(u.instances)), ""
-	if len(names) > namedAtMost {
-		rest = fmt.Sprintf(" and %d more", len(names)-namedAtMost)
-		names = names[:namedAtMost]
-	}
-	u.say("these Instances stay, with the add-ons that own them, and the agents go on running them: %s%s\n"+
+	names := slices.Sorted(slices.Values(u.instances))
+	u.say("these Instances stay, with the add-ons that own them, and the agents go on running them: %s\n"+
 		"To remove one, run addon-manager again, disable the add-on or delete the Instance, and uninstall once it is gone",
-		strings.Join(names, ", "), rest)
+		text.List(names, namedAtMost))
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/dependency"
-	"github.com/tandem-addons/tandem/pkg/spelling"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Obstacle is something that keeps an add-on from being installed or updated, or an Instance from being run.
@@ -189,7 +189,7 @@ func collect(a AddOn) (parameters map[string]string, undefined []Obstacle) {
 	}
 	misspelt := slices.Sorted(maps.Keys(unknown))
 	for i, name := range misspelt[:min(len(misspelt), faultLimit)] {
-		if meant := spelling.Closest(name, names); meant != "" {
+		if meant := text.ClosestMatch(name, names); meant != "" {
 			misspelt[i] = fmt.Sprintf("%s (did you mean %s?)", name, meant)
 		}
 	}

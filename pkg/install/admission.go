@@ -12,6 +12,7 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/parameter"
 	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // write is a write of an Instance.
@@ -43,11 +44,8 @@ func Admit(before *Instance, after Instance) (warnings []string, err error) {
 	for _, rule := range refusals {
 		faults = append(faults, rule(w)...)
 	}
-	if left := len(faults) - faultLimit; left > 0 {
-		faults = append(faults[:faultLimit:faultLimit], fmt.Sprintf("and %d more faults", left))
-	}
 	if len(faults) > 0 {
-		err = fmt.Errorf("Instance %s/%s: %s", after.Instance.Namespace, after.Instance.Name, strings.Join(faults, "; "))
+		err = fmt.Errorf("Instance %s/%s: %s", after.Instance.Namespace, after.Instance.Name, strings.Join(text.Limit(faults, faultLimit, "more faults"), "; "))
 	}
 	warnings = append(idleCancel(w), revertedEdit(w)...)
 	if !w.choosesVersion() {

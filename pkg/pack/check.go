@@ -2,14 +2,12 @@ package pack
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"text/template"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/excerpt"
 	"github.com/tandem-addons/tandem/pkg/render"
-	"github.com/tandem-addons/tandem/pkg/spelling"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Check applies the rules of verification to an OperatorVersion. Its findings have a Field instead of a file; those about
@@ -155,14 +153,11 @@ func (s *subject) choices(name string, names []string) string {
 		return "there are none"
 	}
 	if s.searches++; s.searches <= maxSearches {
-		if meant := spelling.Closest(name, names); meant != "" {
+		if meant := text.ClosestMatch(name, names); meant != "" {
 			return "did you mean " + meant + "?"
 		}
 	}
-	if more := len(names) - maxChoices; more > 0 {
-		names = append(slices.Clone(names[:maxChoices]), fmt.Sprintf("and %d more", more))
-	}
-	return "there are " + strings.Join(names, ", ")
+	return "there are " + strings.Join(text.Limit(names, maxChoices, "more"), ", ")
 }
 
 // repeated visits each index whose name stood before, with the first index of it. Names that differ in nothing but case are taken for
@@ -192,5 +187,5 @@ func twice(field, where string, name, first string) Finding {
 	if name == first {
 		return faultAt(field, "%s stands twice: rename one", where)
 	}
-	return warningAt(field, "%s differs from %s in nothing but case: rename one", where, excerpt.Quote(first))
+	return warningAt(field, "%s differs from %s in nothing but case: rename one", where, text.Quote(first))
 }

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/excerpt"
 	"github.com/tandem-addons/tandem/pkg/render"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // templateSyntax: every template parses with the functions that rendering knows.
@@ -42,7 +42,7 @@ func templateReferences(s *subject) []Finding {
 			message := ""
 			switch {
 			case ref.kind == paramReference && s.parameters[ref.name] == nil && !s.blind:
-				message = fmt.Sprintf("parameter %s is not defined in params.yaml: %s", excerpt.Quote(ref.name), s.choices(ref.name, s.parameterNames))
+				message = fmt.Sprintf("parameter %s is not defined in params.yaml: %s", text.Quote(ref.name), s.choices(ref.name, s.parameterNames))
 			case ref.kind == pipeReference && !slices.Contains(keys, ref.name):
 				message = fmt.Sprintf(".Pipes.%s is not a key of any Pipe task: %s", ref.name, s.choices(ref.name, keys))
 			case ref.kind == variableReference && !slices.Contains(templateVariables, ref.name):
@@ -82,7 +82,7 @@ func unusedTemplates(s *subject) []Finding {
 	var findings []Finding
 	for _, name := range s.templateNames {
 		if !used[name] {
-			findings = append(findings, warningAt(templateField(name), "template %s is not used by any task", excerpt.Quote(name)))
+			findings = append(findings, warningAt(templateField(name), "template %s is not used by any task", text.Quote(name)))
 		}
 	}
 	return findings
@@ -170,15 +170,15 @@ func namespaceManifest(s *subject) []Finding {
 	if name == "" {
 		return nil
 	}
-	text, ok := s.Templates[name]
+	manifest, ok := s.Templates[name]
 	if !ok {
-		return []Finding{faultAt(field, "namespaceManifest %s does not exist: %s", excerpt.Quote(name), s.choices(name, s.templateNames))}
+		return []Finding{faultAt(field, "namespaceManifest %s does not exist: %s", text.Quote(name), s.choices(name, s.templateNames))}
 	}
-	kinds := writtenKinds(text)
+	kinds := writtenKinds(manifest)
 	if len(kinds) == 1 && kinds[0].gvk.Kind == "Namespace" {
 		return nil
 	}
-	return []Finding{warningAt(field, "namespaceManifest %s is to be one object of kind Namespace, and nothing else", excerpt.Quote(name))}
+	return []Finding{warningAt(field, "namespaceManifest %s is to be one object of kind Namespace, and nothing else", text.Quote(name))}
 }
 
 // ownNamespaces: what an Instance has made goes with it, and a Namespace takes along all that others have put there.
@@ -226,7 +226,7 @@ func fixedNames(s *subject) []Finding {
 			if m[1] != "" && !ownName.MatchString(m[1]) {
 				finding := warningAt(templateField(template),
 					"the name %s is the same for every Instance, and two in one namespace would "+
-						"claim the same object: make .Name a part of it", excerpt.Quote(m[1]))
+						"claim the same object: make .Name a part of it", text.Quote(m[1]))
 				finding.Line = i + 1
 				findings = append(findings, finding)
 			}

@@ -102,10 +102,10 @@ func (s *stand) gone(child *kudo.Instance) *Preview {
 
 // equip gives the change of a child its versions, as far as they are there.
 func (s *stand) equip(change *Change) {
-	for _, operator := range s.operators() {
-		versions := s.change.Candidates(operator)
-		for i := range versions {
-			change.take(&versions[i])
+	operators := s.operators()
+	for i := range s.change.Candidates {
+		if version := &s.change.Candidates[i]; slices.Contains(operators, version.Spec.Operator.Name) {
+			change.take(version)
 		}
 	}
 }

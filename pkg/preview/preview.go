@@ -21,8 +21,8 @@ type Change struct {
 	Started *kudo.OperatorVersion
 	// Instances are those of the cluster.
 	Instances []kudo.Instance
-	// Candidates are the OperatorVersions that children may run, by the name of their operator.
-	Candidates func(operator string) []kudo.OperatorVersion
+	// Candidates are the OperatorVersions that children may run.
+	Candidates []kudo.OperatorVersion
 }
 
 // Preview is what a change would bring about, as long as every plan completes.

@@ -14,7 +14,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 
-	"github.com/tandem-addons/tandem/pkg/excerpt"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // document is one YAML document of a rendered text.
@@ -185,7 +185,7 @@ func describe(value any) string {
 	case []any:
 		return "a list"
 	case string:
-		return excerpt.Quote(v)
+		return text.Quote(v)
 	default:
 		return fmt.Sprint(v)
 	}

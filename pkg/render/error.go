@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Error says what is wrong with one template. It is fatal: the same input fails the same way again.
@@ -33,14 +35,9 @@ const maxMessageRunes = 1024
 // fault.
 func oneLine(message string) string {
 	if strings.ContainsAny(message, "\n\r\v\f\u0085\u2028\u2029") {
-		message = strings.Join(strings.Fields(message), " ")
+		message = text.OneLine(message)
 	}
-	runes := []rune(message)
-	if len(runes) <= maxMessageRunes {
-		return message
-	}
-	const half = maxMessageRunes / 2
-	return string(runes[:half]) + "…" + string(runes[len(runes)-half:])
+	return text.Ends(message, maxMessageRunes)
 }
 
 func (e *Error) Error() string {

@@ -14,6 +14,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/parameter"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Context is everything that rendering depends on. Nothing in it is changed.
@@ -116,10 +117,7 @@ func (r *renderer) noSuchTemplate() error {
 		return errors.New("no such template: the operator has none")
 	}
 	const shown = 12
-	names := slices.Sorted(maps.Keys(r.Version.Templates))
-	if more := len(names) - shown; more > 0 {
-		names = append(names[:shown], fmt.Sprintf("and %d more", more))
-	}
+	names := text.Limit(slices.Sorted(maps.Keys(r.Version.Templates)), shown, "more")
 	return fmt.Errorf("no such template: the operator has %s", strings.Join(names, ", "))
 }
 

@@ -10,6 +10,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // MaxInstances bounds a tree: operators that each have two children of the next one would make millions.
@@ -80,21 +81,18 @@ type Error struct {
 const faultLimit = 10
 
 func (e *Error) Error() string {
-	lines := make([]string, 0, faultLimit+1)
-	for _, fault := range e.Faults[:min(len(e.Faults), faultLimit)] {
-		lines = append(lines, fault.Message)
+	lines := make([]string, len(e.Faults))
+	for i, fault := range e.Faults {
+		lines[i] = fault.Message
 	}
-	if left := len(e.Faults) - faultLimit; left > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more faults", left))
-	}
-	return strings.Join(lines, "\n")
+	return strings.Join(text.Limit(lines, faultLimit, "more faults"), "\n")
 }
 
-// Resolve is the tree below root. candidates gives the versions that there are of an operator, root among them where it is one; it is
-// asked once about each operator. What is wrong is an *Error with every fault: circles, versions that do not exist, children that
-// would have the same name, and trees that are too large.
-func Resolve(root *kudo.OperatorVersion, candidates func(operator string) []kudo.OperatorVersion) (*Node, error) {
-	r := resolution{candidates: candidates, known: map[string][]kudo.OperatorVersion{}, nodes: map[string]*Node{}}
+// Resolve is the tree below root. candidates are the versions that there are of the operators in it, root among them where it is one, and
+// perhaps others. What is wrong is an *Error with every fault: circles, versions that do not exist, children that would have the same name,
+// and trees that are too large.
+func Resolve(root *kudo.OperatorVersion, candidates []kudo.OperatorVersion) (*Node, error) {
+	r := resolution{candidates: candidates, nodes: map[string]*Node{}}
 	tree := r.visit(root)
 	if size := r.size(tree, map[*Node]int{}); size > MaxInstances {
 		r.fault(kudo.ReasonChildrenInvalid, "%s brings more than %d Instances along: split the operator", root.Name, MaxInstances)
@@ -109,8 +107,7 @@ func Resolve(root *kudo.OperatorVersion, candidates func(operator string) []kudo
 
 // resolution is a walk through the graph of operators.
 type resolution struct {
-	candidates func(operator string) []kudo.OperatorVersion
-	known      map[string][]kudo.OperatorVersion
+	candidates []kudo.OperatorVersion
 	// nodes by the name of the version: nil while what is below it is being walked through.
 	nodes map[string]*Node
 	// way from the root to where the walk is.
@@ -135,13 +132,7 @@ func (r *resolution) visit(version *kudo.OperatorVersion) *Node {
 
 // child is the node of the version that the task means; nil where it is at fault.
 func (r *resolution) child(parent *kudo.OperatorVersion, task kudo.Task) *Node {
-	operator := task.Spec.Package
-	found, asked := r.known[operator]
-	if !asked {
-		found = r.candidates(operator)
-		r.known[operator] = found
-	}
-	version, err := Choose(task, found)
+	version, err := Choose(task, r.candidates)
 	if err != nil {
 		r.fault(kudo.ReasonChildVersionNotFound, "%s: task %q of %s: %v", r.wayTo(wanted(task)), task.Name, parent.Name, err)
 		return nil

@@ -12,7 +12,6 @@ import (
 var pure = []string{
 	"pkg/availability",
 	"pkg/dependency",
-	"pkg/excerpt",
 	"pkg/health",
 	"pkg/install",
 	"pkg/pack",
@@ -21,7 +20,7 @@ var pure = []string{
 	"pkg/plan",
 	"pkg/preview",
 	"pkg/render",
-	"pkg/spelling",
+	"pkg/text",
 	"pkg/tree",
 }
 

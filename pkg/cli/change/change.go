@@ -21,6 +21,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/preview"
+	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
 // changeOptions say what is to become of the Instances and add-ons of one name, where, and how to go about it.
@@ -258,15 +259,20 @@ func (c *changing) startedVersion(ctx context.Context, instance *kudo.Instance) 
 	return version, nil
 }
 
-// candidates are the OperatorVersions of an operator that children may run: those that stand where their parent's does.
-func (c *changing) candidates(namespace string) func(operator string) []kudo.OperatorVersion {
-	return func(operator string) []kudo.OperatorVersion {
-		stored, err := c.stored(namespace)
-		if err != nil {
-			return nil // then the children are said to lack a version
-		}
-		return slices.DeleteFunc(slices.Clone(stored), func(v kudo.OperatorVersion) bool { return v.Spec.Operator.Name != operator })
+// candidates are the OperatorVersions that the children of these may run: those that stand where their parents' do. They are read where
+// one of these has children.
+func (c *changing) candidates(namespace string, parents ...*kudo.OperatorVersion) []kudo.OperatorVersion {
+	hasChildren := func(v *kudo.OperatorVersion) bool {
+		return v != nil && slices.ContainsFunc(v.Spec.Tasks, tree.MakesChild)
 	}
+	if !slices.ContainsFunc(parents, hasChildren) {
+		return nil
+	}
+	stored, err := c.stored(namespace)
+	if err != nil {
+		return nil // then the children are said to lack a version
+	}
+	return stored
 }
 
 // writeChanges writes the changes, and says which Instances are to be waited for.

@@ -38,7 +38,7 @@ func changesAcross() ([]change, refusals) {
 	child.Name, child.Namespace, child.Spec.Operator.Name = "zookeeper-1.0.0", version.Namespace, "zookeeper"
 
 	of := func(cluster string, before bool) change {
-		c := change{cluster: cluster, Change: preview.Change{Version: version, Candidates: func(string) []kudo.OperatorVersion { return []kudo.OperatorVersion{child} }}}
+		c := change{cluster: cluster, Change: preview.Change{Version: version, Candidates: []kudo.OperatorVersion{child}}}
 		c.After = clitest.Instance()
 		c.After.Namespace = cluster
 		if before {

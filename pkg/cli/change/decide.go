@@ -145,15 +145,18 @@ func (c *changing) judged(ctx context.Context, found change) (change, error) {
 	if found.Started, err = c.startedVersion(ctx, found.Before); err != nil {
 		return found, err
 	}
-	found.Instances, found.Candidates = c.instances[found.cluster], c.candidates(install.VersionOf(found.After).Namespace)
+	var stands *kudo.OperatorVersion
+	if found.Before != nil {
+		if stands, err = c.versionAt(ctx, install.VersionOf(found.Before)); err != nil {
+			return found, err
+		}
+	}
+	found.Instances = c.instances[found.cluster]
+	found.Candidates = c.candidates(install.VersionOf(found.After).Namespace, found.Version, found.Started, stands)
 	var before *install.Instance
 	stood := ""
 	if found.Before != nil {
-		version, err := c.versionAt(ctx, install.VersionOf(found.Before))
-		if err != nil {
-			return found, err
-		}
-		before = new(found.state(found.Before, version))
+		before = new(found.state(found.Before, stands))
 		stood = install.Judge(*before).Message
 	}
 	after := found.state(found.After, found.Version)
@@ -249,7 +252,8 @@ func (c *changing) followed(ctx context.Context, found change, definition *addon
 		return found, fmt.Errorf("add-on %q on cluster %s waits for something else: see 'kubectl addon why %s --cluster %s'",
 			c.name, found.cluster, c.name, found.cluster)
 	}
-	found.Version, found.Instances, found.Candidates = a.Version, a.Instances, c.candidates(a.Configuration.OperatorVersion.Namespace)
+	found.Version, found.Instances = a.Version, a.Instances
+	found.Candidates = c.candidates(a.Configuration.OperatorVersion.Namespace, found.Version, found.Started)
 	return found, nil
 }
 
@@ -275,7 +279,7 @@ func showUninstalling(
 		suffer, _ := suffering([]installed{i})
 		going := change{cluster: i.Namespace, warnings: suffer, object: i.String()}
 		going.Before, going.Started, going.Instances = i.instance, started, i.below
-		going.Candidates = known.candidates(install.VersionOf(i.instance).Namespace)
+		going.Candidates = known.candidates(install.VersionOf(i.instance).Namespace, started)
 		changes = append(changes, going)
 	}
 	return showChanges(streams, o, changes, refused)

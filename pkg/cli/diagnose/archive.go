@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/excerpt"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // The bounds of an archive.
@@ -115,7 +115,7 @@ func (d *diagnosis) files() map[string][]byte {
 			return
 		}
 		if len(content) > longestFile {
-			content = []byte(excerpt.Bytes(string(content), longestFile))
+			content = []byte(text.Truncate(string(content), longestFile))
 			d.left = append(d.left, fmt.Sprintf("%s: all but the first %d bytes", name, longestFile))
 		}
 		if total += len(content); total > longestArchive {

@@ -274,7 +274,7 @@ func (b *bundle) faults() []pack.Finding {
 		versions = append(versions, *version)
 	}
 	versions = slices.Concat(versions, unsought, b.stored)
-	_, err := tree.Resolve(&versions[len(b.members)-1], func(string) []kudo.OperatorVersion { return versions })
+	_, err := tree.Resolve(&versions[len(b.members)-1], versions)
 	var invalid *tree.Error
 	if !errors.As(err, &invalid) {
 		return nil

@@ -13,7 +13,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/spelling"
+	"github.com/tandem-addons/tandem/pkg/text"
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
@@ -111,7 +111,7 @@ func storedPackage(ctx context.Context, c client.Client, namespace, name string)
 		return view, fmt.Errorf("reading Operator %q: %w", key.Name, err)
 	}
 	view.operator = operator.Spec
-	root, err := tree.Resolve(&version, func(string) []kudo.OperatorVersion { return versions })
+	root, err := tree.Resolve(&version, versions)
 	if err != nil {
 		view.tree, view.fault = packageNode{Instance: key.Name, OperatorVersion: version.Name}, err
 		return view, nil
@@ -146,7 +146,7 @@ func Named(name string, versions []kudo.OperatorVersion) (kudo.OperatorVersion, 
 	for _, version := range versions {
 		names = append(names, version.Spec.Operator.Name, version.Name)
 	}
-	switch meant := spelling.Closest(name, names); {
+	switch meant := text.ClosestMatch(name, names); {
 	case meant != "":
 		return kudo.OperatorVersion{}, fmt.Errorf("there is no package %q: did you mean %s?", name, meant)
 	case len(names) == 0:

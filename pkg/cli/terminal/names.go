@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/spelling"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Word is a name as one word on a terminal: as it is, or quoted.
@@ -21,19 +21,15 @@ func Word(name string) string {
 const listLimit = 20
 
 func Listed(names []string) string {
-	switch left := len(names) - listLimit; {
-	case len(names) == 0:
+	if len(names) == 0 {
 		return "none"
-	case left > 0:
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:listLimit], ", "), left)
-	default:
-		return strings.Join(names, ", ")
 	}
+	return text.List(names, listLimit)
 }
 
 // DidYouMean says which of the names somebody may have meant; empty if none is like it.
 func DidYouMean(name string, names []string) string {
-	closest := spelling.Closest(name, names)
+	closest := text.ClosestMatch(name, names)
 	if closest == "" {
 		return ""
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/tandem-addons/tandem/pkg/excerpt"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Lines ends each text with a line break.
@@ -31,14 +31,14 @@ func Table(header []string, rows [][]string) string {
 const cellLimit = 60
 
 // Cell is a text as a table has it: on one line, to be seen where it is empty, and cut where it is long unless all is to be shown.
-func Cell(text string, wide bool) string {
-	if text == "" || OneLine(text) != text {
-		text = strconv.Quote(text)
+func Cell(value string, wide bool) string {
+	if value == "" || OneLine(value) != value {
+		value = strconv.Quote(value)
 	}
 	if wide {
-		return text
+		return value
 	}
-	return excerpt.Bytes(text, cellLimit)
+	return text.Truncate(value, cellLimit)
 }
 
 // Aligned puts cells that tabs part into columns.

@@ -1,6 +1,4 @@
-// Package spelling decides which of the names that there are somebody meant who wrote another one. It is pure and touches no
-// cluster.
-package spelling
+package text
 
 import (
 	"path"
@@ -14,9 +12,9 @@ const (
 	maxLength = 64
 )
 
-// Closest is the one of names that is most like name: equal but for case, separators and a file's extension, or else a few letters away. The first one wins
-// where several are alike; none is "".
-func Closest(name string, names []string) string {
+// ClosestMatch returns the one of names that is most like name: equal but for case, separators and a file's extension, or else a few letters away.
+// The first one wins where several are alike; it is "" if none is.
+func ClosestMatch(name string, names []string) string {
 	wanted := folded(name)
 	if wanted == "" || len(wanted) > maxLength {
 		return ""

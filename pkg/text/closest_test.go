@@ -1,14 +1,14 @@
-package spelling_test
+package text_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/tandem-addons/tandem/pkg/spelling"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-func TestClosest(t *testing.T) {
+func TestClosestMatch(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		name  string
 		names []string
@@ -33,24 +33,24 @@ func TestClosest(t *testing.T) {
 		"one that is longer than a hundred": {"REPLICAS", []string{strings.Repeat("x", 1<<20), "REPLICAT"}, "REPLICAT"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			if got := spelling.Closest(test.name, test.names); got != test.want {
+			if got := text.ClosestMatch(test.name, test.names); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
 	}
 }
 
-// FuzzClosest holds that the answer is one of the names or none, and the name itself where it is among them.
-func FuzzClosest(f *testing.F) {
+// FuzzClosestMatch holds that the answer is one of the names or none, and the name itself where it is among them.
+func FuzzClosestMatch(f *testing.F) {
 	f.Add("REPLICA", "REPLICAS", "MEMORY")
 	f.Add("é", "è", "e")
 	f.Add("_", "-", "")
 	f.Fuzz(func(t *testing.T, name, one, other string) {
 		names := []string{one, other}
-		if got := spelling.Closest(name, names); got != "" && !slices.Contains(names, got) {
+		if got := text.ClosestMatch(name, names); got != "" && !slices.Contains(names, got) {
 			t.Errorf("%q is none of %q", got, names)
 		}
-		if got := spelling.Closest(one, names[:1]); got != "" && got != one {
+		if got := text.ClosestMatch(one, names[:1]); got != "" && got != one {
 			t.Errorf("%q is meant by %q", got, one)
 		}
 	})
