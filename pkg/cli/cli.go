@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,33 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/packages"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
+
+// Exit codes of the plugin.
+const (
+	ExitOK = 0
+	// ExitFailure: what was asked for could not be done, or a package is not valid.
+	ExitFailure = 1
+	// ExitUsage: the command line makes no sense.
+	ExitUsage = 2
+	// ExitTimeout: what was waited for did not come in time, and goes on.
+	ExitTimeout = 3
+)
+
+// ExitCode is the exit code for what the command returned.
+func ExitCode(err error) int {
+	var usage *terminal.UsageError
+	var timeout *terminal.TimeoutError
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &usage):
+		return ExitUsage
+	case errors.As(err, &timeout):
+		return ExitTimeout
+	default:
+		return ExitFailure
+	}
+}
 
 // New is the plugin's command, `kubectl addon`. Its errors are not printed yet.
 func New(streams genericiooptions.IOStreams, version string) *cobra.Command {

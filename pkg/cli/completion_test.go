@@ -9,8 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
-
-	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
 func TestArgumentsOf(t *testing.T) {
@@ -38,7 +36,7 @@ func TestCompletionWithoutTheHub(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			output, code := run(append([]string{"__completeNoDesc"}, strings.Split(test.words, " ")...)...)
 			choices, _, _ := strings.Cut(output, "Completion ended")
-			if code != terminal.ExitOK || choices != test.want {
+			if code != ExitOK || choices != test.want {
 				t.Errorf("exit code %d, got %q, want %q", code, choices, test.want)
 			}
 		})

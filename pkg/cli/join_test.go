@@ -3,8 +3,6 @@ package cli
 import (
 	"strings"
 	"testing"
-
-	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
 func TestJoinRefusesWhatCannotBe(t *testing.T) {
@@ -13,12 +11,12 @@ func TestJoinRefusesWhatCannotBe(t *testing.T) {
 		want string
 		code int
 	}{
-		"no cluster":                 {nil, "want CLUSTER, got 0 arguments", terminal.ExitUsage},
-		"a name that is none":        {[]string{"Cluster_1", "--cluster-context", "c"}, `"Cluster_1" cannot be a cluster's name`, terminal.ExitUsage},
-		"no way to the cluster":      {[]string{"cluster1"}, "name the managed cluster's --cluster-context or --cluster-kubeconfig", terminal.ExitUsage},
-		"a certificate for a moment": {[]string{"cluster1", "--cluster-context", "c", "--valid", "1s"}, "--valid 1s: want 10m0s at least", terminal.ExitUsage},
+		"no cluster":                 {nil, "want CLUSTER, got 0 arguments", ExitUsage},
+		"a name that is none":        {[]string{"Cluster_1", "--cluster-context", "c"}, `"Cluster_1" cannot be a cluster's name`, ExitUsage},
+		"no way to the cluster":      {[]string{"cluster1"}, "name the managed cluster's --cluster-context or --cluster-kubeconfig", ExitUsage},
+		"a certificate for a moment": {[]string{"cluster1", "--cluster-context", "c", "--valid", "1s"}, "--valid 1s: want 10m0s at least", ExitUsage},
 		"a hub that is nowhere": {[]string{"cluster1", "--cluster-context", "c", "--kubeconfig", "testdata/nowhere"},
-			"reading the kubeconfig of the hub: ", terminal.ExitFailure},
+			"reading the kubeconfig of the hub: ", ExitFailure},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			output, code := run(append([]string{"join"}, test.args...)...)

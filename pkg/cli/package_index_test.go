@@ -10,18 +10,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
-	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
 func TestIndexMakesARepository(t *testing.T) {
 	dir := clitest.Repository(t, "1.9.0", "1.10.0")
 	packed := filepath.Join(dir, "the shop.tgz")
-	if output, code := run("package", "pack", "testdata/versions/old", "-o", packed); code != terminal.ExitOK {
+	if output, code := run("package", "pack", "testdata/versions/old", "-o", packed); code != ExitOK {
 		t.Fatal(output)
 	}
 	clitest.WriteFile(t, filepath.Join(dir, "index.yaml"), clitest.IndexOf([]string{"operatorVersion: 0.1.0, urls: [gone.tgz]"}, "https://example.org/more"))
 	output, code := run("package", "index", dir, "--url", "https://example.org/packages/")
-	if want := filepath.Join(dir, "index.yaml") + " created: 3 packages\n"; code != terminal.ExitOK || output != want {
+	if want := filepath.Join(dir, "index.yaml") + " created: 3 packages\n"; code != ExitOK || output != want {
 		t.Fatalf("exit code %d: %s", code, output)
 	}
 	written, err := os.ReadFile(filepath.Join(dir, "index.yaml"))
@@ -29,7 +28,7 @@ func TestIndexMakesARepository(t *testing.T) {
 		t.Fatal(err)
 	}
 	clitest.Golden(t, "index-written", regexp.MustCompile(`[0-9a-f]{64}`).ReplaceAllString(string(written), "SHA-256"))
-	if output, code := run("package", "index", dir, "--url", "https://example.org/packages"); code != terminal.ExitOK {
+	if output, code := run("package", "index", dir, "--url", "https://example.org/packages"); code != ExitOK {
 		t.Fatal(output)
 	}
 	again, err := os.ReadFile(filepath.Join(dir, "index.yaml"))
@@ -55,7 +54,7 @@ func TestIndexIsNotWrittenWhereSomethingIsWrong(t *testing.T) {
 			dir := clitest.Repository(t, "1.9.0")
 			clitest.WriteFile(t, filepath.Join(dir, test.file), test.content)
 			output, code := run("package", "index", dir)
-			if code != terminal.ExitFailure || !strings.Contains(strings.ReplaceAll(output, dir, "DIR"), test.want) {
+			if code != ExitFailure || !strings.Contains(strings.ReplaceAll(output, dir, "DIR"), test.want) {
 				t.Errorf("exit code %d: %s", code, output)
 			}
 			if content, err := os.ReadFile(filepath.Join(dir, "index.yaml")); err == nil && string(content) != string(test.content) {

@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
-	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/pack"
 )
 
@@ -20,7 +19,7 @@ func TestANewPackageIsValidAndCanBePacked(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	output, code := run("package", "new", "web")
-	if code != terminal.ExitOK {
+	if code != ExitOK {
 		t.Fatal(output)
 	}
 	clitest.Golden(t, "new", filepath.ToSlash(output))
@@ -28,7 +27,7 @@ func TestANewPackageIsValidAndCanBePacked(t *testing.T) {
 		{"package", "verify", "web"}, {"package", "pack", "web"}, {"package", "verify", "web-1.27.3-0.1.0.tgz"}, {"package", "diff", "./web", "web-1.27.3-0.1.0.tgz"},
 	} {
 		output, code := run(command...)
-		if code != terminal.ExitOK || strings.Contains(output, "warning") {
+		if code != ExitOK || strings.Contains(output, "warning") {
 			t.Errorf("%s: exit code %d\n%s", strings.Join(command, " "), code, output)
 		}
 		if command[1] == "pack" {
@@ -36,7 +35,7 @@ func TestANewPackageIsValidAndCanBePacked(t *testing.T) {
 		}
 	}
 	t.Setenv("KUBECONFIG", filepath.Join(dir, "none"))
-	if output, code := run("package", "show", "web"); code != terminal.ExitFailure || !strings.HasSuffix(output, "; for what is here, write ./web\n") {
+	if output, code := run("package", "show", "web"); code != ExitFailure || !strings.HasSuffix(output, "; for what is here, write ./web\n") {
 		t.Errorf("a name alone is one on the hub, got exit code %d\n%s", code, output)
 	}
 }
@@ -44,7 +43,7 @@ func TestANewPackageIsValidAndCanBePacked(t *testing.T) {
 func TestNewPackageTouchesNothingThatIsThere(t *testing.T) {
 	dir := t.TempDir()
 	clitest.WriteFile(t, filepath.Join(dir, "README.md"), []byte("mine"))
-	if output, code := run("package", "new", "web", dir); code != terminal.ExitFailure || !strings.Contains(output, "is not empty") {
+	if output, code := run("package", "new", "web", dir); code != ExitFailure || !strings.Contains(output, "is not empty") {
 		t.Errorf("exit code %d: %s", code, output)
 	}
 	entries, err := os.ReadDir(dir)
@@ -93,7 +92,7 @@ func TestPackTakesAlongWhatThePackageNeedsAndNothingElse(t *testing.T) {
 	}
 	first, second := filepath.Join(dir, "first.tgz"), filepath.Join(shop, "second.tgz")
 	for _, file := range []string{first, second} {
-		if output, code := run("package", "pack", shop, "-o", file); code != terminal.ExitOK {
+		if output, code := run("package", "pack", shop, "-o", file); code != ExitOK {
 			t.Fatal(output)
 		}
 	}
@@ -116,17 +115,17 @@ func TestPackTakesAlongWhatThePackageNeedsAndNothingElse(t *testing.T) {
 	}
 	output, code := run("package", "tree", first, "-o", "name")
 	names := "operatorversion.kudo.dev/shop-1.0.0\noperatorversion.kudo.dev/cart-1.0.0\noperatorversion.kudo.dev/stock-1.0.0\n"
-	if code != terminal.ExitOK || !strings.HasSuffix(output, names) {
+	if code != ExitOK || !strings.HasSuffix(output, names) {
 		t.Errorf("exit code %d: %s", code, output)
 	}
 }
 
 func TestPackWritesNothingWhereItFails(t *testing.T) {
 	dir := t.TempDir()
-	if output, code := run("package", "pack", "testdata/broken", "-o", filepath.Join(dir, "x.tgz")); code != terminal.ExitFailure {
+	if output, code := run("package", "pack", "testdata/broken", "-o", filepath.Join(dir, "x.tgz")); code != ExitFailure {
 		t.Error(output)
 	}
-	if output, code := run("package", "pack", "testdata/valid", "-o", filepath.Join(dir, "none", "x.tgz")); code != terminal.ExitFailure {
+	if output, code := run("package", "pack", "testdata/valid", "-o", filepath.Join(dir, "none", "x.tgz")); code != ExitFailure {
 		t.Error(output)
 	}
 	entries, err := os.ReadDir(dir)
@@ -147,14 +146,14 @@ func TestPackagesOfARepository(t *testing.T) {
 		args []string
 		code int
 	}{
-		"repository-list":      {[]string{"list"}, terminal.ExitOK},
-		"repository-list-yaml": {[]string{"list", "-o", "yaml"}, terminal.ExitOK},
-		"repository-list-name": {[]string{"list", "-o", "name"}, terminal.ExitOK},
-		"repository-show":      {[]string{"show", "zz"}, terminal.ExitOK},
+		"repository-list":      {[]string{"list"}, ExitOK},
+		"repository-list-yaml": {[]string{"list", "-o", "yaml"}, ExitOK},
+		"repository-list-name": {[]string{"list", "-o", "name"}, ExitOK},
+		"repository-show":      {[]string{"show", "zz"}, ExitOK},
 
-		"repository-show-unknown": {[]string{"show", "zy"}, terminal.ExitFailure},
-		"repository-diff":         {[]string{"diff", "zz-1.9.0", "zz"}, terminal.ExitOK},
-		"repository-none":         {[]string{"list", "--repository", filepath.Join(dir, "none")}, terminal.ExitFailure},
+		"repository-show-unknown": {[]string{"show", "zy"}, ExitFailure},
+		"repository-diff":         {[]string{"diff", "zz-1.9.0", "zz"}, ExitOK},
+		"repository-none":         {[]string{"list", "--repository", filepath.Join(dir, "none")}, ExitFailure},
 	} {
 		t.Run(name, func(t *testing.T) {
 			output, code := run(append([]string{"package", test.args[0], "--repository", dir}, test.args[1:]...)...)

@@ -130,7 +130,7 @@ func TestRepositoryThatIsNone(t *testing.T) {
 	for name, want := range map[string]string{
 		"page":     "/page/index.yaml: it is no index of KUDO packages: ",
 		"text":     "/text/index.yaml: it is no index of KUDO packages: apiVersion is missing",
-		"typed":    "/typed/index.yaml: it is no index of KUDO packages: line 3: cannot unmarshal !!map into []cli.indexEntry; line 4: ",
+		"typed":    "/typed/index.yaml: it is no index of KUDO packages: line 3: cannot unmarshal !!map into []packages.indexEntry; line 4: ",
 		"empty":    "/empty/index.yaml: it is no index of KUDO packages: apiVersion is missing",
 		"includes": "downloading " + address + "/none/index.yaml: the server answers 404 Not Found",
 		"local":    address + "/local/index.yaml leads to file:///etc: want a URL with https",
