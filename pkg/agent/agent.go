@@ -40,8 +40,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/agent/report"
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/limit"
-	"github.com/tandem-addons/tandem/pkg/logging"
+	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
 // Options say which cluster the agent speaks for and how it reaches both sides.
@@ -232,13 +231,13 @@ func localManager(o Options) (ctrl.Manager, error) {
 			DisableFor:   []client.Object{&corev1.Namespace{}},
 		}},
 		Controller:                    everyController(),
-		Logger:                        logging.Calm(ctrl.Log),
+		Logger:                        controller.Calm(ctrl.Log),
 		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress:        o.ProbeAddress,
 		LeaderElection:                o.LeaderElection,
 		LeaderElectionID:              "tandem-addon-agent",
 		LeaderElectionNamespace:       o.LeaderElectionNamespace,
-		LeaderElectionConfig:          limit.Apart(o.Local), // however much there is to do, the Lease is kept
+		LeaderElectionConfig:          controller.Apart(o.Local), // however much there is to do, the Lease is kept
 		LeaderElectionReleaseOnCancel: true,
 	})
 	if err != nil {

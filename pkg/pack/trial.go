@@ -5,10 +5,11 @@ import (
 	"fmt"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/excerpt"
 	"github.com/tandem-addons/tandem/pkg/parameter"
 	"github.com/tandem-addons/tandem/pkg/pipe"
 	"github.com/tandem-addons/tandem/pkg/render"
+	"github.com/tandem-addons/tandem/pkg/template"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // trial renders every template once, with the default parameters, as the first deployment would. It is no rule of Check:
@@ -80,7 +81,7 @@ func tryPod(c render.Context, t kudo.Task) []Finding {
 		return []Finding{trialFinding(t.Spec.Pod, err)}
 	}
 	if _, _, err := pipe.Pod(rendered, t.Spec.Pipe, pipe.DefaultImage); err != nil {
-		return []Finding{warningAt(templateField(t.Spec.Pod), "task %s: %v", excerpt.Quote(t.Name), err)}
+		return []Finding{warningAt(templateField(t.Spec.Pod), "task %s: %v", text.Quote(t.Name), err)}
 	}
 	return nil
 }
@@ -101,7 +102,7 @@ func (s *subject) templatesOfObjects() map[string]bool {
 // trialFinding is a warning: other parameters may make the template render.
 func trialFinding(name string, err error) Finding {
 	finding := warningAt(templateField(name), "does not render with the default parameters: %v", err)
-	var fault *render.Error
+	var fault *template.Error
 	if !errors.As(err, &fault) {
 		return finding
 	}

@@ -237,12 +237,7 @@ func TestPreview(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			change := preview.Change{Before: test.before, After: test.after, Version: test.version, Candidates: func(operator string) []kudo.OperatorVersion {
-				if operator == "db" {
-					return []kudo.OperatorVersion{db()}
-				}
-				return nil
-			}}
+			change := preview.Change{Before: test.before, After: test.after, Version: test.version, Candidates: []kudo.OperatorVersion{db()}}
 			if test.before != nil {
 				change.Instances, change.Started = []kudo.Instance{*test.before}, v1
 				if test.before.Spec.Parameters["DB"] != "false" {
