@@ -79,7 +79,7 @@ func (e *explanation) data(addOn string) whyData {
 		Causes: []whyCause{}, Commands: append([]string{}, e.commands...),
 	}
 	for _, root := range e.told {
-		data.Causes = append(data.Causes, whyCause{AddOn: root.Name, Type: root.Type, Cause: root.Cause, Way: root.Way, Circle: root.Circle})
+		data.Causes = append(data.Causes, whyCause{AddOn: root.Name, Type: root.Type, Cause: root.Cause, Way: root.Way, Circle: root.Cycle})
 	}
 	return data
 }
@@ -205,7 +205,7 @@ func (e *explanation) root(verb string, root dependency.Root) {
 	switch again := slices.ContainsFunc(e.told, root.Same); {
 	case root.Cause == dependency.Circular:
 		if !again {
-			e.circle(root.Circle)
+			e.circle(root.Cycle)
 		}
 	case again:
 		e.say("%s too.", subject)

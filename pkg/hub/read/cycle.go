@@ -61,8 +61,8 @@ func (c *Cycles) learn(addOn string, needs []addonv1alpha1.AddonDependency) []st
 		}
 	}
 	var changed []string
-	for name, circles := range before {
-		if !maps.EqualFunc(circles, c.found[name], slices.Equal) {
+	for name, cycles := range before {
+		if !maps.EqualFunc(cycles, c.found[name], slices.Equal) {
 			changed = append(changed, name)
 		}
 	}
@@ -78,14 +78,14 @@ func (c *Cycles) learn(addOn string, needs []addonv1alpha1.AddonDependency) []st
 func (c *Cycles) through(addOn string) map[string][]string {
 	var found map[string][]string
 	for _, need := range c.needs[addOn] {
-		circle := dependency.Circle(addOn, need.Name, func(name string) []addonv1alpha1.AddonDependency { return c.needs[name] })
-		if circle == nil {
+		cycle := dependency.Cycle(addOn, need.Name, func(name string) []addonv1alpha1.AddonDependency { return c.needs[name] })
+		if cycle == nil {
 			continue
 		}
 		if found == nil {
 			found = map[string][]string{}
 		}
-		found[need.Name] = circle
+		found[need.Name] = cycle
 	}
 	return found
 }

@@ -21,7 +21,7 @@ func needing(names ...string) []addonv1alpha1.AddonDependency {
 	return needs
 }
 
-func TestCirclesLearn(t *testing.T) {
+func TestCyclesLearn(t *testing.T) {
 	type step struct {
 		addOn string
 		needs []string
@@ -59,7 +59,7 @@ func TestCirclesLearn(t *testing.T) {
 }
 
 // Whatever is learned in whatever order: the circles are those of the graph as a whole, and whoever's circles change is told.
-func TestCirclesFollowAnyHistory(t *testing.T) {
+func TestCyclesFollowAnyHistory(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "f"}
 	for seed := range uint64(200) {
 		dice := rand.New(rand.NewPCG(seed, seed))
@@ -73,7 +73,7 @@ func TestCirclesFollowAnyHistory(t *testing.T) {
 				told[changed] = maps.Clone(c.Of(changed))
 			}
 			for _, name := range names {
-				want := circlesOf(name, graph)
+				want := cyclesOf(name, graph)
 				if diff := cmp.Diff(want, c.Of(name), cmpopts.EquateEmpty()); diff != "" {
 					t.Fatalf("seed %d: circles of %s (-want +got):\n%s", seed, name, diff)
 				}
@@ -85,12 +85,12 @@ func TestCirclesFollowAnyHistory(t *testing.T) {
 	}
 }
 
-func circlesOf(addOn string, graph map[string][]addonv1alpha1.AddonDependency) map[string][]string {
+func cyclesOf(addOn string, graph map[string][]addonv1alpha1.AddonDependency) map[string][]string {
 	found := map[string][]string{}
 	for _, need := range graph[addOn] {
-		circle := dependency.Circle(addOn, need.Name, func(name string) []addonv1alpha1.AddonDependency { return graph[name] })
-		if circle != nil {
-			found[need.Name] = circle
+		cycle := dependency.Cycle(addOn, need.Name, func(name string) []addonv1alpha1.AddonDependency { return graph[name] })
+		if cycle != nil {
+			found[need.Name] = cycle
 		}
 	}
 	return found

@@ -38,9 +38,9 @@ func Definition(ctx context.Context, c client.Reader, name string) (*addonv1alph
 	return &definition, nil
 }
 
-// Dependencies gathers what is known on a cluster of the add-ons that are needed; circles are those that the needs lead into.
+// Dependencies gathers what is known on a cluster of the add-ons that are needed; cycles are those that the needs lead into.
 func Dependencies(
-	ctx context.Context, c client.Reader, cluster string, needs []addonv1alpha1.AddonDependency, circles map[string][]string,
+	ctx context.Context, c client.Reader, cluster string, needs []addonv1alpha1.AddonDependency, cycles map[string][]string,
 ) (map[string]dependency.Seen, error) {
 	seen := make(map[string]dependency.Seen, len(needs))
 	for _, need := range needs {
@@ -58,7 +58,7 @@ func Dependencies(
 			return nil, fmt.Errorf("reading ManagedClusterAddOn %s/%s: %w", cluster, need.Name, err)
 		}
 		known := dependency.See(definition, addOn)
-		known.Circle = circles[need.Name]
+		known.Cycle = cycles[need.Name]
 		seen[need.Name] = known
 	}
 	return seen, nil

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 
@@ -40,16 +39,13 @@ type admissions struct {
 }
 
 func newAdmissions(mgr manager.Manager, packagesNamespace string) (*admissions, error) {
-	answers := prometheus.NewCounterVec(prometheus.CounterOpts{
+	answers, err := controller.Register(registry.Registry, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "addon_admission_answers_total",
 		Help: "Writes that the API server asked about, by resource and answer: admitted, refused, or unjudged " +
 			"(let in because of an error).",
-	}, []string{"resource", "answer"})
-	var shared prometheus.AlreadyRegisteredError
-	if err := registry.Registry.Register(answers); errors.As(err, &shared) {
-		answers = shared.ExistingCollector.(*prometheus.CounterVec)
-	} else if err != nil {
-		return nil, fmt.Errorf("registering metrics: %w", err)
+	}, []string{"resource", "answer"}))
+	if err != nil {
+		return nil, err
 	}
 	// A replica that stands by answers too, and then has no time to fill its cache.
 	if _, err := mgr.GetCache().GetInformer(context.Background(), &kudo.OperatorVersion{}); err != nil {

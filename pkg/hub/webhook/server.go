@@ -156,19 +156,10 @@ func (s *server) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// registerNotAfter registers the metric of the certificate; a second server in one process shares that of the first.
+// registerNotAfter registers the metric of the certificate.
 func registerNotAfter(to prometheus.Registerer) (prometheus.Gauge, error) {
-	gauge := prometheus.NewGauge(prometheus.GaugeOpts{
+	return controller.Register(to, prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "addon_webhook_certificate_not_after_timestamp_seconds",
 		Help: "When the certificate that the webhook server serves with expires, in seconds since the epoch.",
-	})
-	err := to.Register(gauge)
-	var shared prometheus.AlreadyRegisteredError
-	if errors.As(err, &shared) {
-		return shared.ExistingCollector.(prometheus.Gauge), nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("registering metrics: %w", err)
-	}
-	return gauge, nil
+	}))
 }

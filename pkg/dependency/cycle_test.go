@@ -35,7 +35,7 @@ func in(g map[string][]addonv1alpha1.AddonDependency) func(string) []addonv1alph
 	return func(name string) []addonv1alpha1.AddonDependency { return g[name] }
 }
 
-func TestCircle(t *testing.T) {
+func TestCycle(t *testing.T) {
 	for name, tc := range map[string]struct {
 		graph       []string
 		addOn, need string
@@ -62,7 +62,7 @@ func TestCircle(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, Circle(tc.addOn, tc.need, in(graph(tc.graph...)))); diff != "" {
+			if diff := cmp.Diff(tc.want, Cycle(tc.addOn, tc.need, in(graph(tc.graph...)))); diff != "" {
 				t.Errorf("circle (-want +got):\n%s", diff)
 			}
 		})
@@ -94,7 +94,7 @@ func TestWay(t *testing.T) {
 	}
 }
 
-func TestTheMessageOfALongCircleIsBounded(t *testing.T) {
+func TestTheMessageOfALongCycleIsBounded(t *testing.T) {
 	way := []string{"a", "b"}
 	for range 10000 {
 		way = append(way, strings.Repeat("é", 126))
@@ -104,7 +104,7 @@ func TestTheMessageOfALongCircleIsBounded(t *testing.T) {
 	seen := map[string]Seen{}
 	for i := range 20 {
 		needs = append(needs, addonv1alpha1.AddonDependency{Name: fmt.Sprint("b", i)})
-		seen[needs[i].Name] = onCircle(available, way...)
+		seen[needs[i].Name] = onCycle(available, way...)
 	}
 	one := Evaluate(needs[:1], seen, nil).Message()
 	if !strings.HasPrefix(one, "circular dependency: a -> b -> ") || !strings.HasSuffix(one, " -> a") || len(one) > 16*260 {
@@ -116,20 +116,20 @@ func TestTheMessageOfALongCircleIsBounded(t *testing.T) {
 	}
 }
 
-// TestCircleProperties holds Circle against the transitive closure of random graphs.
-func TestCircleProperties(t *testing.T) {
+// TestCycleProperties holds Cycle against the transitive closure of random graphs.
+func TestCycleProperties(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 500 {
 		g := randomGraph(random)
 		reach := closure(g)
 		for addOn := range g {
 			for need := range g {
-				circle := Circle(addOn, need, in(g))
-				if want := need == addOn || reach[need][addOn]; (circle != nil) != want {
-					t.Fatalf("Circle(%s, %s) is %v, want one: %v\n%v", addOn, need, circle, want, g)
+				cycle := Cycle(addOn, need, in(g))
+				if want := need == addOn || reach[need][addOn]; (cycle != nil) != want {
+					t.Fatalf("Cycle(%s, %s) is %v, want one: %v\n%v", addOn, need, cycle, want, g)
 				}
-				if circle != nil {
-					checkCircle(t, g, circle, addOn, need)
+				if cycle != nil {
+					checkCycle(t, g, cycle, addOn, need)
 				}
 			}
 		}
@@ -137,23 +137,23 @@ func TestCircleProperties(t *testing.T) {
 }
 
 // checkCircle checks that circle leads from addOn over need back, by dependencies, and meets no add-on twice.
-func checkCircle(t *testing.T, g map[string][]addonv1alpha1.AddonDependency, circle []string, addOn, need string) {
+func checkCycle(t *testing.T, g map[string][]addonv1alpha1.AddonDependency, cycle []string, addOn, need string) {
 	t.Helper()
 	met := map[string]bool{}
-	for i, name := range circle[1:] {
+	for i, name := range cycle[1:] {
 		if met[name] {
-			t.Fatalf("%v meets %s twice", circle, name)
+			t.Fatalf("%v meets %s twice", cycle, name)
 		}
 		met[name] = true
-		if i > 0 && !named(g[circle[i]], name) {
-			t.Fatalf("%v: %s does not depend on %s", circle, circle[i], name)
+		if i > 0 && !named(g[cycle[i]], name) {
+			t.Fatalf("%v: %s does not depend on %s", cycle, cycle[i], name)
 		}
 	}
-	if last := circle[len(circle)-1]; circle[0] != addOn || circle[1] != need || last != addOn {
-		t.Fatalf("%v is no circle from %s over %s", circle, addOn, need)
+	if last := cycle[len(cycle)-1]; cycle[0] != addOn || cycle[1] != need || last != addOn {
+		t.Fatalf("%v is no circle from %s over %s", cycle, addOn, need)
 	}
-	if again := Circle(addOn, need, in(g)); cmp.Diff(circle, again) != "" {
-		t.Fatalf("once %v, then %v", circle, again)
+	if again := Cycle(addOn, need, in(g)); cmp.Diff(cycle, again) != "" {
+		t.Fatalf("once %v, then %v", cycle, again)
 	}
 }
 

@@ -7,11 +7,11 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
-// Circle is the way from addOn over its dependency need back to it, such as ["a", "b", "a"]; nil where the dependency is on no
+// Cycle is the way from addOn over its dependency need back to it, such as ["a", "b", "a"]; nil where the dependency is on no
 // circle. It is the shortest way, and among those as short the one declared first. A dependency on itself is ["a", "a"].
 //
 // needsOf says what an add-on depends on. It is asked once about each add-on that need leads to, and never about addOn.
-func Circle(addOn, need string, needsOf func(name string) []addonv1alpha1.AddonDependency) []string {
+func Cycle(addOn, need string, needsOf func(name string) []addonv1alpha1.AddonDependency) []string {
 	if need == addOn {
 		return []string{addOn, addOn}
 	}
@@ -37,11 +37,11 @@ func wayTo(name, addOn string, cameFrom map[string]string) []string {
 	for ; name != addOn; name = cameFrom[name] {
 		back = append(back, name)
 	}
-	circle := []string{addOn}
+	cycle := []string{addOn}
 	for i := len(back) - 1; i >= 0; i-- {
-		circle = append(circle, back[i])
+		cycle = append(cycle, back[i])
 	}
-	return circle
+	return cycle
 }
 
 const (
