@@ -51,7 +51,7 @@ type Plan struct {
 // Task is a task that a plan would carry out.
 type Task struct {
 	plan.Placed
-	Action  plan.Action
+	Action  plan.TaskAction
 	Objects []Object
 	// Child is that of a KudoOperator task.
 	Child *Child

@@ -22,7 +22,7 @@ const deepest = 32
 
 func of(c Change, depth int) Preview {
 	wish := c.wish()
-	ahead, err := plan.Ahead(wish)
+	ahead, err := plan.Forecast(wish)
 	p := Preview{}
 	if err != nil {
 		p.Fault = err.Error()
@@ -63,7 +63,7 @@ func (s *simulation) play(coming plan.Coming) Plan {
 // task carries out one task in the mind.
 func (s *simulation) task(version *kudo.OperatorVersion, coming plan.Coming, placed plan.Placed) Task {
 	t := Task{Placed: placed}
-	action, err := plan.ActionOf(placed.Task, &version.Spec, coming.Execution.Parameters)
+	action, err := plan.TaskActionOf(placed.Task, &version.Spec, coming.Execution.Parameters)
 	if err != nil {
 		t.Fault = err.Error()
 		return t

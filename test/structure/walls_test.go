@@ -157,8 +157,32 @@ func TestEveryProgramImportsExactlyOneEdge(t *testing.T) {
 	}
 }
 
+// rooms lists what the rooms of a package that faces the outside may import of its other rooms. None imports the package itself, which is
+// their table of contents.
+var rooms = map[string][]string{
+	"pkg/hub/ocm":       {"pkg/hub/read"},
+	"pkg/hub/read":      nil,
+	"pkg/hub/uninstall": nil,
+	"pkg/hub/webhook":   {"pkg/hub/read"},
+}
+
+func TestRoomsImportWhatIsBelow(t *testing.T) {
+	for _, p := range packages(t) {
+		below, listed := rooms[p.path()]
+		if !listed {
+			continue
+		}
+		for _, imported := range p.Imports {
+			imported = strings.TrimPrefix(imported, module+"/")
+			if within(path.Dir(p.path()))(imported) && !slices.Contains(below, imported) {
+				t.Errorf("%s imports %s: of the rooms beside it, it may import %q", p.path(), imported, below)
+			}
+		}
+	}
+}
+
 func TestAddonFrameworkHasOneDoor(t *testing.T) {
-	const door = "pkg/hub/delivery.go"
+	const door = "pkg/hub/ocm/delivery.go"
 	for _, s := range sources(t) {
 		for _, imported := range s.imports {
 			if within("open-cluster-management.io/addon-framework")(imported) && s.path != door {
