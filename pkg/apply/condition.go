@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tandem-addons/tandem/pkg/excerpt"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Condition sets one condition of obj's status by forced server-side apply under manager, unless current (the conditions
@@ -45,7 +45,7 @@ const messageLimit = 32768
 // status stays the same, else now. A message that the API server would refuse for its length is cut. It reports whether
 // storing it changes anything but that time.
 func Settle(current []metav1.Condition, want metav1.Condition, now time.Time) (metav1.Condition, bool) {
-	want.Message = excerpt.Bytes(want.Message, messageLimit)
+	want.Message = text.Truncate(want.Message, messageLimit)
 	want.LastTransitionTime = metav1.NewTime(now).Rfc3339Copy()
 	stored := meta.FindStatusCondition(current, want.Type)
 	if stored == nil {

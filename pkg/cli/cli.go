@@ -4,12 +4,17 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/tandem-addons/tandem/pkg/cli/change"
+	"github.com/tandem-addons/tandem/pkg/cli/diagnose"
+	"github.com/tandem-addons/tandem/pkg/cli/inspect"
+	"github.com/tandem-addons/tandem/pkg/cli/packages"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
 // Exit codes of the plugin.
@@ -25,8 +30,8 @@ const (
 
 // ExitCode is the exit code for what the command returned.
 func ExitCode(err error) int {
-	var usage *usageError
-	var timeout *timeoutError
+	var usage *terminal.UsageError
+	var timeout *terminal.TimeoutError
 	switch {
 	case err == nil:
 		return ExitOK
@@ -44,16 +49,16 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.ClusterName = nil // --cluster names a managed cluster here
 	root := group("kubectl-addon", "Manage add-ons and the plans that run them on a fleet of clusters",
-		enableCommand(streams, flags), disableCommand(streams, flags), getCommand(streams, flags), fleetCommand(streams, flags),
-		treeCommand(streams, flags), whyCommand(streams, flags), dependentsCommand(streams, flags),
-		installCommand(streams, flags), updateCommand(streams, flags), upgradeCommand(streams, flags), uninstallCommand(streams, flags),
-		joinCommand(streams, flags),
+		change.NewCmdEnable(streams, flags), change.NewCmdDisable(streams, flags), inspect.NewCmdGet(streams, flags), inspect.NewCmdFleet(streams, flags),
+		inspect.NewCmdTree(streams, flags), inspect.NewCmdWhy(streams, flags), inspect.NewCmdDependents(streams, flags),
+		change.NewCmdInstall(streams, flags), change.NewCmdUpdate(streams, flags), change.NewCmdUpgrade(streams, flags), change.NewCmdUninstall(streams, flags),
+		change.NewCmdJoin(streams, flags),
 		group("package", "Work with operator packages",
-			newCommand(streams), verifyCommand(streams), packageTreeCommand(streams), packCommand(streams), indexCommand(streams), pushCommand(streams, flags),
-			listCommand(streams, flags), showCommand(streams, flags), diffCommand(streams, flags)),
-		group("plan", "Run plans, and follow them", statusCommand(streams, flags), planHistoryCommand(streams, flags),
-			planRunCommand(streams, flags), planCancelCommand(streams, flags), planWaitCommand(streams, flags)),
-		diagnoseCommand(streams, flags, version), versionCommand(streams, flags, version),
+			packages.NewCmdNew(streams), packages.NewCmdVerify(streams), packages.NewCmdTree(streams), packages.NewCmdPack(streams), packages.NewCmdIndex(streams), packages.NewCmdPush(streams, flags),
+			packages.NewCmdList(streams, flags), packages.NewCmdShow(streams, flags), packages.NewCmdDiff(streams, flags)),
+		group("plan", "Run plans, and follow them", inspect.NewCmdPlanStatus(streams, flags), inspect.NewCmdPlanHistory(streams, flags),
+			change.NewCmdPlanRun(streams, flags), change.NewCmdPlanCancel(streams, flags), change.NewCmdPlanWait(streams, flags)),
+		diagnose.NewCmdDiagnose(streams, flags, version), inspect.NewCmdVersion(streams, flags, version),
 	)
 	root.Long = root.Short + ".\n\n" +
 		"Exit codes: 0 done, 1 failed, 2 the command line makes no sense, 3 not done in the time that --timeout gives."
@@ -70,7 +75,7 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 				return unknown
 			}
 		}
-		return usagef(cmd, "%v", err)
+		return terminal.Usagef(cmd, "%v", err)
 	})
 	flags.AddFlags(root.PersistentFlags())
 	complete(root, flags)
@@ -99,48 +104,7 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 func unknownCommand(cmd *cobra.Command, name string) error {
 	meant := cmd.SuggestionsFor(name)
 	if len(meant) == 0 {
-		return usagef(cmd, "unknown command %q", name)
+		return terminal.Usagef(cmd, "unknown command %q", name)
 	}
-	return usagef(cmd, "unknown command %q: did you mean %s?", name, strings.Join(meant, " or "))
-}
-
-// exactly demands one argument for each name, and no others.
-func exactly(names ...string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(names) == 0 && len(args) > 0:
-			return usagef(cmd, "unknown argument %q: there are none", args[0])
-		case len(args) != len(names):
-			return usagef(cmd, "want %s, got %d arguments", strings.Join(names, " and "), len(args))
-		}
-		return nil
-	}
-}
-
-// atMost allows one argument for each name, which may be left out.
-func atMost(names ...string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) > len(names) {
-			return usagef(cmd, "want %s at most, got %d arguments", strings.Join(names, " and "), len(args))
-		}
-		return nil
-	}
-}
-
-// usageError is an error in the command line.
-type usageError struct{ message string }
-
-func (e *usageError) Error() string { return e.message }
-
-func usagef(cmd *cobra.Command, format string, args ...any) error {
-	return &usageError{fmt.Sprintf("%s\nSee '%s --help'", fmt.Sprintf(format, args...), cmd.CommandPath())}
-}
-
-// timeoutError says that what was waited for did not come in the time that --timeout gives.
-type timeoutError struct{ message string }
-
-func (e *timeoutError) Error() string { return e.message }
-
-func timeoutf(format string, args ...any) error {
-	return &timeoutError{fmt.Sprintf(format, args...)}
+	return terminal.Usagef(cmd, "unknown command %q: did you mean %s?", name, strings.Join(meant, " or "))
 }

@@ -15,6 +15,9 @@ import (
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/cli/packages"
+	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
 )
 
 // completionTime is how long a shell waits for the hub. Nobody wants to wait for longer, or to read why there is nothing to choose from.
@@ -41,7 +44,7 @@ var argumentChoices = map[string]choices{
 
 // flagChoices are the choices for the values of flags.
 var flagChoices = map[string]choices{
-	"cluster":   allOf(managedClusterKind),
+	"cluster":   allOf(hubclient.ManagedClusterKind),
 	"namespace": allOf(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}),
 }
 
@@ -64,7 +67,7 @@ func complete(cmd *cobra.Command, flags *genericclioptions.ConfigFlags) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		found, onHub := argumentChoices[arguments[len(args)]]
-		if !onHub || isPath(typed) {
+		if !onHub || packages.IsPath(typed) {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
 		return completion(flags, found)(cmd, args, typed)
@@ -86,7 +89,7 @@ func argumentsOf(cmd *cobra.Command) []string {
 // completion asks the hub for choices. Of a list with commas it completes the last.
 func completion(flags *genericclioptions.ConfigFlags, found choices) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		said := words{args: args, namespace: (&finder{flags: flags}).namespace()}
+		said := words{args: args, namespace: (&packages.Finder{Flags: flags}).Namespace()}
 		if cluster := cmd.Flag("cluster"); cluster != nil {
 			said.cluster, _, _ = strings.Cut(strings.Trim(cluster.Value.String(), "[]"), ",")
 		}
@@ -107,7 +110,7 @@ func inTime(ctx context.Context, flags *genericclioptions.ConfigFlags, found cho
 	defer cancel()
 	answer := make(chan []string, 1)
 	go func() { // not all that a client does ends with the context
-		c, err := hubClient(flags)
+		c, err := hubclient.HubClient(flags)
 		if err != nil {
 			answer <- nil
 			return
@@ -127,7 +130,7 @@ func inTime(ctx context.Context, flags *genericclioptions.ConfigFlags, found cho
 // allOf are the names of all objects of a kind that is in no namespace.
 func allOf(kind schema.GroupVersionKind) choices {
 	return func(ctx context.Context, c client.Client, _ words) ([]string, error) {
-		return namesIn(ctx, c, "", kind)
+		return hubclient.NamesIn(ctx, c, "", kind)
 	}
 }
 
@@ -136,17 +139,17 @@ func installedNames(ctx context.Context, c client.Client, said words) ([]string,
 	if said.cluster == "" {
 		return nil, nil
 	}
-	instances, err := namesIn(ctx, c, said.cluster, kudo.GroupVersion.WithKind("Instance"))
+	instances, err := hubclient.NamesIn(ctx, c, said.cluster, kudo.GroupVersion.WithKind("Instance"))
 	if err != nil {
 		return nil, err
 	}
-	addOns, err := namesIn(ctx, c, said.cluster, addon.GroupVersion.WithKind("ManagedClusterAddOn"))
+	addOns, err := hubclient.NamesIn(ctx, c, said.cluster, addon.GroupVersion.WithKind("ManagedClusterAddOn"))
 	return append(instances, addOns...), err
 }
 
 // packageNames are the OperatorVersions.
 func packageNames(ctx context.Context, c client.Client, said words) ([]string, error) {
-	return namesIn(ctx, c, said.namespace, kudo.GroupVersion.WithKind("OperatorVersion"))
+	return hubclient.NamesIn(ctx, c, said.namespace, kudo.GroupVersion.WithKind("OperatorVersion"))
 }
 
 // planChoices are the plans of the Instance that the first argument names.
@@ -158,9 +161,9 @@ func planChoices(ctx context.Context, c client.Client, said words) ([]string, er
 	if err := c.Get(ctx, client.ObjectKey{Namespace: said.cluster, Name: said.args[0]}, instance); err != nil {
 		return nil, err
 	}
-	view := gatherStatus(ctx, c, instance)
-	if view.version == nil {
-		return nil, view.unreadable
+	view := planstatus.Gather(ctx, c, instance)
+	if view.Version == nil {
+		return nil, view.Unreadable
 	}
-	return slices.Collect(maps.Keys(view.version.Spec.Plans)), nil
+	return slices.Collect(maps.Keys(view.Version.Spec.Plans)), nil
 }

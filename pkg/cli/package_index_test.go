@@ -8,25 +8,17 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 )
 
-// repository is a folder with tarballs of the operator zz in the versions.
-func repository(t *testing.T, versions ...string) string {
-	t.Helper()
-	dir := t.TempDir()
-	for name, content := range tarballs(t, versions...) {
-		writeFile(t, filepath.Join(dir, name), content)
-	}
-	return dir
-}
-
 func TestIndexMakesARepository(t *testing.T) {
-	dir := repository(t, "1.9.0", "1.10.0")
+	dir := clitest.Repository(t, "1.9.0", "1.10.0")
 	packed := filepath.Join(dir, "the shop.tgz")
 	if output, code := run("package", "pack", "testdata/versions/old", "-o", packed); code != ExitOK {
 		t.Fatal(output)
 	}
-	writeFile(t, filepath.Join(dir, "index.yaml"), indexOf([]string{"operatorVersion: 0.1.0, urls: [gone.tgz]"}, "https://example.org/more"))
+	clitest.WriteFile(t, filepath.Join(dir, "index.yaml"), clitest.IndexOf([]string{"operatorVersion: 0.1.0, urls: [gone.tgz]"}, "https://example.org/more"))
 	output, code := run("package", "index", dir, "--url", "https://example.org/packages/")
 	if want := filepath.Join(dir, "index.yaml") + " created: 3 packages\n"; code != ExitOK || output != want {
 		t.Fatalf("exit code %d: %s", code, output)
@@ -35,7 +27,7 @@ func TestIndexMakesARepository(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "index-written", regexp.MustCompile(`[0-9a-f]{64}`).ReplaceAllString(string(written), "SHA-256"))
+	clitest.Golden(t, "index-written", regexp.MustCompile(`[0-9a-f]{64}`).ReplaceAllString(string(written), "SHA-256"))
 	if output, code := run("package", "index", dir, "--url", "https://example.org/packages"); code != ExitOK {
 		t.Fatal(output)
 	}
@@ -45,36 +37,22 @@ func TestIndexMakesARepository(t *testing.T) {
 	}
 }
 
-func TestIndexedPackagesAreFound(t *testing.T) {
-	dir := repository(t, "1.9.0", "1.10.0")
-	if output, code := run("package", "index", dir); code != ExitOK {
-		t.Fatal(output)
-	}
-	if found, fault := childFrom(t, dir, ""); found != "zz-1.10.0" || fault != "" {
-		t.Errorf("got %s, %s", found, fault)
-	}
-	writeFile(t, filepath.Join(dir, "zz-1.10.0.tgz"), tarballs(t, "1.9.0")["zz-1.9.0.tgz"])
-	if _, fault := childFrom(t, dir, ""); !strings.Contains(fault, "has SHA-256") {
-		t.Errorf("another tarball in its place: got %s", fault)
-	}
-}
-
 func TestIndexIsNotWrittenWhereSomethingIsWrong(t *testing.T) {
 	broken := filepath.Join(t.TempDir(), "broken")
-	writePackage(t, broken, "1.0.0", "package: ./none")
+	clitest.WritePackage(t, broken, "1.0.0", "package: ./none")
 	for sentence, test := range map[string]struct {
 		file    string
 		content []byte
 		want    string
 	}{
 		"a tarball that is none":    {"x.tgz", []byte("no"), "DIR/x.tgz: "},
-		"a package that is invalid": {"x.tgz", tarballOf(t, broken), "package DIR/x.tgz is not valid: 1 error; see 'kubectl addon package verify DIR/x.tgz'"},
-		"a version twice":           {"x.tgz", tarballs(t, "1.9.0")["zz-1.9.0.tgz"], "x.tgz and zz-1.9.0.tgz both hold zz-1.9.0: keep one of them"},
+		"a package that is invalid": {"x.tgz", clitest.TarballOf(t, broken), "package DIR/x.tgz is not valid: 1 error; see 'kubectl addon package verify DIR/x.tgz'"},
+		"a version twice":           {"x.tgz", clitest.Tarballs(t, "1.9.0")["zz-1.9.0.tgz"], "x.tgz and zz-1.9.0.tgz both hold zz-1.9.0: keep one of them"},
 		"an index that is none":     {"index.yaml", []byte("no"), "DIR/index.yaml: it is no index of KUDO packages"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			dir := repository(t, "1.9.0")
-			writeFile(t, filepath.Join(dir, test.file), test.content)
+			dir := clitest.Repository(t, "1.9.0")
+			clitest.WriteFile(t, filepath.Join(dir, test.file), test.content)
 			output, code := run("package", "index", dir)
 			if code != ExitFailure || !strings.Contains(strings.ReplaceAll(output, dir, "DIR"), test.want) {
 				t.Errorf("exit code %d: %s", code, output)

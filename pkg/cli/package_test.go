@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/pack"
 )
 
@@ -23,7 +22,7 @@ func TestANewPackageIsValidAndCanBePacked(t *testing.T) {
 	if code != ExitOK {
 		t.Fatal(output)
 	}
-	golden(t, "new", filepath.ToSlash(output))
+	clitest.Golden(t, "new", filepath.ToSlash(output))
 	for _, command := range [][]string{
 		{"package", "verify", "web"}, {"package", "pack", "web"}, {"package", "verify", "web-1.27.3-0.1.0.tgz"}, {"package", "diff", "./web", "web-1.27.3-0.1.0.tgz"},
 	} {
@@ -32,7 +31,7 @@ func TestANewPackageIsValidAndCanBePacked(t *testing.T) {
 			t.Errorf("%s: exit code %d\n%s", strings.Join(command, " "), code, output)
 		}
 		if command[1] == "pack" {
-			golden(t, "pack", output)
+			clitest.Golden(t, "pack", output)
 		}
 	}
 	t.Setenv("KUBECONFIG", filepath.Join(dir, "none"))
@@ -43,7 +42,7 @@ func TestANewPackageIsValidAndCanBePacked(t *testing.T) {
 
 func TestNewPackageTouchesNothingThatIsThere(t *testing.T) {
 	dir := t.TempDir()
-	writeFile(t, filepath.Join(dir, "README.md"), []byte("mine"))
+	clitest.WriteFile(t, filepath.Join(dir, "README.md"), []byte("mine"))
 	if output, code := run("package", "new", "web", dir); code != ExitFailure || !strings.Contains(output, "is not empty") {
 		t.Errorf("exit code %d: %s", code, output)
 	}
@@ -81,15 +80,15 @@ func filesIn(t *testing.T, tarball string) []string {
 func TestPackTakesAlongWhatThePackageNeedsAndNothingElse(t *testing.T) {
 	dir := t.TempDir()
 	shop := filepath.Join(dir, "shop")
-	writePackage(t, shop, "1.0.0", "package: ./packages/cart", "package: ./stock.tgz")
-	writePackage(t, filepath.Join(shop, "packages", "cart"), "1.0.0")
-	writePackage(t, filepath.Join(dir, "stock"), "1.0.0")
-	writeFile(t, filepath.Join(shop, "stock.tgz"), tarballOf(t, filepath.Join(dir, "stock")))
+	clitest.WritePackage(t, shop, "1.0.0", "package: ./packages/cart", "package: ./stock.tgz")
+	clitest.WritePackage(t, filepath.Join(shop, "packages", "cart"), "1.0.0")
+	clitest.WritePackage(t, filepath.Join(dir, "stock"), "1.0.0")
+	clitest.WriteFile(t, filepath.Join(shop, "stock.tgz"), clitest.TarballOf(t, filepath.Join(dir, "stock")))
 	if err := os.MkdirAll(filepath.Join(shop, "templates", ".git"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range []string{"README.md", ".hidden", "templates/.swp", "templates/.git/x", "templates/used.yaml", "packages/other.txt"} {
-		writeFile(t, filepath.Join(shop, file), []byte("x: y\n"))
+		clitest.WriteFile(t, filepath.Join(shop, file), []byte("x: y\n"))
 	}
 	first, second := filepath.Join(dir, "first.tgz"), filepath.Join(shop, "second.tgz")
 	for _, file := range []string{first, second} {
@@ -137,12 +136,12 @@ func TestPackWritesNothingWhereItFails(t *testing.T) {
 
 func TestPackagesOfARepository(t *testing.T) {
 	dir := t.TempDir()
-	for name, content := range tarballs(t, "1.9.0", "1.10.0") {
-		writeFile(t, filepath.Join(dir, name), content)
+	for name, content := range clitest.Tarballs(t, "1.9.0", "1.10.0") {
+		clitest.WriteFile(t, filepath.Join(dir, name), content)
 	}
 	const old, young = "operatorVersion: 1.9.0, urls: [zz-1.9.0.tgz]", "operatorVersion: 1.10.0, urls: [zz-1.10.0.tgz]"
 	const lost, removed = "operatorVersion: 1.8.0, urls: [zz-1.8.0.tgz, 'https://example.org/zz-1.8.0.tgz'], digest: 00", "operatorVersion: 2.0.0, removed: true"
-	writeFile(t, filepath.Join(dir, "index.yaml"), indexOf([]string{lost, old, young, removed}))
+	clitest.WriteFile(t, filepath.Join(dir, "index.yaml"), clitest.IndexOf([]string{lost, old, young, removed}))
 	for name, test := range map[string]struct {
 		args []string
 		code int
@@ -161,50 +160,7 @@ func TestPackagesOfARepository(t *testing.T) {
 			if code != test.code {
 				t.Errorf("exit code %d, want %d", code, test.code)
 			}
-			golden(t, name, strings.ReplaceAll(output, dir, "DIR"))
+			clitest.Golden(t, name, strings.ReplaceAll(output, dir, "DIR"))
 		})
-	}
-}
-
-func TestListText(t *testing.T) {
-	version := func(namespace, operator, appVersion, version string) kudo.OperatorVersion {
-		v := kudo.OperatorVersion{}
-		v.Namespace, v.Name = namespace, pack.VersionName(operator, appVersion, version)
-		v.Spec.Operator.Name, v.Spec.AppVersion, v.Spec.Version = operator, appVersion, version
-		return v
-	}
-	versions := []kudo.OperatorVersion{
-		version("cluster1", "web", "", "1.0.0"), version("addon-packages", "web", "", "1.9.0"), version("addon-packages", "web", "", "1.10.0"),
-		version("addon-packages", "kafka", "3.9.0", "1.0.0"),
-	}
-	newestFirst(versions)
-	data := listData{Packages: []listedPackage{}}
-	for i, v := range versions {
-		p := listedOf(v)
-		if v.Namespace != "cluster1" {
-			p.Instances = new(100 * i)
-		}
-		data.Packages = append(data.Packages, p)
-	}
-	golden(t, "list", data.text()+"---\n"+printed(t, "yaml", shown{data: data})+"---\n"+listData{}.text())
-}
-
-func TestNamed(t *testing.T) {
-	versions, err := stored("web-1.9.0", "web-1.10.0", "kafka-1.0.0")()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]string{
-		"web": "web-1.10.0", "web-1.9.0": "web-1.9.0",
-		"kafkaa":  `there is no package "kafkaa": did you mean kafka?`,
-		"unheard": `there is no package "unheard": 'kubectl addon package list' shows what there is`,
-	} {
-		found, err := named(name, versions)
-		if got := found.Name; got != want && fmt.Sprint(err) != want {
-			t.Errorf("%s: got %q, %v, want %s", name, got, err, want)
-		}
-	}
-	if _, err := named("web", nil); err == nil || !strings.Contains(err.Error(), "push one with") {
-		t.Errorf("got %v", err)
 	}
 }

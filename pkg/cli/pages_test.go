@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 )
 
 // said is a command where pages, comments and messages name one.
@@ -16,7 +18,7 @@ var said = regexp.MustCompile(`kubectl addon( +[a-z]+(?: +[-\w./=%\[\]:,*]+)*)`)
 
 // TestCommandsThatAreNamedExist is for what people type because a page or a message tells them to.
 func TestCommandsThatAreNamedExist(t *testing.T) {
-	root := New(streamsOf(""), "devel")
+	root := New(clitest.StreamsOf(""), "devel")
 	root.InitDefaultHelpFlag()
 	root.InitDefaultCompletionCmd("completion")
 	module, found := os.DirFS("../.."), 0

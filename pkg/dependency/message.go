@@ -8,7 +8,7 @@ import (
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 
-	"github.com/tandem-addons/tandem/pkg/excerpt"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // MessageLimit is the length of Message in bytes at most: what the API server takes as a condition's message.
@@ -40,7 +40,7 @@ func cut(sentences []string) string {
 	var message strings.Builder
 	for i, sentence := range sentences {
 		if i == 0 {
-			sentence = excerpt.Bytes(sentence, MessageLimit-remainderRoom)
+			sentence = text.Truncate(sentence, MessageLimit-remainderRoom)
 		}
 		if message.Len()+1+len(sentence) > MessageLimit-remainderRoom && i > 0 {
 			message.WriteString("\n" + fmt.Sprintf(remainderFormat, len(sentences)-i))
@@ -58,7 +58,7 @@ func cut(sentences []string) string {
 func (j Judgement) sentence() string {
 	switch {
 	case j.Cause == Circular:
-		return circularOpening + Way(j.Circle)
+		return circularOpening + Way(j.Cycle)
 	case j.Message == "":
 		return opening(j.Type, j.Name)
 	default:

@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // FuzzOf holds that any object gets one status and a message of one line that names it, stays as it is, and that an outdated
@@ -26,9 +28,9 @@ func FuzzOf(f *testing.F) {
 	f.Add(`{"apiVersion":"example.com/v1","kind":"Custom","metadata":{"deletionTimestamp":1,"namespace":"a","name":"b"},"status":{"conditions":[{"type":"Ready"}]}}`)
 	f.Add(`{"apiVersion":"v1","kind":"Pod\r\n","metadata":{"name":"a\u2028b"},"status":{"phase":"Failed","reason":"x\ny"}}`)
 	f.Add(`{"apiVersion":"v1","kind":"Pod","status":{"containerStatuses":[{"name":"a\nb","state":{"waiting":{"reason":"c\nd"}}}]}}`)
-	f.Fuzz(func(t *testing.T, text string) {
+	f.Fuzz(func(t *testing.T, document string) {
 		var content map[string]any
-		if utiljson.Unmarshal([]byte(text), &content) != nil || content == nil {
+		if utiljson.Unmarshal([]byte(document), &content) != nil || content == nil {
 			return
 		}
 		obj := &unstructured.Unstructured{Object: content}
@@ -45,7 +47,7 @@ func FuzzOf(f *testing.F) {
 		if strings.ContainsAny(got.Message, "\n\r\v\f\u0085\u2028\u2029") {
 			t.Errorf("message %q has more than one line", got.Message)
 		}
-		if !strings.HasPrefix(got.Message, oneLine(subject(obj)+":")) {
+		if !strings.HasPrefix(got.Message, text.OneLine(subject(obj)+":")) {
 			t.Errorf("message %q does not name the object", got.Message)
 		}
 		observed, found, _ := unstructured.NestedInt64(content, "status", "observedGeneration")

@@ -4,10 +4,11 @@ package health
 
 import (
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Status is the health of an object.
@@ -89,7 +90,7 @@ func Of(obj *unstructured.Unstructured) Result {
 		return Result{Unknown, "there is no object to judge"}
 	}
 	v := verdictOf(&fields{object: obj.Object}, obj)
-	return Result{v.status, oneLine(subject(obj) + ": " + v.message)}
+	return Result{v.status, text.OneLine(subject(obj) + ": " + v.message)}
 }
 
 func verdictOf(f *fields, obj *unstructured.Unstructured) verdict {
@@ -160,13 +161,4 @@ func foreign(reason, message string) string {
 	}
 }
 
-func bounded(text string) string {
-	text = oneLine(text)
-	if runes := []rune(text); len(runes) > maxForeignRunes {
-		return string(runes[:maxForeignRunes]) + "…"
-	}
-	return text
-}
-
-// oneLine replaces line breaks, and whatever other white space there is, by single blanks.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+func bounded(message string) string { return text.Head(text.OneLine(message), maxForeignRunes) }

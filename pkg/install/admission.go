@@ -12,6 +12,7 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/parameter"
 	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // write is a write of an Instance.
@@ -25,9 +26,6 @@ var refusals = []func(write) []string{parameterFaults, immutableFaults, triggerF
 
 // reservations are what a write is let in with, for it may still come right without another one: Resolved says the same then.
 var reservations = []func(Instance) []Obstacle{nameRule, collisionRule, namespaceRule, versionRule, childrenRule}
-
-// faultLimit is how many faults an error of Admit names; who mends those is told the others.
-const faultLimit = 10
 
 // Admit says what admission has against a write of an Instance; before is nil on create. Only what the write itself brings about
 // is refused or warned of: one that leaves the spec as it is, and one of an Instance that is being deleted, pass in silence.
@@ -43,11 +41,8 @@ func Admit(before *Instance, after Instance) (warnings []string, err error) {
 	for _, rule := range refusals {
 		faults = append(faults, rule(w)...)
 	}
-	if left := len(faults) - faultLimit; left > 0 {
-		faults = append(faults[:faultLimit:faultLimit], fmt.Sprintf("and %d more faults", left))
-	}
 	if len(faults) > 0 {
-		err = fmt.Errorf("Instance %s/%s: %s", after.Instance.Namespace, after.Instance.Name, strings.Join(faults, "; "))
+		err = fmt.Errorf("Instance %s/%s: %s", after.Instance.Namespace, after.Instance.Name, strings.Join(text.Limit(faults, faultLimit, "more faults"), "; "))
 	}
 	warnings = append(idleCancel(w), revertedEdit(w)...)
 	if !w.choosesVersion() {

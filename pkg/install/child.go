@@ -10,11 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/excerpt"
 	"github.com/tandem-addons/tandem/pkg/parameter"
 	"github.com/tandem-addons/tandem/pkg/pipe"
 	"github.com/tandem-addons/tandem/pkg/plan"
 	"github.com/tandem-addons/tandem/pkg/render"
+	"github.com/tandem-addons/tandem/pkg/text"
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
@@ -26,8 +26,8 @@ type Parent struct {
 	Running, Wanted *kudo.OperatorVersion
 	// Instances are all those of the cluster.
 	Instances []kudo.Instance
-	// Candidates are the OperatorVersions that children may run, by the name of their operator.
-	Candidates func(operator string) []kudo.OperatorVersion
+	// Candidates are the OperatorVersions of Operators that children may run.
+	Candidates []kudo.OperatorVersion
 }
 
 // ChildStep is what is to be done about one child. The zero value of each field is nothing.
@@ -61,6 +61,20 @@ func Children(p Parent) []ChildStep {
 		steps = append(steps, p.step(placed))
 	}
 	return append(steps, p.vanished()...)
+}
+
+// Operators are those that the tasks in progress name: Children chooses among their versions.
+func (p Parent) Operators() []string {
+	if !p.Instance.DeletionTimestamp.IsZero() || p.Instance.Status.Execution == nil || p.Running == nil {
+		return nil
+	}
+	var names []string
+	for _, placed := range p.atWork(p.Running) {
+		if name := placed.Task.Spec.Package; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // removal deletes the children of an Instance of which nothing else is left, or of which nobody waits for that.
@@ -131,7 +145,7 @@ func childTask(version *kudo.OperatorVersion, name string) (kudo.Task, bool) {
 // step decides about the child of a task that is in progress.
 func (p Parent) step(placed plan.Placed) ChildStep {
 	step := p.begin(placed.Task)
-	action, err := plan.ActionOf(placed.Task, &p.Running.Spec, p.Instance.Status.Execution.Parameters)
+	action, err := plan.TaskActionOf(placed.Task, &p.Running.Spec, p.Instance.Status.Execution.Parameters)
 	switch {
 	case err != nil:
 		return step.failed(err.Error())
@@ -178,7 +192,7 @@ func (p Parent) enable(step ChildStep, placed plan.Placed) ChildStep {
 	case current != nil && current.UID == said.UID:
 		return step.stands(said)
 	}
-	version, err := tree.Choose(placed.Task, p.Candidates(placed.Task.Spec.Package))
+	version, err := tree.Choose(placed.Task, p.Candidates)
 	if err != nil {
 		return step.failed(err.Error())
 	}
@@ -222,7 +236,7 @@ func (p Parent) settle(step ChildStep, want *kudo.Instance, version *kudo.Operat
 
 // failed gives up: nothing but another execution can help.
 func (s ChildStep) failed(why string) ChildStep {
-	s.Status.State, s.Status.Message = kudo.ChildFailed, excerpt.Bytes(why, messageLimit)
+	s.Status.State, s.Status.Message = kudo.ChildFailed, text.Truncate(why, messageLimit)
 	return s
 }
 

@@ -114,12 +114,7 @@ func failedIn(name string, parameters map[string]string) func(*kudo.Instance) {
 func parent(aa *kudo.Instance, others ...kudo.Instance) Parent {
 	return Parent{
 		Instance: aa, Running: parentVersion(), Instances: append(others, *aa),
-		Candidates: func(operator string) []kudo.OperatorVersion {
-			if operator != "bb" {
-				return nil
-			}
-			return []kudo.OperatorVersion{operatorVersion("bb", "1.9.0"), operatorVersion("bb", "1.10.0", kudo.UpdatePlan)}
-		},
+		Candidates: []kudo.OperatorVersion{operatorVersion("bb", "1.9.0"), operatorVersion("bb", "1.10.0", kudo.UpdatePlan)},
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // faultLimit is how many faults an error of Admit names; who mends those is told the others.
@@ -17,13 +19,10 @@ func Admit(version *kudo.OperatorVersion) error {
 	if len(faults) == 0 {
 		return nil
 	}
-	lines := make([]string, 0, faultLimit+1)
-	for _, fault := range faults[:min(len(faults), faultLimit)] {
-		lines = append(lines, fault.String())
-	}
-	if left := len(faults) - faultLimit; left > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more errors", left))
+	lines := make([]string, len(faults))
+	for i, fault := range faults {
+		lines[i] = fault.String()
 	}
 	return fmt.Errorf("OperatorVersion %s/%s cannot be run; correct the package ('kubectl addon package verify DIR' checks it): %s",
-		version.Namespace, version.Name, strings.Join(lines, "; "))
+		version.Namespace, version.Name, strings.Join(text.Limit(lines, faultLimit, "more errors"), "; "))
 }

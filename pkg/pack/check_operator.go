@@ -6,7 +6,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/tandem-addons/tandem/pkg/excerpt"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // operatorName: the name becomes that of an Operator and the value of a label.
@@ -20,7 +20,7 @@ func operatorName(s *subject) []Finding {
 	if len(faults) == 0 {
 		return nil
 	}
-	return []Finding{faultAt(field, "operator name %s is not valid: %s", excerpt.Quote(name), faults[0])}
+	return []Finding{faultAt(field, "operator name %s is not valid: %s", text.Quote(name), faults[0])}
 }
 
 // versions: the package's version is a semantic one, and together with the app's it can be part of an object's name.
@@ -28,10 +28,10 @@ func versions(s *subject) []Finding {
 	var findings []Finding
 	if _, err := semver.NewVersion(s.Version); err != nil {
 		findings = append(findings, faultAt("version",
-			"operatorVersion %s is not a semantic version such as 1.2.0", excerpt.Quote(s.Version)))
+			"operatorVersion %s is not a semantic version such as 1.2.0", text.Quote(s.Version)))
 	} else if _, err := semver.StrictNewVersion(s.Version); err != nil {
 		findings = append(findings, warningAt("version",
-			"operatorVersion %s should have three parts, such as 1.2.0", excerpt.Quote(s.Version)))
+			"operatorVersion %s should have three parts, such as 1.2.0", text.Quote(s.Version)))
 	}
 	findings = append(findings, versionText("appVersion", s.AppVersion)...)
 	name := VersionName("x", s.AppVersion, s.Version)
@@ -40,9 +40,9 @@ func versions(s *subject) []Finding {
 		faults = append(faults, "it is longer than 253 characters")
 	}
 	if len(faults) > 0 {
-		field, what := "version", "operatorVersion "+excerpt.Quote(s.Version)
+		field, what := "version", "operatorVersion "+text.Quote(s.Version)
 		if s.AppVersion != "" && len(validation.IsDNS1123Subdomain("x-"+s.AppVersion)) > 0 {
-			field, what = "appVersion", "appVersion "+excerpt.Quote(s.AppVersion)
+			field, what = "appVersion", "appVersion "+text.Quote(s.AppVersion)
 		}
 		findings = append(findings, faultAt(field,
 			"%s cannot be part of the name of an OperatorVersion: %s", what, faults[0]))
@@ -61,7 +61,7 @@ func versionText(field, version string) []Finding {
 		return nil
 	}
 	if _, err := semver.NewVersion(version); err != nil {
-		return []Finding{warningAt(field, "%s %s is not a version such as 1.25.0", field, excerpt.Quote(version))}
+		return []Finding{warningAt(field, "%s %s is not a version such as 1.25.0", field, text.Quote(version))}
 	}
 	return nil
 }
@@ -81,5 +81,5 @@ func boundedSize(s *subject) []Finding {
 	}
 	return []Finding{faultAt("templates",
 		"the package makes an OperatorVersion of %d bytes, more than the %d that can be stored: "+
-			"split the operator or shorten its templates; the largest is %s", bytes, MaxSize, excerpt.Quote(largest))}
+			"split the operator or shorten its templates; the largest is %s", bytes, MaxSize, text.Quote(largest))}
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/excerpt"
 	"github.com/tandem-addons/tandem/pkg/parameter"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // identifier is what text/template takes as a field: .Params.NAME.
@@ -29,20 +29,20 @@ func parameterNames(s *subject) []Finding {
 			findings = append(findings, faultAt(field, "parameter %d has no name", i+1))
 		case strings.ContainsAny(p.Name, reserved):
 			findings = append(findings, faultAt(field, "parameter %s: the name contains one of %s: use letters, digits and _",
-				excerpt.Quote(p.Name), excerpt.Quote(reserved)))
+				text.Quote(p.Name), text.Quote(reserved)))
 		case !identifier.MatchString(p.Name):
 			findings = append(findings, warningAt(field,
 				"parameter %s: templates cannot write .Params.NAME with this name, only index .Params %s, and AddOnDeploymentConfigs "+
-					"cannot set it: use letters, digits and _", excerpt.Quote(p.Name), excerpt.Quote(p.Name)))
+					"cannot set it: use letters, digits and _", text.Quote(p.Name), text.Quote(p.Name)))
 		}
 	}
 	repeated(s.parameterNames, func(i, first int) {
 		name, before := s.parameterNames[i], s.parameterNames[first]
 		message := "parameter %s is defined twice: remove one"
 		if name != before {
-			message = "parameter %s differs from " + excerpt.Quote(before) + " in nothing but case: rename one"
+			message = "parameter %s differs from " + text.Quote(before) + " in nothing but case: rename one"
 		}
-		findings = append(findings, faultAt(parameterField(i, "name"), message, excerpt.Quote(name)))
+		findings = append(findings, faultAt(parameterField(i, "name"), message, text.Quote(name)))
 	})
 	return findings
 }
@@ -54,7 +54,7 @@ func parameterValues(s *subject) []Finding {
 		if !knownType(p.Type) {
 			findings = append(findings, faultAt(parameterField(i, "value-type"),
 				"parameter %s: type %s is not known: want one of string, integer, number, boolean, array, map",
-				excerpt.Quote(p.Name), excerpt.Quote(string(p.Type))))
+				text.Quote(p.Name), text.Quote(string(p.Type))))
 			continue
 		}
 		findings = append(findings, valueFaults(p, p.Default, p.Enum, "default", parameterField(i, "default"))...)
@@ -87,7 +87,7 @@ func valueFaults(p kudo.Parameter, value *string, enum []string, what, field str
 	}
 	findings := make([]Finding, len(invalid.Faults))
 	for i, fault := range invalid.Faults {
-		findings[i] = faultAt(field, "parameter %s: %s %s: %s", excerpt.Quote(p.Name), what, excerpt.Quote(*value), fault.Reason)
+		findings[i] = faultAt(field, "parameter %s: %s %s: %s", text.Quote(p.Name), what, text.Quote(*value), fault.Reason)
 	}
 	return findings
 }
@@ -99,7 +99,7 @@ func parameterTriggers(s *subject) []Finding {
 		if _, ok := s.Plans[p.Trigger]; p.Trigger != "" && !ok {
 			findings = append(findings, faultAt(parameterField(i, "trigger"),
 				"parameter %s triggers plan %s, which does not exist: %s",
-				excerpt.Quote(p.Name), excerpt.Quote(p.Trigger), s.choices(p.Trigger, s.planNames)))
+				text.Quote(p.Name), text.Quote(p.Trigger), s.choices(p.Trigger, s.planNames)))
 		}
 	}
 	return findings
@@ -112,7 +112,7 @@ func immutableParameters(s *subject) []Finding {
 		if isTrue(p.Immutable) && p.Default == nil && !isTrue(p.Required) {
 			findings = append(findings, warningAt(parameterField(i, "immutable"),
 				"parameter %s is immutable, and neither required nor has it a default: whoever does not set it at first never can",
-				excerpt.Quote(p.Name)))
+				text.Quote(p.Name)))
 		}
 	}
 	return findings
@@ -132,7 +132,7 @@ func switchingParameters(s *subject) []Finding {
 		valued, asked := p.Default != nil && *p.Default != "", p.Default == nil && isTrue(p.Required)
 		if switching && !valued && !asked {
 			findings = append(findings, warningAt(parameterField(i, "name"),
-				"parameter %s switches task %s and has no default: Instances that do not set it are refused", excerpt.Quote(p.Name), excerpt.Quote(task)))
+				"parameter %s switches task %s and has no default: Instances that do not set it are refused", text.Quote(p.Name), text.Quote(task)))
 		}
 	}
 	return findings
@@ -148,7 +148,7 @@ func unusedParameters(s *subject) []Finding {
 	for i, p := range s.Parameters {
 		if p.Name != "" && p.Trigger == "" && !used[p.Name] {
 			findings = append(findings, warningAt(parameterField(i,
-				"name"), "parameter %s is not used by any template or task", excerpt.Quote(p.Name)))
+				"name"), "parameter %s is not used by any template or task", text.Quote(p.Name)))
 		}
 	}
 	return findings
@@ -181,17 +181,17 @@ func (s *subject) booleanFault(name string) string {
 	case p == nil && s.blind:
 		return ""
 	case p == nil:
-		return fmt.Sprintf("parameter %s does not exist: %s", excerpt.Quote(name), s.choices(name, s.parameterNames))
+		return fmt.Sprintf("parameter %s does not exist: %s", text.Quote(name), s.choices(name, s.parameterNames))
 	case p.Type == kudo.BooleanType:
 		return ""
 	case p.Type != "" && p.Type != kudo.StringType:
-		return fmt.Sprintf("parameter %s is of type %s: want a boolean", excerpt.Quote(name), p.Type)
+		return fmt.Sprintf("parameter %s is of type %s: want a boolean", text.Quote(name), p.Type)
 	case p.Default == nil || *p.Default == "":
 		return "" // whoever installs it gives the value, which is judged then
 	}
 	if _, err := strconv.ParseBool(*p.Default); err != nil {
 		return fmt.Sprintf("parameter %s has the default %s, which is not a boolean: want true or false",
-			excerpt.Quote(name), excerpt.Quote(*p.Default))
+			text.Quote(name), text.Quote(*p.Default))
 	}
 	return ""
 }

@@ -5,7 +5,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 
-	"github.com/tandem-addons/tandem/pkg/excerpt"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // turn is where a task stands in a plan: the indices of its phase, its step and itself.
@@ -31,10 +31,10 @@ func pipeOrder(s *subject) []Finding {
 				case maker == "" || maker == task || anyBefore(plan, runs[maker], at):
 				case len(runs[maker]) > 0:
 					findings = append(findings, faultAt(field, "plan %s: task %s uses .Pipes.%s, and task %s may not have made it by then: run that first",
-						excerpt.Quote(name), excerpt.Quote(task), key, excerpt.Quote(maker)))
+						text.Quote(name), text.Quote(task), key, text.Quote(maker)))
 				case name == kudo.DeployPlan:
 					findings = append(findings, warningAt(field, "plan %s: task %s uses .Pipes.%s, which task %s makes, but not in this plan",
-						excerpt.Quote(name), excerpt.Quote(task), key, excerpt.Quote(maker)))
+						text.Quote(name), text.Quote(task), key, text.Quote(maker)))
 				}
 			}
 		})

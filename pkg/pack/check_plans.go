@@ -7,7 +7,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 
-	"github.com/tandem-addons/tandem/pkg/excerpt"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // deployPlan: without it nothing is ever installed.
@@ -24,14 +24,14 @@ func planStrategies(s *subject) []Finding {
 	judge := func(what, field string, strategy kudo.Ordering) {
 		if strategy != "" && strategy != kudo.Serial && strategy != kudo.Parallel {
 			findings = append(findings, faultAt(field+".strategy",
-				"%s: strategy %s does not exist: want serial or parallel", what, excerpt.Quote(string(strategy))))
+				"%s: strategy %s does not exist: want serial or parallel", what, text.Quote(string(strategy))))
 		}
 	}
 	for _, name := range s.planNames {
 		plan, field := s.Plans[name], "plans."+name
-		judge("plan "+excerpt.Quote(name), field, plan.Strategy)
+		judge("plan "+text.Quote(name), field, plan.Strategy)
 		for i, phase := range plan.Phases {
-			where := fmt.Sprintf("plan %s, phase %s", excerpt.Quote(name), excerpt.Quote(phase.Name))
+			where := fmt.Sprintf("plan %s, phase %s", text.Quote(name), text.Quote(phase.Name))
 			judge(where, fmt.Sprintf("%s.phases[%d]", field, i), phase.Strategy)
 		}
 	}
@@ -42,7 +42,7 @@ func planStrategies(s *subject) []Finding {
 func planNames(s *subject) []Finding {
 	var findings []Finding
 	repeated(s.planNames, func(i, first int) {
-		findings = append(findings, twice("plans."+s.planNames[i], "plan "+excerpt.Quote(s.planNames[i]), s.planNames[i], s.planNames[first]))
+		findings = append(findings, twice("plans."+s.planNames[i], "plan "+text.Quote(s.planNames[i]), s.planNames[i], s.planNames[first]))
 	})
 	for _, name := range s.planNames {
 		plan, field := s.Plans[name], "plans."+name
@@ -57,10 +57,10 @@ func planNames(s *subject) []Finding {
 			for j := range phase.Steps {
 				steps[j] = phase.Steps[j].Name
 			}
-			where := fmt.Sprintf("plan %s, phase %s", excerpt.Quote(name), excerpt.Quote(phase.Name))
+			where := fmt.Sprintf("plan %s, phase %s", text.Quote(name), text.Quote(phase.Name))
 			findings = append(findings, distinct(where, "step", at+".steps", steps)...)
 		}
-		findings = append(findings, distinct("plan "+excerpt.Quote(name), "phase", field+".phases", phases)...)
+		findings = append(findings, distinct("plan "+text.Quote(name), "phase", field+".phases", phases)...)
 	}
 	return findings
 }
@@ -74,7 +74,7 @@ func distinct(where, what, field string, names []string) []Finding {
 		}
 	}
 	repeated(names, func(i, first int) {
-		name := fmt.Sprintf("%s: %s %s", where, what, excerpt.Quote(names[i]))
+		name := fmt.Sprintf("%s: %s %s", where, what, text.Quote(names[i]))
 		findings = append(findings, twice(fmt.Sprintf("%s[%d].name", field, i), name, names[i], names[first]))
 	})
 	return findings
@@ -100,14 +100,14 @@ func planTimeouts(s *subject) []Finding {
 	}
 	for _, name := range s.planNames {
 		plan, field := s.Plans[name], "plans."+name
-		ofPlan := judge("plan "+excerpt.Quote(name), field, plan.Timeout, nil)
+		ofPlan := judge("plan "+text.Quote(name), field, plan.Timeout, nil)
 		for i, phase := range plan.Phases {
 			at := fmt.Sprintf("%s.phases[%d]", field, i)
-			where := fmt.Sprintf("plan %s, phase %s", excerpt.Quote(name), excerpt.Quote(phase.Name))
+			where := fmt.Sprintf("plan %s, phase %s", text.Quote(name), text.Quote(phase.Name))
 			ofPhase := judge(where, at, phase.Timeout, ofPlan)
 			for j := range phase.Steps {
 				step := &phase.Steps[j]
-				judge(where+", step "+excerpt.Quote(step.Name), fmt.Sprintf("%s.steps[%d]", at, j), step.Timeout, ofPhase)
+				judge(where+", step "+text.Quote(step.Name), fmt.Sprintf("%s.steps[%d]", at, j), step.Timeout, ofPhase)
 			}
 		}
 	}
@@ -118,14 +118,14 @@ func planTimeouts(s *subject) []Finding {
 func stepTasks(s *subject) []Finding {
 	var findings []Finding
 	s.eachStep(func(plan string, step *kudo.Step, field string) {
-		where := fmt.Sprintf("plan %s, step %s", excerpt.Quote(plan), excerpt.Quote(step.Name))
+		where := fmt.Sprintf("plan %s, step %s", text.Quote(plan), text.Quote(step.Name))
 		if len(step.Tasks) == 0 {
 			findings = append(findings, warningAt(field, "%s: it has no tasks and does nothing", where))
 		}
 		for i, name := range step.Tasks {
 			if s.tasks[name] == nil {
 				findings = append(findings, faultAt(fmt.Sprintf("%s.tasks[%d]", field, i), "%s: task %s does not exist: %s",
-					where, excerpt.Quote(name), s.choices(name, s.taskNames)))
+					where, text.Quote(name), s.choices(name, s.taskNames)))
 			}
 		}
 		repeated(step.Tasks, func(i, first int) {
@@ -133,7 +133,7 @@ func stepTasks(s *subject) []Finding {
 				return // another task, as its definition says
 			}
 			findings = append(findings, faultAt(fmt.Sprintf("%s.tasks[%d]", field, i),
-				"%s: task %s is listed twice, and a step runs each task once: remove one", where, excerpt.Quote(step.Tasks[i])))
+				"%s: task %s is listed twice, and a step runs each task once: remove one", where, text.Quote(step.Tasks[i])))
 		})
 	})
 	return findings
@@ -150,7 +150,7 @@ func cleanupWithoutChildren(s *subject) []Finding {
 			if t := s.tasks[name]; t != nil && makesChild(t.Kind) {
 				findings = append(findings, faultAt(fmt.Sprintf("%s.tasks[%d]", field, i),
 					"plan cleanup, step %s: task %s is of kind %s, which cleanup cannot run: children are removed with their parent",
-					excerpt.Quote(step.Name), excerpt.Quote(name), t.Kind))
+					text.Quote(step.Name), text.Quote(name), t.Kind))
 			}
 		}
 	})

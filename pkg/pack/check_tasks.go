@@ -10,7 +10,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 
-	"github.com/tandem-addons/tandem/pkg/excerpt"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // taskKindNames are what a task may be, in the order in which messages list them.
@@ -36,7 +36,7 @@ func taskNames(s *subject) []Finding {
 		}
 	}
 	repeated(s.taskNames, func(i, first int) {
-		findings = append(findings, twice(taskField(i, "name"), "task "+excerpt.Quote(s.taskNames[i]), s.taskNames[i], s.taskNames[first]))
+		findings = append(findings, twice(taskField(i, "name"), "task "+text.Quote(s.taskNames[i]), s.taskNames[i], s.taskNames[first]))
 	})
 	return findings
 }
@@ -47,7 +47,7 @@ func taskKinds(s *subject) []Finding {
 	for i, t := range s.Tasks {
 		if !slices.Contains(taskKindNames, t.Kind) && t.Kind != kudo.TaskOperator {
 			findings = append(findings, faultAt(taskField(i, "kind"), "task %s: kind %s does not exist: want one of %s",
-				excerpt.Quote(t.Name), excerpt.Quote(t.Kind), strings.Join(taskKindNames, ", ")))
+				text.Quote(t.Name), text.Quote(t.Kind), strings.Join(taskKindNames, ", ")))
 		}
 	}
 	return findings
@@ -62,7 +62,7 @@ func taskFields(s *subject) []Finding {
 			if f.set && slices.Contains(taskKindNames, kind) && !slices.Contains(f.kinds, kind) {
 				findings = append(findings, warningAt(taskField(i,
 					"spec."+f.name), "task %s: a task of kind %s does not use %s",
-					excerpt.Quote(t.Name), t.Kind, f.name))
+					text.Quote(t.Name), t.Kind, f.name))
 			}
 		}
 	}
@@ -114,7 +114,7 @@ func taskResources(s *subject) []Finding {
 		}
 		if len(t.Spec.Resources) == 0 {
 			findings = append(findings, warningAt(taskField(i,
-				"spec"), "task %s: it has no resources and does nothing", excerpt.Quote(t.Name)))
+				"spec"), "task %s: it has no resources and does nothing", text.Quote(t.Name)))
 		}
 		for j, name := range t.Spec.Resources {
 			findings = append(findings, s.templateExists(t.Name, taskField(i, fmt.Sprintf("spec.resources[%d]", j)), name)...)
@@ -124,7 +124,7 @@ func taskResources(s *subject) []Finding {
 				return // another file
 			}
 			findings = append(findings, faultAt(taskField(i, fmt.Sprintf("spec.resources[%d]", j)),
-				"task %s: template %s is listed twice: remove one", excerpt.Quote(t.Name), excerpt.Quote(t.Spec.Resources[j])))
+				"task %s: template %s is listed twice: remove one", text.Quote(t.Name), text.Quote(t.Spec.Resources[j])))
 		})
 	}
 	return findings
@@ -135,7 +135,7 @@ func (s *subject) templateExists(task, field, name string) []Finding {
 		return nil
 	}
 	return []Finding{faultAt(field,
-		"task %s: template %s does not exist: %s", excerpt.Quote(task), excerpt.Quote(name), s.choices(name, s.templateNames))}
+		"task %s: template %s does not exist: %s", text.Quote(task), text.Quote(name), s.choices(name, s.templateNames))}
 }
 
 // toggleParameters: a Toggle is switched by a parameter that exists and is boolean (KEP-23).
@@ -147,9 +147,9 @@ func toggleParameters(s *subject) []Finding {
 		}
 		if t.Spec.Parameter == "" {
 			findings = append(findings, faultAt(taskField(i,
-				"spec"), "task %s: a task of kind Toggle needs a parameter", excerpt.Quote(t.Name)))
+				"spec"), "task %s: a task of kind Toggle needs a parameter", text.Quote(t.Name)))
 		} else if why := s.booleanFault(t.Spec.Parameter); why != "" {
-			findings = append(findings, faultAt(taskField(i, "spec.parameter"), "task %s: %s", excerpt.Quote(t.Name), why))
+			findings = append(findings, faultAt(taskField(i, "spec.parameter"), "task %s: %s", text.Quote(t.Name), why))
 		}
 	}
 	return findings
@@ -165,13 +165,13 @@ func pipeShapes(s *subject) []Finding {
 		}
 		if t.Spec.Pod == "" {
 			findings = append(findings, faultAt(taskField(i,
-				"spec"), "task %s: a task of kind Pipe needs a pod, the name of a template", excerpt.Quote(t.Name)))
+				"spec"), "task %s: a task of kind Pipe needs a pod, the name of a template", text.Quote(t.Name)))
 		} else {
 			findings = append(findings, s.templateExists(t.Name, taskField(i, "spec.pod"), t.Spec.Pod)...)
 		}
 		if len(t.Spec.Pipe) == 0 {
 			findings = append(findings, faultAt(taskField(i,
-				"spec"), "task %s: a task of kind Pipe needs at least one file under pipe", excerpt.Quote(t.Name)))
+				"spec"), "task %s: a task of kind Pipe needs at least one file under pipe", text.Quote(t.Name)))
 		}
 		for j, p := range t.Spec.Pipe {
 			field := taskField(i, fmt.Sprintf("spec.pipe[%d]", j))
@@ -179,7 +179,7 @@ func pipeShapes(s *subject) []Finding {
 			if other, ok := keys[p.Key]; ok && p.Key != "" {
 				findings = append(findings, faultAt(field+".key",
 					"task %s: key %s is taken by task %s: templates could not tell them apart",
-					excerpt.Quote(t.Name), excerpt.Quote(p.Key), excerpt.Quote(other)))
+					text.Quote(t.Name), text.Quote(p.Key), text.Quote(other)))
 			}
 			keys[p.Key] = t.Name
 		}
@@ -193,22 +193,22 @@ var pipeKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 func pipeFaults(task, field string, p kudo.PipeSpec) []Finding {
 	var findings []Finding
 	if (p.File == "") == (p.EnvFile == "") {
-		findings = append(findings, faultAt(field, "task %s: each entry of pipe needs either file or envFile", excerpt.Quote(task)))
+		findings = append(findings, faultAt(field, "task %s: each entry of pipe needs either file or envFile", text.Quote(task)))
 	}
 	if path := p.File + p.EnvFile; path != "" && !strings.HasPrefix(path, "/") {
 		findings = append(findings, faultAt(field,
-			"task %s: %s is not an absolute path in the container", excerpt.Quote(task), excerpt.Quote(path)))
+			"task %s: %s is not an absolute path in the container", text.Quote(task), text.Quote(path)))
 	}
 	if p.Kind != "Secret" && p.Kind != "ConfigMap" {
 		findings = append(findings, faultAt(field+".kind",
-			"task %s: files are kept as Secret or ConfigMap, not as %s", excerpt.Quote(task), excerpt.Quote(p.Kind)))
+			"task %s: files are kept as Secret or ConfigMap, not as %s", text.Quote(task), text.Quote(p.Kind)))
 	}
 	if !pipeKey.MatchString(p.Key) {
-		findings = append(findings, faultAt(field+".key", "task %s: key %s is not valid: use letters, digits and _", excerpt.Quote(task), excerpt.Quote(p.Key)))
+		findings = append(findings, faultAt(field+".key", "task %s: key %s is not valid: use letters, digits and _", text.Quote(task), text.Quote(p.Key)))
 	} else if !identifier.MatchString(p.Key) {
 		findings = append(findings, warningAt(field+".key",
 			"task %s: templates cannot write .Pipes.KEY with key %s, only index .Pipes %s: use letters, digits and _",
-			excerpt.Quote(task), excerpt.Quote(p.Key), excerpt.Quote(p.Key)))
+			text.Quote(task), text.Quote(p.Key), text.Quote(p.Key)))
 	}
 	return findings
 }
@@ -222,7 +222,7 @@ func childOperators(s *subject) []Finding {
 		}
 		if t.Spec.Package == "" {
 			findings = append(findings, faultAt(taskField(i,
-				"spec"), "task %s: a task of kind %s needs a package", excerpt.Quote(t.Name), t.Kind))
+				"spec"), "task %s: a task of kind %s needs a package", text.Quote(t.Name), t.Kind))
 		}
 		if file := t.Spec.ParameterFile; file != "" {
 			findings = append(findings, s.templateExists(t.Name, taskField(i, "spec.parameterFile"), file)...)
@@ -230,14 +230,14 @@ func childOperators(s *subject) []Finding {
 		if name := t.Spec.EnablingParameter; name != "" {
 			if why := s.booleanFault(name); why != "" {
 				findings = append(findings, faultAt(taskField(i,
-					"spec.enablingParameter"), "task %s: %s", excerpt.Quote(t.Name), why))
+					"spec.enablingParameter"), "task %s: %s", text.Quote(t.Name), why))
 			}
 		}
 		if name := t.Spec.InstanceName; name != "" {
 			for _, why := range validation.IsDNS1123Subdomain(name) {
 				findings = append(findings, faultAt(taskField(i,
 					"spec.instanceName"), "task %s: instanceName %s is not valid: %s",
-					excerpt.Quote(t.Name), excerpt.Quote(name), why))
+					text.Quote(t.Name), text.Quote(name), why))
 			}
 		}
 	}
@@ -255,7 +255,7 @@ func unusedTasks(s *subject) []Finding {
 	var findings []Finding
 	for i, t := range s.Tasks {
 		if t.Name != "" && !used[t.Name] {
-			findings = append(findings, warningAt(taskField(i, "name"), "task %s is not used by any step", excerpt.Quote(t.Name)))
+			findings = append(findings, warningAt(taskField(i, "name"), "task %s is not used by any step", text.Quote(t.Name)))
 		}
 	}
 	return findings
@@ -268,7 +268,7 @@ func endlessTasks(s *subject) []Finding {
 		if t.Kind == kudo.TaskDummy && !t.Spec.Done && !t.Spec.WantErr {
 			findings = append(findings, warningAt(taskField(i, "name"),
 				"task %s waits for ever (Dummy without done: true), and so does every plan that runs it: to forbid a change, "+
-					"make the parameter immutable", excerpt.Quote(t.Name)))
+					"make the parameter immutable", text.Quote(t.Name)))
 		}
 	}
 	return findings

@@ -10,8 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/excerpt"
 	"github.com/tandem-addons/tandem/pkg/render"
+	"github.com/tandem-addons/tandem/pkg/template"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // templateSyntax: every template parses with the functions that rendering knows.
@@ -19,7 +20,7 @@ func templateSyntax(s *subject) []Finding {
 	var findings []Finding
 	for _, name := range sortedKeys(s.broken) {
 		finding := faultAt(templateField(name), "%v", s.broken[name])
-		var fault *render.Error
+		var fault *template.Error
 		if errors.As(s.broken[name], &fault) {
 			finding.Line, finding.Message = fault.Line, fault.Err.Error()
 		}
@@ -42,7 +43,7 @@ func templateReferences(s *subject) []Finding {
 			message := ""
 			switch {
 			case ref.kind == paramReference && s.parameters[ref.name] == nil && !s.blind:
-				message = fmt.Sprintf("parameter %s is not defined in params.yaml: %s", excerpt.Quote(ref.name), s.choices(ref.name, s.parameterNames))
+				message = fmt.Sprintf("parameter %s is not defined in params.yaml: %s", text.Quote(ref.name), s.choices(ref.name, s.parameterNames))
 			case ref.kind == pipeReference && !slices.Contains(keys, ref.name):
 				message = fmt.Sprintf(".Pipes.%s is not a key of any Pipe task: %s", ref.name, s.choices(ref.name, keys))
 			case ref.kind == variableReference && !slices.Contains(templateVariables, ref.name):
@@ -82,7 +83,7 @@ func unusedTemplates(s *subject) []Finding {
 	var findings []Finding
 	for _, name := range s.templateNames {
 		if !used[name] {
-			findings = append(findings, warningAt(templateField(name), "template %s is not used by any task", excerpt.Quote(name)))
+			findings = append(findings, warningAt(templateField(name), "template %s is not used by any task", text.Quote(name)))
 		}
 	}
 	return findings
@@ -170,15 +171,15 @@ func namespaceManifest(s *subject) []Finding {
 	if name == "" {
 		return nil
 	}
-	text, ok := s.Templates[name]
+	manifest, ok := s.Templates[name]
 	if !ok {
-		return []Finding{faultAt(field, "namespaceManifest %s does not exist: %s", excerpt.Quote(name), s.choices(name, s.templateNames))}
+		return []Finding{faultAt(field, "namespaceManifest %s does not exist: %s", text.Quote(name), s.choices(name, s.templateNames))}
 	}
-	kinds := writtenKinds(text)
+	kinds := writtenKinds(manifest)
 	if len(kinds) == 1 && kinds[0].gvk.Kind == "Namespace" {
 		return nil
 	}
-	return []Finding{warningAt(field, "namespaceManifest %s is to be one object of kind Namespace, and nothing else", excerpt.Quote(name))}
+	return []Finding{warningAt(field, "namespaceManifest %s is to be one object of kind Namespace, and nothing else", text.Quote(name))}
 }
 
 // ownNamespaces: what an Instance has made goes with it, and a Namespace takes along all that others have put there.
@@ -211,9 +212,9 @@ var (
 // fixedNames: two Instances in one namespace would claim the same object, and the second one fails.
 func fixedNames(s *subject) []Finding {
 	var findings []Finding
-	for _, template := range sortedKeys(s.templatesOfObjects()) {
+	for _, name := range sortedKeys(s.templatesOfObjects()) {
 		inMetadata := false
-		for i, line := range strings.Split(s.Templates[template], "\n") {
+		for i, line := range strings.Split(s.Templates[name], "\n") {
 			if key := topKey.FindStringSubmatch(line); key != nil || strings.HasPrefix(line, "---") {
 				inMetadata = key != nil && key[1] == "metadata"
 				continue
@@ -224,9 +225,9 @@ func fixedNames(s *subject) []Finding {
 			}
 			inMetadata = false
 			if m[1] != "" && !ownName.MatchString(m[1]) {
-				finding := warningAt(templateField(template),
+				finding := warningAt(templateField(name),
 					"the name %s is the same for every Instance, and two in one namespace would "+
-						"claim the same object: make .Name a part of it", excerpt.Quote(m[1]))
+						"claim the same object: make .Name a part of it", text.Quote(m[1]))
 				finding.Line = i + 1
 				findings = append(findings, finding)
 			}

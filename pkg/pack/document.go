@@ -18,8 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/excerpt"
-	"github.com/tandem-addons/tandem/pkg/spelling"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // document reads one YAML file strictly and collects what is wrong with it, with lines.
@@ -94,7 +93,7 @@ func (d *document) find(severity Severity, node *yaml.Node, path, format string,
 	switch {
 	case path == "":
 	case strings.ContainsFunc(path, func(r rune) bool { return !unicode.IsPrint(r) }):
-		message = excerpt.Quote(path) + ": " + message
+		message = text.Quote(path) + ": " + message
 	default:
 		message = path + ": " + message
 	}
@@ -125,7 +124,7 @@ func (d *document) object(node *yaml.Node, path string, keys ...key) {
 // unknown tells of a field that does not exist, and which one may be meant. Where that would only describe something, nothing is
 // lost but the description: KUDO's own packages have such slips, and run.
 func (d *document) unknown(name *yaml.Node, path string, keys []key) {
-	meant := spelling.Closest(name.Value, names(keys))
+	meant := text.ClosestMatch(name.Value, names(keys))
 	if meant == "" {
 		d.fault(name, path, "unknown field: want one of %s", strings.Join(names(keys), ", "))
 		return
@@ -322,5 +321,5 @@ func describe(node *yaml.Node) string {
 	if isNull(node) {
 		return "nothing"
 	}
-	return excerpt.Quote(node.Value)
+	return text.Quote(node.Value)
 }

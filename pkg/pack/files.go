@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/excerpt"
 	"github.com/tandem-addons/tandem/pkg/parameter"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // The readers below write out what the resource definition defaults (serial, string), so that a package is equal to what is
@@ -168,7 +168,7 @@ func (d *document) params(root *yaml.Node) []kudo.Parameter {
 	)
 	for _, group := range used {
 		if group.Value != "" && !groups[group.Value] {
-			d.find(Warning, group, "", "group %s is not defined: add it to groups", excerpt.Quote(group.Value))
+			d.find(Warning, group, "", "group %s is not defined: add it to groups", text.Quote(group.Value))
 		}
 	}
 	return defs
@@ -185,10 +185,10 @@ func (d *document) group(into map[string]bool) reader {
 			key{name: "prio", read: d.number, describes: true},
 		)
 		if into[name] {
-			d.find(Warning, node, path, "group %s is defined twice: remove one", excerpt.Quote(name))
+			d.find(Warning, node, path, "group %s is defined twice: remove one", text.Quote(name))
 		}
 		if strings.Contains(name, "/") {
-			d.find(Warning, node, path, "group %s has a / in its name, which user interfaces do not take", excerpt.Quote(name))
+			d.find(Warning, node, path, "group %s has a / in its name, which user interfaces do not take", text.Quote(name))
 		}
 		into[name] = true
 	}
@@ -223,7 +223,7 @@ func (d *document) parameter(into *[]kudo.Parameter, groups *[]*yaml.Node) reade
 			d.fault(written, path+".default", "want text, got %s: set type: array or type: map", describe(written))
 		}
 		if advanced && isTrue(p.Required) && p.Default == nil {
-			d.find(Warning, node, "", "parameter %s is advanced, but everybody has to set it: give it a default, or required: false", excerpt.Quote(p.Name))
+			d.find(Warning, node, "", "parameter %s is advanced, but everybody has to set it: give it a default, or required: false", text.Quote(p.Name))
 		}
 		*into = append(*into, p)
 	}

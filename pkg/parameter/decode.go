@@ -12,7 +12,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 
-	"github.com/tandem-addons/tandem/pkg/excerpt"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 var (
@@ -87,7 +87,7 @@ func decodeMapping(node *yaml.Node, depth int) (any, error) {
 			return nil, fmt.Errorf("line %d: a key must be plain text", key.Line)
 		}
 		if _, ok := m[key.Value]; ok {
-			return nil, fmt.Errorf("key %s stands twice", excerpt.Quote(key.Value))
+			return nil, fmt.Errorf("key %s stands twice", text.Quote(key.Value))
 		}
 		value, err := decode(node.Content[i+1], depth-1)
 		if err != nil {

@@ -5,7 +5,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 
-	"github.com/tandem-addons/tandem/pkg/excerpt"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Setting is what an Instance sets, and the definitions of the OperatorVersion that it sets it for.
@@ -47,7 +47,7 @@ func standing(def *kudo.Parameter, kept string) string {
 	if kept != "" && presentable(def, kept) == "" {
 		return "a value that is not shown"
 	}
-	return excerpt.Quote(kept)
+	return text.Quote(kept)
 }
 
 // same says whether two values mean the same. Lists and maps do by their content, however they are written.

@@ -13,8 +13,7 @@ import (
 	"strings"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/excerpt"
-	"github.com/tandem-addons/tandem/pkg/spelling"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // MaxBytes bounds what an Instance gives, names and values together, in bytes of JSON. etcd refuses objects over 1.5 MiB, and an
@@ -138,7 +137,7 @@ func (f Fault) String() string {
 	if f.Value == "" {
 		return fmt.Sprintf("parameter %q: %s", f.Parameter, f.Reason)
 	}
-	return fmt.Sprintf("parameter %q: value %s: %s", f.Parameter, excerpt.Quote(f.Value), f.Reason)
+	return fmt.Sprintf("parameter %q: value %s: %s", f.Parameter, text.Quote(f.Value), f.Reason)
 }
 
 // InvalidError lists every fault: those of defined parameters in the order of their definition, then the names that are
@@ -233,9 +232,9 @@ func allowed(def *kudo.Parameter, value string, typed any) error {
 	}
 	quoted := make([]string, len(def.Enum))
 	for i, e := range def.Enum {
-		quoted[i] = excerpt.Quote(e)
+		quoted[i] = text.Quote(e)
 	}
-	return fmt.Errorf("want one of %s", strings.Join(bounded(quoted), ", "))
+	return fmt.Errorf("want one of %s", strings.Join(text.Limit(quoted, maxShownItems, "more"), ", "))
 }
 
 // undefined are the names without a definition that are given or switch a task, each kind sorted.
@@ -291,10 +290,10 @@ func notDefined(name string, names []string) string {
 	if len(names) == 0 {
 		return "it is not defined: the operator has no parameters"
 	}
-	if meant := spelling.Closest(name, names); meant != "" {
+	if meant := text.ClosestMatch(name, names); meant != "" {
 		return fmt.Sprintf("it is not defined: did you mean %q?", meant)
 	}
-	return "it is not defined: the operator has " + strings.Join(bounded(names), ", ")
+	return "it is not defined: the operator has " + strings.Join(text.Limit(names, maxShownItems, "more"), ", ")
 }
 
 func namesOf(defs []kudo.Parameter) []string {
@@ -322,10 +321,3 @@ func require(ok bool, want string) error {
 
 // maxShownItems bounds what a message shows, so that a condition stays readable.
 const maxShownItems = 12
-
-func bounded(items []string) []string {
-	if len(items) <= maxShownItems {
-		return items
-	}
-	return append(slices.Clone(items[:maxShownItems]), fmt.Sprintf("and %d more", len(items)-maxShownItems))
-}

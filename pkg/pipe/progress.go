@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/tandem-addons/tandem/pkg/health"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Stage is how far a pod is.
@@ -98,9 +99,5 @@ func unpulled(statuses []corev1.ContainerStatus) string {
 // bounded makes what a container or a kubelet said a line of bounded length. Its end is what matters.
 func bounded(message string) string {
 	const most = 512
-	runes := []rune(strings.Join(strings.Fields(message), " "))
-	if len(runes) <= most {
-		return string(runes)
-	}
-	return "…" + string(runes[len(runes)-most:])
+	return text.Tail(text.OneLine(message), most)
 }

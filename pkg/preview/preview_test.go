@@ -237,12 +237,7 @@ func TestPreview(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			change := preview.Change{Before: test.before, After: test.after, Version: test.version, Candidates: func(operator string) []kudo.OperatorVersion {
-				if operator == "db" {
-					return []kudo.OperatorVersion{db()}
-				}
-				return nil
-			}}
+			change := preview.Change{Before: test.before, After: test.after, Version: test.version, Candidates: []kudo.OperatorVersion{db()}}
 			if test.before != nil {
 				change.Instances, change.Started = []kudo.Instance{*test.before}, v1
 				if test.before.Spec.Parameters["DB"] != "false" {
@@ -271,8 +266,8 @@ func told(p preview.Preview) []string {
 		if coming.RestartPending && coming.Cause != "Installation" && coming.Cause != "RemovalRequested" {
 			line += ", restarts"
 		}
-		if len(coming.Calm) > 0 {
-			line += ", calm " + strings.Join(coming.Calm, ", ")
+		if len(coming.NoRestart) > 0 {
+			line += ", calm " + strings.Join(coming.NoRestart, ", ")
 		}
 		lines = append(lines, line)
 		for _, task := range coming.Tasks {

@@ -7,17 +7,11 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// Admit says what admission has against a new OperatorVersion because of what it brings along; candidates gives the versions that there
+// Admit says what admission has against a new OperatorVersion because of what it brings along; candidates are the versions that there
 // are already. A circle, and children that cannot have their names, are refused. Versions that do not exist are warned of, for they may
 // be pushed yet: until then condition Resolved of Instances says the same.
-func Admit(version *kudo.OperatorVersion, candidates func(operator string) []kudo.OperatorVersion) (warnings []string, refused error) {
-	_, err := Resolve(version, func(operator string) []kudo.OperatorVersion {
-		found := candidates(operator)
-		if operator == version.Spec.Operator.Name {
-			found = append([]kudo.OperatorVersion{*version}, found...)
-		}
-		return found
-	})
+func Admit(version *kudo.OperatorVersion, candidates []kudo.OperatorVersion) (warnings []string, refused error) {
+	_, err := Resolve(version, append([]kudo.OperatorVersion{*version}, candidates...))
 	var invalid *Error
 	if !errors.As(err, &invalid) {
 		return nil, err

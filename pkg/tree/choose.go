@@ -10,6 +10,8 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // Choose is the version that a KudoOperator task means: of the operator that it names, in the appVersion and operatorVersion that it
@@ -102,14 +104,11 @@ func absence(task kudo.Task, others []*kudo.OperatorVersion) error {
 		return &AbsenceError{Wanted: name}
 	}
 	slices.SortFunc(others, func(a, b *kudo.OperatorVersion) int { return Compare(b, a) })
-	var names []string
-	for _, other := range others[:min(len(others), choiceLimit)] {
-		names = append(names, other.Name)
+	names := make([]string, len(others))
+	for i, other := range others {
+		names[i] = other.Name
 	}
-	if more := len(others) - choiceLimit; more > 0 {
-		names = append(names, fmt.Sprintf("and %d more", more))
-	}
-	return &AbsenceError{Wanted: wanted(task), Others: names}
+	return &AbsenceError{Wanted: wanted(task), Others: text.Limit(names, choiceLimit, "more")}
 }
 
 // wanted is the name of the OperatorVersion that the task means, as far as it says.

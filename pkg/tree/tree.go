@@ -4,63 +4,18 @@ package tree
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // MaxInstances bounds a tree: operators that each have two children of the next one would make millions.
 const MaxInstances = 256
-
-// Node is an OperatorVersion in a tree. Where a version stands in it more than once, its nodes are the same one.
-type Node struct {
-	Version *kudo.OperatorVersion
-	// Children in the order of Tasks.
-	Children []Child
-}
-
-// Child is what one task of a version brings along.
-type Child struct {
-	Task kudo.Task
-	*Node
-}
-
-// MakesChild says whether the task ensures a child Instance (KEP-29).
-func MakesChild(task kudo.Task) bool {
-	return task.Kind == kudo.TaskKudoOperator || task.Kind == kudo.TaskOperator
-}
-
-// Tasks are the tasks by which the version brings children along, each once, in the order in which steps run them: those of the plan
-// deploy first, then those of the other plans by their names. A task that no step runs brings nothing along.
-func Tasks(version *kudo.OperatorVersionSpec) []kudo.Task {
-	tasks := make(map[string]kudo.Task)
-	for _, task := range version.Tasks {
-		if _, twice := tasks[task.Name]; !twice && MakesChild(task) {
-			tasks[task.Name] = task
-		}
-	}
-	if len(tasks) == 0 {
-		return nil
-	}
-	var found []kudo.Task
-	plans := slices.DeleteFunc(slices.Sorted(maps.Keys(version.Plans)), func(name string) bool { return name == kudo.DeployPlan })
-	for _, name := range append([]string{kudo.DeployPlan}, plans...) {
-		for _, phase := range version.Plans[name].Phases {
-			for _, step := range phase.Steps {
-				for _, name := range step.Tasks {
-					if task, isFirst := tasks[name]; isFirst {
-						found = append(found, task)
-						delete(tasks, name)
-					}
-				}
-			}
-		}
-	}
-	return found
-}
 
 // Fault is something that keeps a tree from being run.
 type Fault struct {
@@ -80,21 +35,18 @@ type Error struct {
 const faultLimit = 10
 
 func (e *Error) Error() string {
-	lines := make([]string, 0, faultLimit+1)
-	for _, fault := range e.Faults[:min(len(e.Faults), faultLimit)] {
-		lines = append(lines, fault.Message)
+	lines := make([]string, len(e.Faults))
+	for i, fault := range e.Faults {
+		lines[i] = fault.Message
 	}
-	if left := len(e.Faults) - faultLimit; left > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more faults", left))
-	}
-	return strings.Join(lines, "\n")
+	return strings.Join(text.Limit(lines, faultLimit, "more faults"), "\n")
 }
 
-// Resolve is the tree below root. candidates gives the versions that there are of an operator, root among them where it is one; it is
-// asked once about each operator. What is wrong is an *Error with every fault: circles, versions that do not exist, children that
-// would have the same name, and trees that are too large.
-func Resolve(root *kudo.OperatorVersion, candidates func(operator string) []kudo.OperatorVersion) (*Node, error) {
-	r := resolution{candidates: candidates, known: map[string][]kudo.OperatorVersion{}, nodes: map[string]*Node{}}
+// Resolve is the tree below root. candidates are the versions that there are of the operators in it, root among them where it is one, and
+// perhaps others. What is wrong is an *Error with every fault: circles, versions that do not exist, children that would have the same name,
+// and trees that are too large.
+func Resolve(root *kudo.OperatorVersion, candidates []kudo.OperatorVersion) (*Node, error) {
+	r := resolution{candidates: candidates, nodes: map[string]*Node{}}
 	tree := r.visit(root)
 	if size := r.size(tree, map[*Node]int{}); size > MaxInstances {
 		r.fault(kudo.ReasonChildrenInvalid, "%s brings more than %d Instances along: split the operator", root.Name, MaxInstances)
@@ -109,8 +61,7 @@ func Resolve(root *kudo.OperatorVersion, candidates func(operator string) []kudo
 
 // resolution is a walk through the graph of operators.
 type resolution struct {
-	candidates func(operator string) []kudo.OperatorVersion
-	known      map[string][]kudo.OperatorVersion
+	candidates []kudo.OperatorVersion
 	// nodes by the name of the version: nil while what is below it is being walked through.
 	nodes map[string]*Node
 	// way from the root to where the walk is.
@@ -135,13 +86,7 @@ func (r *resolution) visit(version *kudo.OperatorVersion) *Node {
 
 // child is the node of the version that the task means; nil where it is at fault.
 func (r *resolution) child(parent *kudo.OperatorVersion, task kudo.Task) *Node {
-	operator := task.Spec.Package
-	found, asked := r.known[operator]
-	if !asked {
-		found = r.candidates(operator)
-		r.known[operator] = found
-	}
-	version, err := Choose(task, found)
+	version, err := Choose(task, r.candidates)
 	if err != nil {
 		r.fault(kudo.ReasonChildVersionNotFound, "%s: task %q of %s: %v", r.wayTo(wanted(task)), task.Name, parent.Name, err)
 		return nil
@@ -177,4 +122,24 @@ func (r *resolution) size(node *Node, counted map[*Node]int) int {
 	}
 	counted[node] = size
 	return size
+}
+
+// names judges what the descendants of an Instance would be called, whatever its own name is. On a managed cluster dots are dashes, so
+// that names of different levels can be the same.
+func (r *resolution) names(root *Node) {
+	taken := map[string]Descendant{}
+	for _, d := range root.Descendants("") {
+		end := strings.ReplaceAll(strings.TrimPrefix(d.Name, "."), ".", "-")
+		if room := validation.DNS1123LabelMaxLength - len("x-"); len(end) > room {
+			r.fault(kudo.ReasonChildrenInvalid, "task %q of %s makes a child whose name ends in %q, which has %d characters: "+
+				"at most %d leave room for the name of the uppermost Instance; give the tasks on the way a shorter instanceName",
+				d.Task.Name, d.Parent.Name, strings.TrimPrefix(d.Name, "."), len(end), room)
+		}
+		if other, collides := taken[end]; collides {
+			r.fault(kudo.ReasonChildrenInvalid, "task %q of %s and task %q of %s make children whose names both end in %q on the managed "+
+				"cluster: give one of them another instanceName", other.Task.Name, other.Parent.Name, d.Task.Name, d.Parent.Name, end)
+			continue
+		}
+		taken[end] = d
+	}
 }

@@ -1,0 +1,179 @@
+package change
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/clitest"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/preview"
+)
+
+// changesAcross are changes of Instances of one operator: two clusters that are alike, one that installs, and one that is refused.
+func changesAcross() ([]change, refusals) {
+	version := ranOf("deploy", kudo.Complete).Version
+	version.Spec.Templates = map[string]string{
+		"brokers.yaml": "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: brokers}\nspec: {replicas: {{ .Params.BROKERS }}}\n",
+		"secret.yaml":  "apiVersion: v1\nkind: Secret\nmetadata: {name: key}\nstringData: {key: \"{{ .Params.SIZE }}\", same: a, 'b{{ .Params.SIZE }}': c}\n",
+	}
+	tasks := []string{"brokers", "key", "extra", "files", "child", "wrong"}
+	version.Spec.Tasks = []kudo.Task{
+		{Name: "brokers", Kind: kudo.TaskApply, Spec: kudo.TaskSpec{ResourceTaskSpec: kudo.ResourceTaskSpec{Resources: []string{"brokers.yaml"}}}},
+		{Name: "key", Kind: kudo.TaskApply, Spec: kudo.TaskSpec{ResourceTaskSpec: kudo.ResourceTaskSpec{Resources: []string{"secret.yaml"}}}},
+		{Name: "extra", Kind: kudo.TaskToggle, Spec: kudo.TaskSpec{ToggleTaskSpec: kudo.ToggleTaskSpec{Parameter: "EXTRA"}}},
+		{Name: "files", Kind: kudo.TaskPipe, Spec: kudo.TaskSpec{PipeTaskSpec: kudo.PipeTaskSpec{Pipe: []kudo.PipeSpec{{File: "/tmp/a", Kind: "ConfigMap", Key: "a"}}}}},
+		{Name: "child", Kind: kudo.TaskKudoOperator, Spec: kudo.TaskSpec{KudoOperatorTaskSpec: kudo.KudoOperatorTaskSpec{Package: "zookeeper"}}},
+		{Name: "wrong", Kind: kudo.TaskDummy, Spec: kudo.TaskSpec{DummyTaskSpec: kudo.DummyTaskSpec{WantErr: true, Fatal: true}}},
+	}
+	off := "false"
+	version.Spec.Parameters = append(version.Spec.Parameters, kudo.Parameter{Name: "EXTRA", Default: &off, Type: kudo.BooleanType})
+	all := kudo.Plan{Phases: []kudo.Phase{{Name: "main", Steps: []kudo.Step{{Name: "all", Tasks: tasks}}}}}
+	version.Spec.Plans = map[string]kudo.Plan{"deploy": all, "backup": all}
+	child := kudo.OperatorVersion{Spec: kudo.OperatorVersionSpec{Plans: map[string]kudo.Plan{"deploy": {}}}}
+	child.Name, child.Namespace, child.Spec.Operator.Name = "zookeeper-1.0.0", version.Namespace, "zookeeper"
+
+	of := func(cluster string, before bool) change {
+		c := change{cluster: cluster, Change: preview.Change{Version: version, Candidates: []kudo.OperatorVersion{child}}}
+		c.After = clitest.Instance()
+		c.After.Namespace = cluster
+		if before {
+			c.Before = ranOf("deploy", kudo.Complete).Instance
+			c.Before.Namespace, c.Started = cluster, version
+			c.Before.Status.Inventory = []kudo.InventoryEntry{
+				{Group: "apps", Kind: "StatefulSet", Namespace: cluster, Name: "brokers", Task: "brokers"},
+				{Kind: "Secret", Namespace: cluster, Name: "key", Task: "key"},
+			}
+			c.After.Spec.Parameters = map[string]string{"BROKERS": "5", "SIZE": "2"}
+		}
+		return c
+	}
+	changes := []change{of("cluster1", true), of("cluster2", false), of("cluster3", true)}
+	changes[1].warnings = []string{"the Instance cannot run yet: it is too early"}
+	return changes, refusals{
+		"cluster4": errors.New(`Instance cluster4/kafka: parameter "BROKERS": want an integer`),
+		"cluster5": errors.New(`Instance cluster5/kafka: parameter "BROKERS": want an integer`),
+	}
+}
+
+func TestDryRun(t *testing.T) {
+	data := changesOf(changesAcross())
+	clitest.Golden(t, "change", data.text(false))
+	clitest.Golden(t, "change-wide", data.text(true))
+	clitest.Golden(t, "change-data", clitest.Printed(t, "yaml", terminal.Shown{Data: data}))
+}
+
+func TestDryRunFailsWhereAChangeWould(t *testing.T) {
+	changes, refused := changesAcross()
+	o := terminal.NewOutput()
+	for name, test := range map[string]struct {
+		changes []change
+		refused refusals
+		want    string
+	}{
+		"on clusters that refuse it, and where a task fails": {changes, refused, "it would fail on 5 clusters (cluster1, cluster2, cluster3, …); nothing was written"},
+		"nowhere": {nil, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, clitest.ErrorText(showChanges(clitest.StreamsOf(""), o, test.changes, test.refused))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestParametersOfClusters(t *testing.T) {
+	for name, test := range map[string]struct {
+		texts, unset []string
+		want         map[string]string
+		err          string
+	}{
+		"those of all":                {texts: []string{"A=1"}, want: map[string]string{"OLD": "0", "A": "1"}},
+		"those of the cluster win":    {texts: []string{"A=1", "cluster1/A=2", "cluster2/A=3"}, want: map[string]string{"OLD": "0", "A": "2"}},
+		"a value with a slash":        {texts: []string{"A=a/b=c"}, want: map[string]string{"OLD": "0", "A": "a/b=c"}},
+		"those that are unset go":     {unset: []string{"OLD"}, want: map[string]string{}},
+		"no name for a cluster":       {texts: []string{"cluster1/=2"}, err: "--parameter cluster1/: want NAME=VALUE, or CLUSTER/NAME=VALUE\nSee 'update --help'"},
+		"set and unset":               {texts: []string{"A=1"}, unset: []string{"A"}, err: "parameter A is set and unset\nSee 'update --help'"},
+		"a cluster that is not meant": {texts: []string{"cluster/A=1"}, err: "parameters are given for cluster cluster, which is none of those that are meant (did you mean cluster1?)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			given := givenParameters{texts: test.texts, unset: test.unset}
+			err := given.parse(NewCmdUpdate(clitest.StreamsOf(""), nil))
+			if err == nil {
+				err = given.elsewhere([]string{"cluster1", "cluster2"})
+			}
+			if diff := cmp.Diff(test.err, clitest.ErrorText(err)); diff != "" {
+				t.Error(diff)
+			}
+			if err != nil {
+				return
+			}
+			if diff := cmp.Diff(test.want, given.changed(map[string]string{"OLD": "0"}, "cluster1")); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestWhatDiffersInItsVersionAloneIsCounted(t *testing.T) {
+	objects := []objectData{
+		{Kind: "ConfigMap", Namespace: "data", Name: "settings", Effect: preview.Annotated},
+		{Kind: "StatefulSet", Namespace: "data", Name: "brokers", Effect: preview.Restarted},
+		{Kind: "Service", Namespace: "data", Name: "brokers", Effect: preview.Annotated},
+	}
+	for name, test := range map[string]struct {
+		wide bool
+		want string
+	}{
+		"unless everything is to be shown": {wide: true,
+			want: "annotated  ConfigMap data/settings\nrestarted  StatefulSet data/brokers\nannotated  Service data/brokers\n"},
+		"below the others": {
+			want: "restarted  StatefulSet data/brokers\nannotated  2 objects: nothing changes but the version that an annotation names\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b strings.Builder
+			writeObjects(&b, "", objects, test.wide)
+			if diff := cmp.Diff(test.want, b.String()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestADryRunSaysWhatGoesWithAChild(t *testing.T) {
+	gone := comingData{Children: []childData{{Instance: "kafka.zookeeper", Effect: preview.Removed, comingData: &comingData{
+		Plans:   []planData{{Plan: "cleanup", Cause: plan.RemovalRequested, Tasks: []taskData{{Task: "drain", Fault: "no template"}}}},
+		Removed: []objectData{{Kind: "Service", Namespace: "data", Name: "zookeeper", Effect: preview.Removed}},
+	}}}}
+	var b strings.Builder
+	gone.write(&b, "", false)
+	if text := b.String(); !strings.Contains(text, "removed    Instance kafka.zookeeper\n  plan cleanup runs") || !strings.HasSuffix(text, "\n  removed    Service data/zookeeper\n") {
+		t.Errorf("it shows %q", text)
+	}
+	if diff := cmp.Diff(`task "drain": no template`, clitest.ErrorText(gone.fault())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAtOnceTellsInOrder(t *testing.T) {
+	const count = 3 * writesAtOnce
+	last := make(chan struct{})
+	var told []int
+	atOnce(count, func(i int) {
+		switch i {
+		case writesAtOnce - 1:
+			close(last)
+		case 0:
+			<-last // the first is done after others that were begun with it
+		}
+	}, func(i int) { told = append(told, i) })
+	for i := range count {
+		if i >= len(told) || told[i] != i {
+			t.Fatalf("it tells of %v", told)
+		}
+	}
+}

@@ -1,0 +1,286 @@
+package change
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/cli/packages"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/preview"
+	"github.com/tandem-addons/tandem/pkg/tree"
+)
+
+// edit changes what stands on the cluster: the Instance, or the add-on that has one. With upgrade it gets another OperatorVersion too.
+func (c *changing) edit(ctx context.Context, cluster string, upgrade bool) (change, error) {
+	standing, addOn := c.standing(cluster), c.fleet[cluster].AddOns[c.name]
+	switch {
+	case standing == nil && addOn == nil:
+		return change{}, errAbsent
+	case addOn != nil && (standing == nil || install.OwnedBy(standing, addOn)):
+		return c.editAddOn(ctx, cluster, upgrade)
+	case !standing.DeletionTimestamp.IsZero():
+		return change{}, fmt.Errorf("cluster %s: Instance %q is being removed: see 'kubectl addon plan status %s --cluster %s'",
+			cluster, c.name, c.name, cluster)
+	case standing.Parent() != nil:
+		return change{}, fmt.Errorf("cluster %s: Instance %q is a child of Instance %q, which says what it runs and with which parameters: change that one",
+			cluster, c.name, standing.Parent().Name)
+	}
+	after := standing.DeepCopy()
+	after.Spec.Parameters = c.given.changed(standing.Spec.Parameters, cluster)
+	if upgrade {
+		version, err := c.chooseFor(ctx, install.VersionOf(standing))
+		if err != nil {
+			return change{}, fmt.Errorf("cluster %s: %w", cluster, err)
+		}
+		after.Spec.OperatorVersion = reference(version)
+	}
+	return c.judged(ctx, change{cluster: cluster, Change: preview.Change{Before: standing, After: after}})
+}
+
+// chooseFor is the version that is asked for of the operator whose OperatorVersion runs: among those beside it.
+func (c *changing) chooseFor(ctx context.Context, runs client.ObjectKey) (*kudo.OperatorVersion, error) {
+	version, err := c.versionAt(ctx, runs)
+	if err != nil {
+		return nil, err
+	}
+	if version == nil {
+		return nil, fmt.Errorf("OperatorVersion %s, which it has now, does not exist, and with it nobody knows of which operator it is: "+
+			"set spec.operatorVersion ('kubectl edit instance.kudo.dev')", runs)
+	}
+	return c.choose(runs.Namespace, version.Spec.Operator.Name)
+}
+
+// choose is the version that is asked for of an operator, among those in a namespace.
+func (c *changing) choose(namespace, operator string) (*kudo.OperatorVersion, error) {
+	versions, err := c.stored(namespace)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(versions, func(v kudo.OperatorVersion) bool { return v.Name == c.version && v.Spec.Operator.Name == operator })
+	if i >= 0 {
+		return &versions[i], nil
+	}
+	var task kudo.Task
+	task.Spec.Package, task.Spec.OperatorVersion, task.Spec.AppVersion = operator, c.version, c.appVersion
+	version, err := tree.Choose(task, versions)
+	return &version, err
+}
+
+func reference(version *kudo.OperatorVersion) corev1.ObjectReference {
+	return corev1.ObjectReference{Namespace: version.Namespace, Name: version.Name}
+}
+
+// create makes an Instance of the operator. One that stands as it is to be is left as it is.
+func (c *changing) create(ctx context.Context, cluster, operator, namespace string) (change, error) {
+	version, err := c.find(cluster, operator)
+	if err != nil {
+		return change{}, err
+	}
+	c.name = cmp.Or(c.name, version.Spec.Operator.Name)
+	if c.fleet[cluster].AddOns[c.name] != nil {
+		return change{}, fmt.Errorf("add-on %q is enabled on cluster %s and has the Instance of that name: give this one another ('kubectl addon install %s NAME')",
+			c.name, cluster, operator)
+	}
+	after := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: c.name}}
+	after.Spec = kudo.InstanceSpec{
+		OperatorVersion: reference(version), Parameters: c.given.of(cluster), InstallNamespace: namespace,
+	}
+	if standing := c.standing(cluster); standing != nil {
+		if !sameSpec(standing, after) || standing.TargetNamespace() != after.TargetNamespace() || standing.Parent() != nil {
+			return change{}, fmt.Errorf("cluster %s: Instance %q exists, otherwise than it would be installed: 'kubectl addon update' changes its "+
+				"parameters, 'kubectl addon upgrade' its version", cluster, c.name)
+		}
+		return c.judged(ctx, change{cluster: cluster, Change: preview.Change{Before: standing, After: standing}})
+	}
+	return c.judged(ctx, change{cluster: cluster, Change: preview.Change{After: after}})
+}
+
+// find is the OperatorVersion of that name, or the one that is asked for of the operator of that name: among the packages for all clusters, else
+// among the cluster's own.
+func (c *changing) find(cluster, name string) (*kudo.OperatorVersion, error) {
+	var first error
+	for _, namespace := range []string{kudo.DefaultPackagesNamespace, cluster} {
+		versions, err := c.stored(namespace)
+		if err != nil {
+			return nil, err
+		}
+		found, err := packages.Named(name, versions)
+		if err == nil && c.version == "" && c.appVersion == "" {
+			return &found, nil
+		}
+		if err == nil {
+			chosen, err := c.choose(namespace, found.Spec.Operator.Name)
+			if err == nil {
+				return chosen, nil
+			}
+			return nil, fmt.Errorf("in namespace %q of the hub: %w", namespace, err)
+		}
+		if first == nil {
+			first = fmt.Errorf("in namespace %q of the hub: %w", namespace, err)
+		}
+	}
+	return nil, first
+}
+
+// judged completes the change of an Instance that is no add-on's. The error says what stands against it, as admission and condition
+// Resolved say it.
+func (c *changing) judged(ctx context.Context, found change) (change, error) {
+	var err error
+	if found.Version, err = c.versionAt(ctx, install.VersionOf(found.After)); err != nil {
+		return found, err
+	}
+	if found.Started, err = c.startedVersion(ctx, found.Before); err != nil {
+		return found, err
+	}
+	var stands *kudo.OperatorVersion
+	if found.Before != nil {
+		if stands, err = c.versionAt(ctx, install.VersionOf(found.Before)); err != nil {
+			return found, err
+		}
+	}
+	found.Instances = c.instances[found.cluster]
+	found.Candidates = c.candidates(install.VersionOf(found.After).Namespace, found.Version, found.Started, stands)
+	var before *install.Instance
+	stood := ""
+	if found.Before != nil {
+		before = new(found.state(found.Before, stands))
+		stood = install.Judge(*before).Message
+	}
+	after := found.state(found.After, found.Version)
+	if found.warnings, err = install.Admit(before, after); err != nil {
+		return found, err
+	}
+	if judged := install.Judge(after); judged.Status != metav1.ConditionTrue && judged.Message != stood {
+		return found, fmt.Errorf("cluster %s: Instance %q cannot run: %s: %s", found.cluster, c.name, judged.Reason, terminal.OneLine(judged.Message))
+	}
+	return found, nil
+}
+
+// state is everything that an Instance is judged by.
+func (c change) state(instance *kudo.Instance, version *kudo.OperatorVersion) install.Instance {
+	// Which namespace agents may read packages in is a flag of addon-manager: whatever is named is taken for it.
+	state := install.Instance{
+		Instance: instance, Version: version, Started: c.Started, Instances: c.Instances,
+		PackagesNamespace: install.VersionOf(instance).Namespace,
+	}
+	if version == nil || len(tree.Tasks(&version.Spec)) == 0 {
+		return state
+	}
+	var err error
+	if state.Tree, err = tree.Resolve(version, c.Candidates); err != nil {
+		errors.As(err, &state.TreeFault)
+	}
+	return state
+}
+
+// versionResource is what an add-on's config of its OperatorVersion is called.
+var versionResource = upstream.ConfigGroupResource{Group: addon.GroupKudo, Resource: addon.ResourceOperatorVersions}
+
+// editAddOn changes what an add-on's Instance follows from: its parameters, and with upgrade its OperatorVersion.
+func (c *changing) editAddOn(ctx context.Context, cluster string, upgrade bool) (change, error) {
+	found := change{cluster: cluster}
+	view := c.fleet[cluster]
+	definition := view.Definitions[c.name]
+	if !definition.ByPlans {
+		return found, fmt.Errorf("add-on %q on cluster %s is not run by plans: whoever brings it along says how it is changed", c.name, cluster)
+	}
+	e := enabling{view: view, addOn: c.name, options: enableOptions{parameters: c.given.of(cluster), unset: c.given.unset}}
+	s, err := e.step(c.name)
+	if err == nil && !c.given.none() {
+		s, err = e.configured(ctx, c.reader, s)
+	}
+	if err == nil && upgrade {
+		err = c.upgrade(ctx, definition.Object, s.wanted)
+	}
+	if err != nil {
+		return found, err
+	}
+	found.step = &s
+	return c.followed(ctx, found, definition.Object)
+}
+
+// upgrade lets the add-on refer to the version that is asked for. One that is its definition's anyway is not referred to.
+func (c *changing) upgrade(ctx context.Context, definition *addon.ClusterManagementAddOn, addOn *addon.ManagedClusterAddOn) error {
+	if err := rolledOut(definition, addOn, versionResource, "OperatorVersion"); err != nil {
+		return err
+	}
+	resolved, predicted := resolvable(definition, addOn)
+	version, err := c.chooseFor(ctx, install.Configure(resolved, predicted, "").OperatorVersion)
+	if err != nil {
+		return fmt.Errorf("add-on %q on cluster %s: %w", addOn.Name, addOn.Namespace, err)
+	}
+	referent := upstream.ConfigReferent{Namespace: version.Namespace, Name: version.Name}
+	ofVersion := func(c upstream.AddOnConfig) bool { return c.ConfigGroupResource == versionResource }
+	addOn.Spec.Configs = slices.DeleteFunc(addOn.Spec.Configs, ofVersion)
+	for _, supported := range definition.Spec.SupportedConfigs {
+		if supported.ConfigGroupResource == versionResource && supported.DefaultConfig != nil && *supported.DefaultConfig == referent {
+			return nil
+		}
+	}
+	addOn.Spec.Configs = append(addOn.Spec.Configs, upstream.AddOnConfig{ConfigGroupResource: versionResource, ConfigReferent: referent})
+	return nil
+}
+
+// followed completes the change of an add-on by the Instance that the hub gives it then.
+func (c *changing) followed(ctx context.Context, found change, definition *addon.ClusterManagementAddOn) (change, error) {
+	a, err := gatherInstall(ctx, c.reader, definition, *found.step)
+	if err != nil {
+		return found, err
+	}
+	a.Instances = c.instances[found.cluster]
+	found.Before = a.OwnInstance()
+	if found.Started, err = c.startedVersion(ctx, found.Before); err != nil {
+		return found, err
+	}
+	if found.After, err = decide(a, found.Started); err != nil {
+		return found, err
+	}
+	if found.After == nil {
+		return found, fmt.Errorf("add-on %q on cluster %s waits for something else: see 'kubectl addon why %s --cluster %s'",
+			c.name, found.cluster, c.name, found.cluster)
+	}
+	found.Version, found.Instances = a.Version, a.Instances
+	found.Candidates = c.candidates(a.Configuration.OperatorVersion.Namespace, found.Version, found.Started)
+	return found, nil
+}
+
+// showUninstalling shows what would go with what was found.
+func showUninstalling(
+	ctx context.Context, c client.Client, streams genericiooptions.IOStreams, o *terminal.Output, found []installed, refused refusals,
+) error {
+	known := &changing{
+		reader: hubclient.Remembering(c, c),
+		stored: onceEach(func(namespace string) ([]kudo.OperatorVersion, error) {
+			return hubclient.StoredVersions(ctx, c, namespace)
+		}),
+	}
+	var changes []change
+	for _, i := range found {
+		if i.instance == nil {
+			continue // nothing was applied for the add-on
+		}
+		started, err := known.startedVersion(ctx, i.instance)
+		if err != nil {
+			return err
+		}
+		suffer, _ := suffering([]installed{i})
+		going := change{cluster: i.Namespace, warnings: suffer, object: i.String()}
+		going.Before, going.Started, going.Instances = i.instance, started, i.below
+		going.Candidates = known.candidates(install.VersionOf(i.instance).Namespace, started)
+		changes = append(changes, going)
+	}
+	return showChanges(streams, o, changes, refused)
+}

@@ -1,0 +1,134 @@
+package change
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+)
+
+// disableOptions say how to disable an add-on, and where.
+type disableOptions struct {
+	hubclient.Selection
+	// yes asks nobody; force neither asks nor minds that others require the add-on.
+	yes, force bool
+	wait       bool
+	timeout    time.Duration
+}
+
+func NewCmdDisable(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+	const of = "the add-on is to go from"
+	var options disableOptions
+	cmd := &cobra.Command{
+		Use:   "disable ADDON --cluster CLUSTER[,CLUSTER]",
+		Short: "Remove an add-on from managed clusters",
+		Long: "Disable deletes an add-on of managed clusters, which --selector or --all-clusters may name as well, and waits until it is\n" +
+			"gone. It names the add-ons that depend on it there, and asks first. With --yes it does not ask, and refuses where others\n" +
+			"require the add-on; with --force it does neither. Where nobody can be asked, one of them is needed. To stop waiting stops\n" +
+			"nothing else.\n\n" +
+			"An add-on whose cluster is gone, or whose cleanup cannot succeed, is let go of by 'kubectl addon uninstall --force'.",
+		Example: "  kubectl addon disable kafka --cluster cluster1\n" +
+			"  kubectl addon disable kafka --selector region=eu --yes",
+		Args: terminal.Exactly("ADDON"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := options.Require(cmd, of); err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("namespace") {
+				return terminal.Usagef(cmd, "--namespace has no meaning here: --cluster names the managed cluster, and with it the namespace on the hub")
+			}
+			h, err := hubclient.Connect(flags, streams.ErrOut)
+			if err != nil {
+				return err
+			}
+			return hubclient.Advise(disable(cmd.Context(), h, streams, args[0], options), strings.Join(options.Names, ","))
+		},
+	}
+	options.AddFlags(cmd, of)
+	cmd.Flags().BoolVarP(&options.yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVar(&options.force, "force", false, "do not ask, and mind nobody who requires it")
+	cmd.Flags().BoolVar(&options.wait, "wait", true, "wait until it is gone")
+	terminal.TimeoutFlag(cmd, &options.timeout)
+	return cmd
+}
+
+// disable deletes the add-on of each of the clusters that have it.
+func disable(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, addOn string, options disableOptions) error {
+	found, err := gatherDisabling(ctx, h, addOn, options.Selection)
+	if err != nil {
+		return err
+	}
+	if err := found.agree(streams, options); err != nil {
+		return err
+	}
+	return removeAll(ctx, h, streams, found.there, options.wait, options.timeout)
+}
+
+// disabling is an add-on that is to go.
+type disabling struct {
+	addOn string
+	// there is what stands of it, cluster by cluster.
+	there []installed
+	// returns says why it would come back.
+	returns error
+}
+
+// gatherDisabling reads where the add-on is, and who depends on it there. If it is nowhere, or not where it is named, the error says so.
+func gatherDisabling(ctx context.Context, c client.Reader, addOn string, where hubclient.Selection) (disabling, error) {
+	found := disabling{addOn: addOn}
+	clusters, err := where.Clusters(ctx, c)
+	if err != nil {
+		return found, err
+	}
+	definitions, fleet, err := hubclient.GatherFleet(ctx, c, clusters)
+	if err != nil {
+		return found, err
+	}
+	for _, cluster := range clusters {
+		view := fleet[cluster]
+		if view.AddOns[addOn] == nil {
+			if len(where.Names) > 0 {
+				return found, fmt.Errorf("add-on %q is not enabled on cluster %s; add-ons there: %s", addOn, cluster, terminal.Listed(view.Installed()))
+			}
+			continue
+		}
+		found.there = append(found.there, installed{
+			ObjectKey: client.ObjectKey{Namespace: cluster, Name: addOn}, addOn: view.AddOns[addOn], dependants: view.Dependants(addOn),
+		})
+	}
+	if len(found.there) == 0 {
+		return found, fmt.Errorf("add-on %q is enabled on none of the %d clusters: see 'kubectl addon get %s'", addOn, len(clusters), addOn)
+	}
+	found.returns = byPlacement(definitions[addOn].Object, "see to it that none of them selects "+terminal.OnClusters(clustersOf(found.there))+" any more")
+	return found, nil
+}
+
+// agree names what suffers, and asks. The error says why the add-on stays.
+func (d disabling) agree(streams genericiooptions.IOStreams, options disableOptions) error {
+	if d.returns != nil && !options.force {
+		return fmt.Errorf("add-on %q would come back: %w", d.addOn, d.returns)
+	}
+	suffer, required := suffering(d.there)
+	if err := terminal.Warn(streams.ErrOut, suffer...); err != nil || options.force {
+		return err
+	}
+	where := terminal.OnClusters(clustersOf(d.there))
+	switch {
+	case options.yes && required:
+		return fmt.Errorf("add-on %q stays on %s, for others there require it: disable those first, or repeat with --force", d.addOn, where)
+	case options.yes:
+		return nil
+	case !printers.IsTerminal(streams.In):
+		return fmt.Errorf("add-on %q stays on %s: there is no terminal to ask on; repeat with --yes, or with --force if others require it", d.addOn, where)
+	}
+	return terminal.Confirm(streams, fmt.Sprintf("Disable %s on %s? What it has applied there is removed, with its data.", terminal.Word(d.addOn), where))
+}

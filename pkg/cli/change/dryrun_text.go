@@ -1,0 +1,234 @@
+package change
+
+import (
+	"fmt"
+	"strings"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/preview"
+)
+
+// text is a paragraph for each group of clusters; wide has all clusters, and the whole of what is created.
+func (d changesData) text(wide bool) string {
+	var b strings.Builder
+	for i, group := range d.Changes {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		group.write(&b, wide)
+	}
+	for i, r := range d.Refused {
+		if i > 0 || len(d.Changes) > 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "%s: refused: %s\n", heading(r.Clusters, wide), r.Message)
+	}
+	return b.String()
+}
+
+// heading names clusters at the beginning of a paragraph.
+func heading(clusters []string, wide bool) string {
+	text := terminal.ClustersText(clusters, wide)
+	if len(clusters) == 1 {
+		text = "cluster " + clusters[0]
+	} else {
+		text = strings.Replace(text, " (", " clusters (", 1)
+	}
+	return text
+}
+
+// writeTexts say what would be written.
+var writeTexts = map[preview.Effect]string{
+	preview.Created: "would be created", preview.Changed: "would be changed", preview.Unchanged: "is as it is to be",
+	preview.Removed: "would be removed",
+}
+
+func (d changeData) write(b *strings.Builder, wide bool) {
+	fmt.Fprintf(b, "%s: %s %s", heading(d.Clusters, wide), d.subject(), writeTexts[d.Write])
+	switch {
+	case d.From != "" && d.To != "" && d.From != d.To:
+		fmt.Fprintf(b, ", %s -> %s", d.From, d.To)
+	case d.To != "":
+		fmt.Fprintf(b, ", %s", d.To)
+	case d.From != "":
+		fmt.Fprintf(b, ", %s", d.From)
+	}
+	b.WriteString("\n")
+	if len(d.Writes) > 0 {
+		fmt.Fprintf(b, "  by a write of %s\n", strings.Join(d.Writes, ", "))
+	}
+	for _, warning := range d.Warnings {
+		fmt.Fprintf(b, "  warning: %s\n", warning)
+	}
+	d.comingData.write(b, "  ", wide)
+	b.WriteString(d.comingData.diffs(wide))
+}
+
+// subject is what the change is about.
+func (d changeData) subject() string {
+	if d.Instance == "" {
+		return strings.Join(d.Writes, ", ")
+	}
+	return "Instance " + terminal.Word(d.Instance)
+}
+
+func (d comingData) write(b *strings.Builder, indent string, wide bool) {
+	if d.WaitsFor != "" {
+		fmt.Fprintf(b, "%splan %s runs, and has to end first\n", indent, d.WaitsFor)
+	}
+	for _, p := range d.Plans {
+		p.write(b, indent, wide)
+	}
+	if d.Fault != "" {
+		fmt.Fprintf(b, "%sno plan can run: %s\n", indent, d.Fault)
+	} else if len(d.Plans) == 0 {
+		fmt.Fprintf(b, "%sno plan runs\n", indent)
+	}
+	writeObjects(b, indent, d.Removed, wide)
+	writeGone(b, indent, d.Children, wide)
+}
+
+func (p planData) write(b *strings.Builder, indent string, wide bool) {
+	fmt.Fprintf(b, "%splan %s runs: %s\n", indent, p.Plan, p.causeText())
+	if text := p.podsText(); text != "" {
+		fmt.Fprintf(b, "%s  %s\n", indent, text)
+	}
+	for _, t := range p.Tasks {
+		t.write(b, indent+"  ", wide)
+	}
+	if len(p.Removed)+len(p.Children) > 0 {
+		fmt.Fprintf(b, "%s  of what no task is there any more\n", indent)
+		writeObjects(b, indent+"    ", p.Removed, wide)
+		writeGone(b, indent+"    ", p.Children, wide)
+	}
+}
+
+// causeText says why a plan runs.
+func (p planData) causeText() string {
+	changed := "parameter " + strings.Join(p.Parameters, ", ")
+	if len(p.Parameters) > 1 {
+		changed = "parameters " + strings.Join(p.Parameters, ", ")
+	}
+	switch p.Cause {
+	case plan.Installation:
+		return "nothing has run yet"
+	case plan.OtherVersion:
+		if len(p.Parameters) == 0 {
+			return "the OperatorVersion is another one"
+		}
+		return "the OperatorVersion is another one, and with it " + changed
+	case plan.OtherParameters:
+		return "for another value of " + changed
+	case plan.RemovalRequested:
+		return "before what the Instance has applied is removed"
+	default:
+		return "it was asked for by hand"
+	}
+}
+
+// podsText says whether pods restart where that is not plain.
+func (p planData) podsText() string {
+	switch {
+	case p.Cause == plan.Installation || p.Cause == plan.RemovalRequested:
+		return ""
+	case p.RestartsPods:
+		return "all pods of what it applies restart"
+	case len(p.Calm) > 0:
+		return "pods restart only where they change (forcePodRestart is false)"
+	default:
+		return ""
+	}
+}
+
+func (t taskData) write(b *strings.Builder, indent string, wide bool) {
+	fmt.Fprintf(b, "%s%s, %s: task %s (%s)", indent, terminal.Word(t.Phase), terminal.Word(t.Step), terminal.Word(t.Task), t.kindText())
+	if t.Child != nil {
+		fmt.Fprintf(b, ": child Instance %s %s", terminal.Word(t.Child.Instance), t.Child.Effect)
+		if t.Child.OperatorVersion != "" {
+			fmt.Fprintf(b, ", %s", t.Child.OperatorVersion)
+		}
+	} else if t.Action.HasObjects() && len(t.Objects) == 0 && t.Fault == "" {
+		b.WriteString(": nothing is there")
+	}
+	b.WriteString("\n")
+	if t.Fault != "" {
+		fmt.Fprintf(b, "%s  fails: %s\n", indent, terminal.OneLine(t.Fault))
+	}
+	writeObjects(b, indent+"  ", t.Objects, wide)
+	if t.Child != nil && t.Child.comingData != nil {
+		t.Child.comingData.write(b, indent+"  ", wide)
+	}
+}
+
+// kindText is the kind of a task, and what it does where that depends on a parameter or on a pod.
+func (t taskData) kindText() string {
+	switch t.Kind {
+	case kudo.TaskToggle:
+		return fmt.Sprintf("%s: %s", t.Kind, strings.ToLower(string(t.Action)))
+	case kudo.TaskPipe:
+		return fmt.Sprintf("%s: a pod writes the files", t.Kind)
+	default:
+		return string(t.Kind)
+	}
+}
+
+// writeObjects names objects. Those of which nothing but the version changes are counted unless everything is to be shown.
+func writeObjects(b *strings.Builder, indent string, objects []objectData, wide bool) {
+	annotated := 0
+	for _, o := range objects {
+		if o.Effect == preview.Annotated && !wide {
+			annotated++
+			continue
+		}
+		fmt.Fprintf(b, "%s%-9s  %s\n", indent, o.Effect, o.name())
+	}
+	if annotated > 0 {
+		fmt.Fprintf(b, "%s%-9s  %s: nothing changes but the version that an annotation names\n", indent, preview.Annotated, terminal.Counted(annotated, "object"))
+	}
+}
+
+func writeGone(b *strings.Builder, indent string, children []childData, wide bool) {
+	for _, child := range children {
+		fmt.Fprintf(b, "%s%-9s  Instance %s\n", indent, child.Effect, terminal.Word(child.Instance))
+		if child.comingData != nil {
+			child.comingData.write(b, indent+"  ", wide)
+		}
+	}
+}
+
+func (o objectData) name() string {
+	return kudo.InventoryEntry{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}.String()
+}
+
+// diffs are the differences of objects; of those that are created only where everything is to be shown.
+func (d comingData) diffs(wide bool) string {
+	var b strings.Builder
+	for _, p := range d.Plans {
+		for _, t := range p.Tasks {
+			for _, o := range t.Objects {
+				if o.Diff != "" && (wide || o.Effect == preview.Changed) {
+					b.WriteString("\n" + o.Diff)
+				}
+			}
+			if t.Child != nil && t.Child.comingData != nil {
+				b.WriteString(t.Child.diffs(wide))
+			}
+		}
+	}
+	return b.String()
+}
+
+// comingText says which plans run.
+func (c *change) comingText() string {
+	var b strings.Builder
+	coming := comingOf(preview.Of(c.Change))
+	for _, p := range coming.Plans {
+		fmt.Fprintf(&b, "  plan %s runs: %s\n", p.Plan, p.causeText())
+	}
+	if fault := coming.fault(); fault != nil {
+		fmt.Fprintf(&b, "  it would fail: %v\n", fault)
+	}
+	return b.String()
+}

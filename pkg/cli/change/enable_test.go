@@ -1,0 +1,287 @@
+package change
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/types"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/clitest"
+	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+)
+
+func TestEnableSteps(t *testing.T) {
+	shop := func() clitest.Cluster {
+		return clitest.Defined("shop: kafka graphs?", "kafka: zookeeper", "zookeeper:", "graphs:")
+	}
+	const lacks = "shop waits for what it requires: Required kafka (NotInstalled); --with-dependencies enables what is not installed"
+	for name, test := range map[string]struct {
+		view    clitest.Cluster
+		options enableOptions
+		// want are the add-ons to write, each with its namespace.
+		want  []string
+		hints []string
+		err   string
+	}{
+		"an add-on that requires nothing":   {view: clitest.Defined("shop:"), want: []string{"shop "}},
+		"one that lacks what it requires":   {view: shop(), want: []string{"shop "}, hints: []string{lacks}},
+		"one that has what it requires":     {view: shop().With("kafka", clitest.Works), want: []string{"shop "}},
+		"one that requires what is failing": {view: shop().With("kafka", clitest.Fails), want: []string{"shop "}, hints: []string{"shop waits for what it requires: Required kafka (NotAvailable); --with-dependencies enables what is not installed"}},
+		"with all that it requires":         {view: shop(), options: enableOptions{withDependencies: true}, want: []string{"zookeeper ", "kafka ", "shop "}},
+		"with what is missing":              {view: shop().With("kafka", clitest.Fails), options: enableOptions{withDependencies: true}, want: []string{"zookeeper ", "shop "}},
+		"in a namespace, which the others join that run by plans": {
+			view: shop().Plans("zookeeper"), options: enableOptions{withDependencies: true, namespace: "data"}, want: []string{"zookeeper data", "kafka ", "shop data"}},
+		"with what one lacks that is enabled already, in its namespace": {
+			view: shop().With("shop", clitest.HeldBack).In("shop", "data").Plans("kafka").Plans("zookeeper"), options: enableOptions{withDependencies: true},
+			want: []string{"zookeeper data", "kafka data", "shop data"}},
+		"one that is enabled in another namespace": {
+			view: clitest.Defined("shop:").With("shop", clitest.Works).In("shop", "data"), options: enableOptions{namespace: "other"},
+			err: `add-on "shop" is enabled on cluster cluster1 in namespace "data" already: to move it, disable it first ('kubectl addon disable shop --cluster cluster1')`},
+		"one that is being removed": {
+			view: clitest.Defined("shop:").With("shop", clitest.Works).Deleting("shop"),
+			err:  `add-on "shop" is being removed from cluster cluster1: enable it again once it is gone ('kubectl addon why shop --cluster cluster1')`},
+		"with what is being removed": {
+			view: shop().With("kafka", clitest.Works).Deleting("kafka"), options: enableOptions{withDependencies: true},
+			err: `add-on "shop" requires "kafka", which is being removed from cluster cluster1: enable it again once it is gone`},
+		"with what nobody has defined": {
+			view: clitest.Defined("shop: kafka", "kafka: zookeper"), options: enableOptions{withDependencies: true},
+			err: `add-on "kafka" requires "zookeper", and there is no ClusterManagementAddOn of that name: create it, or correct the dependencies ` +
+				`('kubectl edit clustermanagementaddon kafka')`},
+		"with a circle": {
+			view: clitest.Defined("shop: kafka", "kafka: shop"), options: enableOptions{withDependencies: true},
+			err: `add-on "kafka" can never come first: circular dependency: kafka -> shop -> kafka; see 'kubectl addon why kafka --cluster cluster1'`},
+		"with what cannot be read": {
+			view: shop().Annotated("kafka", "{"), options: enableOptions{withDependencies: true},
+			err: `what add-on "kafka" requires cannot be read: ClusterManagementAddOn "kafka": annotation addon.open-cluster-management.io/dependencies: ` +
+				`want a JSON array such as [{"name":"other-addon","type":"Required"}]; remove the annotation if there are no dependencies`},
+		"where OCM enables it": {
+			view: clitest.Defined("shop:").PlacedBy("shop", "shops"),
+			err: `OCM enables add-on "shop" where these Placements select a cluster, and nowhere else: default/shops; let one of them select cluster cluster1, ` +
+				`such as by a label that it asks for ('kubectl label managedcluster cluster1 NAME=VALUE'), or set spec.installStrategy.type of the ClusterManagementAddOn to Manual`},
+		"where OCM has enabled it": {view: clitest.Defined("shop:").PlacedBy("shop", "shops").With("shop", clitest.Works), want: []string{"shop "}},
+		"with parameters, of one that takes none": {
+			view: clitest.Defined("shop:"), options: enableOptions{parameters: map[string]string{"SIZE": "2"}},
+			err: `add-on "shop" takes no parameters: its ClusterManagementAddOn does not name addondeploymentconfigs among the supported configs`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hints := terminal.ClusterTexts{}
+			names, err := enabling{view: test.view.Cluster, addOn: "shop", options: test.options}.names(hints)
+			var got []string
+			for _, name := range names {
+				var s step
+				e := enabling{view: test.view.Cluster, addOn: "shop", options: test.options}
+				if s, err = e.step(name); err == nil && len(test.options.parameters) > 0 {
+					s, err = e.configured(context.Background(), nil, s)
+				}
+				if err != nil {
+					break
+				}
+				got = append(got, s.wanted.Name+" "+s.wanted.Spec.InstallNamespace)
+			}
+			if diff := cmp.Diff(test.err, clitest.ErrorText(err)); diff != "" {
+				t.Error(diff)
+			}
+			if err == nil {
+				if diff := cmp.Diff(test.want, got); diff != "" {
+					t.Error(diff)
+				}
+			}
+			var want []string
+			for _, hint := range test.hints {
+				want = append(want, "on cluster cluster1: "+hint)
+			}
+			if diff := cmp.Diff(want, hints.Texts()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestEnableRefersToParameters(t *testing.T) {
+	own := types.NamespacedName{Namespace: "cluster1", Name: "shop-parameters"}
+	referTo := func(namespace, name string) upstream.AddOnConfig {
+		return upstream.AddOnConfig{ConfigGroupResource: configResource, ConfigReferent: upstream.ConfigReferent{Namespace: namespace, Name: name}}
+	}
+	version := upstream.AddOnConfig{
+		ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupKudo, Resource: addon.ResourceOperatorVersions},
+		ConfigReferent:      upstream.ConfigReferent{Namespace: "addon-packages", Name: "shop-1"},
+	}
+	for name, test := range map[string]struct {
+		defaults *upstream.ConfigReferent
+		stands   []upstream.AddOnConfig
+		want     []upstream.AddOnConfig
+		err      string
+	}{
+		"the first":             {want: []upstream.AddOnConfig{referTo("cluster1", "shop-parameters")}},
+		"beside a version":      {stands: []upstream.AddOnConfig{version}, want: []upstream.AddOnConfig{version, referTo("cluster1", "shop-parameters")}},
+		"again":                 {stands: []upstream.AddOnConfig{referTo("cluster1", "shop-parameters")}, want: []upstream.AddOnConfig{referTo("cluster1", "shop-parameters")}},
+		"after what is default": {defaults: &upstream.ConfigReferent{Namespace: "hub", Name: "all"}, want: []upstream.AddOnConfig{referTo("hub", "all"), referTo("cluster1", "shop-parameters")}},
+		"beside somebody else's": {stands: []upstream.AddOnConfig{referTo("hub", "mine")},
+			err: `add-on "shop" on cluster cluster1 takes its parameters from AddOnDeploymentConfig hub/mine: change them there ('kubectl edit addondeploymentconfig mine -n hub')`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			definition := clitest.Define("shop:")
+			definition.Spec.SupportedConfigs = []upstream.ConfigMeta{{ConfigGroupResource: configResource, DefaultConfig: test.defaults}}
+			addOn := clitest.Defined().With("shop").AddOns["shop"]
+			addOn.Spec.Configs = test.stands
+			err := refer(definition, addOn, own)
+			if diff := cmp.Diff(test.err, clitest.ErrorText(err)); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(test.want, addOn.Spec.Configs); err == nil && diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestEnableChangesTheParametersThatAreGiven(t *testing.T) {
+	name := types.NamespacedName{Namespace: "cluster1", Name: "shop-parameters"}
+	first := withVariables(nil, name, map[string]string{"B": "1", "A": "2"}, nil)
+	if first.Namespace != "cluster1" || first.Name != "shop-parameters" {
+		t.Errorf("got %s/%s", first.Namespace, first.Name)
+	}
+	before := first.DeepCopy()
+	next := withVariables(first, name, map[string]string{"C": "3", "A": ""}, nil)
+	if diff := cmp.Diff([]upstream.CustomizedVariable{{Name: "A"}, {Name: "B", Value: "1"}, {Name: "C", Value: "3"}}, next.Spec.CustomizedVariables); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(before, first); diff != "" {
+		t.Errorf("what stood was changed: %s", diff)
+	}
+}
+
+func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
+	resolvedAt := func(generation int64) func(*addon.ManagedClusterAddOn) {
+		return func(a *addon.ManagedClusterAddOn) {
+			a.Generation = generation
+			c := clitest.Condition(addon.ConditionResolved, "True", "Resolved", "")
+			c.ObservedGeneration = 1
+			a.Status.Conditions = append(a.Status.Conditions, c)
+		}
+	}
+	for name, test := range map[string]struct {
+		view    clitest.Cluster
+		change  func(*addon.ManagedClusterAddOn)
+		Find    *planstatus.View
+		config  *addon.AddOnDeploymentConfig
+		settled bool
+		err     string
+		tree    string
+		told    string
+	}{
+		"one that somebody else runs, and that is available": {
+			view: clitest.Defined("kafka:").With("kafka", clitest.Works), settled: true, tree: "kafka on cluster1: available"},
+		"one that is not available yet": {view: clitest.Defined("kafka:").With("kafka", clitest.Fails),
+			tree: "kafka on cluster1: Available False (PlanFailed): plan deploy: Deployment kafka/kafka: image not found."},
+		"one that says nothing yet": {view: clitest.Defined("kafka:").With("kafka"), tree: "kafka on cluster1: Available Unknown: not reported yet"},
+		"one that waits for others": {view: clitest.Defined("kafka:").With("kafka", clitest.Held),
+			tree: "kafka on cluster1: False (WaitingForDependencies): waits for zookeeper"},
+		"one whose configuration is wrong": {view: clitest.Defined("kafka:").With("kafka", clitest.BadConfig), settled: true,
+			err: `add-on kafka on cluster cluster1 cannot run: ConfigurationInvalid: variable "X" is not defined`},
+		"one whose plans are complete": {view: clitest.Defined("kafka:").With("kafka", clitest.Works), change: resolvedAt(1),
+			Find: new(ranOf("deploy", kudo.Complete)), settled: true, tree: "kafka on cluster1: available",
+			told: "kafka on cluster1: plan \"deploy\": no more disks\nkafka on cluster1: available\n"},
+		"one that the hub has not followed yet": {view: clitest.Defined("kafka:").With("kafka", clitest.Works), change: resolvedAt(2),
+			Find: new(ranOf("deploy", kudo.Complete)), tree: "kafka on cluster1: Available True (PlanComplete)"},
+		"one whose plan runs": {view: clitest.Defined("kafka:").With("kafka", clitest.Works), change: resolvedAt(1),
+			Find: new(ranOf("deploy", kudo.InProgress)), tree: "kafka on cluster1: Plan deploy (serial strategy) [IN_PROGRESS]: no more disks"},
+		"one whose plan has failed": {view: clitest.Defined("kafka:").With("kafka", clitest.Works), change: resolvedAt(1),
+			Find: new(ranOf("deploy", kudo.FatalError)), settled: true,
+			err: `plan "deploy" of Instance kafka on cluster cluster1 failed: no more disks; see 'kubectl addon plan status kafka --cluster cluster1', ` +
+				`and once the cause is mended run it again: 'kubectl addon plan run kafka deploy --cluster cluster1'`},
+		"one that has not got its parameters yet": {view: clitest.Defined("kafka:").With("kafka", clitest.Works), change: resolvedAt(1),
+			Find: new(ranOf("deploy", kudo.FatalError)), config: withVariables(nil, types.NamespacedName{}, map[string]string{"SIZE": "2"}, nil),
+			tree: "kafka on cluster1: Plan deploy (serial strategy) [FATAL_ERROR]: no more disks"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			addOn := test.view.AddOns["kafka"]
+			if test.change != nil {
+				test.change(addOn)
+			}
+			got := &target{step: step{wanted: addOn, config: test.config}}
+			got.judge(addOn, test.Find)
+			if diff := cmp.Diff(test.err, clitest.ErrorText(got.fault)); diff != "" {
+				t.Error(diff)
+			}
+			if got.settled != test.settled {
+				t.Errorf("settled is %v", got.settled)
+			}
+			if test.err == "" {
+				if diff := cmp.Diff(test.tree, got.trees[len(got.trees)-1].Text); diff != "" {
+					t.Error(diff)
+				}
+			}
+			var out bytes.Buffer
+			progress := terminal.NewProgress(&out)
+			if err := errors.Join(progress.Show(), progress.Show(got.trees...)); err != nil {
+				t.Fatal(err)
+			}
+			if news := out.String(); test.told != "" && !strings.HasSuffix(news, test.told) {
+				t.Errorf("it tells %q", news)
+			}
+		})
+	}
+}
+
+func TestDisableAsks(t *testing.T) {
+	kafka := dependency.Dependant{Name: "kafka", Type: addon.DependencyTypeRequired}
+	graphs := dependency.Dependant{Name: "graphs", Type: addon.DependencyTypeOptional}
+	comesBack := byPlacement(clitest.Defined("zookeeper:").PlacedBy("zookeeper", "all").Definitions["zookeeper"].Object, "unselect it")
+	for name, test := range map[string]struct {
+		dependants []dependency.Dependant
+		options    disableOptions
+		returns    error
+		shown, err string
+	}{
+		"nobody can be asked": {err: `add-on "zookeeper" stays on cluster c1: there is no terminal to ask on; repeat with --yes, or with --force if others require it`},
+		"nobody is asked":     {options: disableOptions{yes: true}},
+		"nobody is asked, and one is degraded": {options: disableOptions{yes: true}, dependants: []dependency.Dependant{graphs},
+			shown: "Warning: on cluster c1: without zookeeper, add-on graphs is degraded\n"},
+		"nobody is asked, and one requires it": {options: disableOptions{yes: true}, dependants: []dependency.Dependant{kafka},
+			shown: "Warning: on cluster c1: without zookeeper, add-on kafka stops being available\n",
+			err:   `add-on "zookeeper" stays on cluster c1, for others there require it: disable those first, or repeat with --force`},
+		"force minds nobody": {options: disableOptions{force: true}, dependants: []dependency.Dependant{kafka}, returns: comesBack,
+			shown: "Warning: on cluster c1: without zookeeper, add-on kafka stops being available\n"},
+		"OCM would enable it again": {options: disableOptions{yes: true}, returns: comesBack,
+			err: `add-on "zookeeper" would come back: OCM enables add-on "zookeeper" where these Placements select a cluster, and nowhere else: ` +
+				`default/all; unselect it, or set spec.installStrategy.type of the ClusterManagementAddOn to Manual`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := installed{dependants: test.dependants}
+			i.Namespace, i.Name = "c1", "zookeeper"
+			streams := clitest.StreamsOf("yes\n")
+			err := disabling{addOn: "zookeeper", there: []installed{i}, returns: test.returns}.agree(streams, test.options)
+			if diff := cmp.Diff(test.err, clitest.ErrorText(err)); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(test.shown, streams.ErrOut.(*bytes.Buffer).String()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestConfirmTakesAYes(t *testing.T) {
+	for typed, want := range map[string]error{
+		"y\n": nil, "Yes\n": nil, " YES ": nil, "\n": terminal.ErrDeclined, "": terminal.ErrDeclined, "n\n": terminal.ErrDeclined, "yesterday\n": terminal.ErrDeclined, "no\nyes\n": terminal.ErrDeclined,
+	} {
+		streams := clitest.StreamsOf(typed)
+		if diff := cmp.Diff(want, terminal.Confirm(streams, "Really?"), cmpopts.EquateErrors()); diff != "" {
+			t.Errorf("%q: %s", typed, diff)
+		}
+		if shown := streams.ErrOut.(*bytes.Buffer).String(); shown != "Really? [y/N] " {
+			t.Errorf("it asks %q", shown)
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package change
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/install"
+)
+
+// awaitAvailable waits until all that was written is available, and shows how that goes on. An add-on that fails ends the waiting for
+// itself only.
+func awaitAvailable(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, done []step, timeout time.Duration) error {
+	w := availableWait{progress: h.Progress(streams.ErrOut)}
+	for _, s := range done {
+		w.targets = append(w.targets, &target{step: s})
+	}
+	err := h.Await(ctx, w.clusters(), timeout, w.look, func(after string) error {
+		return fmt.Errorf("not available%s, and goes on: %s; see 'kubectl addon why ADDON --cluster CLUSTER'", after, strings.Join(w.open(), "; "))
+	})
+	faults := []error{err}
+	for _, t := range w.targets {
+		if faults = append(faults, t.fault); t.settled && t.fault == nil {
+			text := fmt.Sprintf("%s available on %s\n",
+				terminal.ObjectName(addon.GroupVersion.Group, "ManagedClusterAddOn", t.wanted.Name), t.wanted.Namespace)
+			faults = append(faults, printers.WriteEscaped(streams.Out, text))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// availableWait waits for add-ons to be available.
+type availableWait struct {
+	targets  []*target
+	progress *terminal.Progress
+}
+
+// target is an add-on that is to be available.
+type target struct {
+	step
+	// seen says that it was there. settled says that nothing more is waited for: it is available, or fault says why it will not be.
+	seen, settled bool
+	fault         error
+	trees         []terminal.Node
+}
+
+// clusters are those that the add-ons are on.
+func (w *availableWait) clusters() []string {
+	var clusters []string
+	for _, t := range w.targets {
+		clusters = append(clusters, t.wanted.Namespace)
+	}
+	slices.Sort(clusters)
+	return slices.Compact(clusters)
+}
+
+// open says what is still waited for: the first few.
+func (w *availableWait) open() []string {
+	var texts []string
+	for _, t := range w.targets {
+		if !t.settled && len(t.trees) > 0 {
+			texts = append(texts, t.trees[len(t.trees)-1].Text)
+		}
+	}
+	if left := len(texts) - terminal.ClustersShown; left > 0 {
+		texts = append(texts[:terminal.ClustersShown], fmt.Sprintf("%d more", left))
+	}
+	return texts
+}
+
+func (w *availableWait) look(ctx context.Context, reader client.Reader) (bool, error) {
+	var trees []terminal.Node
+	all := true
+	for _, t := range w.targets {
+		if !t.settled {
+			if err := t.look(ctx, reader); err != nil {
+				return false, err
+			}
+		}
+		all = all && t.settled
+		trees = append(trees, t.trees...)
+	}
+	return all, w.progress.Show(trees...)
+}
+
+func (t *target) look(ctx context.Context, reader client.Reader) error {
+	key, addOn, instance := client.ObjectKeyFromObject(t.wanted), &addon.ManagedClusterAddOn{}, &kudo.Instance{}
+	if err := reader.Get(ctx, key, addOn); err != nil {
+		if t.seen && apierrors.IsNotFound(err) {
+			t.settle(fmt.Errorf("add-on %q on cluster %s was deleted before it was available", key.Name, key.Namespace))
+		}
+		return client.IgnoreNotFound(err)
+	}
+	t.seen = true
+	switch err := reader.Get(ctx, key, instance); {
+	case err == nil && install.OwnedBy(instance, addOn):
+		t.judge(addOn, new(planstatus.Gather(ctx, reader, instance)))
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("reading Instance %s: %w", key, err)
+	default:
+		t.judge(addOn, nil)
+	}
+	return nil
+}
+
+// judge decides whether the add-on is available by what is known of it and of its Instance; nil where it has none.
+func (t *target) judge(addOn *addon.ManagedClusterAddOn, view *planstatus.View) {
+	t.trees = []terminal.Node{addOnLine(addOn)}
+	if fault := hopeless("add-on", addOn, addOn.Status.Conditions); fault != nil {
+		t.settle(fault)
+		return
+	}
+	if view != nil {
+		done, fault := awaitedPlan{ObjectKey: client.ObjectKeyFromObject(addOn)}.ended(*view)
+		if fault != nil && t.applied(view.Instance) {
+			t.settle(fault)
+		}
+		if !done || !t.applied(view.Instance) {
+			if trees := planstatus.GoingOn(*view); len(trees) > 0 {
+				t.trees = trees
+			}
+			return
+		}
+	}
+	if meta.IsStatusConditionTrue(addOn.Status.Conditions, addon.ConditionAvailable) && followed(addOn, view) {
+		t.trees = []terminal.Node{available(addOn, view)}
+		t.settle(nil)
+	}
+}
+
+// available says that the add-on is, and of one that has an Instance how its plan has ended.
+func available(addOn *addon.ManagedClusterAddOn, view *planstatus.View) terminal.Node {
+	line := terminal.Node{Text: planstatus.PlaceOf(addOn) + ": available", Part: planstatus.PlaceOf(addOn), Message: "available", State: kudo.Complete}
+	if view != nil && view.Instance.Status.Execution != nil {
+		line.Children = []terminal.Node{planstatus.PlanGoingOn(*view)}
+	}
+	return line
+}
+
+func (t *target) settle(fault error) { t.settled, t.fault = true, fault }
+
+// applied says whether the Instance has the parameters that were given.
+func (t *target) applied(instance *kudo.Instance) bool {
+	if t.config == nil {
+		return true
+	}
+	return !slices.ContainsFunc(t.config.Spec.CustomizedVariables, func(v upstream.CustomizedVariable) bool {
+		return instance.Spec.Parameters[v.Name] != v.Value
+	})
+}
+
+// followed says whether the hub has followed the last change of an add-on: of one that runs by plans, condition Resolved says so.
+func followed(addOn *addon.ManagedClusterAddOn, view *planstatus.View) bool {
+	resolved := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionResolved)
+	if resolved == nil {
+		return view == nil
+	}
+	return resolved.Status == metav1.ConditionTrue && resolved.ObservedGeneration >= addOn.Generation
+}
+
+// addOnLine says what an add-on waits for: what holds up its installation, else why it is not available.
+func addOnLine(addOn *addon.ManagedClusterAddOn) terminal.Node {
+	if resolved := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionResolved); resolved != nil && resolved.Status != metav1.ConditionTrue {
+		return planstatus.AddOnProgress(addOn)
+	}
+	place := planstatus.PlaceOf(addOn)
+	text := "Available " + planstatus.ConditionText(addOn.Status.Conditions, addon.ConditionAvailable, "Unknown: not reported yet")
+	return terminal.Node{Text: place + ": " + text, Part: place, Message: text}
+}

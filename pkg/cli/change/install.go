@@ -1,0 +1,142 @@
+package change
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/tandem-addons/tandem/pkg/cli/packages"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+)
+
+// dryRunHelp is what help says of --dry-run.
+const dryRunHelp = "With --dry-run it writes nothing, and shows for each cluster which plan would run and why, what refuses it, and the objects\n" +
+	"that would be created, changed and removed; clusters that are alike are shown together."
+
+func NewCmdInstall(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+	const of = "the operator is to run on"
+	var options changeOptions
+	var namespace string
+	cmd := &cobra.Command{
+		Use:   "install OPERATOR [NAME] --cluster CLUSTER[,CLUSTER]",
+		Short: "Run an operator on managed clusters, as an Instance that belongs to no add-on",
+		Long: "Install makes an Instance of an operator on each of the clusters, which --selector, --placement or --all-clusters may name as\n" +
+			"well. OPERATOR is the name of an operator whose package was pushed, or of an OperatorVersion; NAME that of the Instance,\n" +
+			"which is the operator's if left out. What runs on a fleet for good is better enabled as an add-on ('kubectl addon enable').\n\n" + dryRunHelp,
+		Example: "  kubectl addon install kafka --cluster cluster1 --namespace data\n" +
+			"  kubectl addon install kafka events --selector region=eu -p BROKERS=5 --dry-run",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 || len(args) > 2 {
+				return terminal.Usagef(cmd, "want OPERATOR and perhaps NAME, got %d arguments", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := options.check(cmd, of)
+			if err == nil {
+				err = checkNamespace(cmd, namespace)
+			}
+			if err != nil {
+				return err
+			}
+			if packages.IsPlace(args[0]) {
+				return terminal.Usagef(cmd, "%s is a place: store the package on the hub first ('kubectl addon package push %s')", args[0], args[0])
+			}
+			if len(args) == 2 {
+				options.name = args[1]
+			}
+			options.decide = func(c *changing, ctx context.Context, cluster string) (change, error) {
+				return c.create(ctx, cluster, args[0], namespace)
+			}
+			return options.run(cmd.Context(), flags, streams)
+		},
+	}
+	options.addFlags(cmd, of)
+	options.addVersionFlags(cmd)
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace on the managed clusters to install it in; the cluster's name if left out")
+	return cmd
+}
+
+// checkNamespace refuses what no namespace on the managed clusters can be called.
+func checkNamespace(cmd *cobra.Command, namespace string) error {
+	if faults := validation.IsDNS1123Label(namespace); namespace != "" && len(faults) > 0 {
+		return terminal.Usagef(cmd, "--namespace %q: %s", namespace, faults[0])
+	}
+	return nil
+}
+
+func NewCmdUpdate(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+	const of = "the Instance or add-on is on"
+	var options changeOptions
+	cmd := &cobra.Command{
+		Use:   "update NAME --cluster CLUSTER[,CLUSTER] -p NAME=VALUE",
+		Short: "Change parameters of Instances or add-ons",
+		Long: "Update changes parameters of the Instance or add-on NAME on each of the clusters that have it, which --selector, --placement or\n" +
+			"--all-clusters may name as well. All other parameters stay. The plan that the change triggers runs. An add-on's parameters are\n" +
+			"kept as 'kubectl addon enable -p' keeps them; those of a child come from its parent.\n\n" + dryRunHelp,
+		Example: "  kubectl addon update kafka --cluster cluster1 -p BROKERS=5 --wait\n" +
+			"  kubectl addon update kafka --all-clusters -p BROKERS=5 --dry-run",
+		Args: terminal.Exactly("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := options.checkStanding(cmd, of); err != nil {
+				return err
+			}
+			if options.given.none() {
+				return terminal.Usagef(cmd, "want a parameter to change: -p NAME=VALUE, --parameter-file or --unset")
+			}
+			options.name = args[0]
+			options.decide = func(c *changing, ctx context.Context, cluster string) (change, error) {
+				return c.edit(ctx, cluster, false)
+			}
+			return options.run(cmd.Context(), flags, streams)
+		},
+	}
+	options.addFlags(cmd, of)
+	options.addUnset(cmd)
+	return cmd
+}
+
+func NewCmdUpgrade(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+	const of = "the Instance or add-on is on"
+	var options changeOptions
+	cmd := &cobra.Command{
+		Use:   "upgrade NAME --cluster CLUSTER[,CLUSTER] [--version VERSION]",
+		Short: "Run another version of the package of Instances or add-ons",
+		Long: "Upgrade gives the Instance or add-on NAME another OperatorVersion of its operator on each of the clusters that have it, which\n" +
+			"--selector, --placement or --all-clusters may name as well: the highest that was pushed, unless another one is named. Parameters\n" +
+			"stay, but for those that are given. Plan upgrade runs, or update, or deploy, whichever the new version has first. An add-on keeps\n" +
+			"that version on the cluster whatever its ClusterManagementAddOn names from then on.\n\n" + dryRunHelp,
+		Example: "  kubectl addon upgrade kafka --cluster cluster1 --dry-run\n" +
+			"  kubectl addon upgrade kafka --selector region=eu --version 1.1.0 --wait",
+		Args: terminal.Exactly("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := options.checkStanding(cmd, of); err != nil {
+				return err
+			}
+			options.name = args[0]
+			options.decide = func(c *changing, ctx context.Context, cluster string) (change, error) {
+				return c.edit(ctx, cluster, true)
+			}
+			return options.run(cmd.Context(), flags, streams)
+		},
+	}
+	options.addFlags(cmd, of)
+	options.addVersionFlags(cmd)
+	options.addUnset(cmd)
+	return cmd
+}
+
+func (o *changeOptions) addUnset(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVar(&o.given.unset, "unset", nil, "parameters that are to have their defaults again, separated by commas")
+}
+
+// checkStanding refuses a command line that makes no sense for what stands, whose namespace is fixed.
+func (o *changeOptions) checkStanding(cmd *cobra.Command, of string) error {
+	if cmd.Flags().Changed("namespace") {
+		return terminal.Usagef(cmd, "--namespace has no meaning here: --cluster names the managed cluster, and with it the namespace on the hub")
+	}
+	return o.check(cmd, of)
+}

@@ -1,0 +1,293 @@
+package change
+
+import (
+	"context"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tandem-addons/tandem/manifests"
+	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+)
+
+const (
+	// agentSecret is where addon-agent finds its way to the hub. The Secret's keys are those that OCM's registration gives an add-on's.
+	agentSecret = "tandem-hub-kubeconfig"
+	// signedWithin is how long the hub may take to sign a certificate.
+	signedWithin = time.Minute
+	// shortest is what an API server signs a certificate for at least.
+	shortest = 10 * time.Minute
+)
+
+// joining is a managed cluster that joins a hub.
+type joining struct {
+	name         string
+	hub, cluster client.Client
+	// server leads to the hub from where the agent is.
+	server *rest.Config
+	// valid is how long the agent's certificate is asked to be.
+	valid time.Duration
+}
+
+// joinOptions are the flags.
+type joinOptions struct {
+	cluster hubclient.ManagedFlags
+	server  string
+	valid   time.Duration
+}
+
+func NewCmdJoin(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+	var o joinOptions
+	cmd := &cobra.Command{
+		Use:   "join CLUSTER --cluster-context NAME",
+		Short: "Let a managed cluster join a hub without OCM, and give its agent an identity there",
+		Long: "Join registers a managed cluster on the hub, and gives addon-agent on it the rights that it needs in the cluster's namespace\n" +
+			"there. The hub signs a certificate for it, which a Secret on the managed cluster keeps, together with the way to the hub.\n" +
+			"Run it again to renew the certificate: the agent takes it up while it runs.\n\n" +
+			"On a hub with OCM, clusters join by clusteradm.",
+		Example: "  kubectl addon join cluster1 --context hub --cluster-context cluster1\n" +
+			"  kubectl addon join cluster1 --cluster-kubeconfig cluster1.kubeconfig --hub-server https://hub.example.com:6443",
+		Args: terminal.Exactly("CLUSTER"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(cmd, args[0]); err != nil {
+				return err
+			}
+			j, err := o.connect(flags, args[0])
+			if err != nil {
+				return err
+			}
+			return hubclient.Advise(j.run(cmd.Context(), streams.Out), j.name)
+		},
+	}
+	o.cluster.AddFlags(cmd)
+	cmd.Flags().StringVar(&o.server, "hub-server", "", "URL at which pods on the managed cluster reach the hub, if it is not that of the hub's context")
+	cmd.Flags().DurationVar(&o.valid, "valid", 365*24*time.Hour, "how long the certificate should be valid; the hub may make it less")
+	return cmd
+}
+
+func (o joinOptions) check(cmd *cobra.Command, name string) error {
+	switch problems := validation.IsDNS1123Label(name); {
+	case len(problems) > 0:
+		return terminal.Usagef(cmd, "%q cannot be a cluster's name: %s", name, strings.Join(problems, "; "))
+	case !o.cluster.Given():
+		return terminal.Usagef(cmd, "name the managed cluster's --cluster-context or --cluster-kubeconfig")
+	case o.valid < shortest:
+		return terminal.Usagef(cmd, "--valid %s: want %s at least", o.valid, shortest)
+	default:
+		return nil
+	}
+}
+
+// connect connects to both sides.
+func (o joinOptions) connect(flags *genericclioptions.ConfigFlags, name string) (joining, error) {
+	j := joining{name: name, valid: o.valid}
+	hub, err := flags.ToRESTConfig()
+	if err != nil {
+		return j, fmt.Errorf("reading the kubeconfig of the hub: %w", err)
+	}
+	if j.hub, err = hubclient.AnyClient(hub); err != nil {
+		return j, fmt.Errorf("connecting to the hub: %w", err)
+	}
+	j.server = rest.CopyConfig(hub)
+	if o.server != "" {
+		j.server.Host = o.server
+	}
+	cluster, err := o.cluster.Config(flags)
+	if err != nil {
+		return j, err
+	}
+	if j.cluster, err = hubclient.AnyClient(cluster); err != nil {
+		return j, fmt.Errorf("connecting to the managed cluster: %w", err)
+	}
+	return j, nil
+}
+
+// run says what it has done, step by step. It may be repeated.
+func (j joining) run(ctx context.Context, out io.Writer) error {
+	if err := j.register(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s is registered on the hub\n", j.name)
+	key, certificate, err := j.identify(ctx)
+	if err != nil {
+		return err
+	}
+	until, err := expiry(certificate)
+	if err != nil {
+		return fmt.Errorf("reading the certificate that the hub has signed: %w", err)
+	}
+	fmt.Fprintf(out, "its agent has a certificate until %s\n", until.UTC().Format(time.RFC3339))
+	if err := j.keep(ctx, key, certificate); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "Secret %s/%s on the cluster leads it to %s\n", hubclient.AgentNamespace, agentSecret, j.server.Host)
+	return err
+}
+
+// register makes, on the hub, the cluster's namespace with the agent's rights in it, and the ManagedCluster.
+func (j joining) register(ctx context.Context) error {
+	objects, err := manifests.Objects(manifests.FS, "cluster/*.yaml", manifests.ClusterParameters{Cluster: j.name})
+	if err != nil {
+		return err
+	}
+	registration := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"hubAcceptsClient": true}}}
+	registration.SetAPIVersion("cluster.open-cluster-management.io/v1")
+	registration.SetKind("ManagedCluster")
+	registration.SetName(j.name)
+	for _, object := range append(objects, registration) {
+		if _, err := apply.Object(ctx, j.hub, object, hubclient.FieldManager); err != nil {
+			return fmt.Errorf("applying %s %q on the hub: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// identify has the hub sign a certificate for the agent's identity, which is that of OCM's add-on agents, and returns it with its key,
+// as PEM.
+func (j joining) identify(ctx context.Context) (key, certificate []byte, err error) {
+	group := "system:open-cluster-management:cluster:" + j.name + ":addon:tandem"
+	if key, err = keyutil.MakeEllipticPrivateKeyPEM(); err != nil {
+		return nil, nil, fmt.Errorf("making a key: %w", err)
+	}
+	signer, err := keyutil.ParsePrivateKeyPEM(key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a key: %w", err)
+	}
+	request, err := certutil.MakeCSR(signer, &pkix.Name{
+		CommonName: group + ":agent:addon-agent", Organization: []string{group, "system:open-cluster-management:addon:tandem"},
+	}, nil, nil)
+	if err != nil {
+		return nil, nil, fmt.Errorf("requesting a certificate: %w", err)
+	}
+	csr := &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "tandem-" + j.name + "-"},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request:           request,
+			SignerName:        certificatesv1.KubeAPIServerClientSignerName,
+			ExpirationSeconds: ptr.To(int32(j.valid / time.Second)),
+			Usages:            []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+		},
+	}
+	if err := j.hub.Create(ctx, csr); err != nil {
+		return nil, nil, fmt.Errorf("requesting a certificate: %w", err)
+	}
+	certificate, err = j.signed(ctx, csr)
+	return key, certificate, errors.Join(err, client.IgnoreNotFound(j.hub.Delete(ctx, csr)))
+}
+
+// signed approves the request, and waits for the certificate.
+func (j joining) signed(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) ([]byte, error) {
+	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
+		Reason: "Joined", Message: "An administrator of the hub has let the cluster join by kubectl addon.",
+	})
+	if err := j.hub.SubResource("approval").Update(ctx, csr); err != nil {
+		return nil, fmt.Errorf("approving the certificate: %w", err)
+	}
+	err := wait.PollUntilContextTimeout(ctx, time.Second/4, signedWithin, true, func(ctx context.Context) (bool, error) {
+		if err := j.hub.Get(ctx, client.ObjectKeyFromObject(csr), csr); err != nil {
+			return false, err
+		}
+		for _, condition := range csr.Status.Conditions {
+			if condition.Type == certificatesv1.CertificateFailed || condition.Type == certificatesv1.CertificateDenied {
+				return false, fmt.Errorf("%s: %s", condition.Reason, condition.Message)
+			}
+		}
+		return len(csr.Status.Certificate) > 0, nil
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return nil, fmt.Errorf("waiting for the certificate: the hub has not signed it within %s: does it run a signer for %s?",
+			signedWithin, csr.Spec.SignerName)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("waiting for the certificate: %w", err)
+	}
+	return csr.Status.Certificate, nil
+}
+
+// keep leaves the agent's identity and its way to the hub on the managed cluster.
+func (j joining) keep(ctx context.Context, key, certificate []byte) error {
+	kubeconfig, err := j.kubeconfig()
+	if err != nil {
+		return err
+	}
+	namespace := &corev1.Namespace{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: hubclient.AgentNamespace},
+	}
+	secret := &corev1.Secret{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: hubclient.AgentNamespace, Name: agentSecret},
+		Data: map[string][]byte{
+			"kubeconfig": kubeconfig, "cluster-name": []byte(j.name), corev1.TLSCertKey: certificate, corev1.TLSPrivateKeyKey: key,
+		},
+	}
+	for _, object := range []client.Object{namespace, secret} {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err != nil {
+			return fmt.Errorf("converting %s: %w", object.GetName(), err)
+		}
+		delete(content, "status")
+		if _, err := apply.Object(ctx, j.cluster, &unstructured.Unstructured{Object: content}, hubclient.FieldManager); err != nil {
+			return fmt.Errorf("applying %s on the managed cluster: %w", object.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// kubeconfig leads to the hub by the key and the certificate in the files beside it, which may change.
+func (j joining) kubeconfig() ([]byte, error) {
+	if err := rest.LoadTLSFiles(j.server); err != nil {
+		return nil, fmt.Errorf("reading the certificate of the hub: %w", err)
+	}
+	content := clientcmdapi.NewConfig()
+	content.Clusters["hub"] = &clientcmdapi.Cluster{
+		Server: j.server.Host, CertificateAuthorityData: j.server.CAData,
+		TLSServerName: j.server.ServerName, InsecureSkipTLSVerify: j.server.Insecure,
+	}
+	content.AuthInfos["addon-agent"] = &clientcmdapi.AuthInfo{ClientCertificate: corev1.TLSCertKey, ClientKey: corev1.TLSPrivateKeyKey}
+	content.Contexts["hub"] = &clientcmdapi.Context{Cluster: "hub", AuthInfo: "addon-agent", Namespace: j.name}
+	content.CurrentContext = "hub"
+	written, err := clientcmd.Write(*content)
+	if err != nil {
+		return nil, fmt.Errorf("writing the agent's kubeconfig: %w", err)
+	}
+	return written, nil
+}
+
+// expiry is when the first certificate of a PEM ends.
+func expiry(certificate []byte) (time.Time, error) {
+	block, _ := pem.Decode(certificate)
+	if block == nil {
+		return time.Time{}, errors.New("it is no PEM")
+	}
+	parsed, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return parsed.NotAfter, nil
+}

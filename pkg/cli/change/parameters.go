@@ -1,0 +1,93 @@
+package change
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/parameter"
+)
+
+// givenParameters are the parameters that a command line gives: to all clusters, and to some of them.
+type givenParameters struct {
+	texts, files []string
+	// unset are those that are to have their defaults again.
+	unset     []string
+	all       map[string]string
+	byCluster map[string]map[string]string
+}
+
+func (g *givenParameters) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVarP(&g.texts, "parameter", "p", nil,
+		"parameter to set, as NAME=VALUE, or CLUSTER/NAME=VALUE for one of the clusters; may be repeated")
+	cmd.Flags().StringArrayVarP(&g.files, "parameter-file", "P", nil, "YAML file of parameters, NAME: VALUE; may be repeated, and -p wins")
+}
+
+// parse reads what was given.
+func (g *givenParameters) parse(cmd *cobra.Command) error {
+	values, err := parseParameters(cmd, g.texts)
+	if err != nil {
+		return err
+	}
+	g.all, g.byCluster = map[string]string{}, map[string]map[string]string{}
+	for _, file := range g.files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("reading --parameter-file: %w", err)
+		}
+		found, err := parameter.File(string(text))
+		if err != nil {
+			return fmt.Errorf("reading --parameter-file %s: %w", file, err)
+		}
+		maps.Copy(g.all, found)
+	}
+	for name, value := range values {
+		cluster, parameter, one := strings.Cut(name, "/")
+		switch {
+		case !one:
+			g.all[name] = value
+		case cluster == "" || parameter == "":
+			return terminal.Usagef(cmd, "--parameter %s: want NAME=VALUE, or CLUSTER/NAME=VALUE", name)
+		default:
+			g.byCluster[cluster] = merged(g.byCluster[cluster], map[string]string{parameter: value})
+		}
+	}
+	for _, name := range g.unset {
+		if _, set := g.all[name]; set {
+			return terminal.Usagef(cmd, "parameter %s is set and unset", name)
+		}
+	}
+	return nil
+}
+
+// of are the parameters of a cluster.
+func (g *givenParameters) of(cluster string) map[string]string {
+	return merged(g.all, g.byCluster[cluster])
+}
+
+// none says that no parameter changes.
+func (g *givenParameters) none() bool {
+	return len(g.all) == 0 && len(g.byCluster) == 0 && len(g.unset) == 0
+}
+
+// elsewhere is the error for parameters of a cluster that is not meant.
+func (g *givenParameters) elsewhere(clusters []string) error {
+	for _, cluster := range slices.Sorted(maps.Keys(g.byCluster)) {
+		if !slices.Contains(clusters, cluster) {
+			return fmt.Errorf("parameters are given for cluster %s, which is none of those that are meant%s", cluster, terminal.DidYouMean(cluster, clusters))
+		}
+	}
+	return nil
+}
+
+// changed are the parameters with those of the cluster set, and others taken out.
+func (g *givenParameters) changed(standing map[string]string, cluster string) map[string]string {
+	next := maps.Clone(merged(standing, g.of(cluster)))
+	maps.DeleteFunc(next, func(name, _ string) bool { return slices.Contains(g.unset, name) })
+	return next
+}

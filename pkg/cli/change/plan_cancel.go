@@ -1,0 +1,150 @@
+package change
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+)
+
+func NewCmdPlanCancel(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+	var (
+		cluster string
+		wait    bool
+		timeout time.Duration
+	)
+	cmd := &cobra.Command{
+		Use:   "cancel NAME --cluster CLUSTER",
+		Short: "End the plan that runs",
+		Long: "Cancel ends the plan of an Instance or add-on that runs, which then counts as failed, and takes back a request for another\n" +
+			"one that has not begun. What was applied by then stays as it is, until a plan runs again.",
+		Example: "  kubectl addon plan cancel kafka --cluster cluster1",
+		Args:    terminal.Exactly("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h, err := hubclient.Connect(flags, streams.ErrOut)
+			if err != nil {
+				return err
+			}
+			key := client.ObjectKey{Namespace: cluster, Name: args[0]}
+			return hubclient.Advise(planCancel(cmd.Context(), h, streams, key, wait, timeout), cluster)
+		},
+	}
+	hubclient.ClusterFlag(cmd, &cluster, "the Instance or add-on is for")
+	cmd.Flags().BoolVar(&wait, "wait", true, "wait until the plan has ended")
+	terminal.TimeoutFlag(cmd, &timeout)
+	return cmd
+}
+
+// planCancel ends what runs, and takes a request back that has not begun. If there is neither, the error says what ran last.
+func planCancel(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, key client.ObjectKey, wait bool, timeout time.Duration) error {
+	instance, err := hubclient.ReadInstance(ctx, h, key)
+	if err != nil {
+		return err
+	}
+	if err := cancelFault(instance); err != nil {
+		return err
+	}
+	name, pending, running := terminal.ObjectName(kudo.GroupVersion.Group, "Instance", key.Name), pendingPlan(instance), planstatus.RunningPlan(instance)
+	wanted := instance.Spec
+	wanted.PlanExecution = kudo.PlanExecution{}
+	a := awaitedPlan{ObjectKey: key, plan: running}
+	if running != "" {
+		a.request = instance.Status.Execution.UID
+		wanted.PlanExecution = kudo.PlanExecution{PlanName: running, UID: a.request, Cancel: true}
+	}
+	if err := request(ctx, h, instance, wanted); err != nil {
+		return err
+	}
+	text := ""
+	if pending != "" {
+		text = fmt.Sprintf("%s plan %s no longer requested\n", name, pending)
+	}
+	switch {
+	case running != "" && wait:
+		text += fmt.Sprintf("%s plan %s cancelled\n", name, running)
+		err = awaitCancelled(ctx, h, a, timeout)
+	case running != "":
+		text += fmt.Sprintf("%s plan %s is being cancelled\n", name, running)
+	}
+	if err != nil {
+		return err
+	}
+	return printers.WriteEscaped(streams.Out, text)
+}
+
+// pendingPlan is the plan that is asked for by hand and has not begun; empty if there is none.
+func pendingPlan(instance *kudo.Instance) string {
+	request, last := instance.Spec.PlanExecution, instance.Status.Execution
+	if request.Cancel || last != nil && (request.UID == last.Request || request.UID == last.UID) {
+		return ""
+	}
+	return request.PlanName
+}
+
+// cancelFault says why there is nothing to cancel.
+func cancelFault(instance *kudo.Instance) error {
+	last := instance.Status.Execution
+	switch {
+	case !instance.DeletionTimestamp.IsZero():
+		return fmt.Errorf("the removal of Instance %q from cluster %q cannot be called off: to let go of it, see 'kubectl addon uninstall --help'",
+			instance.Name, instance.Namespace)
+	case planstatus.RunningPlan(instance) != "" || pendingPlan(instance) != "":
+		return nil
+	case last == nil:
+		return fmt.Errorf("no plan of Instance %q on cluster %q runs: none ever did", instance.Name, instance.Namespace)
+	default:
+		return fmt.Errorf("no plan of Instance %q on cluster %q runs: plan %q, which was the last one, is %s; see 'kubectl addon plan history %s --cluster %s'",
+			instance.Name, instance.Namespace, last.Plan, planstatus.State(instance.Status.PlanStatus[last.Plan].Status), instance.Name, instance.Namespace)
+	}
+}
+
+// seenWithin is how long it takes at most, while addon-manager runs, until the agent has reported that it has seen a change.
+const seenWithin = 3 * time.Second
+
+// awaitCancelled waits until what was cancelled does not run any more, and then until the agent has seen the rest of that change, lest
+// whoever asks next be told that it has not. An agent cancels what nobody has judged yet, so that without addon-manager it never sees the rest.
+func awaitCancelled(ctx context.Context, h hubclient.Hub, cancelled awaitedPlan, timeout time.Duration) error {
+	clusters := []string{cancelled.Namespace}
+	err := h.Await(ctx, clusters, timeout, cancelled.until(func(i *kudo.Instance) bool { return !cancelled.runs(i) }), func(after string) error {
+		return fmt.Errorf("plan %q of %s still runs%s: see whether addon-agent runs on cluster %s, and 'kubectl addon plan status %s --cluster %[4]s'",
+			cancelled.plan, cancelled, after, cancelled.Namespace, cancelled.Name)
+	})
+	if err != nil {
+		return err
+	}
+	limited, stop := context.WithTimeout(ctx, seenWithin)
+	defer stop()
+	_ = h.Follow(limited, clusters, cancelled.until(func(i *kudo.Instance) bool { return !planstatus.Unseen(i) })) // cancelled it is, in any case
+	return nil
+}
+
+// until looks at the Instance; one that is gone is what was waited for.
+func (a awaitedPlan) until(done func(*kudo.Instance) bool) hubclient.Look {
+	return func(ctx context.Context, reader client.Reader) (bool, error) {
+		instance := &kudo.Instance{}
+		if err := reader.Get(ctx, a.ObjectKey, instance); err != nil {
+			if apierrors.IsNotFound(err) {
+				return true, nil
+			}
+			return false, fmt.Errorf("reading %s: %w", a, err)
+		}
+		return done(instance), nil
+	}
+}
+
+// runs says whether the execution of that uid runs.
+func (a awaitedPlan) runs(instance *kudo.Instance) bool {
+	last := instance.Status.Execution
+	return planstatus.RunningPlan(instance) != "" && last.UID == a.request
+}

@@ -1,0 +1,243 @@
+package change
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/install"
+)
+
+// runOptions say how to run a plan.
+type runOptions struct {
+	parameters map[string]string
+	wait       bool
+	timeout    time.Duration
+}
+
+func NewCmdPlanRun(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+	var (
+		cluster    string
+		parameters []string
+		options    runOptions
+	)
+	cmd := &cobra.Command{
+		Use:     "run NAME PLAN --cluster CLUSTER",
+		Aliases: []string{"trigger"},
+		Short:   "Run a plan by hand",
+		Long: "Run asks for a plan of an Instance or add-on, as it stands. While another plan runs, it waits for the end of that one.\n" +
+			"With -p it changes parameters as well, of an Instance that belongs to no add-on and to no other Instance: where that\n" +
+			"alone runs a plan, it is not run twice, and a plan that it runs besides comes first.",
+		Example: "  kubectl addon plan run kafka backup --cluster cluster1\n" +
+			"  kubectl addon plan run kafka deploy --cluster cluster1 -p BROKERS=5 --wait --timeout 10m",
+		Args: terminal.Exactly("NAME", "PLAN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if options.parameters, err = parseParameters(cmd, parameters); err != nil {
+				return err
+			}
+			h, err := hubclient.Connect(flags, streams.ErrOut)
+			if err != nil {
+				return err
+			}
+			key := client.ObjectKey{Namespace: cluster, Name: args[0]}
+			return hubclient.Advise(planRun(cmd.Context(), h, streams, key, args[1], options), cluster)
+		},
+	}
+	hubclient.ClusterFlag(cmd, &cluster, "the Instance or add-on is for")
+	parametersFlag(cmd, &parameters)
+	cmd.Flags().BoolVar(&options.wait, "wait", false, "wait until the plan has ended")
+	terminal.TimeoutFlag(cmd, &options.timeout)
+	return cmd
+}
+
+// parametersFlag adds -p to a command, whose values parseParameters reads.
+func parametersFlag(cmd *cobra.Command, parameters *[]string) {
+	cmd.Flags().StringArrayVarP(parameters, "parameter", "p", nil, "parameter to set, as NAME=VALUE; may be repeated")
+}
+
+func parseParameters(cmd *cobra.Command, given []string) (map[string]string, error) {
+	parameters := make(map[string]string, len(given))
+	for _, text := range given {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			return nil, terminal.Usagef(cmd, "--parameter %q: want NAME=VALUE", text)
+		}
+		if _, twice := parameters[name]; twice {
+			return nil, terminal.Usagef(cmd, "--parameter %s is given twice", name)
+		}
+		parameters[name] = value
+	}
+	return parameters, nil
+}
+
+// planRun asks for the plan, and waits for its end if it is to.
+func planRun(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, key client.ObjectKey, plan string, options runOptions) error {
+	instance, err := hubclient.ReadInstance(ctx, h, key)
+	if err != nil {
+		return err
+	}
+	view := planstatus.Gather(ctx, h, instance)
+	wanted, warnings, err := asking(view, plan, types.UID(uuid.NewString()), options.parameters)
+	if err != nil {
+		return err
+	}
+	if err := terminal.Warn(streams.ErrOut, warnings...); err != nil {
+		return err
+	}
+	if err := request(ctx, h, instance, wanted); err != nil {
+		return err
+	}
+	if err := printers.WriteEscaped(streams.Out, askedText(view, plan)); err != nil || !options.wait {
+		return err
+	}
+	a := awaitedPlan{ObjectKey: key, generation: instance.Generation, plan: plan, request: wanted.PlanExecution.UID}
+	return awaitPlan(ctx, h, streams, a, options.timeout)
+}
+
+// askedText says of an Instance that has just been asked for a plan what comes of that.
+func askedText(v planstatus.View, plan string) string {
+	text := fmt.Sprintf("%s plan %s requested\n", terminal.ObjectName(kudo.GroupVersion.Group, "Instance", v.Instance.Name), plan)
+	if first := v.Due(); first != "" && first != plan {
+		return text + fmt.Sprintf("Plan %s runs first, for the parameters that change.\n", first)
+	}
+	if running := planstatus.RunningPlan(v.Instance); running != "" && running != plan {
+		return text + fmt.Sprintf("It waits for the end of plan %s, which runs.\n", running)
+	}
+	return text
+}
+
+// asking is the Instance's spec as it asks for a plan, under that uid, with those parameters changed, and what the hub warns of. It asks
+// for none where the parameters alone run the plan. The error says why it cannot be.
+func asking(v planstatus.View, plan string, uid types.UID, parameters map[string]string) (kudo.InstanceSpec, []string, error) {
+	if err := refuses(v, plan, parameters); err != nil {
+		return kudo.InstanceSpec{}, nil, err
+	}
+	wanted := v.Instance.DeepCopy()
+	wanted.Spec.Parameters = merged(wanted.Spec.Parameters, parameters)
+	wanted.Spec.PlanExecution = kudo.PlanExecution{}
+	if (planstatus.View{Instance: wanted, Version: v.Version}).Due() != plan {
+		wanted.Spec.PlanExecution = kudo.PlanExecution{PlanName: plan, UID: uid}
+	}
+	warnings, err := install.Admit(
+		&install.Instance{Instance: v.Instance, Version: v.Version}, install.Instance{Instance: wanted, Version: v.Version},
+	)
+	return wanted.Spec, warnings, err
+}
+
+// merged are the values of a with those of b, which win.
+func merged(a, b map[string]string) map[string]string {
+	if len(b) == 0 {
+		return a
+	}
+	values := make(map[string]string, len(a)+len(b))
+	maps.Copy(values, a)
+	maps.Copy(values, b)
+	return values
+}
+
+// refuses is the error for a plan that cannot be asked for.
+func refuses(v planstatus.View, plan string, parameters map[string]string) error {
+	instance := v.Instance
+	if !instance.DeletionTimestamp.IsZero() {
+		return fmt.Errorf("no plan but %s runs for Instance %q of cluster %q, which is being removed: see 'kubectl addon plan status %s --cluster %s'",
+			kudo.CleanupPlan, instance.Name, instance.Namespace, instance.Name, instance.Namespace)
+	}
+	if apierrors.IsNotFound(v.Unreadable) {
+		return fmt.Errorf("%w: push its package first ('kubectl addon package push DIR')", v.Unreadable)
+	}
+	if v.Version != nil {
+		if err := lacksPlan(v.Version, plan); err != nil {
+			return err
+		}
+	}
+	owner := metav1.GetControllerOf(instance)
+	switch {
+	case len(parameters) == 0 || owner == nil:
+		return nil
+	case owner.Kind == "Instance":
+		return fmt.Errorf("the parameters of Instance %q come from Instance %q: change those of that one", instance.Name, owner.Name)
+	default:
+		return fmt.Errorf("the parameters of Instance %q come from add-on %q: change them with 'kubectl addon update %s --cluster %s -p NAME=VALUE'",
+			instance.Name, owner.Name, owner.Name, instance.Namespace)
+	}
+}
+
+// lacksPlan is the error for a plan that the OperatorVersion does not have; nil if it has it.
+func lacksPlan(version *kudo.OperatorVersion, plan string) error {
+	plans := slices.Sorted(maps.Keys(version.Spec.Plans))
+	if slices.Contains(plans, plan) {
+		return nil
+	}
+	return fmt.Errorf("OperatorVersion %q has no plan %q%s; its plans: %s", version.Name, plan, terminal.DidYouMean(plan, plans), terminal.Listed(plans))
+}
+
+// request writes what is asked for into the Instance's spec: that of this Instance, and no other of its name. It leaves alone what
+// somebody else changes of it meanwhile.
+func request(ctx context.Context, c client.Client, instance *kudo.Instance, wanted kudo.InstanceSpec) error {
+	spec := map[string]any{}
+	if asked := wanted.PlanExecution; asked != instance.Spec.PlanExecution {
+		spec["planExecution"] = execution(asked)
+	}
+	if changed := changedValues(instance.Spec.Parameters, wanted.Parameters); len(changed) > 0 {
+		spec["parameters"] = changed
+	}
+	if runs := wanted.OperatorVersion; runs != instance.Spec.OperatorVersion {
+		spec["operatorVersion"] = map[string]any{"namespace": runs.Namespace, "name": runs.Name}
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": instance.UID}, "spec": spec})
+	if err != nil {
+		return fmt.Errorf("encoding the request: %w", err)
+	}
+	err = c.Patch(ctx, instance, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(hubclient.FieldManager))
+	if err != nil {
+		return fmt.Errorf("changing Instance %q of cluster %q: %w", instance.Name, instance.Namespace, err)
+	}
+	return nil
+}
+
+// execution is a request for a plan as a merge patch has it, nil for none.
+func execution(asked kudo.PlanExecution) any {
+	if asked.PlanName == "" {
+		return nil
+	}
+	values := map[string]any{"planName": asked.PlanName, "uid": asked.UID, "cancel": nil, "status": nil}
+	if asked.Cancel {
+		values["cancel"] = true
+	}
+	return values
+}
+
+// changedValues are the values that differ as a merge patch has them, with nil for those that go.
+func changedValues(before, after map[string]string) map[string]any {
+	changed := map[string]any{}
+	for name, value := range after {
+		if stands, given := before[name]; !given || stands != value {
+			changed[name] = value
+		}
+	}
+	for name := range before {
+		if _, stays := after[name]; !stays {
+			changed[name] = nil
+		}
+	}
+	return changed
+}

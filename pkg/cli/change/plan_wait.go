@@ -1,0 +1,294 @@
+package change
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+)
+
+func NewCmdPlanWait(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+	var (
+		cluster string
+		timeout time.Duration
+	)
+	cmd := &cobra.Command{
+		Use:   "wait NAME --cluster CLUSTER",
+		Short: "Wait until the plans of an Instance or add-on have ended",
+		Long: "Wait shows how the plan that runs goes on, and ends when it is complete and no other is due. It fails as soon as the plan\n" +
+			"fails, or the hub says that none can start. Of an add-on that has no Instance yet, it waits for that first.\n" +
+			"To stop waiting stops nothing else.",
+		Example: "  kubectl addon plan wait kafka --cluster cluster1\n" +
+			"  kubectl addon plan wait kafka --cluster cluster1 --timeout 10m",
+		Args: terminal.Exactly("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h, err := hubclient.Connect(flags, streams.ErrOut)
+			if err != nil {
+				return err
+			}
+			key := client.ObjectKey{Namespace: cluster, Name: args[0]}
+			if _, err := planstatus.Find(cmd.Context(), h, key, false); err != nil { // it names what there is instead
+				return hubclient.Advise(err, cluster)
+			}
+			return hubclient.Advise(awaitPlan(cmd.Context(), h, streams, awaitedPlan{ObjectKey: key}, timeout), cluster)
+		},
+	}
+	hubclient.ClusterFlag(cmd, &cluster, "the Instance or add-on is for")
+	terminal.TimeoutFlag(cmd, &timeout)
+	return cmd
+}
+
+// awaitedPlan is an Instance whose plans are waited for.
+type awaitedPlan struct {
+	client.ObjectKey
+	// generation is the one that counts: what is known of an older one is out of date.
+	generation int64
+	// request is the uid of the request by hand whose plan is waited for; empty: whatever plans are due.
+	request types.UID
+	plan    string
+	// wanted is the Instance as its add-on makes it, nil where that is not waited for; stood is what was wrong with the add-on before.
+	wanted *kudo.Instance
+	stood  error
+}
+
+func (a awaitedPlan) String() string {
+	return fmt.Sprintf("Instance %s on cluster %s", terminal.Word(a.Name), terminal.Word(a.Namespace))
+}
+
+// awaitPlan waits until the plans have ended, shows how that goes on, and says how it went.
+func awaitPlan(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, a awaitedPlan, timeout time.Duration) error {
+	return awaitPlans(ctx, h, streams, []awaitedPlan{a}, timeout)
+}
+
+// awaitPlans waits for the plans of several Instances. One that fails ends the waiting for itself only.
+func awaitPlans(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, awaited []awaitedPlan, timeout time.Duration) error {
+	w := plansWait{progress: h.Progress(streams.ErrOut)}
+	for _, a := range awaited {
+		w.plans = append(w.plans, &planWait{awaitedPlan: a})
+	}
+	faults := []error{h.Await(ctx, w.clusters(), timeout, w.look, w.unfinished)}
+	for _, p := range w.plans {
+		if faults = append(faults, p.fault); p.settled && p.fault == nil {
+			text := p.text
+			if len(w.plans) > 1 {
+				text = strings.TrimSuffix(text, "\n") + " on " + p.Namespace + "\n"
+			}
+			faults = append(faults, printers.WriteEscaped(streams.Out, text))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// plansWait waits for the plans of Instances.
+type plansWait struct {
+	plans    []*planWait
+	progress *terminal.Progress
+}
+
+// clusters are those that the Instances are on.
+func (w *plansWait) clusters() []string {
+	var clusters []string
+	for _, p := range w.plans {
+		clusters = append(clusters, p.Namespace)
+	}
+	slices.Sort(clusters)
+	return slices.Compact(clusters)
+}
+
+func (w *plansWait) look(ctx context.Context, reader client.Reader) (bool, error) {
+	var trees []terminal.Node
+	all := true
+	for _, p := range w.plans {
+		if !p.settled {
+			done, err := p.look(ctx, reader)
+			if ctx.Err() != nil {
+				return false, ctx.Err()
+			}
+			p.settled, p.fault = done || err != nil, err
+		}
+		all = all && p.settled
+		trees = append(trees, p.trees...)
+	}
+	return all, w.progress.Show(trees...)
+}
+
+// unfinished is the error about those that have not ended.
+func (w *plansWait) unfinished(after string) error {
+	var faults []error
+	for _, p := range w.plans {
+		if !p.settled {
+			faults = append(faults, fmt.Errorf("the plans of %s have not ended%s, and go on%s: see 'kubectl addon plan status %s --cluster %s'",
+				p, after, strings.TrimSuffix(": "+p.last, ": "), p.Name, p.Namespace))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// planWait waits for the plans of an Instance.
+type planWait struct {
+	awaitedPlan
+	// found is the Instance as it was seen last, and last what it waited for then.
+	found *kudo.Instance
+	last  string
+	trees []terminal.Node
+	// settled says that nothing more is waited for: text says how it has ended, or fault why it will not.
+	settled bool
+	text    string
+	fault   error
+}
+
+func (w *planWait) look(ctx context.Context, reader client.Reader) (bool, error) {
+	instance := &kudo.Instance{}
+	err := reader.Get(ctx, w.ObjectKey, instance)
+	switch {
+	case apierrors.IsNotFound(err) && w.found == nil:
+		return false, w.lookAtAddOn(ctx, reader)
+	case apierrors.IsNotFound(err):
+		return w.gone()
+	case err != nil:
+		return false, fmt.Errorf("reading %s: %w", w, err)
+	}
+	if w.wanted != nil && !sameSpec(instance, w.wanted) {
+		return false, w.lookAtAddOn(ctx, reader)
+	}
+	return w.judge(ctx, reader, instance)
+}
+
+// judge decides whether what is waited for has come about, by what is known of the Instance.
+func (w *planWait) judge(ctx context.Context, reader client.Reader, instance *kudo.Instance) (bool, error) {
+	view := planstatus.Gather(ctx, reader, instance)
+	if len(instance.Status.Children) > 0 {
+		if err := planstatus.GatherChildren(ctx, reader, &view); err != nil {
+			return false, err
+		}
+	}
+	done, err := w.ended(view)
+	if w.found != nil || !done && err == nil { // what has ended long ago is no progress
+		w.trees = planstatus.GoingOn(view)
+	}
+	w.found, w.last = instance, planstatus.HoldUp(view)
+	w.text = fmt.Sprintf("%s plan %s is complete\n", terminal.ObjectName(kudo.GroupVersion.Group, "Instance", w.Name), w.planOf(instance))
+	return done, err
+}
+
+// gone ends the waiting for an Instance that is not there any more.
+func (w *planWait) gone() (bool, error) {
+	if w.found.DeletionTimestamp.IsZero() || w.request != "" {
+		return false, fmt.Errorf("%s was deleted before its plans ended", w)
+	}
+	w.text = fmt.Sprintf("%s is removed\n", terminal.ObjectName(kudo.GroupVersion.Group, "Instance", w.Name))
+	return true, nil
+}
+
+// lookAtAddOn says what keeps the Instance of an add-on from being made or changed, and fails where that will not change by itself.
+func (w *planWait) lookAtAddOn(ctx context.Context, reader client.Reader) error {
+	addOn := &addon.ManagedClusterAddOn{}
+	if err := reader.Get(ctx, w.ObjectKey, addOn); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("reading add-on %q of cluster %q: %w", w.Name, w.Namespace, err))
+	}
+	tree := planstatus.AddOnProgress(addOn)
+	w.last, w.trees = tree.Message, []terminal.Node{tree}
+	fault := hopeless("add-on", addOn, addOn.Status.Conditions)
+	if fault != nil && w.stood != nil && fault.Error() == w.stood.Error() {
+		return nil // addon-manager has not looked again yet
+	}
+	return fault
+}
+
+// planOf is the plan that was waited for: the one that was asked for, or the last one.
+func (a awaitedPlan) planOf(instance *kudo.Instance) string {
+	if a.plan != "" || instance.Status.Execution == nil {
+		return a.plan
+	}
+	return instance.Status.Execution.Plan
+}
+
+// ended says whether what is waited for has come about. The error says that it has failed, or that it never will.
+func (a awaitedPlan) ended(view planstatus.View) (bool, error) {
+	instance := view.Instance
+	if instance.Generation < a.generation {
+		return false, nil
+	}
+	if a.request != "" {
+		if done, err := a.requestEnded(instance); done || err != nil {
+			return done, err
+		}
+	}
+	if !instance.DeletionTimestamp.IsZero() {
+		return false, nil
+	}
+	if err := hopeless("Instance", instance, instance.Status.Conditions); err != nil {
+		return false, err
+	}
+	if a.request != "" || !resting(view) {
+		return false, nil
+	}
+	last := instance.Status.Execution.Plan
+	if instance.Status.PlanStatus[last].Status == kudo.FatalError {
+		return false, planFailed(instance, last)
+	}
+	return true, nil
+}
+
+// requestEnded says what has come of the plan that was asked for by hand.
+func (a awaitedPlan) requestEnded(instance *kudo.Instance) (bool, error) {
+	ran, last := instance.Status.PlanStatus[a.plan], instance.Status.Execution
+	switch {
+	case ran.UID == a.request && ran.Status == kudo.FatalError:
+		return false, planFailed(instance, a.plan)
+	case ran.UID == a.request:
+		return ran.Status == kudo.Complete, nil
+	case last != nil && last.Request == a.request:
+		return false, fmt.Errorf("plan %q of %s was superseded by plan %q", a.plan, a, last.Plan)
+	case instance.Spec.PlanExecution.UID != a.request:
+		return false, fmt.Errorf("plan %q of %s has not run: another request has taken the place of this one", a.plan, a)
+	}
+	return false, nil
+}
+
+// resting says whether the agent has carried out all that the Instance asks for.
+func resting(view planstatus.View) bool {
+	status := view.Instance.Status
+	return status.Execution != nil && status.ObservedGeneration >= view.Instance.Generation &&
+		status.PlanStatus[status.Execution.Plan].Status.Terminal() && view.Due() == ""
+}
+
+func planFailed(instance *kudo.Instance, plan string) error {
+	return fmt.Errorf("plan %q of Instance %s on cluster %s failed: %s; see 'kubectl addon plan status %[2]s --cluster %[3]s', "+
+		"and once the cause is mended run it again: 'kubectl addon plan run %[2]s %[1]s --cluster %[3]s'",
+		plan, instance.Name, instance.Namespace, terminal.OneLine(instance.Status.PlanStatus[plan].Message))
+}
+
+// passingReasons are those of condition Resolved that may go by themselves: what is not there may come, and is looked for again.
+var passingReasons = []string{
+	addon.ReasonWaitingForDependencies, addon.ReasonWaitingForConfiguration, addon.ReasonConfigurationNotFound, addon.ReasonInstanceRefused,
+	addon.ReasonManagedClusterNotFound, kudo.ReasonOperatorVersionNotFound, kudo.ReasonChildVersionNotFound,
+}
+
+// hopeless is the error of an object whose condition Resolved says of its last change that somebody has to mend it.
+func hopeless(kind string, object client.Object, conditions []metav1.Condition) error {
+	resolved := meta.FindStatusCondition(conditions, kudo.ConditionResolved)
+	if resolved == nil || resolved.Status != metav1.ConditionFalse || resolved.ObservedGeneration < object.GetGeneration() ||
+		slices.Contains(passingReasons, resolved.Reason) {
+		return nil
+	}
+	return fmt.Errorf("%s %s on cluster %s cannot run: %s: %s", kind, object.GetName(), object.GetNamespace(), resolved.Reason, terminal.OneLine(resolved.Message))
+}

@@ -1,0 +1,398 @@
+package change
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/install"
+)
+
+// step is one add-on to be written on one cluster.
+type step struct {
+	// current is the add-on as it stands, nil where it does not, and wanted as it is to stand.
+	current, wanted *addon.ManagedClusterAddOn
+	// config is the AddOnDeploymentConfig of the parameters that were given, nil where none were, and currentConfig how it stands.
+	currentConfig, config *addon.AddOnDeploymentConfig
+}
+
+// enabling is an add-on to be enabled on the cluster of a view.
+type enabling struct {
+	view    hubclient.Cluster
+	addOn   string
+	options enableOptions
+}
+
+// steps are what there is to write, what is required first. hints gets what people should know of the cluster. The error says what
+// stands against it.
+func (e enabling) steps(ctx context.Context, reader client.Reader, hints terminal.ClusterTexts) ([]step, error) {
+	names, err := e.names(hints)
+	if err != nil {
+		return nil, err
+	}
+	var steps []step
+	for _, name := range names {
+		s, err := e.step(name)
+		if err == nil && name == e.addOn && len(e.options.parameters) > 0 {
+			s, err = e.configured(ctx, reader, s)
+		}
+		if err == nil {
+			err = e.judge(ctx, reader, s)
+		}
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, s)
+	}
+	return steps, nil
+}
+
+// names are the add-ons to write: the one that was asked for, and before it those that it requires and that are not there, as far as
+// they are to be enabled too. Where they are not, a hint names what it waits for.
+func (e enabling) names(hints terminal.ClusterTexts) ([]string, error) {
+	if !e.options.withDependencies {
+		missing := slices.DeleteFunc(e.view.Judge(e.addOn).NotReady(), func(j dependency.Judgement) bool { return j.Cause == "" })
+		if len(missing) > 0 {
+			hints.Add(e.view.Name, fmt.Sprintf("%s waits for what it requires: %s; --with-dependencies enables what is not installed",
+				e.addOn, dependency.Summary(missing)))
+		}
+		return []string{e.addOn}, nil
+	}
+	all := append(dependency.Prerequisites(e.addOn, e.view.Needs), e.addOn)
+	for _, name := range all {
+		if err := e.unreachable(name); err != nil {
+			return nil, err
+		}
+	}
+	return slices.DeleteFunc(all, func(name string) bool { return name != e.addOn && e.view.AddOns[name] != nil }), nil
+}
+
+// unreachable is the error for an add-on that requires what cannot be enabled.
+func (e enabling) unreachable(name string) error {
+	if fault := e.view.Definitions[name].Malformed; fault != nil {
+		return fmt.Errorf("what add-on %q requires cannot be read: %w", name, fault)
+	}
+	for _, j := range e.view.Judge(name).NotReady() {
+		switch j.Cause {
+		case dependency.Circular:
+			return fmt.Errorf("add-on %q can never come first: circular dependency: %s; see 'kubectl addon why %s --cluster %s'",
+				name, dependency.Way(j.Cycle), name, e.view.Name)
+		case dependency.NoSuchAddOn:
+			return fmt.Errorf("add-on %q requires %q, and there is no ClusterManagementAddOn of that name: create it, or correct the "+
+				"dependencies ('kubectl edit clustermanagementaddon %s')", name, j.Name, name)
+		case dependency.Deleting:
+			return fmt.Errorf("add-on %q requires %q, which is being removed from cluster %s: enable it again once it is gone", name, j.Name, e.view.Name)
+		}
+	}
+	return nil
+}
+
+// step is the add-on of that name as it is to stand.
+func (e enabling) step(name string) (step, error) {
+	s, cluster := step{current: e.view.AddOns[name]}, e.view.Name
+	if s.current == nil {
+		if err := placed(e.view.Definitions[name].Object, cluster); err != nil {
+			return s, err
+		}
+		s.wanted = &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: cluster}}
+		s.wanted.Spec.InstallNamespace = e.namespace(name)
+		return s, nil
+	}
+	s.wanted = s.current.DeepCopy()
+	stands := s.current.Spec.InstallNamespace
+	switch {
+	case !s.current.DeletionTimestamp.IsZero():
+		return s, fmt.Errorf("add-on %q is being removed from cluster %s: enable it again once it is gone ('kubectl addon why %s --cluster %s')",
+			name, cluster, name, cluster)
+	case e.options.namespace != "" && e.options.namespace != stands:
+		return s, fmt.Errorf("add-on %q is enabled on cluster %s in namespace %q already: to move it, disable it first "+
+			"('kubectl addon disable %s --cluster %s')", name, cluster, stands, name, cluster)
+	}
+	return s, nil
+}
+
+// namespace is the one to install the add-on of that name in. What runs by plans joins the add-on that requires it.
+func (e enabling) namespace(name string) string {
+	if name != e.addOn && !e.view.Definitions[name].ByPlans {
+		return ""
+	}
+	if current := e.view.AddOns[e.addOn]; current != nil {
+		return current.Spec.InstallNamespace
+	}
+	return e.options.namespace
+}
+
+// placed is the error for an add-on that OCM enables where Placements say so: made by hand it would not stay.
+func placed(definition *addon.ClusterManagementAddOn, cluster string) error {
+	return byPlacement(definition, fmt.Sprintf("let one of them select cluster %s, such as by a label that it asks for "+
+		"('kubectl label managedcluster %[1]s NAME=VALUE')", cluster))
+}
+
+// byPlacement is the error for an add-on that OCM enables, and disables, where Placements say so; way is how to do it by those.
+func byPlacement(definition *addon.ClusterManagementAddOn, way string) error {
+	if definition == nil || definition.Spec.InstallStrategy.Type != upstream.AddonInstallStrategyPlacements {
+		return nil
+	}
+	return fmt.Errorf("OCM enables add-on %q where these Placements select a cluster, and nowhere else: %s; %s, or set "+
+		"spec.installStrategy.type of the ClusterManagementAddOn to %s",
+		definition.Name, placements(definition), way, upstream.AddonInstallStrategyManual)
+}
+
+func placements(definition *addon.ClusterManagementAddOn) string {
+	var names []string
+	for _, placement := range definition.Spec.InstallStrategy.Placements {
+		names = append(names, placement.Namespace+"/"+placement.Name)
+	}
+	return terminal.Listed(names)
+}
+
+var configResource = upstream.ConfigGroupResource{Group: addon.GroupVersion.Group, Resource: addon.ResourceAddOnDeploymentConfigs}
+
+// configName is the AddOnDeploymentConfig of the parameters that are given here.
+func configName(cluster, addOn string) types.NamespacedName {
+	return types.NamespacedName{Namespace: cluster, Name: addOn + "-parameters"}
+}
+
+// configured gives the step's add-on the parameters, by an AddOnDeploymentConfig that it refers to.
+func (e enabling) configured(ctx context.Context, reader client.Reader, s step) (step, error) {
+	own := configName(e.view.Name, e.addOn)
+	definition := e.view.Definitions[e.addOn].Object
+	if err := rolledOut(definition, s.wanted, configResource, "parameters"); err != nil {
+		return s, err
+	}
+	if err := refer(definition, s.wanted, own); err != nil {
+		return s, err
+	}
+	config := &addon.AddOnDeploymentConfig{}
+	switch err := reader.Get(ctx, own, config); {
+	case err == nil:
+		s.currentConfig = config
+	case !apierrors.IsNotFound(err):
+		return s, fmt.Errorf("reading AddOnDeploymentConfig %s: %w", own, err)
+	}
+	s.config = withVariables(s.currentConfig, own, e.options.parameters, e.options.unset)
+	return s, nil
+}
+
+// refer lets the add-on refer to the AddOnDeploymentConfig own, after the one that it has by default. One that refers to another is
+// its author's to change.
+func refer(definition *addon.ClusterManagementAddOn, addOn *addon.ManagedClusterAddOn, own types.NamespacedName) error {
+	supported := definition.Spec.SupportedConfigs
+	at := slices.IndexFunc(supported, func(c upstream.ConfigMeta) bool { return c.ConfigGroupResource == configResource })
+	if at < 0 {
+		return fmt.Errorf("add-on %q takes no parameters: its ClusterManagementAddOn does not name %s among the supported configs",
+			addOn.Name, configResource.Resource)
+	}
+	var last *types.NamespacedName
+	for _, config := range addOn.Spec.Configs {
+		if config.ConfigGroupResource == configResource {
+			last = new(types.NamespacedName(config.ConfigReferent))
+		}
+	}
+	switch {
+	case last != nil && *last == own:
+		return nil
+	case last != nil:
+		return fmt.Errorf("add-on %q on cluster %s takes its parameters from AddOnDeploymentConfig %s: change them there "+
+			"('kubectl edit addondeploymentconfig %s -n %s')", addOn.Name, addOn.Namespace, last, last.Name, last.Namespace)
+	case supported[at].DefaultConfig != nil:
+		addOn.Spec.Configs = append(addOn.Spec.Configs, upstream.AddOnConfig{
+			ConfigGroupResource: configResource, ConfigReferent: *supported[at].DefaultConfig,
+		})
+	}
+	addOn.Spec.Configs = append(addOn.Spec.Configs, upstream.AddOnConfig{
+		ConfigGroupResource: configResource, ConfigReferent: upstream.ConfigReferent(own),
+	})
+	return nil
+}
+
+// rolledOut is the error for a config that OCM gives the add-on by a Placement: one of the add-on's own would take its place.
+func rolledOut(
+	definition *addon.ClusterManagementAddOn, addOn *addon.ManagedClusterAddOn, resource upstream.ConfigGroupResource, what string,
+) error {
+	ofResource := func(c upstream.AddOnConfig) bool { return c.ConfigGroupResource == resource }
+	if definition == nil || slices.ContainsFunc(addOn.Spec.Configs, ofResource) {
+		return nil
+	}
+	for _, placement := range definition.Spec.InstallStrategy.Placements {
+		i := slices.IndexFunc(placement.Configs, ofResource)
+		if i < 0 || !hasConfig(addOn, placement.Configs[i]) {
+			continue
+		}
+		config := placement.Configs[i]
+		return fmt.Errorf("add-on %q on cluster %s has its %s from %s %s/%s, which OCM gives to all clusters that Placement %s/%s selects: change "+
+			"that one, or name another in spec.installStrategy ('kubectl edit clustermanagementaddon %s')",
+			addOn.Name, addOn.Namespace, what, resource.Resource, config.Namespace, config.Name, placement.Namespace, placement.Name, addOn.Name)
+	}
+	return nil
+}
+
+// hasConfig says whether OCM wants the config on the add-on's cluster.
+func hasConfig(addOn *addon.ManagedClusterAddOn, config upstream.AddOnConfig) bool {
+	return slices.ContainsFunc(addOn.Status.ConfigReferences, func(r upstream.ConfigReference) bool {
+		return r.ConfigGroupResource == config.ConfigGroupResource && r.DesiredConfig != nil && r.DesiredConfig.ConfigReferent == config.ConfigReferent
+	})
+}
+
+// withVariables is the config with those variables changed or added, and others taken out; a new one where there is none.
+func withVariables(
+	current *addon.AddOnDeploymentConfig, name types.NamespacedName, given map[string]string, unset []string,
+) *addon.AddOnDeploymentConfig {
+	config := &addon.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
+	if current != nil {
+		config = current.DeepCopy()
+	}
+	variables := config.Spec.CustomizedVariables
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		at := slices.IndexFunc(variables, func(v upstream.CustomizedVariable) bool { return v.Name == name })
+		if at < 0 {
+			at, variables = len(variables), append(variables, upstream.CustomizedVariable{Name: name})
+		}
+		variables[at].Value = given[name]
+	}
+	config.Spec.CustomizedVariables = slices.DeleteFunc(variables, func(v upstream.CustomizedVariable) bool { return slices.Contains(unset, v.Name) })
+	return config
+}
+
+// judge is the error for an add-on that runs by plans and that the hub would not install so.
+func (e enabling) judge(ctx context.Context, reader client.Reader, s step) error {
+	definition := e.view.Definitions[s.wanted.Name]
+	if !definition.ByPlans {
+		return nil
+	}
+	a, err := gatherInstall(ctx, reader, definition.Object, s)
+	if err == nil && s.current == nil {
+		err = taken(ctx, reader, &a)
+	}
+	if apierrors.IsForbidden(err) {
+		return nil // the hub judges it then
+	}
+	if err != nil {
+		return err
+	}
+	_, err = decide(a, nil)
+	return err
+}
+
+// taken reads the Instance that has the name of an add-on which is to be enabled, if there is one.
+func taken(ctx context.Context, reader client.Reader, a *install.AddOn) error {
+	key, instance := client.ObjectKeyFromObject(a.ManagedAddOn), &kudo.Instance{}
+	switch err := reader.Get(ctx, key, instance); {
+	case err == nil:
+		a.Instances = []kudo.Instance{*instance}
+	case !apierrors.IsNotFound(err):
+		return fmt.Errorf("reading Instance %s: %w", key, err)
+	}
+	return nil
+}
+
+// decide is the Instance that the hub gives the add-on, nil where it waits for something; started is the OperatorVersion that was last
+// started for the one that stands. The error says what stands against it.
+func decide(a install.AddOn, started *kudo.OperatorVersion) (*kudo.Instance, error) {
+	decision, own := install.Decide(a), a.OwnInstance()
+	wanted, condition := decision.Instance, decision.Resolved
+	if wanted != nil && (condition == nil || condition.Status == metav1.ConditionTrue) {
+		judged := wanted
+		if own != nil {
+			judged = wanted.DeepCopy()
+			judged.Status, judged.CreationTimestamp = own.Status, own.CreationTimestamp
+		}
+		condition = new(install.Judge(install.Instance{
+			Instance: judged, Version: a.Version, Started: started, Instances: a.Instances, PackagesNamespace: a.Configuration.OperatorVersion.Namespace,
+		}))
+	}
+	if condition == nil || condition.Status == metav1.ConditionTrue || slices.Contains(waitingReasons, condition.Reason) {
+		return wanted, nil
+	}
+	return nil, fmt.Errorf("add-on %q cannot run on cluster %s: %s: %s",
+		a.ManagedAddOn.Name, a.ManagedAddOn.Namespace, condition.Reason, terminal.OneLine(condition.Message))
+}
+
+// waitingReasons are those of an add-on that waits for something which comes by itself.
+var waitingReasons = []string{addon.ReasonWaitingForConfiguration, addon.ReasonWaitingForDependencies}
+
+// resolvable is the add-on as OCM leads it once it has followed its spec, and its definition: what it has not got from there stays as OCM
+// has resolved it. Without OCM both are as they stand.
+func resolvable(
+	definition *addon.ClusterManagementAddOn, wanted *addon.ManagedClusterAddOn,
+) (*addon.ClusterManagementAddOn, *addon.ManagedClusterAddOn) {
+	definition, wanted = definition.DeepCopy(), wanted.DeepCopy()
+	var kept []upstream.AddOnConfig
+	for _, reference := range wanted.Status.ConfigReferences {
+		given := slices.ContainsFunc(wanted.Spec.Configs, func(c upstream.AddOnConfig) bool { return c.ConfigGroupResource == reference.ConfigGroupResource })
+		if !given && reference.DesiredConfig != nil {
+			kept = append(kept, upstream.AddOnConfig{
+				ConfigGroupResource: reference.ConfigGroupResource, ConfigReferent: reference.DesiredConfig.ConfigReferent,
+			})
+		}
+	}
+	wanted.Spec.Configs = append(wanted.Spec.Configs, kept...)
+	wanted.Status.ConfigReferences = nil
+	meta.RemoveStatusCondition(&wanted.Status.Conditions, addon.ConditionConfigured)
+	definition.Status.DefaultConfigReferences, definition.Status.InstallProgressions = nil, nil
+	return definition, wanted
+}
+
+// gatherInstall reads what the hub would decide by, once the step is done. What its dependencies are is looked at elsewhere.
+func gatherInstall(ctx context.Context, reader client.Reader, definition *addon.ClusterManagementAddOn, s step) (install.AddOn, error) {
+	definition, wanted := resolvable(definition, s.wanted)
+	// Which namespace agents may read packages in is a flag of addon-manager: whatever is named is taken for it.
+	packages := install.Configure(definition, wanted, "").OperatorVersion.Namespace
+	a := install.AddOn{
+		Definition: definition, ManagedAddOn: wanted,
+		Configuration:     install.Configure(definition, wanted, packages),
+		DeploymentConfigs: map[types.NamespacedName]*addon.AddOnDeploymentConfig{},
+	}
+	version := &kudo.OperatorVersion{}
+	switch err := reader.Get(ctx, a.Configuration.OperatorVersion, version); {
+	case err == nil:
+		a.Version = version
+	case !apierrors.IsNotFound(err) && len(a.Configuration.Obstacles) == 0:
+		return a, fmt.Errorf("reading OperatorVersion %s: %w", a.Configuration.OperatorVersion, err)
+	}
+	for _, name := range a.Configuration.DeploymentConfigs {
+		config := &addon.AddOnDeploymentConfig{}
+		switch err := reader.Get(ctx, name, config); {
+		case s.config != nil && client.ObjectKeyFromObject(s.config) == name:
+			a.DeploymentConfigs[name] = s.config
+		case err == nil:
+			a.DeploymentConfigs[name] = config
+		case !apierrors.IsNotFound(err):
+			return a, fmt.Errorf("reading AddOnDeploymentConfig %s: %w", name, err)
+		}
+	}
+	return a, nil
+}
+
+// write makes the object, or changes it unless somebody else has meanwhile; it says what it did.
+func write[T client.Object](ctx context.Context, c client.Client, current, wanted T, created string) (string, error) {
+	key := client.ObjectKeyFromObject(wanted)
+	if wanted.GetResourceVersion() == "" {
+		if err := c.Create(ctx, wanted, client.FieldOwner(hubclient.FieldManager)); err != nil {
+			return "", fmt.Errorf("making %s: %w", key, err)
+		}
+		return created, nil
+	}
+	if equality.Semantic.DeepEqual(current, wanted) {
+		return "unchanged", nil
+	}
+	err := c.Patch(ctx, wanted, client.MergeFromWithOptions(current, client.MergeFromWithOptimisticLock{}), client.FieldOwner(hubclient.FieldManager))
+	if err != nil {
+		return "", fmt.Errorf("changing %s: %w", key, err)
+	}
+	return "configured", nil
+}

@@ -1,0 +1,376 @@
+package change
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+)
+
+// uninstallOptions say how to uninstall, and where.
+type uninstallOptions struct {
+	hubclient.Selection
+	// yes asks nobody; force neither asks nor waits for what has been applied.
+	yes, force bool
+	dryRun     *terminal.Output
+	wait       bool
+	timeout    time.Duration
+}
+
+func NewCmdUninstall(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+	const of = "the add-on or Instance is on"
+	var options uninstallOptions
+	var change changeOptions
+	cmd := &cobra.Command{
+		Use:   "uninstall NAME --cluster CLUSTER[,CLUSTER]",
+		Short: "Remove an add-on, or an Instance, from managed clusters",
+		Long: "Uninstall deletes an add-on of managed clusters, or an Instance that is no add-on's, and waits until it is gone: its\n" +
+			"cleanup plan runs first, then what it has applied is removed. What is waited for is shown; to stop waiting stops\n" +
+			"nothing else. Add-ons on the clusters that depend on it are named, and it asks first; where nobody can be asked, --yes is\n" +
+			"needed. With --dry-run it writes nothing, and shows the cleanup plan and the objects that would be removed.\n\n" +
+			"With --force nobody asks and nobody waits: what it has applied stays on the cluster as it is at that moment, and the\n" +
+			"objects that are known to be there are listed. That is for a cluster that is gone, and for a cleanup that cannot succeed.",
+		Example: "  kubectl addon uninstall kafka --cluster cluster1\n" +
+			"  kubectl addon uninstall kafka --cluster cluster1 --force",
+		Args: terminal.Exactly("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			change.Selection, change.name = options.Selection, args[0]
+			if err := change.checkStanding(cmd, of); err != nil {
+				return err
+			}
+			h, err := hubclient.Connect(flags, streams.ErrOut)
+			if err != nil {
+				return err
+			}
+			options.Selection = change.Selection
+			if change.dryRun {
+				options.dryRun = change.output
+			}
+			return hubclient.Advise(uninstall(cmd.Context(), h, streams, args[0], options), strings.Join(options.Names, ","))
+		},
+	}
+	options.AddFlags(cmd, of)
+	cmd.Flags().BoolVarP(&options.yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVar(&options.force, "force", false, "let go of it: leave what it has applied on the cluster, and do not ask")
+	change.addDryRun(cmd)
+	cmd.Flags().BoolVar(&options.wait, "wait", true, "wait until it is gone")
+	terminal.TimeoutFlag(cmd, &options.timeout)
+	return cmd
+}
+
+// installed is what stands on the hub of what is to be uninstalled.
+type installed struct {
+	client.ObjectKey
+	addOn    *addon.ManagedClusterAddOn
+	instance *kudo.Instance
+	// below are the Instance's children, and theirs, each before its own.
+	below []kudo.Instance
+	// dependants are the add-ons on the cluster that suffer without it.
+	dependants []dependency.Dependant
+}
+
+// uninstall deletes the add-on of that name, else the Instance, of each of the clusters that have it, and waits until they are gone.
+func uninstall(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, name string, options uninstallOptions) error {
+	found, refused, err := gatherUninstalling(ctx, h, name, options)
+	if err != nil {
+		return err
+	}
+	if options.dryRun != nil {
+		return showUninstalling(ctx, h, streams, options.dryRun, found, refused)
+	}
+	if err := agreeToUninstall(streams, found, options); err != nil {
+		return errors.Join(refused.err(), err)
+	}
+	faults := []error{refused.err()}
+	if options.force {
+		found = slices.DeleteFunc(found, func(i installed) bool {
+			if i.instance == nil {
+				return false
+			}
+			err := letGo(ctx, h, streams.Out, i)
+			faults = append(faults, err)
+			return err != nil
+		})
+	}
+	return errors.Join(append(faults, removeAll(ctx, h, streams, found, options.wait, options.timeout))...)
+}
+
+// gatherUninstalling reads what there is of that name, where. Clusters that have nothing of it are left out, unless they were named.
+func gatherUninstalling(ctx context.Context, c client.Reader, name string, options uninstallOptions) ([]installed, refusals, error) {
+	clusters := options.Names // they need not be there any more
+	if len(clusters) == 0 {
+		var err error
+		if clusters, err = options.Clusters(ctx, c); err != nil {
+			return nil, nil, err
+		}
+	}
+	var found []installed
+	refused := refusals{}
+	for _, cluster := range slices.Compact(slices.Sorted(slices.Values(clusters))) {
+		i, err := gatherInstalled(ctx, c, client.ObjectKey{Namespace: cluster, Name: name})
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case !i.gone():
+			if err := i.refuse(options.force); err != nil {
+				refused[cluster] = err
+				continue
+			}
+			found = append(found, i)
+		case len(options.Names) > 0:
+			others, err := hubclient.GatherInventory(ctx, c, cluster)
+			if err != nil {
+				return nil, nil, err
+			}
+			refused[cluster] = others.Lacks(name)
+		}
+	}
+	if len(found) == 0 && len(refused) == 0 {
+		return nil, nil, fmt.Errorf("none of the %d clusters has an Instance or add-on %q", len(clusters), name)
+	}
+	return found, refused, nil
+}
+
+// agreeToUninstall names what suffers, and asks. The error says why everything stays.
+func agreeToUninstall(streams genericiooptions.IOStreams, found []installed, options uninstallOptions) error {
+	suffer, _ := suffering(found)
+	if err := terminal.Warn(streams.ErrOut, suffer...); err != nil || options.yes || options.force || len(found) == 0 {
+		return err
+	}
+	where := terminal.OnClusters(clustersOf(found))
+	if !printers.IsTerminal(streams.In) {
+		return fmt.Errorf("%s stays on %s: there is no terminal to ask on; repeat with --yes", found[0], where)
+	}
+	return terminal.Confirm(streams, fmt.Sprintf("Uninstall %s on %s? What it has applied there is removed, with its data.", terminal.Word(found[0].Name), where))
+}
+
+// removeAll deletes what was found, and waits until it is gone if it is to.
+func removeAll(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, found []installed, wait bool, timeout time.Duration) error {
+	var going []installed
+	var faults []error
+	for _, i := range found {
+		if err := remove(ctx, h, i); err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		going = append(going, i)
+		if !wait {
+			faults = append(faults, printers.WriteEscaped(streams.Out, fmt.Sprintf("%s is being deleted from %s\n", i, i.Namespace)))
+		}
+	}
+	if !wait || len(going) == 0 {
+		return errors.Join(faults...)
+	}
+	w := goneWait{hub: h, progress: h.Progress(streams.ErrOut), going: going}
+	faults = append(faults, w.await(ctx, h, timeout))
+	for _, i := range going {
+		if !slices.ContainsFunc(w.going, func(left installed) bool { return left.ObjectKey == i.ObjectKey }) {
+			faults = append(faults, printers.WriteEscaped(streams.Out, fmt.Sprintf("%s deleted from %s\n", i, i.Namespace)))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// gatherInstalled reads what there is of that key.
+func gatherInstalled(ctx context.Context, c client.Reader, key client.ObjectKey) (installed, error) {
+	found := installed{ObjectKey: key}
+	var err error
+	if found, err = found.now(ctx, c); err != nil {
+		return found, err
+	}
+	if found.addOn != nil {
+		view, err := hubclient.GatherCluster(ctx, c, key.Namespace)
+		if err != nil {
+			return found, err
+		}
+		found.dependants = view.Dependants(key.Name)
+		return found, nil
+	}
+	return found, nil
+}
+
+// now reads what is there by now. An Instance of the add-on's name that is not its own is none of this.
+func (i installed) now(ctx context.Context, c client.Reader) (installed, error) {
+	addOn, instance := &addon.ManagedClusterAddOn{}, &kudo.Instance{}
+	next := installed{ObjectKey: i.ObjectKey, dependants: i.dependants}
+	switch err := c.Get(ctx, i.ObjectKey, addOn); {
+	case err == nil:
+		next.addOn = addOn
+	case !apierrors.IsNotFound(err):
+		return i, fmt.Errorf("reading ManagedClusterAddOn %q of cluster %q: %w", i.Name, i.Namespace, err)
+	}
+	switch err := c.Get(ctx, i.ObjectKey, instance); {
+	case err == nil && (next.addOn == nil || metav1.IsControlledBy(instance, next.addOn)):
+		next.instance = instance
+	case client.IgnoreNotFound(err) != nil:
+		return i, fmt.Errorf("reading Instance %q of cluster %q: %w", i.Name, i.Namespace, err)
+	}
+	if next.instance != nil && len(next.instance.Status.Children) > 0 {
+		var instances kudo.InstanceList
+		if err := c.List(ctx, &instances, client.InNamespace(i.Namespace)); err != nil {
+			return i, fmt.Errorf("listing Instances of cluster %q: %w", i.Namespace, err)
+		}
+		next.below = below(next.instance, instances.Items)
+	}
+	return next, nil
+}
+
+// below are the Instance's children among instances, and theirs, each before its own.
+func below(parent *kudo.Instance, instances []kudo.Instance) []kudo.Instance {
+	var found []kudo.Instance
+	for i := range instances {
+		if metav1.IsControlledBy(&instances[i], parent) {
+			found = append(append(found, instances[i]), below(&instances[i], instances)...)
+		}
+	}
+	return found
+}
+
+// refuse is the error for a child, which its parent would make again.
+func (i installed) refuse(force bool) error {
+	if i.addOn != nil || i.instance == nil || force {
+		return nil
+	}
+	if owner := metav1.GetControllerOf(i.instance); owner != nil && owner.Kind == "Instance" && i.instance.DeletionTimestamp.IsZero() {
+		return fmt.Errorf("%q is a child of Instance %q, which would make it again: uninstall that one, or change its parameters",
+			i.Name, owner.Name)
+	}
+	return nil
+}
+
+// letGo marks the Instance, and no other of its name, so that nobody waits for its removal, and lists what it leaves behind; its
+// children go the same way.
+func letGo(ctx context.Context, c client.Client, out io.Writer, found installed) error {
+	instance := found.instance
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:"true"}}}`, instance.UID, kudo.AnnotationForceRelease)
+	err := c.Patch(ctx, instance.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(hubclient.FieldManager))
+	if err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("letting go of Instance %q: %w", instance.Name, err))
+	}
+	text := leftText(instance)
+	for i := range found.below {
+		text += leftText(&found.below[i])
+	}
+	return printers.WriteEscaped(out, text)
+}
+
+// remove deletes the add-on, whose Instance addon-manager deletes, or the Instance.
+func remove(ctx context.Context, c client.Client, found installed) error {
+	var object client.Object = found.instance
+	if found.addOn != nil {
+		object = found.addOn
+	}
+	if object.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	uid := object.GetUID()
+	if err := c.Delete(ctx, object, client.Preconditions{UID: &uid}); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("deleting %s: %w", found, err))
+	}
+	return nil
+}
+
+// goneWait waits for what was found to be gone.
+type goneWait struct {
+	hub      client.Reader
+	progress *terminal.Progress
+	// going is what is still there, and waiting what the first of it waits for.
+	going   []installed
+	waiting string
+}
+
+// await waits until everything is gone, and shows what it waits for.
+func (w *goneWait) await(ctx context.Context, h hubclient.Hub, timeout time.Duration) error {
+	return h.Await(ctx, clustersOf(w.going), timeout, w.look, func(after string) error {
+		return fmt.Errorf("%s is not gone%s, and its removal goes on%s (see 'kubectl addon uninstall --help' for --force)",
+			w.names(), after, strings.TrimSuffix(": "+w.waiting, ": "))
+	})
+}
+
+func (w *goneWait) look(ctx context.Context, reader client.Reader) (bool, error) {
+	var trees []terminal.Node
+	var still []installed
+	for _, i := range w.going {
+		left, err := i.left(ctx, reader)
+		if err == nil && left.gone() {
+			left, err = i.left(ctx, w.hub) // what follows the hub may be behind it
+		}
+		if err != nil {
+			return false, err
+		}
+		if left.gone() {
+			continue
+		}
+		line := terminal.Node{Part: "waiting", Message: left.waitText()}
+		if len(w.going) > 1 || len(still) > 0 {
+			line.Part = fmt.Sprintf("waiting for %s on %s", terminal.Word(i.Name), terminal.Word(i.Namespace))
+		}
+		line.Text = line.Part + ": " + line.Message
+		trees, still = append(trees, line), append(still, i)
+	}
+	if w.going = still; len(trees) == 0 {
+		return true, w.progress.Show()
+	}
+	w.waiting = trees[0].Message
+	return false, w.progress.Show(trees...)
+}
+
+// clustersOf are the clusters of what was found.
+func clustersOf(found []installed) []string {
+	var clusters []string
+	for _, i := range found {
+		clusters = append(clusters, i.Namespace)
+	}
+	return clusters
+}
+
+// names are those of what is still there.
+func (w *goneWait) names() string {
+	if len(w.going) == 1 {
+		return w.going[0].String()
+	}
+	return fmt.Sprintf("%s on %s", w.going[0], terminal.OnClusters(clustersOf(w.going)))
+}
+
+// left is what is still there of what was found.
+func (i installed) left(ctx context.Context, c client.Reader) (installed, error) {
+	left, err := i.now(ctx, c)
+	if err != nil {
+		return left, err
+	}
+	if i.addOn == nil || left.addOn != nil && left.addOn.UID != i.addOn.UID {
+		left.addOn = nil
+	}
+	if left.instance != nil && !i.includes(left.instance) {
+		left.instance = nil
+	}
+	return left, nil
+}
+
+// includes says whether the Instance is what was found, and not another one of its name.
+func (i installed) includes(instance *kudo.Instance) bool {
+	if i.addOn != nil {
+		return metav1.IsControlledBy(instance, i.addOn)
+	}
+	return i.instance != nil && instance.UID == i.instance.UID
+}
+
+func (i installed) gone() bool { return i.addOn == nil && i.instance == nil }

@@ -1,0 +1,181 @@
+package change
+
+import (
+	stdcmp "cmp"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/clitest"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+)
+
+// deleting is an Instance on its way out, with a condition Ready.
+func deleting(ready ...metav1.Condition) *kudo.Instance {
+	return &kudo.Instance{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "kafka", Namespace: "cluster1", DeletionTimestamp: ptr.To(metav1.Now()), Finalizers: []string{kudo.Finalizer},
+		},
+		Status: kudo.InstanceStatus{Conditions: ready},
+	}
+}
+
+// cleanedUpBy is one whose cleanup plan is complete, which that request asked for; none if a removal did.
+func cleanedUpBy(request types.UID, ready metav1.Condition) *kudo.Instance {
+	i := deleting(ready)
+	i.Status.Execution = &kudo.Execution{Plan: kudo.CleanupPlan, UID: stdcmp.Or(request, "of-the-removal"), Request: request}
+	i.Status.PlanStatus = map[string]kudo.PlanStatus{kudo.CleanupPlan: {Status: kudo.Complete}}
+	return i
+}
+
+func TestUninstallSaysWhatItWaitsFor(t *testing.T) {
+	addOn := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
+		Name: "kafka", Namespace: "cluster1", Finalizers: []string{"a.example/one", "b.example/two"},
+	}}
+	agent := addOn.DeepCopy()
+	agent.Status.Conditions = []metav1.Condition{{
+		Type: addon.ConditionAddOnsRemaining, Status: metav1.ConditionTrue, Message: "addon-agent stays on the cluster for add-on kafka",
+	}}
+	forced := deleting()
+	forced.Annotations = map[string]string{kudo.AnnotationForceRelease: "true"}
+	for name, test := range map[string]struct {
+		installed
+		want string
+	}{
+		"an add-on without an Instance is held by its finalizers": {
+			installed{addOn: addOn}, "ManagedClusterAddOn kafka is held by finalizers: a.example/one, b.example/two"},
+		"the agent's add-on stays for those that only it can remove": {
+			installed{addOn: agent}, "addon-agent stays on the cluster for add-on kafka"},
+		"an Instance that addon-manager has not got to": {
+			installed{addOn: addOn, instance: &kudo.Instance{}}, "addon-manager has not deleted Instance kafka yet"},
+		"an Instance whose agent is silent": {
+			installed{instance: deleting()}, "the agent of cluster cluster1 has not begun to remove Instance kafka"},
+		"an Instance whose agent has said nothing since it was well": {
+			installed{instance: deleting(clitest.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, ""))},
+			"the agent of cluster cluster1 has not begun to remove Instance kafka"},
+		"an Instance that is cleaned up and not removed yet": {
+			installed{instance: cleanedUpBy("", clitest.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, ""))},
+			`plan "cleanup" of Instance kafka is complete: what it has applied is removed next`},
+		"an Instance that somebody cleaned up by hand, before": {
+			installed{instance: cleanedUpBy("by-hand", clitest.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, ""))},
+			"the agent of cluster cluster1 has not begun to remove Instance kafka"},
+		"a removal that waits for objects": {
+			installed{instance: deleting(clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoving, "waiting for 2 objects"))},
+			"Removing: waiting for 2 objects"},
+		"a removal that says nothing": {
+			installed{instance: deleting(clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoving, ""))}, "Removing"},
+		"an Instance that is removed and held all the same": {
+			installed{instance: deleting(clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoved, "nothing is left"))},
+			"Instance kafka is held by finalizers: kudo.dev/removal"},
+		"an Instance that is removed, and its children are not": {
+			installed{
+				instance: deleting(clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoved, "nothing is left")),
+				below:    []kudo.Instance{*removing("kafka.zookeeper", clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoving, "waiting for 2 objects")), *removing("kafka.registry")},
+			},
+			"nothing else is left of Instance kafka: its children go now: kafka.zookeeper (Removing: waiting for 2 objects), kafka.registry"},
+		"an Instance that was let go of": {
+			installed{addOn: addOn, instance: forced}, "addon-manager has not let go of Instance kafka yet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.ObjectKey = client.ObjectKey{Namespace: "cluster1", Name: "kafka"}
+			if diff := cmp.Diff(test.want, test.waitText()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func removing(name string, ready ...metav1.Condition) *kudo.Instance {
+	i := deleting(ready...)
+	i.Name = name
+	return i
+}
+
+func TestUninstallFindsAllThatIsBelowAnInstance(t *testing.T) {
+	instance := func(name, parent string) kudo.Instance {
+		i := kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)}}
+		if parent != "" {
+			i.OwnerReferences = []metav1.OwnerReference{{Kind: "Instance", Name: parent, UID: types.UID("uid-of-" + parent), Controller: ptr.To(true)}}
+		}
+		return i
+	}
+	instances := []kudo.Instance{
+		instance("aa.bb.ee", "aa.bb"), instance("aa", ""), instance("zz", ""), instance("aa.bb", "aa"), instance("zz.yy", "zz"), instance("aa.cc", "aa"),
+	}
+	var names []string
+	for _, i := range below(&instances[1], instances) {
+		names = append(names, i.Name)
+	}
+	if diff := cmp.Diff([]string{"aa.bb", "aa.bb.ee", "aa.cc"}, names); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestUninstallWarnsOfWhatSuffers(t *testing.T) {
+	zookeeper := func(cluster string, dependants ...dependency.Dependant) installed {
+		return installed{ObjectKey: client.ObjectKey{Namespace: cluster, Name: "zookeeper"}, dependants: dependants}
+	}
+	kafka := dependency.Dependant{Name: "kafka", Type: addon.DependencyTypeRequired}
+	shop := dependency.Dependant{Name: "shop", Type: addon.DependencyTypeOptional, Through: []string{"kafka"}}
+	for name, test := range map[string]struct {
+		found    []installed
+		want     []string
+		required bool
+	}{
+		"nothing suffers": {found: []installed{zookeeper("c1")}},
+		"two on one cluster": {
+			found: []installed{zookeeper("c1", kafka, shop)}, required: true,
+			want: []string{
+				"on cluster c1: without zookeeper, add-on kafka stops being available",
+				"on cluster c1: without zookeeper, add-on shop is degraded (through kafka)",
+			},
+		},
+		"one on many, which is degraded only": {
+			found: []installed{zookeeper("c1", shop), zookeeper("c2", shop), zookeeper("c3", shop), zookeeper("c4", shop), zookeeper("c5")},
+			want:  []string{"on 4 clusters (c1, c2, c3, …): without zookeeper, add-on shop is degraded (through kafka)"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			texts, required := suffering(test.found)
+			if diff := cmp.Diff(test.want, texts); diff != "" {
+				t.Error(diff)
+			}
+			if required != test.required {
+				t.Errorf("required is %v", required)
+			}
+		})
+	}
+}
+
+func TestUninstallByForceListsWhatIsLeft(t *testing.T) {
+	for name, test := range map[string]struct {
+		inventory []kudo.InventoryEntry
+		want      string
+	}{
+		"objects with and without a namespace": {
+			inventory: []kudo.InventoryEntry{
+				{Group: "apps", Kind: "Deployment", Namespace: "kafka", Name: "broker", Task: "deploy"},
+				{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "kafka"},
+			},
+			want: "Letting go of Instance kafka. What is not removed yet stays on cluster cluster1:\n" +
+				"  Deployment kafka/broker\n  ClusterRole kafka\n",
+		},
+		"nothing that was ever reported": {
+			want: "Letting go of Instance kafka: nothing is known to be left of it on cluster cluster1.\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			instance := deleting()
+			instance.Status.Inventory = test.inventory
+			if diff := cmp.Diff(test.want, leftText(instance)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,101 @@
+package change
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+)
+
+// String names what is uninstalled as kubectl does: the add-on, else the Instance.
+func (i installed) String() string {
+	if i.addOn != nil {
+		return terminal.ObjectName(addon.GroupVersion.Group, "ManagedClusterAddOn", i.Name)
+	}
+	return terminal.ObjectName(kudo.GroupVersion.Group, "Instance", i.Name)
+}
+
+// suffering names the add-ons that suffer, and where; required says that one of them stops being available.
+func suffering(found []installed) (texts []string, required bool) {
+	suffers := terminal.ClusterTexts{}
+	for _, i := range found {
+		for _, dependant := range i.dependants {
+			text := fmt.Sprintf("without %s, add-on %s %s", terminal.Word(i.Name), terminal.Word(dependant.Name), terminal.EffectText(dependant.Type))
+			if len(dependant.Through) > 0 {
+				text += " (through " + terminal.ThroughText(dependant.Through) + ")"
+			}
+			required = required || dependant.Type == addon.DependencyTypeRequired
+			suffers.Add(i.Namespace, text)
+		}
+	}
+	return suffers.Texts(), required
+}
+
+// leftText lists what an Instance that is let go of leaves behind, as far as its agent has reported.
+func leftText(instance *kudo.Instance) string {
+	cluster := terminal.Word(instance.Namespace)
+	if len(instance.Status.Inventory) == 0 {
+		return fmt.Sprintf("Letting go of Instance %s: nothing is known to be left of it on cluster %s.\n", terminal.Word(instance.Name), cluster)
+	}
+	text := fmt.Sprintf("Letting go of Instance %s. What is not removed yet stays on cluster %s:\n", terminal.Word(instance.Name), cluster)
+	for _, entry := range instance.Status.Inventory {
+		text += fmt.Sprintf("  %s\n", entry)
+	}
+	return text
+}
+
+// waitText says what keeps it from being gone.
+func (i installed) waitText() string {
+	switch {
+	case i.instance == nil:
+		return cmp.Or(planstatus.RemainingText(i.addOn), planstatus.FinalizersText("ManagedClusterAddOn", i.addOn))
+	case i.instance.DeletionTimestamp.IsZero():
+		return fmt.Sprintf("addon-manager has not deleted Instance %s yet", terminal.Word(i.Name))
+	case i.instance.ForceReleased():
+		return fmt.Sprintf("addon-manager has not let go of Instance %s yet", terminal.Word(i.Name))
+	}
+	ready := meta.FindStatusCondition(i.instance.Status.Conditions, kudo.ConditionReady)
+	switch {
+	case ready != nil && ready.Status == metav1.ConditionTrue && cleanedUp(i.instance.Status):
+		return fmt.Sprintf("plan %q of Instance %s is complete: what it has applied is removed next", kudo.CleanupPlan, terminal.Word(i.Name))
+	case ready == nil || ready.Status == metav1.ConditionTrue:
+		return fmt.Sprintf("the agent of cluster %s has not begun to remove Instance %s", terminal.Word(i.Namespace), terminal.Word(i.Name))
+	case ready.Reason == kudo.ReasonRemoved:
+		return i.removedText()
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%s: %s", ready.Reason, ready.Message), ": ")
+}
+
+// removedText says what keeps an Instance of which nothing is left on the cluster.
+func (i installed) removedText() string {
+	if len(i.below) == 0 {
+		return planstatus.FinalizersText("Instance", i.instance)
+	}
+	return fmt.Sprintf("nothing else is left of Instance %s: its children go now: %s", terminal.Word(i.Name), strings.Join(belowTexts(i.below), ", "))
+}
+
+// belowTexts name Instances, each with what its condition Ready says.
+func belowTexts(instances []kudo.Instance) []string {
+	texts := make([]string, len(instances))
+	for i := range instances {
+		texts[i] = terminal.Word(instances[i].Name)
+		ready := meta.FindStatusCondition(instances[i].Status.Conditions, kudo.ConditionReady)
+		if ready != nil && ready.Status != metav1.ConditionTrue {
+			texts[i] += " (" + strings.TrimSuffix(ready.Reason+": "+ready.Message, ": ") + ")"
+		}
+	}
+	return texts
+}
+
+// cleanedUp says whether the cleanup plan of a removal is complete. One that somebody ran by hand is not it.
+func cleanedUp(status kudo.InstanceStatus) bool {
+	last := status.Execution
+	return last != nil && last.Plan == kudo.CleanupPlan && last.UID != last.Request && status.PlanStatus[last.Plan].Status == kudo.Complete
+}

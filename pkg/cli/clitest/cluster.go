@@ -1,0 +1,158 @@
+package clitest
+
+import (
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+)
+
+var onceUponATime = metav1.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// Define makes the definition of the add-on "a" out of "a: b c?", in which ? stands for Optional.
+func Define(line string) *addon.ClusterManagementAddOn {
+	name, needs, _ := strings.Cut(line, ":")
+	d := &addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	for need := range strings.FieldsSeq(needs) {
+		need, isOptional := strings.CutSuffix(need, "?")
+		t := addon.DependencyTypeRequired
+		if isOptional {
+			t = addon.DependencyTypeOptional
+		}
+		d.Spec.Dependencies = append(d.Spec.Dependencies, addon.AddonDependency{Name: need, Type: t})
+	}
+	return d
+}
+
+// Cluster is a cluster with add-ons that a test puts on it.
+type Cluster struct{ hubclient.Cluster }
+
+// Defined are the definitions of all lines.
+func Defined(lines ...string) Cluster {
+	view := Cluster{hubclient.Cluster{
+		Name: "cluster1", Definitions: map[string]hubclient.Definition{}, AddOns: map[string]*addon.ManagedClusterAddOn{},
+	}}
+	for _, line := range lines {
+		d := Define(line)
+		view.Definitions[d.Name] = hubclient.DefinitionOf(d)
+	}
+	return view
+}
+
+// With puts an add-on on the cluster.
+func (v Cluster) With(name string, conditions ...metav1.Condition) Cluster {
+	addOn := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: v.Name}}
+	for i := range conditions {
+		conditions[i].LastTransitionTime = onceUponATime
+	}
+	addOn.Status.Conditions = conditions
+	v.AddOns[name] = addOn
+	return v
+}
+
+// Judged writes the verdict over each add-on as addon-manager and the agent do, as often as it takes to settle.
+func (v Cluster) Judged() Cluster {
+	for range v.AddOns {
+		for name, addOn := range v.AddOns {
+			verdict := v.Judge(name).Condition()
+			if verdict == nil {
+				continue
+			}
+			conditions := []metav1.Condition{*verdict}
+			for _, c := range addOn.Status.Conditions {
+				if c.Type == addon.ConditionAvailable && verdict.Reason == addon.ReasonRequiredDependencyNotSatisfied &&
+					c.Status != metav1.ConditionUnknown {
+					c.Status, c.Reason, c.Message = metav1.ConditionFalse, verdict.Reason, verdict.Message
+				}
+				if c.Type != addon.ConditionDegraded {
+					conditions = append(conditions, c)
+				}
+			}
+			addOn.Status.Conditions = conditions
+		}
+	}
+	return v
+}
+
+// Deleting marks an add-on as being deleted.
+func (v Cluster) Deleting(name string, finalizers ...string) Cluster {
+	v.AddOns[name].DeletionTimestamp = &onceUponATime
+	v.AddOns[name].Finalizers = finalizers
+	return v
+}
+
+// Saying adds what is lost without a dependency.
+func (v Cluster) Saying(name, need, message string) Cluster {
+	needs := v.Needs(name)
+	for i := range needs {
+		if needs[i].Name == need {
+			needs[i].Message = message
+		}
+	}
+	return v
+}
+
+// Customized says that the add-on has a controller of its own that looks after its health.
+func (v Cluster) Customized(name string) Cluster {
+	v.AddOns[name].Status.HealthCheck.Mode = upstream.HealthCheckModeCustomized
+	return v
+}
+
+// Started says which plan was started last of the add-on's Instance.
+func (v Cluster) Started(name, plan string) Cluster {
+	if v.Instances == nil {
+		v.Instances = map[string]*kudo.Instance{}
+	}
+	v.Instances[name] = &kudo.Instance{Status: kudo.InstanceStatus{Execution: &kudo.Execution{Plan: plan}}}
+	return v
+}
+
+// Edited says that the add-on's Instance was changed since its agent looked at it.
+func (v Cluster) Edited(name string) Cluster {
+	v = v.Started(name, kudo.DeployPlan)
+	v.Instances[name].Generation, v.Instances[name].Status.ObservedGeneration = 2, 1
+	v.Instances[name].Status.Conditions = []metav1.Condition{Condition(kudo.ConditionResolved, "True", kudo.ReasonResolved, "")}
+	return v
+}
+
+// Plans says that Tandem runs the add-on.
+func (v Cluster) Plans(name string) Cluster {
+	d := v.Definitions[name]
+	d.ByPlans = true
+	v.Definitions[name] = d
+	return v
+}
+
+// In says where an add-on is installed.
+func (v Cluster) In(name, namespace string) Cluster {
+	v.AddOns[name].Spec.InstallNamespace = namespace
+	return v
+}
+
+// Hosted says that the add-on's agent runs on another cluster.
+func (v Cluster) Hosted(name string) Cluster {
+	v.AddOns[name].Annotations = map[string]string{upstream.HostingClusterNameAnnotationKey: "hosting"}
+	return v
+}
+
+// Annotated gives an add-on the annotation instead of the field.
+func (v Cluster) Annotated(name, text string) Cluster {
+	v.Definitions[name] = hubclient.DefinitionOf(&addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Annotations: map[string]string{addon.AnnotationDependencies: text},
+	}})
+	return v
+}
+
+// PlacedBy lets OCM enable an add-on where a Placement says so.
+func (v Cluster) PlacedBy(name, placement string) Cluster {
+	v.Definitions[name].Object.Spec.InstallStrategy = upstream.InstallStrategy{
+		Type:       upstream.AddonInstallStrategyPlacements,
+		Placements: []upstream.PlacementStrategy{{PlacementRef: upstream.PlacementRef{Namespace: "default", Name: placement}}},
+	}
+	return v
+}

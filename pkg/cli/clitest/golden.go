@@ -1,0 +1,59 @@
+// Package clitest has what tests of several rooms of the command line need: goldens, and Instances, clusters and packages to show.
+package clitest
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+var update = flag.Bool("update", false, "write testdata/*.golden instead of comparing with it")
+
+// testdata is pkg/cli/testdata, also for a test that changes its working directory.
+var testdata, errTestdata = findTestdata()
+
+// findTestdata looks for it from pkg/cli, and from its rooms.
+func findTestdata() (string, error) {
+	if _, err := os.Stat("testdata"); err == nil {
+		return filepath.Abs("testdata")
+	}
+	return filepath.Abs("../testdata")
+}
+
+// Golden compares got with testdata/NAME.golden.
+func Golden(t *testing.T, name, got string) {
+	t.Helper()
+	if errTestdata != nil {
+		t.Fatal(errTestdata)
+	}
+	file := filepath.Join(testdata, name+".golden")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// StreamsOf are streams of somebody who types that, and sees nothing.
+func StreamsOf(typed string) genericiooptions.IOStreams {
+	return genericiooptions.IOStreams{In: bytes.NewBufferString(typed), Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}}
+}
+
+func ErrorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,63 @@
+package clitest
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+func Instance() *kudo.Instance {
+	return &kudo.Instance{
+		ObjectMeta: metav1.ObjectMeta{Name: "kafka", Namespace: "cluster1"},
+		Spec:       kudo.InstanceSpec{OperatorVersion: corev1.ObjectReference{Namespace: "addon-packages", Name: "kafka-3.9.0-1.0.0"}},
+	}
+}
+
+func Version() *kudo.OperatorVersion {
+	return &kudo.OperatorVersion{Spec: kudo.OperatorVersionSpec{
+		Operator: corev1.ObjectReference{Name: "kafka"},
+		Version:  "1.0.0",
+		Plans: map[string]kudo.Plan{
+			"deploy": {Strategy: kudo.Serial, Phases: []kudo.Phase{
+				{Name: "brokers", Strategy: kudo.Parallel, Steps: []kudo.Step{{Name: "config"}, {Name: "brokers"}}},
+				{Name: "topics", Steps: []kudo.Step{{Name: "setup"}}},
+			}},
+			"cleanup": {Phases: []kudo.Phase{{Name: "drain", Steps: []kudo.Step{{Name: "drain"}, {Name: "wait"}}}}},
+			"noop":    {},
+		},
+	}}
+}
+
+func Condition(conditionType, status, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: conditionType, Status: metav1.ConditionStatus(status), Reason: reason, Message: message}
+}
+
+const Waiting = "StatefulSet kafka/kafka: 1 of 3 replicas ready"
+
+// Ran is an Instance of generation 2 whose plan has got that far, and of which the agent has seen everything. Its OperatorVersion has the
+// parameters SIZE, which triggers backup, and BROKERS.
+func Ran(plan string, status kudo.ExecutionStatus, change ...func(*kudo.Instance)) (*kudo.Instance, *kudo.OperatorVersion) {
+	version := Version()
+	version.ObjectMeta = metav1.ObjectMeta{Namespace: "addon-packages", Name: "kafka-3.9.0-1.0.0", UID: "version"}
+	version.Spec.Plans = map[string]kudo.Plan{"deploy": {}, "backup": {}, "cleanup": {}}
+	version.Spec.Parameters = []kudo.Parameter{
+		{Name: "SIZE", Default: ptr.To("1"), Trigger: "backup"}, {Name: "BROKERS", Default: ptr.To("3"), Type: kudo.IntegerType},
+	}
+	instance := Instance()
+	instance.Generation = 2
+	resolved := Condition(kudo.ConditionResolved, "True", kudo.ReasonResolved, "")
+	resolved.ObservedGeneration = 2
+	instance.Status = kudo.InstanceStatus{
+		ObservedGeneration: 2, Conditions: []metav1.Condition{resolved},
+		Execution: &kudo.Execution{UID: "ran", Plan: plan, Generation: 2, OperatorVersion: corev1.ObjectReference{
+			Namespace: version.Namespace, Name: version.Name, UID: version.UID,
+		}},
+		PlanStatus: map[string]kudo.PlanStatus{plan: {Name: plan, UID: "ran", Status: status, Message: "no more disks"}},
+	}
+	for _, c := range change {
+		c(instance)
+	}
+	return instance, version
+}

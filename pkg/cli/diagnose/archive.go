@@ -1,0 +1,176 @@
+package diagnose
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// The bounds of an archive.
+const (
+	// objectsPerList is how many objects of a kind are read of one namespace, or of all.
+	objectsPerList = 500
+	// clustersInDetail is how many clusters are looked at one by one.
+	clustersInDetail = 20
+	// longestFile is how much of one file is kept, in bytes, and longestArchive of all before they are packed.
+	longestFile    = 4 << 20
+	longestArchive = 64 << 20
+	// logLines and logBytes bound the log of a container.
+	logLines, logBytes = 5000, 2 << 20
+)
+
+const summaryFile = "summary.txt"
+
+// diagnosis is what was collected, by the names of the files to be.
+type diagnosis struct {
+	options diagnoseOptions
+	// namespace of addon-manager on the hub, and of addon-agent on managed clusters.
+	namespace string
+	objects   map[string][]*unstructured.Unstructured
+	texts     map[string]string
+	// sections of the summary.
+	sections []string
+	// unread is what could not be read, and why; left is what was left out for being too much; absent are kinds that a cluster does not have.
+	unread, left, absent []string
+	redaction            *terminal.Redaction
+}
+
+func newDiagnosis(o diagnoseOptions, namespace string) *diagnosis {
+	return &diagnosis{
+		options: o, namespace: namespace, redaction: terminal.NewRedaction(),
+		objects: map[string][]*unstructured.Unstructured{}, texts: map[string]string{},
+	}
+}
+
+func (d *diagnosis) say(heading, text string) {
+	if text != "" {
+		d.sections = append(d.sections, heading+"\n\n"+strings.TrimRight(text, "\n")+"\n")
+	}
+}
+
+func (d *diagnosis) failed(what string, err error) {
+	d.unread = append(d.unread, fmt.Sprintf("%s: %v", what, err))
+}
+
+// gaps are, in short, what an archive lacks.
+func (d *diagnosis) gaps() []string {
+	var gaps []string
+	for _, gap := range []struct {
+		lines []string
+		text  string
+	}{{d.unread, "could not be read"}, {d.left, "left out, for it is too much"}} {
+		if len(gap.lines) > 0 {
+			gaps = append(gaps, fmt.Sprintf("%s: see %s", terminal.Counted(len(gap.lines), "thing")+" "+gap.text, summaryFile))
+		}
+	}
+	return gaps
+}
+
+// write packs all files: the summary first, the others by name.
+func (d *diagnosis) write(out io.Writer, now time.Time) error {
+	files := d.files()
+	packed := gzip.NewWriter(out)
+	archive := tar.NewWriter(packed)
+	names := append([]string{summaryFile}, slices.Sorted(maps.Keys(files))...)
+	files[summaryFile] = []byte(d.summary(now, files))
+	for _, name := range names {
+		header := &tar.Header{Name: "tandem-diagnosis/" + name, Mode: 0o600, Size: int64(len(files[name])), ModTime: now.Truncate(time.Second), Format: tar.FormatPAX}
+		if err := archive.WriteHeader(header); err != nil {
+			return fmt.Errorf("writing the archive: %w", err)
+		}
+		if _, err := archive.Write(files[name]); err != nil {
+			return fmt.Errorf("writing the archive: %w", err)
+		}
+	}
+	if err := errors.Join(archive.Close(), packed.Close()); err != nil {
+		return fmt.Errorf("writing the archive: %w", err)
+	}
+	return nil
+}
+
+// files are what was collected, without secrets, and bounded.
+func (d *diagnosis) files() map[string][]byte {
+	for _, name := range slices.Sorted(maps.Keys(d.objects)) {
+		for _, object := range d.objects[name] {
+			d.redaction.Object(object.Object)
+		}
+	}
+	d.redaction.Learnt()
+	files, total := map[string][]byte{}, 0
+	keep := func(name string, content []byte) {
+		if len(content) == 0 {
+			return
+		}
+		if len(content) > longestFile {
+			content = []byte(text.Truncate(string(content), longestFile))
+			d.left = append(d.left, fmt.Sprintf("%s: all but the first %d bytes", name, longestFile))
+		}
+		if total += len(content); total > longestArchive {
+			d.left = append(d.left, fmt.Sprintf("%s: the archive has %d bytes already", name, longestArchive))
+			return
+		}
+		files[name] = content
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.texts)) {
+		keep(name, []byte(d.redaction.Text(d.texts[name])))
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.objects)) {
+		keep(name, d.documents(name))
+	}
+	return files
+}
+
+// documents are the objects of a file, sorted.
+func (d *diagnosis) documents(name string) []byte {
+	objects := d.objects[name]
+	slices.SortFunc(objects, func(a, b *unstructured.Unstructured) int {
+		return strings.Compare(a.GetNamespace()+"/"+a.GetName(), b.GetNamespace()+"/"+b.GetName())
+	})
+	var content bytes.Buffer
+	for _, object := range objects {
+		document, err := yaml.Marshal(d.redaction.Texts(object.Object))
+		if err != nil {
+			d.failed(fmt.Sprintf("%s %s/%s", object.GetKind(), object.GetNamespace(), object.GetName()), err)
+			continue
+		}
+		content.WriteString("---\n")
+		content.Write(document)
+	}
+	return content.Bytes()
+}
+
+// summary is the first file of an archive.
+func (d *diagnosis) summary(now time.Time, files map[string][]byte) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "A diagnosis of Tandem, %s, by kubectl addon %s.\n\nWhat may be a secret is replaced by %s.\n", now.UTC().Format(time.RFC3339),
+		d.options.version, terminal.Redacted)
+	for _, section := range d.sections {
+		b.WriteString("\n" + section)
+	}
+	for _, part := range []struct {
+		heading string
+		lines   []string
+	}{{"# Could not be read", d.unread}, {"# Left out", d.left}, {"# Not there", d.absent}} {
+		if len(part.lines) > 0 {
+			b.WriteString("\n" + part.heading + "\n\n" + terminal.Lines(part.lines))
+		}
+	}
+	b.WriteString("\n# Files\n\n")
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(&b, "%9d %s\n", len(files[name]), name)
+	}
+	return d.redaction.Text(b.String())
+}

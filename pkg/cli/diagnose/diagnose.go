@@ -1,0 +1,115 @@
+package diagnose
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+)
+
+// diagnoseOptions say what to collect.
+type diagnoseOptions struct {
+	hubclient.Selection
+	managed hubclient.ManagedFlags
+	file    string
+	timeout time.Duration
+	version string
+}
+
+func NewCmdDiagnose(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags, version string) *cobra.Command {
+	o := diagnoseOptions{version: version}
+	cmd := &cobra.Command{
+		Use:   "diagnose",
+		Short: "Collect what a bug report needs in one archive, without secrets",
+		Long: "Diagnose writes an archive of Tandem's objects on the hub, with Events, logs, metrics and versions, and of what is to be said of\n" +
+			"each add-on that is not available. summary.txt in it comes first, and says what could not be read and what was left out. Of\n" +
+			"the clusters that are meant, the worst are looked at one by one. With --cluster-context or --cluster-kubeconfig it looks at\n" +
+			"the managed cluster itself, too. --namespace is that of addon-manager and addon-agent.\n\n" +
+			"Secrets are never read. Values of ConfigMaps and parameters, and whatever else may be a secret, are replaced by " + terminal.Redacted + ".\n" +
+			"It reads only. Look at what you hand on all the same.",
+		Example: "  kubectl addon diagnose\n" +
+			"  kubectl addon diagnose --cluster cluster1 --cluster-context cluster1 -o cluster1.tar.gz",
+		Args: terminal.Exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(cmd); err != nil {
+				return err
+			}
+			return hubclient.Advise(diagnose(cmd.Context(), streams, flags, o), "")
+		},
+	}
+	o.AddFlags(cmd, "it is about")
+	o.managed.AddFlags(cmd)
+	cmd.Flags().StringVarP(&o.file, "output", "o", "", "file to write, - for standard output; tandem-diagnosis-TIME.tar.gz in the working directory without it")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long to read at most; what was read by then is written")
+	return cmd
+}
+
+func (o *diagnoseOptions) check(cmd *cobra.Command) error {
+	switch {
+	case o.managed.Given() && len(o.Names) != 1:
+		return terminal.Usagef(cmd, "name the one managed cluster that --cluster-context or --cluster-kubeconfig leads to by --cluster")
+	case o.timeout <= 0:
+		return terminal.Usagef(cmd, "--timeout %s: want a time above 0", o.timeout)
+	default:
+		return o.Selection.Check(cmd)
+	}
+}
+
+// diagnose collects as far as it can, and writes what it has. Only where not even a summary can be written it fails.
+func diagnose(ctx context.Context, streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags, o diagnoseOptions) error {
+	now := time.Now()
+	limited, cancel := context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("not read within %s", o.timeout))
+	defer cancel()
+	h, err := hubclient.Connect(flags, streams.ErrOut)
+	if err != nil {
+		return err
+	}
+	d := newDiagnosis(o, hubclient.ManagerNamespace(flags))
+	if err := d.hub(limited, h, flags); err != nil {
+		return err
+	}
+	if o.managed.Given() {
+		config, err := o.managed.Config(flags)
+		if err != nil {
+			return err
+		}
+		d.managed(limited, config)
+	}
+	if ctx.Err() != nil { // interrupted
+		return context.Cause(ctx)
+	}
+	file := cmp.Or(o.file, "tandem-diagnosis-"+now.UTC().Format("20060102T150405Z")+".tar.gz")
+	if file == "-" {
+		return d.write(streams.Out, now)
+	}
+	if err := writeNew(file, func(out io.Writer) error { return d.write(out, now) }); err != nil {
+		return err
+	}
+	for _, gap := range d.gaps() {
+		fmt.Fprintf(streams.ErrOut, "Warning: %s\n", gap)
+	}
+	_, err = fmt.Fprintf(streams.Out, "%s written: read summary.txt in it first, and look at all of it before you hand it on\n", file)
+	return err
+}
+
+// writeNew writes a file that does not exist yet, for nobody else to read. What fails leaves none.
+func writeNew(name string, write func(io.Writer) error) error {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("creating the archive: %w", err)
+	}
+	if err := errors.Join(write(file), file.Close()); err != nil {
+		return errors.Join(err, os.Remove(name))
+	}
+	return nil
+}

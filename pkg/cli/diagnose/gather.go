@@ -1,0 +1,231 @@
+package diagnose
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/cli/inspect"
+	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+)
+
+// hub reads what the hub says. It fails where the clusters that are meant do not exist, or there is no hub.
+func (d *diagnosis) hub(ctx context.Context, h hubclient.Hub, flags *genericclioptions.ConfigFlags) error {
+	clusters, err := d.fleet(ctx, h)
+	if err != nil {
+		return err
+	}
+	found := inspect.Versions{Client: d.options.version}
+	if err := found.Gather(ctx, flags, d.options.Selection); err != nil {
+		d.failed("the versions", err)
+	}
+	d.say("# Versions", found.Text(false))
+	at := side{Client: h.Client, name: "the hub", folder: "hub"}
+	d.server(ctx, at, h.Config)
+	d.collect(ctx, at, "", metav1.NamespaceAll, ofHub)
+	d.collect(ctx, at, "server", metav1.NamespaceAll, ofServer)
+	d.program(ctx, at, h.Config)
+	if left := clusters[min(len(clusters), clustersInDetail):]; len(left) > 0 {
+		d.left = append(d.left, fmt.Sprintf("%s in detail, which %s better than the others or like them: name those that matter by --cluster",
+			terminal.Counted(len(left), "cluster"), plural(len(left), "is", "are")))
+		clusters = clusters[:clustersInDetail]
+	}
+	d.registrations(ctx, at, clusters)
+	for _, cluster := range clusters {
+		at := side{Client: h.Client, name: "the hub", folder: path.Join("hub", "clusters", cluster)}
+		d.collect(ctx, at, "", cluster, ofCluster)
+		d.judge(ctx, h, cluster)
+	}
+	return nil
+}
+
+// fleet sums up the clusters that are meant, and names them. A hub that answers something is worth a diagnosis, whatever that is.
+func (d *diagnosis) fleet(ctx context.Context, h hubclient.Hub) ([]string, error) {
+	fleet, err := inspect.GatherGlance(ctx, h, d.options.Selection)
+	if apierrors.ReasonForError(err) != metav1.StatusReasonUnknown || meta.IsNoMatchError(err) {
+		d.failed("the fleet", err)
+		return d.options.Names, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.say("# The fleet", fleet.Sum().Text(false))
+	return fleet.WorstFirst(), nil
+}
+
+func plural(count int, one, more string) string {
+	if count == 1 {
+		return one
+	}
+	return more
+}
+
+// registrations reads the ManagedClusters.
+func (d *diagnosis) registrations(ctx context.Context, at side, clusters []string) {
+	kind := collected{group: hubclient.ManagedClusterKind.Group, version: hubclient.ManagedClusterKind.Version, kind: hubclient.ManagedClusterKind.Kind}
+	for _, cluster := range clusters {
+		kind.options = []client.ListOption{client.MatchingFields{"metadata.name": cluster}}
+		d.collect(ctx, at, "", metav1.NamespaceAll, []collected{kind})
+	}
+}
+
+// judge says what the pure packages say now of a cluster's add-ons and Instances.
+func (d *diagnosis) judge(ctx context.Context, h hubclient.Hub, cluster string) {
+	view, err := hubclient.GatherCluster(ctx, h, cluster)
+	if err == nil {
+		view.Instances, err = hubclient.GatherInstances(ctx, h, cluster)
+	}
+	if err != nil {
+		d.failed("the verdicts over cluster "+cluster, err)
+		return
+	}
+	var whys, plans []string
+	for _, name := range view.Installed() {
+		why := inspect.Explained(view, name)
+		whys = append(whys, name+"\n\n"+why.Text())
+	}
+	for _, name := range slices.Sorted(maps.Keys(view.Instances)) {
+		plans = append(plans, planstatus.Text(planstatus.Gather(ctx, h, view.Instances[name])))
+	}
+	for name, texts := range map[string][]string{"why.txt": whys, "plans.txt": plans} {
+		if len(texts) > 0 {
+			d.texts[path.Join("hub", "clusters", cluster, name)] = strings.Join(texts, "\n")
+		}
+	}
+}
+
+// managed reads what a managed cluster says of itself.
+func (d *diagnosis) managed(ctx context.Context, config *rest.Config) {
+	config.QPS, config.Burst = 50, 300
+	c, err := hubclient.AnyClient(config)
+	if err != nil {
+		d.failed("the managed cluster", err)
+		return
+	}
+	at := side{Client: c, name: "managed cluster " + d.options.Names[0], folder: "managed"}
+	d.server(ctx, at, config)
+	d.collect(ctx, at, "", metav1.NamespaceAll, ofMirror)
+	d.collect(ctx, at, "server", metav1.NamespaceAll, ofServer)
+	d.program(ctx, at, config)
+	d.collect(ctx, at, "workloads", metav1.NamespaceAll, ofWorkloads)
+	for _, namespace := range d.namespacesOfInstances(at) {
+		d.collect(ctx, at, "workloads", namespace, []collected{{version: "v1", kind: "Event"}})
+	}
+}
+
+// namespacesOfInstances are those that Instances on a managed cluster are in.
+func (d *diagnosis) namespacesOfInstances(at side) []string {
+	namespaces := map[string]bool{}
+	for _, instance := range d.objects[path.Join(at.folder, "instance.yaml")] {
+		namespaces[instance.GetNamespace()] = true
+	}
+	delete(namespaces, d.namespace) // whose Events are read anyway
+	return slices.Sorted(maps.Keys(namespaces))
+}
+
+// server says of which version an API server is.
+func (d *diagnosis) server(ctx context.Context, at side, config *rest.Config) {
+	clients, err := kubernetes.NewForConfig(config)
+	if err == nil {
+		var body []byte
+		if body, err = clients.RESTClient().Get().AbsPath("/version").DoRaw(ctx); err == nil {
+			d.texts[path.Join(at.folder, "server", "version.json")] = string(body)
+			return
+		}
+	}
+	d.failed(at.name+": the version of its API server", err)
+}
+
+// program reads what there is of addon-manager or addon-agent, where it runs in pods.
+func (d *diagnosis) program(ctx context.Context, at side, config *rest.Config) {
+	d.collect(ctx, at, "program", d.namespace, ofProgram)
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		d.failed(at.name+": logs", err)
+		return
+	}
+	pods := d.objects[path.Join(at.folder, "program", "pod.yaml")]
+	if len(pods) == 0 {
+		d.absent = append(d.absent, fmt.Sprintf("%s: pods in namespace %s, and so logs and metrics", at.name, d.namespace))
+	}
+	for _, object := range pods {
+		pod, err := clients.CoreV1().Pods(d.namespace).Get(ctx, object.GetName(), metav1.GetOptions{})
+		if err != nil {
+			d.failed(at.name+": pod "+object.GetName(), err)
+			continue
+		}
+		d.logs(ctx, at, clients, pod)
+		d.metrics(ctx, at, clients, pod)
+	}
+}
+
+// logs are the last lines of each container, and of the one before where it was started again.
+func (d *diagnosis) logs(ctx context.Context, at side, clients kubernetes.Interface, pod *corev1.Pod) {
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		for _, previous := range []bool{false, true} {
+			if previous && status.RestartCount == 0 {
+				continue
+			}
+			name := pod.Name + "-" + status.Name
+			if previous {
+				name += "-previous"
+			}
+			text, err := readLog(ctx, clients, pod, &corev1.PodLogOptions{
+				Container: status.Name, Previous: previous, Timestamps: true, TailLines: ptr.To(int64(logLines)), LimitBytes: ptr.To(int64(logBytes)),
+			})
+			if err != nil {
+				d.failed(at.name+": log of "+name, err)
+			}
+			if text != "" {
+				d.texts[path.Join(at.folder, "program", "logs", name+".log")] = text
+			}
+		}
+	}
+}
+
+func readLog(ctx context.Context, clients kubernetes.Interface, pod *corev1.Pod, options *corev1.PodLogOptions) (string, error) {
+	stream, err := clients.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer stream.Close()
+	var text bytes.Buffer
+	_, err = io.Copy(&text, io.LimitReader(stream, logBytes))
+	return text.String(), err
+}
+
+// metrics are those that a pod of Tandem's serves.
+func (d *diagnosis) metrics(ctx context.Context, at side, clients kubernetes.Interface, pod *corev1.Pod) {
+	const port = "8080"
+	if !strings.HasPrefix(pod.Name, "addon-") {
+		return
+	}
+	stream, err := clients.CoreV1().Pods(pod.Namespace).ProxyGet("http", pod.Name, port, "metrics", nil).Stream(ctx)
+	if err != nil {
+		d.failed(at.name+": metrics of pod "+pod.Name, err)
+		return
+	}
+	defer stream.Close()
+	text, err := io.ReadAll(io.LimitReader(stream, longestFile))
+	if err != nil {
+		d.failed(at.name+": metrics of pod "+pod.Name, err)
+	}
+	d.texts[path.Join(at.folder, "program", "metrics", pod.Name+".txt")] = string(text)
+}

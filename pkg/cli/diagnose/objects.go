@@ -1,0 +1,191 @@
+package diagnose
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// collected is a kind whose objects an archive has.
+type collected struct {
+	group, version, kind string // the version that the server prefers, if it is empty
+	// only those of that this is true; all of them if nil.
+	only func(*unstructured.Unstructured) bool
+	// shorten leaves out what nobody reads.
+	shorten func(*unstructured.Unstructured)
+	options []client.ListOption
+}
+
+var (
+	addOnGroup, kudoGroup = addon.GroupVersion.Group, kudo.GroupVersion.Group
+
+	// ofHub are the kinds of which the hub's objects say how Tandem is set up.
+	ofHub = []collected{
+		{group: addOnGroup, version: addon.GroupVersion.Version, kind: "ClusterManagementAddOn"},
+		{group: addOnGroup, version: addon.GroupVersion.Version, kind: "AddOnDeploymentConfig"},
+		{group: kudoGroup, version: kudo.GroupVersion.Version, kind: "Operator"},
+		{group: kudoGroup, version: kudo.GroupVersion.Version, kind: "OperatorVersion"},
+		{group: "cluster.open-cluster-management.io", version: "v1beta1", kind: "Placement"},
+		{group: "cluster.open-cluster-management.io", version: "v1beta1", kind: "PlacementDecision"},
+	}
+	// ofServer are the kinds that say what an API server asks of whoever writes.
+	ofServer = []collected{
+		{group: "apiextensions.k8s.io", version: "v1", kind: "CustomResourceDefinition", only: definesOurs, shorten: versionsOnly},
+		{group: "admissionregistration.k8s.io", kind: "ValidatingWebhookConfiguration"},
+		{group: "admissionregistration.k8s.io", kind: "MutatingWebhookConfiguration"},
+		{group: "admissionregistration.k8s.io", kind: "ValidatingAdmissionPolicy", only: ours},
+		{group: "admissionregistration.k8s.io", kind: "ValidatingAdmissionPolicyBinding", only: ours},
+		{group: "admissionregistration.k8s.io", kind: "MutatingAdmissionPolicy", only: ours},
+		{group: "admissionregistration.k8s.io", kind: "MutatingAdmissionPolicyBinding", only: ours},
+	}
+	// ofProgram are the kinds in the namespace where addon-manager or addon-agent runs.
+	ofProgram = []collected{
+		{group: "apps", version: "v1", kind: "Deployment"},
+		{version: "v1", kind: "Pod"},
+		{version: "v1", kind: "Service"},
+		{version: "v1", kind: "Event"},
+		{group: "coordination.k8s.io", version: "v1", kind: "Lease"},
+		{group: "rbac.authorization.k8s.io", version: "v1", kind: "Role"},
+		{group: "rbac.authorization.k8s.io", version: "v1", kind: "RoleBinding"},
+	}
+	// ofCluster are the kinds in the namespace that a managed cluster has on the hub.
+	ofCluster = []collected{
+		{group: addOnGroup, version: addon.GroupVersion.Version, kind: "ManagedClusterAddOn"},
+		{group: kudoGroup, version: kudo.GroupVersion.Version, kind: "Instance"},
+		{group: "work.open-cluster-management.io", version: "v1", kind: "ManifestWork"},
+		{group: "coordination.k8s.io", version: "v1", kind: "Lease"},
+		{group: "rbac.authorization.k8s.io", version: "v1", kind: "Role"},
+		{group: "rbac.authorization.k8s.io", version: "v1", kind: "RoleBinding"},
+		{version: "v1", kind: "Event"},
+	}
+	// ofMirror are the kinds of a managed cluster that are the hub's.
+	ofMirror = []collected{
+		{group: kudoGroup, version: kudo.GroupVersion.Version, kind: "Instance"},
+		{group: kudoGroup, version: kudo.GroupVersion.Version, kind: "OperatorVersion"},
+	}
+	// ofWorkloads are the kinds of which a managed cluster has what packages apply. Their specs are the packages'.
+	ofWorkloads = []collected{
+		workload("apps", "Deployment"), workload("apps", "StatefulSet"), workload("apps", "DaemonSet"), workload("batch", "Job"),
+		workload("batch", "CronJob"), workload("", "Pod"), workload("", "PersistentVolumeClaim"), workload("", "Service"),
+	}
+)
+
+func workload(group, kind string) collected {
+	return collected{
+		group: group, version: "v1", kind: kind, shorten: statusOnly,
+		options: []client.ListOption{client.MatchingLabels{kudo.LabelHeritage: kudo.Heritage}},
+	}
+}
+
+// ours says whether an object is Tandem's by its name, or by its label.
+func ours(object *unstructured.Unstructured) bool {
+	return strings.HasPrefix(object.GetName(), "tandem") || object.GetLabels()["app.kubernetes.io/part-of"] == "tandem"
+}
+
+func definesOurs(definition *unstructured.Unstructured) bool {
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	return group == kudoGroup || strings.HasSuffix(group, ".open-cluster-management.io")
+}
+
+// versionsOnly leaves away the schemas.
+func versionsOnly(definition *unstructured.Unstructured) {
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	for _, version := range versions {
+		if fields, ok := version.(map[string]any); ok {
+			delete(fields, "schema")
+			delete(fields, "additionalPrinterColumns")
+		}
+	}
+	_ = unstructured.SetNestedSlice(definition.Object, versions, "spec", "versions") // as it was read
+}
+
+func statusOnly(object *unstructured.Unstructured) {
+	replicas, found, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
+	delete(object.Object, "spec")
+	if found {
+		_ = unstructured.SetNestedField(object.Object, replicas, "spec", "replicas") // spec is gone
+	}
+}
+
+// side is one of the clusters that a diagnosis is about.
+type side struct {
+	client.Client
+	// name in messages, and folder in the archive.
+	name, folder string
+}
+
+// collect reads the kinds, in a namespace or in all, into files of a folder.
+func (d *diagnosis) collect(ctx context.Context, of side, folder, namespace string, kinds []collected) {
+	for _, kind := range kinds {
+		found, err := d.list(ctx, of, namespace, kind)
+		if err != nil {
+			d.failed(fmt.Sprintf("%s: %s in %s", of.name, kind.kind, placeText(namespace)), err)
+		}
+		if len(found) > 0 {
+			file := path.Join(of.folder, folder, strings.ToLower(kind.kind)+".yaml")
+			d.objects[file] = append(d.objects[file], found...)
+		}
+	}
+}
+
+func placeText(namespace string) string {
+	if namespace == "" {
+		return "all namespaces"
+	}
+	return "namespace " + namespace
+}
+
+// list reads objects of a kind, not too many.
+func (d *diagnosis) list(ctx context.Context, of side, namespace string, kind collected) ([]*unstructured.Unstructured, error) {
+	mapping, err := of.RESTMapper().RESTMapping(schema.GroupKind{Group: kind.group, Kind: kind.kind}, versionsOf(kind)...)
+	if meta.IsNoMatchError(err) {
+		if text := fmt.Sprintf("%s: kind %s of group %q", of.name, kind.kind, kind.group); !slices.Contains(d.absent, text) {
+			d.absent = append(d.absent, text)
+		}
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(mapping.GroupVersionKind)
+	options := append([]client.ListOption{client.InNamespace(namespace), client.Limit(objectsPerList)}, kind.options...)
+	if err := of.List(ctx, list, options...); err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, err
+	}
+	if list.GetContinue() != "" {
+		d.left = append(d.left, fmt.Sprintf("%s: %s in %s: all but the first %d", of.name, kind.kind, placeText(namespace), objectsPerList))
+	}
+	var found []*unstructured.Unstructured
+	for i := range list.Items {
+		object := &list.Items[i]
+		if kind.only != nil && !kind.only(object) {
+			continue
+		}
+		if kind.shorten != nil {
+			kind.shorten(object)
+		}
+		found = append(found, object)
+	}
+	return found, nil
+}
+
+func versionsOf(kind collected) []string {
+	if kind.version == "" {
+		return nil
+	}
+	return []string{kind.version}
+}

@@ -1,0 +1,160 @@
+package hubclient
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/install"
+)
+
+// Cluster is what there is to know of the add-ons on a cluster and of what they depend on.
+type Cluster struct {
+	Name string
+	// definitions and addOns are keyed by name; the former are those of the whole hub.
+	Definitions map[string]Definition
+	AddOns      map[string]*addon.ManagedClusterAddOn
+	// instances are those of the cluster, by name; none where nobody read them.
+	Instances map[string]*kudo.Instance
+}
+
+// Definition is what a ClusterManagementAddOn declares. It is read once, for whoever follows dependencies asks often.
+type Definition struct {
+	Needs []addon.AddonDependency
+	// malformed says what is wrong with the declaration, where that cannot be judged.
+	Malformed error
+	// byPlans says that Tandem runs the add-on.
+	ByPlans bool
+	Object  *addon.ClusterManagementAddOn
+}
+
+func DefinitionOf(object *addon.ClusterManagementAddOn) Definition {
+	needs, fault := dependency.Declared(object)
+	return Definition{Needs: needs, Malformed: fault, ByPlans: install.RunsByPlans(object), Object: object}
+}
+
+// GatherCluster reads the add-ons of a cluster. If there is no such cluster, the error names those that there are.
+func GatherCluster(ctx context.Context, c client.Reader, cluster string) (Cluster, error) {
+	view := Cluster{Name: cluster, AddOns: map[string]*addon.ManagedClusterAddOn{}}
+	var err error
+	if view.Definitions, err = GatherDefinitions(ctx, c); err != nil {
+		return view, err
+	}
+	var addOns addon.ManagedClusterAddOnList
+	if err := c.List(ctx, &addOns, client.InNamespace(cluster)); err != nil {
+		return view, fmt.Errorf("listing the add-ons of cluster %q: %w", cluster, err)
+	}
+	for i := range addOns.Items {
+		view.AddOns[addOns.Items[i].Name] = &addOns.Items[i]
+	}
+	if len(view.AddOns) > 0 {
+		return view, nil
+	}
+	found, err := GatherClusters(ctx, c, cluster, labels.Everything())
+	if err != nil {
+		return view, err
+	}
+	return view, found.missing()
+}
+
+// GatherInstances reads the Instances of a cluster; none where the user may not, or the hub has no such kind.
+func GatherInstances(ctx context.Context, c client.Reader, cluster string) (map[string]*kudo.Instance, error) {
+	var list kudo.InstanceList
+	err := c.List(ctx, &list, client.InNamespace(cluster))
+	if apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing the Instances of cluster %q: %w", cluster, err)
+	}
+	instances := make(map[string]*kudo.Instance, len(list.Items))
+	for i := range list.Items {
+		instances[list.Items[i].Name] = &list.Items[i]
+	}
+	return instances, nil
+}
+
+// GatherDefinitions reads what all ClusterManagementAddOns declare.
+func GatherDefinitions(ctx context.Context, c client.Reader) (map[string]Definition, error) {
+	var list addon.ClusterManagementAddOnList
+	if err := c.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("listing the ClusterManagementAddOns: %w", err)
+	}
+	definitions := make(map[string]Definition, len(list.Items))
+	for i := range list.Items {
+		definitions[list.Items[i].Name] = DefinitionOf(&list.Items[i])
+	}
+	return definitions, nil
+}
+
+// Lacks is the error for an add-on of which nobody has heard; nil if the hub or the cluster has one of the name.
+func (v Cluster) Lacks(name string) error {
+	if _, defined := v.Definitions[name]; defined || v.AddOns[name] != nil {
+		return nil
+	}
+	if v.Instances[name] != nil {
+		return fmt.Errorf("%q is an Instance that belongs to no add-on: see 'kubectl addon plan status %s --cluster %s'", name, name, v.Name)
+	}
+	return fmt.Errorf("there is no add-on %q; add-ons of cluster %q: %s; ClusterManagementAddOns: %s",
+		name, v.Name, terminal.Listed(v.Installed()), terminal.Listed(slices.Sorted(maps.Keys(v.Definitions))))
+}
+
+// Installed are the names of the add-ons on the cluster, sorted.
+func (v Cluster) Installed() []string { return slices.Sorted(maps.Keys(v.AddOns)) }
+
+func (v Cluster) Needs(name string) []addon.AddonDependency { return v.Definitions[name].Needs }
+
+func (v Cluster) See(name string) dependency.Seen {
+	seen := dependency.See(nil, v.AddOns[name])
+	_, seen.Defined = v.Definitions[name]
+	return seen
+}
+
+// Judge judges what an add-on depends on as addon-manager does.
+func (v Cluster) Judge(name string) dependency.Verdict {
+	needs := v.Needs(name)
+	seen := make(map[string]dependency.Seen, len(needs))
+	for _, need := range needs {
+		s := v.See(need.Name)
+		s.Cycle = dependency.Cycle(name, need.Name, v.Needs)
+		seen[need.Name] = s
+	}
+	addOn := v.AddOns[name]
+	if addOn == nil {
+		return dependency.Evaluate(needs, seen, nil)
+	}
+	return dependency.Evaluate(needs, seen, meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionDegraded))
+}
+
+// Once is of, which it asks once for each name.
+func Once[T any](of func(name string) T) func(name string) T {
+	known := map[string]T{}
+	return func(name string) T {
+		if _, asked := known[name]; !asked {
+			known[name] = of(name)
+		}
+		return known[name]
+	}
+}
+
+// Dependants are the add-ons on the cluster that would suffer without that one, and are there to stay.
+func (v Cluster) Dependants(name string) []dependency.Dependant {
+	needs := make(map[string][]addon.AddonDependency, len(v.Definitions))
+	for of := range v.Definitions {
+		needs[of] = v.Needs(of)
+	}
+	return dependency.Dependants(name, dependency.Direct(needs), func(other string) bool {
+		there := v.AddOns[other]
+		return there != nil && there.DeletionTimestamp.IsZero()
+	})
+}

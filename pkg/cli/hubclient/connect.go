@@ -1,0 +1,54 @@
+package hubclient
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// FieldManager is that of everything that the plugin writes.
+const FieldManager = "kubectl-addon"
+
+// Hub is the hub's API server.
+type Hub struct {
+	client.Client
+	Config  *rest.Config
+	contact *contact
+}
+
+// Connect connects to the hub that the flags and the kubeconfig name. What the hub warns of goes to errOut.
+func Connect(flags *genericclioptions.ConfigFlags, errOut io.Writer) (Hub, error) {
+	config, err := flags.ToRESTConfig()
+	if err != nil {
+		return Hub{}, fmt.Errorf("reading the kubeconfig of the hub: %w", err)
+	}
+	config.QPS, config.Burst = 50, 300 // kubectl's; client-go's own would make a long list wait between its pages
+	config.WarningHandler = rest.NewWarningWriter(errOut, rest.WarningWriterOptions{
+		Deduplicate: true, Color: printers.AllowsColorOutput(errOut),
+	})
+	contact := newContact()
+	contact.watch(config)
+	scheme := runtime.NewScheme()
+	utilruntime.Must(kudo.AddToScheme(scheme))
+	utilruntime.Must(addon.AddToScheme(scheme))
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return Hub{}, fmt.Errorf("connecting to the hub: %w", err)
+	}
+	return Hub{Client: c, Config: config, contact: contact}, nil
+}
+
+// HubClient is for commands that follow nothing.
+func HubClient(flags *genericclioptions.ConfigFlags) (client.Client, error) {
+	return Connect(flags, os.Stderr)
+}

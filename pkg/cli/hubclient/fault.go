@@ -1,0 +1,36 @@
+package hubclient
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+)
+
+// Advise adds the way out to the errors that a hub which is not prepared gives.
+func Advise(err error, namespace string) error {
+	switch {
+	case err == nil:
+		return nil
+	case meta.IsNoMatchError(err):
+		return fmt.Errorf("%w: is the cluster a hub with Tandem's CRDs?", err)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%w: does KUBECONFIG (or --kubeconfig) name the hub, and does it run?", err)
+	case isMissingNamespace(err):
+		return fmt.Errorf("%w: create it with 'kubectl create namespace %s', or name another one with -n", err, namespace)
+	default:
+		return err
+	}
+}
+
+// isMissingNamespace says whether a write failed because its namespace does not exist.
+func isMissingNamespace(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details != nil && details.Kind == "namespaces"
+}

@@ -1,0 +1,182 @@
+package hubclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+)
+
+// Look reads how something stands, and says whether that is all that was waited for.
+type Look func(ctx context.Context, reader client.Reader) (done bool, err error)
+
+// Follow looks, at first and whenever an add-on or Instance of the clusters changes, until look has seen enough or fails, or ctx ends:
+// the error is then the cause of that. It goes by watches, which outlive an interruption; what look reads of add-ons and Instances
+// comes from them.
+func (h Hub) Follow(ctx context.Context, clusters []string, look Look) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	watched, changed, err := h.watch(ctx, clusters, stop)
+	if err != nil {
+		stop(nil)
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- watched.Start(ctx) }()
+	defer func() { stop(nil); <-ended }()
+	if !watched.WaitForCacheSync(ctx) {
+		return context.Cause(ctx)
+	}
+	reader := Remembering(h.Client, watched)
+	for {
+		done, err := look(ctx, reader)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil || done {
+			return err
+		}
+		if err := h.wait(ctx, changed); err != nil {
+			return err
+		}
+	}
+}
+
+// wait waits until something has changed, and says meanwhile when the hub is away.
+func (h Hub) wait(ctx context.Context, changed <-chan struct{}) error {
+	for {
+		select {
+		case <-changed:
+			return nil
+		case <-h.contact.changed:
+			if err := h.contact.say(); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Progress shows on out how things go on that are followed, and when the hub is away.
+func (h Hub) Progress(out io.Writer) *terminal.Progress {
+	p := terminal.NewProgress(out)
+	p.Away, h.contact.say = h.contact.text, p.Again
+	return p
+}
+
+// watchedByName is how many clusters are watched one by one. Beyond that the whole fleet is, with one watch instead of one each.
+const watchedByName = 20
+
+// watch is a cache of the clusters' add-ons and Instances, and a channel that tells of changes; several make one. A watch that may not
+// be stops everything.
+func (h Hub) watch(ctx context.Context, clusters []string, stop context.CancelCauseFunc) (cache.Cache, <-chan struct{}, error) {
+	options := cache.Options{
+		Scheme: h.Scheme(), Mapper: h.RESTMapper(), DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) {
+			if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) {
+				stop(fmt.Errorf("following the hub: %w", err))
+			}
+		},
+	}
+	if len(clusters) <= watchedByName {
+		options.DefaultNamespaces = map[string]cache.Config{}
+		for _, cluster := range clusters {
+			options.DefaultNamespaces[cluster] = cache.Config{}
+		}
+	}
+	watched, err := cache.New(h.Config, options)
+	if err != nil {
+		return nil, nil, fmt.Errorf("following the hub: %w", err)
+	}
+	changed := make(chan struct{}, 1)
+	tell := func() {
+		select {
+		case changed <- struct{}{}:
+		default: // somebody is about to look anyway
+		}
+	}
+	for _, kind := range []client.Object{&addon.ManagedClusterAddOn{}, &kudo.Instance{}} {
+		informer, err := watched.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+		if err == nil {
+			_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+				AddFunc: func(any) { tell() }, UpdateFunc: func(any, any) { tell() }, DeleteFunc: func(any) { tell() },
+			})
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("following the hub: %w", err)
+		}
+	}
+	return watched, changed, nil
+}
+
+// view is what a command reads while it follows the hub: add-ons and Instances as the watches have brought them, each OperatorVersion
+// once, for it never changes, and everything else from the hub.
+type view struct {
+	client.Reader
+	watched  client.Reader
+	versions map[client.ObjectKey]*kudo.OperatorVersion
+}
+
+// Remembering reads from the hub, and from watched what watches have brought.
+func Remembering(hub, watched client.Reader) client.Reader {
+	return view{Reader: hub, watched: watched, versions: map[client.ObjectKey]*kudo.OperatorVersion{}}
+}
+
+func (v view) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	switch object := object.(type) {
+	case *addon.ManagedClusterAddOn, *kudo.Instance:
+		return v.watched.Get(ctx, key, object, options...)
+	case *kudo.OperatorVersion:
+		if known := v.versions[key]; known != nil {
+			known.DeepCopyInto(object)
+			return nil
+		}
+		err := v.Reader.Get(ctx, key, object, options...)
+		if err == nil {
+			v.versions[key] = object.DeepCopy()
+		}
+		return err
+	default:
+		return v.Reader.Get(ctx, key, object, options...)
+	}
+}
+
+func (v view) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	switch list.(type) {
+	case *addon.ManagedClusterAddOnList, *kudo.InstanceList:
+		return v.watched.List(ctx, list, options...)
+	default:
+		return v.Reader.List(ctx, list, options...)
+	}
+}
+
+// errTimedOut ends a context whose --timeout is over.
+var errTimedOut = errors.New("timed out")
+
+// Await follows the hub for as long as timeout allows, 0 being as long as it takes. Of what takes longer, or is interrupted, unfinished
+// makes the error.
+func (h Hub) Await(ctx context.Context, clusters []string, timeout time.Duration, look Look, unfinished func(after string) error) error {
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if timeout > 0 {
+		limited, cancel = context.WithTimeoutCause(ctx, timeout, errTimedOut)
+	}
+	defer cancel()
+	switch err := h.Follow(limited, clusters, look); {
+	case errors.Is(err, errTimedOut):
+		return terminal.Timeoutf("%v", unfinished(" after "+timeout.String()))
+	case ctx.Err() != nil:
+		return unfinished("")
+	default:
+		return err
+	}
+}

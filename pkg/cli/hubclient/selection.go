@@ -1,0 +1,150 @@
+package hubclient
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+)
+
+// Selection says which managed clusters a command is for.
+type Selection struct {
+	Names     []string
+	all       bool
+	selector  string
+	labels    labels.Selector
+	placement string
+}
+
+func (s *Selection) AddFlags(cmd *cobra.Command, of string) {
+	cmd.Flags().StringSliceVar(&s.Names, "cluster", nil, "managed clusters that "+of+", separated by commas")
+	cmd.Flags().BoolVar(&s.all, "all-clusters", false, "all managed clusters")
+	cmd.Flags().StringVarP(&s.selector, "selector", "l", "", "managed clusters with these labels, such as region=eu,tier!=test")
+	cmd.Flags().StringVar(&s.placement, "placement", "", "managed clusters that this Placement of OCM's selects, as [NAMESPACE/]NAME")
+}
+
+// Require refuses a command line that does not say which clusters are meant.
+func (s *Selection) Require(cmd *cobra.Command, of string) error {
+	if s.Everything() && !s.all {
+		return terminal.Usagef(cmd, "name the managed clusters that %s: by --cluster, --selector, --placement or --all-clusters", of)
+	}
+	return s.Check(cmd)
+}
+
+// Check refuses a command line that names clusters in two ways, or in one that makes no sense.
+func (s *Selection) Check(cmd *cobra.Command) error {
+	ways := 0
+	for _, given := range []bool{len(s.Names) > 0, s.all, s.selector != "", s.placement != ""} {
+		if given {
+			ways++
+		}
+	}
+	if ways > 1 {
+		return terminal.Usagef(cmd, "--cluster, --selector, --placement and --all-clusters exclude each other")
+	}
+	if slices.Contains(s.Names, "") {
+		return terminal.Usagef(cmd, "--cluster %s: a name is empty", strings.Join(s.Names, ","))
+	}
+	if s.placement != "" {
+		if key := s.placementKey(); key.Namespace == "" || key.Name == "" || strings.Contains(key.Name, "/") {
+			return terminal.Usagef(cmd, "--placement %s: want [NAMESPACE/]NAME", s.placement)
+		}
+	}
+	var err error
+	if s.labels, err = labels.Parse(s.selector); err != nil {
+		return terminal.Usagef(cmd, "--selector %s: %v", s.selector, err)
+	}
+	return nil
+}
+
+// Everything says that no cluster is left out.
+func (s *Selection) Everything() bool {
+	return len(s.Names) == 0 && s.selector == "" && s.placement == ""
+}
+
+// Clusters are the names of the clusters that are meant, sorted. Where that is by name they have to be there, as far as the user may see.
+func (s *Selection) Clusters(ctx context.Context, c client.Reader) ([]string, error) {
+	if s.placement != "" {
+		return selectedBy(ctx, c, s.placementKey())
+	}
+	if len(s.Names) > 0 {
+		names := slices.Compact(slices.Sorted(slices.Values(s.Names)))
+		there, err := GatherClusters(ctx, c, "", labels.Everything())
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			there.Cluster = name
+			if err := there.missing(); err != nil {
+				return nil, err
+			}
+		}
+		return names, nil
+	}
+	found, err := GatherClusters(ctx, c, "", s.labels)
+	switch {
+	case err != nil:
+		return nil, err
+	case found.Unreadable:
+		return nil, fmt.Errorf("which managed clusters there are cannot be read: the hub has no ManagedClusters, or you may not list them; " +
+			"name the clusters by --cluster")
+	case len(found.Names) == 0 && s.selector != "":
+		return nil, fmt.Errorf("no managed cluster has labels %s: see 'kubectl get managedclusters --show-labels'", s.selector)
+	case len(found.Names) == 0:
+		return nil, fmt.Errorf("there is no managed cluster yet: see 'kubectl get managedclusters'")
+	}
+	return found.Names, nil
+}
+
+// placementKey is the Placement that is named; one without a namespace is in the namespace default.
+func (s *Selection) placementKey() client.ObjectKey {
+	namespace, name, both := strings.Cut(s.placement, "/")
+	if !both {
+		namespace, name = metav1.NamespaceDefault, s.placement
+	}
+	return client.ObjectKey{Namespace: namespace, Name: name}
+}
+
+var placementKinds = schema.GroupVersion{Group: ManagedClusterKind.Group, Version: "v1beta1"}
+
+// placementLabel is on the PlacementDecisions of a Placement (OCM's).
+const placementLabel = "cluster.open-cluster-management.io/placement"
+
+// selectedBy are the clusters that a Placement has decided on, sorted.
+func selectedBy(ctx context.Context, c client.Reader, placement client.ObjectKey) ([]string, error) {
+	decisions := &unstructured.UnstructuredList{}
+	decisions.SetGroupVersionKind(placementKinds.WithKind("PlacementDecision"))
+	err := c.List(ctx, decisions, client.InNamespace(placement.Namespace), client.MatchingLabels{placementLabel: placement.Name})
+	if meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("the hub has no Placements, for it is none of OCM's: name the clusters by --cluster or --selector")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing the decisions of Placement %s: %w", placement, err)
+	}
+	var names []string
+	for _, decision := range decisions.Items {
+		made, _, _ := unstructured.NestedSlice(decision.Object, "status", "decisions")
+		for _, one := range made {
+			fields, _ := one.(map[string]any)
+			if name, _, _ := unstructured.NestedString(fields, "clusterName"); name != "" {
+				names = append(names, name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("no managed cluster is selected by Placement %s, or there is no such Placement: see 'kubectl get placements -n %s'",
+			placement, placement.Namespace)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}

@@ -1,0 +1,33 @@
+package hubclient
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// VersionsOnce are the OperatorVersions in a namespace, which are read once and only when somebody asks.
+func VersionsOnce(ctx context.Context, flags *genericclioptions.ConfigFlags, namespace string) func() ([]kudo.OperatorVersion, error) {
+	return sync.OnceValues(func() ([]kudo.OperatorVersion, error) {
+		c, err := HubClient(flags)
+		if err != nil {
+			return nil, err
+		}
+		versions, err := StoredVersions(ctx, c, namespace)
+		return versions, Advise(err, namespace)
+	})
+}
+
+// StoredVersions are the OperatorVersions in a namespace, or in all where it is empty.
+func StoredVersions(ctx context.Context, c client.Client, namespace string) ([]kudo.OperatorVersion, error) {
+	var stored kudo.OperatorVersionList
+	if err := c.List(ctx, &stored, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing OperatorVersions in namespace %q: %w", namespace, err)
+	}
+	return stored.Items, nil
+}

@@ -1,0 +1,115 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+)
+
+func NewCmdDependents(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+	o := terminal.NewOutput(terminal.FormatWide, terminal.FormatName)
+	cmd := &cobra.Command{
+		Use:     "dependents ADDON",
+		Aliases: []string{"dependants"},
+		Short:   "Show which add-ons would break without an add-on, and on which clusters",
+		Long: "Dependents shows the add-ons that depend on an add-on: what would become of them if it were not available, whether they\n" +
+			"depend on it themselves or by way of others, and the clusters that they are on. It reads the hub only.",
+		Example: "  kubectl addon dependents zookeeper\n" +
+			"  kubectl addon dependents zookeeper -o json",
+		Args: terminal.Exactly("ADDON"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("namespace") {
+				return terminal.Usagef(cmd, "--namespace has no meaning here: add-ons of all clusters are shown")
+			}
+			c, err := hubclient.HubClient(flags)
+			if err != nil {
+				return err
+			}
+			view, err := gatherDependents(cmd.Context(), c, args[0])
+			if err != nil {
+				return hubclient.Advise(err, "")
+			}
+			data := dependentsOf(view)
+			return o.Print(streams.Out, terminal.Shown{Text: data.text(o.Format == terminal.FormatWide), Data: data, Names: data.names()})
+		},
+	}
+	o.AddFlag(cmd)
+	return cmd
+}
+
+// dependentsView is what there is to know of the add-ons that depend on one.
+type dependentsView struct {
+	addOn string
+	// direct says who depends on whom.
+	direct map[string][]dependency.Dependant
+	// malformed says whose declarations cannot be read.
+	malformed []error
+	// there are the add-ons in question by cluster.
+	there map[string]map[string]bool
+}
+
+// gatherDependents reads who depends on addOn, and where they are. If nobody has heard of it, the error names what there is.
+func gatherDependents(ctx context.Context, c client.Reader, addOn string) (dependentsView, error) {
+	view := dependentsView{addOn: addOn}
+	definitions, err := hubclient.GatherDefinitions(ctx, c)
+	if err != nil {
+		return view, err
+	}
+	needs := make(map[string][]addon.AddonDependency, len(definitions))
+	for _, name := range slices.Sorted(maps.Keys(definitions)) {
+		needs[name] = definitions[name].Needs
+		if fault := definitions[name].Malformed; fault != nil {
+			view.malformed = append(view.malformed, fault)
+		}
+	}
+	view.direct = dependency.Direct(needs)
+	if _, defined := definitions[addOn]; !defined && len(view.direct[addOn]) == 0 {
+		return view, fmt.Errorf("there is no ClusterManagementAddOn %q, and none depends on it; there are: %s",
+			addOn, terminal.Listed(slices.Sorted(maps.Keys(definitions))))
+	}
+	asked := map[string]bool{addOn: true}
+	for _, d := range dependency.Dependants(addOn, view.direct, func(string) bool { return true }) {
+		asked[d.Name] = true
+	}
+	if len(asked) > 1 {
+		view.there, err = gatherPlaces(ctx, c, asked)
+	}
+	return view, err
+}
+
+// gatherPlaces reads which of the add-ons are on which clusters.
+func gatherPlaces(ctx context.Context, c client.Reader, names map[string]bool) (map[string]map[string]bool, error) {
+	there := map[string]map[string]bool{}
+	page := &metav1.PartialObjectMetadataList{}
+	page.SetGroupVersionKind(addon.GroupVersion.WithKind("ManagedClusterAddOn"))
+	for {
+		if err := c.List(ctx, page, client.Limit(hubclient.PageSize), client.Continue(page.Continue)); err != nil {
+			return nil, fmt.Errorf("listing the add-ons of all clusters: %w", err)
+		}
+		for i := range page.Items {
+			cluster, name := page.Items[i].Namespace, page.Items[i].Name
+			if !names[name] {
+				continue
+			}
+			if there[cluster] == nil {
+				there[cluster] = map[string]bool{}
+			}
+			there[cluster][name] = true
+		}
+		if page.Continue == "" {
+			return there, nil
+		}
+	}
+}

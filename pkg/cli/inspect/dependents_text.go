@@ -1,0 +1,123 @@
+package inspect
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+)
+
+// dependentsData is what `dependents` shows.
+type dependentsData struct {
+	AddOn      string         `json:"addOn"`
+	Dependents []dependentRow `json:"dependents"`
+	// Lacking are the clusters where others depend on the add-on, and it is not installed.
+	Lacking []string `json:"lacking,omitempty"`
+	// Malformed says whose dependencies cannot be read, and are not considered.
+	Malformed []string `json:"malformed,omitempty"`
+}
+
+// dependentRow is an add-on that suffers in one way, and the clusters where it does.
+type dependentRow struct {
+	AddOn string               `json:"addOn"`
+	Type  addon.DependencyType `json:"type"`
+	// Through are the add-ons by way of which it depends on the other one.
+	Through  []string `json:"through,omitempty"`
+	Clusters []string `json:"clusters"`
+}
+
+func dependentsOf(view dependentsView) dependentsData {
+	data := dependentsData{AddOn: view.addOn, Dependents: dependentRows(view)}
+	data.Lacking = lackingClusters(view, data.Dependents)
+	for _, fault := range view.malformed {
+		data.Malformed = append(data.Malformed, fault.Error())
+	}
+	return data
+}
+
+// text is a table; wide names all clusters.
+func (d dependentsData) text(wide bool) string {
+	text := fmt.Sprintf("No add-on depends on %s.\n", terminal.Word(d.AddOn))
+	if len(d.Dependents) > 0 {
+		rows := make([][]string, len(d.Dependents))
+		for i, row := range d.Dependents {
+			rows[i] = []string{row.AddOn, string(row.Type), terminal.ThroughText(row.Through), terminal.EffectText(row.Type), terminal.ClustersText(row.Clusters, wide)}
+		}
+		text = terminal.Table([]string{"ADD-ON", "TYPE", "THROUGH", "EFFECT", "CLUSTERS"}, rows)
+	}
+	if len(d.Lacking) > 0 {
+		text += fmt.Sprintf("\n%s is not installed on clusters where others depend on it: %s\n", terminal.Word(d.AddOn), terminal.ClustersText(d.Lacking, wide))
+	}
+	for _, fault := range d.Malformed {
+		text += fmt.Sprintf("\nNot considered, for the dependencies are malformed: %s\n", fault)
+	}
+	return text
+}
+
+// names are those of the definitions of the add-ons, each once.
+func (d dependentsData) names() []string {
+	var names []string
+	for _, row := range d.Dependents {
+		if name := terminal.ObjectName(addon.GroupVersion.Group, "ClusterManagementAddOn", row.AddOn); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// dependentRows judges each cluster by itself, for who depends by way of whom is a matter of what is there. What suffers in the
+// same way on several clusters is one row, and what is on no cluster is one without any: the worst and the nearest first.
+func dependentRows(view dependentsView) []dependentRow {
+	rows := map[string]*dependentRow{}
+	add := func(found []dependency.Dependant, clusters ...string) {
+		for _, d := range found {
+			key := fmt.Sprintf("%s %s %q", d.Name, d.Type, d.Through)
+			if rows[key] == nil {
+				rows[key] = &dependentRow{AddOn: d.Name, Type: d.Type, Through: d.Through, Clusters: []string{}}
+			}
+			rows[key].Clusters = append(rows[key].Clusters, clusters...)
+		}
+	}
+	somewhere := map[string]bool{}
+	for _, cluster := range slices.Sorted(maps.Keys(view.there)) {
+		there := view.there[cluster]
+		found := dependency.Dependants(view.addOn, view.direct, func(name string) bool { return there[name] })
+		for _, d := range found {
+			somewhere[d.Name] = true
+		}
+		add(found, cluster)
+	}
+	everywhere := dependency.Dependants(view.addOn, view.direct, func(string) bool { return true })
+	add(slices.DeleteFunc(everywhere, func(d dependency.Dependant) bool { return somewhere[d.Name] }))
+	sorted := make([]dependentRow, 0, len(rows))
+	for _, row := range rows {
+		sorted = append(sorted, *row)
+	}
+	slices.SortFunc(sorted, func(a, b dependentRow) int {
+		return cmp.Or(
+			-cmp.Compare(a.Type, b.Type), // Required before Optional
+			cmp.Compare(len(a.Through), len(b.Through)),
+			cmp.Compare(a.AddOn, b.AddOn),
+			slices.Compare(a.Through, b.Through),
+		)
+	})
+	return sorted
+}
+
+// lackingClusters are the clusters where others depend on the add-on, and it is not there. Whoever does by way of others is there with
+// one that does itself.
+func lackingClusters(view dependentsView, rows []dependentRow) []string {
+	lacking := map[string]bool{}
+	for _, row := range rows {
+		for _, cluster := range row.Clusters {
+			if !view.there[cluster][view.addOn] {
+				lacking[cluster] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(lacking))
+}

@@ -1,0 +1,2 @@
+// Package inspect has the commands that show add-ons, plans and versions. It only reads the hub.
+package inspect

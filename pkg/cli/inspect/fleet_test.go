@@ -1,0 +1,91 @@
+package inspect
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/cli/clitest"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+)
+
+// glanceOf is what is seen of the add-ons on these clusters.
+func glanceOf(clusters map[string]clitest.Cluster) glance {
+	fleet := glance{}
+	for name, view := range clusters {
+		fleet[name] = map[string]glimpse{}
+		for _, addOn := range view.AddOns {
+			fleet[name][addOn.Name] = glimpseOf(addOn)
+		}
+	}
+	return fleet
+}
+
+func TestFleet(t *testing.T) {
+	healthy := func() clitest.Cluster {
+		return clitest.Defined("kafka:", "zookeeper:").With("kafka", clitest.Works).With("zookeeper", clitest.Works)
+	}
+	small := glanceOf(map[string]clitest.Cluster{
+		"cluster1": healthy(), "cluster2": healthy(), "cluster3": clitest.Defined("kafka: zookeeper").With("kafka", clitest.Works).Judged(),
+		"cluster4": clitest.Defined("kafka: graphs?").With("kafka", clitest.Works).With("zookeeper", clitest.Fails).Judged(),
+		"cluster5": healthy().With("kafka", clitest.OutOfTouch).With("zookeeper"), "cluster6": healthy().Deleting("kafka"), "cluster7": clitest.Defined(),
+	})
+	wide := map[string]clitest.Cluster{}
+	for i := range 1000 {
+		view := clitest.Defined()
+		for k := range 30 {
+			available := clitest.Works
+			if i%100 == 7 && k == i/100 || i == 500 && k > 3 {
+				available = clitest.Fails
+			}
+			if i >= 900 && k == i%30 {
+				continue
+			}
+			view = view.With(fmt.Sprintf("addon-%02d", k), available)
+		}
+		wide[fmt.Sprintf("cluster-%04d", i)] = view
+	}
+	for name, sum := range map[string]fleetSum{
+		"fleet": small.Sum(), "fleet-healthy": glanceOf(map[string]clitest.Cluster{"cluster1": healthy()}).Sum(),
+		"fleet-empty": glanceOf(map[string]clitest.Cluster{"cluster1": clitest.Defined()}).Sum(), "fleet-large": glanceOf(wide).Sum(),
+	} {
+		t.Run(name, func(t *testing.T) { clitest.Golden(t, name, sum.Text(false)) })
+	}
+	clitest.Golden(t, "fleet-wide", small.Sum().Text(true))
+	clitest.Golden(t, "data-fleet", clitest.Printed(t, "yaml", terminal.Shown{Data: small.Sum()}))
+}
+
+func TestLetters(t *testing.T) {
+	for i, want := range map[int]string{0: "A", 25: "Z", 26: "AA", 27: "AB", 51: "AZ", 52: "BA", 701: "ZZ", 702: "AAA"} {
+		if got := letters(i); got != want {
+			t.Errorf("%d is %s, want %s", i, got, want)
+		}
+	}
+}
+
+func TestGet(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	view := clitest.Defined("kafka: zookeeper graphs?", "zookeeper:", "shop: graphs?").Plans("kafka").
+		With("kafka", clitest.Works).With("zookeeper", clitest.Fails).With("shop", clitest.Works).With("silent").With("held", clitest.Held).With("bad", clitest.Works, clitest.BadParameters).
+		With("away", clitest.OutOfTouch).With("going", clitest.Works).Deleting("going").Judged()
+	definition := view.Definitions["kafka"]
+	definition.Object.Spec.SupportedConfigs = []upstream.ConfigMeta{{
+		ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupKudo, Resource: addon.ResourceOperatorVersions},
+		DefaultConfig:       &upstream.ConfigReferent{Namespace: "addon-packages", Name: "kafka-3.9.0-1.0.0"},
+	}}
+	var list addOnList
+	for _, name := range view.Installed() {
+		addOn := view.AddOns[name]
+		addOn.CreationTimestamp = metav1.NewTime(now.Add(-90 * time.Minute))
+		list.AddOns = append(list.AddOns, itemOf(addOn, view.Definitions[name]))
+	}
+	clitest.Golden(t, "get", list.text(now))
+	clitest.Golden(t, "data-get", clitest.Printed(t, "yaml", terminal.Shown{Data: list})+"---\n"+clitest.Printed(t, "name", terminal.Shown{Names: list.names()}))
+	if text := (addOnList{}).text(now); text != "No add-on is enabled.\n" {
+		t.Error(text)
+	}
+}

@@ -1,0 +1,180 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/install"
+)
+
+func NewCmdGet(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+	var where hubclient.Selection
+	o := terminal.NewOutput(terminal.FormatName)
+	cmd := &cobra.Command{
+		Use:   "get [ADDON]",
+		Short: "List add-ons with how they are, on all managed clusters or some",
+		Long: "Get lists the add-ons that are enabled, each with the OperatorVersion that it is to run by, where it runs by plans, and how\n" +
+			"it is. REASON is that of what stands against it, else that of its being available. It reads the hub only.",
+		Example: "  kubectl addon get\n" +
+			"  kubectl addon get kafka --cluster cluster1,cluster2 -o json",
+		Args: terminal.AtMost("ADDON"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := where.Check(cmd); err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("namespace") {
+				return terminal.Usagef(cmd, "--namespace has no meaning here: --cluster names managed clusters, and with them the namespaces on the hub")
+			}
+			h, err := hubclient.Connect(flags, streams.ErrOut)
+			if err != nil {
+				return err
+			}
+			list, err := listAddOns(cmd.Context(), h, where, strings.Join(args, ""))
+			if err != nil {
+				return hubclient.Advise(err, strings.Join(where.Names, ","))
+			}
+			return o.Print(streams.Out, terminal.Shown{Text: list.text(time.Now()), Data: list, Names: list.names()})
+		},
+	}
+	where.AddFlags(cmd, "the add-ons are on")
+	o.AddFlag(cmd)
+	return cmd
+}
+
+// addOnList is what `get` shows.
+type addOnList struct {
+	AddOns []addOnItem `json:"addOns"`
+}
+
+// addOnItem is an add-on on one cluster.
+type addOnItem struct {
+	Cluster string `json:"cluster"`
+	AddOn   string `json:"addOn"`
+	// OperatorVersion that it is to run by; empty where it does not run by plans, or that is not known.
+	OperatorVersion string `json:"operatorVersion,omitempty"`
+	// Available and Degraded are the conditions' statuses; empty where there is none.
+	Available metav1.ConditionStatus `json:"available,omitempty"`
+	Degraded  metav1.ConditionStatus `json:"degraded,omitempty"`
+	Reason    string                 `json:"reason,omitempty"`
+	Created   metav1.Time            `json:"created"`
+}
+
+// listAddOns reads the add-ons of that name, or all, of the clusters that are meant, sorted by cluster and name.
+func listAddOns(ctx context.Context, h hubclient.Hub, where hubclient.Selection, name string) (addOnList, error) {
+	list, others := addOnList{AddOns: []addOnItem{}}, map[string]bool{}
+	var clusters []string
+	if !where.Everything() {
+		var err error
+		if clusters, err = where.Clusters(ctx, h); err != nil {
+			return list, err
+		}
+	}
+	definitions, err := hubclient.GatherDefinitions(ctx, h)
+	if err != nil {
+		return list, err
+	}
+	err = h.EachAddOn(ctx, clusters, func(addOn *addon.ManagedClusterAddOn) {
+		if name == "" || name == addOn.Name {
+			list.AddOns = append(list.AddOns, itemOf(addOn, definitions[addOn.Name]))
+		} else {
+			others[addOn.Name] = true
+		}
+	})
+	if err != nil {
+		return list, err
+	}
+	if _, defined := definitions[name]; len(list.AddOns) == 0 && name != "" {
+		names := slices.Sorted(maps.Keys(others))
+		if !defined {
+			return list, fmt.Errorf("add-on %q%s is enabled nowhere here, and there is no ClusterManagementAddOn of that name; add-ons here: %s",
+				name, terminal.DidYouMean(name, names), terminal.Listed(names))
+		}
+		return list, fmt.Errorf("add-on %q is enabled nowhere here: enable it with 'kubectl addon enable %s --cluster CLUSTER'; add-ons here: %s",
+			name, name, terminal.Listed(names))
+	}
+	slices.SortFunc(list.AddOns, func(a, b addOnItem) int {
+		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.AddOn, b.AddOn))
+	})
+	return list, nil
+}
+
+func itemOf(addOn *addon.ManagedClusterAddOn, definition hubclient.Definition) addOnItem {
+	item := addOnItem{Cluster: addOn.Namespace, AddOn: addOn.Name, Reason: reasonOf(addOn), Created: addOn.CreationTimestamp}
+	if definition.ByPlans {
+		item.OperatorVersion = install.Configure(definition.Object, addOn, "").OperatorVersion.Name
+	}
+	if condition := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionAvailable); condition != nil {
+		item.Available = condition.Status
+	}
+	if condition := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionDegraded); condition != nil {
+		item.Degraded = condition.Status
+	}
+	return item
+}
+
+// reasonOf is the reason of what stands against an add-on: of its not being available, of its being degraded, of its last change being
+// held up, in this order; else that of its being available.
+func reasonOf(addOn *addon.ManagedClusterAddOn) string {
+	if !addOn.DeletionTimestamp.IsZero() {
+		return "Deleting"
+	}
+	conditions := addOn.Status.Conditions
+	available := meta.FindStatusCondition(conditions, addon.ConditionAvailable)
+	if available == nil || available.Status != metav1.ConditionTrue {
+		if resolved := meta.FindStatusCondition(conditions, addon.ConditionResolved); available == nil && resolved != nil {
+			return resolved.Reason
+		}
+		if available == nil {
+			return ""
+		}
+		return available.Reason
+	}
+	for _, against := range []struct {
+		kind string
+		Find metav1.ConditionStatus
+	}{{addon.ConditionDegraded, metav1.ConditionTrue}, {addon.ConditionResolved, metav1.ConditionFalse}} {
+		if condition := meta.FindStatusCondition(conditions, against.kind); condition != nil && condition.Status == against.Find {
+			return condition.Reason
+		}
+	}
+	return available.Reason
+}
+
+// text is the list as a table.
+func (l addOnList) text(now time.Time) string {
+	if len(l.AddOns) == 0 {
+		return "No add-on is enabled.\n"
+	}
+	orNone := func(text string) string { return cmp.Or(text, "-") }
+	rows := make([][]string, 0, len(l.AddOns))
+	for _, i := range l.AddOns {
+		rows = append(rows, []string{
+			i.Cluster, i.AddOn, orNone(i.OperatorVersion), cmp.Or(string(i.Available), "Unknown"), orNone(string(i.Degraded)), orNone(i.Reason),
+			duration.HumanDuration(now.Sub(i.Created.Time)),
+		})
+	}
+	return terminal.Table([]string{"CLUSTER", "ADD-ON", "VERSION", "AVAILABLE", "DEGRADED", "REASON", "AGE"}, rows)
+}
+
+func (l addOnList) names() []string {
+	names := make([]string, 0, len(l.AddOns))
+	for _, i := range l.AddOns {
+		names = append(names, terminal.ObjectName(addon.GroupVersion.Group, "ManagedClusterAddOn", i.AddOn))
+	}
+	return names
+}

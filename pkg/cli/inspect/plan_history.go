@@ -1,0 +1,132 @@
+package inspect
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+)
+
+func NewCmdPlanHistory(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+	var cluster string
+	o := terminal.NewOutput()
+	cmd := &cobra.Command{
+		Use:   "history NAME --cluster CLUSTER",
+		Short: "Show when each plan last ran, and how that ended",
+		Long: "History shows of each plan of an Instance or add-on when it last ran, how long that took, and how it ended: what runs\n" +
+			"or ran last stands first. Another OperatorVersion begins a history of its own. It reads the hub only.",
+		Example: "  kubectl addon plan history kafka --cluster cluster1",
+		Args:    terminal.Exactly("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := hubclient.HubClient(flags)
+			if err != nil {
+				return err
+			}
+			instance, err := hubclient.ReadInstance(cmd.Context(), c, client.ObjectKey{Namespace: cluster, Name: args[0]})
+			if err != nil {
+				return hubclient.Advise(err, cluster)
+			}
+			data := historyOf(planstatus.Gather(cmd.Context(), c, instance))
+			return o.Print(streams.Out, terminal.Shown{Text: data.text(time.Now()), Data: data})
+		},
+	}
+	hubclient.ClusterFlag(cmd, &cluster, "the Instance or add-on is for")
+	o.AddFlag(cmd)
+	return cmd
+}
+
+// history is what `plan history` shows.
+type history struct {
+	Instance string    `json:"instance"`
+	Cluster  string    `json:"cluster"`
+	Plans    []lastRun `json:"plans"`
+}
+
+// lastRun is the last run of a plan.
+type lastRun struct {
+	Plan   string               `json:"plan"`
+	Status kudo.ExecutionStatus `json:"status"`
+	// ByHand says that somebody has asked for it, so far as that is known: of what was started last.
+	ByHand  bool         `json:"byHand,omitempty"`
+	Started *metav1.Time `json:"started,omitempty"`
+	// Ended is empty while it runs.
+	Ended   *metav1.Time `json:"ended,omitempty"`
+	Message string       `json:"message,omitempty"`
+}
+
+// historyOf are the last runs of all plans, the latest first, then the plans that never ran.
+func historyOf(view planstatus.View) history {
+	runs := []lastRun{}
+	last := view.Instance.Status.Execution
+	for _, name := range planstatus.PlanNames(view) {
+		status := view.Instance.Status.PlanStatus[name]
+		run := lastRun{Plan: name, Status: planstatus.State(status.Status), Started: status.StartedTimestamp, Message: status.Message}
+		if status.Status.Terminal() {
+			run.Ended = status.LastUpdatedTimestamp
+		}
+		run.ByHand = last != nil && last.Plan == name && last.UID == last.Request
+		runs = append(runs, run)
+	}
+	slices.SortStableFunc(runs, func(a, b lastRun) int {
+		return cmp.Or(b.latest().Compare(a.latest()), cmp.Compare(a.Plan, b.Plan))
+	})
+	return history{Instance: view.Instance.Name, Cluster: view.Instance.Namespace, Plans: runs}
+}
+
+// latest is when the run began, or the last that is known of one that does not say so.
+func (r lastRun) latest() time.Time {
+	switch {
+	case r.Started != nil:
+		return r.Started.Time
+	case r.Ended != nil:
+		return r.Ended.Time
+	default:
+		return time.Time{}
+	}
+}
+
+// text is the runs as a table.
+func (h history) text(now time.Time) string {
+	if len(h.Plans) == 0 {
+		return "No plan has run, and the OperatorVersion cannot be read.\n"
+	}
+	rows := make([][]string, 0, len(h.Plans))
+	for _, run := range h.Plans {
+		status := string(run.Status)
+		if run.ByHand {
+			status += " (by hand)"
+		}
+		rows = append(rows, []string{run.Plan, status, timeText(run.Started), run.took(now), terminal.OneLine(run.Message)})
+	}
+	return terminal.Table([]string{"PLAN", "STATUS", "STARTED", "TOOK", "MESSAGE"}, rows)
+}
+
+// took is how long the run lasted, or has lasted by now.
+func (r lastRun) took(now time.Time) string {
+	switch {
+	case r.Started == nil:
+		return "-"
+	case r.Ended != nil:
+		return duration.HumanDuration(r.Ended.Sub(r.Started.Time))
+	default:
+		return duration.HumanDuration(now.Sub(r.Started.Time)) + " so far"
+	}
+}
+
+func timeText(at *metav1.Time) string {
+	if at == nil {
+		return "-"
+	}
+	return at.UTC().Format(time.RFC3339)
+}

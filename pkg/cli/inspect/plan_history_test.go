@@ -1,0 +1,34 @@
+package inspect
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/clitest"
+	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+)
+
+func TestPlanHistory(t *testing.T) {
+	at := func(minutes int) *metav1.Time {
+		return &metav1.Time{Time: time.Date(2026, 1, 2, 3, minutes, 0, 0, time.UTC)}
+	}
+	now := at(59).Time
+	instance, version := clitest.Ran("backup", kudo.InProgress)
+	instance.Status.Execution.Request = "ran"
+	view := planstatus.View{Instance: instance, Version: version}
+	view.Instance.Status.PlanStatus = map[string]kudo.PlanStatus{
+		"deploy": {Status: kudo.Complete, StartedTimestamp: at(1), LastUpdatedTimestamp: at(3)},
+		"update": {Status: kudo.FatalError, StartedTimestamp: at(20), LastUpdatedTimestamp: at(21), Message: "phase \"brokers\": no more\ndisks"},
+		"backup": {Status: kudo.InProgress, StartedTimestamp: at(50), LastUpdatedTimestamp: at(51), Message: clitest.Waiting},
+		"before": {Status: kudo.Complete, LastUpdatedTimestamp: at(2)},
+	}
+	clitest.Golden(t, "history", historyOf(view).text(now))
+	clitest.Golden(t, "data-history", clitest.Printed(t, "yaml", terminal.Shown{Data: historyOf(view)}))
+	if text := historyOf(planstatus.View{Instance: clitest.Instance()}).text(now); text != "No plan has run, and the OperatorVersion cannot be read.\n" {
+		t.Error(text)
+	}
+}

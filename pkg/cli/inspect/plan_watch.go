@@ -1,0 +1,90 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+)
+
+// watchStatus shows the status of an Instance or add-on, and what changes of it, until the user has seen enough or it is gone.
+func watchStatus(ctx context.Context, h hubclient.Hub, out io.Writer, key client.ObjectKey, withChildren bool) error {
+	w := statusWatch{ObjectKey: key, withChildren: withChildren, out: out, progress: h.Progress(out)}
+	err := h.Follow(ctx, []string{key.Namespace}, w.look)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+type statusWatch struct {
+	client.ObjectKey
+	withChildren bool
+	out          io.Writer
+	progress     *terminal.Progress
+	// seen says that there was an Instance or add-on; wasInstance, that it was an Instance, which where there is no terminal is shown
+	// whole at first.
+	seen, wasInstance bool
+}
+
+func (w *statusWatch) look(ctx context.Context, reader client.Reader) (bool, error) {
+	instance, addOn := &kudo.Instance{}, &addon.ManagedClusterAddOn{}
+	err := reader.Get(ctx, w.ObjectKey, instance)
+	if err == nil {
+		view := planstatus.Gather(ctx, reader, instance)
+		if w.withChildren {
+			err = planstatus.GatherChildren(ctx, reader, &view)
+		}
+		if err != nil {
+			return false, err
+		}
+		return false, w.showInstance(view)
+	}
+	if apierrors.IsNotFound(err) {
+		err = reader.Get(ctx, w.ObjectKey, addOn)
+	}
+	switch {
+	case err == nil:
+		w.seen = true
+		return false, w.progress.Show(planstatus.AddOnProgress(addOn))
+	case !apierrors.IsNotFound(err):
+		return false, fmt.Errorf("reading Instance %q of cluster %q: %w", w.Name, w.Namespace, err)
+	case w.seen:
+		return true, printers.WriteEscaped(w.out, fmt.Sprintf("%s on %s is gone\n", terminal.Word(w.Name), terminal.Word(w.Namespace)))
+	default:
+		return false, nil // what follows the hub is behind it
+	}
+}
+
+// showInstance draws on a terminal what `plan status` prints. Elsewhere it is printed once, and then what changes.
+func (w *statusWatch) showInstance(view planstatus.View) error {
+	first := !w.wasInstance
+	w.seen, w.wasInstance = true, true
+	trees := append(w.header(view), planstatus.Tree(view, planstatus.PlanNames(view)))
+	if w.progress.Live() || !first {
+		return w.progress.Show(trees...)
+	}
+	w.progress.Known(trees)
+	return printers.WriteEscaped(w.out, planstatus.Text(view))
+}
+
+// header is what stands above the tree of plans.
+func (w *statusWatch) header(view planstatus.View) []terminal.Node {
+	above, _, _ := strings.Cut(planstatus.Text(view), "\n\n")
+	var lines []terminal.Node
+	for line := range strings.SplitSeq(above, "\n") {
+		name, value, _ := strings.Cut(line, ":")
+		lines = append(lines, terminal.Node{Text: line, Part: name, Message: strings.TrimSpace(value)})
+	}
+	return append(lines, terminal.Node{})
+}

@@ -1,0 +1,238 @@
+package inspect
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+)
+
+func NewCmdTree(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+	var cluster string
+	o := terminal.NewOutput(terminal.FormatName)
+	cmd := &cobra.Command{
+		Use:   "tree [ADDON] --cluster CLUSTER",
+		Short: "Show what add-ons depend on, and how that is on a cluster",
+		Long: "Tree shows an add-on with everything that it depends on, and how that is on a managed cluster; without ADDON, all add-ons\n" +
+			"of the cluster, beginning with those that no other one there depends on. What stands in the tree more than once is\n" +
+			"followed where it stands first, and a circle of dependencies once around. CAUSE says why a dependency is not\n" +
+			"satisfied, as addon-manager judges it. It reads the hub only.",
+		Example: "  kubectl addon tree --cluster cluster1\n" +
+			"  kubectl addon tree kafka --cluster cluster1",
+		Args: terminal.AtMost("ADDON"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := hubclient.HubClient(flags)
+			if err != nil {
+				return err
+			}
+			view, err := hubclient.GatherCluster(cmd.Context(), c, cluster)
+			if err != nil {
+				return hubclient.Advise(err, cluster)
+			}
+			for _, name := range args {
+				if err := view.Lacks(name); err != nil {
+					return err
+				}
+			}
+			data := treeOf(view, args)
+			return o.Print(streams.Out, terminal.Shown{Text: data.text(), Data: data, Names: data.names(view)})
+		},
+	}
+	hubclient.ClusterFlag(cmd, &cluster, "the add-ons are on")
+	o.AddFlag(cmd)
+	return cmd
+}
+
+// treeData is what `tree` shows.
+type treeData struct {
+	Cluster string      `json:"cluster"`
+	AddOns  []addOnNode `json:"addOns"`
+	// Malformed says whose dependencies cannot be read, so that the last verdict over them stays.
+	Malformed []string `json:"malformed,omitempty"`
+}
+
+// addOnNode is an add-on, with the verdict of the one above over it.
+type addOnNode struct {
+	AddOn string               `json:"addOn"`
+	Type  addon.DependencyType `json:"type,omitempty"`
+	State string               `json:"state"`
+	// Cause says why the one above is not satisfied; empty where it is.
+	Cause string `json:"cause,omitempty"`
+	// Circle says that the add-on stands above on the way to it; ShownAbove, that what it depends on stands elsewhere.
+	Circle     bool        `json:"circle,omitempty"`
+	ShownAbove bool        `json:"shownAbove,omitempty"`
+	DependsOn  []addOnNode `json:"dependsOn,omitempty"`
+}
+
+// treeOf are the trees of the given add-ons, or of all on the cluster.
+func treeOf(view hubclient.Cluster, roots []string) treeData {
+	if len(roots) == 0 {
+		roots = treeRoots(view)
+	}
+	tree := addOnTree{view: view, shown: map[string]bool{}}
+	data := treeData{Cluster: view.Name, AddOns: []addOnNode{}}
+	for _, root := range roots {
+		data.AddOns = append(data.AddOns, tree.node(dependency.Judgement{Name: root, Satisfied: true}, nil))
+	}
+	data.Malformed = tree.faults
+	return data
+}
+
+// text is the trees as a table.
+func (d treeData) text() string {
+	if len(d.AddOns) == 0 {
+		return fmt.Sprintf("No add-on is installed on cluster %s.\n", d.Cluster)
+	}
+	var lines strings.Builder
+	lines.WriteString("ADD-ON\tTYPE\tSTATE\tCAUSE\n")
+	for _, root := range d.AddOns {
+		terminal.WriteTree(&lines, root.line())
+	}
+	text := terminal.Aligned(lines.String())
+	for _, fault := range d.Malformed {
+		text += fmt.Sprintf("\nThe last verdict stays, for the dependencies are malformed: %s\n", fault)
+	}
+	return text
+}
+
+func (n addOnNode) line() terminal.Node {
+	name := terminal.Word(n.AddOn)
+	switch {
+	case n.Circle:
+		name += " (circle)"
+	case n.ShownAbove:
+		name += " (shown above)"
+	}
+	line := terminal.Node{Text: strings.Join([]string{name, string(n.Type), n.State, n.Cause}, "\t")}
+	for _, below := range n.DependsOn {
+		line.Children = append(line.Children, below.line())
+	}
+	return line
+}
+
+// names are those of the add-ons in the trees that are on the cluster, each once.
+func (d treeData) names(view hubclient.Cluster) []string {
+	found := map[string]bool{}
+	for _, root := range d.AddOns {
+		root.visit(func(n addOnNode) {
+			if view.AddOns[n.AddOn] != nil {
+				found[terminal.ObjectName(addon.GroupVersion.Group, "ManagedClusterAddOn", n.AddOn)] = true
+			}
+		})
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+func (n addOnNode) visit(each func(addOnNode)) {
+	each(n)
+	for _, below := range n.DependsOn {
+		below.visit(each)
+	}
+}
+
+// treeRoots are the add-ons of the cluster from which all of them can be reached: those that no other one there leads to, be it by
+// way of others that are not there, and one of each circle of which that is true.
+func treeRoots(view hubclient.Cluster) []string {
+	reach := map[string]map[string]bool{}
+	for _, name := range view.Installed() {
+		reach[name] = map[string]bool{}
+		reachable(view, name, reach[name])
+	}
+	var roots []string
+	reached := map[string]bool{}
+	for _, name := range view.Installed() {
+		below := slices.ContainsFunc(view.Installed(), func(other string) bool { return reach[other][name] && !reach[name][other] })
+		if !below && !reached[name] {
+			roots = append(roots, name)
+			maps.Copy(reached, reach[name])
+		}
+	}
+	return roots
+}
+
+// reachable adds an add-on, and all that it depends on over whatever others, to reached.
+func reachable(v hubclient.Cluster, name string, reached map[string]bool) {
+	if reached[name] {
+		return
+	}
+	reached[name] = true
+	for _, need := range v.Needs(name) {
+		reachable(v, need.Name, reached)
+	}
+}
+
+// addOnTree builds the tree of add-ons.
+type addOnTree struct {
+	view hubclient.Cluster
+	// shown are the add-ons that stand in the tree already, with what they depend on.
+	shown map[string]bool
+	// faults are the malformed declarations on the way.
+	faults []string
+}
+
+// node is the add-on that the one above has judged so, with what it depends on below. above are the add-ons on the way to it.
+func (t *addOnTree) node(j dependency.Judgement, above []string) addOnNode {
+	n := addOnNode{AddOn: j.Name, Type: j.Type, State: stateOf(t.view, j.Name), Cause: causeText(j)}
+	if t.shown[j.Name] {
+		n.Circle = slices.Contains(above, j.Name)
+		n.ShownAbove = !n.Circle && len(t.view.Needs(j.Name)) > 0
+		return n
+	}
+	t.shown[j.Name] = true
+	if fault := t.view.Definitions[j.Name].Malformed; fault != nil {
+		t.faults = append(t.faults, fault.Error())
+	}
+	above = append(slices.Clip(above), j.Name)
+	for _, need := range t.view.Judge(j.Name) {
+		n.DependsOn = append(n.DependsOn, t.node(need, above))
+	}
+	return n
+}
+
+// stateOf says how an add-on is on the cluster, in the terms of the causes.
+func stateOf(v hubclient.Cluster, name string) string {
+	seen := v.See(name)
+	switch {
+	case !seen.Installed && !seen.Defined:
+		return "no such add-on"
+	case !seen.Installed:
+		return "not installed"
+	case seen.Deleting:
+		return "deleting"
+	case seen.Available == "":
+		return "not available (not reported yet)"
+	case seen.Available == metav1.ConditionFalse:
+		return fmt.Sprintf("not available (%s)", seen.Reason)
+	case seen.Available == metav1.ConditionUnknown:
+		return fmt.Sprintf("unknown (%s)", seen.Reason)
+	case meta.IsStatusConditionTrue(v.AddOns[name].Status.Conditions, addon.ConditionDegraded):
+		return "available, degraded"
+	default:
+		return "available"
+	}
+}
+
+// causeText says why a dependency is not satisfied; nothing where it is.
+func causeText(j dependency.Judgement) string {
+	switch {
+	case j.Cause == dependency.Circular:
+		return fmt.Sprintf("%s: %s", j.Cause, dependency.Way(j.Cycle))
+	case j.Held && j.Satisfied:
+		return "held: satisfied when last known"
+	case j.Held:
+		return fmt.Sprintf("%s, held: not satisfied when last known", j.Cause)
+	default:
+		return string(j.Cause)
+	}
+}

@@ -1,0 +1,424 @@
+package inspect
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+)
+
+// explanation is what `why` says of an add-on: sentences, and the commands to type.
+type explanation struct {
+	view      hubclient.Cluster
+	sentences []string
+	// told are the add-ons at fault that sentences speak of.
+	told []dependency.Root
+	// enable are the commands that enable add-ons, those that others wait for last; commands are all others.
+	enable, commands []string
+}
+
+// Explained says why an add-on is not available, and what to do.
+func Explained(view hubclient.Cluster, name string) *explanation {
+	e := &explanation{view: view}
+	verdict := view.Judge(name)
+	if addOn := view.AddOns[name]; addOn == nil {
+		e.notInstalled(name)
+		e.lacking(name, verdict, addon.DependencyTypeRequired)
+	} else {
+		e.installed(addOn, verdict)
+	}
+	slices.Reverse(e.enable)
+	e.commands = append(e.enable, e.commands...)
+	return e
+}
+
+// Text is a paragraph, and below it the commands.
+func (e *explanation) Text() string {
+	text := strings.Join(e.sentences, " ") + "\n"
+	if len(e.commands) > 0 {
+		text += "\n  " + strings.Join(e.commands, "\n  ") + "\n"
+	}
+	return text
+}
+
+// whyData is an explanation for programs.
+type whyData struct {
+	AddOn       string `json:"addOn"`
+	Cluster     string `json:"cluster"`
+	Explanation string `json:"explanation"`
+	// Causes are the add-ons at fault among those that it depends on.
+	Causes []whyCause `json:"causes"`
+	// Commands are what to type, in that order.
+	Commands []string `json:"commands"`
+}
+
+// whyCause is an add-on at fault, and what is wrong with it.
+type whyCause struct {
+	AddOn string               `json:"addOn"`
+	Type  addon.DependencyType `json:"type"`
+	Cause dependency.Cause     `json:"cause,omitempty"`
+	// Way leads there from the add-on that was asked about; Circle goes from there back to it, where that is the cause.
+	Way    []string `json:"way"`
+	Circle []string `json:"circle,omitempty"`
+}
+
+func (e *explanation) data(addOn string) whyData {
+	data := whyData{
+		AddOn: addOn, Cluster: e.view.Name, Explanation: strings.Join(e.sentences, " "),
+		Causes: []whyCause{}, Commands: append([]string{}, e.commands...),
+	}
+	for _, root := range e.told {
+		data.Causes = append(data.Causes, whyCause{AddOn: root.Name, Type: root.Type, Cause: root.Cause, Way: root.Way, Circle: root.Cycle})
+	}
+	return data
+}
+
+func (e *explanation) say(format string, args ...any) {
+	e.sentences = append(e.sentences, fmt.Sprintf(format, args...))
+}
+
+func (e *explanation) do(format string, args ...any) {
+	if command := fmt.Sprintf(format, args...); !slices.Contains(e.commands, command) {
+		e.commands = append(e.commands, command)
+	}
+}
+
+func (e *explanation) notInstalled(name string) {
+	e.say("Add-on %s is not installed on cluster %s: enable it.", name, e.view.Name)
+	e.enableCommand(name)
+}
+
+// enableCommand names the command that enables the add-on at the end of a way of dependencies. What runs by plans joins the nearest add-on
+// that needs it in its namespace, where that looks for it; anything else goes where OCM puts it.
+func (e *explanation) enableCommand(way ...string) {
+	name, namespace := way[len(way)-1], ""
+	if e.view.Definitions[name].ByPlans {
+		for _, dependant := range way[:len(way)-1] {
+			if addOn := e.view.AddOns[dependant]; addOn != nil {
+				namespace = cmp.Or(addOn.Spec.InstallNamespace, namespace)
+			}
+		}
+	}
+	command := fmt.Sprintf("kubectl addon enable %s --cluster %s", name, e.view.Name)
+	if namespace != "" {
+		command += " --namespace " + namespace
+	}
+	e.enable = append(e.enable, command)
+}
+
+// installed explains an add-on that is on the cluster: how it is, what it lacks, and what holds up its installation.
+func (e *explanation) installed(addOn *addon.ManagedClusterAddOn, verdict dependency.Verdict) {
+	if !addOn.DeletionTimestamp.IsZero() {
+		e.say("Add-on %s is being deleted from cluster %s since %s%s.", addOn.Name, e.view.Name,
+			addOn.DeletionTimestamp.UTC().Format(time.RFC3339), waitsFor(addOn))
+		return
+	}
+	seen := e.view.See(addOn.Name)
+	e.headline(addOn, seen, verdict)
+	e.lacking(addOn.Name, verdict, addon.DependencyTypeRequired)
+	e.lacking(addOn.Name, verdict, addon.DependencyTypeOptional)
+	if fault := e.view.Definitions[addOn.Name].Malformed; fault != nil {
+		e.lastVerdict(addOn, fault)
+	} else {
+		e.lag(addOn, seen, verdict.Reason())
+	}
+	e.own(addOn)
+	if len(e.sentences) == 1 && seen.Available == metav1.ConditionTrue {
+		e.say("There is nothing to do.")
+	}
+}
+
+// headline says how the add-on is, or since when the hub does not know.
+func (e *explanation) headline(addOn *addon.ManagedClusterAddOn, seen dependency.Seen, verdict dependency.Verdict) {
+	subject := fmt.Sprintf("Add-on %s", addOn.Name)
+	on := "on cluster " + e.view.Name
+	switch available := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionAvailable); {
+	case available == nil:
+		e.say("%s has not reported yet whether it is available %s.", subject, on)
+		e.look(addOn)
+	case available.Status == metav1.ConditionTrue && verdict.Reason() == addon.ReasonRequiredDependencyNotSatisfied:
+		e.say("%s still says that it is available %s, but lacks what it requires.", subject, on)
+	case available.Status == metav1.ConditionTrue && len(verdict.Unmet()) > 0:
+		e.say("%s is available %s, but degraded: it lacks what is optional to it.", subject, on)
+	case available.Status == metav1.ConditionTrue:
+		e.say("%s is available %s%s.", subject, on, e.satisfied(addOn.Name, verdict))
+	case seen.Reason == addon.ReasonClusterLeaseStopped:
+		e.say("Nobody knows whether add-on %s is available %s: the hub has lost touch with that cluster since %s, and until it is back "+
+			"the last verdicts over dependencies hold. See whether the cluster, its network and its agents are up.",
+			addOn.Name, on, available.LastTransitionTime.UTC().Format(time.RFC3339))
+		e.do("kubectl get managedcluster %s", e.view.Name)
+		e.do("kubectl get leases --namespace %s --output custom-columns=NAME:.metadata.name,RENEWED:.spec.renewTime", e.view.Name)
+	case overtaken(seen) && e.recovered(addOn.Name, verdict):
+		e.say("%s is not available yet %s, although it has all that it requires again.", subject, on)
+	case overtaken(seen):
+		e.say("%s is not available %s, for lack of what it requires.", subject, on)
+	default:
+		e.say("%s is %s %s: %s.", subject, stateText(available), on, reasonText(available))
+		e.look(addOn)
+		e.again(addOn)
+	}
+}
+
+// recovered says whether an add-on has all that it requires.
+func (e *explanation) recovered(name string, verdict dependency.Verdict) bool {
+	return verdict.Reason() != addon.ReasonRequiredDependencyNotSatisfied && e.view.Definitions[name].Malformed == nil
+}
+
+// lacking says which dependencies of that type are unmet and what is lost, and follows them to the add-ons at fault.
+func (e *explanation) lacking(name string, verdict dependency.Verdict, t addon.DependencyType) {
+	unmet := slices.DeleteFunc(verdict.Unmet(), func(j dependency.Judgement) bool { return j.Type != t })
+	verb := "It requires"
+	if t == addon.DependencyTypeOptional {
+		verb = "It makes use of"
+	}
+	for i, root := range dependency.Roots(name, unmet, hubclient.Once(e.view.Judge)) {
+		if i == 1 {
+			verb = strings.Replace(verb, "It", "It also", 1)
+		}
+		e.root(verb, root)
+		e.told = append(e.told, root)
+	}
+	for _, j := range unmet {
+		if j.Message != "" {
+			e.say("Without %s: %s", terminal.Word(j.Name), sentence(terminal.OneLine(j.Message)))
+		}
+	}
+}
+
+// root says what is wrong with the add-on at the end of a chain of unmet dependencies, and what mends it.
+func (e *explanation) root(verb string, root dependency.Root) {
+	subject := verb + " " + terminal.Word(root.Name)
+	if len(root.Way) > 2 {
+		subject += fmt.Sprintf(" (%s)", dependency.Way(root.Way))
+	}
+	switch again := slices.ContainsFunc(e.told, root.Same); {
+	case root.Cause == dependency.Circular:
+		if !again {
+			e.circle(root.Cycle)
+		}
+	case again:
+		e.say("%s too.", subject)
+	case root.Cause == dependency.NoSuchAddOn:
+		parent := root.Way[len(root.Way)-2]
+		e.say("%s, which does not exist: no ClusterManagementAddOn has that name. Create it, or correct the dependencies of %s.", subject, parent)
+		e.do("kubectl edit clustermanagementaddon %s", parent)
+	case root.Cause == dependency.NotInstalled:
+		e.say("%s, which is not installed there: enable it.", subject)
+		e.enableCommand(root.Way...)
+	case root.Cause == dependency.Deleting:
+		addOn := e.view.AddOns[root.Name]
+		e.say("%s, which is being deleted%s: once it is gone, enable it again.", subject, waitsFor(addOn))
+	default:
+		e.failing(subject, e.view.AddOns[root.Name], root.Held)
+	}
+}
+
+// circle says which dependency to remove, the same whichever member was asked about: an Optional one where there is one, for it
+// costs the least, and the first by name.
+func (e *explanation) circle(way []string) {
+	type edge struct {
+		costs    int
+		from, to string
+	}
+	edges := make([]edge, 0, len(way)-1)
+	for i, name := range way[:len(way)-1] {
+		next := edge{costs: 1, from: name, to: way[i+1]}
+		if slices.ContainsFunc(e.view.Needs(name), func(n addon.AddonDependency) bool {
+			return n.Name == next.to && n.Type == addon.DependencyTypeOptional
+		}) {
+			next.costs = 0
+		}
+		edges = append(edges, next)
+	}
+	least := slices.MinFunc(edges, func(a, b edge) int {
+		return cmp.Or(cmp.Compare(a.costs, b.costs), cmp.Compare(a.from, b.from))
+	})
+	if least.from == least.to {
+		e.say("%s depends on itself, so that it can never come first: remove that dependency.", least.from)
+	} else {
+		e.say("The dependencies %s go in a circle, in which none can come first: break it, for example where %s depends on %s.",
+			dependency.Way(way), least.from, least.to)
+	}
+	e.do("kubectl edit clustermanagementaddon %s", least.from)
+}
+
+// failing says what an add-on that is installed, and lacks nothing that it requires, says of itself.
+func (e *explanation) failing(subject string, addOn *addon.ManagedClusterAddOn, held bool) {
+	available := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionAvailable)
+	seen := e.view.See(addOn.Name)
+	switch fault := e.view.Definitions[addOn.Name].Malformed; {
+	case fault != nil:
+		e.say("%s, whose own dependencies are malformed, so that the last verdict over it stays: %s.", subject, terminal.OneLine(fault.Error()))
+		e.do("kubectl edit clustermanagementaddon %s", addOn.Name)
+		if available == nil || overtaken(seen) {
+			return
+		}
+		e.say("%s is %s: %s.", addOn.Name, stateText(available), reasonText(available))
+	case held:
+		e.say("%s, which was not available when last known.", subject)
+		return
+	case available == nil:
+		e.say("%s, which has not reported yet.", subject)
+	case overtaken(seen):
+		e.say("%s, which has all that it requires again.", subject)
+	default:
+		e.say("%s, which is %s: %s.", subject, stateText(available), reasonText(available))
+	}
+	if awaited(seen) {
+		e.turn(addOn)
+	}
+	e.undefined(addOn, seen)
+	e.heldUp(addOn)
+	e.look(addOn)
+	e.again(addOn)
+}
+
+// look names the command that shows more of an add-on: its plans if it runs by plans.
+func (e *explanation) look(addOn *addon.ManagedClusterAddOn) {
+	if meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionResolved) != nil {
+		e.do("kubectl addon plan status %s --cluster %s", addOn.Name, e.view.Name)
+		return
+	}
+	e.do("kubectl describe managedclusteraddon %s --namespace %s", addOn.Name, e.view.Name)
+}
+
+// again offers to run a plan again, where that mends what an add-on that runs by plans reports: what is missing is made anew, and a plan that has
+// failed starts from its beginning.
+func (e *explanation) again(addOn *addon.ManagedClusterAddOn) {
+	instance := e.view.Instances[addOn.Name]
+	if instance == nil || instance.Status.Execution == nil {
+		return
+	}
+	plan := instance.Status.Execution.Plan
+	available := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionAvailable)
+	switch {
+	case available == nil || available.Status == metav1.ConditionTrue:
+		return
+	case available.Reason == kudo.ReasonUnhealthy && strings.Contains(available.Message, ": is missing"):
+		plan = kudo.DeployPlan
+		e.say("Plan %s makes anew what is missing: run it again.", plan)
+	case available.Reason == kudo.ReasonPlanFailed:
+		e.say("Once the cause is mended, run plan %s again.", plan)
+	default:
+		return
+	}
+	e.do("kubectl addon plan run %s %s --cluster %s", addOn.Name, plan, e.view.Name)
+}
+
+// lastVerdict says that the dependencies are malformed, and which verdict stays.
+func (e *explanation) lastVerdict(addOn *addon.ManagedClusterAddOn, fault error) {
+	e.say("Its dependencies are malformed, so that the last verdict over them stays: %s.", terminal.OneLine(fault.Error()))
+	if last := lastTold(addOn); last != nil {
+		e.say("That verdict is: %s", sentence(terminal.OneLine(last.Message)))
+	}
+	e.do("kubectl edit clustermanagementaddon %s", addOn.Name)
+}
+
+// lastTold is the hub's last verdict over an add-on's dependencies, as condition Degraded tells it; nil if nothing was unmet.
+func lastTold(addOn *addon.ManagedClusterAddOn) *metav1.Condition {
+	degraded := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionDegraded)
+	if degraded == nil || degraded.Status != metav1.ConditionTrue || !dependency.IsReason(degraded.Reason) {
+		return nil
+	}
+	return degraded
+}
+
+// own says what stands against the add-on besides its dependencies.
+func (e *explanation) own(addOn *addon.ManagedClusterAddOn) {
+	e.undefined(addOn, e.view.See(addOn.Name))
+	e.heldUp(addOn)
+	degraded := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionDegraded)
+	if degraded != nil && degraded.Status == metav1.ConditionTrue && !dependency.IsReason(degraded.Reason) {
+		e.say("It reports to be degraded for a reason of its own: %s.", reasonText(degraded))
+		e.look(addOn)
+	}
+}
+
+// undefined says of an add-on that is not available, where that is so, that no definition tells anybody to run it.
+func (e *explanation) undefined(addOn *addon.ManagedClusterAddOn, seen dependency.Seen) {
+	if !seen.Defined && seen.Available != metav1.ConditionTrue {
+		e.say("No ClusterManagementAddOn has the name %s: create it, or delete the add-on if the name is a mistake.", addOn.Name)
+	}
+}
+
+// heldUp says what holds up the installation or a change of an add-on that runs by plans; nothing if nothing does.
+func (e *explanation) heldUp(addOn *addon.ManagedClusterAddOn) {
+	resolved := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionResolved)
+	available := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionAvailable)
+	switch {
+	case resolved == nil || resolved.Status == metav1.ConditionTrue:
+		e.unseen(addOn)
+	case available != nil && resolved.Message != "" && strings.Contains(available.Message, resolved.Message): // said already
+		e.look(addOn)
+	case resolved.Reason == addon.ReasonWaitingForDependencies && e.view.Definitions[addOn.Name].Malformed != nil:
+		e.say("%s is installed by itself once they can be read and it has what it requires.", addOn.Name)
+	case resolved.Reason == addon.ReasonWaitingForDependencies:
+		e.say("%s is installed by itself as soon as it has what it requires.", addOn.Name)
+	case resolved.Reason == addon.ReasonConfigurationInvalid:
+		e.say("The configuration of %s is not in order: %s.", addOn.Name, reasonText(resolved))
+		e.look(addOn)
+	default:
+		e.say("The installation or last change of %s is held up: %s.", addOn.Name, reasonText(resolved))
+		e.look(addOn)
+	}
+}
+
+// unseen says that the agent has yet to see the last change of an add-on; nothing if it has seen it.
+func (e *explanation) unseen(addOn *addon.ManagedClusterAddOn) {
+	if instance := e.view.Instances[addOn.Name]; instance != nil && planstatus.Unseen(instance) {
+		e.say("The last change of %s was %s.", addOn.Name, planstatus.UnseenText(e.view.Name))
+		e.look(addOn)
+	}
+}
+
+// satisfied says what an add-on depends on that is all satisfied; nothing where that cannot be read.
+func (e *explanation) satisfied(name string, verdict dependency.Verdict) string {
+	switch {
+	case e.view.Definitions[name].Malformed != nil:
+		return ""
+	case len(verdict) == 0:
+		return " and depends on no other"
+	}
+	return ", and so is what it depends on: " + strings.Join(dependency.Names(verdict), ", ")
+}
+
+func waitsFor(addOn *addon.ManagedClusterAddOn) string {
+	if len(addOn.Finalizers) == 0 {
+		return ""
+	}
+	text := " and waits for the finalizers " + strings.Join(addOn.Finalizers, ", ")
+	if remaining := planstatus.RemainingText(addOn); remaining != "" {
+		text += ": " + remaining
+	}
+	return text
+}
+
+func stateText(available *metav1.Condition) string {
+	if available.Status == metav1.ConditionUnknown {
+		return "in an unknown state"
+	}
+	return "not available"
+}
+
+// reasonText is reason and message without a full stop.
+func reasonText(condition *metav1.Condition) string {
+	message := strings.TrimSuffix(terminal.OneLine(condition.Message), ".")
+	if message == "" {
+		return condition.Reason
+	}
+	return condition.Reason + ": " + message
+}
+
+// sentence is text that ends with a full stop.
+func sentence(text string) string { return strings.TrimSuffix(text, ".") + "." }

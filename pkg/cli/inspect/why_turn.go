@@ -1,0 +1,61 @@
+package inspect
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/availability"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+)
+
+// lag says whose turn it is where the add-on's conditions are not those of the verdict.
+func (e *explanation) lag(addOn *addon.ManagedClusterAddOn, seen dependency.Seen, reason string) {
+	told := ""
+	if last := lastTold(addOn); last != nil {
+		told = last.Reason
+	}
+	switch {
+	case told != reason:
+		e.say("Condition Degraded has yet to follow; if that takes longer than a few seconds, see whether addon-manager runs on the hub.")
+	case reason != addon.ReasonRequiredDependencyNotSatisfied:
+		if awaited(seen) {
+			e.turn(addOn)
+		}
+	case seen.Available != metav1.ConditionFalse && seen.Reason != addon.ReasonClusterLeaseStopped:
+		e.say("Condition Available has yet to follow the hub's verdict; if that takes longer than a few seconds, see whether addon-agent "+
+			"runs on cluster %s.", e.view.Name)
+	}
+}
+
+// overtaken says whether Available still tells of a lack of what is required, which the verdict may have overtaken.
+func overtaken(seen dependency.Seen) bool {
+	return seen.Available == metav1.ConditionFalse && seen.Reason == addon.ReasonRequiredDependencyNotSatisfied
+}
+
+// awaited says whether somebody has yet to say how an add-on is that lacks nothing it requires.
+func awaited(seen dependency.Seen) bool {
+	return seen.Available == "" || overtaken(seen) ||
+		seen.Available == metav1.ConditionUnknown && seen.Reason != addon.ReasonClusterLeaseStopped
+}
+
+// turn says who is to say whether an add-on is available, now that nothing which it requires stands against it.
+func (e *explanation) turn(addOn *addon.ManagedClusterAddOn) {
+	whose := "its own controller to say, for its health check is Customized: see whether that runs and writes condition Available"
+	lease, leased := availability.LeaseOf(addOn)
+	switch host := addOn.Annotations[upstream.HostingClusterNameAnnotationKey]; {
+	case meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionResolved) != nil:
+		whose = fmt.Sprintf("addon-agent on cluster %s to say, by its plans: see whether addon-agent runs there", e.view.Name)
+	case leased:
+		whose = fmt.Sprintf("OCM's klusterlet on cluster %s to say within 30 s, or without OCM for addon-agent there, by lease %s: "+
+			"see whether one of them runs, and whether the lease is renewed", e.view.Name, lease)
+	case addOn.Status.HealthCheck.Mode != upstream.HealthCheckModeCustomized:
+		whose = fmt.Sprintf("OCM's klusterlet of cluster %s to say within 30 s, by a lease on cluster %s, which hosts it: "+
+			"see whether that klusterlet runs, and whether the lease is renewed", e.view.Name, host)
+	}
+	e.say("Whether %s is available is for %s.", addOn.Name, whose)
+	e.look(addOn)
+}

@@ -1,0 +1,438 @@
+package packages
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/clitest"
+	"github.com/tandem-addons/tandem/pkg/pack"
+)
+
+// shop serves files by their path, and counts the requests.
+func shop(t *testing.T, files map[string][]byte) (address string, requests map[string]int) {
+	t.Helper()
+	requests = map[string]int{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests[r.URL.Path]++
+		content, found := files[r.URL.Path]
+		if !found {
+			http.NotFound(w, r)
+			return
+		}
+		if _, err := w.Write(content); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, requests
+}
+
+// load loads the package, and lists its members with what their tasks mean once they are stored, and all errors.
+func load(t *testing.T, l *loader, name string) (members, faults []string) {
+	t.Helper()
+	b, err := l.loadBundle(context.Background(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range b.members {
+		_, version := m.objects("ns")
+		line := version.Name
+		for _, task := range version.Spec.Tasks {
+			if task.Kind == kudo.TaskKudoOperator {
+				line += " " + strings.Join([]string{task.Spec.Package, task.Spec.AppVersion, task.Spec.OperatorVersion}, "_")
+			}
+		}
+		members = append(members, line)
+		for _, fault := range pack.Errors(m.findings) {
+			fault.File = m.file(fault.File)
+			faults = append(faults, strings.ReplaceAll(fault.String(), filepath.Dir(name), "DIR"))
+		}
+	}
+	return members, faults
+}
+
+func TestBundle(t *testing.T) {
+	dir := t.TempDir()
+	for name, children := range map[string][]string{
+		"zz": nil, "old": nil, "left": {"package: ../zz"}, "right": {"package: ../zz, instanceName: store"},
+		"diamond":   {"package: ../left", "package: ../right"},
+		"inside":    {"package: ./packages/inner"},
+		"tarred":    {"package: ../inside.tgz"},
+		"asks":      {"package: ../zz, operatorVersion: 1.0.0"},
+		"asks-more": {"package: ../zz, operatorVersion: 2.0.0", "package: ../zz, appVersion: 3.0.0, instanceName: b"},
+		"missing":   {"package: ./none", "package: ../zz/operator.yaml"},
+		"a":         {"package: ../b"}, "b": {"package: ../c"}, "c": {"package: ../a"},
+		"same-name": {"package: ../zz", "package: ../zz"},
+		"twice":     {"package: ../zz", "package: ../twins/zz, instanceName: other"},
+		"named":     {"package: zz"},
+		"namesakes": {"package: yy", "package: zz, operatorVersion: 2.0.0, instanceName: yy"},
+		"again":     {"package: again"},
+		"itself":    {"package: ."},
+		"linked":    {"package: ../zz", "package: ../link, instanceName: b"},
+		"escaping":  {"package: ../escape.tgz"},
+	} {
+		clitest.WritePackage(t, filepath.Join(dir, name), "1.0.0", children...)
+	}
+	clitest.WritePackage(t, filepath.Join(dir, "twins", "zz"), "1.0.0", "package: ../../old")
+	clitest.WritePackage(t, filepath.Join(dir, "inside", "packages", "inner"), "0.1.0", "package: ../../", "package: ../deep")
+	clitest.WritePackage(t, filepath.Join(dir, "inside", "packages", "inner"), "0.1.0", "package: ../deep.tgz")
+	clitest.WritePackage(t, filepath.Join(dir, "deep"), "0.2.0")
+	clitest.WriteFile(t, filepath.Join(dir, "inside", "packages", "deep.tgz"), clitest.TarballOf(t, filepath.Join(dir, "deep")))
+	clitest.WriteFile(t, filepath.Join(dir, "inside.tgz"), clitest.TarballOf(t, filepath.Join(dir, "inside")))
+	if err := os.Symlink(filepath.Join(dir, "zz"), filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	clitest.WritePackage(t, filepath.Join(dir, "escape"), "1.0.0", "package: ../zz", "package: /etc", "package: ./none")
+	clitest.WriteFile(t, filepath.Join(dir, "escape.tgz"), clitest.TarballOf(t, filepath.Join(dir, "escape")))
+
+	for name, test := range map[string]struct{ members, faults []string }{
+		"zz":      {members: []string{"zz-1.0.0"}},
+		"diamond": {members: []string{"zz-1.0.0", "left-1.0.0 zz__1.0.0", "right-1.0.0 zz__1.0.0", "diamond-1.0.0 left__1.0.0 right__1.0.0"}},
+		"inside":  {members: []string{"deep-0.2.0", "inner-0.1.0 deep__0.2.0", "inside-1.0.0 inner__0.1.0"}},
+		"tarred":  {members: []string{"deep-0.2.0", "inner-0.1.0 deep__0.2.0", "inside-1.0.0 inner__0.1.0", "tarred-1.0.0 inside__1.0.0"}},
+		"asks":    {members: []string{"zz-1.0.0", "asks-1.0.0 zz__1.0.0"}},
+		"asks-more": {members: []string{"zz-1.0.0", "asks-more-1.0.0 ../zz__2.0.0 ../zz_3.0.0_"}, faults: []string{
+			`DIR/asks-more/operator.yaml:5:41: error: task "t1": package "../zz": its operatorVersion is "1.0.0", and the task asks for "2.0.0"`,
+			`DIR/asks-more/operator.yaml:6:41: error: task "t2": package "../zz": its appVersion is "", and the task asks for "3.0.0"`,
+		}},
+		"missing": {members: []string{"missing-1.0.0 ./none__ ../zz/operator.yaml__"}, faults: []string{
+			`DIR/missing/operator.yaml:5:41: error: task "t1": package "./none": opening package: open DIR/missing/none: no such file or directory`,
+			`DIR/missing/operator.yaml:6:41: error: task "t2": package "../zz/operator.yaml": DIR/zz/operator.yaml is neither a folder nor a ` +
+				`tarball (.tgz): name the one that holds operator.yaml`,
+		}},
+		"a": {members: []string{"c-1.0.0 a__1.0.0", "b-1.0.0 c__1.0.0", "a-1.0.0 b__1.0.0"}, faults: []string{
+			`DIR/a/operator.yaml:3:1: error: circular dependency: a-1.0.0 -> b-1.0.0 -> c-1.0.0 -> a-1.0.0: ` +
+				`an operator cannot be a child of its own children; take it out of one of them`,
+		}},
+		"same-name": {members: []string{"zz-1.0.0", "same-name-1.0.0 zz__1.0.0 zz__1.0.0"}, faults: []string{
+			`DIR/same-name/operator.yaml:3:1: error: task "t1" of same-name-1.0.0 and task "t2" of same-name-1.0.0 make children whose names ` +
+				`both end in "zz" on the managed cluster: give one of them another instanceName`,
+		}},
+		"twice": {members: []string{"zz-1.0.0", "old-1.0.0", "zz-1.0.0 old__1.0.0", "twice-1.0.0 zz__1.0.0 zz__1.0.0"}, faults: []string{
+			`DIR/twice/operator.yaml:3:1: error: DIR/zz and DIR/twins/zz both are OperatorVersion zz-1.0.0, with another content (plan deploy, task t1): ` +
+				`raise operatorVersion in one of them`,
+		}},
+		"named": {members: []string{"named-1.0.0 zz__"}},
+		"namesakes": {members: []string{"namesakes-1.0.0 yy__ zz__2.0.0"}, faults: []string{
+			`DIR/namesakes/operator.yaml:3:1: error: task "t1" of namesakes-1.0.0 and task "t2" of namesakes-1.0.0 make children whose names ` +
+				`both end in "yy" on the managed cluster: give one of them another instanceName`,
+		}},
+		"linked": {members: []string{"zz-1.0.0", "linked-1.0.0 zz__1.0.0 zz__1.0.0"}},
+		"itself": {members: []string{"itself-1.0.0 itself__1.0.0"}, faults: []string{
+			`DIR/itself/operator.yaml:3:1: error: circular dependency: itself-1.0.0 -> itself-1.0.0: ` +
+				`an operator cannot be a child of its own children; take it out of one of them`,
+		}},
+		"escaping": {members: []string{"escape-1.0.0 ../zz__ /etc__ ./none__", "escaping-1.0.0 escape__1.0.0"}, faults: []string{
+			`DIR/escape.tgz/operator.yaml:5:41: error: task "t1": package "../zz": "../zz" leads out of the tarball: put the package into it, or name it by its URL or its operator`,
+			`DIR/escape.tgz/operator.yaml:6:41: error: task "t2": package "/etc": "/etc" leads out of the tarball: put the package into it, or name it by its URL or its operator`,
+			`DIR/escape.tgz/operator.yaml:7:41: error: task "t3": package "./none": the tarball holds no "none"`,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			members, faults := load(t, &loader{}, filepath.Join(dir, name))
+			if diff := cmp.Diff(test.members, members); diff != "" {
+				t.Errorf("members:\n%s", diff)
+			}
+			if diff := cmp.Diff(test.faults, faults); diff != "" {
+				t.Errorf("faults:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestBundleFitsParametersToChildren(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		spec, file string // of the task, and what its parameterFile holds
+		want       string // what the findings say
+	}{
+		"what the child needs": {spec: ", parameterFile: child.yaml", file: "SIZE: 3"},
+		"nothing, and the child needs something": {
+			want: `operator.yaml:5:34: error: task "t1": child-1.0.0 refuses to run without parameters, and no parameterFile gives any: parameter "SIZE": it is required`,
+		},
+		"something of another type, and something that the child does not know": {
+			spec: ", parameterFile: child.yaml", file: "SIZE: many\nTYPO: 1",
+			want: `warning: task "t1": with the default parameters, child-1.0.0 refuses what the parameterFile gives it: parameter "SIZE": ` +
+				`value "many": want an integer`,
+		},
+		"what depends on the parameters": {spec: ", parameterFile: child.yaml", file: "SIZE: {{ if .Params.ON }}3{{ else }}many{{ end }}"},
+		"no map": {
+			spec: ", parameterFile: child.yaml", file: "- SIZE",
+			want: `templates/child.yaml: warning: does not render with the default parameters: line 1: want a map of parameters`,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			dir := t.TempDir()
+			parent, child := filepath.Join(dir, "parent"), filepath.Join(dir, "child")
+			clitest.WritePackage(t, parent, "1.0.0", "package: ../child"+test.spec)
+			clitest.WritePackage(t, child, "1.0.0")
+			clitest.WriteFile(t, filepath.Join(child, "params.yaml"), []byte("parameters:\n- {name: SIZE, type: integer, trigger: deploy}\n"))
+			if test.file != "" {
+				if err := os.Mkdir(filepath.Join(parent, "templates"), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				clitest.WriteFile(t, filepath.Join(parent, "templates", "child.yaml"), []byte(test.file))
+			}
+			b, err := (&loader{}).loadBundle(context.Background(), parent)
+			if err != nil {
+				t.Fatal(err)
+			}
+			findings := b.root().findings
+			if (test.want == "") != (len(findings) == 0) || len(findings) > 1 {
+				t.Fatalf("got %v, want %s", findings, test.want)
+			}
+			if test.want != "" && !strings.Contains(findings[0].String(), test.want) {
+				t.Errorf("got %s, want %s", findings[0], test.want)
+			}
+		})
+	}
+}
+
+func TestBundleOverTheNetwork(t *testing.T) {
+	dir := t.TempDir()
+	clitest.WritePackage(t, filepath.Join(dir, "zz"), "1.10.0")
+	tarball := clitest.TarballOf(t, filepath.Join(dir, "zz"))
+	files := map[string][]byte{"/zz.tgz": tarball, "/large.tgz": make([]byte, pack.MaxArchive+1), "/page.tgz": []byte("<html>")}
+	address, requests := shop(t, files)
+	clitest.WritePackage(t, filepath.Join(dir, "loop"), "1.0.0", "package: '"+address+"/loop.tgz'")
+	files["/loop.tgz"] = clitest.TarballOf(t, filepath.Join(dir, "loop"))
+	files["/index.yaml"] = fmt.Appendf(nil, `apiVersion: v1
+entries:
+  zz:
+  - {name: zz, operatorVersion: 1.9.0, urls: [%[1]s/none.tgz]}
+  - {name: zz, operatorVersion: 1.10.0, digest: %[2]x, urls: ["%[1]s/none.tgz", zz.tgz]}
+  forged:
+  - {name: forged, operatorVersion: 1.10.0, digest: ff, urls: [zz.tgz]}
+  nowhere:
+  - {name: nowhere, operatorVersion: 1.0.0}
+  other:
+  - {name: other, operatorVersion: 1.10.0, urls: [zz.tgz]}
+`, address, sha256.Sum256(tarball))
+	l := func() *loader { return &loader{repository: address} }
+
+	for name, test := range map[string]struct {
+		children []string
+		loader   *loader
+		members  []string
+		faults   []string // what is in them
+	}{
+		"a URL, asked once": {
+			children: []string{"package: '" + address + "/zz.tgz'", "package: '" + address + "/zz.tgz', instanceName: b"},
+			loader:   &loader{}, members: []string{"zz-1.10.0", "parent-1.0.0 zz__1.10.0 zz__1.10.0"},
+		},
+		"a name, in its highest version, from the URL that works": {
+			children: []string{"package: zz"}, loader: l(), members: []string{"zz-1.10.0", "parent-1.0.0 zz__1.10.0"},
+		},
+		"a name in a version whose tarball is gone": {
+			children: []string{"package: zz, operatorVersion: 1.9.0"}, loader: l(), members: []string{"parent-1.0.0 zz__1.9.0"},
+			faults: []string{"none.tgz: the server answers 404 Not Found"},
+		},
+		"a name that is not there, and others that lead nowhere": {
+			children: []string{"package: kafka", "package: nowhere", "package: forged"}, loader: l(),
+			members: []string{"parent-1.0.0 kafka__ nowhere__ forged__"},
+			faults:  []string{"the repository " + address + " does not have kafka", "gives no URL for it", "and not ff as it should"},
+		},
+		"a name that leads to another operator": {
+			children: []string{"package: other"}, loader: l(), members: []string{"zz-1.10.0", "parent-1.0.0 other__"},
+			faults: []string{"/zz.tgz holds zz-1.10.0, and not other-1.10.0 as the repository says"},
+		},
+		"a tarball that is gone, needed twice": {
+			children: []string{"package: '" + address + "/none.tgz'", "package: '" + address + "/none.tgz', instanceName: b"}, loader: &loader{},
+			members: []string{"parent-1.0.0 " + address + "/none.tgz__ " + address + "/none.tgz__"},
+			faults:  []string{"the server answers 404 Not Found", "the server answers 404 Not Found"},
+		},
+		"a URL with the digest of what is there": {
+			children: []string{fmt.Sprintf("package: '%s/zz.tgz#sha256=%x'", address, sha256.Sum256(tarball))},
+			loader:   &loader{}, members: []string{"zz-1.10.0", "parent-1.0.0 zz__1.10.0"},
+		},
+		"a URL with another digest, and with something else": {
+			children: []string{fmt.Sprintf("package: '%s/zz.tgz#sha256=%064x'", address, 1), "package: '" + address + "/zz.tgz#sha256=1'"},
+			loader:   &loader{}, members: []string{fmt.Sprintf("parent-1.0.0 %[1]s/zz.tgz#sha256=%064[2]x__ %[1]s/zz.tgz#sha256=1__", address, 1)},
+			faults: []string{fmt.Sprintf("and not %064x as it should", 1), "want nothing behind #, or sha256= and the 64 digits of the tarball's SHA-256"},
+		},
+		"a circle through a URL": {
+			children: []string{"package: '" + address + "/loop.tgz'"}, loader: &loader{},
+			members: []string{"loop-1.0.0 loop__1.0.0", "parent-1.0.0 loop__1.0.0"},
+			faults:  []string{"circular dependency: parent-1.0.0 -> loop-1.0.0 -> loop-1.0.0"},
+		},
+		"a tarball without end, and a page": {
+			children: []string{"package: '" + address + "/large.tgz'", "package: '" + address + "/page.tgz'"}, loader: &loader{},
+			members: []string{"parent-1.0.0 " + address + "/large.tgz__ " + address + "/page.tgz__"},
+			faults:  []string{"it has more than 33554432 bytes", "reading a tarball (.tgz)"},
+		},
+		"a name, on the hub": {
+			children: []string{"package: zz"}, loader: &loader{versions: stored("zz-2.0.0", "zz-10.0.0", "yy-1.0.0")},
+			members: []string{"parent-1.0.0 zz__10.0.0"},
+		},
+		"a name that is not on the hub either": {
+			children: []string{"package: zz"}, loader: &loader{versions: stored("yy-1.0.0")},
+			members: []string{"parent-1.0.0 zz__"}, faults: []string{`on the hub: operator "zz" does not exist`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clear(requests)
+			parent := filepath.Join(t.TempDir(), "parent")
+			clitest.WritePackage(t, parent, "1.0.0", test.children...)
+			members, faults := load(t, test.loader, parent)
+			if diff := cmp.Diff(test.members, members); diff != "" {
+				t.Errorf("members:\n%s", diff)
+			}
+			if len(faults) != len(test.faults) {
+				t.Fatalf("got faults %q, want %q", faults, test.faults)
+			}
+			for i, fault := range faults {
+				if !strings.Contains(fault, test.faults[i]) {
+					t.Errorf("got fault %q, want %q", fault, test.faults[i])
+				}
+			}
+			for file, count := range requests {
+				if count > 1 {
+					t.Errorf("%s was asked for %d times", file, count)
+				}
+			}
+		})
+	}
+}
+
+// stored are versions on the hub.
+func stored(names ...string) func() ([]kudo.OperatorVersion, error) {
+	var versions []kudo.OperatorVersion
+	for _, name := range names {
+		v := kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		v.Spec.Operator = corev1.ObjectReference{}
+		v.Spec.Operator.Name, v.Spec.Version, _ = strings.Cut(name, "-")
+		versions = append(versions, v)
+	}
+	return func() ([]kudo.OperatorVersion, error) { return versions, nil }
+}
+
+// What cannot be reached is no fault of the package.
+func TestLoadingEndsWhereNothingCanBeSaid(t *testing.T) {
+	address, _ := shop(t, nil)
+	none := filepath.Join(t.TempDir(), "none")
+	interrupted, interrupt := context.WithCancel(context.Background())
+	interrupt()
+	for sentence, test := range map[string]struct {
+		ctx    context.Context
+		loader *loader
+		want   string
+	}{
+		"a repository that is not there": {context.Background(), &loader{repository: address + "/none"},
+			"reading the repository: downloading " + address + "/none/index.yaml: the server answers 404 Not Found"},
+		"a folder that is not there": {context.Background(), &loader{repository: none},
+			"reading the repository: open " + none + "/index.yaml: no such file or directory"},
+		"a hub that is not there": {context.Background(),
+			&loader{versions: func() ([]kudo.OperatorVersion, error) { return nil, errors.New("connection refused") }}, "connection refused"},
+		"an interruption": {interrupted, &loader{}, "context canceled"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			dir := t.TempDir()
+			parent := filepath.Join(dir, "parent")
+			clitest.WritePackage(t, parent, "1.0.0", "package: ../child")
+			clitest.WritePackage(t, filepath.Join(dir, "child"), "1.0.0", "package: zz")
+			_, err := test.loader.loadBundle(test.ctx, parent)
+			if err == nil || err.Error() != test.want {
+				t.Errorf("got %v, want %s", err, test.want)
+			}
+		})
+	}
+}
+
+func TestPackageDoesNotLeadOut(t *testing.T) {
+	dir := t.TempDir()
+	parent, outside := filepath.Join(dir, "parent"), filepath.Join(dir, "outside")
+	clitest.WritePackage(t, parent, "1.0.0")
+	clitest.WritePackage(t, outside, "1.0.0")
+	if err := os.Symlink(outside, filepath.Join(parent, "templates")); err != nil {
+		t.Fatal(err)
+	}
+	_, faults := load(t, &loader{}, parent)
+	if len(faults) != 1 || !strings.Contains(faults[0], "templates: error: cannot be read: ") || !strings.Contains(faults[0], "path escapes from parent") {
+		t.Errorf("got %q", faults)
+	}
+}
+
+// A tarball of a few kilobytes may hold a hundred of them, and each of these many megabytes.
+func TestTarballsTogetherAreBounded(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "zz")
+	clitest.WritePackage(t, dir, "1.0.0")
+	content := clitest.TarballOf(t, dir)
+	_, size, err := pack.Archive(bytes.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &loader{room: 2*size + 1}
+	for range 2 {
+		if _, err := l.archived("zz.tgz", bytes.NewReader(content)); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := l.archived("zz.tgz", bytes.NewReader(content)); err == nil || !strings.Contains(err.Error(), "zz.tgz: with it, the tarballs") {
+		t.Errorf("a third one: %v", err)
+	}
+}
+
+// Apache, for one, sends a tarball as a tar file in the encoding gzip to whoever takes that.
+func TestDownloadTakesTarballsAsTheyAre(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "zz")
+	clitest.WritePackage(t, dir, "1.0.0")
+	content := clitest.TarballOf(t, dir)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			w.Header().Set("Content-Encoding", "gzip")
+		}
+		if _, err := w.Write(content); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	l := &loader{http: httpClient()}
+	got, err := l.fetch(context.Background(), server.URL+"/zz.tgz")
+	if err != nil || !bytes.Equal(got, content) {
+		t.Errorf("got %d bytes of %d, %v", len(got), len(content), err)
+	}
+}
+
+func TestDownloadTakesNotForEver(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusOK)
+		if err := http.NewResponseController(w).Flush(); err != nil {
+			t.Error(err)
+		}
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	l := &loader{http: httpClient()}
+	l.http.Timeout = 50 * time.Millisecond
+	_, err := l.fetch(context.Background(), server.URL+"/zz.tgz")
+	if err == nil || !strings.Contains(err.Error(), "downloading "+server.URL+"/zz.tgz: ") || !strings.Contains(err.Error(), "Client.Timeout") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestDownloadDoesNotLeaveHTTPS(t *testing.T) {
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	secure := httptest.NewTLSServer(http.RedirectHandler(plain.URL, http.StatusFound))
+	defer secure.Close()
+	l := &loader{http: httpClient()}
+	l.http.Transport = secure.Client().Transport
+	_, err := l.fetch(context.Background(), secure.URL)
+	if err == nil || !strings.Contains(err.Error(), "redirected from https to http") {
+		t.Errorf("got %v", err)
+	}
+}

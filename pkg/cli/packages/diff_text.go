@@ -1,0 +1,113 @@
+package packages
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/pack"
+)
+
+// text is a line for each change, by section; wide has values whole, and the lines of templates.
+func (d diffData) text(wide bool) string {
+	if len(d.Changes) == 0 {
+		return fmt.Sprintf("%s and %s do not differ.\n", d.From, d.To)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s -> %s\n", d.From, d.To)
+	var section pack.Section
+	for _, change := range d.Changes {
+		if change.Section != section {
+			section = change.Section
+			fmt.Fprintf(&b, "\n%s\n", strings.ToUpper(string(section)))
+		}
+		b.WriteString(change.line(wide) + "\n")
+		if wide {
+			b.WriteString(change.Diff)
+		}
+	}
+	b.WriteString("\n" + d.Upgrade.text())
+	return b.String()
+}
+
+// changeMarks stand before what was added, removed and changed.
+var changeMarks = map[pack.ChangeKind]string{pack.Added: "+", pack.Removed: "-", pack.Changed: "~"}
+
+// line is the change on one line.
+func (c diffChange) line(wide bool) string {
+	text := fmt.Sprintf("  %s %s", changeMarks[c.Kind], c.Name)
+	switch {
+	case c.Section == pack.InTemplates:
+		return text + c.countText()
+	case c.Kind == pack.Changed:
+		if c.Field != "" {
+			text += " " + c.Field
+		}
+		return fmt.Sprintf("%s: %s -> %s", text, valueText(c.From, wide), valueText(c.To, wide))
+	case c.Section == pack.InParameters:
+		return text + parameterText(c, wide)
+	default:
+		return text
+	}
+}
+
+// countText says how many lines of a template are new and gone.
+func (c diffChange) countText() string {
+	var added, removed int
+	_, hunks, _ := strings.Cut(c.Diff, "\n@@") // behind the names of the files
+	for line := range strings.Lines(hunks) {
+		switch line[0] {
+		case '+':
+			added++
+		case '-':
+			removed++
+		}
+	}
+	return fmt.Sprintf(": +%d -%d lines", added, removed)
+}
+
+// parameterText says of what type a parameter is that was added or removed, and what it is by default.
+func parameterText(c diffChange, wide bool) string {
+	fields, isThere := c.To.(map[string]any)
+	if !isThere {
+		fields, _ = c.From.(map[string]any)
+	}
+	text := fmt.Sprintf(": %v", fields["value-type"])
+	if value, given := fields["default"]; given {
+		return text + ", " + valueText(value, wide) + " by default"
+	}
+	if fields["required"] == true {
+		return text + ", has to be set"
+	}
+	return text
+}
+
+// valueText is a value of a field as a reader needs it.
+func valueText(value any, wide bool) string {
+	switch v := value.(type) {
+	case nil:
+		return "(none)"
+	case string:
+		return terminal.Cell(v, wide)
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value) // what was read from JSON always marshals
+	}
+	return terminal.Cell(string(text), wide)
+}
+
+// text says what an upgrade does.
+func (u diffUpgrade) text() string {
+	var b strings.Builder
+	if u.Plan != "" {
+		fmt.Fprintf(&b, "An Instance that goes over to it runs plan %s.\n", u.Plan)
+	} else {
+		b.WriteString("No Instance can go over to it.\n")
+	}
+	for _, note := range u.Notes {
+		fmt.Fprintf(&b, "  %s\n", terminal.OneLine(note))
+	}
+	return b.String()
+}

@@ -1,0 +1,191 @@
+package packages
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/tree"
+)
+
+func NewCmdIndex(streams genericiooptions.IOStreams) *cobra.Command {
+	var base string
+	cmd := &cobra.Command{
+		Use:   "index DIR",
+		Short: "Make a repository of the tarballs in a folder",
+		Long: "Index verifies the tarballs in DIR, which 'package pack' makes, and writes index.yaml beside them. So the folder is a repository:\n" +
+			"serve it by any web server, or name it by its path. What is not in DIR is not in the index; the repositories that an\n" +
+			"index.yaml there includes stay. It needs no cluster.",
+		Example: "  kubectl addon package pack web -o repository/web-1.0.0.tgz\n" +
+			"  kubectl addon package index repository --url https://example.org/packages",
+		Args: terminal.Exactly("DIR"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if address, err := url.Parse(base); err != nil || base != "" && (!isURL(base) || address.Host == "") {
+				return terminal.Usagef(cmd, "--url %s: want a URL such as https://example.org/packages", base)
+			}
+			count, err := writeIndex(cmd.Context(), args[0], base)
+			if err != nil {
+				return err
+			}
+			return printers.WriteEscaped(streams.Out, fmt.Sprintf("%s created: %s\n", filepath.Join(args[0], indexFile), terminal.Counted(count, "package")))
+		},
+	}
+	cmd.Flags().StringVar(&base, "url", "",
+		"where DIR will be served, with which the URLs of tarballs begin; without it they are relative to the index, which KUDO's own client does not understand")
+	return cmd
+}
+
+// indexFile is where a repository says what it holds.
+const indexFile = "index.yaml"
+
+// publishedIndex is an index as KUDO's client reads it, too.
+type publishedIndex struct {
+	APIVersion string                      `yaml:"apiVersion"`
+	Entries    map[string][]publishedEntry `yaml:"entries"`
+	Includes   []string                    `yaml:"includes,omitempty"`
+}
+
+// publishedEntry is one version of a package, with what only tells people something.
+type publishedEntry struct {
+	Name        string `yaml:"name"`
+	indexEntry  `yaml:",inline"`
+	Description string       `yaml:"description,omitempty"`
+	Maintainers []maintainer `yaml:"maintainers,omitempty"`
+
+	// version of the entry, by which it is put in order.
+	version *kudo.OperatorVersion
+}
+
+type maintainer struct {
+	Name  string `yaml:"name,omitempty"`
+	Email string `yaml:"email,omitempty"`
+}
+
+// writeIndex makes the index of the tarballs in a folder, all of it or nothing, and returns how many there are.
+func writeIndex(ctx context.Context, dir, base string) (int, error) {
+	names, err := tarballsIn(dir)
+	if err != nil {
+		return 0, err
+	}
+	made, err := standingIndex(dir)
+	if err != nil {
+		return 0, err
+	}
+	files := map[string]string{}
+	var faults []error
+	for _, name := range names {
+		entry, err := publish(ctx, dir, name, base)
+		if err == nil {
+			if other, known := files[entry.version.Name]; known {
+				err = fmt.Errorf("%s and %s both hold %s: keep one of them", other, name, entry.version.Name)
+			}
+			files[entry.version.Name] = name
+			made.Entries[entry.Name] = append(made.Entries[entry.Name], entry)
+		}
+		faults = append(faults, err)
+	}
+	if err := errors.Join(faults...); err != nil {
+		return 0, err
+	}
+	for _, entries := range made.Entries {
+		slices.SortFunc(entries, func(a, b publishedEntry) int { return tree.Compare(b.version, a.version) })
+	}
+	content, err := yaml.Marshal(made)
+	if err != nil {
+		return 0, fmt.Errorf("writing %s: %w", indexFile, err)
+	}
+	return len(names), replaceFile(filepath.Join(dir, indexFile), content)
+}
+
+// tarballsIn are the names of the tarballs in a folder, sorted.
+func tarballsIn(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("making a repository: %w", err)
+	}
+	var names []string
+	for _, entry := range entries {
+		if !entry.IsDir() && isTarball(entry.Name()) {
+			names = append(names, entry.Name())
+		}
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("folder %s holds no tarballs (.tgz): make one with 'kubectl addon package pack DIR -o %s'",
+			dir, filepath.Join(dir, "NAME.tgz"))
+	}
+	return names, nil
+}
+
+// standingIndex is an index without entries that includes what the one in the folder does.
+func standingIndex(dir string) (publishedIndex, error) {
+	made := publishedIndex{APIVersion: "v1", Entries: map[string][]publishedEntry{}}
+	file := filepath.Join(dir, indexFile)
+	content, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return made, nil
+	}
+	if err != nil {
+		return made, fmt.Errorf("reading the index that there is: %w", err)
+	}
+	standing, err := parseIndex(content)
+	if err != nil {
+		return made, fmt.Errorf("%s: %w: remove it first", file, err)
+	}
+	made.Includes = standing.Includes
+	return made, nil
+}
+
+// publish is the entry of a tarball, whose package has to be valid.
+func publish(ctx context.Context, dir, name, base string) (publishedEntry, error) {
+	file := filepath.Join(dir, name)
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return publishedEntry{}, fmt.Errorf("reading %s: %w", file, err)
+	}
+	l := &loader{}
+	l.begin()
+	at, err := l.archived(file, bytes.NewReader(content))
+	if err != nil {
+		return publishedEntry{}, err
+	}
+	b, err := l.loadFrom(ctx, at)
+	if err != nil {
+		return publishedEntry{}, err
+	}
+	if err := b.validity(file); err != nil {
+		return publishedEntry{}, fmt.Errorf("%w; see 'kubectl addon package verify %s'", err, terminal.Word(file))
+	}
+	address := (&url.URL{Path: name}).String()
+	if base != "" {
+		if address, err = url.JoinPath(base, url.PathEscape(name)); err != nil {
+			return publishedEntry{}, err
+		}
+	}
+	p := b.root().pkg
+	entry := publishedEntry{
+		Name: p.Name, Description: p.Operator.Description,
+		indexEntry: indexEntry{
+			OperatorVersion: p.Version.Version, AppVersion: p.Version.AppVersion,
+			URLs: []string{address}, Digest: fmt.Sprintf("%x", sha256.Sum256(content)),
+		},
+	}
+	for _, m := range p.Operator.Maintainers {
+		entry.Maintainers = append(entry.Maintainers, maintainer(m))
+	}
+	_, entry.version = b.root().objects("")
+	return entry, nil
+}

@@ -1,0 +1,233 @@
+package packages
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/tree"
+)
+
+func NewCmdList(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+	f, o := &Finder{Flags: flags}, terminal.NewOutput(terminal.FormatName)
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the packages on the hub, or in a repository",
+		Long: "List shows the OperatorVersions on the hub, those of one namespace with -n, and how many Instances are to run each of them; the\n" +
+			"highest version of an operator first. With --repository it shows what a repository holds, and needs no cluster.",
+		Example: "  kubectl addon package list\n" +
+			"  kubectl addon package list --repository https://repository.example.com",
+		Args: terminal.Exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			data, err := f.list(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return o.Print(streams.Out, terminal.Shown{Text: data.text(), Data: data, Names: data.names()})
+		},
+	}
+	o.AddFlag(cmd)
+	f.addFlag(cmd)
+	return cmd
+}
+
+// listData is what `package list` shows.
+type listData struct {
+	Packages []listedPackage `json:"packages"`
+	// Repository that the packages are in; on the hub where it is empty.
+	Repository string `json:"repository,omitempty"`
+}
+
+// listedPackage is an OperatorVersion, or what becomes one.
+type listedPackage struct {
+	OperatorVersion string `json:"operatorVersion"`
+	Namespace       string `json:"namespace,omitempty"`
+	Operator        string `json:"operator"`
+	Version         string `json:"version"`
+	AppVersion      string `json:"appVersion,omitempty"`
+	// Instances are how many ask for it; nil where nobody may know.
+	Instances *int `json:"instances,omitempty"`
+	// URLs of the tarball in a repository, and its SHA-256.
+	URLs   []string `json:"urls,omitempty"`
+	Digest string   `json:"digest,omitempty"`
+}
+
+func (f *Finder) list(ctx context.Context) (listData, error) {
+	if f.repository != "" {
+		packages, err := (&loader{repository: f.repository}).listed(ctx)
+		return listData{Packages: packages, Repository: shownURL(f.repository)}, err
+	}
+	h, err := hubclient.Connect(f.Flags, os.Stderr)
+	if err != nil {
+		return listData{}, err
+	}
+	packages, err := storedPackages(ctx, h, *f.Flags.Namespace)
+	return listData{Packages: packages}, hubclient.Advise(err, *f.Flags.Namespace)
+}
+
+// listed are the packages of the repository.
+func (l *loader) listed(ctx context.Context) ([]listedPackage, error) {
+	l.begin()
+	if err := l.readCatalog(ctx); err != nil {
+		return nil, err
+	}
+	versions := l.catalog.versions()
+	newestFirst(versions)
+	packages := []listedPackage{}
+	for _, v := range versions {
+		p, entry := listedOf(v), l.catalog.entry(v.Spec.Operator.Name, v.Name)
+		p.Digest = entry.Digest
+		for _, address := range entry.URLs {
+			if at, err := follow(entry.index, address, entry.Digest); err == nil {
+				p.URLs = append(p.URLs, at.String())
+			}
+		}
+		packages = append(packages, p)
+	}
+	return packages, nil
+}
+
+// storedPackages are those in a namespace of the hub, or in all.
+func storedPackages(ctx context.Context, h hubclient.Hub, namespace string) ([]listedPackage, error) {
+	var (
+		versions []kudo.OperatorVersion
+		users    map[client.ObjectKey]int
+	)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		versions, err = versionNames(ctx, h, namespace)
+		return err
+	})
+	group.Go(func() (err error) {
+		users, err = countUsers(ctx, h)
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	newestFirst(versions)
+	packages := []listedPackage{}
+	for _, v := range versions {
+		p := listedOf(v)
+		if users != nil {
+			p.Instances = new(users[client.ObjectKeyFromObject(&v)])
+		}
+		packages = append(packages, p)
+	}
+	return packages, nil
+}
+
+// versionNames are the OperatorVersions in a namespace of the hub, or in all, with their names and versions, and nothing else.
+func versionNames(ctx context.Context, h hubclient.Hub, namespace string) ([]kudo.OperatorVersion, error) {
+	list, err := h.Lists(kudo.GroupVersion.WithKind("OperatorVersion"))
+	if err != nil {
+		return nil, err
+	}
+	var versions []kudo.OperatorVersion
+	err = hubclient.Each(ctx, list, namespace, func(found *struct {
+		Metadata struct{ Namespace, Name string }
+		Spec     struct {
+			Operator            struct{ Name string }
+			Version, AppVersion string
+		}
+	}) {
+		var v kudo.OperatorVersion
+		v.Namespace, v.Name = found.Metadata.Namespace, found.Metadata.Name
+		v.Spec.Operator.Name, v.Spec.Version, v.Spec.AppVersion = found.Spec.Operator.Name, found.Spec.Version, found.Spec.AppVersion
+		versions = append(versions, v)
+	})
+	switch {
+	case apierrors.IsForbidden(err) && namespace == "":
+		return nil, fmt.Errorf("listing OperatorVersions in all namespaces: %w: name a namespace with -n, such as %s", err, kudo.DefaultPackagesNamespace)
+	case err != nil:
+		return nil, fmt.Errorf("listing OperatorVersions in namespace %q: %w", namespace, err)
+	}
+	return versions, nil
+}
+
+func listedOf(v kudo.OperatorVersion) listedPackage {
+	return listedPackage{
+		OperatorVersion: v.Name, Namespace: v.Namespace,
+		Operator: v.Spec.Operator.Name, Version: v.Spec.Version, AppVersion: v.Spec.AppVersion,
+	}
+}
+
+// newestFirst sorts versions by namespace and operator, the highest of each first.
+func newestFirst(versions []kudo.OperatorVersion) {
+	slices.SortFunc(versions, func(a, b kudo.OperatorVersion) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Spec.Operator.Name, b.Spec.Operator.Name), tree.Compare(&b, &a))
+	})
+}
+
+// countUsers counts the Instances of all clusters by the OperatorVersion that they ask for; nil where the user may not read them.
+func countUsers(ctx context.Context, h hubclient.Hub) (map[client.ObjectKey]int, error) {
+	list, err := h.Lists(kudo.GroupVersion.WithKind("Instance"))
+	if err != nil {
+		return nil, err
+	}
+	users := map[client.ObjectKey]int{}
+	err = hubclient.Each(ctx, list, metav1.NamespaceAll, func(found *struct {
+		Metadata struct{ Namespace string }
+		Spec     struct {
+			OperatorVersion struct{ Namespace, Name string }
+		}
+	}) {
+		asked := found.Spec.OperatorVersion
+		users[client.ObjectKey{Namespace: cmp.Or(asked.Namespace, found.Metadata.Namespace), Name: asked.Name}]++
+	})
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("listing the Instances of all clusters: %w", err)
+	}
+	return users, nil
+}
+
+// text is a table.
+func (d listData) text() string {
+	switch {
+	case len(d.Packages) == 0 && d.Repository != "":
+		return fmt.Sprintf("The repository %s holds no packages.\n", d.Repository)
+	case len(d.Packages) == 0:
+		return "There are no packages: push one with 'kubectl addon package push DIR'.\n"
+	case d.Repository != "":
+		var rows [][]string
+		for _, p := range d.Packages {
+			rows = append(rows, []string{p.OperatorVersion, p.Operator, p.Version, cmp.Or(p.AppVersion, "-")})
+		}
+		return terminal.Table([]string{"NAME", "OPERATOR", "VERSION", "APP-VERSION"}, rows)
+	}
+	var rows [][]string
+	for _, p := range d.Packages {
+		users := "?"
+		if p.Instances != nil {
+			users = strconv.Itoa(*p.Instances)
+		}
+		rows = append(rows, []string{p.Namespace, p.OperatorVersion, p.Operator, p.Version, cmp.Or(p.AppVersion, "-"), users})
+	}
+	return terminal.Table([]string{"NAMESPACE", "NAME", "OPERATOR", "VERSION", "APP-VERSION", "INSTANCES"}, rows)
+}
+
+func (d listData) names() []string {
+	names := make([]string, len(d.Packages))
+	for i, p := range d.Packages {
+		names[i] = terminal.ObjectName(kudo.GroupVersion.Group, "OperatorVersion", p.OperatorVersion)
+	}
+	return names
+}

@@ -1,0 +1,79 @@
+package packages
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/pack"
+)
+
+func NewCmdNew(streams genericiooptions.IOStreams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "new NAME [DIR]",
+		Short: "Make a package to begin with",
+		Long: "New makes a small package of that name in DIR, or in a folder called NAME: operator.yaml, params.yaml and templates, with\n" +
+			"comments that say what else there is. It verifies and runs as it is. What is in DIR already is never touched.",
+		Example: "  kubectl addon package new shop\n" +
+			"  kubectl addon package new shop ./packages/shop",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return terminal.Usagef(cmd, "want NAME and perhaps DIR, got 0 arguments")
+			}
+			return terminal.AtMost("NAME", "DIR")(cmd, args)
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir := args[len(args)-1]
+			files, err := newPackage(args[0], dir)
+			if err != nil {
+				return err
+			}
+			text := ""
+			for _, file := range files {
+				text += fmt.Sprintf("%s created\n", file)
+			}
+			return printers.WriteEscaped(streams.Out, text+fmt.Sprintf("\n  kubectl addon package verify %[1]s\n  kubectl addon package push %[1]s\n", terminal.Word(dir)))
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(args) == 1 {
+				return nil, cobra.ShellCompDirectiveFilterDirs
+			}
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+}
+
+// newPackage writes a package of that name to a folder, which is empty or does not exist, and returns the files.
+func newPackage(name, dir string) ([]string, error) {
+	scaffold, err := pack.Scaffold(name)
+	if err != nil {
+		return nil, err
+	}
+	switch entries, err := os.ReadDir(dir); {
+	case err == nil && len(entries) > 0:
+		return nil, fmt.Errorf("folder %s is not empty: name another one, 'kubectl addon package new %s DIR'", dir, name)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("making a package: %w", err)
+	}
+	var files []string
+	for _, file := range slices.Sorted(maps.Keys(scaffold)) {
+		place := filepath.Join(dir, filepath.FromSlash(file))
+		if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
+			return nil, fmt.Errorf("making a package: %w", err)
+		}
+		if err := os.WriteFile(place, []byte(scaffold[file]), 0o644); err != nil {
+			return nil, fmt.Errorf("making a package: %w", err)
+		}
+		files = append(files, place)
+	}
+	return files, nil
+}

@@ -1,0 +1,137 @@
+package packages
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/pack"
+	"github.com/tandem-addons/tandem/pkg/tree"
+)
+
+func NewCmdPack(streams genericiooptions.IOStreams) *cobra.Command {
+	l := &loader{}
+	var file string
+	cmd := &cobra.Command{
+		Use:   "pack DIR",
+		Short: "Make a tarball of a package",
+		Long: "Pack verifies the package in DIR and writes it as a tarball, which 'package verify' and 'package push' take, KUDO as well, and\n" +
+			"repositories serve. In it are operator.yaml, params.yaml and templates, and the packages in DIR that it brings along; nothing\n" +
+			"else. The same package makes the same tarball, whenever and wherever that is. It needs no cluster.",
+		Example: "  kubectl addon package pack ./kafka\n" +
+			"  kubectl addon package pack ./kafka -o kafka.tgz",
+		Args: terminal.Exactly("DIR"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root, err := os.OpenRoot(args[0]) // symbolic links cannot lead out of it
+			if err != nil {
+				return fmt.Errorf("opening package: %w", err)
+			}
+			defer root.Close()
+			b, err := l.loadFolder(cmd.Context(), args[0], root.FS())
+			if err != nil {
+				return err
+			}
+			if err := printers.WriteEscaped(streams.ErrOut, b.findingsText()); err != nil {
+				return err
+			}
+			if err := b.validity(args[0]); err != nil {
+				return err
+			}
+			text, err := writeTarball(cmp.Or(file, versionName(b.root().pkg)+".tgz"), b, root.FS())
+			if err != nil {
+				return err
+			}
+			return printers.WriteEscaped(streams.Out, text)
+		},
+	}
+	cmd.Flags().StringVarP(&file, "output", "o", "", "file to write; OPERATORVERSION.tgz in the working directory without it")
+	l.addFlag(cmd)
+	return cmd
+}
+
+// loadFolder reads the package in a folder as if it were a tarball already: what it brings along by a path has to lie in the folder.
+func (l *loader) loadFolder(ctx context.Context, name string, files fs.FS) (*bundle, error) {
+	if inner := operatorFolders(files); len(inner) == 1 {
+		return nil, fmt.Errorf("%s holds no operator.yaml, but %s does: name that", name, filepath.Join(name, inner[0]))
+	}
+	l.begin()
+	return l.loadFrom(ctx, source{name: filepath.Clean(name), archive: files, folder: "."})
+}
+
+// writeTarball writes a bundle to a file, all of it or nothing, and says what was written.
+func writeTarball(file string, b *bundle, files fs.FS) (string, error) {
+	names, err := b.files(files)
+	if err != nil {
+		return "", err
+	}
+	var content bytes.Buffer
+	if err := pack.WriteArchive(&content, files, names); err != nil {
+		return "", err
+	}
+	if _, _, err := pack.Archive(bytes.NewReader(content.Bytes())); err != nil {
+		return "", err // it is larger than anybody would read
+	}
+	if err := replaceFile(file, content.Bytes()); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s created: %s, %d bytes\nsha256=%x\n", file, terminal.Counted(len(names), "file"), content.Len(), sha256.Sum256(content.Bytes())), nil
+}
+
+// files are those that the packages in a folder consist of, and tarballs there that they name.
+func (b *bundle) files(folder fs.FS) ([]string, error) {
+	var names []string
+	for _, m := range b.members {
+		if m.archive != folder {
+			continue // it is in a tarball, or at a URL
+		}
+		files, err := fs.Sub(folder, m.folder)
+		if err != nil {
+			return nil, fmt.Errorf("opening package: %w", err)
+		}
+		own, err := pack.Files(files)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", m.name, err)
+		}
+		for _, task := range m.pkg.Version.Tasks {
+			if name := task.Spec.Package; tree.MakesChild(task) && !isURL(name) && isTarball(name) {
+				own = append(own, name)
+			}
+		}
+		for _, name := range own {
+			names = append(names, path.Join(m.folder, name))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// replaceFile writes a file; whoever reads it finds what was there before, or all that is there then.
+func replaceFile(name string, content []byte) error {
+	next, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-")
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	defer os.Remove(next.Name()) // it is gone where all went well
+	_, err = next.Write(content)
+	err = errors.Join(err, next.Chmod(0o644), next.Close())
+	if err == nil {
+		err = os.Rename(next.Name(), name)
+	}
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	return nil
+}

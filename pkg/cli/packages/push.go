@@ -1,0 +1,219 @@
+package packages
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/pack"
+	"github.com/tandem-addons/tandem/pkg/tree"
+)
+
+func NewCmdPush(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+	l := &loader{}
+	cmd := &cobra.Command{
+		Use:   "push DIR",
+		Short: "Store a package on the hub, with all that it brings along",
+		Long: "Push verifies the package in DIR, or in a tarball or at its URL, and stores it on the hub as Operator and OperatorVersion,\n" +
+			"in the namespace " + kudo.DefaultPackagesNamespace + " unless -n names another one. The packages that its KudoOperator tasks name are stored " +
+			"before it:\nfolders and tarballs by their path from the package, URLs, and names, which are looked for in --repository, else\n" +
+			"among what is on the hub. Nothing is stored unless all of it is right. An OperatorVersion is immutable: a package that\n" +
+			"was changed needs another operatorVersion.",
+		Example: "  kubectl addon package push ./kafka\n" +
+			"  kubectl addon package push https://repository.example.com/kafka-1.0.0.tgz -n cluster1",
+		Args: terminal.Exactly("DIR"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			namespace := cmp.Or(*flags.Namespace, kudo.DefaultPackagesNamespace)
+			l.versions = hubclient.VersionsOnce(cmd.Context(), flags, namespace)
+			b, err := verifiedBundle(cmd.Context(), l, streams.ErrOut, args[0])
+			if err != nil {
+				return err
+			}
+			c, err := hubclient.HubClient(flags)
+			if err != nil {
+				return err
+			}
+			return hubclient.Advise(push(cmd.Context(), c, streams.Out, b, namespace), namespace)
+		},
+	}
+	l.addFlag(cmd)
+	return cmd
+}
+
+// push stores a package after all that it brings along, or nothing when one of the versions stands there with another content.
+func push(ctx context.Context, c client.Client, out io.Writer, b *bundle, namespace string) error {
+	members := b.distinct()
+	exists, err := existing(ctx, c, members, namespace)
+	if err != nil {
+		return err
+	}
+	describing, err := describing(ctx, c, members, namespace)
+	if err != nil {
+		return err
+	}
+	for _, m := range members {
+		operator, version := m.objects(namespace)
+		if describing[version.Name] {
+			err = store(ctx, c, out, "operator", &kudo.Operator{}, operator)
+		}
+		switch {
+		case err != nil:
+		case exists[version.Name]:
+			err = report(out, "operatorversion", version.Name, "unchanged")
+		default:
+			err = store(ctx, c, out, "operatorversion", &kudo.OperatorVersion{}, version)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// distinct are the members, each OperatorVersion once: two places may hold the same package.
+func (b *bundle) distinct() []*member {
+	met := map[string]bool{}
+	return slices.DeleteFunc(slices.Clone(b.members), func(m *member) bool {
+		name := versionName(m.pkg)
+		again := met[name]
+		met[name] = true
+		return again
+	})
+}
+
+// existing says for the OperatorVersion of each member whether it stands on the hub. One that stands there with another content is an error.
+func existing(ctx context.Context, c client.Client, members []*member, namespace string) (map[string]bool, error) {
+	exists := map[string]bool{}
+	var conflicts []error
+	for _, m := range members {
+		_, version := m.objects(namespace)
+		stored := &kudo.OperatorVersion{}
+		err := c.Get(ctx, client.ObjectKeyFromObject(version), stored)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("reading OperatorVersion %q: %w", version.Name, err)
+		}
+		if exists[version.Name] = err == nil; !exists[version.Name] {
+			continue
+		}
+		if changed := changedFields(&stored.Spec, &version.Spec); len(changed) > 0 {
+			conflicts = append(conflicts, fmt.Errorf("OperatorVersion %q exists in namespace %q with another content (%s), and versions are immutable: "+
+				"raise operatorVersion in %s", version.Name, version.Namespace, strings.Join(changed, ", "), m.file("operator.yaml")))
+		}
+	}
+	return exists, errors.Join(conflicts...)
+}
+
+// describing are the OperatorVersions whose packages say what is stored as Operator: of each operator the highest that there is, for there
+// is one Operator for all of them. Who may not list those on the hub stores the highest of these.
+func describing(ctx context.Context, c client.Client, members []*member, namespace string) (map[string]bool, error) {
+	versions, err := hubclient.StoredVersions(ctx, c, namespace)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return nil, err
+	}
+	for _, m := range members {
+		_, version := m.objects(namespace)
+		if !slices.ContainsFunc(versions, func(v kudo.OperatorVersion) bool { return v.Name == version.Name }) {
+			versions = append(versions, *version)
+		}
+	}
+	highest := map[string]bool{}
+	for _, version := range versions {
+		var task kudo.Task
+		task.Spec.Package = version.Spec.Operator.Name
+		if chosen, err := tree.Choose(task, versions); err == nil {
+			highest[chosen.Name] = true
+		}
+	}
+	return highest, nil
+}
+
+// changedFields names what two versions differ in.
+func changedFields(stored, wanted *kudo.OperatorVersionSpec) []string {
+	if equality.Semantic.DeepEqual(stored, wanted) { // also where one has an empty list, and the other none
+		return nil
+	}
+	var changed []string
+	for _, c := range pack.Compare(stored, wanted) {
+		changed = append(changed, changedName(c, stored, wanted))
+	}
+	sameOrder := equality.Semantic.DeepEqual(stored.Parameters, wanted.Parameters) && equality.Semantic.DeepEqual(stored.Tasks, wanted.Tasks)
+	if len(changed) == 0 && !sameOrder {
+		return []string{"order of parameters or tasks"}
+	}
+	slices.Sort(changed)
+	return slices.Compact(changed)
+}
+
+// changedName names the thing that differs. Of a task that brings another version of an operator along it says so: perhaps nobody has
+// changed the package, and its name only means a higher version now.
+func changedName(c pack.Change, stored, wanted *kudo.OperatorVersionSpec) string {
+	if c.Section == pack.InVersion {
+		return c.Name
+	}
+	name := strings.TrimSuffix(string(c.Section), "s") + " " + c.Name
+	if c.Section != pack.InTasks {
+		return name
+	}
+	if now, once := childName(wanted.Tasks, c.Name), childName(stored.Tasks, c.Name); now != once && now != "" && once != "" {
+		return fmt.Sprintf("%s, which brings %s along and not %s", name, now, once)
+	}
+	return name
+}
+
+// childName is the OperatorVersion that the resolved task of that name brings along; nothing where it brings none.
+func childName(tasks []kudo.Task, name string) string {
+	i := slices.IndexFunc(tasks, func(t kudo.Task) bool { return t.Name == name })
+	if i < 0 || !tree.MakesChild(tasks[i]) {
+		return ""
+	}
+	spec := tasks[i].Spec
+	return pack.VersionName(spec.Package, spec.AppVersion, spec.OperatorVersion)
+}
+
+// store applies one object and reports what that did; current is an empty object of its type.
+func store(ctx context.Context, c client.Client, out io.Writer, kind string, current, want client.Object) error {
+	err := c.Get(ctx, client.ObjectKeyFromObject(want), current)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading %s %q: %w", kind, want.GetName(), err)
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
+	if err != nil {
+		return fmt.Errorf("converting %s %q: %w", kind, want.GetName(), err)
+	}
+	delete(content, "status")
+	applied, err := apply.Object(ctx, c, &unstructured.Unstructured{Object: content}, hubclient.FieldManager)
+	if err != nil {
+		return fmt.Errorf("applying %s %q: %w", kind, want.GetName(), err)
+	}
+	did := "configured"
+	switch current.GetResourceVersion() {
+	case "":
+		did = "created"
+	case applied.GetResourceVersion():
+		did = "unchanged"
+	}
+	return report(out, kind, want.GetName(), did)
+}
+
+// report prints what was done as kubectl does.
+func report(out io.Writer, kind, name, did string) error {
+	_, err := fmt.Fprintf(out, "%s %s\n", terminal.ObjectName(kudo.GroupVersion.Group, kind, name), did)
+	return err
+}

@@ -1,0 +1,314 @@
+package packages
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/pack"
+	"github.com/tandem-addons/tandem/pkg/tree"
+)
+
+// catalog is what a KUDO repository and those that it includes hold, by operator. Of entries for one version the first counts.
+type catalog map[string][]indexEntry
+
+// index is what matters of a KUDO repository's index.yaml.
+type index struct {
+	APIVersion string                  `yaml:"apiVersion"`
+	Entries    map[string][]indexEntry `yaml:"entries"`
+	// Includes are repositories that belong to it; relative ones begin here.
+	Includes []string `yaml:"includes"`
+}
+
+// indexEntry is one version of a package in a repository.
+type indexEntry struct {
+	OperatorVersion string `yaml:"operatorVersion"`
+	AppVersion      string `yaml:"appVersion,omitempty"`
+	// URLs of its tarball, each as good as the others; relative ones begin at the repository.
+	URLs []string `yaml:"urls"`
+	// Digest is the SHA-256 of the tarball, in hexadecimal; empty: nothing is compared.
+	Digest string `yaml:"digest,omitempty"`
+	// Removed says that it is not to be had any more.
+	Removed bool `yaml:"removed,omitempty"`
+
+	// index that it stands in.
+	index *url.URL
+}
+
+// openNamed is the package that a task names by the operator's name, from the repository.
+func (l *loader) openNamed(ctx context.Context, task kudo.Task) (childVersion, error) {
+	if err := l.readCatalog(ctx); err != nil {
+		return childVersion{}, failure{err}
+	}
+	entry, err := l.catalog.choose(task)
+	var absent *tree.AbsenceError
+	switch where := shownURL(l.repository); {
+	case errors.As(err, &absent) && len(absent.Others) > 0:
+		return childVersion{}, fmt.Errorf("the repository %s does not have %s; there are %s", where, absent.Wanted, strings.Join(absent.Others, ", "))
+	case errors.As(err, &absent):
+		return childVersion{}, fmt.Errorf("the repository %s does not have %s", where, absent.Wanted)
+	case err != nil:
+		return childVersion{}, err
+	}
+	at, err := l.openEntry(ctx, entry)
+	if err != nil {
+		return childVersion{}, err
+	}
+	child, err := l.childAt(ctx, at, task)
+	if err != nil {
+		return childVersion{}, err
+	}
+	return child, entry.mismatch(task.Spec.Package, child.member)
+}
+
+// loadNamed is loadBundle for a package of the repository, called as its OperatorVersion or, in the highest version, as its operator.
+func (l *loader) loadNamed(ctx context.Context, name string) (*bundle, error) {
+	l.begin()
+	if err := l.readCatalog(ctx); err != nil {
+		return nil, err
+	}
+	version, err := Named(name, l.catalog.versions())
+	if err != nil {
+		return nil, fmt.Errorf("in the repository %s: %w", shownURL(l.repository), err)
+	}
+	operator := version.Spec.Operator.Name
+	entry := l.catalog.entry(operator, version.Name)
+	at, err := l.openEntry(ctx, entry)
+	if err != nil {
+		return nil, err
+	}
+	b, err := l.loadFrom(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	return b, entry.mismatch(operator, b.root())
+}
+
+// readCatalog reads the repository, once.
+func (l *loader) readCatalog(ctx context.Context) error {
+	if l.catalog != nil {
+		return nil
+	}
+	found, err := l.readRepository(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the repository: %w", err)
+	}
+	l.catalog = found
+	return nil
+}
+
+// repositoryURL is where a repository is that is called by its URL, or as the folder that holds it.
+func repositoryURL(name string) (*url.URL, error) {
+	if isURL(name) || strings.HasPrefix(name, "file://") {
+		return url.Parse(name)
+	}
+	folder, err := filepath.Abs(name)
+	return &url.URL{Scheme: "file", Path: filepath.ToSlash(folder)}, err
+}
+
+// repositoriesLimit bounds how many repositories one may include.
+const repositoriesLimit = 50
+
+// readRepository is what the repository holds and what those hold that it includes, each read once: a repository overrules those that it
+// includes, and these overrule later ones (KUDO's rule).
+func (l *loader) readRepository(ctx context.Context) (catalog, error) {
+	first, err := repositoryURL(l.repository)
+	if err != nil {
+		return nil, err
+	}
+	found, read := catalog{}, map[string]bool{}
+	for left := []*url.URL{first.JoinPath("index.yaml")}; len(left) > 0; {
+		at := left[0]
+		left = left[1:]
+		if read[at.String()] {
+			continue
+		}
+		if len(read) > repositoriesLimit {
+			return nil, fmt.Errorf("it includes more than %d others", repositoriesLimit)
+		}
+		read[at.String()] = true
+		included, err := l.readIndex(ctx, at, found)
+		if err != nil {
+			return nil, err
+		}
+		left = append(included, left...)
+	}
+	return found, nil
+}
+
+// readIndex adds what the index at an address holds to the catalog, and returns where those of the included repositories are.
+func (l *loader) readIndex(ctx context.Context, at *url.URL, into catalog) ([]*url.URL, error) {
+	content, err := l.fetch(ctx, at.String())
+	if err != nil {
+		return nil, err
+	}
+	found, err := parseIndex(content)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", at.Redacted(), err)
+	}
+	for operator, entries := range found.Entries {
+		for _, entry := range entries {
+			entry.index = at
+			into[operator] = append(into[operator], entry)
+		}
+	}
+	var included []*url.URL
+	for _, address := range found.Includes {
+		repository, err := follow(at, address, "")
+		if err != nil {
+			return nil, err
+		}
+		included = append(included, repository.JoinPath("index.yaml"))
+	}
+	return included, nil
+}
+
+// parseIndex reads an index.yaml. Versions are the text that stands there, so that 1.10 stays 1.10.
+func parseIndex(content []byte) (index, error) {
+	var found index
+	err := yaml.Unmarshal(content, &found)
+	var mistyped *yaml.TypeError
+	if errors.As(err, &mistyped) {
+		err = errors.New(strings.Join(mistyped.Errors, "; "))
+	}
+	if err == nil && found.APIVersion == "" {
+		err = errors.New("apiVersion is missing")
+	}
+	if err != nil {
+		return index{}, fmt.Errorf("it is no index of KUDO packages: %s", terminal.OneLine(err.Error()))
+	}
+	return found, nil
+}
+
+// follow is an address that the index at from names. A repository on the network does not lead to files of this machine, nor one that was
+// read over https to less than that, unless a digest says what has to be there.
+func follow(from *url.URL, address, digest string) (*url.URL, error) {
+	to, err := from.Parse(address)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", from.Redacted(), err)
+	case from.Scheme == "file", to.Scheme == from.Scheme, to.Scheme == "https", to.Scheme == "http" && digest != "":
+		return to, nil
+	default:
+		return nil, fmt.Errorf("%s leads to %s: want a URL with https, or for a tarball a digest", from.Redacted(), to.Redacted())
+	}
+}
+
+// choose is the entry that a task means, by the rule for OperatorVersions.
+func (c catalog) choose(task kudo.Task) (indexEntry, error) {
+	operator := task.Spec.Package
+	chosen, err := tree.Choose(task, c.versionsOf(operator))
+	return c.entry(operator, chosen.Name), err
+}
+
+// entry is what the repository says of a version.
+func (c catalog) entry(operator, version string) indexEntry {
+	for _, entry := range c[operator] {
+		if entry.versionName(operator) == version {
+			return entry
+		}
+	}
+	return indexEntry{}
+}
+
+// versions are all that are to be had.
+func (c catalog) versions() []kudo.OperatorVersion {
+	var versions []kudo.OperatorVersion
+	for operator := range c {
+		versions = append(versions, c.versionsOf(operator)...)
+	}
+	return versions
+}
+
+// versionsOf are those of an operator that are to be had.
+func (c catalog) versionsOf(operator string) []kudo.OperatorVersion {
+	met := map[string]bool{}
+	var versions []kudo.OperatorVersion
+	for _, entry := range c[operator] {
+		version := kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Name: entry.versionName(operator)}}
+		version.Spec.Operator = corev1.ObjectReference{Name: operator}
+		version.Spec.AppVersion, version.Spec.Version = entry.AppVersion, entry.OperatorVersion
+		if !met[version.Name] && !entry.Removed {
+			versions = append(versions, version)
+		}
+		met[version.Name] = true
+	}
+	return versions
+}
+
+func (e indexEntry) versionName(operator string) string {
+	return pack.VersionName(operator, e.AppVersion, e.OperatorVersion)
+}
+
+// mismatch is the error for a package that is not the one that the entry promises. Indexes that somebody wrote by hand may leave the
+// appVersion out.
+func (e indexEntry) mismatch(operator string, m *member) error {
+	spec := m.pkg.Version
+	if spec.Operator.Name == operator && spec.Version == e.OperatorVersion && (e.AppVersion == "" || spec.AppVersion == e.AppVersion) {
+		return nil
+	}
+	return fmt.Errorf("%s holds %s, and not %s as the repository says", m.name, versionName(m.pkg), e.versionName(operator))
+}
+
+// openEntry is the package of an entry, from the first of its URLs that gives it.
+func (l *loader) openEntry(ctx context.Context, entry indexEntry) (source, error) {
+	var faults []error
+	for _, address := range entry.URLs {
+		at, err := follow(entry.index, address, entry.Digest)
+		if err == nil {
+			var found source
+			if found, err = l.download(ctx, at.String(), entry.Digest); err == nil {
+				return found, nil
+			}
+		}
+		faults = append(faults, err)
+	}
+	if len(faults) == 0 {
+		return source{}, fmt.Errorf("the repository %s gives no URL for it", entry.index.Redacted())
+	}
+	return source{}, errors.Join(faults...)
+}
+
+// tarball is one to be had at an address, of that digest unless it is empty.
+type tarball struct{ address, digest string }
+
+// download is what came of one.
+type download struct {
+	source
+	err error
+}
+
+// download is the package in the tarball at a URL, of that digest unless it is empty. Nothing is asked for twice, whatever came of it.
+func (l *loader) download(ctx context.Context, address, digest string) (source, error) {
+	wanted := tarball{address, digest}
+	found, known := l.downloads[wanted]
+	if !known {
+		found.source, found.err = l.unpack(ctx, wanted)
+		l.downloads[wanted] = found
+	}
+	return found.source, found.err
+}
+
+// unpack downloads a tarball.
+func (l *loader) unpack(ctx context.Context, t tarball) (source, error) {
+	content, err := l.fetch(ctx, t.address)
+	if err != nil {
+		return source{}, err
+	}
+	if sum := sha256.Sum256(content); t.digest != "" && !strings.EqualFold(hex.EncodeToString(sum[:]), t.digest) {
+		return source{}, fmt.Errorf("%s has SHA-256 %x, and not %s as it should", shownURL(t.address), sum, t.digest)
+	}
+	return l.archived(shownURL(t.address), bytes.NewReader(content))
+}

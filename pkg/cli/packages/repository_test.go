@@ -1,0 +1,202 @@
+package packages
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/clitest"
+)
+
+func TestRepository(t *testing.T) {
+	const old, young = "operatorVersion: 1.9.0, urls: [../zz-1.9.0.tgz]", "operatorVersion: 1.10.0, urls: [../zz-1.10.0.tgz]"
+	const lost = "operatorVersion: 1.10.0, urls: [none.tgz]"
+	for sentence, test := range map[string]struct {
+		main, other, deep []byte // what the indexes hold
+		asks              string // of the task, beside the package
+		want              string // the version that is found
+		fault             string
+	}{
+		"of several versions the highest": {main: clitest.IndexOf([]string{old, young}), want: "zz-1.10.0"},
+		"the one that is asked for":       {main: clitest.IndexOf([]string{old, young}), asks: "operatorVersion: 1.9.0", want: "zz-1.9.0"},
+		"one that is not there": {main: clitest.IndexOf([]string{old}), asks: "operatorVersion: 1.10.0",
+			fault: "/main/ does not have zz-1.10.0; there are zz-1.9.0"},
+		"one that was removed": {main: clitest.IndexOf([]string{old, young + ", removed: true"}), want: "zz-1.9.0"},
+		"one that was removed, and is asked for": {main: clitest.IndexOf([]string{old, young + ", removed: true"}), asks: "operatorVersion: 1.10.0",
+			fault: "/main/ does not have zz-1.10.0; there are zz-1.9.0"},
+		"versions are text": {main: clitest.IndexOf([]string{"appVersion: 1.10, " + young}),
+			fault: "/zz-1.10.0.tgz holds zz-1.10.0, and not zz-1.10-1.10.0 as the repository says"},
+		"a tarball of another version": {main: clitest.IndexOf([]string{"operatorVersion: 2.0.0, urls: [../zz-1.9.0.tgz]"}),
+			fault: "/zz-1.9.0.tgz holds zz-1.9.0, and not zz-2.0.0 as the repository says"},
+
+		"one that is included":                    {main: clitest.IndexOf(nil, "../other"), other: clitest.IndexOf([]string{young}), want: "zz-1.10.0"},
+		"one that is included by an included one": {main: clitest.IndexOf(nil, "../other"), other: clitest.IndexOf(nil, "../deep"), deep: clitest.IndexOf([]string{young}), want: "zz-1.10.0"},
+		"the highest of all":                      {main: clitest.IndexOf([]string{old}, "../other"), other: clitest.IndexOf([]string{young}), want: "zz-1.10.0"},
+		"a repository overrules those that it includes": {
+			main: clitest.IndexOf([]string{young}, "../other"), other: clitest.IndexOf([]string{lost}), want: "zz-1.10.0",
+		},
+		"what comes first overrules what comes later": {
+			main: clitest.IndexOf(nil, "../other", "../deep"), other: clitest.IndexOf([]string{young}), deep: clitest.IndexOf([]string{lost}), want: "zz-1.10.0",
+		},
+		"and so does what that includes": {
+			main: clitest.IndexOf(nil, "../other", "../lost"), other: clitest.IndexOf(nil, "../deep"), deep: clitest.IndexOf([]string{young}), want: "zz-1.10.0",
+		},
+		"what was removed is not taken from an included one": {
+			main: clitest.IndexOf([]string{old, young + ", removed: true"}, "../other"), other: clitest.IndexOf([]string{young}), want: "zz-1.9.0",
+		},
+		"repositories that include each other and themselves": {
+			main: clitest.IndexOf([]string{old}, "../other", ".", "../deep/"), other: clitest.IndexOf(nil, "../main", "../deep"), deep: clitest.IndexOf([]string{young}, "../other/"), want: "zz-1.10.0",
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			files := map[string][]byte{"/lost/index.yaml": clitest.IndexOf([]string{lost})}
+			for name, content := range clitest.Tarballs(t, "1.9.0", "1.10.0") {
+				files["/"+name] = content
+			}
+			for name, content := range map[string][]byte{"main": test.main, "other": test.other, "deep": test.deep} {
+				files["/"+name+"/index.yaml"] = content
+			}
+			address, requests := shop(t, files)
+			found, fault := childFrom(t, address+"/main/", test.asks)
+			if diff := cmp.Diff(test.want, found); diff != "" {
+				t.Errorf("found: %s", diff)
+			}
+			if (fault == "") != (test.fault == "") || !strings.Contains(fault, test.fault) {
+				t.Errorf("got fault %q, want %q", fault, test.fault)
+			}
+			for file, count := range requests {
+				if count > 1 {
+					t.Errorf("%s was asked for %d times", file, count)
+				}
+			}
+		})
+	}
+}
+
+// childFrom is the version that a task means which names zz, and what is wrong with that.
+func childFrom(t *testing.T, repository, asks string) (found, fault string) {
+	t.Helper()
+	parent := filepath.Join(t.TempDir(), "parent")
+	clitest.WritePackage(t, parent, "1.0.0", strings.TrimSuffix("package: zz, "+asks, ", "))
+	b, err := (&loader{repository: repository}).loadBundle(context.Background(), parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if faults := b.root().findings; len(faults) > 0 {
+		fault = faults[0].Message
+	}
+	return strings.Join(b.brings(), ", "), fault
+}
+
+func TestRepositoryInAFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a mirror, 100%")
+	for name, content := range clitest.Tarballs(t, "1.9.0") {
+		if err := os.MkdirAll(filepath.Join(dir, "included"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		clitest.WriteFile(t, filepath.Join(dir, name), content)
+	}
+	clitest.WriteFile(t, filepath.Join(dir, "index.yaml"), clitest.IndexOf(nil, "included"))
+	clitest.WriteFile(t, filepath.Join(dir, "included", "index.yaml"), clitest.IndexOf([]string{"operatorVersion: 1.9.0, urls: [../zz-1.9.0.tgz]"}))
+	for sentence, repository := range map[string]string{"by its path": dir, "by its URL": (&url.URL{Scheme: "file", Path: dir}).String()} {
+		t.Run(sentence, func(t *testing.T) {
+			if found, fault := childFrom(t, repository, ""); found != "zz-1.9.0" || fault != "" {
+				t.Errorf("got %s, %s", found, fault)
+			}
+		})
+	}
+}
+
+func TestRepositoryThatIsNone(t *testing.T) {
+	files := map[string][]byte{
+		"/page/index.yaml":     []byte("<!doctype html>\n<title>Not found</title>\n"),
+		"/text/index.yaml":     []byte("404: not found"),
+		"/typed/index.yaml":    []byte("apiVersion: v1\nentries:\n  zz: {urls: x}\nincludes: a\n"),
+		"/empty/index.yaml":    {},
+		"/includes/index.yaml": clitest.IndexOf(nil, "../none"),
+		"/local/index.yaml":    clitest.IndexOf(nil, "file:///etc"),
+	}
+	for i := range repositoriesLimit + 1 {
+		files[fmt.Sprintf("/chain%d/index.yaml", i)] = clitest.IndexOf(nil, fmt.Sprintf("../chain%d", i+1))
+	}
+	address, _ := shop(t, files)
+	for name, want := range map[string]string{
+		"page":     "/page/index.yaml: it is no index of KUDO packages: ",
+		"text":     "/text/index.yaml: it is no index of KUDO packages: apiVersion is missing",
+		"typed":    "/typed/index.yaml: it is no index of KUDO packages: line 3: cannot unmarshal !!map into []packages.indexEntry; line 4: ",
+		"empty":    "/empty/index.yaml: it is no index of KUDO packages: apiVersion is missing",
+		"includes": "downloading " + address + "/none/index.yaml: the server answers 404 Not Found",
+		"local":    address + "/local/index.yaml leads to file:///etc: want a URL with https",
+		"chain0":   "it includes more than 50 others",
+	} {
+		t.Run(name, func(t *testing.T) {
+			parent := filepath.Join(t.TempDir(), "parent")
+			clitest.WritePackage(t, parent, "1.0.0", "package: zz")
+			_, err := (&loader{repository: address + "/" + name}).loadBundle(context.Background(), parent)
+			if err == nil || !strings.HasPrefix(err.Error(), "reading the repository: ") || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %s", err, want)
+			}
+			if err != nil && strings.Contains(err.Error(), "\n") {
+				t.Errorf("more than one line: %v", err)
+			}
+		})
+	}
+}
+
+func TestFollow(t *testing.T) {
+	for sentence, test := range map[string]struct{ from, address, digest, want string }{
+		"what lies beside the index":                     {from: "https://a/r/index.yaml", address: "zz.tgz", want: "https://a/r/zz.tgz"},
+		"a repository beside it":                         {from: "https://a/r/index.yaml", address: "../s", want: "https://a/s"},
+		"another server":                                 {from: "https://a/index.yaml", address: "https://b/zz.tgz", want: "https://b/zz.tgz"},
+		"to http, from http":                             {from: "http://a/index.yaml", address: "http://b/zz.tgz", want: "http://b/zz.tgz"},
+		"to https, from http":                            {from: "http://a/index.yaml", address: "https://b/zz.tgz", want: "https://b/zz.tgz"},
+		"to http, from https":                            {from: "https://a/index.yaml", address: "http://b/zz.tgz"},
+		"to http, from https, to what a digest is of":    {from: "https://a/index.yaml", address: "http://b/zz.tgz", digest: "ff", want: "http://b/zz.tgz"},
+		"to a file, from http":                           {from: "http://a/index.yaml", address: "file:///zz.tgz"},
+		"to a file, from https, whatever the digest is":  {from: "https://a/index.yaml", address: "file:///zz.tgz", digest: "ff"},
+		"to the network, from a file":                    {from: "file:///r/index.yaml", address: "http://b/zz.tgz", want: "http://b/zz.tgz"},
+		"to a file, from a file":                         {from: "file:///r/index.yaml", address: "zz.tgz", want: "file:///r/zz.tgz"},
+		"nowhere":                                        {from: "https://a/index.yaml", address: "https://b:x/zz.tgz"},
+		"a path of the server, from a page with a query": {from: "https://a/r/index.yaml?token=x", address: "zz.tgz", want: "https://a/r/zz.tgz"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			from, err := url.Parse(test.from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			to, err := follow(from, test.address, test.digest)
+			if (err == nil) != (test.want != "") || err == nil && to.String() != test.want {
+				t.Errorf("got %v, %v, want %s", to, err, test.want)
+			}
+		})
+	}
+}
+
+// FuzzParseIndex holds that an index is either refused in one line, or there is something to choose in it that was not removed.
+func FuzzParseIndex(f *testing.F) {
+	f.Add([]byte("apiVersion: v1\nentries:\n  zz:\n  - {operatorVersion: 1.0.0, appVersion: 1.10, urls: [a], digest: ff, removed: true}\nincludes: [b]\n"))
+	f.Add([]byte("apiVersion: [v1]\nentries: {zz: [null, {removed: 1}], yy: }\n"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		found, err := parseIndex(content)
+		if err != nil {
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("more than one line: %v", err)
+			}
+			return
+		}
+		for operator := range found.Entries {
+			var task kudo.Task
+			task.Spec.Package = operator
+			if chosen, err := catalog(found.Entries).choose(task); err == nil && chosen.Removed {
+				t.Errorf("%q: %+v was removed", operator, chosen)
+			}
+		}
+	})
+}

@@ -1,0 +1,149 @@
+package packages
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+)
+
+// packageData is what `package show` shows.
+type packageData struct {
+	OperatorVersion string `json:"operatorVersion"`
+	// Place is where the package was found.
+	Place      string `json:"place"`
+	Operator   string `json:"operator"`
+	Version    string `json:"version"`
+	AppVersion string `json:"appVersion,omitempty"`
+	kudo.OperatorSpec
+	Parameters []kudo.Parameter     `json:"parameters"`
+	Plans      map[string]kudo.Plan `json:"plans"`
+	Tasks      []kudo.Task          `json:"tasks"`
+	// Templates are the names of the files.
+	Templates    []string      `json:"templates"`
+	Dependencies []packageNode `json:"dependencies"`
+	// Fault says why nobody knows the dependencies.
+	Fault string `json:"fault,omitempty"`
+}
+
+func (v packageView) data() packageData {
+	spec := v.version.Spec
+	data := packageData{
+		OperatorVersion: v.version.Name, Place: v.place,
+		Operator: spec.Operator.Name, Version: spec.Version, AppVersion: spec.AppVersion, OperatorSpec: v.operator,
+		Parameters: append([]kudo.Parameter{}, spec.Parameters...), Plans: spec.Plans, Tasks: append([]kudo.Task{}, spec.Tasks...),
+		Templates:    append([]string{}, slices.Sorted(maps.Keys(spec.Templates))...),
+		Dependencies: append([]packageNode{}, v.tree.Children...),
+	}
+	if v.fault != nil {
+		data.Fault = v.fault.Error()
+	}
+	return data
+}
+
+func (v packageView) names() []string {
+	return []string{terminal.ObjectName(kudo.GroupVersion.Group, "OperatorVersion", v.version.Name)}
+}
+
+// showSection is a part of what `package show` shows, which has a command of its own.
+type showSection struct {
+	name, of string
+	text     func(view packageView, wide bool) string
+	data     func(packageData) any
+}
+
+var showSections = []showSection{
+	{"parameters", "parameters, with their defaults and the plans that a change runs", parametersText,
+		func(d packageData) any { return map[string]any{"parameters": d.Parameters} }},
+	{"plans", "plans, with their phases and steps", func(view packageView, _ bool) string { return plansText(view) },
+		func(d packageData) any { return map[string]any{"plans": d.Plans} }},
+	{"tasks", "tasks, and the plans that run them", func(view packageView, _ bool) string { return tasksText(view) },
+		func(d packageData) any { return map[string]any{"tasks": d.Tasks} }},
+	{"dependencies", "Instances that the package brings along", func(view packageView, _ bool) string { return dependenciesText(view) },
+		func(d packageData) any { return map[string]any{"dependencies": d.Dependencies, "fault": d.Fault} }},
+}
+
+func NewCmdShow(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+	cmd := showingCommand(streams, flags, showSection{
+		text: packageText, data: func(d packageData) any { return d },
+	})
+	cmd.Use, cmd.Short = "show PACKAGE", "Show what a package is: parameters, plans, tasks and what it brings along"
+	cmd.Long = "Show prints what there is to know of a package before it is installed; each part by itself with 'show PART PACKAGE'.\n" + naming
+	cmd.Example = "  kubectl addon package show kafka\n  kubectl addon package show ./kafka -o wide"
+	for _, section := range showSections {
+		part := showingCommand(streams, flags, section)
+		part.Use, part.Short = section.name+" PACKAGE", "Show the "+section.of
+		part.Long = part.Short + ".\n" + naming
+		part.Example = "  kubectl addon package show " + section.name + " ./kafka"
+		cmd.AddCommand(part)
+	}
+	return cmd
+}
+
+// showingCommand is a command that shows a section of a package.
+func showingCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags, section showSection) *cobra.Command {
+	f, o := &Finder{Flags: flags}, terminal.NewOutput(terminal.FormatWide, terminal.FormatName)
+	cmd := &cobra.Command{
+		Args: terminal.Exactly("PACKAGE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			view, err := f.find(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return o.Print(streams.Out, terminal.Shown{
+				Text: section.text(view, o.Format == terminal.FormatWide), Data: section.data(view.data()), Names: view.names(),
+			})
+		},
+	}
+	o.AddFlag(cmd)
+	f.addFlag(cmd)
+	return cmd
+}
+
+// addFlag lets a command look for packages in a repository.
+func (f *Finder) addFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.repository, "repository", "",
+		"URL or folder of a repository of KUDO packages, to look for packages there and not on the hub")
+}
+
+// packageText is everything.
+func packageText(view packageView, wide bool) string {
+	var b strings.Builder
+	spec := view.version.Spec
+	for _, field := range []struct{ name, value string }{
+		{"Operator", spec.Operator.Name},
+		{"OperatorVersion", view.version.Name},
+		{"Version", spec.Version},
+		{"App version", spec.AppVersion},
+		{"Description", terminal.OneLine(view.operator.Description)},
+		{"Home page", view.operator.URL},
+		{"Maintainers", maintainersText(view.operator.Maintainers)},
+		{"Found in", view.place},
+	} {
+		if field.value != "" {
+			terminal.WriteField(&b, field.name, field.value)
+		}
+	}
+	for _, section := range showSections {
+		fmt.Fprintf(&b, "\n%s\n%s", strings.ToUpper(section.name), section.text(view, wide))
+	}
+	return b.String()
+}
+
+func maintainersText(maintainers []kudo.Maintainer) string {
+	var names []string
+	for _, m := range maintainers {
+		if m.Email != "" {
+			m.Name += " <" + m.Email + ">"
+		}
+		names = append(names, strings.TrimSpace(m.Name))
+	}
+	return strings.Join(names, ", ")
+}

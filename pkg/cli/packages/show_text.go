@@ -1,0 +1,179 @@
+package packages
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/tree"
+)
+
+// parametersText is a table; wide has all that a definition says.
+func parametersText(view packageView, wide bool) string {
+	spec := &view.version.Spec
+	if len(spec.Parameters) == 0 {
+		return "none\n"
+	}
+	header := []string{"NAME", "TYPE", "DEFAULT", "PLAN"}
+	if wide {
+		header = append(header, "ENUM", "POD-RESTART")
+	}
+	var rows [][]string
+	for _, p := range spec.Parameters {
+		row := []string{p.Name, cmp.Or(string(p.Type), string(kudo.StringType)), defaultText(p, wide), triggerText(spec, p)}
+		if wide {
+			row = append(row, cmp.Or(strings.Join(p.Enum, ", "), "-"), restartText(p))
+		}
+		rows = append(rows, append(row, terminal.Cell(terminal.OneLine(cmp.Or(p.Description, p.DisplayName, "-")), wide)))
+	}
+	return terminal.Table(append(header, "DESCRIPTION"), rows)
+}
+
+// defaultText is what a parameter is unless an Instance says otherwise, or that one has to.
+func defaultText(p kudo.Parameter, wide bool) string {
+	switch {
+	case p.Default != nil:
+		return terminal.Cell(*p.Default, wide)
+	case p.Required != nil && *p.Required:
+		return "(must be set)"
+	default:
+		return "-"
+	}
+}
+
+// triggerText is the plan that a change of the parameter runs.
+func triggerText(spec *kudo.OperatorVersionSpec, p kudo.Parameter) string {
+	if p.Immutable != nil && *p.Immutable {
+		return "(immutable)"
+	}
+	name, err := plan.TriggeredPlan(spec, p)
+	if err != nil {
+		return name + " (missing)"
+	}
+	return name
+}
+
+// restartText says whether a change of the parameter restarts pods.
+func restartText(p kudo.Parameter) string {
+	if p.ForcePodRestart != nil && !bool(*p.ForcePodRestart) {
+		return "no"
+	}
+	return "yes"
+}
+
+// plansText is the trees of all plans, deploy first.
+func plansText(view packageView) string {
+	var b strings.Builder
+	for _, name := range plansInOrder(view.version.Spec.Plans) {
+		terminal.WriteTree(&b, planShape(name, view.version.Spec.Plans[name]))
+	}
+	return b.String()
+}
+
+func plansInOrder(plans map[string]kudo.Plan) []string {
+	return slices.SortedFunc(maps.Keys(plans), func(a, b string) int {
+		return cmp.Or(-cmp.Compare(isDeploy(a), isDeploy(b)), strings.Compare(a, b))
+	})
+}
+
+func isDeploy(name string) int {
+	if name == kudo.DeployPlan {
+		return 1
+	}
+	return 0
+}
+
+// planShape is the tree of a plan.
+func planShape(name string, p kudo.Plan) terminal.Node {
+	root := terminal.Node{Text: "Plan " + name + terminal.StrategyText(p.Strategy) + timeoutText(p.Timeout)}
+	for _, phase := range p.Phases {
+		below := terminal.Node{Text: "Phase " + phase.Name + terminal.StrategyText(phase.Strategy) + timeoutText(phase.Timeout)}
+		for _, step := range phase.Steps {
+			text := "Step " + step.Name + timeoutText(step.Timeout)
+			if len(step.Tasks) > 0 {
+				text += ": " + strings.Join(step.Tasks, ", ")
+			}
+			below.Children = append(below.Children, terminal.Node{Text: text})
+		}
+		root.Children = append(root.Children, below)
+	}
+	return root
+}
+
+func timeoutText(timeout *metav1.Duration) string {
+	if timeout == nil {
+		return ""
+	}
+	return fmt.Sprintf(", at most %s", timeout.Duration)
+}
+
+// tasksText is a table.
+func tasksText(view packageView) string {
+	spec := view.version.Spec
+	if len(spec.Tasks) == 0 {
+		return "none\n"
+	}
+	var rows [][]string
+	for _, task := range spec.Tasks {
+		rows = append(rows, []string{task.Name, task.Kind, cmp.Or(strings.Join(plansWith(spec.Plans, task.Name), ", "), "-"), taskText(task)})
+	}
+	return terminal.Table([]string{"NAME", "KIND", "PLANS", "WHAT"}, rows)
+}
+
+// plansWith are the plans that run a task.
+func plansWith(plans map[string]kudo.Plan, task string) []string {
+	return slices.DeleteFunc(plansInOrder(plans), func(name string) bool {
+		return !slices.ContainsFunc(plans[name].Phases, func(phase kudo.Phase) bool {
+			return slices.ContainsFunc(phase.Steps, func(step kudo.Step) bool { return slices.Contains(step.Tasks, task) })
+		})
+	})
+}
+
+// taskText is what a task works on.
+func taskText(task kudo.Task) string {
+	spec := task.Spec
+	switch {
+	case tree.MakesChild(task):
+		text := strings.Join(slices.DeleteFunc([]string{spec.Package, spec.AppVersion, spec.OperatorVersion}, func(s string) bool { return s == "" }), "-")
+		if spec.ParameterFile != "" {
+			text += " with " + spec.ParameterFile
+		}
+		if spec.EnablingParameter != "" {
+			text += ", while " + spec.EnablingParameter + " is true"
+		}
+		return text
+	case task.Kind == kudo.TaskPipe:
+		return spec.Pod + " -> " + strings.Join(pipeTexts(spec.Pipe), ", ")
+	case task.Kind == kudo.TaskToggle:
+		return fmt.Sprintf("%s, while %s is true", strings.Join(spec.Resources, ", "), spec.Parameter)
+	default:
+		return cmp.Or(strings.Join(spec.Resources, ", "), "-")
+	}
+}
+
+func pipeTexts(files []kudo.PipeSpec) []string {
+	var texts []string
+	for _, file := range files {
+		texts = append(texts, fmt.Sprintf("%s (%s)", file.Key, file.Kind))
+	}
+	return texts
+}
+
+// dependenciesText is the tree of the Instances that the package makes.
+func dependenciesText(view packageView) string {
+	switch {
+	case view.fault != nil:
+		return terminal.OneLine(view.fault.Error()) + "\n"
+	case len(view.tree.Children) == 0:
+		return "none\n"
+	default:
+		return view.tree.text()
+	}
+}

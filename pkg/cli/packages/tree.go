@@ -1,0 +1,128 @@
+package packages
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/tree"
+)
+
+func NewCmdTree(streams genericiooptions.IOStreams) *cobra.Command {
+	l, o := &loader{}, terminal.NewOutput(terminal.FormatName)
+	cmd := &cobra.Command{
+		Use:   "tree DIR",
+		Short: "Show which Instances a package makes, with all that it brings along",
+		Long: "Tree shows the package in DIR, or in a tarball or at its URL, as the tree of Instances that it makes, called as where the\n" +
+			"uppermost one has the operator's name: each with its OperatorVersion, where the package is, and the parameter of its parent\n" +
+			"that says whether it exists. It needs no cluster.",
+		Example: "  kubectl addon package tree ./streaming\n" +
+			"  kubectl addon package tree https://repository.example.com/streaming.tgz -o json",
+		Args: terminal.Exactly("DIR"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			b, err := verifiedBundle(cmd.Context(), l, streams.ErrOut, args[0])
+			if err != nil {
+				return err
+			}
+			made := b.instances()
+			return o.Print(streams.Out, terminal.Shown{Text: made.text(), Data: made, Names: made.versions()})
+		},
+	}
+	o.AddFlag(cmd)
+	l.addFlag(cmd)
+	return cmd
+}
+
+// packageNode is an Instance that a package makes, with what is below it.
+type packageNode struct {
+	// Instance is called as where the uppermost one has the operator's name.
+	Instance string `json:"instance"`
+	// OperatorVersion of the Instance; empty where a name was looked for nowhere.
+	OperatorVersion string `json:"operatorVersion,omitempty"`
+	// Package is where the package is, or its name; empty on the hub.
+	Package string `json:"package,omitempty"`
+	// Task of the Instance above that makes it, and its parameter that says whether it exists.
+	Task              string        `json:"task,omitempty"`
+	EnablingParameter string        `json:"enablingParameter,omitempty"`
+	Children          []packageNode `json:"children,omitempty"`
+}
+
+// instances are those that the package makes. It was verified: there is no circle in it.
+func (b *bundle) instances() packageNode {
+	root := b.root()
+	return packageNode{
+		Instance: root.pkg.Name, OperatorVersion: versionName(root.pkg), Package: root.name, Children: root.instances(root.pkg.Name),
+	}
+}
+
+// instances are the children of an Instance of the package, and theirs.
+func (m *member) instances(instance string) []packageNode {
+	tasks := map[string]int{}
+	for i, task := range m.pkg.Version.Tasks {
+		tasks[task.Name] = i
+	}
+	_, version := m.objects("")
+	var nodes []packageNode
+	for _, task := range tree.Tasks(&version.Spec) {
+		n := packageNode{Instance: tree.ChildName(instance, task), Task: task.Name, EnablingParameter: task.Spec.EnablingParameter}
+		child, resolved := m.children[tasks[task.Name]]
+		switch {
+		case !resolved:
+			n.Package = task.Spec.Package
+		case child.member == nil:
+			n.OperatorVersion = child.name
+		default:
+			n.OperatorVersion, n.Package = child.name, child.member.name
+			n.Children = child.member.instances(n.Instance)
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes
+}
+
+// text draws the tree.
+func (n packageNode) text() string {
+	root := n.node()
+	root.Text = fmt.Sprintf("%s: OperatorVersion %s", n.Instance, n.OperatorVersion) // whoever asks knows where it is
+	var text strings.Builder
+	terminal.WriteTree(&text, root)
+	return text.String()
+}
+
+func (n packageNode) node() terminal.Node {
+	line := terminal.Node{Text: fmt.Sprintf("%s: OperatorVersion %s", n.Instance, n.OperatorVersion)}
+	switch {
+	case n.OperatorVersion == "":
+		line.Text = fmt.Sprintf("%s: package %s, which was not looked for", n.Instance, n.Package)
+	case n.Package != "":
+		line.Text += fmt.Sprintf(" (%s)", n.Package)
+	}
+	if n.EnablingParameter != "" {
+		line.Text += fmt.Sprintf(", while %s is true", n.EnablingParameter)
+	}
+	for _, child := range n.Children {
+		line.Children = append(line.Children, child.node())
+	}
+	return line
+}
+
+// versions names the OperatorVersions in the tree, each once.
+func (n packageNode) versions() []string {
+	var names []string
+	if n.OperatorVersion != "" {
+		names = append(names, terminal.ObjectName(kudo.GroupVersion.Group, "OperatorVersion", n.OperatorVersion))
+	}
+	for _, child := range n.Children {
+		for _, name := range child.versions() {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,63 @@
+package planstatus
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/plan"
+)
+
+// lastChange says what holds up the last change of the Instance where none of its conditions does; empty if nothing does.
+func lastChange(view View) string {
+	instance := view.Instance
+	if Unseen(instance) {
+		return UnseenText(instance.Namespace)
+	}
+	last := instance.Status.Execution
+	if last == nil || !instance.Status.PlanStatus[last.Plan].Status.Running() {
+		return ""
+	}
+	due := view.Due()
+	if due == "" || due == last.Plan {
+		return ""
+	}
+	return fmt.Sprintf("plan %q waits for the end of plan %q", due, last.Plan)
+}
+
+// Due is the plan that the Instance asks for once what runs has ended; empty if there is none, or nobody can say.
+func (v View) Due() string {
+	if v.Version == nil {
+		return ""
+	}
+	return plan.Due(plan.Wish{
+		Generation: v.Instance.Generation, Parameters: v.Instance.Spec.Parameters, Request: v.Instance.Spec.PlanExecution,
+		Version:   &v.Version.Spec,
+		Reference: corev1.ObjectReference{Namespace: v.Version.Namespace, Name: v.Version.Name, UID: v.Version.UID},
+		Last:      v.Instance.Status.Execution, LastStatus: kudo.Complete,
+	})
+}
+
+// Unseen says whether the agent has yet to see the last change of an Instance that waits for nothing else. A removal that has begun it
+// has seen, and tells by condition Ready: the generation that it tells of is that of the spec.
+func Unseen(instance *kudo.Instance) bool {
+	if !instance.DeletionTimestamp.IsZero() && meta.IsStatusConditionFalse(instance.Status.Conditions, kudo.ConditionReady) {
+		return false
+	}
+	return meta.IsStatusConditionTrue(instance.Status.Conditions, kudo.ConditionResolved) &&
+		instance.Status.ObservedGeneration < instance.Generation
+}
+
+func UnseenText(cluster string) string {
+	return fmt.Sprintf("not seen by the agent yet; if that takes longer than a few seconds, see whether addon-agent runs on cluster %s", cluster)
+}
+
+// RunningPlan is the plan that runs; empty if none does.
+func RunningPlan(instance *kudo.Instance) string {
+	if last := instance.Status.Execution; last != nil && instance.Status.PlanStatus[last.Plan].Status.Running() {
+		return last.Plan
+	}
+	return ""
+}

@@ -1,0 +1,93 @@
+package planstatus
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+)
+
+// GatherChildren completes what is shown about an Instance by its children, and theirs.
+func GatherChildren(ctx context.Context, c client.Reader, root *View) error {
+	var found kudo.InstanceList
+	if err := c.List(ctx, &found, client.InNamespace(root.Instance.Namespace)); err != nil {
+		return fmt.Errorf("listing Instances of cluster %q: %w", root.Instance.Namespace, err)
+	}
+	owned := map[types.UID][]*kudo.Instance{}
+	for i := range found.Items {
+		if owner := metav1.GetControllerOf(&found.Items[i]); owner != nil {
+			owned[owner.UID] = append(owned[owner.UID], &found.Items[i])
+		}
+	}
+	attachChildren(ctx, c, root, owned)
+	return nil
+}
+
+// attachChildren takes those that it attaches out of owned: it ends whatever owner references say.
+func attachChildren(ctx context.Context, c client.Reader, view *View, owned map[types.UID][]*kudo.Instance) {
+	view.withChildren = true
+	children := owned[view.Instance.UID]
+	delete(owned, view.Instance.UID)
+	slices.SortFunc(children, func(a, b *kudo.Instance) int { // as plans have made them
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
+	for _, instance := range children {
+		child := Gather(ctx, c, instance)
+		attachChildren(ctx, c, &child, owned)
+		view.children = append(view.children, child)
+	}
+}
+
+// Tree is the tree of plans, and where they are shown that of the children: of those that are there, and those that are
+// switched off.
+func Tree(view View, plans []string) terminal.Node {
+	root := planTree(view, plans)
+	if !view.withChildren {
+		return root
+	}
+	for _, child := range view.children {
+		root.Children = append(root.Children, childNode(child))
+	}
+	for _, child := range view.Instance.Status.Children {
+		if child.State == kudo.ChildRemoved {
+			root.Children = append(root.Children, terminal.Node{
+				Text: fmt.Sprintf("Instance %s: switched off (task %s)", child.Instance, child.Task),
+			})
+		}
+	}
+	return root
+}
+
+// childNode is the tree of a child, which begins with what keeps it from being Ready. Plans that never ran are left out: a tree has many.
+func childNode(view View) terminal.Node {
+	n := Tree(view, slices.DeleteFunc(PlanNames(view), func(name string) bool {
+		return State(view.Instance.Status.PlanStatus[name].Status) == kudo.NeverRun
+	}))
+	n.Text = "Instance " + n.Text
+	for i := range n.Children {
+		if plan := &n.Children[i]; plan.State != "" {
+			plan.Part = fmt.Sprintf("Instance %s: %s", view.Instance.Name, plan.Part)
+		}
+	}
+	for _, kind := range instanceConditions {
+		condition := meta.FindStatusCondition(view.Instance.Status.Conditions, kind)
+		switch {
+		case condition == nil:
+			n.Text += fmt.Sprintf(", %s unknown", kind)
+			return n
+		case kind == kudo.ConditionReady || condition.Status != metav1.ConditionTrue:
+			n.Text += fmt.Sprintf(", %s %s (%s)", kind, condition.Status, condition.Reason)
+			return n.Explained(condition.Message)
+		}
+	}
+	return n
+}

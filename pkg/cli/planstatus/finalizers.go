@@ -1,0 +1,25 @@
+package planstatus
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+)
+
+// RemainingText says what the add-on of the agent stays for; empty where it does not, and of any other.
+func RemainingText(addOn *addon.ManagedClusterAddOn) string {
+	remaining := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionAddOnsRemaining)
+	if remaining == nil || remaining.Status != metav1.ConditionTrue {
+		return ""
+	}
+	return remaining.Message
+}
+
+// FinalizersText says what holds an object that is being deleted.
+func FinalizersText(kind string, object metav1.Object) string {
+	return fmt.Sprintf("%s %s is held by finalizers: %s", kind, terminal.Word(object.GetName()), terminal.Listed(object.GetFinalizers()))
+}

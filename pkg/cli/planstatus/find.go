@@ -1,0 +1,45 @@
+package planstatus
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+)
+
+// Find shows the Instance of that key, perhaps with its children, else the add-on. If there is neither, the error names what there is.
+func Find(ctx context.Context, c client.Reader, key client.ObjectKey, withChildren bool) (terminal.Shown, error) {
+	instance := &kudo.Instance{}
+	err := c.Get(ctx, key, instance)
+	if err == nil {
+		view := Gather(ctx, c, instance)
+		if withChildren {
+			err = GatherChildren(ctx, c, &view)
+		}
+		return view.shown(), err
+	}
+	if !apierrors.IsNotFound(err) {
+		return terminal.Shown{}, fmt.Errorf("reading Instance %q of cluster %q: %w", key.Name, key.Namespace, err)
+	}
+	addOn := &addon.ManagedClusterAddOn{}
+	err = c.Get(ctx, key, addOn)
+	if err == nil {
+		return terminal.Shown{Text: addOnText(addOn), Data: addOnData(addOn), Names: []string{
+			terminal.ObjectName(addon.GroupVersion.Group, "ManagedClusterAddOn", addOn.Name),
+		}}, nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return terminal.Shown{}, fmt.Errorf("reading ManagedClusterAddOn %q of cluster %q: %w", key.Name, key.Namespace, err)
+	}
+	found, err := hubclient.GatherInventory(ctx, c, key.Namespace)
+	if err != nil {
+		return terminal.Shown{}, err
+	}
+	return terminal.Shown{}, found.Lacks(key.Name)
+}

@@ -1,0 +1,68 @@
+package planstatus
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+)
+
+// PlaceOf names an object of a cluster as progress does.
+func PlaceOf(object client.Object) string {
+	return fmt.Sprintf("%s on %s", terminal.Word(object.GetName()), terminal.Word(object.GetNamespace()))
+}
+
+// GoingOn is how the plans of an Instance go on: the tree of the last one with the children below, and what its last change waits for.
+func GoingOn(view View) []terminal.Node {
+	instance := view.Instance
+	place := PlaceOf(instance)
+	var trees []terminal.Node
+	if instance.Status.Execution != nil {
+		plan := PlanGoingOn(view)
+		plan.Text, plan.Part = place+": "+plan.Text, place+": "+plan.Part
+		trees = append(trees, plan)
+	}
+	if text := HoldUp(view); text != "" {
+		trees = append(trees, terminal.Node{Text: place + ": " + text, Part: place, Message: text})
+	}
+	return trees
+}
+
+// PlanGoingOn is the tree of the plan that was started last, with the children of its Instance below.
+func PlanGoingOn(view View) terminal.Node {
+	tree := Tree(view, []string{view.Instance.Status.Execution.Plan})
+	plan := tree.Children[0]
+	plan.Children = append(plan.Children, tree.Children[1:]...)
+	return plan
+}
+
+// HoldUp says what holds up the last change of an Instance; empty if nothing does.
+func HoldUp(view View) string {
+	resolved := meta.FindStatusCondition(view.Instance.Status.Conditions, kudo.ConditionResolved)
+	switch {
+	case !view.Instance.DeletionTimestamp.IsZero():
+		return "being removed"
+	case resolved == nil || resolved.ObservedGeneration < view.Instance.Generation:
+		return "addon-manager has not judged the last change yet"
+	case resolved.Status != metav1.ConditionTrue:
+		return ConditionText(view.Instance.Status.Conditions, kudo.ConditionResolved, "")
+	case view.Instance.Status.Execution == nil && !Unseen(view.Instance):
+		return "no plan has started yet"
+	default:
+		return lastChange(view)
+	}
+}
+
+// AddOnProgress is how an add-on without an Instance goes on.
+func AddOnProgress(addOn *addon.ManagedClusterAddOn) terminal.Node {
+	place, text := PlaceOf(addOn), "addon-manager has not looked at the add-on yet"
+	if condition := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionResolved); condition != nil {
+		text = ConditionText(addOn.Status.Conditions, addon.ConditionResolved, "")
+	}
+	return terminal.Node{Text: place + ": " + text, Part: place, Message: text}
+}

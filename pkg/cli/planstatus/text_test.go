@@ -1,0 +1,170 @@
+package planstatus
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/clitest"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+)
+
+func TestStatusText(t *testing.T) {
+	for name, view := range map[string]View{
+		"status-never-run":  {Instance: clitest.Instance(), Version: clitest.Version()},
+		"status-running":    {Instance: running(), Version: clitest.Version()},
+		"status-failed":     {Instance: failed(), Version: clitest.Version()},
+		"status-timed-out":  {Instance: timedOut(), Version: clitest.Version()},
+		"status-waiting":    {Instance: waitingFor("cleanup"), Version: clitest.Version()},
+		"status-restarting": {Instance: waitingFor("deploy"), Version: clitest.Version()},
+		"status-unseen":     {Instance: unseenBy(), Version: clitest.Version()},
+		"status-removing":   {Instance: heldUp(unseenBy()), Version: clitest.Version()},
+		"status-tree":       family(),
+		"status-unreadable": {Instance: running(), Unreadable: errors.New(`operatorversions.kudo.dev "kafka-3.9.0-1.0.0" not found`)},
+	} {
+		t.Run(name, func(t *testing.T) { clitest.Golden(t, name, Text(view)) })
+	}
+}
+
+func TestAddOnText(t *testing.T) {
+	held := addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: "kafka", Namespace: "cluster1"}}
+	const lacks = "Required addon 'zookeeper' is not installed or not available. Brokers keep their metadata there."
+	held.Status.Conditions = []metav1.Condition{
+		clitest.Condition(addon.ConditionAvailable, "False", addon.ReasonRequiredDependencyNotSatisfied, lacks),
+		clitest.Condition(addon.ConditionDegraded, "True", addon.ReasonRequiredDependencyNotSatisfied, lacks+"\nOptional addon 'monitoring' …"),
+		clitest.Condition(addon.ConditionResolved, "False", addon.ReasonWaitingForDependencies, "waits for zookeeper"),
+	}
+	removed := held
+	removed.DeletionTimestamp = &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	unknown := addon.ManagedClusterAddOn{ObjectMeta: held.ObjectMeta}
+	for name, addOn := range map[string]addon.ManagedClusterAddOn{
+		"addon-held": held, "addon-removed": removed, "addon-unknown": unknown,
+	} {
+		t.Run(name, func(t *testing.T) { clitest.Golden(t, name, addOnText(&addOn)) })
+	}
+}
+
+func running() *kudo.Instance {
+	i := clitest.Instance()
+	i.Status = kudo.InstanceStatus{
+		Execution: &kudo.Execution{Plan: "deploy", OperatorVersion: corev1.ObjectReference{Name: "kafka-3.8.0-0.9.0"}},
+		Conditions: []metav1.Condition{
+			clitest.Condition(kudo.ConditionResolved, "True", kudo.ReasonResolved, ""),
+			clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonPlanInProgress, "plan deploy: "+clitest.Waiting),
+		},
+		PlanStatus: map[string]kudo.PlanStatus{"deploy": {
+			Name: "deploy", Status: kudo.InProgress, Message: `phase "brokers": step "brokers": task "brokers": ` + clitest.Waiting,
+			LastUpdatedTimestamp: &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
+			Phases: []kudo.PhaseStatus{
+				{Name: "brokers", Status: kudo.InProgress, Message: `step "brokers": task "brokers": ` + clitest.Waiting, Steps: []kudo.StepStatus{
+					{Name: "config", Status: kudo.Complete, Tasks: []kudo.TaskStatus{{Name: "config", Status: kudo.Complete}}},
+					{Name: "brokers", Status: kudo.InProgress, Message: `task "brokers": ` + clitest.Waiting, Tasks: []kudo.TaskStatus{
+						{Name: "service", Status: kudo.Complete},
+						{Name: "brokers", Status: kudo.InProgress, Message: clitest.Waiting},
+					}},
+				}},
+				{Name: "of-an-earlier-version", Status: kudo.Pending, Steps: []kudo.StepStatus{{Name: "setup", Status: kudo.Pending}}},
+			},
+		}},
+	}
+	return i
+}
+
+func failed() *kudo.Instance {
+	i := running()
+	i.Status.Execution.OperatorVersion = i.Spec.OperatorVersion
+	i.Status.Conditions = []metav1.Condition{
+		clitest.Condition(kudo.ConditionResolved, "False", kudo.ReasonParametersInvalid, "parameter \"A\": it is not defined\nparameter \"B\": it is not defined"),
+		clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonPlanFailed, `plan deploy failed`),
+	}
+	plan := i.Status.PlanStatus["deploy"]
+	plan.Status, plan.Message = kudo.FatalError, `phase "brokers": step "brokers": task "brokers": template "x.yaml": line 3: unknown field`
+	phase := &plan.Phases[0]
+	phase.Status, phase.Message = kudo.FatalError, `step "brokers": task "brokers": template "x.yaml": line 3: unknown field`
+	phase.Steps[1].Status, phase.Steps[1].Message = kudo.FatalError, `task "brokers": template "x.yaml": line 3: unknown field`
+	phase.Steps[1].Tasks[1] = kudo.TaskStatus{Name: "brokers", Status: kudo.FatalError, Message: `template "x.yaml": line 3: unknown field`}
+	i.Status.PlanStatus["deploy"] = plan
+	return i
+}
+
+// timedOut ends with a message of the step itself.
+func timedOut() *kudo.Instance {
+	i := failed()
+	plan := i.Status.PlanStatus["deploy"]
+	plan.Message = `phase "brokers": step "brokers": timed out after 5m0s: task "brokers": ` + clitest.Waiting
+	plan.Phases[0].Message = `step "brokers": timed out after 5m0s: task "brokers": ` + clitest.Waiting
+	plan.Phases[0].Steps[1].Message = `timed out after 5m0s: task "brokers": ` + clitest.Waiting
+	plan.Phases[0].Steps[1].Tasks[1] = kudo.TaskStatus{Name: "brokers", Status: kudo.InProgress, Message: clitest.Waiting}
+	i.Status.PlanStatus["deploy"] = plan
+	return i
+}
+
+// waitingFor runs deploy, and is asked by hand for a plan.
+func waitingFor(plan string) *kudo.Instance {
+	i := running()
+	i.Status.Execution.OperatorVersion = corev1.ObjectReference{}
+	i.Spec.PlanExecution = kudo.PlanExecution{PlanName: plan, UID: "by-hand"}
+	return i
+}
+
+// heldUp is the Instance while it is removed, with something in the way.
+func heldUp(i *kudo.Instance) *kudo.Instance {
+	i.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	i.Status.Conditions = []metav1.Condition{
+		{Type: kudo.ConditionResolved, Status: metav1.ConditionTrue, Reason: kudo.ReasonResolved},
+		{Type: kudo.ConditionReady, Status: metav1.ConditionFalse, Reason: kudo.ReasonRemoving, Message: "deleting Deployment data/x: forbidden"},
+	}
+	return i
+}
+
+// unseenBy its agent is the last change of it.
+func unseenBy() *kudo.Instance {
+	i := running()
+	i.Generation, i.Status.ObservedGeneration = 2, 1
+	return i
+}
+
+// family is an Instance with a child that fails, which has a child of its own, one that nobody has judged yet, and one that is switched off.
+func family() View {
+	child := func(name string, conditions ...metav1.Condition) View {
+		instance := clitest.Instance()
+		instance.Name = name
+		instance.Status.Conditions = conditions
+		version := clitest.Version()
+		version.Spec.Plans = map[string]kudo.Plan{"deploy": {}, "cleanup": {}}
+		instance.Status.PlanStatus = map[string]kudo.PlanStatus{"deploy": {Name: "deploy", Status: kudo.FatalError}}
+		return View{Instance: instance, Version: version, withChildren: true}
+	}
+	root := child("aa")
+	root.Instance.Status.Children = []kudo.ChildStatus{
+		{Task: "dd", Instance: "aa.dd", State: kudo.ChildRemoved}, {Task: "bb", Instance: "aa.bb", State: kudo.ChildApplied},
+	}
+	bb := child("aa.bb", clitest.Condition(kudo.ConditionResolved, "True", kudo.ReasonResolved, ""),
+		clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonPlanFailed, "plan deploy failed"))
+	bb.children = []View{child("aa.bb.ee", clitest.Condition(kudo.ConditionResolved, "False", kudo.ReasonParametersInvalid, "parameter X is not defined"))}
+	root.children = []View{bb, child("aa.cc")}
+	return root
+}
+
+// TestWhatProgramsReadOfPlans holds the names of fields: programs rely on them.
+func TestWhatProgramsReadOfPlans(t *testing.T) {
+	held := addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: "kafka", Namespace: "cluster1"}}
+	held.Status.Conditions = []metav1.Condition{clitest.Condition(addon.ConditionResolved, "False", addon.ReasonWaitingForDependencies, "waits for zookeeper")}
+	for name, s := range map[string]terminal.Shown{
+		"status": View{Instance: failed(), Version: clitest.Version()}.shown(), "status-children": family().shown(),
+		"addon": {Data: addOnData(&held)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := clitest.Printed(t, "yaml", s)
+			if len(s.Names) > 0 {
+				text += "---\n" + clitest.Printed(t, "name", s)
+			}
+			clitest.Golden(t, "data-"+name, text)
+		})
+	}
+}

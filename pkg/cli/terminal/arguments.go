@@ -1,0 +1,30 @@
+package terminal
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Exactly demands one argument for each name, and no others.
+func Exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(names) == 0 && len(args) > 0:
+			return Usagef(cmd, "unknown argument %q: there are none", args[0])
+		case len(args) != len(names):
+			return Usagef(cmd, "want %s, got %d arguments", strings.Join(names, " and "), len(args))
+		}
+		return nil
+	}
+}
+
+// AtMost allows one argument for each name, which may be left out.
+func AtMost(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > len(names) {
+			return Usagef(cmd, "want %s at most, got %d arguments", strings.Join(names, " and "), len(args))
+		}
+		return nil
+	}
+}

@@ -1,0 +1,25 @@
+package terminal
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// UsageError is an error in the command line.
+type UsageError struct{ message string }
+
+func (e *UsageError) Error() string { return e.message }
+
+func Usagef(cmd *cobra.Command, format string, args ...any) error {
+	return &UsageError{fmt.Sprintf("%s\nSee '%s --help'", fmt.Sprintf(format, args...), cmd.CommandPath())}
+}
+
+// TimeoutError says that what was waited for did not come in the time that --timeout gives.
+type TimeoutError struct{ message string }
+
+func (e *TimeoutError) Error() string { return e.message }
+
+func Timeoutf(format string, args ...any) error {
+	return &TimeoutError{fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,24 @@
+package terminal_test
+
+import (
+	"testing"
+
+	"github.com/tandem-addons/tandem/pkg/cli/clitest"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+)
+
+func TestFormats(t *testing.T) {
+	s := terminal.Shown{Text: "a \x1b[31mtable\n", Data: map[string]any{"text": "a <b> & \x1b[31m"}, Names: []string{"x.kudo.dev/a", "x.kudo.dev/b"}}
+	for format, want := range map[string]string{
+		"table":                     "a ^[[31mtable\n",
+		"wide":                      "a ^[[31mtable\n",
+		"name":                      "x.kudo.dev/a\nx.kudo.dev/b\n",
+		"json":                      "{\n    \"text\": \"a <b> & \\u001b[31m\"\n}\n",
+		"yaml":                      "text: \"a <b> & \\e[31m\"\n",
+		"go-template={{len .text}}": "13",
+	} {
+		if got := clitest.Printed(t, format, s); got != want {
+			t.Errorf("-o %s: got %q, want %q", format, got, want)
+		}
+	}
+}

@@ -1,0 +1,36 @@
+package terminal
+
+import (
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// TimeoutFlag adds --timeout to a command that waits.
+func TimeoutFlag(cmd *cobra.Command, timeout *time.Duration) {
+	cmd.Flags().Var((*patience)(timeout), "timeout", "how long to wait at most; 0 means as long as it takes")
+}
+
+// patience is how long somebody waits; 0 is as long as it takes.
+type patience time.Duration
+
+func (p *patience) String() string {
+	if *p == 0 {
+		return "0"
+	}
+	return time.Duration(*p).String()
+}
+
+// Type is what help calls the flag's value.
+func (p *patience) Type() string { return "duration" }
+
+// Set takes the flag's value.
+func (p *patience) Set(text string) error {
+	duration, err := time.ParseDuration(text)
+	if err != nil || duration < 0 {
+		return errors.New("want a duration such as 90s or 5m, or 0 for none")
+	}
+	*p = patience(duration)
+	return nil
+}
