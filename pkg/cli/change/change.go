@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,8 +29,7 @@ type changeOptions struct {
 	// version chooses among the versions of an operator: by OperatorVersion, operatorVersion and appVersion; the highest where empty.
 	version, appVersion string
 	dryRunFlags
-	wait    bool
-	timeout time.Duration
+	terminal.WaitFlags
 }
 
 // addFlags adds the flags that all commands have which change Instances.
@@ -39,8 +37,7 @@ func (o *changeOptions) addFlags(cmd *cobra.Command, of string) {
 	o.Selection.AddFlags(cmd, of)
 	o.given.addFlags(cmd)
 	o.addDryRun(cmd)
-	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait until the plans have ended")
-	terminal.TimeoutFlag(cmd, &o.timeout)
+	o.AddWait(cmd, false, "wait until the plans have ended")
 }
 
 // addVersionFlags adds the flags that choose a version.
@@ -113,8 +110,8 @@ func changeAll(ctx context.Context, h hubclient.Hub, o *changeOptions, decide de
 	}
 	done, failed := writeChanges(ctx, h, o.IOStreams, changes)
 	faults := []error{refused.err(), failed}
-	if o.wait && len(done) > 0 {
-		faults = append(faults, awaitPlans(ctx, h, o.IOStreams, done, o.timeout))
+	if o.Wait && len(done) > 0 {
+		faults = append(faults, awaitPlans(ctx, h, o.IOStreams, done, o.Timeout))
 	}
 	return errors.Join(faults...)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -21,8 +20,7 @@ type DisableOptions struct {
 	addOn string
 	// yes asks nobody; force neither asks nor minds that others require the add-on.
 	yes, force bool
-	wait       bool
-	timeout    time.Duration
+	terminal.WaitFlags
 }
 
 // NewCmdDisable returns the command; runF, if given, replaces runDisable.
@@ -57,8 +55,7 @@ func NewCmdDisable(f *hubclient.Factory, runF func(context.Context, *DisableOpti
 	o.AddFlags(cmd, of)
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	cmd.Flags().BoolVar(&o.force, "force", false, "do not ask, and mind nobody who requires it")
-	cmd.Flags().BoolVar(&o.wait, "wait", true, "wait until it is gone")
-	terminal.TimeoutFlag(cmd, &o.timeout)
+	o.AddWait(cmd, true, "wait until it is gone")
 	return cmd
 }
 
@@ -79,7 +76,7 @@ func disable(ctx context.Context, h hubclient.Hub, o *DisableOptions) error {
 	if err := found.agree(o); err != nil {
 		return err
 	}
-	return removeAll(ctx, h, o.IOStreams, found.there, o.wait, o.timeout)
+	return removeAll(ctx, h, o.IOStreams, found.there, o.Wait, o.Timeout)
 }
 
 // disabling is an add-on that is to go.

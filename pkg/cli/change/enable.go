@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -24,8 +23,7 @@ type EnableOptions struct {
 	hubclient.Selection
 	addOn string
 	desired
-	wait    bool
-	timeout time.Duration
+	terminal.WaitFlags
 }
 
 // NewCmdEnable returns the command; runF, if given, replaces runEnable.
@@ -66,8 +64,7 @@ func NewCmdEnable(f *hubclient.Factory, runF func(context.Context, *EnableOption
 	cmd.Flags().BoolVar(&o.withDependencies, "with-dependencies", false, "enable what it requires as well, where that is missing")
 	cmd.Flags().StringVarP(&o.namespace, "namespace", "n", "", "namespace on the managed clusters to install it in")
 	parametersFlag(cmd, &parameters)
-	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait until it is available, with all that is enabled")
-	terminal.TimeoutFlag(cmd, &o.timeout)
+	o.AddWait(cmd, false, "wait until it is available, with all that is enabled")
 	return cmd
 }
 
@@ -109,8 +106,8 @@ func enable(ctx context.Context, h hubclient.Hub, o *EnableOptions) error {
 		return err
 	}
 	done, err := carryOut(ctx, h, o.Out, steps)
-	if faults = append(faults, err); o.wait && len(done) > 0 {
-		faults = append(faults, awaitAvailable(ctx, h, o.IOStreams, done, o.timeout))
+	if faults = append(faults, err); o.Wait && len(done) > 0 {
+		faults = append(faults, awaitAvailable(ctx, h, o.IOStreams, done, o.Timeout))
 	}
 	return errors.Join(faults...)
 }

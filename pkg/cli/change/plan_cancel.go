@@ -21,8 +21,7 @@ import (
 type PlanCancelOptions struct {
 	*hubclient.Factory
 	cluster, name string
-	wait          bool
-	timeout       time.Duration
+	terminal.WaitFlags
 }
 
 // NewCmdPlanCancel returns the command; runF, if given, replaces runPlanCancel.
@@ -44,8 +43,7 @@ func NewCmdPlanCancel(f *hubclient.Factory, runF func(context.Context, *PlanCanc
 		},
 	}
 	hubclient.ClusterFlag(cmd, &o.cluster, "the Instance or add-on is for")
-	cmd.Flags().BoolVar(&o.wait, "wait", true, "wait until the plan has ended")
-	terminal.TimeoutFlag(cmd, &o.timeout)
+	o.AddWait(cmd, true, "wait until the plan has ended")
 	return cmd
 }
 
@@ -55,7 +53,7 @@ func runPlanCancel(ctx context.Context, o *PlanCancelOptions) error {
 		return err
 	}
 	key := client.ObjectKey{Namespace: o.cluster, Name: o.name}
-	return hubclient.Advise(planCancel(ctx, h, o.IOStreams, key, o.wait, o.timeout), o.cluster)
+	return hubclient.Advise(planCancel(ctx, h, o.IOStreams, key, o.Wait, o.Timeout), o.cluster)
 }
 
 // planCancel ends what runs, and takes a request back that has not begun. If there is neither, the error says what ran last.

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -29,8 +28,7 @@ type PlanRunOptions struct {
 	*hubclient.Factory
 	cluster, name, plan string
 	parameters          map[string]string
-	wait                bool
-	timeout             time.Duration
+	terminal.WaitFlags
 }
 
 // NewCmdPlanRun returns the command; runF, if given, replaces runPlanRun.
@@ -61,8 +59,7 @@ func NewCmdPlanRun(f *hubclient.Factory, runF func(context.Context, *PlanRunOpti
 	}
 	hubclient.ClusterFlag(cmd, &o.cluster, "the Instance or add-on is for")
 	parametersFlag(cmd, &parameters)
-	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait until the plan has ended")
-	terminal.TimeoutFlag(cmd, &o.timeout)
+	o.AddWait(cmd, false, "wait until the plan has ended")
 	return cmd
 }
 
@@ -112,11 +109,11 @@ func planRun(ctx context.Context, h hubclient.Hub, key client.ObjectKey, o *Plan
 	if err := request(ctx, h, instance, wanted); err != nil {
 		return err
 	}
-	if err := printers.WriteEscaped(o.Out, askedText(view, o.plan)); err != nil || !o.wait {
+	if err := printers.WriteEscaped(o.Out, askedText(view, o.plan)); err != nil || !o.Wait {
 		return err
 	}
 	a := awaitedPlan{ObjectKey: key, generation: instance.Generation, plan: o.plan, request: wanted.PlanExecution.UID}
-	return awaitPlan(ctx, h, o.IOStreams, a, o.timeout)
+	return awaitPlan(ctx, h, o.IOStreams, a, o.Timeout)
 }
 
 // askedText says of an Instance that has just been asked for a plan what comes of that.

@@ -28,8 +28,7 @@ type UninstallOptions struct {
 	// yes asks nobody; force neither asks nor waits for what has been applied.
 	yes, force bool
 	dryRunFlags
-	wait    bool
-	timeout time.Duration
+	terminal.WaitFlags
 }
 
 // NewCmdUninstall returns the command; runF, if given, replaces runUninstall.
@@ -63,8 +62,7 @@ func NewCmdUninstall(f *hubclient.Factory, runF func(context.Context, *Uninstall
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	cmd.Flags().BoolVar(&o.force, "force", false, "let go of it: leave what it has applied on the cluster, and do not ask")
 	o.addDryRun(cmd)
-	cmd.Flags().BoolVar(&o.wait, "wait", true, "wait until it is gone")
-	terminal.TimeoutFlag(cmd, &o.timeout)
+	o.AddWait(cmd, true, "wait until it is gone")
 	return cmd
 }
 
@@ -110,7 +108,7 @@ func uninstall(ctx context.Context, h hubclient.Hub, o *UninstallOptions) error 
 			return err != nil
 		})
 	}
-	return errors.Join(append(faults, removeAll(ctx, h, o.IOStreams, found, o.wait, o.timeout))...)
+	return errors.Join(append(faults, removeAll(ctx, h, o.IOStreams, found, o.Wait, o.Timeout))...)
 }
 
 // gatherUninstalling reads what there is of that name, where. Clusters that have nothing of it are left out, unless they were named.
