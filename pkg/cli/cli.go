@@ -12,6 +12,7 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/cli/change"
 	"github.com/tandem-addons/tandem/pkg/cli/diagnose"
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/inspect"
 	"github.com/tandem-addons/tandem/pkg/cli/packages"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
@@ -48,17 +49,18 @@ func ExitCode(err error) int {
 func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.ClusterName = nil // --cluster names a managed cluster here
+	f := &hubclient.Factory{IOStreams: streams, Flags: flags, Version: version}
 	root := group("kubectl-addon", "Manage add-ons and the plans that run them on a fleet of clusters",
-		change.NewCmdEnable(streams, flags), change.NewCmdDisable(streams, flags), inspect.NewCmdGet(streams, flags), inspect.NewCmdFleet(streams, flags),
-		inspect.NewCmdTree(streams, flags), inspect.NewCmdWhy(streams, flags), inspect.NewCmdDependents(streams, flags),
-		change.NewCmdInstall(streams, flags), change.NewCmdUpdate(streams, flags), change.NewCmdUpgrade(streams, flags), change.NewCmdUninstall(streams, flags),
-		change.NewCmdJoin(streams, flags),
+		change.NewCmdEnable(f, nil), change.NewCmdDisable(f, nil), inspect.NewCmdGet(f, nil), inspect.NewCmdFleet(f, nil),
+		inspect.NewCmdTree(f, nil), inspect.NewCmdWhy(f, nil), inspect.NewCmdDependents(f, nil),
+		change.NewCmdInstall(f, nil), change.NewCmdUpdate(f, nil), change.NewCmdUpgrade(f, nil), change.NewCmdUninstall(f, nil),
+		change.NewCmdJoin(f, nil),
 		group("package", "Work with operator packages",
-			packages.NewCmdNew(streams), packages.NewCmdVerify(streams), packages.NewCmdTree(streams), packages.NewCmdPack(streams), packages.NewCmdIndex(streams), packages.NewCmdPush(streams, flags),
-			packages.NewCmdList(streams, flags), packages.NewCmdShow(streams, flags), packages.NewCmdDiff(streams, flags)),
-		group("plan", "Run plans, and follow them", inspect.NewCmdPlanStatus(streams, flags), inspect.NewCmdPlanHistory(streams, flags),
-			change.NewCmdPlanRun(streams, flags), change.NewCmdPlanCancel(streams, flags), change.NewCmdPlanWait(streams, flags)),
-		diagnose.NewCmdDiagnose(streams, flags, version), inspect.NewCmdVersion(streams, flags, version),
+			packages.NewCmdNew(f, nil), packages.NewCmdVerify(f, nil), packages.NewCmdTree(f, nil), packages.NewCmdPack(f, nil), packages.NewCmdIndex(f, nil), packages.NewCmdPush(f, nil),
+			packages.NewCmdList(f, nil), packages.NewCmdShow(f, nil), packages.NewCmdDiff(f, nil)),
+		group("plan", "Run plans, and follow them", inspect.NewCmdPlanStatus(f, nil), inspect.NewCmdPlanHistory(f, nil),
+			change.NewCmdPlanRun(f, nil), change.NewCmdPlanCancel(f, nil), change.NewCmdPlanWait(f, nil)),
+		diagnose.NewCmdDiagnose(f, nil), inspect.NewCmdVersion(f, nil),
 	)
 	root.Long = root.Short + ".\n\n" +
 		"Exit codes: 0 done, 1 failed, 2 the command line makes no sense, 3 not done in the time that --timeout gives."
@@ -78,7 +80,7 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 		return terminal.Usagef(cmd, "%v", err)
 	})
 	flags.AddFlags(root.PersistentFlags())
-	complete(root, flags)
+	complete(root, f)
 	return root
 }
 

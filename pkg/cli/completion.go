@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -49,13 +48,13 @@ var flagChoices = map[string]choices{
 }
 
 // complete lets shells complete the arguments and flags of a command and those below it, unless they know better.
-func complete(cmd *cobra.Command, flags *genericclioptions.ConfigFlags) {
+func complete(cmd *cobra.Command, f *hubclient.Factory) {
 	for _, below := range cmd.Commands() {
-		complete(below, flags)
+		complete(below, f)
 	}
 	for name, found := range flagChoices {
 		if _, known := cmd.GetFlagCompletionFunc(name); cmd.Flag(name) != nil && !known {
-			utilruntime.Must(cmd.RegisterFlagCompletionFunc(name, completion(flags, found)))
+			utilruntime.Must(cmd.RegisterFlagCompletionFunc(name, completion(f, found)))
 		}
 	}
 	arguments := argumentsOf(cmd)
@@ -70,7 +69,7 @@ func complete(cmd *cobra.Command, flags *genericclioptions.ConfigFlags) {
 		if !onHub || packages.IsPath(typed) {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
-		return completion(flags, found)(cmd, args, typed)
+		return completion(f, found)(cmd, args, typed)
 	}
 }
 
@@ -87,15 +86,15 @@ func argumentsOf(cmd *cobra.Command) []string {
 }
 
 // completion asks the hub for choices. Of a list with commas it completes the last.
-func completion(flags *genericclioptions.ConfigFlags, found choices) cobra.CompletionFunc {
+func completion(f *hubclient.Factory, found choices) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		said := words{args: args, namespace: (&packages.Finder{Flags: flags}).Namespace()}
+		said := words{args: args, namespace: (&packages.Finder{Factory: f}).Namespace()}
 		if cluster := cmd.Flag("cluster"); cluster != nil {
 			said.cluster, _, _ = strings.Cut(strings.Trim(cluster.Value.String(), "[]"), ",")
 		}
 		before := typed[:strings.LastIndex(typed, ",")+1]
 		var completions []cobra.Completion
-		for _, name := range inTime(cmd.Context(), flags, found, said) {
+		for _, name := range inTime(cmd.Context(), f, found, said) {
 			if strings.HasPrefix(before+name, typed) {
 				completions = append(completions, before+name)
 			}
@@ -105,12 +104,12 @@ func completion(flags *genericclioptions.ConfigFlags, found choices) cobra.Compl
 }
 
 // inTime are the choices, sorted; none where the hub does not give them in time.
-func inTime(ctx context.Context, flags *genericclioptions.ConfigFlags, found choices, said words) []string {
+func inTime(ctx context.Context, f *hubclient.Factory, found choices, said words) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTime)
 	defer cancel()
 	answer := make(chan []string, 1)
 	go func() { // not all that a client does ends with the context
-		c, err := hubclient.HubClient(flags)
+		c, err := f.Hub()
 		if err != nil {
 			answer <- nil
 			return

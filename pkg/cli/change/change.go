@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,17 +22,14 @@ import (
 
 // changeOptions say what is to become of the Instances and add-ons of one name, where, and how to go about it.
 type changeOptions struct {
+	*hubclient.Factory
 	hubclient.Selection
 	name  string
 	given givenParameters
 	// version chooses among the versions of an operator: by OperatorVersion, operatorVersion and appVersion; the highest where empty.
 	version, appVersion string
-	// decide is what the command makes of a cluster.
-	decide  func(c *changing, ctx context.Context, cluster string) (change, error)
-	dryRun  bool
-	wait    bool
-	timeout time.Duration
-	output  *terminal.Output
+	dryRunFlags
+	terminal.WaitFlags
 }
 
 // addFlags adds the flags that all commands have which change Instances.
@@ -42,15 +37,7 @@ func (o *changeOptions) addFlags(cmd *cobra.Command, of string) {
 	o.Selection.AddFlags(cmd, of)
 	o.given.addFlags(cmd)
 	o.addDryRun(cmd)
-	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait until the plans have ended")
-	terminal.TimeoutFlag(cmd, &o.timeout)
-}
-
-// addDryRun adds --dry-run, and how to print what it shows.
-func (o *changeOptions) addDryRun(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "write nothing: show which plans would run, and what they would change")
-	o.output = terminal.NewOutput(terminal.FormatWide)
-	o.output.AddFlag(cmd)
+	o.AddWait(cmd, false, "wait until the plans have ended")
 }
 
 // addVersionFlags adds the flags that choose a version.
@@ -65,10 +52,10 @@ func (o *changeOptions) check(cmd *cobra.Command, of string) error {
 	if err := o.Require(cmd, of); err != nil {
 		return err
 	}
-	switch changed := cmd.Flags().Changed; {
-	case changed("output") && !o.dryRun:
-		return terminal.Usagef(cmd, "--output goes with --dry-run")
-	case changed("version") && changed("operator-version"):
+	if err := o.checkDryRun(cmd); err != nil {
+		return err
+	}
+	if changed := cmd.Flags().Changed; changed("version") && changed("operator-version") {
 		return terminal.Usagef(cmd, "--version and --operator-version are the same: leave one of them away")
 	}
 	return o.given.parse(cmd)
@@ -76,7 +63,7 @@ func (o *changeOptions) check(cmd *cobra.Command, of string) error {
 
 // changing is what there is to know before anything is changed.
 type changing struct {
-	changeOptions
+	*changeOptions
 	reader client.Reader
 	fleet  map[string]hubclient.Cluster
 	// instances are those of each cluster.
@@ -88,45 +75,49 @@ type changing struct {
 // errAbsent says that a cluster has nothing of the name.
 var errAbsent = errors.New("absent")
 
-func (o changeOptions) run(ctx context.Context, flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) error {
-	h, err := hubclient.Connect(flags, streams.ErrOut)
+// decider is what a command makes of a cluster.
+type decider func(ctx context.Context, c *changing, cluster string) (change, error)
+
+// run makes the change that decide wants on each of the clusters.
+func (o *changeOptions) run(ctx context.Context, decide decider) error {
+	h, err := o.Hub()
 	if err != nil {
 		return err
 	}
-	return hubclient.Advise(changeAll(ctx, h, streams, o), strings.Join(o.Names, ","))
+	return hubclient.Advise(changeAll(ctx, h, o, decide), strings.Join(o.Names, ","))
 }
 
 // changeAll makes the change on each of the clusters, or shows what it would be. What cannot be done on one of them holds up none of the
 // others.
-func changeAll(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, options changeOptions) error {
-	clusters, err := options.Clusters(ctx, h)
+func changeAll(ctx context.Context, h hubclient.Hub, o *changeOptions, decide decider) error {
+	clusters, err := o.Clusters(ctx, h)
 	if err == nil {
-		err = options.given.elsewhere(clusters)
+		err = o.given.elsewhere(clusters)
 	}
 	if err != nil {
 		return err
 	}
-	c, err := gatherChanging(ctx, h, clusters, options)
+	c, err := gatherChanging(ctx, h, clusters, o)
 	if err != nil {
 		return err
 	}
-	changes, refused, err := c.changes(ctx, clusters)
+	changes, refused, err := c.changes(ctx, clusters, decide)
 	if err != nil {
 		return err
 	}
-	if options.dryRun {
-		return showChanges(streams, options.output, changes, refused)
+	if o.dryRun {
+		return showChanges(o.IOStreams, o.output, changes, refused)
 	}
-	done, failed := writeChanges(ctx, h, streams, changes)
+	done, failed := writeChanges(ctx, h, o.IOStreams, changes)
 	faults := []error{refused.err(), failed}
-	if options.wait && len(done) > 0 {
-		faults = append(faults, awaitPlans(ctx, h, streams, done, options.timeout))
+	if o.Wait && len(done) > 0 {
+		faults = append(faults, awaitPlans(ctx, h, o.IOStreams, done, o.Timeout))
 	}
 	return errors.Join(faults...)
 }
 
 // gatherChanging reads the add-ons and Instances of the clusters.
-func gatherChanging(ctx context.Context, c client.Client, clusters []string, options changeOptions) (*changing, error) {
+func gatherChanging(ctx context.Context, c client.Client, clusters []string, options *changeOptions) (*changing, error) {
 	found := &changing{
 		changeOptions: options, instances: map[string][]kudo.Instance{},
 		reader: hubclient.Remembering(c, c),
@@ -167,11 +158,11 @@ func onceEach[T any](of func(name string) (T, error)) func(name string) (T, erro
 
 // changes are what the command makes of the clusters. Those that have nothing of the name are left out, unless they were named. The
 // error says that none has.
-func (c *changing) changes(ctx context.Context, clusters []string) ([]change, refusals, error) {
+func (c *changing) changes(ctx context.Context, clusters []string, decide decider) ([]change, refusals, error) {
 	var changes []change
 	refused := refusals{}
 	for _, cluster := range clusters {
-		found, err := c.decide(c, ctx, cluster)
+		found, err := decide(ctx, c, cluster)
 		switch {
 		case errors.Is(err, errAbsent) && len(c.Names) == 0:
 		case errors.Is(err, errAbsent):
@@ -307,8 +298,8 @@ func (o *changeOptions) addUnset(cmd *cobra.Command) {
 
 // checkStanding refuses a command line that makes no sense for what stands, whose namespace is fixed.
 func (o *changeOptions) checkStanding(cmd *cobra.Command, of string) error {
-	if cmd.Flags().Changed("namespace") {
-		return terminal.Usagef(cmd, "--namespace has no meaning here: --cluster names the managed cluster, and with it the namespace on the hub")
+	if err := refuseNamespace(cmd); err != nil {
+		return err
 	}
 	return o.check(cmd, of)
 }

@@ -102,7 +102,7 @@ func TestParametersOfClusters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			given := givenParameters{texts: test.texts, unset: test.unset}
-			err := given.parse(NewCmdUpdate(clitest.StreamsOf(""), nil))
+			err := given.parse(NewCmdUpdate(clitest.Factory(""), nil))
 			if err == nil {
 				err = given.elsewhere([]string{"cluster1", "cluster2"})
 			}

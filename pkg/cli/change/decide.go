@@ -195,7 +195,7 @@ func (c *changing) editAddOn(ctx context.Context, cluster string, upgrade bool) 
 	if !definition.ByPlans {
 		return found, fmt.Errorf("add-on %q on cluster %s is not run by plans: whoever brings it along says how it is changed", c.name, cluster)
 	}
-	e := enabling{view: view, addOn: c.name, options: enableOptions{parameters: c.given.of(cluster), unset: c.given.unset}}
+	e := enabling{view: view, addOn: c.name, desired: desired{parameters: c.given.of(cluster), unset: c.given.unset}}
 	s, err := e.step(c.name)
 	if err == nil && !c.given.none() {
 		s, err = e.configured(ctx, c.reader, s)

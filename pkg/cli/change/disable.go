@@ -4,11 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,18 +13,23 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// disableOptions say how to disable an add-on, and where.
-type disableOptions struct {
+// DisableOptions say which add-on to disable, where and how.
+type DisableOptions struct {
+	*hubclient.Factory
 	hubclient.Selection
+	addOn string
 	// yes asks nobody; force neither asks nor minds that others require the add-on.
 	yes, force bool
-	wait       bool
-	timeout    time.Duration
+	terminal.WaitFlags
 }
 
-func NewCmdDisable(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+// NewCmdDisable returns the command; runF, if given, replaces runDisable.
+func NewCmdDisable(f *hubclient.Factory, runF func(context.Context, *DisableOptions) error) *cobra.Command {
+	o := &DisableOptions{Factory: f}
+	if runF == nil {
+		runF = runDisable
+	}
 	const of = "the add-on is to go from"
-	var options disableOptions
 	cmd := &cobra.Command{
 		Use:   "disable ADDON --cluster CLUSTER[,CLUSTER]",
 		Short: "Remove an add-on from managed clusters",
@@ -40,37 +42,41 @@ func NewCmdDisable(streams genericiooptions.IOStreams, flags *genericclioptions.
 			"  kubectl addon disable kafka --selector region=eu --yes",
 		Args: terminal.Exactly("ADDON"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := options.Require(cmd, of); err != nil {
+			if err := o.Require(cmd, of); err != nil {
 				return err
 			}
-			if cmd.Flags().Changed("namespace") {
-				return terminal.Usagef(cmd, "--namespace has no meaning here: --cluster names the managed cluster, and with it the namespace on the hub")
-			}
-			h, err := hubclient.Connect(flags, streams.ErrOut)
-			if err != nil {
+			if err := refuseNamespace(cmd); err != nil {
 				return err
 			}
-			return hubclient.Advise(disable(cmd.Context(), h, streams, args[0], options), strings.Join(options.Names, ","))
+			o.addOn = args[0]
+			return runF(cmd.Context(), o)
 		},
 	}
-	options.AddFlags(cmd, of)
-	cmd.Flags().BoolVarP(&options.yes, "yes", "y", false, "do not ask")
-	cmd.Flags().BoolVar(&options.force, "force", false, "do not ask, and mind nobody who requires it")
-	cmd.Flags().BoolVar(&options.wait, "wait", true, "wait until it is gone")
-	terminal.TimeoutFlag(cmd, &options.timeout)
+	o.AddFlags(cmd, of)
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVar(&o.force, "force", false, "do not ask, and mind nobody who requires it")
+	o.AddWait(cmd, true, "wait until it is gone")
 	return cmd
 }
 
-// disable deletes the add-on of each of the clusters that have it.
-func disable(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, addOn string, options disableOptions) error {
-	found, err := gatherDisabling(ctx, h, addOn, options.Selection)
+func runDisable(ctx context.Context, o *DisableOptions) error {
+	h, err := o.Hub()
 	if err != nil {
 		return err
 	}
-	if err := found.agree(streams, options); err != nil {
+	return hubclient.Advise(disable(ctx, h, o), strings.Join(o.Names, ","))
+}
+
+// disable deletes the add-on of each of the clusters that have it.
+func disable(ctx context.Context, h hubclient.Hub, o *DisableOptions) error {
+	found, err := gatherDisabling(ctx, h, o.addOn, o.Selection)
+	if err != nil {
 		return err
 	}
-	return removeAll(ctx, h, streams, found.there, options.wait, options.timeout)
+	if err := found.agree(o); err != nil {
+		return err
+	}
+	return removeAll(ctx, h, o.IOStreams, found.there, o.Wait, o.Timeout)
 }
 
 // disabling is an add-on that is to go.
@@ -113,22 +119,22 @@ func gatherDisabling(ctx context.Context, c client.Reader, addOn string, where h
 }
 
 // agree names what suffers, and asks. The error says why the add-on stays.
-func (d disabling) agree(streams genericiooptions.IOStreams, options disableOptions) error {
-	if d.returns != nil && !options.force {
+func (d disabling) agree(o *DisableOptions) error {
+	if d.returns != nil && !o.force {
 		return fmt.Errorf("add-on %q would come back: %w", d.addOn, d.returns)
 	}
 	suffer, required := suffering(d.there)
-	if err := terminal.Warn(streams.ErrOut, suffer...); err != nil || options.force {
+	if err := terminal.Warn(o.ErrOut, suffer...); err != nil || o.force {
 		return err
 	}
 	where := terminal.OnClusters(clustersOf(d.there))
 	switch {
-	case options.yes && required:
+	case o.yes && required:
 		return fmt.Errorf("add-on %q stays on %s, for others there require it: disable those first, or repeat with --force", d.addOn, where)
-	case options.yes:
+	case o.yes:
 		return nil
-	case !printers.IsTerminal(streams.In):
+	case !printers.IsTerminal(o.In):
 		return fmt.Errorf("add-on %q stays on %s: there is no terminal to ask on; repeat with --yes, or with --force if others require it", d.addOn, where)
 	}
-	return terminal.Confirm(streams, fmt.Sprintf("Disable %s on %s? What it has applied there is removed, with its data.", terminal.Word(d.addOn), where))
+	return terminal.Confirm(o.IOStreams, fmt.Sprintf("Disable %s on %s? What it has applied there is removed, with its data.", terminal.Word(d.addOn), where))
 }

@@ -8,11 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,25 +17,23 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// enableOptions say how to enable an add-on, and where.
-type enableOptions struct {
+// EnableOptions say which add-on to enable, where and how.
+type EnableOptions struct {
+	*hubclient.Factory
 	hubclient.Selection
-	// namespace on the managed clusters; empty: what the add-on's definition leads to.
-	namespace  string
-	parameters map[string]string
-	// unset are parameters that are to have their default again.
-	unset            []string
-	withDependencies bool
-	wait             bool
-	timeout          time.Duration
+	addOn string
+	desired
+	terminal.WaitFlags
 }
 
-func NewCmdEnable(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+// NewCmdEnable returns the command; runF, if given, replaces runEnable.
+func NewCmdEnable(f *hubclient.Factory, runF func(context.Context, *EnableOptions) error) *cobra.Command {
+	o := &EnableOptions{Factory: f}
+	if runF == nil {
+		runF = runEnable
+	}
+	var parameters []string
 	const of = "the add-on is to run on"
-	var (
-		parameters []string
-		options    enableOptions
-	)
 	cmd := &cobra.Command{
 		Use:   "enable ADDON --cluster CLUSTER[,CLUSTER]",
 		Short: "Run an add-on on managed clusters",
@@ -51,35 +46,39 @@ func NewCmdEnable(streams genericiooptions.IOStreams, flags *genericclioptions.C
 			"  kubectl addon enable kafka --selector region=eu -p BROKERS=5",
 		Args: terminal.Exactly("ADDON"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := options.Require(cmd, of)
+			err := o.Require(cmd, of)
 			if err == nil {
-				err = checkNamespace(cmd, options.namespace)
+				err = checkNamespace(cmd, o.namespace)
 			}
 			if err != nil {
 				return err
 			}
-			if options.parameters, err = parseParameters(cmd, parameters); err != nil {
+			if o.parameters, err = parseParameters(cmd, parameters); err != nil {
 				return err
 			}
-			h, err := hubclient.Connect(flags, streams.ErrOut)
-			if err != nil {
-				return err
-			}
-			return hubclient.Advise(enable(cmd.Context(), h, streams, args[0], options), strings.Join(options.Names, ","))
+			o.addOn = args[0]
+			return runF(cmd.Context(), o)
 		},
 	}
-	options.AddFlags(cmd, of)
-	cmd.Flags().BoolVar(&options.withDependencies, "with-dependencies", false, "enable what it requires as well, where that is missing")
-	cmd.Flags().StringVarP(&options.namespace, "namespace", "n", "", "namespace on the managed clusters to install it in")
+	o.AddFlags(cmd, of)
+	cmd.Flags().BoolVar(&o.withDependencies, "with-dependencies", false, "enable what it requires as well, where that is missing")
+	cmd.Flags().StringVarP(&o.namespace, "namespace", "n", "", "namespace on the managed clusters to install it in")
 	parametersFlag(cmd, &parameters)
-	cmd.Flags().BoolVar(&options.wait, "wait", false, "wait until it is available, with all that is enabled")
-	terminal.TimeoutFlag(cmd, &options.timeout)
+	o.AddWait(cmd, false, "wait until it is available, with all that is enabled")
 	return cmd
 }
 
+func runEnable(ctx context.Context, o *EnableOptions) error {
+	h, err := o.Hub()
+	if err != nil {
+		return err
+	}
+	return hubclient.Advise(enable(ctx, h, o), strings.Join(o.Names, ","))
+}
+
 // enable makes the add-on on each of the clusters. What cannot be done on one of them holds up none of the others.
-func enable(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, addOn string, options enableOptions) error {
-	clusters, err := options.Clusters(ctx, h)
+func enable(ctx context.Context, h hubclient.Hub, o *EnableOptions) error {
+	clusters, err := o.Clusters(ctx, h)
 	if err != nil {
 		return err
 	}
@@ -87,28 +86,28 @@ func enable(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStr
 	if err != nil {
 		return err
 	}
-	if _, defined := definitions[addOn]; !defined {
+	if _, defined := definitions[o.addOn]; !defined {
 		names := slices.Sorted(maps.Keys(definitions))
-		return fmt.Errorf("there is no ClusterManagementAddOn %q%s; there are: %s", addOn, terminal.DidYouMean(addOn, names), terminal.Listed(names))
+		return fmt.Errorf("there is no ClusterManagementAddOn %q%s; there are: %s", o.addOn, terminal.DidYouMean(o.addOn, names), terminal.Listed(names))
 	}
 	reader := hubclient.Remembering(h, h)
 	var steps []step
 	var faults []error
 	hints := terminal.ClusterTexts{}
 	for _, cluster := range clusters {
-		found, err := enabling{view: fleet[cluster], addOn: addOn, options: options}.steps(ctx, reader, hints)
+		found, err := enabling{view: fleet[cluster], addOn: o.addOn, desired: o.desired}.steps(ctx, reader, hints)
 		if err != nil {
 			faults = append(faults, err)
 			continue
 		}
 		steps = append(steps, found...)
 	}
-	if err := terminal.Warn(streams.ErrOut, hints.Texts()...); err != nil {
+	if err := terminal.Warn(o.ErrOut, hints.Texts()...); err != nil {
 		return err
 	}
-	done, err := carryOut(ctx, h, streams.Out, steps)
-	if faults = append(faults, err); options.wait && len(done) > 0 {
-		faults = append(faults, awaitAvailable(ctx, h, streams, done, options.timeout))
+	done, err := carryOut(ctx, h, o.Out, steps)
+	if faults = append(faults, err); o.Wait && len(done) > 0 {
+		faults = append(faults, awaitAvailable(ctx, h, o.IOStreams, done, o.Timeout))
 	}
 	return errors.Join(faults...)
 }

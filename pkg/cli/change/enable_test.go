@@ -15,6 +15,7 @@ import (
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/dependency"
@@ -27,7 +28,7 @@ func TestEnableSteps(t *testing.T) {
 	const lacks = "shop waits for what it requires: Required kafka (NotInstalled); --with-dependencies enables what is not installed"
 	for name, test := range map[string]struct {
 		view    clitest.Cluster
-		options enableOptions
+		desired desired
 		// want are the add-ons to write, each with its namespace.
 		want  []string
 		hints []string
@@ -37,31 +38,31 @@ func TestEnableSteps(t *testing.T) {
 		"one that lacks what it requires":   {view: shop(), want: []string{"shop "}, hints: []string{lacks}},
 		"one that has what it requires":     {view: shop().With("kafka", clitest.Works), want: []string{"shop "}},
 		"one that requires what is failing": {view: shop().With("kafka", clitest.Fails), want: []string{"shop "}, hints: []string{"shop waits for what it requires: Required kafka (NotAvailable); --with-dependencies enables what is not installed"}},
-		"with all that it requires":         {view: shop(), options: enableOptions{withDependencies: true}, want: []string{"zookeeper ", "kafka ", "shop "}},
-		"with what is missing":              {view: shop().With("kafka", clitest.Fails), options: enableOptions{withDependencies: true}, want: []string{"zookeeper ", "shop "}},
+		"with all that it requires":         {view: shop(), desired: desired{withDependencies: true}, want: []string{"zookeeper ", "kafka ", "shop "}},
+		"with what is missing":              {view: shop().With("kafka", clitest.Fails), desired: desired{withDependencies: true}, want: []string{"zookeeper ", "shop "}},
 		"in a namespace, which the others join that run by plans": {
-			view: shop().Plans("zookeeper"), options: enableOptions{withDependencies: true, namespace: "data"}, want: []string{"zookeeper data", "kafka ", "shop data"}},
+			view: shop().Plans("zookeeper"), desired: desired{withDependencies: true, namespace: "data"}, want: []string{"zookeeper data", "kafka ", "shop data"}},
 		"with what one lacks that is enabled already, in its namespace": {
-			view: shop().With("shop", clitest.HeldBack).In("shop", "data").Plans("kafka").Plans("zookeeper"), options: enableOptions{withDependencies: true},
+			view: shop().With("shop", clitest.HeldBack).In("shop", "data").Plans("kafka").Plans("zookeeper"), desired: desired{withDependencies: true},
 			want: []string{"zookeeper data", "kafka data", "shop data"}},
 		"one that is enabled in another namespace": {
-			view: clitest.Defined("shop:").With("shop", clitest.Works).In("shop", "data"), options: enableOptions{namespace: "other"},
+			view: clitest.Defined("shop:").With("shop", clitest.Works).In("shop", "data"), desired: desired{namespace: "other"},
 			err: `add-on "shop" is enabled on cluster cluster1 in namespace "data" already: to move it, disable it first ('kubectl addon disable shop --cluster cluster1')`},
 		"one that is being removed": {
 			view: clitest.Defined("shop:").With("shop", clitest.Works).Deleting("shop"),
 			err:  `add-on "shop" is being removed from cluster cluster1: enable it again once it is gone ('kubectl addon why shop --cluster cluster1')`},
 		"with what is being removed": {
-			view: shop().With("kafka", clitest.Works).Deleting("kafka"), options: enableOptions{withDependencies: true},
+			view: shop().With("kafka", clitest.Works).Deleting("kafka"), desired: desired{withDependencies: true},
 			err: `add-on "shop" requires "kafka", which is being removed from cluster cluster1: enable it again once it is gone`},
 		"with what nobody has defined": {
-			view: clitest.Defined("shop: kafka", "kafka: zookeper"), options: enableOptions{withDependencies: true},
+			view: clitest.Defined("shop: kafka", "kafka: zookeper"), desired: desired{withDependencies: true},
 			err: `add-on "kafka" requires "zookeper", and there is no ClusterManagementAddOn of that name: create it, or correct the dependencies ` +
 				`('kubectl edit clustermanagementaddon kafka')`},
 		"with a circle": {
-			view: clitest.Defined("shop: kafka", "kafka: shop"), options: enableOptions{withDependencies: true},
+			view: clitest.Defined("shop: kafka", "kafka: shop"), desired: desired{withDependencies: true},
 			err: `add-on "kafka" can never come first: circular dependency: kafka -> shop -> kafka; see 'kubectl addon why kafka --cluster cluster1'`},
 		"with what cannot be read": {
-			view: shop().Annotated("kafka", "{"), options: enableOptions{withDependencies: true},
+			view: shop().Annotated("kafka", "{"), desired: desired{withDependencies: true},
 			err: `what add-on "kafka" requires cannot be read: ClusterManagementAddOn "kafka": annotation addon.open-cluster-management.io/dependencies: ` +
 				`want a JSON array such as [{"name":"other-addon","type":"Required"}]; remove the annotation if there are no dependencies`},
 		"where OCM enables it": {
@@ -70,17 +71,17 @@ func TestEnableSteps(t *testing.T) {
 				`such as by a label that it asks for ('kubectl label managedcluster cluster1 NAME=VALUE'), or set spec.installStrategy.type of the ClusterManagementAddOn to Manual`},
 		"where OCM has enabled it": {view: clitest.Defined("shop:").PlacedBy("shop", "shops").With("shop", clitest.Works), want: []string{"shop "}},
 		"with parameters, of one that takes none": {
-			view: clitest.Defined("shop:"), options: enableOptions{parameters: map[string]string{"SIZE": "2"}},
+			view: clitest.Defined("shop:"), desired: desired{parameters: map[string]string{"SIZE": "2"}},
 			err: `add-on "shop" takes no parameters: its ClusterManagementAddOn does not name addondeploymentconfigs among the supported configs`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hints := terminal.ClusterTexts{}
-			names, err := enabling{view: test.view.Cluster, addOn: "shop", options: test.options}.names(hints)
+			names, err := enabling{view: test.view.Cluster, addOn: "shop", desired: test.desired}.names(hints)
 			var got []string
 			for _, name := range names {
 				var s step
-				e := enabling{view: test.view.Cluster, addOn: "shop", options: test.options}
-				if s, err = e.step(name); err == nil && len(test.options.parameters) > 0 {
+				e := enabling{view: test.view.Cluster, addOn: "shop", desired: test.desired}
+				if s, err = e.step(name); err == nil && len(test.desired.parameters) > 0 {
 					s, err = e.configured(context.Background(), nil, s)
 				}
 				if err != nil {
@@ -240,20 +241,20 @@ func TestDisableAsks(t *testing.T) {
 	comesBack := byPlacement(clitest.Defined("zookeeper:").PlacedBy("zookeeper", "all").Definitions["zookeeper"].Object, "unselect it")
 	for name, test := range map[string]struct {
 		dependants []dependency.Dependant
-		options    disableOptions
+		options    DisableOptions
 		returns    error
 		shown, err string
 	}{
 		"nobody can be asked": {err: `add-on "zookeeper" stays on cluster c1: there is no terminal to ask on; repeat with --yes, or with --force if others require it`},
-		"nobody is asked":     {options: disableOptions{yes: true}},
-		"nobody is asked, and one is degraded": {options: disableOptions{yes: true}, dependants: []dependency.Dependant{graphs},
+		"nobody is asked":     {options: DisableOptions{yes: true}},
+		"nobody is asked, and one is degraded": {options: DisableOptions{yes: true}, dependants: []dependency.Dependant{graphs},
 			shown: "Warning: on cluster c1: without zookeeper, add-on graphs is degraded\n"},
-		"nobody is asked, and one requires it": {options: disableOptions{yes: true}, dependants: []dependency.Dependant{kafka},
+		"nobody is asked, and one requires it": {options: DisableOptions{yes: true}, dependants: []dependency.Dependant{kafka},
 			shown: "Warning: on cluster c1: without zookeeper, add-on kafka stops being available\n",
 			err:   `add-on "zookeeper" stays on cluster c1, for others there require it: disable those first, or repeat with --force`},
-		"force minds nobody": {options: disableOptions{force: true}, dependants: []dependency.Dependant{kafka}, returns: comesBack,
+		"force minds nobody": {options: DisableOptions{force: true}, dependants: []dependency.Dependant{kafka}, returns: comesBack,
 			shown: "Warning: on cluster c1: without zookeeper, add-on kafka stops being available\n"},
-		"OCM would enable it again": {options: disableOptions{yes: true}, returns: comesBack,
+		"OCM would enable it again": {options: DisableOptions{yes: true}, returns: comesBack,
 			err: `add-on "zookeeper" would come back: OCM enables add-on "zookeeper" where these Placements select a cluster, and nowhere else: ` +
 				`default/all; unselect it, or set spec.installStrategy.type of the ClusterManagementAddOn to Manual`},
 	} {
@@ -261,7 +262,8 @@ func TestDisableAsks(t *testing.T) {
 			i := installed{dependants: test.dependants}
 			i.Namespace, i.Name = "c1", "zookeeper"
 			streams := clitest.StreamsOf("yes\n")
-			err := disabling{addOn: "zookeeper", there: []installed{i}, returns: test.returns}.agree(streams, test.options)
+			test.options.Factory = &hubclient.Factory{IOStreams: streams}
+			err := disabling{addOn: "zookeeper", there: []installed{i}, returns: test.returns}.agree(&test.options)
 			if diff := cmp.Diff(test.err, clitest.ErrorText(err)); diff != "" {
 				t.Error(diff)
 			}

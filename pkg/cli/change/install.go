@@ -4,9 +4,8 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/packages"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
@@ -15,10 +14,19 @@ import (
 const dryRunHelp = "With --dry-run it writes nothing, and shows for each cluster which plan would run and why, what refuses it, and the objects\n" +
 	"that would be created, changed and removed; clusters that are alike are shown together."
 
-func NewCmdInstall(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+// InstallOptions say what to install, where and how.
+type InstallOptions struct {
+	changeOptions
+	operator, namespace string
+}
+
+// NewCmdInstall returns the command; runF, if given, replaces runInstall.
+func NewCmdInstall(f *hubclient.Factory, runF func(context.Context, *InstallOptions) error) *cobra.Command {
+	o := &InstallOptions{changeOptions: changeOptions{Factory: f}}
+	if runF == nil {
+		runF = runInstall
+	}
 	const of = "the operator is to run on"
-	var options changeOptions
-	var namespace string
 	cmd := &cobra.Command{
 		Use:   "install OPERATOR [NAME] --cluster CLUSTER[,CLUSTER]",
 		Short: "Run an operator on managed clusters, as an Instance that belongs to no add-on",
@@ -34,9 +42,9 @@ func NewCmdInstall(streams genericiooptions.IOStreams, flags *genericclioptions.
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := options.check(cmd, of)
+			err := o.check(cmd, of)
 			if err == nil {
-				err = checkNamespace(cmd, namespace)
+				err = checkNamespace(cmd, o.namespace)
 			}
 			if err != nil {
 				return err
@@ -45,23 +53,36 @@ func NewCmdInstall(streams genericiooptions.IOStreams, flags *genericclioptions.
 				return terminal.Usagef(cmd, "%s is a place: store the package on the hub first ('kubectl addon package push %s')", args[0], args[0])
 			}
 			if len(args) == 2 {
-				options.name = args[1]
+				o.name = args[1]
 			}
-			options.decide = func(c *changing, ctx context.Context, cluster string) (change, error) {
-				return c.create(ctx, cluster, args[0], namespace)
-			}
-			return options.run(cmd.Context(), flags, streams)
+			o.operator = args[0]
+			return runF(cmd.Context(), o)
 		},
 	}
-	options.addFlags(cmd, of)
-	options.addVersionFlags(cmd)
-	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace on the managed clusters to install it in; the cluster's name if left out")
+	o.addFlags(cmd, of)
+	o.addVersionFlags(cmd)
+	cmd.Flags().StringVarP(&o.namespace, "namespace", "n", "", "namespace on the managed clusters to install it in; the cluster's name if left out")
 	return cmd
 }
 
-func NewCmdUpdate(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+func runInstall(ctx context.Context, o *InstallOptions) error {
+	return o.run(ctx, func(ctx context.Context, c *changing, cluster string) (change, error) {
+		return c.create(ctx, cluster, o.operator, o.namespace)
+	})
+}
+
+// UpdateOptions say which parameters to change, where and how.
+type UpdateOptions struct {
+	changeOptions
+}
+
+// NewCmdUpdate returns the command; runF, if given, replaces runUpdate.
+func NewCmdUpdate(f *hubclient.Factory, runF func(context.Context, *UpdateOptions) error) *cobra.Command {
+	o := &UpdateOptions{changeOptions: changeOptions{Factory: f}}
+	if runF == nil {
+		runF = runUpdate
+	}
 	const of = "the Instance or add-on is on"
-	var options changeOptions
 	cmd := &cobra.Command{
 		Use:   "update NAME --cluster CLUSTER[,CLUSTER] -p NAME=VALUE",
 		Short: "Change parameters of Instances or add-ons",
@@ -72,27 +93,39 @@ func NewCmdUpdate(streams genericiooptions.IOStreams, flags *genericclioptions.C
 			"  kubectl addon update kafka --all-clusters -p BROKERS=5 --dry-run",
 		Args: terminal.Exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := options.checkStanding(cmd, of); err != nil {
+			if err := o.checkStanding(cmd, of); err != nil {
 				return err
 			}
-			if options.given.none() {
+			if o.given.none() {
 				return terminal.Usagef(cmd, "want a parameter to change: -p NAME=VALUE, --parameter-file or --unset")
 			}
-			options.name = args[0]
-			options.decide = func(c *changing, ctx context.Context, cluster string) (change, error) {
-				return c.edit(ctx, cluster, false)
-			}
-			return options.run(cmd.Context(), flags, streams)
+			o.name = args[0]
+			return runF(cmd.Context(), o)
 		},
 	}
-	options.addFlags(cmd, of)
-	options.addUnset(cmd)
+	o.addFlags(cmd, of)
+	o.addUnset(cmd)
 	return cmd
 }
 
-func NewCmdUpgrade(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+func runUpdate(ctx context.Context, o *UpdateOptions) error {
+	return o.run(ctx, func(ctx context.Context, c *changing, cluster string) (change, error) {
+		return c.edit(ctx, cluster, false)
+	})
+}
+
+// UpgradeOptions say which version to run, where and how.
+type UpgradeOptions struct {
+	changeOptions
+}
+
+// NewCmdUpgrade returns the command; runF, if given, replaces runUpgrade.
+func NewCmdUpgrade(f *hubclient.Factory, runF func(context.Context, *UpgradeOptions) error) *cobra.Command {
+	o := &UpgradeOptions{changeOptions: changeOptions{Factory: f}}
+	if runF == nil {
+		runF = runUpgrade
+	}
 	const of = "the Instance or add-on is on"
-	var options changeOptions
 	cmd := &cobra.Command{
 		Use:   "upgrade NAME --cluster CLUSTER[,CLUSTER] [--version VERSION]",
 		Short: "Run another version of the package of Instances or add-ons",
@@ -104,18 +137,21 @@ func NewCmdUpgrade(streams genericiooptions.IOStreams, flags *genericclioptions.
 			"  kubectl addon upgrade kafka --selector region=eu --version 1.1.0 --wait",
 		Args: terminal.Exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := options.checkStanding(cmd, of); err != nil {
+			if err := o.checkStanding(cmd, of); err != nil {
 				return err
 			}
-			options.name = args[0]
-			options.decide = func(c *changing, ctx context.Context, cluster string) (change, error) {
-				return c.edit(ctx, cluster, true)
-			}
-			return options.run(cmd.Context(), flags, streams)
+			o.name = args[0]
+			return runF(cmd.Context(), o)
 		},
 	}
-	options.addFlags(cmd, of)
-	options.addVersionFlags(cmd)
-	options.addUnset(cmd)
+	o.addFlags(cmd, of)
+	o.addVersionFlags(cmd)
+	o.addUnset(cmd)
 	return cmd
+}
+
+func runUpgrade(ctx context.Context, o *UpgradeOptions) error {
+	return o.run(ctx, func(ctx context.Context, c *changing, cluster string) (change, error) {
+		return c.edit(ctx, cluster, true)
+	})
 }

@@ -19,8 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -54,15 +52,21 @@ type joining struct {
 	valid time.Duration
 }
 
-// joinOptions are the flags.
-type joinOptions struct {
+// JoinOptions say which cluster joins, and how its agent reaches the hub.
+type JoinOptions struct {
+	*hubclient.Factory
+	name    string
 	cluster hubclient.ManagedFlags
 	server  string
 	valid   time.Duration
 }
 
-func NewCmdJoin(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
-	var o joinOptions
+// NewCmdJoin returns the command; runF, if given, replaces runJoin.
+func NewCmdJoin(f *hubclient.Factory, runF func(context.Context, *JoinOptions) error) *cobra.Command {
+	o := &JoinOptions{Factory: f}
+	if runF == nil {
+		runF = runJoin
+	}
 	cmd := &cobra.Command{
 		Use:   "join CLUSTER --cluster-context NAME",
 		Short: "Let a managed cluster join a hub without OCM, and give its agent an identity there",
@@ -77,11 +81,8 @@ func NewCmdJoin(streams genericiooptions.IOStreams, flags *genericclioptions.Con
 			if err := o.check(cmd, args[0]); err != nil {
 				return err
 			}
-			j, err := o.connect(flags, args[0])
-			if err != nil {
-				return err
-			}
-			return hubclient.Advise(j.run(cmd.Context(), streams.Out), j.name)
+			o.name = args[0]
+			return runF(cmd.Context(), o)
 		},
 	}
 	o.cluster.AddFlags(cmd)
@@ -90,7 +91,15 @@ func NewCmdJoin(streams genericiooptions.IOStreams, flags *genericclioptions.Con
 	return cmd
 }
 
-func (o joinOptions) check(cmd *cobra.Command, name string) error {
+func runJoin(ctx context.Context, o *JoinOptions) error {
+	j, err := o.connect()
+	if err != nil {
+		return err
+	}
+	return hubclient.Advise(j.run(ctx, o.Out), j.name)
+}
+
+func (o *JoinOptions) check(cmd *cobra.Command, name string) error {
 	switch problems := validation.IsDNS1123Label(name); {
 	case len(problems) > 0:
 		return terminal.Usagef(cmd, "%q cannot be a cluster's name: %s", name, strings.Join(problems, "; "))
@@ -104,9 +113,9 @@ func (o joinOptions) check(cmd *cobra.Command, name string) error {
 }
 
 // connect connects to both sides.
-func (o joinOptions) connect(flags *genericclioptions.ConfigFlags, name string) (joining, error) {
-	j := joining{name: name, valid: o.valid}
-	hub, err := flags.ToRESTConfig()
+func (o *JoinOptions) connect() (joining, error) {
+	j := joining{name: o.name, valid: o.valid}
+	hub, err := o.Flags.ToRESTConfig()
 	if err != nil {
 		return j, fmt.Errorf("reading the kubeconfig of the hub: %w", err)
 	}
@@ -117,7 +126,7 @@ func (o joinOptions) connect(flags *genericclioptions.ConfigFlags, name string) 
 	if o.server != "" {
 		j.server.Host = o.server
 	}
-	cluster, err := o.cluster.Config(flags)
+	cluster, err := o.cluster.Config(o.Flags)
 	if err != nil {
 		return j, err
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,12 +17,19 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-func NewCmdPlanCancel(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
-	var (
-		cluster string
-		wait    bool
-		timeout time.Duration
-	)
+// PlanCancelOptions say whose plan to cancel.
+type PlanCancelOptions struct {
+	*hubclient.Factory
+	cluster, name string
+	terminal.WaitFlags
+}
+
+// NewCmdPlanCancel returns the command; runF, if given, replaces runPlanCancel.
+func NewCmdPlanCancel(f *hubclient.Factory, runF func(context.Context, *PlanCancelOptions) error) *cobra.Command {
+	o := &PlanCancelOptions{Factory: f}
+	if runF == nil {
+		runF = runPlanCancel
+	}
 	cmd := &cobra.Command{
 		Use:   "cancel NAME --cluster CLUSTER",
 		Short: "End the plan that runs",
@@ -32,18 +38,22 @@ func NewCmdPlanCancel(streams genericiooptions.IOStreams, flags *genericclioptio
 		Example: "  kubectl addon plan cancel kafka --cluster cluster1",
 		Args:    terminal.Exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h, err := hubclient.Connect(flags, streams.ErrOut)
-			if err != nil {
-				return err
-			}
-			key := client.ObjectKey{Namespace: cluster, Name: args[0]}
-			return hubclient.Advise(planCancel(cmd.Context(), h, streams, key, wait, timeout), cluster)
+			o.name = args[0]
+			return runF(cmd.Context(), o)
 		},
 	}
-	hubclient.ClusterFlag(cmd, &cluster, "the Instance or add-on is for")
-	cmd.Flags().BoolVar(&wait, "wait", true, "wait until the plan has ended")
-	terminal.TimeoutFlag(cmd, &timeout)
+	hubclient.ClusterFlag(cmd, &o.cluster, "the Instance or add-on is for")
+	o.AddWait(cmd, true, "wait until the plan has ended")
 	return cmd
+}
+
+func runPlanCancel(ctx context.Context, o *PlanCancelOptions) error {
+	h, err := o.Hub()
+	if err != nil {
+		return err
+	}
+	key := client.ObjectKey{Namespace: o.cluster, Name: o.name}
+	return hubclient.Advise(planCancel(ctx, h, o.IOStreams, key, o.Wait, o.Timeout), o.cluster)
 }
 
 // planCancel ends what runs, and takes a request back that has not begun. If there is neither, the error says what ran last.

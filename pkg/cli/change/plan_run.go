@@ -7,15 +7,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,19 +23,21 @@ import (
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
-// runOptions say how to run a plan.
-type runOptions struct {
-	parameters map[string]string
-	wait       bool
-	timeout    time.Duration
+// PlanRunOptions say which plan to run, of what and how.
+type PlanRunOptions struct {
+	*hubclient.Factory
+	cluster, name, plan string
+	parameters          map[string]string
+	terminal.WaitFlags
 }
 
-func NewCmdPlanRun(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
-	var (
-		cluster    string
-		parameters []string
-		options    runOptions
-	)
+// NewCmdPlanRun returns the command; runF, if given, replaces runPlanRun.
+func NewCmdPlanRun(f *hubclient.Factory, runF func(context.Context, *PlanRunOptions) error) *cobra.Command {
+	o := &PlanRunOptions{Factory: f}
+	if runF == nil {
+		runF = runPlanRun
+	}
+	var parameters []string
 	cmd := &cobra.Command{
 		Use:     "run NAME PLAN --cluster CLUSTER",
 		Aliases: []string{"trigger"},
@@ -51,22 +50,26 @@ func NewCmdPlanRun(streams genericiooptions.IOStreams, flags *genericclioptions.
 		Args: terminal.Exactly("NAME", "PLAN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if options.parameters, err = parseParameters(cmd, parameters); err != nil {
+			if o.parameters, err = parseParameters(cmd, parameters); err != nil {
 				return err
 			}
-			h, err := hubclient.Connect(flags, streams.ErrOut)
-			if err != nil {
-				return err
-			}
-			key := client.ObjectKey{Namespace: cluster, Name: args[0]}
-			return hubclient.Advise(planRun(cmd.Context(), h, streams, key, args[1], options), cluster)
+			o.name, o.plan = args[0], args[1]
+			return runF(cmd.Context(), o)
 		},
 	}
-	hubclient.ClusterFlag(cmd, &cluster, "the Instance or add-on is for")
+	hubclient.ClusterFlag(cmd, &o.cluster, "the Instance or add-on is for")
 	parametersFlag(cmd, &parameters)
-	cmd.Flags().BoolVar(&options.wait, "wait", false, "wait until the plan has ended")
-	terminal.TimeoutFlag(cmd, &options.timeout)
+	o.AddWait(cmd, false, "wait until the plan has ended")
 	return cmd
+}
+
+func runPlanRun(ctx context.Context, o *PlanRunOptions) error {
+	h, err := o.Hub()
+	if err != nil {
+		return err
+	}
+	key := client.ObjectKey{Namespace: o.cluster, Name: o.name}
+	return hubclient.Advise(planRun(ctx, h, key, o), o.cluster)
 }
 
 // parametersFlag adds -p to a command, whose values parseParameters reads.
@@ -90,27 +93,27 @@ func parseParameters(cmd *cobra.Command, given []string) (map[string]string, err
 }
 
 // planRun asks for the plan, and waits for its end if it is to.
-func planRun(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, key client.ObjectKey, plan string, options runOptions) error {
+func planRun(ctx context.Context, h hubclient.Hub, key client.ObjectKey, o *PlanRunOptions) error {
 	instance, err := hubclient.ReadInstance(ctx, h, key)
 	if err != nil {
 		return err
 	}
 	view := planstatus.Gather(ctx, h, instance)
-	wanted, warnings, err := asking(view, plan, types.UID(uuid.NewString()), options.parameters)
+	wanted, warnings, err := asking(view, o.plan, types.UID(uuid.NewString()), o.parameters)
 	if err != nil {
 		return err
 	}
-	if err := terminal.Warn(streams.ErrOut, warnings...); err != nil {
+	if err := terminal.Warn(o.ErrOut, warnings...); err != nil {
 		return err
 	}
 	if err := request(ctx, h, instance, wanted); err != nil {
 		return err
 	}
-	if err := printers.WriteEscaped(streams.Out, askedText(view, plan)); err != nil || !options.wait {
+	if err := printers.WriteEscaped(o.Out, askedText(view, o.plan)); err != nil || !o.Wait {
 		return err
 	}
-	a := awaitedPlan{ObjectKey: key, generation: instance.Generation, plan: plan, request: wanted.PlanExecution.UID}
-	return awaitPlan(ctx, h, streams, a, options.timeout)
+	a := awaitedPlan{ObjectKey: key, generation: instance.Generation, plan: o.plan, request: wanted.PlanExecution.UID}
+	return awaitPlan(ctx, h, o.IOStreams, a, o.Timeout)
 }
 
 // askedText says of an Instance that has just been asked for a plan what comes of that.

@@ -218,7 +218,7 @@ func TestPlanCancelNeedsARun(t *testing.T) {
 }
 
 func TestParametersAreNamesAndValues(t *testing.T) {
-	cmd := NewCmdPlanRun(clitest.StreamsOf(""), nil)
+	cmd := NewCmdPlanRun(clitest.Factory(""), nil)
 	for name, test := range map[string]struct {
 		given []string
 		want  map[string]string

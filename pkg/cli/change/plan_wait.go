@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,11 +24,19 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-func NewCmdPlanWait(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
-	var (
-		cluster string
-		timeout time.Duration
-	)
+// PlanWaitOptions say whose plans are waited for.
+type PlanWaitOptions struct {
+	*hubclient.Factory
+	cluster, name string
+	timeout       time.Duration
+}
+
+// NewCmdPlanWait returns the command; runF, if given, replaces runPlanWait.
+func NewCmdPlanWait(f *hubclient.Factory, runF func(context.Context, *PlanWaitOptions) error) *cobra.Command {
+	o := &PlanWaitOptions{Factory: f}
+	if runF == nil {
+		runF = runPlanWait
+	}
 	cmd := &cobra.Command{
 		Use:   "wait NAME --cluster CLUSTER",
 		Short: "Wait until the plans of an Instance or add-on have ended",
@@ -40,20 +47,25 @@ func NewCmdPlanWait(streams genericiooptions.IOStreams, flags *genericclioptions
 			"  kubectl addon plan wait kafka --cluster cluster1 --timeout 10m",
 		Args: terminal.Exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h, err := hubclient.Connect(flags, streams.ErrOut)
-			if err != nil {
-				return err
-			}
-			key := client.ObjectKey{Namespace: cluster, Name: args[0]}
-			if _, err := planstatus.Find(cmd.Context(), h, key, false); err != nil { // it names what there is instead
-				return hubclient.Advise(err, cluster)
-			}
-			return hubclient.Advise(awaitPlan(cmd.Context(), h, streams, awaitedPlan{ObjectKey: key}, timeout), cluster)
+			o.name = args[0]
+			return runF(cmd.Context(), o)
 		},
 	}
-	hubclient.ClusterFlag(cmd, &cluster, "the Instance or add-on is for")
-	terminal.TimeoutFlag(cmd, &timeout)
+	hubclient.ClusterFlag(cmd, &o.cluster, "the Instance or add-on is for")
+	terminal.TimeoutFlag(cmd, &o.timeout)
 	return cmd
+}
+
+func runPlanWait(ctx context.Context, o *PlanWaitOptions) error {
+	h, err := o.Hub()
+	if err != nil {
+		return err
+	}
+	key := client.ObjectKey{Namespace: o.cluster, Name: o.name}
+	if _, err := planstatus.Find(ctx, h, key, false); err != nil { // it names what there is instead
+		return hubclient.Advise(err, o.cluster)
+	}
+	return hubclient.Advise(awaitPlan(ctx, h, o.IOStreams, awaitedPlan{ObjectKey: key}, o.timeout), o.cluster)
 }
 
 // awaitedPlan is an Instance whose plans are waited for.

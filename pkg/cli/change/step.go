@@ -30,11 +30,21 @@ type step struct {
 	currentConfig, config *addon.AddOnDeploymentConfig
 }
 
+// desired is what somebody wants of an add-on on a cluster.
+type desired struct {
+	// namespace on the managed clusters; empty: what the add-on's definition leads to.
+	namespace  string
+	parameters map[string]string
+	// unset are parameters that are to have their default again.
+	unset            []string
+	withDependencies bool
+}
+
 // enabling is an add-on to be enabled on the cluster of a view.
 type enabling struct {
-	view    hubclient.Cluster
-	addOn   string
-	options enableOptions
+	view  hubclient.Cluster
+	addOn string
+	desired
 }
 
 // steps are what there is to write, what is required first. hints gets what people should know of the cluster. The error says what
@@ -47,7 +57,7 @@ func (e enabling) steps(ctx context.Context, reader client.Reader, hints termina
 	var steps []step
 	for _, name := range names {
 		s, err := e.step(name)
-		if err == nil && name == e.addOn && len(e.options.parameters) > 0 {
+		if err == nil && name == e.addOn && len(e.parameters) > 0 {
 			s, err = e.configured(ctx, reader, s)
 		}
 		if err == nil {
@@ -64,7 +74,7 @@ func (e enabling) steps(ctx context.Context, reader client.Reader, hints termina
 // names are the add-ons to write: the one that was asked for, and before it those that it requires and that are not there, as far as
 // they are to be enabled too. Where they are not, a hint names what it waits for.
 func (e enabling) names(hints terminal.ClusterTexts) ([]string, error) {
-	if !e.options.withDependencies {
+	if !e.withDependencies {
 		missing := slices.DeleteFunc(e.view.Judge(e.addOn).NotReady(), func(j dependency.Judgement) bool { return j.Cause == "" })
 		if len(missing) > 0 {
 			hints.Add(e.view.Name, fmt.Sprintf("%s waits for what it requires: %s; --with-dependencies enables what is not installed",
@@ -109,7 +119,7 @@ func (e enabling) step(name string) (step, error) {
 			return s, err
 		}
 		s.wanted = &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: cluster}}
-		s.wanted.Spec.InstallNamespace = e.namespace(name)
+		s.wanted.Spec.InstallNamespace = e.namespaceOf(name)
 		return s, nil
 	}
 	s.wanted = s.current.DeepCopy()
@@ -118,7 +128,7 @@ func (e enabling) step(name string) (step, error) {
 	case !s.current.DeletionTimestamp.IsZero():
 		return s, fmt.Errorf("add-on %q is being removed from cluster %s: enable it again once it is gone ('kubectl addon why %s --cluster %s')",
 			name, cluster, name, cluster)
-	case e.options.namespace != "" && e.options.namespace != stands:
+	case e.namespace != "" && e.namespace != stands:
 		return s, fmt.Errorf("add-on %q is enabled on cluster %s in namespace %q already: to move it, disable it first "+
 			"('kubectl addon disable %s --cluster %s')", name, cluster, stands, name, cluster)
 	}
@@ -126,14 +136,14 @@ func (e enabling) step(name string) (step, error) {
 }
 
 // namespace is the one to install the add-on of that name in. What runs by plans joins the add-on that requires it.
-func (e enabling) namespace(name string) string {
+func (e enabling) namespaceOf(name string) string {
 	if name != e.addOn && !e.view.Definitions[name].ByPlans {
 		return ""
 	}
 	if current := e.view.AddOns[e.addOn]; current != nil {
 		return current.Spec.InstallNamespace
 	}
-	return e.options.namespace
+	return e.namespace
 }
 
 // placed is the error for an add-on that OCM enables where Placements say so: made by hand it would not stay.
@@ -184,7 +194,7 @@ func (e enabling) configured(ctx context.Context, reader client.Reader, s step) 
 	case !apierrors.IsNotFound(err):
 		return s, fmt.Errorf("reading AddOnDeploymentConfig %s: %w", own, err)
 	}
-	s.config = withVariables(s.currentConfig, own, e.options.parameters, e.options.unset)
+	s.config = withVariables(s.currentConfig, own, e.parameters, e.unset)
 	return s, nil
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,20 +20,24 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// uninstallOptions say how to uninstall, and where.
-type uninstallOptions struct {
+// UninstallOptions say what to uninstall, where and how.
+type UninstallOptions struct {
+	*hubclient.Factory
 	hubclient.Selection
+	name string
 	// yes asks nobody; force neither asks nor waits for what has been applied.
 	yes, force bool
-	dryRun     *terminal.Output
-	wait       bool
-	timeout    time.Duration
+	dryRunFlags
+	terminal.WaitFlags
 }
 
-func NewCmdUninstall(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
+// NewCmdUninstall returns the command; runF, if given, replaces runUninstall.
+func NewCmdUninstall(f *hubclient.Factory, runF func(context.Context, *UninstallOptions) error) *cobra.Command {
+	o := &UninstallOptions{Factory: f}
+	if runF == nil {
+		runF = runUninstall
+	}
 	const of = "the add-on or Instance is on"
-	var options uninstallOptions
-	var change changeOptions
 	cmd := &cobra.Command{
 		Use:   "uninstall NAME --cluster CLUSTER[,CLUSTER]",
 		Short: "Remove an add-on, or an Instance, from managed clusters",
@@ -48,103 +51,113 @@ func NewCmdUninstall(streams genericiooptions.IOStreams, flags *genericclioption
 			"  kubectl addon uninstall kafka --cluster cluster1 --force",
 		Args: terminal.Exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			change.Selection, change.name = options.Selection, args[0]
-			if err := change.checkStanding(cmd, of); err != nil {
+			if err := o.check(cmd, of); err != nil {
 				return err
 			}
-			h, err := hubclient.Connect(flags, streams.ErrOut)
-			if err != nil {
-				return err
-			}
-			options.Selection = change.Selection
-			if change.dryRun {
-				options.dryRun = change.output
-			}
-			return hubclient.Advise(uninstall(cmd.Context(), h, streams, args[0], options), strings.Join(options.Names, ","))
+			o.name = args[0]
+			return runF(cmd.Context(), o)
 		},
 	}
-	options.AddFlags(cmd, of)
-	cmd.Flags().BoolVarP(&options.yes, "yes", "y", false, "do not ask")
-	cmd.Flags().BoolVar(&options.force, "force", false, "let go of it: leave what it has applied on the cluster, and do not ask")
-	change.addDryRun(cmd)
-	cmd.Flags().BoolVar(&options.wait, "wait", true, "wait until it is gone")
-	terminal.TimeoutFlag(cmd, &options.timeout)
+	o.AddFlags(cmd, of)
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVar(&o.force, "force", false, "let go of it: leave what it has applied on the cluster, and do not ask")
+	o.addDryRun(cmd)
+	o.AddWait(cmd, true, "wait until it is gone")
 	return cmd
 }
 
-// uninstall deletes the add-on of that name, else the Instance, of each of the clusters that have it, and waits until they are gone.
-func uninstall(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, name string, options uninstallOptions) error {
-	found, refused, err := gatherUninstalling(ctx, h, name, options)
+// check refuses a command line that makes no sense.
+func (o *UninstallOptions) check(cmd *cobra.Command, of string) error {
+	if err := refuseNamespace(cmd); err != nil {
+		return err
+	}
+	if err := o.Require(cmd, of); err != nil {
+		return err
+	}
+	return o.checkDryRun(cmd)
+}
+
+func runUninstall(ctx context.Context, o *UninstallOptions) error {
+	h, err := o.Hub()
 	if err != nil {
 		return err
 	}
-	if options.dryRun != nil {
-		return showUninstalling(ctx, h, streams, options.dryRun, found, refused)
+	return hubclient.Advise(uninstall(ctx, h, o), strings.Join(o.Names, ","))
+}
+
+// uninstall deletes the add-on of that name, else the Instance, of each of the clusters that have it, and waits until they are gone.
+func uninstall(ctx context.Context, h hubclient.Hub, o *UninstallOptions) error {
+	found, refused, err := gatherUninstalling(ctx, h, o)
+	if err != nil {
+		return err
 	}
-	if err := agreeToUninstall(streams, found, options); err != nil {
+	if o.dryRun {
+		return showUninstalling(ctx, h, o, found, refused)
+	}
+	if err := agreeToUninstall(found, o); err != nil {
 		return errors.Join(refused.err(), err)
 	}
 	faults := []error{refused.err()}
-	if options.force {
+	if o.force {
 		found = slices.DeleteFunc(found, func(i installed) bool {
 			if i.instance == nil {
 				return false
 			}
-			err := letGo(ctx, h, streams.Out, i)
+			err := letGo(ctx, h, o.Out, i)
 			faults = append(faults, err)
 			return err != nil
 		})
 	}
-	return errors.Join(append(faults, removeAll(ctx, h, streams, found, options.wait, options.timeout))...)
+	return errors.Join(append(faults, removeAll(ctx, h, o.IOStreams, found, o.Wait, o.Timeout))...)
 }
 
 // gatherUninstalling reads what there is of that name, where. Clusters that have nothing of it are left out, unless they were named.
-func gatherUninstalling(ctx context.Context, c client.Reader, name string, options uninstallOptions) ([]installed, refusals, error) {
-	clusters := options.Names // they need not be there any more
+func gatherUninstalling(ctx context.Context, c client.Reader, o *UninstallOptions) ([]installed, refusals, error) {
+	clusters := o.Names // they need not be there any more
 	if len(clusters) == 0 {
 		var err error
-		if clusters, err = options.Clusters(ctx, c); err != nil {
+		if clusters, err = o.Clusters(ctx, c); err != nil {
 			return nil, nil, err
 		}
 	}
 	var found []installed
 	refused := refusals{}
 	for _, cluster := range slices.Compact(slices.Sorted(slices.Values(clusters))) {
-		i, err := gatherInstalled(ctx, c, client.ObjectKey{Namespace: cluster, Name: name})
+		i, err := gatherInstalled(ctx, c, client.ObjectKey{Namespace: cluster, Name: o.name})
 		switch {
 		case err != nil:
 			return nil, nil, err
 		case !i.gone():
-			if err := i.refuse(options.force); err != nil {
+			if err := i.refuse(o.force); err != nil {
 				refused[cluster] = err
 				continue
 			}
 			found = append(found, i)
-		case len(options.Names) > 0:
+		case len(o.Names) > 0:
 			others, err := hubclient.GatherInventory(ctx, c, cluster)
 			if err != nil {
 				return nil, nil, err
 			}
-			refused[cluster] = others.Lacks(name)
+			refused[cluster] = others.Lacks(o.name)
 		}
 	}
 	if len(found) == 0 && len(refused) == 0 {
-		return nil, nil, fmt.Errorf("none of the %d clusters has an Instance or add-on %q", len(clusters), name)
+		return nil, nil, fmt.Errorf("none of the %d clusters has an Instance or add-on %q", len(clusters), o.name)
 	}
 	return found, refused, nil
 }
 
 // agreeToUninstall names what suffers, and asks. The error says why everything stays.
-func agreeToUninstall(streams genericiooptions.IOStreams, found []installed, options uninstallOptions) error {
+func agreeToUninstall(found []installed, o *UninstallOptions) error {
 	suffer, _ := suffering(found)
-	if err := terminal.Warn(streams.ErrOut, suffer...); err != nil || options.yes || options.force || len(found) == 0 {
+	if err := terminal.Warn(o.ErrOut, suffer...); err != nil || o.yes || o.force || len(found) == 0 {
 		return err
 	}
 	where := terminal.OnClusters(clustersOf(found))
-	if !printers.IsTerminal(streams.In) {
+	if !printers.IsTerminal(o.In) {
 		return fmt.Errorf("%s stays on %s: there is no terminal to ask on; repeat with --yes", found[0], where)
 	}
-	return terminal.Confirm(streams, fmt.Sprintf("Uninstall %s on %s? What it has applied there is removed, with its data.", terminal.Word(found[0].Name), where))
+	return terminal.Confirm(o.IOStreams, fmt.Sprintf("Uninstall %s on %s? What it has applied there is removed, with its data.", terminal.Word(found[0].Name), where))
 }
 
 // removeAll deletes what was found, and waits until it is gone if it is to.

@@ -3,19 +3,15 @@ package change
 import (
 	"context"
 
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
-	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
 // showUninstalling shows what would go with what was found.
-func showUninstalling(
-	ctx context.Context, c client.Client, streams genericiooptions.IOStreams, o *terminal.Output, found []installed, refused refusals,
-) error {
+func showUninstalling(ctx context.Context, c client.Client, o *UninstallOptions, found []installed, refused refusals) error {
 	known := &changing{
 		reader: hubclient.Remembering(c, c),
 		stored: onceEach(func(namespace string) ([]kudo.OperatorVersion, error) {
@@ -37,5 +33,5 @@ func showUninstalling(
 		going.Candidates = known.candidates(install.VersionOf(i.instance).Namespace, started)
 		changes = append(changes, going)
 	}
-	return showChanges(streams, o, changes, refused)
+	return showChanges(o.IOStreams, o.output, changes, refused)
 }

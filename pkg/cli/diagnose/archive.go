@@ -36,7 +36,7 @@ const summaryFile = "summary.txt"
 
 // diagnosis is what was collected, by the names of the files to be.
 type diagnosis struct {
-	options diagnoseOptions
+	version string
 	// namespace of addon-manager on the hub, and of addon-agent on managed clusters.
 	namespace string
 	objects   map[string][]*unstructured.Unstructured
@@ -48,9 +48,9 @@ type diagnosis struct {
 	redaction            *terminal.Redaction
 }
 
-func newDiagnosis(o diagnoseOptions, namespace string) *diagnosis {
+func newDiagnosis(version string, namespace string) *diagnosis {
 	return &diagnosis{
-		options: o, namespace: namespace, redaction: terminal.NewRedaction(),
+		version: version, namespace: namespace, redaction: terminal.NewRedaction(),
 		objects: map[string][]*unstructured.Unstructured{}, texts: map[string]string{},
 	}
 }
@@ -156,7 +156,7 @@ func (d *diagnosis) documents(name string) []byte {
 func (d *diagnosis) summary(now time.Time, files map[string][]byte) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "A diagnosis of Tandem, %s, by kubectl addon %s.\n\nWhat may be a secret is replaced by %s.\n", now.UTC().Format(time.RFC3339),
-		d.options.version, terminal.Redacted)
+		d.version, terminal.Redacted)
 	for _, section := range d.sections {
 		b.WriteString("\n" + section)
 	}

@@ -10,24 +10,26 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// diagnoseOptions say what to collect.
-type diagnoseOptions struct {
+// Options say what to collect.
+type Options struct {
+	*hubclient.Factory
 	hubclient.Selection
 	managed hubclient.ManagedFlags
 	file    string
 	timeout time.Duration
-	version string
 }
 
-func NewCmdDiagnose(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags, version string) *cobra.Command {
-	o := diagnoseOptions{version: version}
+// NewCmdDiagnose returns the command; runF, if given, replaces runDiagnose.
+func NewCmdDiagnose(f *hubclient.Factory, runF func(context.Context, *Options) error) *cobra.Command {
+	o := &Options{Factory: f}
+	if runF == nil {
+		runF = runDiagnose
+	}
 	cmd := &cobra.Command{
 		Use:   "diagnose",
 		Short: "Collect what a bug report needs in one archive, without secrets",
@@ -44,7 +46,7 @@ func NewCmdDiagnose(streams genericiooptions.IOStreams, flags *genericclioptions
 			if err := o.check(cmd); err != nil {
 				return err
 			}
-			return hubclient.Advise(diagnose(cmd.Context(), streams, flags, o), "")
+			return runF(cmd.Context(), o)
 		},
 	}
 	o.AddFlags(cmd, "it is about")
@@ -54,7 +56,7 @@ func NewCmdDiagnose(streams genericiooptions.IOStreams, flags *genericclioptions
 	return cmd
 }
 
-func (o *diagnoseOptions) check(cmd *cobra.Command) error {
+func (o *Options) check(cmd *cobra.Command) error {
 	switch {
 	case o.managed.Given() && len(o.Names) != 1:
 		return terminal.Usagef(cmd, "name the one managed cluster that --cluster-context or --cluster-kubeconfig leads to by --cluster")
@@ -65,40 +67,44 @@ func (o *diagnoseOptions) check(cmd *cobra.Command) error {
 	}
 }
 
+func runDiagnose(ctx context.Context, o *Options) error {
+	return hubclient.Advise(diagnose(ctx, o), "")
+}
+
 // diagnose collects as far as it can, and writes what it has. Only where not even a summary can be written it fails.
-func diagnose(ctx context.Context, streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags, o diagnoseOptions) error {
+func diagnose(ctx context.Context, o *Options) error {
 	now := time.Now()
 	limited, cancel := context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("not read within %s", o.timeout))
 	defer cancel()
-	h, err := hubclient.Connect(flags, streams.ErrOut)
+	h, err := o.Hub()
 	if err != nil {
 		return err
 	}
-	d := newDiagnosis(o, hubclient.ManagerNamespace(flags))
-	if err := d.hub(limited, h, flags); err != nil {
+	d := newDiagnosis(o.Version, o.ManagerNamespace())
+	if err := d.hub(limited, h, o); err != nil {
 		return err
 	}
 	if o.managed.Given() {
-		config, err := o.managed.Config(flags)
+		config, err := o.managed.Config(o.Flags)
 		if err != nil {
 			return err
 		}
-		d.managed(limited, config)
+		d.managed(limited, o.Names[0], config)
 	}
 	if ctx.Err() != nil { // interrupted
 		return context.Cause(ctx)
 	}
 	file := cmp.Or(o.file, "tandem-diagnosis-"+now.UTC().Format("20060102T150405Z")+".tar.gz")
 	if file == "-" {
-		return d.write(streams.Out, now)
+		return d.write(o.Out, now)
 	}
 	if err := writeNew(file, func(out io.Writer) error { return d.write(out, now) }); err != nil {
 		return err
 	}
 	for _, gap := range d.gaps() {
-		fmt.Fprintf(streams.ErrOut, "Warning: %s\n", gap)
+		fmt.Fprintf(o.ErrOut, "Warning: %s\n", gap)
 	}
-	_, err = fmt.Fprintf(streams.Out, "%s written: read summary.txt in it first, and look at all of it before you hand it on\n", file)
+	_, err = fmt.Fprintf(o.Out, "%s written: read summary.txt in it first, and look at all of it before you hand it on\n", file)
 	return err
 }
 

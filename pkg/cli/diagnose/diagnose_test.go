@@ -104,7 +104,7 @@ func TestADiagnosisHoldsNoSecret(t *testing.T) {
 	for place, text := range planted {
 		t.Run(place, func(t *testing.T) {
 			const secret = "Tr0ub4dor-and-3"
-			d := newDiagnosis(diagnoseOptions{version: "v1.0.0"}, "tandem-system")
+			d := newDiagnosis("v1.0.0", "tandem-system")
 			d.objects["hub/x.yaml"] = []*unstructured.Unstructured{object(t, fmt.Sprintf(text, secret))}
 			none(t, d, secret)
 		})
@@ -135,7 +135,7 @@ func TestADiagnosisHoldsNoSecretByItsLooks(t *testing.T) {
 		"registry credentials": `{"auths":{"registry.example.com":{"auth":"dXNlcjpwYXNz"}}}`,
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			d := newDiagnosis(diagnoseOptions{}, "tandem-system")
+			d := newDiagnosis("", "tandem-system")
 			d.objects["hub/x.yaml"] = []*unstructured.Unstructured{{Object: map[string]any{
 				"kind": "Instance", "metadata": map[string]any{"name": "s", "annotations": map[string]any{"note": secret}}, "spec": map[string]any{"note": secret},
 			}}}
@@ -153,7 +153,7 @@ func TestADiagnosisFindsASecretAgain(t *testing.T) {
 		"that stands encoded":        {`{kind: Secret, metadata: {name: s}, data: {a: c2VzYW1lLW9wZW4=}}`, "sesame-open"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			d := newDiagnosis(diagnoseOptions{}, "tandem-system")
+			d := newDiagnosis("", "tandem-system")
 			d.objects["hub/x.yaml"] = []*unstructured.Unstructured{
 				object(t, test.object),
 				{Object: map[string]any{"kind": "Event", "metadata": map[string]any{"name": "e"}, "message": "it said " + test.secret + " aloud"}},
@@ -176,7 +176,7 @@ func TestADiagnosisKeepsWhatHelps(t *testing.T) {
 		"the time":             `{kind: Lease, metadata: {name: s}, spec: {renewTime: "2026-01-02T03:04:05.000000Z"}}`,
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			d := newDiagnosis(diagnoseOptions{}, "tandem-system")
+			d := newDiagnosis("", "tandem-system")
 			read := object(t, text)
 			want := read.DeepCopy()
 			if sentence == "names like another" {
@@ -193,7 +193,7 @@ func TestADiagnosisKeepsWhatHelps(t *testing.T) {
 
 func TestADiagnosisIsOrderedAndSaysWhatItLacks(t *testing.T) {
 	make := func() *diagnosis {
-		d := newDiagnosis(diagnoseOptions{version: "v1.0.0"}, "tandem-system")
+		d := newDiagnosis("v1.0.0", "tandem-system")
 		d.objects["hub/instance.yaml"] = []*unstructured.Unstructured{
 			object(t, `{kind: Instance, metadata: {name: b, managedFields: [{manager: x}]}}`), object(t, `{kind: Instance, metadata: {name: a}}`),
 		}
@@ -223,7 +223,7 @@ func TestADiagnosisIsOrderedAndSaysWhatItLacks(t *testing.T) {
 }
 
 func TestADiagnosisIsBounded(t *testing.T) {
-	d := newDiagnosis(diagnoseOptions{}, "tandem-system")
+	d := newDiagnosis("", "tandem-system")
 	for i := range longestArchive/longestFile + 2 {
 		d.texts[fmt.Sprintf("hub/%02d.log", i)] = strings.Repeat("x", longestFile)
 	}

@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -27,13 +26,13 @@ import (
 )
 
 // hub reads what the hub says. It fails where the clusters that are meant do not exist, or there is no hub.
-func (d *diagnosis) hub(ctx context.Context, h hubclient.Hub, flags *genericclioptions.ConfigFlags) error {
-	clusters, err := d.fleet(ctx, h)
+func (d *diagnosis) hub(ctx context.Context, h hubclient.Hub, o *Options) error {
+	clusters, err := d.fleet(ctx, h, o.Selection)
 	if err != nil {
 		return err
 	}
-	found := inspect.Versions{Client: d.options.version}
-	if err := found.Gather(ctx, flags, d.options.Selection); err != nil {
+	found := inspect.Versions{Client: d.version}
+	if err := found.Gather(ctx, o.Factory, o.Selection); err != nil {
 		d.failed("the versions", err)
 	}
 	d.say("# Versions", found.Text(false))
@@ -57,11 +56,11 @@ func (d *diagnosis) hub(ctx context.Context, h hubclient.Hub, flags *genericclio
 }
 
 // fleet sums up the clusters that are meant, and names them. A hub that answers something is worth a diagnosis, whatever that is.
-func (d *diagnosis) fleet(ctx context.Context, h hubclient.Hub) ([]string, error) {
-	fleet, err := inspect.GatherGlance(ctx, h, d.options.Selection)
+func (d *diagnosis) fleet(ctx context.Context, h hubclient.Hub, where hubclient.Selection) ([]string, error) {
+	fleet, err := inspect.GatherGlance(ctx, h, where)
 	if apierrors.ReasonForError(err) != metav1.StatusReasonUnknown || meta.IsNoMatchError(err) {
 		d.failed("the fleet", err)
-		return d.options.Names, nil
+		return where.Names, nil
 	}
 	if err != nil {
 		return nil, err
@@ -112,14 +111,14 @@ func (d *diagnosis) judge(ctx context.Context, h hubclient.Hub, cluster string) 
 }
 
 // managed reads what a managed cluster says of itself.
-func (d *diagnosis) managed(ctx context.Context, config *rest.Config) {
+func (d *diagnosis) managed(ctx context.Context, cluster string, config *rest.Config) {
 	config.QPS, config.Burst = 50, 300
 	c, err := hubclient.AnyClient(config)
 	if err != nil {
 		d.failed("the managed cluster", err)
 		return
 	}
-	at := side{Client: c, name: "managed cluster " + d.options.Names[0], folder: "managed"}
+	at := side{Client: c, name: "managed cluster " + cluster, folder: "managed"}
 	d.server(ctx, at, config)
 	d.collect(ctx, at, "", metav1.NamespaceAll, ofMirror)
 	d.collect(ctx, at, "server", metav1.NamespaceAll, ofServer)

@@ -3,7 +3,6 @@ package hubclient
 import (
 	"fmt"
 	"io"
-	"os"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -26,8 +25,8 @@ type Hub struct {
 	contact *contact
 }
 
-// Connect connects to the hub that the flags and the kubeconfig name. What the hub warns of goes to errOut.
-func Connect(flags *genericclioptions.ConfigFlags, errOut io.Writer) (Hub, error) {
+// connect connects to the hub that the flags and the kubeconfig name. What the hub warns of goes to errOut.
+func connect(flags *genericclioptions.ConfigFlags, errOut io.Writer) (Hub, error) {
 	config, err := flags.ToRESTConfig()
 	if err != nil {
 		return Hub{}, fmt.Errorf("reading the kubeconfig of the hub: %w", err)
@@ -46,9 +45,4 @@ func Connect(flags *genericclioptions.ConfigFlags, errOut io.Writer) (Hub, error
 		return Hub{}, fmt.Errorf("connecting to the hub: %w", err)
 	}
 	return Hub{Client: c, Config: config, contact: contact}, nil
-}
-
-// HubClient is for commands that follow nothing.
-func HubClient(flags *genericclioptions.ConfigFlags) (client.Client, error) {
-	return Connect(flags, os.Stderr)
 }

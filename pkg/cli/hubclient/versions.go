@@ -5,16 +5,15 @@ import (
 	"fmt"
 	"sync"
 
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
 // VersionsOnce are the OperatorVersions in a namespace, which are read once and only when somebody asks.
-func VersionsOnce(ctx context.Context, flags *genericclioptions.ConfigFlags, namespace string) func() ([]kudo.OperatorVersion, error) {
+func VersionsOnce(ctx context.Context, f *Factory, namespace string) func() ([]kudo.OperatorVersion, error) {
 	return sync.OnceValues(func() ([]kudo.OperatorVersion, error) {
-		c, err := HubClient(flags)
+		c, err := f.Hub()
 		if err != nil {
 			return nil, err
 		}

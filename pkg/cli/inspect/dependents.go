@@ -8,8 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -18,8 +16,19 @@ import (
 	"github.com/tandem-addons/tandem/pkg/dependency"
 )
 
-func NewCmdDependents(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
-	o := terminal.NewOutput(terminal.FormatWide, terminal.FormatName)
+// DependentsOptions say whose dependents are shown, and how.
+type DependentsOptions struct {
+	*hubclient.Factory
+	addOn  string
+	output *terminal.Output
+}
+
+// NewCmdDependents returns the command; runF, if given, replaces runDependents.
+func NewCmdDependents(f *hubclient.Factory, runF func(context.Context, *DependentsOptions) error) *cobra.Command {
+	o := &DependentsOptions{Factory: f, output: terminal.NewOutput(terminal.FormatWide, terminal.FormatName)}
+	if runF == nil {
+		runF = runDependents
+	}
 	cmd := &cobra.Command{
 		Use:     "dependents ADDON",
 		Aliases: []string{"dependants"},
@@ -33,20 +42,25 @@ func NewCmdDependents(streams genericiooptions.IOStreams, flags *genericclioptio
 			if cmd.Flags().Changed("namespace") {
 				return terminal.Usagef(cmd, "--namespace has no meaning here: add-ons of all clusters are shown")
 			}
-			c, err := hubclient.HubClient(flags)
-			if err != nil {
-				return err
-			}
-			view, err := gatherDependents(cmd.Context(), c, args[0])
-			if err != nil {
-				return hubclient.Advise(err, "")
-			}
-			data := dependentsOf(view)
-			return o.Print(streams.Out, terminal.Shown{Text: data.text(o.Format == terminal.FormatWide), Data: data, Names: data.names()})
+			o.addOn = args[0]
+			return runF(cmd.Context(), o)
 		},
 	}
-	o.AddFlag(cmd)
+	o.output.AddFlag(cmd)
 	return cmd
+}
+
+func runDependents(ctx context.Context, o *DependentsOptions) error {
+	c, err := o.Hub()
+	if err != nil {
+		return err
+	}
+	view, err := gatherDependents(ctx, c, o.addOn)
+	if err != nil {
+		return hubclient.Advise(err, "")
+	}
+	data := dependentsOf(view)
+	return o.output.Print(o.Out, terminal.Shown{Text: data.text(o.output.Format == terminal.FormatWide), Data: data, Names: data.names()})
 }
 
 // gatherDependents reads who depends on addOn, and where they are. If nobody has heard of it, the error names what there is.

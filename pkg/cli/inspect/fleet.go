@@ -1,19 +1,28 @@
 package inspect
 
 import (
+	"context"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-func NewCmdFleet(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
-	var where hubclient.Selection
-	o := terminal.NewOutput(terminal.FormatWide)
+// FleetOptions say which clusters are shown, and how.
+type FleetOptions struct {
+	*hubclient.Factory
+	where  hubclient.Selection
+	output *terminal.Output
+}
+
+// NewCmdFleet returns the command; runF, if given, replaces runFleet.
+func NewCmdFleet(f *hubclient.Factory, runF func(context.Context, *FleetOptions) error) *cobra.Command {
+	o := &FleetOptions{Factory: f, output: terminal.NewOutput(terminal.FormatWide)}
+	if runF == nil {
+		runF = runFleet
+	}
 	cmd := &cobra.Command{
 		Use:   "fleet",
 		Short: "Show how all add-ons are on all managed clusters, at a glance",
@@ -23,25 +32,29 @@ func NewCmdFleet(streams genericiooptions.IOStreams, flags *genericclioptions.Co
 			"  kubectl addon fleet --selector region=eu -o wide",
 		Args: terminal.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := where.Check(cmd); err != nil {
+			if err := o.where.Check(cmd); err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("namespace") {
 				return terminal.Usagef(cmd, "--namespace has no meaning here: add-ons of all clusters are shown")
 			}
-			h, err := hubclient.Connect(flags, streams.ErrOut)
-			if err != nil {
-				return err
-			}
-			fleet, err := GatherGlance(cmd.Context(), h, where)
-			if err != nil {
-				return hubclient.Advise(err, strings.Join(where.Names, ","))
-			}
-			data := fleet.Sum()
-			return o.Print(streams.Out, terminal.Shown{Text: data.Text(o.Format == terminal.FormatWide), Data: data})
+			return runF(cmd.Context(), o)
 		},
 	}
-	where.AddFlags(cmd, "are shown")
-	o.AddFlag(cmd)
+	o.where.AddFlags(cmd, "are shown")
+	o.output.AddFlag(cmd)
 	return cmd
+}
+
+func runFleet(ctx context.Context, o *FleetOptions) error {
+	h, err := o.Hub()
+	if err != nil {
+		return err
+	}
+	fleet, err := GatherGlance(ctx, h, o.where)
+	if err != nil {
+		return hubclient.Advise(err, strings.Join(o.where.Names, ","))
+	}
+	data := fleet.Sum()
+	return o.output.Print(o.Out, terminal.Shown{Text: data.Text(o.output.Format == terminal.FormatWide), Data: data})
 }

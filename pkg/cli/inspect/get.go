@@ -13,8 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
@@ -22,9 +20,20 @@ import (
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
-func NewCmdGet(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
-	var where hubclient.Selection
-	o := terminal.NewOutput(terminal.FormatName)
+// GetOptions say which add-ons are listed, and how.
+type GetOptions struct {
+	*hubclient.Factory
+	addOn  string
+	where  hubclient.Selection
+	output *terminal.Output
+}
+
+// NewCmdGet returns the command; runF, if given, replaces runGet.
+func NewCmdGet(f *hubclient.Factory, runF func(context.Context, *GetOptions) error) *cobra.Command {
+	o := &GetOptions{Factory: f, output: terminal.NewOutput(terminal.FormatName)}
+	if runF == nil {
+		runF = runGet
+	}
 	cmd := &cobra.Command{
 		Use:   "get [ADDON]",
 		Short: "List add-ons with how they are, on all managed clusters or some",
@@ -34,26 +43,31 @@ func NewCmdGet(streams genericiooptions.IOStreams, flags *genericclioptions.Conf
 			"  kubectl addon get kafka --cluster cluster1,cluster2 -o json",
 		Args: terminal.AtMost("ADDON"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := where.Check(cmd); err != nil {
+			if err := o.where.Check(cmd); err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("namespace") {
 				return terminal.Usagef(cmd, "--namespace has no meaning here: --cluster names managed clusters, and with them the namespaces on the hub")
 			}
-			h, err := hubclient.Connect(flags, streams.ErrOut)
-			if err != nil {
-				return err
-			}
-			list, err := listAddOns(cmd.Context(), h, where, strings.Join(args, ""))
-			if err != nil {
-				return hubclient.Advise(err, strings.Join(where.Names, ","))
-			}
-			return o.Print(streams.Out, terminal.Shown{Text: list.text(time.Now()), Data: list, Names: list.names()})
+			o.addOn = strings.Join(args, "")
+			return runF(cmd.Context(), o)
 		},
 	}
-	where.AddFlags(cmd, "the add-ons are on")
-	o.AddFlag(cmd)
+	o.where.AddFlags(cmd, "the add-ons are on")
+	o.output.AddFlag(cmd)
 	return cmd
+}
+
+func runGet(ctx context.Context, o *GetOptions) error {
+	h, err := o.Hub()
+	if err != nil {
+		return err
+	}
+	list, err := listAddOns(ctx, h, o.where, o.addOn)
+	if err != nil {
+		return hubclient.Advise(err, strings.Join(o.where.Names, ","))
+	}
+	return o.output.Print(o.Out, terminal.Shown{Text: list.text(time.Now()), Data: list, Names: list.names()})
 }
 
 // addOnList is what `get` shows.

@@ -2,14 +2,13 @@ package inspect
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -18,9 +17,19 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-func NewCmdPlanHistory(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
-	var cluster string
-	o := terminal.NewOutput()
+// PlanHistoryOptions say whose plans are shown, and how.
+type PlanHistoryOptions struct {
+	*hubclient.Factory
+	cluster, name string
+	output        *terminal.Output
+}
+
+// NewCmdPlanHistory returns the command; runF, if given, replaces runPlanHistory.
+func NewCmdPlanHistory(f *hubclient.Factory, runF func(context.Context, *PlanHistoryOptions) error) *cobra.Command {
+	o := &PlanHistoryOptions{Factory: f, output: terminal.NewOutput()}
+	if runF == nil {
+		runF = runPlanHistory
+	}
 	cmd := &cobra.Command{
 		Use:   "history NAME --cluster CLUSTER",
 		Short: "Show when each plan last ran, and how that ended",
@@ -29,21 +38,26 @@ func NewCmdPlanHistory(streams genericiooptions.IOStreams, flags *genericcliopti
 		Example: "  kubectl addon plan history kafka --cluster cluster1",
 		Args:    terminal.Exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := hubclient.HubClient(flags)
-			if err != nil {
-				return err
-			}
-			instance, err := hubclient.ReadInstance(cmd.Context(), c, client.ObjectKey{Namespace: cluster, Name: args[0]})
-			if err != nil {
-				return hubclient.Advise(err, cluster)
-			}
-			data := historyOf(planstatus.Gather(cmd.Context(), c, instance))
-			return o.Print(streams.Out, terminal.Shown{Text: data.text(time.Now()), Data: data})
+			o.name = args[0]
+			return runF(cmd.Context(), o)
 		},
 	}
-	hubclient.ClusterFlag(cmd, &cluster, "the Instance or add-on is for")
-	o.AddFlag(cmd)
+	hubclient.ClusterFlag(cmd, &o.cluster, "the Instance or add-on is for")
+	o.output.AddFlag(cmd)
 	return cmd
+}
+
+func runPlanHistory(ctx context.Context, o *PlanHistoryOptions) error {
+	c, err := o.Hub()
+	if err != nil {
+		return err
+	}
+	instance, err := hubclient.ReadInstance(ctx, c, client.ObjectKey{Namespace: o.cluster, Name: o.name})
+	if err != nil {
+		return hubclient.Advise(err, o.cluster)
+	}
+	data := historyOf(planstatus.Gather(ctx, c, instance))
+	return o.output.Print(o.Out, terminal.Shown{Text: data.text(time.Now()), Data: data})
 }
 
 // history is what `plan history` shows.

@@ -1,9 +1,9 @@
 package inspect
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
@@ -11,10 +11,20 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-func NewCmdPlanStatus(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
-	var cluster string
-	var withChildren, watch bool
-	o := terminal.NewOutput(terminal.FormatName)
+// PlanStatusOptions say whose plans are shown, and how.
+type PlanStatusOptions struct {
+	*hubclient.Factory
+	cluster, name       string
+	withChildren, watch bool
+	output              *terminal.Output
+}
+
+// NewCmdPlanStatus returns the command; runF, if given, replaces runPlanStatus.
+func NewCmdPlanStatus(f *hubclient.Factory, runF func(context.Context, *PlanStatusOptions) error) *cobra.Command {
+	o := &PlanStatusOptions{Factory: f, output: terminal.NewOutput(terminal.FormatName)}
+	if runF == nil {
+		runF = runPlanStatus
+	}
 	cmd := &cobra.Command{
 		Use:   "status NAME --cluster CLUSTER",
 		Short: "Show the plans of an Instance or add-on, and what they wait for",
@@ -26,27 +36,32 @@ func NewCmdPlanStatus(streams genericiooptions.IOStreams, flags *genericclioptio
 			"  kubectl addon plan status streaming --cluster cluster1 --tree --watch",
 		Args: terminal.Exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if watch && !o.IsText() {
+			if o.watch && !o.output.IsText() {
 				return terminal.Usagef(cmd, "--watch prints text: leave --output away")
 			}
-			h, err := hubclient.Connect(flags, streams.ErrOut)
-			if err != nil {
-				return err
-			}
-			key := client.ObjectKey{Namespace: cluster, Name: args[0]}
-			found, err := planstatus.Find(cmd.Context(), h, key, withChildren)
-			if err != nil {
-				return hubclient.Advise(err, cluster)
-			}
-			if watch {
-				return hubclient.Advise(watchStatus(cmd.Context(), h, streams.Out, key, withChildren), cluster)
-			}
-			return o.Print(streams.Out, found)
+			o.name = args[0]
+			return runF(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().BoolVar(&withChildren, "tree", false, "show the children of the Instance as well, and theirs")
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on to show what changes")
-	hubclient.ClusterFlag(cmd, &cluster, "the Instance or add-on is for")
-	o.AddFlag(cmd)
+	cmd.Flags().BoolVar(&o.withChildren, "tree", false, "show the children of the Instance as well, and theirs")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on to show what changes")
+	hubclient.ClusterFlag(cmd, &o.cluster, "the Instance or add-on is for")
+	o.output.AddFlag(cmd)
 	return cmd
+}
+
+func runPlanStatus(ctx context.Context, o *PlanStatusOptions) error {
+	h, err := o.Hub()
+	if err != nil {
+		return err
+	}
+	key := client.ObjectKey{Namespace: o.cluster, Name: o.name}
+	found, err := planstatus.Find(ctx, h, key, o.withChildren)
+	if err != nil {
+		return hubclient.Advise(err, o.cluster)
+	}
+	if o.watch {
+		return hubclient.Advise(watchStatus(ctx, h, o.Out, key, o.withChildren), o.cluster)
+	}
+	return o.output.Print(o.Out, found)
 }

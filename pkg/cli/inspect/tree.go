@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,8 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
@@ -18,9 +17,20 @@ import (
 	"github.com/tandem-addons/tandem/pkg/dependency"
 )
 
-func NewCmdTree(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
-	var cluster string
-	o := terminal.NewOutput(terminal.FormatName)
+// TreeOptions say which add-ons are shown, all where there are none, and how.
+type TreeOptions struct {
+	*hubclient.Factory
+	cluster string
+	addOns  []string
+	output  *terminal.Output
+}
+
+// NewCmdTree returns the command; runF, if given, replaces runTree.
+func NewCmdTree(f *hubclient.Factory, runF func(context.Context, *TreeOptions) error) *cobra.Command {
+	o := &TreeOptions{Factory: f, output: terminal.NewOutput(terminal.FormatName)}
+	if runF == nil {
+		runF = runTree
+	}
 	cmd := &cobra.Command{
 		Use:   "tree [ADDON] --cluster CLUSTER",
 		Short: "Show what add-ons depend on, and how that is on a cluster",
@@ -32,26 +42,31 @@ func NewCmdTree(streams genericiooptions.IOStreams, flags *genericclioptions.Con
 			"  kubectl addon tree kafka --cluster cluster1",
 		Args: terminal.AtMost("ADDON"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := hubclient.HubClient(flags)
-			if err != nil {
-				return err
-			}
-			view, err := hubclient.GatherCluster(cmd.Context(), c, cluster)
-			if err != nil {
-				return hubclient.Advise(err, cluster)
-			}
-			for _, name := range args {
-				if err := view.Lacks(name); err != nil {
-					return err
-				}
-			}
-			data := treeOf(view, args)
-			return o.Print(streams.Out, terminal.Shown{Text: data.text(), Data: data, Names: data.names(view)})
+			o.addOns = args
+			return runF(cmd.Context(), o)
 		},
 	}
-	hubclient.ClusterFlag(cmd, &cluster, "the add-ons are on")
-	o.AddFlag(cmd)
+	hubclient.ClusterFlag(cmd, &o.cluster, "the add-ons are on")
+	o.output.AddFlag(cmd)
 	return cmd
+}
+
+func runTree(ctx context.Context, o *TreeOptions) error {
+	c, err := o.Hub()
+	if err != nil {
+		return err
+	}
+	view, err := hubclient.GatherCluster(ctx, c, o.cluster)
+	if err != nil {
+		return hubclient.Advise(err, o.cluster)
+	}
+	for _, name := range o.addOns {
+		if err := view.Lacks(name); err != nil {
+			return err
+		}
+	}
+	data := treeOf(view, o.addOns)
+	return o.output.Print(o.Out, terminal.Shown{Text: data.text(), Data: data, Names: data.names(view)})
 }
 
 // treeData is what `tree` shows.

@@ -14,8 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -23,12 +21,20 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-func NewCmdVersion(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags, own string) *cobra.Command {
-	var (
-		where      hubclient.Selection
-		clientOnly bool
-	)
-	o := terminal.NewOutput(terminal.FormatWide)
+// VersionOptions say whose versions are shown, and how.
+type VersionOptions struct {
+	*hubclient.Factory
+	where      hubclient.Selection
+	clientOnly bool
+	output     *terminal.Output
+}
+
+// NewCmdVersion returns the command; runF, if given, replaces runVersion.
+func NewCmdVersion(f *hubclient.Factory, runF func(context.Context, *VersionOptions) error) *cobra.Command {
+	o := &VersionOptions{Factory: f, output: terminal.NewOutput(terminal.FormatWide)}
+	if runF == nil {
+		runF = runVersion
+	}
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Show the versions of the plugin, of addon-manager and of the agents",
@@ -39,25 +45,29 @@ func NewCmdVersion(streams genericiooptions.IOStreams, flags *genericclioptions.
 			"  kubectl addon version --selector region=eu -o wide",
 		Args: terminal.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := where.Check(cmd); err != nil {
+			if err := o.where.Check(cmd); err != nil {
 				return err
 			}
-			found := Versions{Client: own}
-			var fault error
-			if !clientOnly {
-				fault = found.Gather(cmd.Context(), flags, where)
-			}
-			// What is known is shown in any case: whoever asks may be about to say so in a bug report.
-			if err := o.Print(streams.Out, terminal.Shown{Text: found.Text(o.Format == terminal.FormatWide), Data: found}); err != nil {
-				return err
-			}
-			return hubclient.Advise(fault, hubclient.ManagerNamespace(flags))
+			return runF(cmd.Context(), o)
 		},
 	}
-	where.AddFlags(cmd, "the agents are on")
-	cmd.Flags().BoolVar(&clientOnly, "client", false, "the plugin's version alone, without asking the hub")
-	o.AddFlag(cmd)
+	o.where.AddFlags(cmd, "the agents are on")
+	cmd.Flags().BoolVar(&o.clientOnly, "client", false, "the plugin's version alone, without asking the hub")
+	o.output.AddFlag(cmd)
 	return cmd
+}
+
+func runVersion(ctx context.Context, o *VersionOptions) error {
+	found := Versions{Client: o.Version}
+	var fault error
+	if !o.clientOnly {
+		fault = found.Gather(ctx, o.Factory, o.where)
+	}
+	// What is known is shown in any case: whoever asks may be about to say so in a bug report.
+	if err := o.output.Print(o.Out, terminal.Shown{Text: found.Text(o.output.Format == terminal.FormatWide), Data: found}); err != nil {
+		return err
+	}
+	return hubclient.Advise(fault, o.ManagerNamespace())
 }
 
 // Versions are what `version` shows. What is not known is empty.
@@ -77,13 +87,13 @@ type agentVersion struct {
 }
 
 // Gather reads what the hub knows.
-func (v *Versions) Gather(ctx context.Context, flags *genericclioptions.ConfigFlags, where hubclient.Selection) error {
-	c, err := hubclient.HubClient(flags)
+func (v *Versions) Gather(ctx context.Context, f *hubclient.Factory, where hubclient.Selection) error {
+	c, err := f.Hub()
 	if err != nil {
 		return err
 	}
 	var ofManager, ofAgents error // whoever may not read the one may well read the other
-	v.Hub, ofManager = managerVersion(ctx, c, hubclient.ManagerNamespace(flags))
+	v.Hub, ofManager = managerVersion(ctx, c, f.ManagerNamespace())
 	v.Agents, ofAgents = agentVersions(ctx, c, where)
 	v.Skew = v.skew()
 	return errors.Join(ofManager, ofAgents)

@@ -1,17 +1,27 @@
 package inspect
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-func NewCmdWhy(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
-	var cluster string
-	o := terminal.NewOutput()
+// WhyOptions say which add-on is explained, and how.
+type WhyOptions struct {
+	*hubclient.Factory
+	cluster, addOn string
+	output         *terminal.Output
+}
+
+// NewCmdWhy returns the command; runF, if given, replaces runWhy.
+func NewCmdWhy(f *hubclient.Factory, runF func(context.Context, *WhyOptions) error) *cobra.Command {
+	o := &WhyOptions{Factory: f, output: terminal.NewOutput()}
+	if runF == nil {
+		runF = runWhy
+	}
 	cmd := &cobra.Command{
 		Use:   "why ADDON --cluster CLUSTER",
 		Short: "Say why an add-on is not available on a cluster, and what to do",
@@ -21,25 +31,30 @@ func NewCmdWhy(streams genericiooptions.IOStreams, flags *genericclioptions.Conf
 			"  kubectl addon why kafka --cluster cluster1 -o jsonpath='{.causes[*].addOn}'",
 		Args: terminal.Exactly("ADDON"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := hubclient.HubClient(flags)
-			if err != nil {
-				return err
-			}
-			view, err := hubclient.GatherCluster(cmd.Context(), c, cluster)
-			if err != nil {
-				return hubclient.Advise(err, cluster)
-			}
-			if view.Instances, err = hubclient.GatherInstances(cmd.Context(), c, cluster); err != nil {
-				return hubclient.Advise(err, cluster)
-			}
-			if err := view.Lacks(args[0]); err != nil {
-				return err
-			}
-			why := Explained(view, args[0])
-			return o.Print(streams.Out, terminal.Shown{Text: why.Text(), Data: why.data(args[0])})
+			o.addOn = args[0]
+			return runF(cmd.Context(), o)
 		},
 	}
-	hubclient.ClusterFlag(cmd, &cluster, "the add-on is on")
-	o.AddFlag(cmd)
+	hubclient.ClusterFlag(cmd, &o.cluster, "the add-on is on")
+	o.output.AddFlag(cmd)
 	return cmd
+}
+
+func runWhy(ctx context.Context, o *WhyOptions) error {
+	c, err := o.Hub()
+	if err != nil {
+		return err
+	}
+	view, err := hubclient.GatherCluster(ctx, c, o.cluster)
+	if err != nil {
+		return hubclient.Advise(err, o.cluster)
+	}
+	if view.Instances, err = hubclient.GatherInstances(ctx, c, o.cluster); err != nil {
+		return hubclient.Advise(err, o.cluster)
+	}
+	if err := view.Lacks(o.addOn); err != nil {
+		return err
+	}
+	why := Explained(view, o.addOn)
+	return o.output.Print(o.Out, terminal.Shown{Text: why.Text(), Data: why.data(o.addOn)})
 }

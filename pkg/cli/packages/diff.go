@@ -4,14 +4,25 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-func NewCmdDiff(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
-	f, o := &Finder{Flags: flags}, terminal.NewOutput(terminal.FormatWide)
+// DiffOptions say which packages are compared, and how.
+type DiffOptions struct {
+	*hubclient.Factory
+	from, to string
+	finder   *Finder
+	output   *terminal.Output
+}
+
+// NewCmdDiff returns the command; runF, if given, replaces runDiff.
+func NewCmdDiff(f *hubclient.Factory, runF func(context.Context, *DiffOptions) error) *cobra.Command {
+	o := &DiffOptions{Factory: f, finder: &Finder{Factory: f}, output: terminal.NewOutput(terminal.FormatWide)}
+	if runF == nil {
+		runF = runDiff
+	}
 	cmd := &cobra.Command{
 		Use:   "diff FROM TO",
 		Short: "Show in what two versions of a package differ, and what an upgrade does",
@@ -21,16 +32,21 @@ func NewCmdDiff(streams genericiooptions.IOStreams, flags *genericclioptions.Con
 			"  kubectl addon package diff ./kafka-old ./kafka -o wide",
 		Args: terminal.Exactly("FROM", "TO"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			data, err := compared(cmd.Context(), f, args[0], args[1])
-			if err != nil {
-				return err
-			}
-			return o.Print(streams.Out, terminal.Shown{Text: data.text(o.Format == terminal.FormatWide), Data: data})
+			o.from, o.to = args[0], args[1]
+			return runF(cmd.Context(), o)
 		},
 	}
-	o.AddFlag(cmd)
-	f.addFlag(cmd)
+	o.output.AddFlag(cmd)
+	o.finder.addFlag(cmd)
 	return cmd
+}
+
+func runDiff(ctx context.Context, o *DiffOptions) error {
+	data, err := compared(ctx, o.finder, o.from, o.to)
+	if err != nil {
+		return err
+	}
+	return o.output.Print(o.Out, terminal.Shown{Text: data.text(o.output.Format == terminal.FormatWide), Data: data})
 }
 
 // compared finds both packages and compares them.

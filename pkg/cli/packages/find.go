@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -28,7 +27,7 @@ type packageView struct {
 
 // Finder finds the packages that users name.
 type Finder struct {
-	Flags *genericclioptions.ConfigFlags
+	*hubclient.Factory
 	// repository is where names are looked for; on the hub if empty.
 	repository string
 	// onHub says that names that packages on disk bring along are looked for on the hub as well, as they are when they are pushed.
@@ -59,7 +58,7 @@ func (f *Finder) findNamed(ctx context.Context, name string) (packageView, error
 	if f.repository != "" {
 		return f.view(ctx, name, (*loader).loadNamed)
 	}
-	c, err := hubclient.HubClient(f.Flags)
+	c, err := f.Hub()
 	if err != nil {
 		return packageView{}, err
 	}
@@ -74,7 +73,7 @@ func IsPlace(name string) bool { return isURL(name) || IsPath(name) }
 func (f *Finder) view(ctx context.Context, name string, load func(*loader, context.Context, string) (*bundle, error)) (packageView, error) {
 	l := &loader{repository: f.repository}
 	if f.onHub {
-		l.versions = hubclient.VersionsOnce(ctx, f.Flags, f.Namespace())
+		l.versions = hubclient.VersionsOnce(ctx, f.Factory, f.Namespace())
 	}
 	b, err := load(l, ctx, name)
 	if err != nil {

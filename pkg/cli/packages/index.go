@@ -14,16 +14,26 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-func NewCmdIndex(streams genericiooptions.IOStreams) *cobra.Command {
-	var base string
+// IndexOptions say of which folder the index is, and where it is served.
+type IndexOptions struct {
+	*hubclient.Factory
+	folder, base string
+}
+
+// NewCmdIndex returns the command; runF, if given, replaces runIndex.
+func NewCmdIndex(f *hubclient.Factory, runF func(context.Context, *IndexOptions) error) *cobra.Command {
+	o := &IndexOptions{Factory: f}
+	if runF == nil {
+		runF = runIndex
+	}
 	cmd := &cobra.Command{
 		Use:   "index DIR",
 		Short: "Make a repository of the tarballs in a folder",
@@ -34,19 +44,24 @@ func NewCmdIndex(streams genericiooptions.IOStreams) *cobra.Command {
 			"  kubectl addon package index repository --url https://example.org/packages",
 		Args: terminal.Exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if address, err := url.Parse(base); err != nil || base != "" && (!isURL(base) || address.Host == "") {
-				return terminal.Usagef(cmd, "--url %s: want a URL such as https://example.org/packages", base)
+			if address, err := url.Parse(o.base); err != nil || o.base != "" && (!isURL(o.base) || address.Host == "") {
+				return terminal.Usagef(cmd, "--url %s: want a URL such as https://example.org/packages", o.base)
 			}
-			count, err := writeIndex(cmd.Context(), args[0], base)
-			if err != nil {
-				return err
-			}
-			return printers.WriteEscaped(streams.Out, fmt.Sprintf("%s created: %s\n", filepath.Join(args[0], indexFile), terminal.Counted(count, "package")))
+			o.folder = args[0]
+			return runF(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVar(&base, "url", "",
+	cmd.Flags().StringVar(&o.base, "url", "",
 		"where DIR will be served, with which the URLs of tarballs begin; without it they are relative to the index, which KUDO's own client does not understand")
 	return cmd
+}
+
+func runIndex(ctx context.Context, o *IndexOptions) error {
+	count, err := writeIndex(ctx, o.folder, o.base)
+	if err != nil {
+		return err
+	}
+	return printers.WriteEscaped(o.Out, fmt.Sprintf("%s created: %s\n", filepath.Join(o.folder, indexFile), terminal.Counted(count, "package")))
 }
 
 // indexFile is where a repository says what it holds.

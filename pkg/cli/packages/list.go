@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,8 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -23,8 +20,19 @@ import (
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-func NewCmdList(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
-	f, o := &Finder{Flags: flags}, terminal.NewOutput(terminal.FormatName)
+// ListOptions say which packages are listed, and how.
+type ListOptions struct {
+	*hubclient.Factory
+	finder *Finder
+	output *terminal.Output
+}
+
+// NewCmdList returns the command; runF, if given, replaces runList.
+func NewCmdList(f *hubclient.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
+	o := &ListOptions{Factory: f, finder: &Finder{Factory: f}, output: terminal.NewOutput(terminal.FormatName)}
+	if runF == nil {
+		runF = runList
+	}
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the packages on the hub, or in a repository",
@@ -34,16 +42,20 @@ func NewCmdList(streams genericiooptions.IOStreams, flags *genericclioptions.Con
 			"  kubectl addon package list --repository https://repository.example.com",
 		Args: terminal.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			data, err := f.list(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return o.Print(streams.Out, terminal.Shown{Text: data.text(), Data: data, Names: data.names()})
+			return runF(cmd.Context(), o)
 		},
 	}
-	o.AddFlag(cmd)
-	f.addFlag(cmd)
+	o.output.AddFlag(cmd)
+	o.finder.addFlag(cmd)
 	return cmd
+}
+
+func runList(ctx context.Context, o *ListOptions) error {
+	data, err := o.finder.list(ctx)
+	if err != nil {
+		return err
+	}
+	return o.output.Print(o.Out, terminal.Shown{Text: data.text(), Data: data, Names: data.names()})
 }
 
 // listData is what `package list` shows.
@@ -72,7 +84,7 @@ func (f *Finder) list(ctx context.Context) (listData, error) {
 		packages, err := (&loader{repository: f.repository}).listed(ctx)
 		return listData{Packages: packages, Repository: shownURL(f.repository)}, err
 	}
-	h, err := hubclient.Connect(f.Flags, os.Stderr)
+	h, err := f.Hub()
 	if err != nil {
 		return listData{}, err
 	}

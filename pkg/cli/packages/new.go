@@ -1,6 +1,7 @@
 package packages
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,14 +11,25 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/pack"
 )
 
-func NewCmdNew(streams genericiooptions.IOStreams) *cobra.Command {
+// NewOptions say how the package is called, and where it is written.
+type NewOptions struct {
+	*hubclient.Factory
+	name, folder string
+}
+
+// NewCmdNew returns the command; runF, if given, replaces runNew.
+func NewCmdNew(f *hubclient.Factory, runF func(context.Context, *NewOptions) error) *cobra.Command {
+	o := &NewOptions{Factory: f}
+	if runF == nil {
+		runF = runNew
+	}
 	return &cobra.Command{
 		Use:   "new NAME [DIR]",
 		Short: "Make a package to begin with",
@@ -31,17 +43,9 @@ func NewCmdNew(streams genericiooptions.IOStreams) *cobra.Command {
 			}
 			return terminal.AtMost("NAME", "DIR")(cmd, args)
 		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			dir := args[len(args)-1]
-			files, err := newPackage(args[0], dir)
-			if err != nil {
-				return err
-			}
-			text := ""
-			for _, file := range files {
-				text += fmt.Sprintf("%s created\n", file)
-			}
-			return printers.WriteEscaped(streams.Out, text+fmt.Sprintf("\n  kubectl addon package verify %[1]s\n  kubectl addon package push %[1]s\n", terminal.Word(dir)))
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.name, o.folder = args[0], args[len(args)-1]
+			return runF(cmd.Context(), o)
 		},
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			if len(args) == 1 {
@@ -50,6 +54,18 @@ func NewCmdNew(streams genericiooptions.IOStreams) *cobra.Command {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		},
 	}
+}
+
+func runNew(_ context.Context, o *NewOptions) error {
+	files, err := newPackage(o.name, o.folder)
+	if err != nil {
+		return err
+	}
+	text := ""
+	for _, file := range files {
+		text += fmt.Sprintf("%s created\n", file)
+	}
+	return printers.WriteEscaped(o.Out, text+fmt.Sprintf("\n  kubectl addon package verify %[1]s\n  kubectl addon package push %[1]s\n", terminal.Word(o.folder)))
 }
 
 // newPackage writes a package of that name to a folder, which is empty or does not exist, and returns the files.

@@ -14,17 +14,27 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/pack"
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-func NewCmdPack(streams genericiooptions.IOStreams) *cobra.Command {
-	l := &loader{}
-	var file string
+// PackOptions say which package to pack, and where to.
+type PackOptions struct {
+	*hubclient.Factory
+	folder, file string
+	loader
+}
+
+// NewCmdPack returns the command; runF, if given, replaces runPack.
+func NewCmdPack(f *hubclient.Factory, runF func(context.Context, *PackOptions) error) *cobra.Command {
+	o := &PackOptions{Factory: f}
+	if runF == nil {
+		runF = runPack
+	}
 	cmd := &cobra.Command{
 		Use:   "pack DIR",
 		Short: "Make a tarball of a package",
@@ -35,31 +45,36 @@ func NewCmdPack(streams genericiooptions.IOStreams) *cobra.Command {
 			"  kubectl addon package pack ./kafka -o kafka.tgz",
 		Args: terminal.Exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			root, err := os.OpenRoot(args[0]) // symbolic links cannot lead out of it
-			if err != nil {
-				return fmt.Errorf("opening package: %w", err)
-			}
-			defer root.Close()
-			b, err := l.loadFolder(cmd.Context(), args[0], root.FS())
-			if err != nil {
-				return err
-			}
-			if err := printers.WriteEscaped(streams.ErrOut, b.findingsText()); err != nil {
-				return err
-			}
-			if err := b.validity(args[0]); err != nil {
-				return err
-			}
-			text, err := writeTarball(cmp.Or(file, versionName(b.root().pkg)+".tgz"), b, root.FS())
-			if err != nil {
-				return err
-			}
-			return printers.WriteEscaped(streams.Out, text)
+			o.folder = args[0]
+			return runF(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVarP(&file, "output", "o", "", "file to write; OPERATORVERSION.tgz in the working directory without it")
-	l.addFlag(cmd)
+	cmd.Flags().StringVarP(&o.file, "output", "o", "", "file to write; OPERATORVERSION.tgz in the working directory without it")
+	o.addFlag(cmd)
 	return cmd
+}
+
+func runPack(ctx context.Context, o *PackOptions) error {
+	root, err := os.OpenRoot(o.folder) // symbolic links cannot lead out of it
+	if err != nil {
+		return fmt.Errorf("opening package: %w", err)
+	}
+	defer root.Close()
+	b, err := o.loadFolder(ctx, o.folder, root.FS())
+	if err != nil {
+		return err
+	}
+	if err := printers.WriteEscaped(o.ErrOut, b.findingsText()); err != nil {
+		return err
+	}
+	if err := b.validity(o.folder); err != nil {
+		return err
+	}
+	text, err := writeTarball(cmp.Or(o.file, versionName(b.root().pkg)+".tgz"), b, root.FS())
+	if err != nil {
+		return err
+	}
+	return printers.WriteEscaped(o.Out, text)
 }
 
 // loadFolder reads the package in a folder as if it were a tarball already: what it brings along by a path has to lie in the folder.

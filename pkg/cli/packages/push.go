@@ -13,8 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -24,8 +22,19 @@ import (
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-func NewCmdPush(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
-	l := &loader{}
+// PushOptions say which package to push.
+type PushOptions struct {
+	*hubclient.Factory
+	name string
+	loader
+}
+
+// NewCmdPush returns the command; runF, if given, replaces runPush.
+func NewCmdPush(f *hubclient.Factory, runF func(context.Context, *PushOptions) error) *cobra.Command {
+	o := &PushOptions{Factory: f}
+	if runF == nil {
+		runF = runPush
+	}
 	cmd := &cobra.Command{
 		Use:   "push DIR",
 		Short: "Store a package on the hub, with all that it brings along",
@@ -38,21 +47,26 @@ func NewCmdPush(streams genericiooptions.IOStreams, flags *genericclioptions.Con
 			"  kubectl addon package push https://repository.example.com/kafka-1.0.0.tgz -n cluster1",
 		Args: terminal.Exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			namespace := cmp.Or(*flags.Namespace, kudo.DefaultPackagesNamespace)
-			l.versions = hubclient.VersionsOnce(cmd.Context(), flags, namespace)
-			b, err := verifiedBundle(cmd.Context(), l, streams.ErrOut, args[0])
-			if err != nil {
-				return err
-			}
-			c, err := hubclient.HubClient(flags)
-			if err != nil {
-				return err
-			}
-			return hubclient.Advise(push(cmd.Context(), c, streams.Out, b, namespace), namespace)
+			o.name = args[0]
+			return runF(cmd.Context(), o)
 		},
 	}
-	l.addFlag(cmd)
+	o.addFlag(cmd)
 	return cmd
+}
+
+func runPush(ctx context.Context, o *PushOptions) error {
+	namespace := cmp.Or(*o.Flags.Namespace, kudo.DefaultPackagesNamespace)
+	o.versions = hubclient.VersionsOnce(ctx, o.Factory, namespace)
+	b, err := verifiedBundle(ctx, &o.loader, o.ErrOut, o.name)
+	if err != nil {
+		return err
+	}
+	c, err := o.Hub()
+	if err != nil {
+		return err
+	}
+	return hubclient.Advise(push(ctx, c, o.Out, b, namespace), namespace)
 }
 
 // push stores a package after all that it brings along, or nothing when one of the versions stands there with another content.

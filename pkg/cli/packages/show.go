@@ -1,16 +1,16 @@
 package packages
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
@@ -70,15 +70,28 @@ var showSections = []showSection{
 		func(d packageData) any { return map[string]any{"dependencies": d.Dependencies, "fault": d.Fault} }},
 }
 
-func NewCmdShow(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
-	cmd := showingCommand(streams, flags, showSection{
+// ShowOptions say which package is shown, which part of it, and how.
+type ShowOptions struct {
+	*hubclient.Factory
+	name    string
+	section showSection
+	finder  *Finder
+	output  *terminal.Output
+}
+
+// NewCmdShow returns the command, with one for each part below; runF, if given, replaces runShow.
+func NewCmdShow(f *hubclient.Factory, runF func(context.Context, *ShowOptions) error) *cobra.Command {
+	if runF == nil {
+		runF = runShow
+	}
+	cmd := newCmdShowing(f, runF, showSection{
 		text: packageText, data: func(d packageData) any { return d },
 	})
 	cmd.Use, cmd.Short = "show PACKAGE", "Show what a package is: parameters, plans, tasks and what it brings along"
 	cmd.Long = "Show prints what there is to know of a package before it is installed; each part by itself with 'show PART PACKAGE'.\n" + naming
 	cmd.Example = "  kubectl addon package show kafka\n  kubectl addon package show ./kafka -o wide"
 	for _, section := range showSections {
-		part := showingCommand(streams, flags, section)
+		part := newCmdShowing(f, runF, section)
 		part.Use, part.Short = section.name+" PACKAGE", "Show the "+section.of
 		part.Long = part.Short + ".\n" + naming
 		part.Example = "  kubectl addon package show " + section.name + " ./kafka"
@@ -87,24 +100,29 @@ func NewCmdShow(streams genericiooptions.IOStreams, flags *genericclioptions.Con
 	return cmd
 }
 
-// showingCommand is a command that shows a section of a package.
-func showingCommand(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags, section showSection) *cobra.Command {
-	f, o := &Finder{Flags: flags}, terminal.NewOutput(terminal.FormatWide, terminal.FormatName)
+// newCmdShowing is a command that shows a section of a package.
+func newCmdShowing(f *hubclient.Factory, runF func(context.Context, *ShowOptions) error, section showSection) *cobra.Command {
+	o := &ShowOptions{Factory: f, section: section, finder: &Finder{Factory: f}, output: terminal.NewOutput(terminal.FormatWide, terminal.FormatName)}
 	cmd := &cobra.Command{
 		Args: terminal.Exactly("PACKAGE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			view, err := f.find(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			return o.Print(streams.Out, terminal.Shown{
-				Text: section.text(view, o.Format == terminal.FormatWide), Data: section.data(view.data()), Names: view.names(),
-			})
+			o.name = args[0]
+			return runF(cmd.Context(), o)
 		},
 	}
-	o.AddFlag(cmd)
-	f.addFlag(cmd)
+	o.output.AddFlag(cmd)
+	o.finder.addFlag(cmd)
 	return cmd
+}
+
+func runShow(ctx context.Context, o *ShowOptions) error {
+	view, err := o.finder.find(ctx, o.name)
+	if err != nil {
+		return err
+	}
+	return o.output.Print(o.Out, terminal.Shown{
+		Text: o.section.text(view, o.output.Format == terminal.FormatWide), Data: o.section.data(view.data()), Names: view.names(),
+	})
 }
 
 // addFlag lets a command look for packages in a repository.

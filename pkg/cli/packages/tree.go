@@ -1,20 +1,33 @@
 package packages
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-func NewCmdTree(streams genericiooptions.IOStreams) *cobra.Command {
-	l, o := &loader{}, terminal.NewOutput(terminal.FormatName)
+// TreeOptions say which package is shown, and how.
+type TreeOptions struct {
+	*hubclient.Factory
+	name string
+	loader
+	output *terminal.Output
+}
+
+// NewCmdTree returns the command; runF, if given, replaces runTree.
+func NewCmdTree(f *hubclient.Factory, runF func(context.Context, *TreeOptions) error) *cobra.Command {
+	o := &TreeOptions{Factory: f, output: terminal.NewOutput(terminal.FormatName)}
+	if runF == nil {
+		runF = runTree
+	}
 	cmd := &cobra.Command{
 		Use:   "tree DIR",
 		Short: "Show which Instances a package makes, with all that it brings along",
@@ -25,17 +38,22 @@ func NewCmdTree(streams genericiooptions.IOStreams) *cobra.Command {
 			"  kubectl addon package tree https://repository.example.com/streaming.tgz -o json",
 		Args: terminal.Exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			b, err := verifiedBundle(cmd.Context(), l, streams.ErrOut, args[0])
-			if err != nil {
-				return err
-			}
-			made := b.instances()
-			return o.Print(streams.Out, terminal.Shown{Text: made.text(), Data: made, Names: made.versions()})
+			o.name = args[0]
+			return runF(cmd.Context(), o)
 		},
 	}
-	o.AddFlag(cmd)
-	l.addFlag(cmd)
+	o.output.AddFlag(cmd)
+	o.loader.addFlag(cmd)
 	return cmd
+}
+
+func runTree(ctx context.Context, o *TreeOptions) error {
+	b, err := verifiedBundle(ctx, &o.loader, o.ErrOut, o.name)
+	if err != nil {
+		return err
+	}
+	made := b.instances()
+	return o.output.Print(o.Out, terminal.Shown{Text: made.text(), Data: made, Names: made.versions()})
 }
 
 // packageNode is an Instance that a package makes, with what is below it.

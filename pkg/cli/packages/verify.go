@@ -9,15 +9,27 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/pack"
 )
 
-func NewCmdVerify(streams genericiooptions.IOStreams) *cobra.Command {
-	l, o := &loader{}, terminal.NewOutput()
+// VerifyOptions say which package is verified, and how that is shown.
+type VerifyOptions struct {
+	*hubclient.Factory
+	name string
+	loader
+	output *terminal.Output
+}
+
+// NewCmdVerify returns the command; runF, if given, replaces runVerify.
+func NewCmdVerify(f *hubclient.Factory, runF func(context.Context, *VerifyOptions) error) *cobra.Command {
+	o := &VerifyOptions{Factory: f, output: terminal.NewOutput()}
+	if runF == nil {
+		runF = runVerify
+	}
 	cmd := &cobra.Command{
 		Use:   "verify DIR",
 		Short: "Say everything that is wrong with a package",
@@ -29,24 +41,29 @@ func NewCmdVerify(streams genericiooptions.IOStreams) *cobra.Command {
 			"  kubectl addon package verify ./streaming --repository https://repository.example.com -o json",
 		Args: terminal.Exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			b, err := l.loadBundle(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			invalid := b.validity(args[0])
-			text := b.findingsText()
-			if invalid == nil {
-				text += fmt.Sprintf("package %s is valid: OperatorVersion %s%s\n", args[0], versionName(b.root().pkg), b.along())
-			}
-			if err := o.Print(streams.Out, terminal.Shown{Text: text, Data: b.verdict(args[0])}); err != nil {
-				return err
-			}
-			return invalid
+			o.name = args[0]
+			return runF(cmd.Context(), o)
 		},
 	}
-	o.AddFlag(cmd)
-	l.addFlag(cmd)
+	o.output.AddFlag(cmd)
+	o.loader.addFlag(cmd)
 	return cmd
+}
+
+func runVerify(ctx context.Context, o *VerifyOptions) error {
+	b, err := o.loader.loadBundle(ctx, o.name)
+	if err != nil {
+		return err
+	}
+	invalid := b.validity(o.name)
+	text := b.findingsText()
+	if invalid == nil {
+		text += fmt.Sprintf("package %s is valid: OperatorVersion %s%s\n", o.name, versionName(b.root().pkg), b.along())
+	}
+	if err := o.output.Print(o.Out, terminal.Shown{Text: text, Data: b.verdict(o.name)}); err != nil {
+		return err
+	}
+	return invalid
 }
 
 // verdict is what verification has to say, for programs.

@@ -7,6 +7,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// WaitFlags say whether a command waits for what comes of it, and how long.
+type WaitFlags struct {
+	Wait    bool
+	Timeout time.Duration
+}
+
+// AddWait adds --wait and --timeout.
+func (w *WaitFlags) AddWait(cmd *cobra.Command, byDefault bool, until string) {
+	cmd.Flags().BoolVar(&w.Wait, "wait", byDefault, until)
+	TimeoutFlag(cmd, &w.Timeout)
+}
+
 // TimeoutFlag adds --timeout to a command that waits.
 func TimeoutFlag(cmd *cobra.Command, timeout *time.Duration) {
 	cmd.Flags().Var((*patience)(timeout), "timeout", "how long to wait at most; 0 means as long as it takes")

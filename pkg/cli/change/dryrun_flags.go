@@ -1,0 +1,35 @@
+package change
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+)
+
+// dryRunFlags are --dry-run, and how to print what it shows.
+type dryRunFlags struct {
+	dryRun bool
+	output *terminal.Output
+}
+
+func (f *dryRunFlags) addDryRun(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "write nothing: show which plans would run, and what they would change")
+	f.output = terminal.NewOutput(terminal.FormatWide)
+	f.output.AddFlag(cmd)
+}
+
+// checkDryRun refuses a format where nothing is shown.
+func (f *dryRunFlags) checkDryRun(cmd *cobra.Command) error {
+	if cmd.Flags().Changed("output") && !f.dryRun {
+		return terminal.Usagef(cmd, "--output goes with --dry-run")
+	}
+	return nil
+}
+
+// refuseNamespace refuses --namespace where that of what is changed is fixed.
+func refuseNamespace(cmd *cobra.Command) error {
+	if cmd.Flags().Changed("namespace") {
+		return terminal.Usagef(cmd, "--namespace has no meaning here: --cluster names the managed cluster, and with it the namespace on the hub")
+	}
+	return nil
+}
