@@ -23,13 +23,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -38,7 +35,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/agent/engine"
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	"github.com/tandem-addons/tandem/pkg/agent/report"
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/controller"
 )
@@ -195,15 +191,7 @@ func sameWay(a, b *rest.Config) bool {
 }
 
 // Scheme holds every type that the agent reads or writes typed.
-func Scheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kudo.AddToScheme, addon.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
-	}
-	return scheme, nil
-}
+func Scheme() (*runtime.Scheme, error) { return controller.Scheme() }
 
 // localManager caches Instances and OperatorVersions, and of everything else only what carries KUDO's heritage label.
 func localManager(o Options) (ctrl.Manager, error) {
@@ -230,7 +218,7 @@ func localManager(o Options) (ctrl.Manager, error) {
 			Unstructured: true,
 			DisableFor:   []client.Object{&corev1.Namespace{}},
 		}},
-		Controller:                    everyController(),
+		Controller:                    controller.Every(),
 		Logger:                        controller.Calm(ctrl.Log),
 		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress:        o.ProbeAddress,
@@ -255,7 +243,7 @@ func hubManager(o Options, config *rest.Config) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	patient := everyController()
+	patient := controller.Every()
 	patient.CacheSyncTimeout = 24 * time.Hour // a hub that is away is waited for, not given up
 	return ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme,
@@ -269,15 +257,4 @@ func hubManager(o Options, config *rest.Config) (ctrl.Manager, error) {
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",
 	})
-}
-
-// everyController is what holds for all controllers of the agent.
-func everyController() config.Controller {
-	return config.Controller{
-		// Those that speak with the hub are made again and again.
-		SkipNameValidation: ptr.To(true),
-		// The priority queue of controller-runtime 0.23 may never end while it is busy (its issue 3538): the process would hang until
-		// it is killed, and keep the Lease of the one that works.
-		UsePriorityQueue: ptr.To(false),
-	}
 }

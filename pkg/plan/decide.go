@@ -96,7 +96,7 @@ func (o Observation) action(choice Choice, err error) Action {
 		return o.retryCleanup()
 	case choice.Start != nil:
 		return Action{Kind: ActionStart, Start: choice}
-	case choice.Remove && (o.Instance.Removed() || o.Instance.Status.Execution == nil && len(o.Instance.Status.Inventory) == 0):
+	case choice.Remove && o.isRemoved():
 		return o.Removed()
 	case choice.Remove:
 		return Action{Kind: ActionRemove}
@@ -110,6 +110,11 @@ func (o Observation) action(choice Choice, err error) Action {
 // runs says whether there is an execution that can go on.
 func (o Observation) runs() bool {
 	return o.Instance.Status.Execution != nil && o.Running != nil && o.lastStatus().Status.Running()
+}
+
+// isRemoved says whether nothing is left of the Instance, or nothing ever was there.
+func (o Observation) isRemoved() bool {
+	return o.Instance.Removed() || o.Instance.Status.Execution == nil && len(o.Instance.Status.Inventory) == 0
 }
 
 // idle is the action where nothing runs and nothing starts.

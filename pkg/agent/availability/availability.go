@@ -5,7 +5,6 @@ package availability
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -15,12 +14,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/tandem-addons/tandem/pkg/controller"
 
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -37,7 +37,7 @@ type available struct {
 	hub        client.Client
 	local      client.Client
 	standalone bool
-	sightings  *sightings
+	sightings  *controller.Sightings[string]
 	metrics    *Metrics
 	clock      func() time.Time
 }
@@ -58,13 +58,11 @@ type Options struct {
 func Add(o Options, hub, local ctrl.Manager) error {
 	a := &available{
 		hub: hub.GetClient(), local: local.GetClient(), standalone: o.Standalone,
-		sightings: &sightings{at: map[string]time.Time{}}, metrics: o.Metrics, clock: time.Now,
+		sightings: controller.NewSightings[string](), metrics: o.Metrics, clock: time.Now,
 	}
-	b := ctrl.NewControllerManagedBy(hub).
-		Named("availability").
+	b := controller.New(hub, "availability", controller.Options{MaxConcurrentReconciles: mirror.Workers}).
 		For(&addon.ManagedClusterAddOn{}, builder.WithPredicates(noted[client.Object](a.sightings))).
-		WatchesRawSource(mirror.Source(o.Cluster, local, noted[*kudo.Instance](a.sightings))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: mirror.SideBySide, RateLimiter: mirror.Retries()})
+		WatchesRawSource(mirror.Source(o.Cluster, local, noted[*kudo.Instance](a.sightings)))
 	if o.Standalone {
 		b = b.WatchesRawSource(localLeases(o.Cluster, local, notProlonged(a.clock), noted[*coordinationv1.Lease](a.sightings)))
 	}
@@ -96,7 +94,10 @@ func notProlonged(clock func() time.Time) predicate.TypedPredicate[*coordination
 // Reconcile judges one add-on; its Instance on this cluster has its name.
 func (a *available) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	now := a.clock()
-	since := a.sightings.take(request.Name, now)
+	since := a.sightings.Take(request.Name)
+	if since.IsZero() { // it is judged for no change
+		since = now
+	}
 	subject := &addon.ManagedClusterAddOn{}
 	if err := a.hub.Get(ctx, request.NamespacedName, subject); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -114,7 +115,7 @@ func (a *available) Reconcile(ctx context.Context, request reconcile.Request) (r
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
-		a.sightings.keep(request.Name, since)
+		a.sightings.Keep(request.Name, since)
 		return reconcile.Result{}, err
 	}
 	if judged.Until.IsZero() {
@@ -170,37 +171,10 @@ func (a *available) commit(ctx context.Context, subject *addon.ManagedClusterAdd
 	return err
 }
 
-// sightings is when a change was seen, by the add-on that has not been judged since.
-type sightings struct {
-	mutex sync.Mutex
-	at    map[string]time.Time
-}
-
 // noted lets everything pass, and keeps when it was seen.
-func noted[O client.Object](s *sightings) predicate.TypedPredicate[O] {
+func noted[O client.Object](s *controller.Sightings[string]) predicate.TypedPredicate[O] {
 	return predicate.NewTypedPredicateFuncs(func(o O) bool {
-		s.keep(o.GetName(), time.Now())
+		s.Keep(o.GetName(), time.Now())
 		return true
 	})
-}
-
-// keep notes a sighting, unless an earlier one still waits.
-func (s *sightings) keep(addOn string, at time.Time) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	if _, waits := s.at[addOn]; !waits {
-		s.at[addOn] = at
-	}
-}
-
-// take is when the first change was seen since the add-on was last judged; now if it is judged for no change.
-func (s *sightings) take(addOn string, now time.Time) time.Time {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	at, seen := s.at[addOn]
-	delete(s.at, addOn)
-	if !seen {
-		return now
-	}
-	return at
 }

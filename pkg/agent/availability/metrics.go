@@ -2,11 +2,12 @@ package availability
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
 // Metrics of condition Available.
@@ -37,22 +38,11 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
 		}),
 	}
-	err := errors.Join(register(registry, &m.available), register(registry, &m.changes), register(registry, &m.delay))
-	if err != nil {
-		return nil, fmt.Errorf("registering metrics: %w", err)
-	}
-	return m, nil
-}
-
-// register registers a collector, or takes the one that is registered already.
-func register[C prometheus.Collector](registry prometheus.Registerer, collector *C) error {
-	err := registry.Register(*collector)
-	var shared prometheus.AlreadyRegisteredError
-	if errors.As(err, &shared) {
-		*collector = shared.ExistingCollector.(C)
-		return nil
-	}
-	return err
+	var errs [3]error
+	m.available, errs[0] = controller.Register(registry, m.available)
+	m.changes, errs[1] = controller.Register(registry, m.changes)
+	m.delay, errs[2] = controller.Register(registry, m.delay)
+	return m, errors.Join(errs[:]...)
 }
 
 // judge keeps what an add-on's condition Available says; nil where it is not the agent's to say.

@@ -15,10 +15,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/tandem-addons/tandem/pkg/controller"
 
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -79,7 +80,7 @@ func Add(o Options, local ctrl.Manager) error {
 		live:   local.GetAPIReader(),
 		objects: &objects{
 			client: local.GetClient(), live: local.GetAPIReader(), cache: local.GetCache(), discovery: kinds,
-			known: newKnown(), watched: map[schema.GroupVersionKind]bool{},
+			expectations: controller.NewExpectations(placeOf, mostKnown), watched: map[schema.GroupVersionKind]bool{},
 		},
 		sweeper: &sweeper{live: local.GetAPIReader(), discovery: kinds},
 		backoff: flowcontrol.NewBackOff(leastBackoff, mostBackoff),
@@ -92,12 +93,10 @@ func Add(o Options, local ctrl.Manager) error {
 
 		pipeImage: cmp.Or(o.PipeImage, pipe.DefaultImage),
 	}
-	built, err := ctrl.NewControllerManagedBy(local).
-		Named("engine").
+	built, err := controller.New(local, "engine", controller.Options{MaxConcurrentReconciles: mirror.Workers}).
 		For(&kudo.Instance{}, builder.WithPredicates(specChanged())).
-		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(e.parentsOf), builder.WithPredicates(mirror.Changed(viewChild))).
+		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(e.parentsOf), builder.WithPredicates(controller.Changed(viewChild))).
 		Watches(&kudo.OperatorVersion{}, handler.EnqueueRequestsFromMapFunc(e.usersOf)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: mirror.SideBySide, RateLimiter: mirror.Retries()}).
 		Build(e)
 	if err != nil {
 		return fmt.Errorf("adding the engine: %w", err)
@@ -106,7 +105,7 @@ func Add(o Options, local ctrl.Manager) error {
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(gvk)
 		owners := handler.EnqueueRequestsFromMapFunc(e.ownersOf)
-		err := built.Watch(source.Kind(local.GetCache(), client.Object(object), owners, judgedChanged(), e.objects.known.news()))
+		err := built.Watch(source.Kind(local.GetCache(), client.Object(object), owners, judgedChanged(), e.objects.expectations.News()))
 		if err != nil {
 			return err
 		}

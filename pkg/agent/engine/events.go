@@ -15,6 +15,7 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/health"
 	"github.com/tandem-addons/tandem/pkg/render"
 )
@@ -32,7 +33,7 @@ func judgedChanged() predicate.TypedPredicate[client.Object] {
 		health   health.Result
 		metadata string
 	}
-	return mirror.Changed(func(o client.Object) view {
+	return controller.Changed(func(o client.Object) view {
 		live := o.(*unstructured.Unstructured)
 		v := view{uid: live.GetUID(), health: health.Of(live)}
 		annotations := live.GetAnnotations()
@@ -51,7 +52,7 @@ func deletionChanged() predicate.Predicate {
 
 // acknowledged lets through what the hub says about KudoOperator tasks.
 func acknowledged() predicate.Predicate {
-	return mirror.Changed(func(o client.Object) string { return mirror.Acknowledgements(o.(*kudo.Instance)) })
+	return controller.Changed(func(o client.Object) string { return mirror.Acknowledgements(o.(*kudo.Instance)) })
 }
 
 // viewChild is what matters of a child to its parent: which generation stands, and how.

@@ -2,12 +2,12 @@ package engine
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
 // metrics of executions.
@@ -31,22 +31,10 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Buckets: prometheus.ExponentialBuckets(1, 2, 14),
 		}, []string{"operator", "plan", "result"}),
 	}
-	err := errors.Join(register(registry, &m.ended), register(registry, &m.took))
-	if err != nil {
-		return nil, fmt.Errorf("registering metrics: %w", err)
-	}
-	return m, nil
-}
-
-// register registers a collector, or takes the one that is registered already.
-func register[C prometheus.Collector](registry prometheus.Registerer, collector *C) error {
-	err := registry.Register(*collector)
-	var shared prometheus.AlreadyRegisteredError
-	if errors.As(err, &shared) {
-		*collector = shared.ExistingCollector.(C)
-		return nil
-	}
-	return err
+	var errs [2]error
+	m.ended, errs[0] = controller.Register(registry, m.ended)
+	m.took, errs[1] = controller.Register(registry, m.took)
+	return m, errors.Join(errs[:]...)
 }
 
 // end counts an execution that has ended by now, and how long it took.

@@ -22,6 +22,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
@@ -39,10 +40,26 @@ type objects struct {
 	cache     cache.Cache
 	discovery discovery.DiscoveryInterface
 	watch     func(schema.GroupVersionKind) error
-	known     *known
+
+	// expectations hold the newest version that the engine has seen of objects of Instances, in what it has read or in the answer to what
+	// it has applied. They tell a cache that is behind, and an event that tells nothing new. What is forgotten costs a read.
+	expectations *controller.Expectations[place]
 
 	mutex   sync.Mutex
 	watched map[schema.GroupVersionKind]bool
+}
+
+// mostKnown is of how many objects the engine remembers the version that it has seen; others are read from the API server.
+const mostKnown = 10000
+
+// place identifies an object in whatever version of its kind.
+type place struct {
+	schema.GroupKind
+	types.NamespacedName
+}
+
+func placeOf(o client.Object) place {
+	return place{o.GetObjectKind().GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(o)}
 }
 
 // findLive is find past the cache.
@@ -159,7 +176,7 @@ func (o *objects) get(ctx context.Context, want *unstructured.Unstructured) (*un
 		return nil, err
 	}
 	if cached != nil {
-		if upToDate, _ := o.known.upToDate(cached); upToDate {
+		if upToDate, _ := o.expectations.UpToDate(cached); upToDate {
 			return cached, nil
 		}
 	}
@@ -175,7 +192,7 @@ func (o *objects) applied(execution types.UID) reader {
 			return nil, err
 		}
 		if (plan.Object{Live: cached}).AppliedBy(execution) {
-			if upToDate, seen := o.known.upToDate(cached); upToDate && seen {
+			if upToDate, seen := o.expectations.UpToDate(cached); upToDate && seen {
 				return cached, nil
 			}
 		}

@@ -136,7 +136,7 @@ func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Uns
 		return object, err
 	}
 	if begun && object.AppliedBy(x.UID) {
-		e.objects.known.see(object.Live)
+		e.objects.expectations.NoteNewest(object.Live)
 		return object, nil
 	}
 	desired := render.RestartPods(want, object.Live, x.UID, x.RestartPending)
@@ -144,6 +144,6 @@ func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Uns
 	if err != nil {
 		return object, fmt.Errorf("applying %s: %w", plan.Describe(want), apply.Refused(err, object.Live, desired))
 	}
-	e.objects.known.see(live)
+	e.objects.expectations.NoteNewest(live)
 	return plan.Object{Want: want, Live: live}, nil
 }

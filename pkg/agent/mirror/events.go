@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
 // onHubView is what matters to the mirror of an Instance on the hub; what the agent itself reports does not.
@@ -28,7 +29,7 @@ type onHubView struct {
 }
 
 func onHubChanged() predicate.Predicate {
-	return Changed(func(o client.Object) onHubView {
+	return controller.Changed(func(o client.Object) onHubView {
 		i := o.(*kudo.Instance)
 		view := onHubView{
 			uid: i.UID, generation: i.Generation, deleting: i.DeletionTimestamp != nil, forced: i.ForceReleased(),
@@ -75,7 +76,7 @@ func mirrorChanged() predicate.TypedPredicate[*kudo.Instance] {
 		runs     corev1.ObjectReference
 		removed  bool
 	}
-	return Changed(func(i *kudo.Instance) view {
+	return controller.TypedChanged(func(i *kudo.Instance) view {
 		v := view{
 			metadata: fmt.Sprint(i.UID, i.Annotations, i.Finalizers, i.DeletionTimestamp != nil),
 			spec:     i.Generation,

@@ -14,10 +14,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/tandem-addons/tandem/pkg/controller"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
@@ -47,13 +48,11 @@ func Add(cluster string, statuses *Statuses, hub, local ctrl.Manager) error {
 		statuses:  statuses,
 		clock:     time.Now,
 	}
-	err := ctrl.NewControllerManagedBy(hub).
-		Named("mirror").
+	err := controller.New(hub, "mirror", controller.Options{MaxConcurrentReconciles: Workers}).
 		For(&kudo.Instance{}, builder.WithPredicates(onHubChanged())).
-		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(m.childrenOf), builder.WithPredicates(Changed(hasLetGo))).
+		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(m.childrenOf), builder.WithPredicates(controller.Changed(hasLetGo))).
 		WatchesRawSource(Source(cluster, local, mirrorChanged())).
 		WatchesRawSource(source.Kind(local.GetCache(), &kudo.OperatorVersion{}, handler.TypedEnqueueRequestsFromMapFunc(m.usersOf))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: SideBySide, RateLimiter: Retries()}).
 		Complete(m)
 	if err != nil {
 		return fmt.Errorf("adding the mirror: %w", err)

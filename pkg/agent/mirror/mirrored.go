@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +17,12 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
+
+// Workers bounds how many Instances and add-ons a controller of the agent works on at once.
+const Workers = 8
+
+// StaleCachePause is how long a cache is given to catch up with a write that it has not seen.
+const StaleCachePause = 50 * time.Millisecond
 
 // byName is the field by which Instances are found; the API server has it, and the cache an index of it.
 const byName = "metadata.name"

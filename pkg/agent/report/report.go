@@ -10,18 +10,18 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/tandem-addons/tandem/pkg/controller"
 
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -77,20 +77,16 @@ func Add(o Options, hub, local ctrl.Manager) error {
 		sent:     map[string]sent{},
 		held:     map[string]*sync.Mutex{},
 	}
-	err := ctrl.NewControllerManagedBy(hub).
-		Named("report").
+	err := controller.New(hub, "report", controller.Options{MaxConcurrentReconciles: mirror.Workers}).
 		For(&kudo.Instance{}).
 		WatchesRawSource(mirror.Source(o.Cluster, local)).
 		WatchesRawSource(source.Channel(o.Statuses.Changed, &handler.EnqueueRequestForObject{})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: mirror.SideBySide, RateLimiter: mirror.Retries()}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("adding the report: %w", err)
 	}
-	err = ctrl.NewControllerManagedBy(hub).
-		Named("ask").
+	err = controller.New(hub, "ask", controller.Options{MaxConcurrentReconciles: mirror.Workers}).
 		WatchesRawSource(mirror.Source(o.Cluster, local, workChanged())).
-		WithOptions(controller.Options{MaxConcurrentReconciles: mirror.SideBySide, RateLimiter: mirror.Retries()}).
 		Complete(reconcile.Func(r.ask))
 	if err != nil {
 		return fmt.Errorf("adding what asks for children: %w", err)
@@ -100,7 +96,7 @@ func Add(o Options, hub, local ctrl.Manager) error {
 
 // workChanged lets through which tasks are in progress.
 func workChanged() predicate.TypedPredicate[*kudo.Instance] {
-	return mirror.Changed(func(i *kudo.Instance) string {
+	return controller.TypedChanged(func(i *kudo.Instance) string {
 		if i.Status.Execution == nil {
 			return ""
 		}
@@ -148,7 +144,7 @@ func (r *reporter) Reconcile(ctx context.Context, request reconcile.Request) (re
 	if wait := r.wait(request.Name); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	return retryStale(r.tell(ctx, due))
+	return controller.RetryConflictAfter(mirror.StaleCachePause, r.tell(ctx, due))
 }
 
 // ask tells the hub, before the reports that wait for their turn, of a child that it is to bring about or to remove: the plan goes no further
@@ -162,15 +158,7 @@ func (r *reporter) ask(ctx context.Context, request reconcile.Request) (reconcil
 	if asks, err := r.asksForChild(ctx, due); err != nil || !asks {
 		return reconcile.Result{}, err
 	}
-	return retryStale(r.tell(ctx, due))
-}
-
-// retryStale tries again soon where the cache lagged behind: what is there now may be another Instance of that name.
-func retryStale(err error) (reconcile.Result, error) {
-	if apierrors.IsConflict(err) {
-		return reconcile.Result{RequeueAfter: mirror.StaleCachePause}, nil
-	}
-	return reconcile.Result{}, err
+	return controller.RetryConflictAfter(mirror.StaleCachePause, r.tell(ctx, due))
 }
 
 // overdue is what the hub should say of an Instance and does not; nil if there is nothing.
