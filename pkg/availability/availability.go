@@ -4,6 +4,7 @@ package availability
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -79,6 +80,11 @@ func notInstalled(addOn *addon.ManagedClusterAddOn, resolved *metav1.Condition) 
 		return "the add-on is about to be installed"
 	}
 	return fmt.Sprintf("the add-on is not installed: %s: %s", resolved.Reason, resolved.Message)
+}
+
+// Includes says whether condition Available says what condition Resolved does.
+func Includes(available, resolved *metav1.Condition) bool {
+	return available != nil && resolved.Message != "" && strings.Contains(available.Message, resolved.Message)
 }
 
 func judgement(status metav1.ConditionStatus, reason, message string) Judgement {

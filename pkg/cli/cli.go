@@ -1,5 +1,17 @@
 // Package cli is the kubectl plugin: it verifies and pushes packages, enables add-ons, and runs plans and shows what they do. It reads and
 // writes the hub.
+//
+// This package has the root command, completion and exit codes. The commands are in rooms by what they do: packages, inspect, change and
+// diagnose; planstatus, hubclient and terminal are what they share, each of which uses only those after it.
+//
+// Every command X has the same anatomy, in a file of its name:
+//
+//	type XOptions struct           the factory, the arguments and the flags
+//	func NewCmdX(factory, runF)    the cobra command: it parses and checks arguments and flags into XOptions, and touches no cluster
+//	func runX(ctx, *XOptions)      does it: gathers, decides, writes, prints
+//
+// Tests give runF to see the options that a command line makes, without a cluster; elsewhere it is nil, and runX runs. What another file has
+// of a command is called after it: X_text.go is what people read, X_data.go what programs read.
 package cli
 
 import (

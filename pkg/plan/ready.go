@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -80,13 +81,21 @@ func Pending(last kudo.PlanStatus, next Choice) metav1.Condition {
 	return Condition(metav1.ConditionFalse, kudo.ReasonPlanPending, fmt.Sprintf("plan %q is complete, and plan %q is next", last.Name, next.Start.Plan))
 }
 
+// missing ends what a condition says of an object that was applied and is gone.
+const missing = ": is missing"
+
+// Missing says whether the condition is false because an object is gone: reason Unhealthy covers objects that fail as well.
+func Missing(condition metav1.Condition) bool {
+	return condition.Reason == kudo.ReasonUnhealthy && strings.Contains(condition.Message, missing)
+}
+
 // faultOf says what is wrong with an object that was applied; empty if nothing is.
 func faultOf(owner Owner, o Object) string {
 	switch {
 	case o.Live == nil && o.passing():
 		return ""
 	case o.Live == nil:
-		return Describe(o.Want) + ": is missing"
+		return Describe(o.Want) + missing
 	case o.Deleted():
 		return deleting(o.Live)
 	}

@@ -244,7 +244,7 @@ func objectsOf(objects []preview.Object) []objectData {
 	for _, o := range objects {
 		next := objectData{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Effect: o.Effect}
 		if o.After != nil && o.Effect != preview.Unchanged && o.Effect != preview.Renewed {
-			before, after := redacted(o.Before, o.After)
+			before, after := terminal.RedactChange(o.Before, o.After)
 			next.Diff = packages.Unified(strings.ReplaceAll(o.InventoryEntry.String(), " ", "/"), textOf(before), textOf(after))
 		}
 		data = append(data, next)
@@ -262,46 +262,6 @@ func textOf(o *unstructured.Unstructured) string {
 		return err.Error() // what was rendered always marshals
 	}
 	return string(text)
-}
-
-// redacted are the objects without what Secrets hold: that it changes is told, and not what it is.
-func redacted(before, after *unstructured.Unstructured) (*unstructured.Unstructured, *unstructured.Unstructured) {
-	if after.GetKind() != "Secret" || after.GroupVersionKind().Group != "" {
-		return before, after
-	}
-	after = after.DeepCopy()
-	if before != nil {
-		before = before.DeepCopy()
-	}
-	for _, field := range []string{"data", "stringData"} {
-		now, _ := after.Object[field].(map[string]any)
-		var was map[string]any
-		if before != nil {
-			was, _ = before.Object[field].(map[string]any)
-		}
-		redact(was, now)
-	}
-	return before, after
-}
-
-// redact puts something else in the place of values, by which those that change are known.
-func redact(was, now map[string]any) {
-	for key, value := range now {
-		stood, had := was[key]
-		if had && !equality.Semantic.DeepEqual(stood, value) {
-			was[key], now[key] = "*** (before)", "*** (after)"
-			continue
-		}
-		now[key] = "***"
-		if had {
-			was[key] = "***"
-		}
-	}
-	for key := range was {
-		if _, stays := now[key]; !stays {
-			was[key] = "***"
-		}
-	}
 }
 
 // unchanged says whether nothing is to be written.

@@ -12,10 +12,12 @@ import (
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/availability"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
 // Explained says why an add-on is not available, and what to do.
@@ -230,20 +232,20 @@ func (e *explanation) again(addOn *addon.ManagedClusterAddOn) {
 	if instance == nil || instance.Status.Execution == nil {
 		return
 	}
-	plan := instance.Status.Execution.Plan
+	again := instance.Status.Execution.Plan
 	available := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionAvailable)
 	switch {
 	case available == nil || available.Status == metav1.ConditionTrue:
 		return
-	case available.Reason == kudo.ReasonUnhealthy && strings.Contains(available.Message, ": is missing"):
-		plan = kudo.DeployPlan
-		e.say("Plan %s makes anew what is missing: run it again.", plan)
+	case plan.Missing(*available):
+		again = kudo.DeployPlan
+		e.say("Plan %s makes anew what is missing: run it again.", again)
 	case available.Reason == kudo.ReasonPlanFailed:
-		e.say("Once the cause is mended, run plan %s again.", plan)
+		e.say("Once the cause is mended, run plan %s again.", again)
 	default:
 		return
 	}
-	e.do("kubectl addon plan run %s %s --cluster %s", addOn.Name, plan, e.view.Name)
+	e.do("kubectl addon plan run %s %s --cluster %s", addOn.Name, again, e.view.Name)
 }
 
 // lastVerdict says that the dependencies are malformed, and which verdict stays.
@@ -280,7 +282,7 @@ func (e *explanation) heldUp(addOn *addon.ManagedClusterAddOn) {
 	switch {
 	case resolved == nil || resolved.Status == metav1.ConditionTrue:
 		e.unseen(addOn)
-	case available != nil && resolved.Message != "" && strings.Contains(available.Message, resolved.Message): // said already
+	case availability.Includes(available, resolved): // said already
 		e.look(addOn)
 	case resolved.Reason == addon.ReasonWaitingForDependencies && e.view.Definitions[addOn.Name].Malformed != nil:
 		e.say("%s is installed by itself once they can be read and it has what it requires.", addOn.Name)

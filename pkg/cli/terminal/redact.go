@@ -9,6 +9,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Redacted stands for a value that may be a secret.
@@ -35,6 +38,8 @@ var (
 		regexp.MustCompile(`(?i)((?:password|passwd|passphrase|secret|token|credential|api[-_]?key|access[-_]?key|private[-_]?key|` +
 			`client-key-data)[a-z0-9_.-]*\\?["']?\s*[=:]\s*)(?:\\?"[^"\n]*"|'[^'\n]*'|[^\s"',;&}]+)`),
 	}
+	// secretParts are the fields of Secrets and ConfigMaps that hold values.
+	secretParts = []string{"data", "stringData", "binaryData"}
 	// hints are in every line that has one of these in it, in lower case. To look for them is much faster.
 	hints = []string{"eyj", "://", "authorization", "bearer", "basic", "passw", "passphrase", "secret", "token", "credential", "key"}
 )
@@ -153,7 +158,7 @@ func (r *Redaction) Object(content map[string]any) {
 func (r *Redaction) fields(fields map[string]any, secret bool) {
 	switch kind, _ := fields["kind"].(string); kind {
 	case "Secret", "ConfigMap":
-		for _, part := range []string{"data", "stringData", "binaryData"} {
+		for _, part := range secretParts {
 			r.all(fields[part])
 		}
 	case "OperatorVersion":
@@ -286,5 +291,45 @@ func templates(version map[string]any) {
 	for name, value := range files {
 		text, _ := value.(string)
 		files[name] = fmt.Sprintf("%d bytes, sha256 %x", len(text), sha256.Sum256([]byte(text)))
+	}
+}
+
+// RedactChange returns the objects without what Secrets hold: that it changes is told, and not what it is.
+func RedactChange(before, after *unstructured.Unstructured) (*unstructured.Unstructured, *unstructured.Unstructured) {
+	if after.GetKind() != "Secret" || after.GroupVersionKind().Group != "" {
+		return before, after
+	}
+	after = after.DeepCopy()
+	if before != nil {
+		before = before.DeepCopy()
+	}
+	for _, field := range secretParts {
+		now, _ := after.Object[field].(map[string]any)
+		var was map[string]any
+		if before != nil {
+			was, _ = before.Object[field].(map[string]any)
+		}
+		redactValues(was, now)
+	}
+	return before, after
+}
+
+// redactValues puts something else in the place of values, by which those that change are known.
+func redactValues(was, now map[string]any) {
+	for key, value := range now {
+		stood, had := was[key]
+		if had && !equality.Semantic.DeepEqual(stood, value) {
+			was[key], now[key] = "*** (before)", "*** (after)"
+			continue
+		}
+		now[key] = "***"
+		if had {
+			was[key] = "***"
+		}
+	}
+	for key := range was {
+		if _, stays := now[key]; !stays {
+			was[key] = "***"
+		}
 	}
 }
