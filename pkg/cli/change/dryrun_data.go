@@ -73,14 +73,14 @@ type planData struct {
 
 // taskData is a task of it.
 type taskData struct {
-	Phase   string       `json:"phase"`
-	Step    string       `json:"step"`
-	Task    string       `json:"task"`
-	Kind    string       `json:"kind"`
-	Action  plan.TaskAction  `json:"action,omitempty"`
-	Objects []objectData `json:"objects,omitempty"`
-	Child   *childData   `json:"child,omitempty"`
-	Fault   string       `json:"fault,omitempty"`
+	Phase   string          `json:"phase"`
+	Step    string          `json:"step"`
+	Task    string          `json:"task"`
+	Kind    string          `json:"kind"`
+	Action  plan.TaskAction `json:"action,omitempty"`
+	Objects []objectData    `json:"objects,omitempty"`
+	Child   *childData      `json:"child,omitempty"`
+	Fault   string          `json:"fault,omitempty"`
 }
 
 // objectData is an object on the managed cluster. A namespace that the package does not write is left out.
