@@ -16,12 +16,6 @@ type exception struct {
 
 // unordered lists the packages whose files have no order: a reader who starts at the top meets names that a file above declares.
 var unordered = map[string]exception{
-	"pkg/cli/change": {1, "the options of uninstall are beside its command"},
-
-	"pkg/cli/diagnose": {1, "the options are beside the command"},
-
-	"pkg/cli/packages": {1, "members of archives are read by both kinds of sources"},
-
 	"pkg/availability": {1, "from before the rule"},
 
 	"pkg/dependency": {2, "from before the rule"},
@@ -63,7 +57,6 @@ const mostFiles = 25
 
 // large lists the packages that have more files.
 var large = map[string]exception{
-
 	"pkg/sandbox": {28, "it stands beside the product, and is divided when it next changes"},
 }
 
