@@ -18,6 +18,12 @@ import "embed"
 //go:embed */*.yaml
 var FS embed.FS
 
+// The label of what is Tandem's on a hub, and its value.
+const (
+	LabelPartOf = "app.kubernetes.io/part-of"
+	PartOf      = "tandem"
+)
+
 // ClusterParameters is what the templates in cluster/ are given.
 type ClusterParameters struct {
 	// Cluster is the name of the managed cluster, which is also the name of its namespace on the hub.

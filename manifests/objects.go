@@ -42,6 +42,9 @@ func Objects(fsys fs.FS, pattern string, parameters any) ([]*unstructured.Unstru
 	return objects, nil
 }
 
+// Admission are the policies, their bindings and the webhook configuration.
+func Admission() ([]*unstructured.Unstructured, error) { return Objects(FS, "admission/*.yaml", nil) }
+
 func rank(object *unstructured.Unstructured) int {
 	if object.GetKind() == "Namespace" {
 		return 0

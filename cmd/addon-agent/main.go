@@ -19,7 +19,7 @@ import (
 
 	"github.com/tandem-addons/tandem/pkg/agent"
 	"github.com/tandem-addons/tandem/pkg/availability"
-	"github.com/tandem-addons/tandem/pkg/limit"
+	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/pipe"
 )
 
@@ -41,7 +41,7 @@ type settings struct {
 	options                   agent.Options
 	hubKubeconfig, kubeconfig string
 	hubAuthority              string
-	hub, local                limit.Limit
+	hub, local                controller.Limit
 	logging                   zap.Options
 	version                   bool
 }
@@ -68,7 +68,7 @@ func (s *settings) flags() *flag.FlagSet {
 	flags.DurationVar(&o.ReportInterval, "report-interval", 0, "least time between two reports of one Instance to the hub; 1s if zero")
 	flags.StringVar(&o.PipeImage, "pipe-image", pipe.DefaultImage,
 		"image of the container through which the files of Pipe tasks are read; it needs sleep and head")
-	s.hub, s.local = limit.Limit{QPS: 20, Burst: 40}, limit.Limit{QPS: 400, Burst: 800}
+	s.hub, s.local = controller.Limit{QPS: 20, Burst: 40}, controller.Limit{QPS: 400, Burst: 800}
 	s.hub.Bind(flags, "hub-api", "the hub")
 	s.local.Bind(flags, "kube-api", "the managed cluster")
 	flags.BoolVar(&s.version, "version", false, "print the version and end")

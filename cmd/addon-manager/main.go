@@ -17,8 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/hub"
-	"github.com/tandem-addons/tandem/pkg/limit"
+	"github.com/tandem-addons/tandem/pkg/hub/webhook"
 )
 
 // version is set by the linker (see the Makefile).
@@ -37,7 +38,7 @@ func main() {
 // settings are the flags.
 type settings struct {
 	options hub.Options
-	limit   limit.Limit
+	limit   controller.Limit
 	logging zap.Options
 
 	uninstall, version bool
@@ -59,15 +60,15 @@ func (s *settings) flags(errors io.Writer) *flag.FlagSet {
 	fs.StringVar(&o.WebhookBindAddress, "webhook-bind-address", "0",
 		"HOST:PORT that serves conversion and admission webhooks; 0 for none")
 	fs.Var((*names)(&o.WebhookHosts), "webhook-hosts", "DNS names and IPs by which API servers call the webhooks, separated by commas")
-	fs.DurationVar(&o.WebhookCertificateValidity, "webhook-certificate-validity", hub.DefaultWebhookCertificateValidity,
+	fs.DurationVar(&o.WebhookCertificateValidity, "webhook-certificate-validity", webhook.DefaultCertificateValidity,
 		"how long the webhooks' certificate is valid; it is renewed at two thirds of that")
-	fs.DurationVar(&o.WebhookAuthorityValidity, "webhook-authority-validity", hub.DefaultWebhookAuthorityValidity,
+	fs.DurationVar(&o.WebhookAuthorityValidity, "webhook-authority-validity", webhook.DefaultAuthorityValidity,
 		"how long the authority that signs it is valid")
 	fs.StringVar(&o.Namespace, "namespace", "tandem-system", "namespace where the webhooks' certificates are kept")
 	fs.BoolVar(&o.DeliverAgents, "deliver-agents", false,
 		"deliver addon-agent to managed clusters as OCM's add-on tandem (manifests/ocm), where the hub has OCM")
 	fs.IntVar(&o.Concurrency, "concurrency", 10, "how many objects each controller works on at a time")
-	s.limit = limit.Limit{QPS: 200, Burst: 400}
+	s.limit = controller.Limit{QPS: 200, Burst: 400}
 	s.limit.Bind(fs, "kube-api", "the API server")
 	fs.BoolVar(&s.uninstall, "uninstall", false,
 		"take policies, webhooks and conditions of Tandem off the hub, and exit; it may be repeated")

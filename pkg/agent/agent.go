@@ -25,29 +25,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/tandem-addons/tandem/pkg/agent/availability"
+	"github.com/tandem-addons/tandem/pkg/agent/engine"
+	"github.com/tandem-addons/tandem/pkg/agent/mirror"
+	"github.com/tandem-addons/tandem/pkg/agent/report"
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/limit"
-	"github.com/tandem-addons/tandem/pkg/logging"
-)
-
-// Field managers: one for each controller, so that none drops what another one applied.
-const (
-	managerMirror       = "addon-agent-mirror"
-	managerEngine       = "addon-agent-engine"
-	managerReport       = "addon-agent-report"
-	managerAvailability = "addon-agent-availability"
-	managerLease        = "addon-agent-lease"
+	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
 // Options say which cluster the agent speaks for and how it reaches both sides.
@@ -97,23 +90,47 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("connecting to the managed cluster: %w", err)
 	}
-	if err := indexInstances(ctx, local); err != nil {
+	if err := mirror.Index(ctx, local); err != nil {
 		return fmt.Errorf("indexing Instances: %w", err)
 	}
-	if err := addEngine(o, local); err != nil {
+	measured, err := availability.NewMetrics(registry.Registry)
+	if err != nil {
 		return err
 	}
-	if err := addLocalLease(o, local); err != nil {
+	if err := addLocal(o, local); err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return local.Start(ctx) })
-	group.Go(func() error { return keepHub(ctx, o, local) })
+	group.Go(func() error { return keepHub(ctx, o, measured, local) })
 	return group.Wait()
 }
 
+// addLocal adds what needs the managed cluster only.
+func addLocal(o Options, local ctrl.Manager) error {
+	return cmp.Or(
+		engine.Add(engine.Options{PipeImage: o.PipeImage}, local),
+		availability.AddLocalLease(o.lease(), o.LeaseNamespace, local),
+	)
+}
+
+// addHub adds the controllers that speak with the hub.
+func addHub(o Options, measured *availability.Metrics, hub, local ctrl.Manager) error {
+	statuses := mirror.NewStatuses()
+	return cmp.Or(
+		mirror.Add(o.ClusterName, statuses, hub, local),
+		report.Add(report.Options{Cluster: o.ClusterName, Statuses: statuses, Interval: o.ReportInterval}, hub, local),
+		availability.Add(availability.Options{Cluster: o.ClusterName, Standalone: o.Standalone, Metrics: measured}, hub, local),
+		availability.AddLease(o.lease(), o.ClusterName, o.Standalone, hub),
+	)
+}
+
+func (o Options) lease() availability.LeaseOptions {
+	return availability.LeaseOptions{Version: o.Version, Period: o.LeasePeriod}
+}
+
 // keepHub runs the controllers that speak with the hub, again and again: they end when the hub cannot be reached for long.
-func keepHub(ctx context.Context, o Options, local ctrl.Manager) error {
+func keepHub(ctx context.Context, o Options, measured *availability.Metrics, local ctrl.Manager) error {
 	select {
 	case <-local.Elected():
 	case <-ctx.Done():
@@ -124,7 +141,7 @@ func keepHub(ctx context.Context, o Options, local ctrl.Manager) error {
 	}
 	const pause = 5 * time.Second
 	for ctx.Err() == nil {
-		if err := runHub(ctx, o, local); err != nil {
+		if err := runHub(ctx, o, measured, local); err != nil {
 			ctrl.Log.WithName("agent").Error(err, "the hub cannot be reached; trying again", "after", pause)
 		}
 		select {
@@ -136,7 +153,7 @@ func keepHub(ctx context.Context, o Options, local ctrl.Manager) error {
 }
 
 // runHub adds the controllers that speak with the hub to a manager of it, and runs them until the way there is another.
-func runHub(ctx context.Context, o Options, local ctrl.Manager) error {
+func runHub(ctx context.Context, o Options, measured *availability.Metrics, local ctrl.Manager) error {
 	config, err := o.Hub()
 	if err != nil {
 		return fmt.Errorf("finding the hub: %w", err)
@@ -145,16 +162,8 @@ func runHub(ctx context.Context, o Options, local ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("connecting to the hub: %w", err)
 	}
-	shared := newNotes()
-	for _, add := range []func(Options, *notes, ctrl.Manager, ctrl.Manager) error{
-		addMirror,
-		addReport,
-		addAvailability,
-		addLease,
-	} {
-		if err := add(o, shared, hub, local); err != nil {
-			return err
-		}
+	if err := addHub(o, measured, hub, local); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -222,13 +231,13 @@ func localManager(o Options) (ctrl.Manager, error) {
 			DisableFor:   []client.Object{&corev1.Namespace{}},
 		}},
 		Controller:                    everyController(),
-		Logger:                        logging.Calm(ctrl.Log),
+		Logger:                        controller.Calm(ctrl.Log),
 		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress:        o.ProbeAddress,
 		LeaderElection:                o.LeaderElection,
 		LeaderElectionID:              "tandem-addon-agent",
 		LeaderElectionNamespace:       o.LeaderElectionNamespace,
-		LeaderElectionConfig:          limit.Apart(o.Local), // however much there is to do, the Lease is kept
+		LeaderElectionConfig:          controller.Apart(o.Local), // however much there is to do, the Lease is kept
 		LeaderElectionReleaseOnCancel: true,
 	})
 	if err != nil {
@@ -271,10 +280,4 @@ func everyController() config.Controller {
 		// it is killed, and keep the Lease of the one that works.
 		UsePriorityQueue: ptr.To(false),
 	}
-}
-
-// retries is how every controller of the agent tries again what failed: soon, then twice as late each time, and at last once a
-// minute, so that what was mended meanwhile is found mended.
-func retries() workqueue.TypedRateLimiter[reconcile.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, time.Minute)
 }

@@ -12,8 +12,8 @@ import (
 type CircularError struct {
 	// AddOn is the name of the ClusterManagementAddOn, Where the field or annotation with the index of the dependency.
 	AddOn, Where string
-	// Circle is the way from the add-on back to it.
-	Circle []string
+	// Cycle is the way from the add-on back to it.
+	Cycle []string
 }
 
 func (e *CircularError) Error() string {
@@ -22,10 +22,10 @@ func (e *CircularError) Error() string {
 
 // fault says which way the circle goes, and how to break it.
 func (e *CircularError) fault() string {
-	if len(e.Circle) == 2 {
+	if len(e.Cycle) == 2 {
 		return fmt.Sprintf("%q depends on itself: remove the entry", e.AddOn)
 	}
-	return circularOpening + Way(e.Circle) + ": remove the entry, or another dependency on this way"
+	return circularOpening + Way(e.Cycle) + ": remove the entry, or another dependency on this way"
 }
 
 // Admit says what admission has against the dependencies in a write of a ClusterManagementAddOn; old is nil on create. Only what
@@ -63,11 +63,11 @@ func connect(
 	addOn, where string, needs, before []addonv1alpha1.AddonDependency, needsOf func(name string) []addonv1alpha1.AddonDependency,
 ) (refused []error, warnings []string) {
 	for i, need := range needs {
-		circular := &CircularError{AddOn: addOn, Where: entry(where, i), Circle: Circle(addOn, need.Name, needsOf)}
+		circular := &CircularError{AddOn: addOn, Where: entry(where, i), Cycle: Cycle(addOn, need.Name, needsOf)}
 		switch {
-		case circular.Circle != nil && named(before, need.Name):
+		case circular.Cycle != nil && named(before, need.Name):
 			warnings = append(warnings, fmt.Sprintf("%s: %s", circular.Where, circular.fault()))
-		case circular.Circle != nil:
+		case circular.Cycle != nil:
 			refused = append(refused, circular)
 		case need.Name != "" && needsOf(need.Name) == nil:
 			warnings = append(warnings, fmt.Sprintf("%s: there is no ClusterManagementAddOn %q yet", circular.Where, need.Name))

@@ -17,8 +17,8 @@ func TestAdmit(t *testing.T) {
 		annotationOf = "annotation addon.open-cluster-management.io/dependencies"
 		inAnnotation = `ClusterManagementAddOn "kafka": ` + annotationOf
 		wayOut       = ": remove the entry, or another dependency on this way"
-		circleB      = "circular dependency: kafka -> b -> kafka" + wayOut
-		circleC      = "circular dependency: kafka -> c -> d -> kafka" + wayOut
+		cycleB       = "circular dependency: kafka -> b -> kafka" + wayOut
+		cycleC       = "circular dependency: kafka -> c -> d -> kafka" + wayOut
 	)
 	byField := func(needs ...addonv1alpha1.AddonDependency) *addonv1alpha1.ClusterManagementAddOn {
 		return definition(nil, needs...)
@@ -68,15 +68,15 @@ func TestAdmit(t *testing.T) {
 		"a malformed annotation": {
 			new: byAnnotation(`[{"name"`), errors: []string{inAnnotation + `: reading JSON: unexpected end of JSON input`},
 		},
-		"a circle, by the field":      {new: byField(need("a"), need("b")), errors: []string{inField + `[1]: ` + circleB}},
-		"a circle, by the annotation": {new: byAnnotation(`[{"name":"c"}]`), errors: []string{inAnnotation + `[0]: ` + circleC}},
+		"a circle, by the field":      {new: byField(need("a"), need("b")), errors: []string{inField + `[1]: ` + cycleB}},
+		"a circle, by the annotation": {new: byAnnotation(`[{"name":"c"}]`), errors: []string{inAnnotation + `[0]: ` + cycleC}},
 		"a circle by an Optional dependency": {
 			new:    byField(addonv1alpha1.AddonDependency{Name: "b", Type: optional}),
-			errors: []string{inField + `[0]: ` + circleB},
+			errors: []string{inField + `[0]: ` + cycleB},
 		},
 		"everything that is wrong is named": {
 			new:    byField(need("b"), need("c"), need("kafka"), need("a"), need("a")),
-			errors: []string{inField + `[4]: "a" is named twice: keep one of the entries`, inField + `[0]: ` + circleB, inField + `[1]: ` + circleC, inField + `[2]: "kafka" depends on itself: remove the entry`},
+			errors: []string{inField + `[4]: "a" is named twice: keep one of the entries`, inField + `[0]: ` + cycleB, inField + `[1]: ` + cycleC, inField + `[2]: "kafka" depends on itself: remove the entry`},
 		},
 
 		"the annotation beside the field is not used": {
@@ -99,17 +99,17 @@ func TestAdmit(t *testing.T) {
 			errors: []string{inAnnotation + `: reading JSON: unexpected end of JSON input`},
 		},
 		"one of two circles is mended, the other one is warned of": {
-			old: byField(need("b"), need("c")), new: byField(need("c")), warnings: []string{"spec.dependencies[0]: " + circleC},
+			old: byField(need("b"), need("c")), new: byField(need("c")), warnings: []string{"spec.dependencies[0]: " + cycleC},
 		},
 		"a circle is mended and another one made": {
-			old: byField(need("b")), new: byField(need("c")), errors: []string{inField + `[0]: ` + circleC},
+			old: byField(need("b")), new: byField(need("c")), errors: []string{inField + `[0]: ` + cycleC},
 		},
 		"the type of a dependency on a circle may change": {
 			old: byField(need("b")), new: byField(addonv1alpha1.AddonDependency{Name: "b", Type: optional}),
-			warnings: []string{"spec.dependencies[0]: " + circleB},
+			warnings: []string{"spec.dependencies[0]: " + cycleB},
 		},
 		"a circle moves from the field to the annotation": {
-			old: byField(need("b")), new: byAnnotation(`[{"name":"b"}]`), warnings: []string{annotationOf + "[0]: " + circleB},
+			old: byField(need("b")), new: byAnnotation(`[{"name":"b"}]`), warnings: []string{annotationOf + "[0]: " + cycleB},
 		},
 		"one of two malformed entries is mended": {
 			old:      byAnnotation(`[{"name":"a"},{"name":"a"},{"name":"e","type":"x"}]`),
@@ -124,7 +124,7 @@ func TestAdmit(t *testing.T) {
 		},
 		"a field that is removed brings the annotation to bear": {
 			old: byAnnotation(`[{"name":"b"}]`, need("a")), new: byAnnotation(`[{"name":"b"}]`),
-			errors: []string{inAnnotation + `[0]: ` + circleB},
+			errors: []string{inAnnotation + `[0]: ` + cycleB},
 		},
 		"an annotation that is removed": {old: byAnnotation("{"), new: byField()},
 	} {
@@ -156,7 +156,7 @@ func TestAdmitTellsFaultsByTheirTypes(t *testing.T) {
 	if !errors.As(err, &malformed) || !errors.As(err, &circular) {
 		t.Errorf("%v is not both malformed and circular", err)
 	}
-	if diff := cmp.Diff([]string{"kafka", "kafka"}, circular.Circle); diff != "" {
+	if diff := cmp.Diff([]string{"kafka", "kafka"}, circular.Cycle); diff != "" {
 		t.Errorf("circle (-want +got):\n%s", diff)
 	}
 }

@@ -43,7 +43,7 @@ func Declared(addOn *addonv1alpha1.ClusterManagementAddOn) ([]addonv1alpha1.Addo
 }
 
 // Needs is what an add-on depends on as far as that is known: nil without a definition, and none, but not nil, where the
-// declaration is malformed. It is the needsOf of Circle and Admit.
+// declaration is malformed. It is the needsOf of Cycle and Admit.
 func Needs(definition *addonv1alpha1.ClusterManagementAddOn) []addonv1alpha1.AddonDependency {
 	if definition == nil {
 		return nil

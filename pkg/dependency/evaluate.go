@@ -42,8 +42,8 @@ type Seen struct {
 	// Available and Reason are those of its condition Available; empty where it has none.
 	Available metav1.ConditionStatus
 	Reason    string
-	// Circle is the way from the judged add-on over this one back to it (see Circle); nil where it is on none.
-	Circle []string
+	// Cycle is the way from the judged add-on over this one back to it (see Cycle); nil where it is on none.
+	Cycle []string
 }
 
 // See is what is known of an add-on from its objects, each nil where it does not exist.
@@ -73,8 +73,8 @@ type Judgement struct {
 	Held bool
 	// Cause is empty for a satisfied dependency.
 	Cause Cause
-	// Circle is the way from the judged add-on back to it, where that is the cause.
-	Circle []string
+	// Cycle is the way from the judged add-on back to it, where that is the cause.
+	Cycle []string
 }
 
 // Verdict judges every dependency of an add-on: the Required ones first, then the Optional ones, each in the order declared.
@@ -105,8 +105,8 @@ func judge(need addonv1alpha1.AddonDependency, seen Seen, last memory) Judgement
 		j.Type = addonv1alpha1.DependencyTypeRequired
 	}
 	switch {
-	case len(seen.Circle) > 0:
-		j.Cause, j.Circle = Circular, seen.Circle
+	case len(seen.Cycle) > 0:
+		j.Cause, j.Cycle = Circular, seen.Cycle
 	case seen.outOfReach():
 		j.Held = true
 		if last.unmet(j) {

@@ -33,8 +33,8 @@ var (
 )
 
 // onCircle is seen, on a circle of that way.
-func onCircle(seen Seen, way ...string) Seen {
-	seen.Circle = way
+func onCycle(seen Seen, way ...string) Seen {
+	seen.Cycle = way
 	return seen
 }
 
@@ -123,33 +123,33 @@ func TestEvaluate(t *testing.T) {
 		},
 
 		"a dependency on itself is a circle": {
-			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": onCircle(available, "a", "a")},
+			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": onCycle(available, "a", "a")},
 			reason: "RequiredDependencyNotSatisfied", message: "circular dependency: a -> a",
 			causes: "Required a (Circular)", notReady: "Required a (Circular)",
 		},
 		"a dependency on a circle is unmet although it is available": {
-			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": onCircle(available, "x", "a", "x")},
+			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": onCycle(available, "x", "a", "x")},
 			reason: "RequiredDependencyNotSatisfied", message: "circular dependency: x -> a -> x",
 			causes: "Required a (Circular)", notReady: "Required a (Circular)",
 		},
 		"a circle comes before every other cause": {
-			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": onCircle(deleting, "x", "a", "y", "x")},
+			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": onCycle(deleting, "x", "a", "y", "x")},
 			reason: "RequiredDependencyNotSatisfied", message: "circular dependency: x -> a -> y -> x",
 			causes: "Required a (Circular)", notReady: "Required a (Circular)",
 		},
 		"an Optional dependency on a circle has the reason of its own type, and holds up no installation": {
-			needs: []addonv1alpha1.AddonDependency{a, b}, seen: map[string]Seen{"a": available, "b": onCircle(available, "x", "b", "x")},
+			needs: []addonv1alpha1.AddonDependency{a, b}, seen: map[string]Seen{"a": available, "b": onCycle(available, "x", "b", "x")},
 			reason: "DependencyNotSatisfied", message: "circular dependency: x -> b -> x", causes: "Optional b (Circular)",
 		},
 		"on a circle and lacking something beside it names both, Required first": {
-			needs: []addonv1alpha1.AddonDependency{b, a}, seen: map[string]Seen{"b": onCircle(available, "x", "b", "x")},
+			needs: []addonv1alpha1.AddonDependency{b, a}, seen: map[string]Seen{"b": onCycle(available, "x", "b", "x")},
 			reason: "RequiredDependencyNotSatisfied", message: requiredA + "\ncircular dependency: x -> b -> x",
 			causes: "Required a (NoSuchAddOn), Optional b (Circular)", notReady: "Required a (NoSuchAddOn)",
 		},
 		"two circles through one add-on are both named": {
 			needs: []addonv1alpha1.AddonDependency{a, b},
 			seen: map[string]Seen{
-				"a": onCircle(silent, "x", "a", "x"), "b": onCircle(silent, "x", "b", "c", "x"),
+				"a": onCycle(silent, "x", "a", "x"), "b": onCycle(silent, "x", "b", "c", "x"),
 			},
 			reason: "RequiredDependencyNotSatisfied", message: "circular dependency: x -> a -> x\ncircular dependency: x -> b -> c -> x",
 			causes: "Required a (Circular), Optional b (Circular)", notReady: "Required a (Circular)",
@@ -164,13 +164,13 @@ func TestEvaluate(t *testing.T) {
 		},
 
 		"hold: a circle is judged all the same": {
-			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": onCircle(cutOff, "x", "a", "x")},
+			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": onCycle(cutOff, "x", "a", "x")},
 			reason: "RequiredDependencyNotSatisfied", message: "circular dependency: x -> a -> x",
 			causes: "Required a (Circular)", notReady: "Required a (Circular)",
 		},
 		"hold: beside a circle": {
 			needs:    []addonv1alpha1.AddonDependency{a, b},
-			seen:     map[string]Seen{"a": onCircle(cutOff, "x", "a", "x"), "b": cutOff},
+			seen:     map[string]Seen{"a": onCycle(cutOff, "x", "a", "x"), "b": cutOff},
 			previous: degraded("RequiredDependencyNotSatisfied", "circular dependency: x -> a -> x", optionalB),
 			reason:   "RequiredDependencyNotSatisfied", message: "circular dependency: x -> a -> x\n" + optionalB,
 			causes: "Required a (Circular), Optional b (Unknown)", notReady: "Required a (Circular)",
@@ -455,7 +455,7 @@ func checkJudgement(t *testing.T, j Judgement, seen Seen, message string) {
 	if j.Satisfied != (j.Cause == "") {
 		t.Fatalf("%+v: satisfied with a cause or unmet without", j)
 	}
-	if circular := len(seen.Circle) > 0; circular != (j.Cause == Circular) {
+	if circular := len(seen.Cycle) > 0; circular != (j.Cause == Circular) {
 		t.Fatalf("%+v: on a circle: %v", j, circular)
 	}
 	if line := j.sentence(); !isCut(message) && strings.Contains("\n"+message+"\n", "\n"+line+"\n") == j.Satisfied {
@@ -501,7 +501,7 @@ func randomFleet(random *rand.Rand, kinds []Seen) ([]addonv1alpha1.AddonDependen
 		needs = append(needs, need)
 		seen[need.Name] = kinds[random.IntN(len(kinds))]
 		if random.IntN(6) == 0 {
-			seen[need.Name] = onCircle(seen[need.Name], "x", need.Name, "y", "x")
+			seen[need.Name] = onCycle(seen[need.Name], "x", need.Name, "y", "x")
 		}
 	}
 	return needs, seen
@@ -549,7 +549,7 @@ func seenOf(state byte, name string) Seen {
 		seen.Reason = addonv1alpha1.ReasonClusterLeaseStopped
 	}
 	if state&64 != 0 {
-		seen.Circle = []string{"x", name, "x"}
+		seen.Cycle = []string{"x", name, "x"}
 	}
 	return seen
 }

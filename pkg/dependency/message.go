@@ -58,7 +58,7 @@ func cut(sentences []string) string {
 func (j Judgement) sentence() string {
 	switch {
 	case j.Cause == Circular:
-		return circularOpening + Way(j.Circle)
+		return circularOpening + Way(j.Cycle)
 	case j.Message == "":
 		return opening(j.Type, j.Name)
 	default:

@@ -17,7 +17,7 @@ type Root struct {
 // Same says whether both name the same add-on at fault, or the same circle, by whatever way.
 func (r Root) Same(other Root) bool {
 	if r.Cause == Circular || other.Cause == Circular {
-		return sameCircle(r.Circle, other.Circle)
+		return sameCycle(r.Cycle, other.Cycle)
 	}
 	return r.Name == other.Name
 }
@@ -63,8 +63,8 @@ func requiredOf(verdict Verdict) []Judgement {
 	})
 }
 
-// sameCircle says whether both ways lead over the same add-ons in the same order, wherever they begin.
-func sameCircle(a, b []string) bool {
+// sameCycle says whether both ways lead over the same add-ons in the same order, wherever they begin.
+func sameCycle(a, b []string) bool {
 	if len(a) != len(b) {
 		return false
 	}

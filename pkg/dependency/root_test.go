@@ -18,7 +18,7 @@ func judged(g map[string][]addonv1alpha1.AddonDependency, seen map[string]Seen) 
 			if !given {
 				s = available
 			}
-			s.Circle = Circle(name, need.Name, in(g))
+			s.Cycle = Cycle(name, need.Name, in(g))
 			around[need.Name] = s
 		}
 		return Evaluate(g[name], around, nil)
@@ -84,7 +84,7 @@ func TestRoots(t *testing.T) {
 			verdictOf := judged(graph(tc.graph...), tc.seen)
 			var got []string
 			for _, root := range Roots("a", verdictOf("a").Unmet(), verdictOf) {
-				got = append(got, strings.TrimSpace(Way(root.Way)+": "+string(root.Cause)+" "+Way(root.Circle)))
+				got = append(got, strings.TrimSpace(Way(root.Way)+": "+string(root.Cause)+" "+Way(root.Cycle)))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("roots (-want +got):\n%s", diff)

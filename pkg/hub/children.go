@@ -15,14 +15,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/hub/read"
 	"github.com/tandem-addons/tandem/pkg/install"
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
@@ -34,14 +33,14 @@ type children struct {
 	live     client.Reader // not from the cache
 	recorder events.EventRecorder
 	// written are the parents' last writes, applied those of children.
-	written, applied *lastWrites
+	written, applied *controller.Writes
 }
 
-func (c *children) setUp(mgr manager.Manager) error {
-	return newController(mgr, "children", controller.Options{}).
-		For(&kudo.Instance{}, builder.WithPredicates(changed(viewParent))).
-		Watches(&kudo.Instance{}, mapped(parentOf), builder.WithPredicates(changed(viewChild))).
-		Watches(&kudo.OperatorVersion{}, mapped(c.naming), builder.WithPredicates(existence(), afterStart())).
+func (c *children) SetUp(mgr manager.Manager) error {
+	return controller.New(mgr, "children", controller.Options{}).
+		For(&kudo.Instance{}, builder.WithPredicates(controller.Changed(viewParent))).
+		Watches(&kudo.Instance{}, controller.Mapped(read.Parent), builder.WithPredicates(controller.Changed(viewChild))).
+		Watches(&kudo.OperatorVersion{}, controller.Mapped(c.naming), builder.WithPredicates(controller.Existence(), controller.AfterStart())).
 		Complete(c)
 }
 
@@ -50,24 +49,24 @@ func (c *children) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	parent := &kudo.Instance{}
 	err := c.client.Get(ctx, request.NamespacedName, parent)
 	if apierrors.IsNotFound(err) || kudo.IsMirror(parent) {
-		c.written.forget(request.NamespacedName)
-		c.applied.forget(request.NamespacedName)
+		c.written.Forget(request.NamespacedName)
+		c.applied.Forget(request.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading Instance %s: %w", request.NamespacedName, err)
 	}
 	// Where the cache does not have the last write yet, it would be repeated. As a rule its own event leads here again.
-	if wait := c.written.awaits(parent); wait > 0 {
+	if wait := c.written.Awaits(parent); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	defer c.written.noteSince(parent, parent.ResourceVersion)
+	defer c.written.NoteSince(parent, parent.ResourceVersion)
 	state, err := c.gather(ctx, parent)
 	if err != nil || state == nil {
 		return ctrl.Result{}, err
 	}
 	told, failed := c.act(ctx, parent, install.Children(*state))
-	return retryConflict(errors.Join(failed, c.commit(ctx, state, told)))
+	return controller.RetryConflict(errors.Join(failed, c.commit(ctx, state, told)))
 }
 
 // gather reads everything that matters about the children of an Instance; nil where it neither has nor wants any, as most do, or where
@@ -75,21 +74,21 @@ func (c *children) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 func (c *children) gather(ctx context.Context, parent *kudo.Instance) (*install.Parent, error) {
 	state := &install.Parent{Instance: parent}
 	var err error
-	if state.Running, err = startedVersion(ctx, c.client, parent, nil); err != nil {
+	if state.Running, err = read.StartedVersion(ctx, c.client, parent, nil); err != nil {
 		return nil, err
 	}
 	if state.Running == nil && parent.Status.Execution != nil {
-		if state.Wanted, err = versionAt(ctx, c.client, install.VersionOf(parent)); err != nil {
+		if state.Wanted, err = read.Version(ctx, c.client, install.VersionOf(parent)); err != nil {
 			return nil, err
 		}
 	}
 	if !bringsAlong(state.Running) && !bringsAlong(state.Wanted) {
-		owned, err := childrenOf(ctx, c.client, parent)
+		owned, err := read.Children(ctx, c.client, parent)
 		if err != nil || len(owned)+len(parent.Status.Children) == 0 {
 			return nil, err
 		}
 	}
-	detached, err := isDetached(ctx, c.client, parent.Namespace)
+	detached, err := read.IsDetached(ctx, c.client, parent.Namespace)
 	if err != nil || detached {
 		return nil, err
 	}
@@ -98,11 +97,11 @@ func (c *children) gather(ctx context.Context, parent *kudo.Instance) (*install.
 
 // gatherAround reads the Instances of the cluster, and the OperatorVersions that the children of tasks in progress may run.
 func (c *children) gatherAround(ctx context.Context, state *install.Parent) (err error) {
-	if state.Instances, err = instancesOn(ctx, c.client, state.Instance.Namespace); err != nil {
+	if state.Instances, err = read.InstancesOn(ctx, c.client, state.Instance.Namespace); err != nil {
 		return err
 	}
 	for _, operator := range state.Operators() {
-		versions, err := versionsOf(ctx, c.client, state.Running.Namespace, operator)
+		versions, err := read.Versions(ctx, c.client, state.Running.Namespace, operator)
 		if err != nil {
 			return err
 		}
@@ -138,7 +137,7 @@ func (c *children) carryOut(ctx context.Context, parent *kudo.Instance, step ins
 	switch {
 	case step.Delete:
 		return status, c.delete(ctx, parent, step.Current, step.Force)
-	case step.Current != nil && c.applied.awaits(step.Current) > 0:
+	case step.Current != nil && c.applied.Awaits(step.Current) > 0:
 		return status, unknownToCache(step.Current, "it was applied already")
 	case step.Apply == nil && step.Rerun == nil:
 		return status, nil
@@ -148,7 +147,7 @@ func (c *children) carryOut(ctx context.Context, parent *kudo.Instance, step ins
 		applied, err := c.apply(ctx, parent, step)
 		switch {
 		case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
-			status.State, status.Message = kudo.ChildFailed, "the hub refuses it: "+note(err.Error())
+			status.State, status.Message = kudo.ChildFailed, "the hub refuses it: "+controller.Note(err.Error())
 			return status, nil
 		case err != nil:
 			return status, err
@@ -183,13 +182,13 @@ func (c *children) apply(ctx context.Context, parent *kudo.Instance, step instal
 	if err != nil {
 		return nil, fmt.Errorf("applying Instance %s: %w", client.ObjectKeyFromObject(want), err)
 	}
-	c.applied.note(stored)
+	c.applied.Note(stored)
 	child := &kudo.Instance{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(stored.Object, child); err != nil {
 		return nil, fmt.Errorf("decoding Instance %s: %w", client.ObjectKeyFromObject(want), err)
 	}
 	c.recorder.Eventf(parent, child, corev1.EventTypeNormal, reason, actionBringAbout, "%s",
-		note(fmt.Sprintf("Instance %q of OperatorVersion %q stands", child.Name, child.Spec.OperatorVersion.Name)))
+		controller.Note(fmt.Sprintf("Instance %q of OperatorVersion %q stands", child.Name, child.Spec.OperatorVersion.Name)))
 	return child, nil
 }
 
@@ -215,9 +214,9 @@ func (c *children) rerun(ctx context.Context, parent, child *kudo.Instance, requ
 	if err := c.live.Get(ctx, client.ObjectKeyFromObject(child), current); err != nil {
 		return nil, fmt.Errorf("reading Instance %s: %w", client.ObjectKeyFromObject(child), err)
 	}
-	c.applied.note(current)
+	c.applied.Note(current)
 	c.recorder.Eventf(parent, current, corev1.EventTypeNormal, eventChildRerun, actionBringAbout, "%s",
-		note(fmt.Sprintf("plan %q of Instance %q has failed and is run again", request.PlanName, child.Name)))
+		controller.Note(fmt.Sprintf("plan %q of Instance %q has failed and is run again", request.PlanName, child.Name)))
 	return current, nil
 }
 
@@ -237,7 +236,7 @@ func (c *children) delete(ctx context.Context, parent, child *kudo.Instance, for
 		return client.IgnoreNotFound(fmt.Errorf("deleting Instance %s: %w", client.ObjectKeyFromObject(child), err))
 	}
 	c.recorder.Eventf(parent, child, corev1.EventTypeNormal, eventChildDeleted, actionBringAbout, "%s",
-		note(fmt.Sprintf("Instance %q is removed", child.Name)))
+		controller.Note(fmt.Sprintf("Instance %q is removed", child.Name)))
 	return nil
 }
 
@@ -262,65 +261,15 @@ func (c *children) commit(ctx context.Context, state *install.Parent, told []kud
 	for _, status := range told {
 		if status.State == kudo.ChildFailed {
 			c.recorder.Eventf(parent, nil, corev1.EventTypeWarning, eventChildFailed, actionBringAbout, "%s",
-				note(fmt.Sprintf("Instance %q: %s", status.Instance, status.Message)))
+				controller.Note(fmt.Sprintf("Instance %q: %s", status.Instance, status.Message)))
 		}
 	}
 	return nil
-}
-
-// childrenOf are the Instances that are children of that one. They are the cache's own, not to be changed.
-func childrenOf(ctx context.Context, c client.Reader, parent *kudo.Instance) ([]kudo.Instance, error) {
-	var found kudo.InstanceList
-	err := c.List(ctx, &found, client.InNamespace(parent.Namespace), client.MatchingFields{byParent: string(parent.UID)},
-		client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return nil, fmt.Errorf("listing the children of Instance %s: %w", client.ObjectKeyFromObject(parent), err)
-	}
-	return found.Items, nil
-}
-
-// parentKeys are the uid of the Instance that the Instance is a child of.
-func parentKeys(o client.Object) []string {
-	if owner := o.(*kudo.Instance).Parent(); owner != nil {
-		return []string{string(owner.UID)}
-	}
-	return nil
-}
-
-// parentOf is the Instance that a changed Instance is a child of.
-func parentOf(_ context.Context, child client.Object) ([]reconcile.Request, error) {
-	owner := child.(*kudo.Instance).Parent()
-	if owner == nil {
-		return nil, nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: child.GetNamespace(), Name: owner.Name}}}, nil
 }
 
 // naming are the Instances that ask for an OperatorVersion. Where it has replaced the one that runs, the plan that runs is stranded.
 func (c *children) naming(ctx context.Context, version client.Object) ([]reconcile.Request, error) {
-	return instancesWith(ctx, c.client, client.MatchingFields{byVersion: client.ObjectKeyFromObject(version).String()})
-}
-
-// gone lets deletions pass only.
-func gone() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(event.UpdateEvent) bool { return false },
-	}
-}
-
-// releaseTree lets go of an Instance, after everything below it: on a cluster that is detached no deletion may be seen.
-func releaseTree(ctx context.Context, c client.Client, instance *kudo.Instance) error {
-	below, err := childrenOf(ctx, c, instance)
-	if err != nil {
-		return err
-	}
-	for i := range below {
-		if err := releaseTree(ctx, c, below[i].DeepCopy()); client.IgnoreNotFound(err) != nil {
-			return err
-		}
-	}
-	return release(ctx, c, instance, kudo.Finalizer)
+	return read.InstanceRequests(ctx, c.client, client.MatchingFields{read.ByVersion: client.ObjectKeyFromObject(version).String()})
 }
 
 // parentView is what matters of an Instance to its children.
@@ -353,12 +302,12 @@ type childView struct {
 	generation       int64
 	deleting, forced bool
 	root             string
-	resolved         conditionView
+	resolved         controller.ConditionView
 }
 
 func viewChild(i *kudo.Instance) childView {
 	return childView{
 		uid: i.UID, generation: i.Generation, deleting: !i.DeletionTimestamp.IsZero(), forced: i.ForceReleased(),
-		root: i.Labels[kudo.LabelRoot], resolved: viewCondition(i.Status.Conditions, kudo.ConditionResolved),
+		root: i.Labels[kudo.LabelRoot], resolved: controller.ViewCondition(i.Status.Conditions, kudo.ConditionResolved),
 	}
 }

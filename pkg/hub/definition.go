@@ -5,16 +5,16 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/controller"
 	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/hub/read"
 )
 
 // definitions says, by an event on a ClusterManagementAddOn, that its dependencies are malformed: once for each change of them,
@@ -24,9 +24,9 @@ type definitions struct {
 	recorder events.EventRecorder
 }
 
-func (d *definitions) setUp(mgr manager.Manager) error {
-	return newController(mgr, "definition", controller.Options{}).
-		For(&addonv1alpha1.ClusterManagementAddOn{}, builder.WithPredicates(changed(viewDeclaration))).
+func (d *definitions) SetUp(mgr manager.Manager) error {
+	return controller.New(mgr, "definition", controller.Options{}).
+		For(&addonv1alpha1.ClusterManagementAddOn{}, builder.WithPredicates(controller.Changed(read.ViewDeclaration))).
 		Complete(d)
 }
 
@@ -38,20 +38,7 @@ func (d *definitions) Reconcile(ctx context.Context, request ctrl.Request) (ctrl
 	}
 	if _, err := dependency.Declared(&definition); err != nil {
 		d.recorder.Eventf(&definition, nil, corev1.EventTypeWarning, eventDependenciesMalformed, actionEvaluate, "%s",
-			note(fmt.Sprintf("%v; the last verdict stays on every cluster", err)))
+			controller.Note(fmt.Sprintf("%v; the last verdict stays on every cluster", err)))
 	}
 	return ctrl.Result{}, nil
-}
-
-// declarationView is what matters of a ClusterManagementAddOn to who reads its spec or its dependencies.
-type declarationView struct {
-	uid        types.UID
-	generation int64
-	annotation string
-}
-
-func viewDeclaration(d *addonv1alpha1.ClusterManagementAddOn) declarationView {
-	return declarationView{
-		uid: d.UID, generation: d.Generation, annotation: d.Annotations[addonv1alpha1.AnnotationDependencies],
-	}
 }

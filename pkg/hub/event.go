@@ -1,7 +1,5 @@
 package hub
 
-import "github.com/tandem-addons/tandem/pkg/text"
-
 // The reasons of the hub's events, beside those of the conditions that they accompany.
 const (
 	// eventDependenciesMalformed: a ClusterManagementAddOn's dependencies cannot be read.
@@ -28,9 +26,3 @@ const (
 
 	actionBringAbout = "BringAboutChild"
 )
-
-// noteLimit is the length of an event's note in bytes at most, as the API server has it.
-const noteLimit = 1024
-
-// note is text as it fits into an event.
-func note(message string) string { return text.Truncate(message, noteLimit) }

@@ -3,60 +3,32 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
-	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/install"
-	"github.com/tandem-addons/tandem/pkg/limit"
-	"github.com/tandem-addons/tandem/pkg/logging"
-)
-
-// The field managers of the hub, one for each concern, so that none drops another's fields.
-const (
-	ManagerDependency = "addon-manager-dependency" // condition Degraded of a ManagedClusterAddOn
-	ManagerAddOn      = "addon-manager-addon"      // a ManagedClusterAddOn's finalizer; metadata and spec of its Instance
-	ManagerResolved   = "addon-manager-resolved"   // condition Resolved and health check mode of a ManagedClusterAddOn
-	ManagerInstance   = "addon-manager-instance"   // an Instance's finalizer, condition Resolved and request uid
-
-	ManagerChildren = "addon-manager-children" // metadata and spec of children, status.children of their parents
-
-	// Beside OCM: condition ManifestApplied and supported configs of a ManagedClusterAddOn, the ManifestWork that marks how far its rollout
-	// has got, and hashes of configs.
-	ManagerRollout = "addon-manager-rollout"
-	// Beside OCM: the finalizer and condition AddOnsRemaining of the agent's add-on, and the agent's rights.
-	ManagerDelivery = "addon-manager-delivery"
-
-	// Condition Available of the add-ons of a cluster whose agent has stopped; the agent takes it back.
-	ManagerLease = "addon-manager-lease"
-
-	// The Secret and the ConfigMap of the webhook server, and the caBundle in what calls it.
-	ManagerCertificates = "addon-manager-certificates"
+	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/hub/ocm"
+	"github.com/tandem-addons/tandem/pkg/hub/read"
+	"github.com/tandem-addons/tandem/pkg/hub/uninstall"
+	"github.com/tandem-addons/tandem/pkg/hub/webhook"
 )
 
 // leaderLease is the Lease by which one of several processes works.
@@ -97,48 +69,40 @@ type Options struct {
 }
 
 // controllers is the table of contents: everything that runs on the hub.
-func controllers(mgr manager.Manager, options Options) []interface{ setUp(manager.Manager) error } {
+func controllers(mgr manager.Manager, options Options) []controller.Runner {
 	metrics := newMetrics()
-	recorder := newRecorder(mgr.GetLogger().WithName("events"), metrics.eventsDropped)
-	byPlans := &addOns{
-		recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
-		packagesNamespace: options.PackagesNamespace, circles: newCircles(), written: newLastWrites(), applied: newLastWrites(),
-	}
-	return append([]interface{ setUp(manager.Manager) error }{
+	recorder := controller.NewRecorder("addon-manager", mgr.GetLogger().WithName("events"), metrics.eventsDropped)
+	byPlans := &read.AddOns{Client: mgr.GetClient(), PackagesNamespace: options.PackagesNamespace, Cycles: read.NewCycles()}
+	return append([]controller.Runner{
 		&enforcement{live: mgr.GetAPIReader(), mapper: mgr.GetRESTMapper(), logger: mgr.GetLogger().WithName("policy")},
-		&indexes{},
+		&read.Indexes{},
 		metrics,
 		recorder,
 		&definitions{recorder: recorder, client: mgr.GetClient()},
-		&dependencies{recorder: recorder, client: mgr.GetClient(), metrics: metrics, circles: newCircles(), written: newLastWrites()},
-		byPlans,
+		&dependencies{recorder: recorder, client: mgr.GetClient(), metrics: metrics, cycles: read.NewCycles(), written: controller.NewWrites()},
+		&addOns{
+			reader: byPlans, recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
+			written: controller.NewWrites(), applied: controller.NewWrites(),
+		},
 		&instances{
 			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
-			packagesNamespace: options.PackagesNamespace, verifications: newVerifications(), written: newLastWrites(),
+			packagesNamespace: options.PackagesNamespace, verifications: read.NewVerifications(), written: controller.NewWrites(),
 		},
 		&children{
-			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(), written: newLastWrites(), applied: newLastWrites(),
+			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(), written: controller.NewWrites(), applied: controller.NewWrites(),
 		},
 		newLeases(mgr, options.LeaseGrace),
-		&besideOCM{options: options, addOns: byPlans, recorder: recorder, metrics: metrics},
-	}, webhookControllers(mgr, options)...)
+		&ocm.Controllers{DeliverAgents: options.DeliverAgents, AddOns: byPlans, Recorder: recorder, Metrics: metrics.ocm},
+	}, webhook.Controllers(mgr, options.webhook())...)
 }
 
-// longestRetry is how long a controller waits at most before it looks again at what it failed with: after an outage, however long, all
-// is up to date again within that.
-const longestRetry = time.Minute
-
-// retries makes a controller try again ever more slowly what it fails with, each object for itself. client-go's default is slower in the
-// end, and lets all objects together have ten retries a second, so that a fleet would wait for hours. How many requests there are at once,
-// workers and client limits say.
-func retries() workqueue.TypedRateLimiter[reconcile.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, longestRetry)
-}
-
-// newController begins a controller.
-func newController(mgr manager.Manager, name string, options controller.Options) *builder.Builder {
-	options.RateLimiter = retries()
-	return ctrl.NewControllerManagedBy(mgr).Named(name).WithOptions(options)
+// webhook is what serving webhooks needs of them.
+func (o Options) webhook() webhook.Options {
+	return webhook.Options{
+		Address: o.WebhookBindAddress, Hosts: o.WebhookHosts, Namespace: o.Namespace,
+		CertificateValidity: o.WebhookCertificateValidity, AuthorityValidity: o.WebhookAuthorityValidity,
+		PackagesNamespace: o.PackagesNamespace, Version: o.Version,
+	}
 }
 
 // Run runs the hub's controllers until ctx ends. It fails when the hub cannot be reached at the start, or the leadership is lost.
@@ -148,7 +112,7 @@ func Run(ctx context.Context, cfg *rest.Config, options Options) error {
 		return fmt.Errorf("preparing the hub's controllers: %w", err)
 	}
 	for _, c := range controllers(mgr, options) {
-		if err := c.setUp(mgr); err != nil {
+		if err := c.SetUp(mgr); err != nil {
 			return fmt.Errorf("setting up the hub's controllers: %w", err)
 		}
 	}
@@ -158,31 +122,44 @@ func Run(ctx context.Context, cfg *rest.Config, options Options) error {
 	return nil
 }
 
+// Uninstall takes what Tandem enforces and what it has judged off a hub, as uninstall.Run does.
+func Uninstall(ctx context.Context, cfg *rest.Config, options Options, out io.Writer) error {
+	scheme, err := Scheme()
+	if err != nil {
+		return err
+	}
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return fmt.Errorf("connecting to the hub: %w", err)
+	}
+	return uninstall.Run(ctx, c, uninstall.Options{Lease: options.leaseKey(), Concurrency: options.Concurrency}, out)
+}
+
+// leaseKey is the Lease that the leader holds.
+func (o Options) leaseKey() types.NamespacedName {
+	return types.NamespacedName{Namespace: cmp.Or(o.LeaderElectionNamespace, o.Namespace), Name: leaderLease}
+}
+
 func newManager(cfg *rest.Config, options Options) (manager.Manager, error) {
 	scheme, err := Scheme()
 	if err != nil {
 		return nil, err
 	}
+	every := controller.Every()
+	every.MaxConcurrentReconciles = max(1, options.Concurrency)
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:                        scheme,
-		Logger:                        logging.Calm(options.Logger),
-		Cache:                         cache.Options{DefaultTransform: forget, ByObject: cached(options)},
+		Logger:                        controller.Calm(options.Logger),
+		Cache:                         cache.Options{DefaultTransform: read.Trim, ByObject: cached(options)},
 		LeaderElection:                options.LeaderElection,
 		LeaderElectionID:              leaderLease,
 		LeaderElectionNamespace:       options.LeaderElectionNamespace,
-		LeaderElectionConfig:          limit.Apart(cfg), // however much there is to do, the Lease is kept
+		LeaderElectionConfig:          controller.Apart(cfg), // however much there is to do, the Lease is kept
 		LeaderElectionReleaseOnCancel: true,
 		Metrics:                       metricsserver.Options{BindAddress: options.MetricsBindAddress},
 		HealthProbeBindAddress:        options.HealthProbeBindAddress,
 		PprofBindAddress:              options.PprofBindAddress,
-		Controller: config.Controller{
-			MaxConcurrentReconciles: max(1, options.Concurrency),
-			// A process may run the controllers again after they ended, and their names are unique in the list above.
-			SkipNameValidation: ptr.To(true),
-			// The priority queue of controller-runtime 0.23 may never end while it is busy (its issue 3538): the process would hang until
-			// it is killed, and keep the leader's Lease.
-			UsePriorityQueue: ptr.To(false),
-		},
+		Controller:                    every,
 	})
 	if err != nil {
 		return nil, err
@@ -197,44 +174,10 @@ func newManager(cfg *rest.Config, options Options) (manager.Manager, error) {
 
 // cached limits what the cache holds of kinds of which few objects are read.
 func cached(options Options) map[client.Object]cache.ByObject {
-	objects := webhookCache(options.Namespace)
+	objects := webhook.Cache(options.Namespace)
 	objects[&coordinationv1.Lease{}] = cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", addonv1alpha1.AgentLease)}
 	return objects
 }
 
 // Scheme knows every kind that the hub's controllers read or write.
-func Scheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensions.AddToScheme, addonv1alpha1.AddToScheme, kudo.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("registering API types: %w", err)
-		}
-	}
-	return scheme, nil
-}
-
-// forget drops, before an object is cached, what the hub never reads and what makes up most of it: managed fields, what kubectl
-// applied last, the progress of plans but for what children wait for, what they have applied, and what others say of an add-on beside
-// its conditions.
-func forget(object any) (any, error) {
-	if o, ok := object.(client.Object); ok {
-		o.SetManagedFields(nil)
-		delete(o.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
-	}
-	switch o := object.(type) {
-	case *kudo.Instance:
-		o.Status.PlanStatus, o.Status.Inventory = install.Progress(o.Status), nil
-	case *addonv1alpha1.ManagedClusterAddOn:
-		o.Status.RelatedObjects, o.Status.Registrations = nil, nil
-	}
-	return object, nil
-}
-
-// managedCluster is a ManagedCluster of which only the metadata is read.
-func managedCluster() *metav1.PartialObjectMetadata {
-	cluster := &metav1.PartialObjectMetadata{}
-	cluster.SetGroupVersionKind(schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1", Kind: "ManagedCluster"})
-	return cluster
-}
+func Scheme() (*runtime.Scheme, error) { return controller.Scheme(apiextensions.AddToScheme) }

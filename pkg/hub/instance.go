@@ -10,13 +10,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -25,6 +23,8 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/hub/read"
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
@@ -35,19 +35,19 @@ type instances struct {
 	live              client.Reader // not from the cache, which has no inventories
 	recorder          events.EventRecorder
 	packagesNamespace string
-	verifications     verifications
-	written           *lastWrites
+	verifications     read.Verifications
+	written           *controller.Writes
 }
 
-func (i *instances) setUp(mgr manager.Manager) error {
-	return newController(mgr, "instance", controller.Options{}).
-		For(&kudo.Instance{}, builder.WithPredicates(changed(viewInstance))).
-		Watches(&kudo.Instance{}, mapped(i.rivals), builder.WithPredicates(existence())).
-		Watches(&kudo.Instance{}, mapped(parentOf), builder.WithPredicates(gone())).
-		Watches(&kudo.OperatorVersion{}, mapped(i.running), builder.WithPredicates(existence())).
+func (i *instances) SetUp(mgr manager.Manager) error {
+	return controller.New(mgr, "instance", controller.Options{}).
+		For(&kudo.Instance{}, builder.WithPredicates(controller.Changed(read.ViewInstance))).
+		Watches(&kudo.Instance{}, controller.Mapped(i.rivals), builder.WithPredicates(controller.Existence())).
+		Watches(&kudo.Instance{}, controller.Mapped(read.Parent), builder.WithPredicates(controller.Deletion())).
+		Watches(&kudo.OperatorVersion{}, controller.Mapped(i.runningVersion), builder.WithPredicates(controller.Existence())).
 		Watches(&kudo.OperatorVersion{}, handler.Funcs{DeleteFunc: i.forget}).
-		WatchesMetadata(managedCluster(), mapped(i.onCluster), builder.WithPredicates(ending())).
-		WatchesMetadata(namespaceMetadata(), mapped(i.onCluster), builder.WithPredicates(ending(), afterStart())).
+		WatchesMetadata(read.ManagedCluster(), controller.Mapped(i.onCluster), builder.WithPredicates(controller.DeletionBegun())).
+		WatchesMetadata(read.Namespace(), controller.Mapped(i.onCluster), builder.WithPredicates(controller.DeletionBegun(), controller.AfterStart())).
 		Complete(i)
 }
 
@@ -56,23 +56,23 @@ func (i *instances) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 	var instance kudo.Instance
 	err := i.client.Get(ctx, request.NamespacedName, &instance)
 	if apierrors.IsNotFound(err) || kudo.IsMirror(&instance) {
-		i.written.forget(request.NamespacedName)
+		i.written.Forget(request.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading Instance %s: %w", request.NamespacedName, err)
 	}
 	// Where the cache does not have the last write yet, it would be repeated. As a rule its own event leads here again.
-	if wait := i.written.awaits(&instance); wait > 0 {
+	if wait := i.written.Awaits(&instance); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	defer i.written.noteSince(&instance, instance.ResourceVersion)
-	detached, err := isDetached(ctx, i.client, instance.Namespace)
+	defer i.written.NoteSince(&instance, instance.ResourceVersion)
+	detached, err := read.IsDetached(ctx, i.client, instance.Namespace)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if detached || !instance.DeletionTimestamp.IsZero() {
-		return retryConflict(i.letGo(ctx, &instance, detached))
+		return controller.RetryConflict(i.letGo(ctx, &instance, detached))
 	}
 	state, err := i.gather(ctx, &instance)
 	if err != nil {
@@ -80,64 +80,30 @@ func (i *instances) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 	}
 	resolved := install.Judge(state)
 	if err := i.act(ctx, &instance, resolved); err != nil {
-		return retryConflict(err)
+		return controller.RetryConflict(err)
 	}
 	wrote, err := apply.Condition(ctx, i.client, &instance, instance.Status.Conditions, ManagerInstance, resolved, time.Now())
 	if wrote {
 		i.tell(&instance, resolved)
 	}
-	return retryConflict(err)
+	return controller.RetryConflict(err)
 }
 
 // gather reads everything that matters about the Instance.
 func (i *instances) gather(ctx context.Context, instance *kudo.Instance) (install.Instance, error) {
-	state, err := gatherInstance(ctx, i.client, instance, i.packagesNamespace)
+	state, err := read.Instance(ctx, i.client, instance, i.packagesNamespace)
 	if err != nil {
 		return state, err
 	}
-	state.VersionFaults = i.verifications.of(state.Version)
-	return state, gatherTree(ctx, i.client, &state)
-}
-
-// gatherInstance reads what matters about an Instance, apart from its OperatorVersion's faults and what that brings along.
-func gatherInstance(ctx context.Context, c client.Reader, instance *kudo.Instance, packagesNamespace string) (install.Instance, error) {
-	state := install.Instance{Instance: instance, PackagesNamespace: packagesNamespace}
-	var err error
-	if state.MayRead() {
-		if state.Version, err = versionAt(ctx, c, install.VersionOf(instance)); err != nil {
-			return state, err
-		}
-	}
-	if state.Started, err = startedVersion(ctx, c, instance, state.Version); err != nil {
-		return state, err
-	}
-	state.Instances, err = instancesOn(ctx, c, instance.Namespace)
-	return state, err
-}
-
-// startedVersion is the OperatorVersion that was last started, as a rule the current one; nil if there is none any more.
-func startedVersion(
-	ctx context.Context, c client.Reader, instance *kudo.Instance, current *kudo.OperatorVersion,
-) (*kudo.OperatorVersion, error) {
-	if instance.Status.Execution == nil {
-		return nil, nil
-	}
-	started := instance.Status.Execution.OperatorVersion
-	if current != nil && current.UID == started.UID {
-		return current, nil
-	}
-	version, err := versionAt(ctx, c, types.NamespacedName{Namespace: started.Namespace, Name: started.Name})
-	if err != nil || version == nil || version.UID != started.UID {
-		return nil, err
-	}
-	return version, nil
+	state.VersionFaults = i.verifications.Of(state.Version)
+	return state, read.Tree(ctx, i.client, &state)
 }
 
 // act brings the request for a plan by hand forward, and puts the finalizer on before the Instance first becomes Resolved. The agent runs
 // nothing before that, so that an Instance without the finalizer has left no trace on its cluster and may go at once.
 func (i *instances) act(ctx context.Context, instance *kudo.Instance, resolved metav1.Condition) error {
 	if resolved.Status == metav1.ConditionTrue {
-		if err := hold(ctx, i.client, instance, kudo.Finalizer, ManagerInstance); err != nil {
+		if err := controller.Hold(ctx, i.client, instance, kudo.Finalizer, ManagerInstance); err != nil {
 			return err
 		}
 	}
@@ -164,12 +130,12 @@ func (i *instances) letGo(ctx context.Context, instance *kudo.Instance, detached
 	if detached {
 		return releaseTree(ctx, i.client, instance)
 	}
-	below, err := childrenOf(ctx, i.client, instance)
+	below, err := read.Children(ctx, i.client, instance)
 	switch {
 	case err != nil || len(below) > 0:
 		return err
 	case instance.Removed():
-		return release(ctx, i.client, instance, kudo.Finalizer)
+		return controller.Release(ctx, i.client, instance, kudo.Finalizer)
 	case instance.ForceReleased():
 		return i.forceRelease(ctx, instance)
 	}
@@ -182,10 +148,10 @@ func (i *instances) forceRelease(ctx context.Context, instance *kudo.Instance) e
 	if err := i.live.Get(ctx, client.ObjectKeyFromObject(instance), current); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("reading what Instance %s has applied: %w", client.ObjectKeyFromObject(instance), err))
 	}
-	if err := release(ctx, i.client, instance, kudo.Finalizer); err != nil {
+	if err := controller.Release(ctx, i.client, instance, kudo.Finalizer); err != nil {
 		return err
 	}
-	i.recorder.Eventf(instance, nil, corev1.EventTypeWarning, eventForceReleased, actionRelease, "%s", note(leftBehind(current)))
+	i.recorder.Eventf(instance, nil, corev1.EventTypeWarning, eventForceReleased, actionRelease, "%s", controller.Note(leftBehind(current)))
 	return nil
 }
 
@@ -211,95 +177,25 @@ func (i *instances) tell(instance *kudo.Instance, now metav1.Condition) {
 	if now.Status != metav1.ConditionTrue {
 		eventType = corev1.EventTypeWarning
 	}
-	i.recorder.Eventf(instance, nil, eventType, now.Reason, actionResolve, "%s", note(now.Message))
-}
-
-// versionAt is the OperatorVersion of that name; nil if there is none.
-func versionAt(ctx context.Context, c client.Reader, name types.NamespacedName) (*kudo.OperatorVersion, error) {
-	version := &kudo.OperatorVersion{}
-	err := c.Get(ctx, name, version)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading OperatorVersion %s: %w", name, err)
-	}
-	return version, nil
-}
-
-// instancesOn are all Instances of a cluster. They are the cache's own, not to be changed.
-func instancesOn(ctx context.Context, c client.Reader, cluster string) ([]kudo.Instance, error) {
-	var found kudo.InstanceList
-	if err := c.List(ctx, &found, client.InNamespace(cluster), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing Instances in %q: %w", cluster, err)
-	}
-	return found.Items, nil
-}
-
-// instancesNamed is the Instance of that name, if there is one.
-func instancesNamed(ctx context.Context, c client.Reader, name types.NamespacedName) ([]kudo.Instance, error) {
-	var found kudo.Instance
-	err := c.Get(ctx, name, &found)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading Instance %s: %w", name, err)
-	}
-	return []kudo.Instance{found}, nil
+	i.recorder.Eventf(instance, nil, eventType, now.Reason, actionResolve, "%s", controller.Note(now.Message))
 }
 
 // rivals are the Instances that want the changed Instance's place on the managed cluster.
 func (i *instances) rivals(ctx context.Context, object client.Object) ([]reconcile.Request, error) {
-	return instancesWith(ctx, i.client, client.MatchingFields{bySlot: slotKey(object.(*kudo.Instance))})
+	return read.InstanceRequests(ctx, i.client, client.MatchingFields{read.BySlot: read.SlotKey(object.(*kudo.Instance))})
+}
+
+// runningVersion are the Instances that a changed OperatorVersion concerns.
+func (i *instances) runningVersion(ctx context.Context, version client.Object) ([]reconcile.Request, error) {
+	return read.InstancesRunning(ctx, i.client, version)
 }
 
 // forget drops what is remembered of an OperatorVersion that was deleted; nothing is to be done about it.
 func (i *instances) forget(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	i.verifications.forget(e.Object.GetUID())
+	i.verifications.Forget(e.Object.GetUID())
 }
 
 // onCluster are the Instances of a changed ManagedCluster.
 func (i *instances) onCluster(ctx context.Context, cluster client.Object) ([]reconcile.Request, error) {
-	return instancesWith(ctx, i.client, client.InNamespace(cluster.GetName()))
-}
-
-// instancesWith are requests for some Instances.
-func instancesWith(ctx context.Context, c client.Reader, which client.ListOption) ([]reconcile.Request, error) {
-	var found kudo.InstanceList
-	if err := c.List(ctx, &found, which, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing Instances: %w", err)
-	}
-	requests := make([]reconcile.Request, 0, len(found.Items))
-	for at := range found.Items {
-		requests = append(requests, requestFor(&found.Items[at]))
-	}
-	return requests, nil
-}
-
-// instanceView is what matters of an Instance to the hub.
-type instanceView struct {
-	generation int64
-	deleting   bool
-	held       bool
-	removed    bool
-	forced     bool
-	handled    types.UID // of the last request for a plan by hand
-	resolved   conditionView
-}
-
-func viewInstance(i *kudo.Instance) instanceView {
-	var handled types.UID
-	if i.Status.Execution != nil {
-		handled = i.Status.Execution.Request
-	}
-	return instanceView{
-		handled:    handled,
-		generation: i.Generation,
-		deleting:   !i.DeletionTimestamp.IsZero(),
-		held:       controllerutil.ContainsFinalizer(i, kudo.Finalizer),
-		removed:    i.Removed(),
-		forced:     i.ForceReleased(),
-		resolved:   viewCondition(i.Status.Conditions, kudo.ConditionResolved),
-	}
+	return read.InstanceRequests(ctx, i.client, client.InNamespace(cluster.GetName()))
 }

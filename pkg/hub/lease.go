@@ -15,7 +15,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -24,6 +23,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/apply"
 	"github.com/tandem-addons/tandem/pkg/availability"
+	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
 // messageClusterLeaseStopped is how OCM puts it.
@@ -53,12 +53,12 @@ func newLeases(mgr manager.Manager, grace time.Duration) *leases {
 	return &leases{client: mgr.GetClient(), live: mgr.GetAPIReader(), grace: grace, renewals: map[types.NamespacedName]renewal{}}
 }
 
-func (l *leases) setUp(mgr manager.Manager) error {
-	return newController(mgr, "lease", controller.Options{}).
+func (l *leases) SetUp(mgr manager.Manager) error {
+	return controller.New(mgr, "lease", controller.Options{}).
 		For(&coordinationv1.Lease{}).
 		// What is enabled on a cluster whose agent has stopped is Unknown, too.
-		Watches(&addonv1alpha1.ManagedClusterAddOn{}, mapped(leaseOf), builder.WithPredicates(
-			predicate.And(existence(), afterStart()))).
+		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.Mapped(leaseOf), builder.WithPredicates(
+			predicate.And(controller.Existence(), controller.AfterStart()))).
 		Complete(l)
 }
 
@@ -83,7 +83,7 @@ func (l *leases) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 			return ctrl.Result{RequeueAfter: left}, nil
 		}
 	}
-	return retryConflict(l.silence(ctx, request.Namespace))
+	return controller.RetryConflict(l.silence(ctx, request.Namespace))
 }
 
 // left is how long a lease counts as fresh from now on.

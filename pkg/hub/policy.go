@@ -33,7 +33,7 @@ type enforcement struct {
 	logger logr.Logger
 }
 
-func (e *enforcement) setUp(mgr manager.Manager) error { return mgr.Add(e) }
+func (e *enforcement) SetUp(mgr manager.Manager) error { return mgr.Add(e) }
 
 // NeedLeaderElection is false: whoever stands by has the same to say.
 func (*enforcement) NeedLeaderElection() bool { return false }
@@ -56,7 +56,7 @@ type unenforcedRule struct{ rule, cause string }
 
 // unenforced lists the rules that the API server does not enforce, in the order of the manifests.
 func (e *enforcement) unenforced(ctx context.Context) ([]unenforcedRule, error) {
-	objects, err := admissionObjects()
+	objects, err := manifests.Admission()
 	if err != nil {
 		return nil, err
 	}
@@ -106,9 +106,4 @@ func (e *enforcement) exists(ctx context.Context, gvk schema.GroupVersionKind, n
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// admissionObjects are the policies, their bindings and the webhook configuration, as they are embedded.
-func admissionObjects() ([]*unstructured.Unstructured, error) {
-	return manifests.Objects(manifests.FS, "admission/*.yaml", nil)
 }

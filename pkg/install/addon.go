@@ -20,14 +20,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// Obstacle is something that keeps an add-on from being installed or updated, or an Instance from being run.
-type Obstacle struct {
-	// Reason is one of the reasons of condition Resolved.
-	Reason string
-	// Message names the thing at fault, and the way out.
-	Message string
-}
-
 // AddOn is everything that matters about one add-on on one cluster. Nothing in it is changed.
 type AddOn struct {
 	// Definition is the ClusterManagementAddOn; nil where it does not exist. Where it does not run by plans, all that matters
@@ -290,24 +282,4 @@ func Matches(current, want *kudo.Instance) bool {
 		current.Spec.OperatorVersion.Name == want.Spec.OperatorVersion.Name &&
 		current.Spec.InstallNamespace == want.Spec.InstallNamespace &&
 		maps.Equal(current.Spec.Parameters, want.Spec.Parameters)
-}
-
-// resolved is the condition Resolved: True with message if there are no obstacles, else False with the first obstacle's reason
-// and all messages.
-func resolved(obstacles []Obstacle, message string, generation int64) *metav1.Condition {
-	condition := &metav1.Condition{
-		Type: kudo.ConditionResolved, Status: metav1.ConditionTrue, Reason: kudo.ReasonResolved, Message: message,
-		ObservedGeneration: generation,
-	}
-	if len(obstacles) == 0 {
-		return condition
-	}
-	messages := make([]string, 0, len(obstacles))
-	for _, o := range obstacles {
-		messages = append(messages, o.Message)
-	}
-	condition.Status = metav1.ConditionFalse
-	condition.Reason = obstacles[0].Reason
-	condition.Message = strings.Join(messages, "\n")
-	return condition
 }

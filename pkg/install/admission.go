@@ -27,9 +27,6 @@ var refusals = []func(write) []string{parameterFaults, immutableFaults, triggerF
 // reservations are what a write is let in with, for it may still come right without another one: Resolved says the same then.
 var reservations = []func(Instance) []Obstacle{nameRule, collisionRule, namespaceRule, versionRule, childrenRule}
 
-// faultLimit is how many faults an error of Admit names; who mends those is told the others.
-const faultLimit = 10
-
 // Admit says what admission has against a write of an Instance; before is nil on create. Only what the write itself brings about
 // is refused or warned of: one that leaves the spec as it is, and one of an Instance that is being deleted, pass in silence.
 //

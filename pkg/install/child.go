@@ -145,7 +145,7 @@ func childTask(version *kudo.OperatorVersion, name string) (kudo.Task, bool) {
 // step decides about the child of a task that is in progress.
 func (p Parent) step(placed plan.Placed) ChildStep {
 	step := p.begin(placed.Task)
-	action, err := plan.ActionOf(placed.Task, &p.Running.Spec, p.Instance.Status.Execution.Parameters)
+	action, err := plan.TaskActionOf(placed.Task, &p.Running.Spec, p.Instance.Status.Execution.Parameters)
 	switch {
 	case err != nil:
 		return step.failed(err.Error())

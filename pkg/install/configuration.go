@@ -1,6 +1,8 @@
 package install
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -8,6 +10,7 @@ import (
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
 // Configuration is what an add-on's configs name for one cluster.
@@ -176,4 +179,15 @@ func Named(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha
 type Reference struct {
 	Resource string
 	types.NamespacedName
+}
+
+// DeploymentConfigHash is the hash of an AddOnDeploymentConfig's spec, by which OCM sees that it has changed.
+func DeploymentConfigHash(config *addonv1alpha1.AddOnDeploymentConfig) string {
+	spec, _ := json.Marshal(config.Spec) // plain data always encodes
+	return fmt.Sprintf("%x", sha256.Sum256(spec))
+}
+
+// VersionHash is that of an OperatorVersion, whose spec never changes: one that was deleted and pushed again is another.
+func VersionHash(version *kudo.OperatorVersion) string {
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(version.UID)))
 }

@@ -3,6 +3,7 @@ package install
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -218,3 +219,18 @@ func versionNotFound(name types.NamespacedName) Obstacle {
 
 // Dashed is the name as it stands on the managed cluster, where templates see it.
 func Dashed(name string) string { return strings.ReplaceAll(name, ".", "-") }
+
+// requestRule: a request names a plan that there is. One that was handled is inert, whatever the OperatorVersion has by now.
+func requestRule(i Instance) []Obstacle {
+	request := i.Instance.Spec.PlanExecution
+	if i.Version == nil || request.PlanName == "" || request.Cancel || isHandled(i.Instance) {
+		return nil
+	}
+	if _, exists := i.Version.Spec.Plans[request.PlanName]; exists {
+		return nil
+	}
+	return []Obstacle{{kudo.ReasonRequestInvalid, fmt.Sprintf(
+		"spec.planExecution.planName is %q, a plan that OperatorVersion %s does not have: name one of its plans (%s), "+
+			"or remove spec.planExecution",
+		request.PlanName, VersionOf(i.Instance), strings.Join(slices.Sorted(maps.Keys(i.Version.Spec.Plans)), ", "))}}
+}

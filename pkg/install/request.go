@@ -2,8 +2,6 @@ package install
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -69,19 +67,4 @@ func requestedFromHub(uid types.UID) (plan string, given bool) {
 func isHandled(i *kudo.Instance) bool {
 	execution, uid := i.Status.Execution, i.Spec.PlanExecution.UID
 	return execution != nil && uid != "" && execution.Request == uid
-}
-
-// requestRule: a request names a plan that there is. One that was handled is inert, whatever the OperatorVersion has by now.
-func requestRule(i Instance) []Obstacle {
-	request := i.Instance.Spec.PlanExecution
-	if i.Version == nil || request.PlanName == "" || request.Cancel || isHandled(i.Instance) {
-		return nil
-	}
-	if _, exists := i.Version.Spec.Plans[request.PlanName]; exists {
-		return nil
-	}
-	return []Obstacle{{kudo.ReasonRequestInvalid, fmt.Sprintf(
-		"spec.planExecution.planName is %q, a plan that OperatorVersion %s does not have: name one of its plans (%s), "+
-			"or remove spec.planExecution",
-		request.PlanName, VersionOf(i.Instance), strings.Join(slices.Sorted(maps.Keys(i.Version.Spec.Plans)), ", "))}}
 }

@@ -1,7 +1,6 @@
 package install
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -168,15 +167,4 @@ func hashOf(a AddOn, r upstream.ConfigReference) string {
 	default:
 		return ""
 	}
-}
-
-// DeploymentConfigHash is the hash of an AddOnDeploymentConfig's spec, by which OCM sees that it has changed.
-func DeploymentConfigHash(config *addonv1alpha1.AddOnDeploymentConfig) string {
-	spec, _ := json.Marshal(config.Spec) // plain data always encodes
-	return fmt.Sprintf("%x", sha256.Sum256(spec))
-}
-
-// VersionHash is that of an OperatorVersion, whose spec never changes: one that was deleted and pushed again is another.
-func VersionHash(version *kudo.OperatorVersion) string {
-	return fmt.Sprintf("%x", sha256.Sum256([]byte(version.UID)))
 }

@@ -11,6 +11,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/render"
+	"github.com/tandem-addons/tandem/pkg/template"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -19,7 +20,7 @@ func templateSyntax(s *subject) []Finding {
 	var findings []Finding
 	for _, name := range sortedKeys(s.broken) {
 		finding := faultAt(templateField(name), "%v", s.broken[name])
-		var fault *render.Error
+		var fault *template.Error
 		if errors.As(s.broken[name], &fault) {
 			finding.Line, finding.Message = fault.Line, fault.Err.Error()
 		}
@@ -211,9 +212,9 @@ var (
 // fixedNames: two Instances in one namespace would claim the same object, and the second one fails.
 func fixedNames(s *subject) []Finding {
 	var findings []Finding
-	for _, template := range sortedKeys(s.templatesOfObjects()) {
+	for _, name := range sortedKeys(s.templatesOfObjects()) {
 		inMetadata := false
-		for i, line := range strings.Split(s.Templates[template], "\n") {
+		for i, line := range strings.Split(s.Templates[name], "\n") {
 			if key := topKey.FindStringSubmatch(line); key != nil || strings.HasPrefix(line, "---") {
 				inMetadata = key != nil && key[1] == "metadata"
 				continue
@@ -224,7 +225,7 @@ func fixedNames(s *subject) []Finding {
 			}
 			inMetadata = false
 			if m[1] != "" && !ownName.MatchString(m[1]) {
-				finding := warningAt(templateField(template),
+				finding := warningAt(templateField(name),
 					"the name %s is the same for every Instance, and two in one namespace would "+
 						"claim the same object: make .Name a part of it", text.Quote(m[1]))
 				finding.Line = i + 1

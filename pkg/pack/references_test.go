@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tandem-addons/tandem/pkg/render"
+	"github.com/tandem-addons/tandem/pkg/template"
 )
 
 func TestReferencesHaveTheLinesOfTheirText(t *testing.T) {
@@ -24,7 +24,7 @@ func TestReferencesHaveTheLinesOfTheirText(t *testing.T) {
 		"a template that is defined first": {"{{ define \"x\" }}\n{{ .Params.A }}{{ end }}\n{{ .Params.B }}", []int{2, 3}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			parsed, err := render.Parse("t", test.text)
+			parsed, err := template.Parse("t", test.text)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -42,7 +42,7 @@ func TestReferencesHaveTheLinesOfTheirText(t *testing.T) {
 // A template of 1 MB with 100,000 references, as large as an OperatorVersion can be.
 func BenchmarkReferences(b *testing.B) {
 	text := strings.Repeat("{{.Name}}\n", 100_000)
-	parsed, err := render.Parse("t", text)
+	parsed, err := template.Parse("t", text)
 	if err != nil {
 		b.Fatal(err)
 	}

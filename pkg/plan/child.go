@@ -34,7 +34,7 @@ type Child struct {
 
 // ChildOutcome is what has come of a KudoOperator task of that execution. Only what the hub has said to this very execution counts,
 // and only a child that is as the hub made it then, or newer: a child of old that stands healthy completes nothing.
-func ChildOutcome(action Action, execution types.UID, child Child) Outcome {
+func ChildOutcome(action TaskAction, execution types.UID, child Child) Outcome {
 	said := child.Acknowledged
 	switch {
 	case said.Execution == execution && said.State == kudo.ChildFailed:

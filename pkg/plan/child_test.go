@@ -45,7 +45,7 @@ func TestChildOutcome(t *testing.T) {
 	earlier := func(s *kudo.ChildStatus) { s.Execution = "w" }
 	because := func(s *kudo.ChildStatus) { s.Message = "no such parameter" }
 	for name, test := range map[string]struct {
-		action plan.Action
+		action plan.TaskAction
 		said   kudo.ChildStatus
 		mirror *kudo.Instance
 		due    bool

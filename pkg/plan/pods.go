@@ -45,9 +45,9 @@ func AwaitedPods(objects []Object) (workload *unstructured.Unstructured, pods la
 	return live, pods
 }
 
-// Holdup is the first of pods that is not as it should be, one that has failed or else by name, and what is the matter with it; nil if
+// FirstUnhealthyPod is the first of pods that is not as it should be, one that has failed or else by name, and what is the matter with it; nil if
 // nothing is.
-func Holdup(pods []unstructured.Unstructured) (pod *unstructured.Unstructured, message string) {
+func FirstUnhealthyPod(pods []unstructured.Unstructured) (pod *unstructured.Unstructured, message string) {
 	pods = slices.SortedFunc(slices.Values(pods), func(a, b unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
 	for _, status := range []health.Status{health.Failed, health.Progressing, health.Unknown} {
 		for i := range pods {

@@ -70,7 +70,7 @@ func TestHoldup(t *testing.T) {
 			for _, p := range test.pods {
 				pods = append(pods, *read(t, p))
 			}
-			pod, got := plan.Holdup(pods)
+			pod, got := plan.FirstUnhealthyPod(pods)
 			if got != test.want || (pod == nil) != (test.want == "") {
 				t.Errorf("got %v %q, want %q", pod, got, test.want)
 			}

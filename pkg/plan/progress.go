@@ -39,10 +39,10 @@ func NeverRun(name string, spec kudo.Plan) kudo.PlanStatus {
 	return blank(name, spec, kudo.NeverRun)
 }
 
-// Fit is a status with the shape of its plan, which the rest of this package relies on. As a rule that is the status itself. One that
-// comes from elsewhere, restored or edited, may have another shape or be that of another execution than uid: then it begins anew, and
-// keeps what is recorded of this execution under the same names. What has ended stays so.
-func Fit(name string, spec kudo.Plan, status kudo.PlanStatus, uid types.UID, now time.Time) kudo.PlanStatus {
+// Normalize returns a status with the shape of its plan, which the rest of this package relies on. As a rule that is the status itself.
+// One that comes from elsewhere, restored or edited, may have another shape or be that of another execution than uid: then it begins
+// anew, and keeps what is recorded of this execution under the same names. What has ended stays so.
+func Normalize(name string, spec kudo.Plan, status kudo.PlanStatus, uid types.UID, now time.Time) kudo.PlanStatus {
 	recorded := status.UID == uid && (status.Status.Running() || status.Status.Terminal())
 	switch {
 	case !recorded:
@@ -104,8 +104,8 @@ func Progressed(before, after kudo.PlanStatus) bool {
 	return false
 }
 
-// OnlyTells says whether two statuses of an Instance differ in nothing but the messages of the execution that runs.
-func OnlyTells(before, after kudo.InstanceStatus) bool {
+// OnlyMessagesDiffer says whether two statuses of an Instance differ in nothing but the messages of the execution that runs.
+func OnlyMessagesDiffer(before, after kudo.InstanceStatus) bool {
 	if before.Execution == nil || after.Execution == nil {
 		return false
 	}

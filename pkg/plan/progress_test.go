@@ -271,8 +271,8 @@ func TestWhatHasEndedStaysAsItIs(t *testing.T) {
 	}
 }
 
-// FuzzFit takes whatever somebody has made of a status, and brings its execution to an end.
-func FuzzFit(f *testing.F) {
+// FuzzNormalize takes whatever somebody has made of a status, and brings its execution to an end.
+func FuzzNormalize(f *testing.F) {
 	for seed := range uint64(30) {
 		spec := randomPlan(rand.New(rand.NewPCG(seed, 1)))
 		status := plan.Begin("deploy", spec, "x", noon)
@@ -301,11 +301,11 @@ func FuzzFit(f *testing.F) {
 		}
 		spec := randomPlan(rand.New(rand.NewPCG(seed, 1)))
 		before := *recorded.DeepCopy()
-		status := plan.Fit("deploy", spec, recorded, "x", noon)
+		status := plan.Normalize("deploy", spec, recorded, "x", noon)
 		if diff := cmp.Diff(before, recorded); diff != "" {
-			t.Fatalf("Fit changed its input:\n%s", diff)
+			t.Fatalf("Normalize changed its input:\n%s", diff)
 		}
-		if diff := cmp.Diff(status, plan.Fit("deploy", spec, status, "x", noon.Add(time.Hour))); diff != "" {
+		if diff := cmp.Diff(status, plan.Normalize("deploy", spec, status, "x", noon.Add(time.Hour))); diff != "" {
 			t.Fatalf("what fits is changed:\n%s", diff)
 		}
 		if ours := recorded.UID == "x" && recorded.Status.Terminal(); ours && status.Status != recorded.Status {
@@ -349,7 +349,7 @@ func TestAStatusOfAnotherShapeKeepsWhatIsRecordedUnderTheSameNames(t *testing.T)
 		"another execution's":         {recorded, "y", kudo.Pending, []plan.Task{{}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			status := plan.Fit("deploy", c.spec, begun, c.uid, noon)
+			status := plan.Normalize("deploy", c.spec, begun, c.uid, noon)
 			if status.Status != c.status || status.UID != c.uid {
 				t.Errorf("want %s of %s, got %s of %s", c.status, c.uid, status.Status, status.UID)
 			}
@@ -390,7 +390,7 @@ func TestOnlyTellingIsNoProgress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before, after := running(func(*kudo.InstanceStatus, *kudo.TaskStatus) {}), running(c.change)
 			untouched := after.DeepCopy()
-			if tells := plan.OnlyTells(before, after); tells != c.tells {
+			if tells := plan.OnlyMessagesDiffer(before, after); tells != c.tells {
 				t.Errorf("want %v, got %v", c.tells, tells)
 			}
 			if diff := cmp.Diff(untouched, &after); diff != "" {

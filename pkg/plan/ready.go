@@ -127,6 +127,9 @@ func Running(status kudo.PlanStatus) metav1.Condition {
 	return Condition(metav1.ConditionFalse, reason, message)
 }
 
+// NothingLeft is the message of condition Ready once an Instance is removed.
+const NothingLeft = "nothing is left of it on the managed cluster"
+
 // Condition is condition Ready.
 func Condition(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: kudo.ConditionReady, Status: status, Reason: reason, Message: message}

@@ -52,8 +52,6 @@ func isDefinition(entry kudo.InventoryEntry) bool {
 // Held says whether somebody's finalizer keeps any of the objects, which do not go by themselves then.
 func Held(objects []Object) bool { return slices.ContainsFunc(objects, Object.held) }
 
-func (o Object) held() bool { return o.Live != nil && len(holders(o.Live)) > 0 }
-
 // Claims parts volume claims from the rest, and with them volumes, which Kubernetes keeps until their claims are gone.
 func Claims(entries []kudo.InventoryEntry) (claims, others []kudo.InventoryEntry) {
 	for _, entry := range entries {

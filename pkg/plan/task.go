@@ -21,32 +21,32 @@ type Object struct{ Want, Live *unstructured.Unstructured }
 // that of render.InstanceName.
 type Owner struct{ Namespace, Name string }
 
-// Action is what a task does to its objects.
-type Action string
+// TaskAction is what a task does to its objects.
+type TaskAction string
 
 const (
 	// Apply brings the objects about and waits for their health.
-	Apply Action = "Apply"
+	Apply TaskAction = "Apply"
 	// Delete removes the objects and waits until they are gone.
-	Delete Action = "Delete"
+	Delete TaskAction = "Delete"
 	// Pipe brings objects about that keep files of a pod's.
-	Pipe Action = "Pipe"
+	Pipe TaskAction = "Pipe"
 	// ApplyChild has the hub bring a child Instance about, and waits until that is ready.
-	ApplyChild Action = "ApplyChild"
+	ApplyChild TaskAction = "ApplyChild"
 	// DeleteChild has the hub remove a child Instance, and waits until that is gone.
-	DeleteChild Action = "DeleteChild"
+	DeleteChild TaskAction = "DeleteChild"
 	// Nothing means that the task has no objects.
-	Nothing Action = "Nothing"
+	Nothing TaskAction = "Nothing"
 )
 
 // Makes says whether objects are there once the task is complete.
-func (a Action) Makes() bool { return a == Apply || a == Pipe }
+func (a TaskAction) Makes() bool { return a == Apply || a == Pipe }
 
 // HasObjects says whether the task renders objects that the agent itself applies or deletes.
-func (a Action) HasObjects() bool { return a.Makes() || a == Delete }
+func (a TaskAction) HasObjects() bool { return a.Makes() || a == Delete }
 
-// ActionOf says what a task does with the parameters of its execution. The error is final: the task cannot be carried out.
-func ActionOf(task kudo.Task, version *kudo.OperatorVersionSpec, parameters map[string]string) (Action, error) {
+// TaskActionOf says what a task does with the parameters of its execution. The error is final: the task cannot be carried out.
+func TaskActionOf(task kudo.Task, version *kudo.OperatorVersionSpec, parameters map[string]string) (TaskAction, error) {
 	switch task.Kind {
 	case kudo.TaskApply:
 		return Apply, nil
@@ -69,7 +69,7 @@ func ActionOf(task kudo.Task, version *kudo.OperatorVersionSpec, parameters map[
 }
 
 // switched is what a boolean parameter of that name chooses (KEP-23, KEP-36).
-func switched(version *kudo.OperatorVersionSpec, parameters map[string]string, name string, on, off Action) (Action, error) {
+func switched(version *kudo.OperatorVersionSpec, parameters map[string]string, name string, on, off TaskAction) (TaskAction, error) {
 	value, err := parameter.Bool(version.Parameters, parameters, name)
 	switch {
 	case err != nil:
@@ -185,6 +185,9 @@ func DeleteOutcome(objects []Object) Outcome {
 	held := slices.IndexFunc(there, Object.held)
 	return Outcome{kudo.InProgress, deleting(there[max(held, 0)].Live)}
 }
+
+// held says whether another writer's finalizer keeps the object.
+func (o Object) held() bool { return o.Live != nil && len(holders(o.Live)) > 0 }
 
 // deleting says what holds an object that is on its way out.
 func deleting(live *unstructured.Unstructured) string {

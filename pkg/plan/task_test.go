@@ -175,7 +175,7 @@ func TestActionOf(t *testing.T) {
 	for name, test := range map[string]struct {
 		task  kudo.Task
 		value string
-		want  plan.Action
+		want  plan.TaskAction
 		fails bool
 	}{
 		"Apply applies":                         {kudo.Task{Kind: kudo.TaskApply}, "", plan.Apply, false},
@@ -189,7 +189,7 @@ func TestActionOf(t *testing.T) {
 		"a Toggle of no parameter is, likewise": {kudo.Task{Kind: kudo.TaskToggle}, "", plan.Nothing, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := plan.ActionOf(test.task, version, map[string]string{"ON": test.value})
+			got, err := plan.TaskActionOf(test.task, version, map[string]string{"ON": test.value})
 			if got != test.want || (err != nil) != test.fails {
 				t.Errorf("want %s, got %s, %v", test.want, got, err)
 			}

@@ -3,100 +3,16 @@
 package preview
 
 import (
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/parameter"
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
-
-// Change is a change of an Instance. Nothing in it is changed.
-type Change struct {
-	// Before is the Instance as it stands, nil where it does not, and After as it is to stand, nil where it is to go. What of After is
-	// not its spec, and its planExecution, are as they stand.
-	Before, After *kudo.Instance
-	// Version is the OperatorVersion of After; nil where it does not exist.
-	Version *kudo.OperatorVersion
-	// Started is the OperatorVersion that was last started for Before; nil where nothing was, or where it does not exist any more.
-	Started *kudo.OperatorVersion
-	// Instances are those of the cluster.
-	Instances []kudo.Instance
-	// Candidates are the OperatorVersions that children may run.
-	Candidates []kudo.OperatorVersion
-}
-
-// Preview is what a change would bring about, as long as every plan completes.
-type Preview struct {
-	// WaitsFor is the plan that runs and that the first of Plans waits for.
-	WaitsFor string
-	// Plans that run, in their order.
-	Plans []Plan
-	// Removed is what goes after that: at a removal all that is left.
-	Removed []Object
-	// Children that go after that.
-	Children []Child
-	// Fault says why no plan can run.
-	Fault string
-}
-
-// Plan is a plan that would run.
-type Plan struct {
-	plan.Coming
-	Tasks []Task
-	// Removed is what the OperatorVersion has no task for any more, and Children are the children that it has none for: they go with
-	// the end of the plan.
-	Removed  []Object
-	Children []Child
-}
-
-// Task is a task that a plan would carry out.
-type Task struct {
-	plan.Placed
-	Action  plan.Action
-	Objects []Object
-	// Child is that of a KudoOperator task.
-	Child *Child
-	// Fault says why the task would fail.
-	Fault string
-}
-
-// Object is one that a task would deal with.
-type Object struct {
-	kudo.InventoryEntry
-	Effect Effect
-	// Before and After are the object as it was applied last and as it would be, without what changes with every execution; nil where it
-	// is not known, or not there.
-	Before, After *unstructured.Unstructured
-}
-
-// Effect is what becomes of an object or a child.
-type Effect string
-
-// The effects.
-const (
-	Created   Effect = "created"
-	Changed   Effect = "changed"
-	Unchanged Effect = "unchanged"
-	Removed   Effect = "removed"
-	// Annotated changes in nothing but the version of the package, which an annotation names, and Restarted in no more than that and what
-	// has its pods restart (KEP-27).
-	Annotated Effect = "annotated"
-	Restarted Effect = "restarted"
-	// Replaced is deleted and made anew, for it cannot be changed.
-	Replaced Effect = "replaced"
-	// Renewed is made from what a pod of a Pipe task writes, which nobody knows before.
-	Renewed Effect = "renewed"
-	// Unknown is applied, and nobody can say whether it changes: what it was made from is lost.
-	Unknown Effect = "unknown"
-)
-
-// Child is what becomes of a child Instance. What it brings about itself is in Preview, once it is created, changed or removed.
-type Child struct {
-	Instance        string
-	OperatorVersion string
-	Effect          Effect
-	Preview         *Preview
-}
 
 // Of says what the change brings about.
 func Of(c Change) Preview { return of(c, 0) }
@@ -106,7 +22,7 @@ const deepest = 32
 
 func of(c Change, depth int) Preview {
 	wish := c.wish()
-	ahead, err := plan.Ahead(wish)
+	ahead, err := plan.Forecast(wish)
 	p := Preview{}
 	if err != nil {
 		p.Fault = err.Error()
@@ -114,7 +30,7 @@ func of(c Change, depth int) Preview {
 	if choice, err := plan.Choose(wish); len(ahead) > 0 && err == nil && choice.Start == nil {
 		p.WaitsFor = wish.Last.Plan
 	}
-	s := newStand(c, depth)
+	s := newSimulation(c, depth)
 	for _, coming := range ahead {
 		p.Plans = append(p.Plans, s.play(coming))
 	}
@@ -124,25 +40,150 @@ func of(c Change, depth int) Preview {
 	return p
 }
 
-// wish is what the Instance would ask for.
-func (c Change) wish() plan.Wish {
-	w := plan.Wish{Removing: c.After == nil}
-	if c.After != nil {
-		w.Parameters = c.After.Spec.Parameters
+// play carries out a plan in the mind: all of its tasks complete, in their order.
+func (s *simulation) play(coming plan.Coming) Plan {
+	version := s.versionOf(coming)
+	played := Plan{Coming: coming}
+	for p, phase := range version.Spec.Plans[coming.Plan].Phases {
+		for i, step := range phase.Steps {
+			for t := range step.Tasks {
+				if placed, found := plan.Find(&version.Spec, coming.Plan, plan.Task{Phase: p, Step: i, Task: t}); found {
+					played.Tasks = append(played.Tasks, s.task(version, coming, placed))
+				}
+			}
+		}
 	}
-	if c.Version != nil {
-		w.Version = &c.Version.Spec
-		w.Reference = corev1.ObjectReference{Namespace: c.Version.Namespace, Name: c.Version.Name, UID: c.Version.UID}
+	if coming.Cause != plan.RemovalRequested && plan.BringsAll(coming.Plan) {
+		played.Removed = s.remove(plan.Vanished(s.inventory, &version.Spec, map[string]kudo.PlanStatus{coming.Plan: {Status: kudo.Complete}}))
+		played.Children = s.vanishedChildren(version, coming)
 	}
-	if c.Before == nil {
-		return w
+	return played
+}
+
+// task carries out one task in the mind.
+func (s *simulation) task(version *kudo.OperatorVersion, coming plan.Coming, placed plan.Placed) Task {
+	t := Task{Placed: placed}
+	action, err := plan.TaskActionOf(placed.Task, &version.Spec, coming.Execution.Parameters)
+	if err != nil {
+		t.Fault = err.Error()
+		return t
 	}
-	w.Generation, w.Request = c.Before.Generation+1, c.Before.Spec.PlanExecution
-	if w.Last = c.Before.Status.Execution; w.Last != nil {
-		w.LastStatus = c.Before.Status.PlanStatus[w.Last.Plan].Status
+	switch t.Action = action; action {
+	case plan.Nothing:
+		if outcome := plan.DummyOutcome(placed.Task.Spec.DummyTaskSpec); outcome.Status != kudo.Complete {
+			t.Fault = outcome.Message
+		}
+		return t
+	case plan.ApplyChild, plan.DeleteChild:
+		t.Child, t.Fault = s.child(version, coming, placed)
+		return t
 	}
-	if c.Started != nil {
-		w.LastVersion = &c.Started.Spec
+	wants, err := s.wants(&version.Spec, coming.Execution, placed)
+	if err != nil {
+		t.Fault = err.Error()
+		return t
 	}
-	return w
+	s.place(wants)
+	if t.Action == plan.Delete {
+		t.Objects = s.remove(slices.Concat(s.listed(wants), plan.Surplus(s.inventory, placed.Task.Name, wants)))
+		return t
+	}
+	for _, want := range wants {
+		t.Objects = append(t.Objects, s.apply(t, want, coming.RestartPending))
+	}
+	t.Objects = append(t.Objects, s.remove(plan.Surplus(s.inventory, placed.Task.Name, wants))...)
+	return t
+}
+
+// child is what becomes of the child of a KudoOperator task, as the hub decides it once the task is in progress. The fault says why the
+// task fails.
+func (s *simulation) child(version *kudo.OperatorVersion, coming plan.Coming, placed plan.Placed) (child *Child, fault string) {
+	steps := install.Children(s.parent(version, coming, kudo.PlanStatus{
+		Status: kudo.InProgress,
+		Phases: []kudo.PhaseStatus{{Name: placed.Phase, Steps: []kudo.StepStatus{{
+			Name: placed.Step, Tasks: []kudo.TaskStatus{{Name: placed.Task.Name, Status: kudo.InProgress}},
+		}}}},
+	}))
+	if len(steps) == 0 {
+		return nil, ""
+	}
+	step := steps[0]
+	child = &Child{Instance: step.Status.Instance, Effect: Unchanged}
+	switch {
+	case step.Status.State == kudo.ChildFailed:
+		return child, step.Status.Message
+	case step.Delete:
+		child.Effect, child.Preview = Removed, s.gone(step.Current)
+		s.change.Instances = slices.DeleteFunc(slices.Clone(s.change.Instances), func(i kudo.Instance) bool { return i.Name == child.Instance })
+		return child, ""
+	case step.Current == nil && step.Apply == nil: // switched off, and not there
+		return nil, ""
+	case step.Current == nil:
+		child.Effect = Created
+	case step.Apply != nil || step.Rerun != nil:
+		child.Effect = Changed
+	}
+	return child, s.below(child, step)
+}
+
+// below looks into what comes of a child that is there to stay.
+func (s *simulation) below(child *Child, step install.ChildStep) (fault string) {
+	change := Change{Before: step.Current, After: step.Apply, Instances: s.change.Instances, Candidates: s.change.Candidates}
+	if change.After == nil {
+		change.After = step.Current
+	}
+	if step.Rerun != nil {
+		change.Before = change.Before.DeepCopy()
+		change.Before.Spec.PlanExecution = *step.Rerun
+	}
+	child.OperatorVersion = change.After.Spec.OperatorVersion.Name
+	if step.Apply != nil {
+		defer func() { s.settle(change) }()
+	}
+	if child.Effect == Unchanged || s.depth >= deepest {
+		return ""
+	}
+	s.equip(&change)
+	if change.Version == nil {
+		return ""
+	}
+	if err := parameter.Validate(&change.Version.Spec, change.After.Spec.Parameters); err != nil {
+		return err.Error()
+	}
+	below := of(change, s.depth+1)
+	child.Preview = &below
+	return ""
+}
+
+// gone is what the removal of a child brings about.
+func (s *simulation) gone(child *kudo.Instance) *Preview {
+	if s.depth >= deepest {
+		return nil
+	}
+	change := Change{Before: child, Instances: s.change.Instances, Candidates: s.change.Candidates}
+	s.equip(&change)
+	return new(of(change, s.depth+1))
+}
+
+// vanishedChildren are the children that the version has no task for any more, as the hub removes them once the plan is complete.
+func (s *simulation) vanishedChildren(version *kudo.OperatorVersion, coming plan.Coming) []Child {
+	var children []Child
+	for _, step := range install.Children(s.parent(version, coming, kudo.PlanStatus{Status: kudo.Complete})) {
+		if step.Delete {
+			children = append(children, Child{Instance: step.Current.Name, Effect: Removed, Preview: s.gone(step.Current)})
+		}
+	}
+	return children
+}
+
+// ownChildren are the Instance's children, which go with it.
+func (s *simulation) ownChildren() []Child {
+	var children []Child
+	for i := range s.change.Instances {
+		if child := &s.change.Instances[i]; s.change.Before != nil && metav1.IsControlledBy(child, s.change.Before) {
+			children = append(children, Child{Instance: child.Name, Effect: Removed, Preview: s.gone(child)})
+		}
+	}
+	slices.SortFunc(children, func(a, b Child) int { return strings.Compare(a.Instance, b.Instance) })
+	return children
 }

@@ -266,8 +266,8 @@ func told(p preview.Preview) []string {
 		if coming.RestartPending && coming.Cause != "Installation" && coming.Cause != "RemovalRequested" {
 			line += ", restarts"
 		}
-		if len(coming.Calm) > 0 {
-			line += ", calm " + strings.Join(coming.Calm, ", ")
+		if len(coming.NoRestart) > 0 {
+			line += ", calm " + strings.Join(coming.NoRestart, ", ")
 		}
 		lines = append(lines, line)
 		for _, task := range coming.Tasks {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-
+	"github.com/tandem-addons/tandem/pkg/template"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -116,7 +116,7 @@ func setDefault(m map[string]any, key string, value any) {
 var yamlLine = regexp.MustCompile(`yaml: line (\d+): (.*)`)
 
 // fail adds template, document and line to an error. YAML's own line counts from the document's first.
-func (d document) fail(template string, number int, err error) *Error {
+func (d document) fail(name string, number int, err error) *template.Error {
 	line := d.line
 	if found := yamlLine.FindStringSubmatch(err.Error()); found != nil {
 		offset, convErr := strconv.Atoi(found[1])
@@ -125,7 +125,7 @@ func (d document) fail(template string, number int, err error) *Error {
 		}
 		err = errors.New(found[2])
 	}
-	fault := newError(template, err)
+	fault := template.NewError(name, err)
 	fault.Document, fault.Line = number, line
 	return fault
 }

@@ -53,6 +53,10 @@ func (r *renderer) mark(obj *unstructured.Unstructured) error {
 	return nil
 }
 
+// InstanceName is what templates see as .Name: the Instance's name with dots replaced by dashes, so that it can be part of
+// the names of objects.
+func InstanceName(instance string) string { return strings.ReplaceAll(instance, ".", "-") }
+
 func (r *renderer) annotations() map[string]string {
 	version := r.OperatorVersion
 	if version == "" {

@@ -5,38 +5,40 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/tandem-addons/tandem/pkg/template"
 )
 
-// Named renders a template that holds one object and gives that a name, for what is not the package's to name, such as the pod of
+// Named renders the template of the name source, which holds one object, and gives that a name, for what is not the package's to name, such as the pod of
 // a Pipe task. Errors are those of Objects.
-func Named(c Context, template, name string) (*unstructured.Unstructured, error) {
+func Named(c Context, source, name string) (*unstructured.Unstructured, error) {
 	r, err := newRenderer(c)
 	if err != nil {
 		return nil, err
 	}
-	text, err := r.text(template)
+	text, err := r.text(source)
 	if err != nil {
 		return nil, err
 	}
 	documents := splitDocuments(text)
 	if len(documents) != 1 {
-		return nil, newError(template, fmt.Errorf("want one object, got %d documents", len(documents)))
+		return nil, template.NewError(source, fmt.Errorf("want one object, got %d documents", len(documents)))
 	}
 	decoded, err := documents[0].objects()
 	if err == nil && len(decoded) != 1 {
 		err = fmt.Errorf("want one object, got %d", len(decoded))
 	}
 	if err != nil {
-		return nil, documents[0].fail(template, 1, err)
+		return nil, documents[0].fail(source, 1, err)
 	}
 	metadata, err := child(decoded[0], "metadata", "metadata")
 	if err != nil {
-		return nil, documents[0].fail(template, 1, err)
+		return nil, documents[0].fail(source, 1, err)
 	}
 	metadata["name"] = name
 	object, err := r.finish(decoded[0])
 	if err != nil {
-		return nil, documents[0].fail(template, 1, err)
+		return nil, documents[0].fail(source, 1, err)
 	}
 	return object, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/parameter"
+	"github.com/tandem-addons/tandem/pkg/template"
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
@@ -43,7 +44,7 @@ type Context struct {
 // Kubernetes has removed come in the successor version, see Successor. Namespaces stay as written and there are no owner
 // references: only whoever knows the cluster knows the scope of a kind.
 //
-// Every error is fatal: the same input fails the same way again. It is an *Error, which names the template, or a
+// Every error is fatal: the same input fails the same way again. It is a *template.Error, which names the template, or a
 // *parameter.InvalidError.
 func Objects(c Context, templates ...string) ([]*unstructured.Unstructured, error) {
 	r, err := newRenderer(c)
@@ -60,7 +61,7 @@ func Objects(c Context, templates ...string) ([]*unstructured.Unstructured, erro
 		for _, obj := range rendered {
 			id := identify(obj, c.Namespace)
 			if other, ok := seen[id]; ok {
-				return nil, newError(name, fmt.Errorf("%s is rendered twice, already by template %q: remove one", id, other))
+				return nil, template.NewError(name, fmt.Errorf("%s is rendered twice, already by template %q: remove one", id, other))
 			}
 			seen[id] = name
 			objects = append(objects, obj)
@@ -70,17 +71,13 @@ func Objects(c Context, templates ...string) ([]*unstructured.Unstructured, erro
 }
 
 // Text renders one template to text, such as the parameter file of a KudoOperator task. Errors are those of Objects.
-func Text(c Context, template string) (string, error) {
+func Text(c Context, name string) (string, error) {
 	r, err := newRenderer(c)
 	if err != nil {
 		return "", err
 	}
-	return r.text(template)
+	return r.text(name)
 }
-
-// InstanceName is what templates see as .Name: the Instance's name with dots replaced by dashes, so that it can be part of
-// the names of objects.
-func InstanceName(instance string) string { return strings.ReplaceAll(instance, ".", "-") }
 
 // renderer is a Context with its parameters' values.
 type renderer struct {
@@ -103,13 +100,13 @@ func newRenderer(c Context) (*renderer, error) {
 func (r *renderer) text(name string) (string, error) {
 	source, ok := r.Version.Templates[name]
 	if !ok {
-		return "", newError(name, r.noSuchTemplate())
+		return "", template.NewError(name, r.noSuchTemplate())
 	}
-	t, err := Parse(name, source)
+	t, err := template.Parse(name, source)
 	if err != nil {
 		return "", err
 	}
-	return execute(t, r.data())
+	return template.Execute(t, r.data())
 }
 
 func (r *renderer) noSuchTemplate() error {
@@ -121,8 +118,7 @@ func (r *renderer) noSuchTemplate() error {
 	return fmt.Errorf("no such template: the operator has %s", strings.Join(names, ", "))
 }
 
-// data is all that a template can refer to (KUDO's variables). Each template gets its own, for templates can change maps
-// and lists.
+// data is all that a template can refer to (KUDO's variables).
 func (r *renderer) data() map[string]any {
 	return map[string]any{
 		"Name":            InstanceName(r.Instance),
@@ -133,8 +129,8 @@ func (r *renderer) data() map[string]any {
 		"PlanName":        r.Plan,
 		"PhaseName":       r.Phase,
 		"StepName":        r.Step,
-		"Params":          clone(r.params),
-		"Pipes":           maps.Clone(r.Pipes),
+		"Params":          r.params,
+		"Pipes":           r.Pipes,
 	}
 }
 
@@ -172,30 +168,4 @@ func (r *renderer) finish(object map[string]any) (*unstructured.Unstructured, er
 		return nil, fmt.Errorf("%s: %w", identify(obj, ""), err)
 	}
 	return obj, nil
-}
-
-// clone copies lists and maps; scalars are shared.
-func clone(value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		m := make(map[string]any, len(v))
-		for key, item := range v {
-			m[key] = clone(item)
-		}
-		return m
-	case []any:
-		list := make([]any, len(v))
-		for i, item := range v {
-			list[i] = clone(item)
-		}
-		return list
-	case [][]any: // of the function chunk
-		lists := make([][]any, len(v))
-		for i, list := range v {
-			lists[i], _ = clone(list).([]any)
-		}
-		return lists
-	default:
-		return value
-	}
 }

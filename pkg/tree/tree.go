@@ -4,9 +4,10 @@ package tree
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/dependency"
@@ -15,53 +16,6 @@ import (
 
 // MaxInstances bounds a tree: operators that each have two children of the next one would make millions.
 const MaxInstances = 256
-
-// Node is an OperatorVersion in a tree. Where a version stands in it more than once, its nodes are the same one.
-type Node struct {
-	Version *kudo.OperatorVersion
-	// Children in the order of Tasks.
-	Children []Child
-}
-
-// Child is what one task of a version brings along.
-type Child struct {
-	Task kudo.Task
-	*Node
-}
-
-// MakesChild says whether the task ensures a child Instance (KEP-29).
-func MakesChild(task kudo.Task) bool {
-	return task.Kind == kudo.TaskKudoOperator || task.Kind == kudo.TaskOperator
-}
-
-// Tasks are the tasks by which the version brings children along, each once, in the order in which steps run them: those of the plan
-// deploy first, then those of the other plans by their names. A task that no step runs brings nothing along.
-func Tasks(version *kudo.OperatorVersionSpec) []kudo.Task {
-	tasks := make(map[string]kudo.Task)
-	for _, task := range version.Tasks {
-		if _, twice := tasks[task.Name]; !twice && MakesChild(task) {
-			tasks[task.Name] = task
-		}
-	}
-	if len(tasks) == 0 {
-		return nil
-	}
-	var found []kudo.Task
-	plans := slices.DeleteFunc(slices.Sorted(maps.Keys(version.Plans)), func(name string) bool { return name == kudo.DeployPlan })
-	for _, name := range append([]string{kudo.DeployPlan}, plans...) {
-		for _, phase := range version.Plans[name].Phases {
-			for _, step := range phase.Steps {
-				for _, name := range step.Tasks {
-					if task, isFirst := tasks[name]; isFirst {
-						found = append(found, task)
-						delete(tasks, name)
-					}
-				}
-			}
-		}
-	}
-	return found
-}
 
 // Fault is something that keeps a tree from being run.
 type Fault struct {
@@ -168,4 +122,24 @@ func (r *resolution) size(node *Node, counted map[*Node]int) int {
 	}
 	counted[node] = size
 	return size
+}
+
+// names judges what the descendants of an Instance would be called, whatever its own name is. On a managed cluster dots are dashes, so
+// that names of different levels can be the same.
+func (r *resolution) names(root *Node) {
+	taken := map[string]Descendant{}
+	for _, d := range root.Descendants("") {
+		end := strings.ReplaceAll(strings.TrimPrefix(d.Name, "."), ".", "-")
+		if room := validation.DNS1123LabelMaxLength - len("x-"); len(end) > room {
+			r.fault(kudo.ReasonChildrenInvalid, "task %q of %s makes a child whose name ends in %q, which has %d characters: "+
+				"at most %d leave room for the name of the uppermost Instance; give the tasks on the way a shorter instanceName",
+				d.Task.Name, d.Parent.Name, strings.TrimPrefix(d.Name, "."), len(end), room)
+		}
+		if other, collides := taken[end]; collides {
+			r.fault(kudo.ReasonChildrenInvalid, "task %q of %s and task %q of %s make children whose names both end in %q on the managed "+
+				"cluster: give one of them another instanceName", other.Task.Name, other.Parent.Name, d.Task.Name, d.Parent.Name, end)
+			continue
+		}
+		taken[end] = d
+	}
 }

@@ -16,23 +16,7 @@ type exception struct {
 
 // unordered lists the packages whose files have no order: a reader who starts at the top meets names that a file above declares.
 var unordered = map[string]exception{
-	"pkg/agent": {22, "the engine is not divided yet"},
-
 	"pkg/cli": {56, "the commands are not divided yet"},
-
-	"pkg/hub": {17, "the controllers are not divided yet"},
-
-	"pkg/plan": {1, "held goes below both with the engine's rooms"},
-
-	"pkg/install": {5, "not divided yet"},
-
-	"pkg/pack": {10, "not divided yet"},
-
-	"pkg/preview": {2, "not divided yet"},
-
-	"pkg/render": {2, "not divided yet"},
-
-	"pkg/tree": {1, "not divided yet"},
 
 	"pkg/availability": {1, "from before the rule"},
 
@@ -76,8 +60,6 @@ const mostFiles = 25
 // large lists the packages that have more files.
 var large = map[string]exception{
 	"pkg/cli": {66, "the commands are not divided yet"},
-
-	"pkg/hub": {39, "the controllers are not divided yet"},
 
 	"pkg/sandbox": {28, "it stands beside the product, and is divided when it next changes"},
 }

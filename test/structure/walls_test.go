@@ -20,6 +20,7 @@ var pure = []string{
 	"pkg/plan",
 	"pkg/preview",
 	"pkg/render",
+	"pkg/template",
 	"pkg/text",
 	"pkg/tree",
 }
@@ -37,11 +38,11 @@ var foundation = []string{
 
 // subjects lists the libraries that are the subject of one pure package.
 var subjects = map[string][]string{
-	"pkg/health":  {"github.com/fluxcd/cli-utils/pkg/kstatus/status"},
-	"pkg/install": {"github.com/google/uuid"},
-	"pkg/pack":    {"github.com/Masterminds/semver/v3"},
-	"pkg/render":  {"github.com/Masterminds/sprig/v3"},
-	"pkg/tree":    {"github.com/Masterminds/semver/v3"},
+	"pkg/health":   {"github.com/fluxcd/cli-utils/pkg/kstatus/status"},
+	"pkg/install":  {"github.com/google/uuid"},
+	"pkg/pack":     {"github.com/Masterminds/semver/v3"},
+	"pkg/template": {"github.com/Masterminds/sprig/v3"},
+	"pkg/tree":     {"github.com/Masterminds/semver/v3"},
 }
 
 // edges lists the packages that face the outside. They are apart from each other; only the programs in cmd and tests use them.
@@ -156,8 +157,32 @@ func TestEveryProgramImportsExactlyOneEdge(t *testing.T) {
 	}
 }
 
+// rooms lists what the rooms of a package that faces the outside may import of its other rooms. None imports the package itself, which is
+// their table of contents.
+var rooms = map[string][]string{
+	"pkg/hub/ocm":       {"pkg/hub/read"},
+	"pkg/hub/read":      nil,
+	"pkg/hub/uninstall": nil,
+	"pkg/hub/webhook":   {"pkg/hub/read"},
+}
+
+func TestRoomsImportWhatIsBelow(t *testing.T) {
+	for _, p := range packages(t) {
+		below, listed := rooms[p.path()]
+		if !listed {
+			continue
+		}
+		for _, imported := range p.Imports {
+			imported = strings.TrimPrefix(imported, module+"/")
+			if within(path.Dir(p.path()))(imported) && !slices.Contains(below, imported) {
+				t.Errorf("%s imports %s: of the rooms beside it, it may import %q", p.path(), imported, below)
+			}
+		}
+	}
+}
+
 func TestAddonFrameworkHasOneDoor(t *testing.T) {
-	const door = "pkg/hub/delivery.go"
+	const door = "pkg/hub/ocm/delivery.go"
 	for _, s := range sources(t) {
 		for _, imported := range s.imports {
 			if within("open-cluster-management.io/addon-framework")(imported) && s.path != door {

@@ -77,7 +77,7 @@ type taskData struct {
 	Step    string       `json:"step"`
 	Task    string       `json:"task"`
 	Kind    string       `json:"kind"`
-	Action  plan.Action  `json:"action,omitempty"`
+	Action  plan.TaskAction  `json:"action,omitempty"`
 	Objects []objectData `json:"objects,omitempty"`
 	Child   *childData   `json:"child,omitempty"`
 	Fault   string       `json:"fault,omitempty"`
@@ -202,7 +202,7 @@ func comingOf(p preview.Preview) comingData {
 	}
 	for _, coming := range p.Plans {
 		next := planData{
-			Plan: coming.Plan, Cause: coming.Cause, Parameters: coming.Changed, RestartsPods: coming.RestartPending, Calm: coming.Calm,
+			Plan: coming.Plan, Cause: coming.Cause, Parameters: coming.Changed, RestartsPods: coming.RestartPending, Calm: coming.NoRestart,
 			Tasks: []taskData{}, Removed: objectsOf(coming.Removed), Children: childrenOf(coming.Children),
 		}
 		for _, t := range coming.Tasks {

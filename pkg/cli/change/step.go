@@ -100,7 +100,7 @@ func (e enabling) unreachable(name string) error {
 		switch j.Cause {
 		case dependency.Circular:
 			return fmt.Errorf("add-on %q can never come first: circular dependency: %s; see 'kubectl addon why %s --cluster %s'",
-				name, dependency.Way(j.Circle), name, e.view.Name)
+				name, dependency.Way(j.Cycle), name, e.view.Name)
 		case dependency.NoSuchAddOn:
 			return fmt.Errorf("add-on %q requires %q, and there is no ClusterManagementAddOn of that name: create it, or correct the "+
 				"dependencies ('kubectl edit clustermanagementaddon %s')", name, j.Name, name)

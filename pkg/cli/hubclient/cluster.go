@@ -126,7 +126,7 @@ func (v Cluster) Judge(name string) dependency.Verdict {
 	seen := make(map[string]dependency.Seen, len(needs))
 	for _, need := range needs {
 		s := v.See(need.Name)
-		s.Circle = dependency.Circle(name, need.Name, v.Needs)
+		s.Cycle = dependency.Cycle(name, need.Name, v.Needs)
 		seen[need.Name] = s
 	}
 	addOn := v.AddOns[name]

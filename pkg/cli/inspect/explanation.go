@@ -61,7 +61,7 @@ func (e *explanation) data(addOn string) whyData {
 		Causes: []whyCause{}, Commands: append([]string{}, e.commands...),
 	}
 	for _, root := range e.told {
-		data.Causes = append(data.Causes, whyCause{AddOn: root.Name, Type: root.Type, Cause: root.Cause, Way: root.Way, Circle: root.Circle})
+		data.Causes = append(data.Causes, whyCause{AddOn: root.Name, Type: root.Type, Cause: root.Cause, Way: root.Way, Circle: root.Cycle})
 	}
 	return data
 }

@@ -242,7 +242,7 @@ func stateOf(v hubclient.Cluster, name string) string {
 func causeText(j dependency.Judgement) string {
 	switch {
 	case j.Cause == dependency.Circular:
-		return fmt.Sprintf("%s: %s", j.Cause, dependency.Way(j.Circle))
+		return fmt.Sprintf("%s: %s", j.Cause, dependency.Way(j.Cycle))
 	case j.Held && j.Satisfied:
 		return "held: satisfied when last known"
 	case j.Held:

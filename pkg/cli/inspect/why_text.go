@@ -146,7 +146,7 @@ func (e *explanation) root(verb string, root dependency.Root) {
 	switch again := slices.ContainsFunc(e.told, root.Same); {
 	case root.Cause == dependency.Circular:
 		if !again {
-			e.circle(root.Circle)
+			e.circle(root.Cycle)
 		}
 	case again:
 		e.say("%s too.", subject)

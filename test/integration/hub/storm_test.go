@@ -119,7 +119,7 @@ func (s storm) judged(g Gomega, ctx context.Context) {
 			known := map[string]dependency.Seen{}
 			for _, need := range needsOf(name) {
 				one := dependency.See(definitions[need.Name], addOns[need.Name])
-				one.Circle = dependency.Circle(name, need.Name, needsOf)
+				one.Cycle = dependency.Cycle(name, need.Name, needsOf)
 				known[need.Name] = one
 			}
 			verdict := dependency.Evaluate(needsOf(name), known, nil)

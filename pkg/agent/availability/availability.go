@@ -1,0 +1,206 @@
+// Package availability writes condition Available of the cluster's add-ons on the hub, and keeps the leases by which others know that the
+// agent is alive. It touches both clusters.
+package availability
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/tandem-addons/tandem/pkg/agent/mirror"
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/availability"
+)
+
+// conditionManager is the field manager of condition Available.
+const conditionManager = "addon-agent-availability"
+
+// available writes condition Available of the cluster's add-ons on the hub.
+type available struct {
+	hub        client.Client
+	local      client.Client
+	standalone bool
+	sightings  *sightings
+	metrics    *Metrics
+	clock      func() time.Time
+}
+
+// Options say of which cluster availability is judged, and how.
+type Options struct {
+	// Cluster is the name of the managed cluster, which is its namespace on the hub.
+	Cluster string
+
+	// Standalone says that no OCM klusterlet judges add-ons by their leases.
+	Standalone bool
+
+	// Metrics outlive a connection to the hub.
+	Metrics *Metrics
+}
+
+// Add adds the controller of condition Available to the manager of the hub.
+func Add(o Options, hub, local ctrl.Manager) error {
+	a := &available{
+		hub: hub.GetClient(), local: local.GetClient(), standalone: o.Standalone,
+		sightings: &sightings{at: map[string]time.Time{}}, metrics: o.Metrics, clock: time.Now,
+	}
+	b := ctrl.NewControllerManagedBy(hub).
+		Named("availability").
+		For(&addon.ManagedClusterAddOn{}, builder.WithPredicates(noted[client.Object](a.sightings))).
+		WatchesRawSource(mirror.Source(o.Cluster, local, noted[*kudo.Instance](a.sightings))).
+		WithOptions(controller.Options{MaxConcurrentReconciles: mirror.SideBySide, RateLimiter: mirror.Retries()})
+	if o.Standalone {
+		b = b.WatchesRawSource(localLeases(o.Cluster, local, notProlonged(a.clock), noted[*coordinationv1.Lease](a.sightings)))
+	}
+	if err := b.Complete(a); err != nil {
+		return fmt.Errorf("adding availability: %w", err)
+	}
+	return nil
+}
+
+// localLeases maps every lease to the add-on on the hub of its name, if there is one.
+func localLeases(cluster string, local ctrl.Manager, which ...predicate.TypedPredicate[*coordinationv1.Lease]) source.Source {
+	return source.Kind(local.GetCache(), &coordinationv1.Lease{}, handler.TypedEnqueueRequestsFromMapFunc(
+		func(_ context.Context, l *coordinationv1.Lease) []reconcile.Request {
+			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: cluster, Name: l.Name}}}
+		}), which...)
+}
+
+// notProlonged lets every update of a lease pass but those that prolong a fresh one: that it stays fresh is seen when it would have
+// become stale, once in five periods. Creation and deletion always pass.
+func notProlonged(clock func() time.Time) predicate.TypedPredicate[*coordinationv1.Lease] {
+	return predicate.TypedFuncs[*coordinationv1.Lease]{UpdateFunc: func(e event.TypedUpdateEvent[*coordinationv1.Lease]) bool {
+		now := clock()
+		before, fresh := availability.Fresh(e.ObjectOld, now)
+		after, _ := availability.Fresh(e.ObjectNew, now)
+		return !fresh || after.Before(before)
+	}}
+}
+
+// Reconcile judges one add-on; its Instance on this cluster has its name.
+func (a *available) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	now := a.clock()
+	since := a.sightings.take(request.Name, now)
+	subject := &addon.ManagedClusterAddOn{}
+	if err := a.hub.Get(ctx, request.NamespacedName, subject); err != nil {
+		if apierrors.IsNotFound(err) {
+			a.metrics.forget(request.Name)
+		}
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	seen, err := a.gather(ctx, subject)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	judged := availability.Of(seen, now)
+	err = a.commit(ctx, subject, judged, since)
+	if apierrors.IsNotFound(err) {
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		a.sightings.keep(request.Name, since)
+		return reconcile.Result{}, err
+	}
+	if judged.Until.IsZero() {
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{RequeueAfter: judged.Until.Sub(now)}, nil
+}
+
+// gather reads what the add-on is judged by on this cluster.
+func (a *available) gather(ctx context.Context, subject *addon.ManagedClusterAddOn) (availability.Seen, error) {
+	seen := availability.Seen{AddOn: subject, Standalone: a.standalone}
+	var err error
+	if seen.Instance, err = mirror.Find(ctx, a.local, subject.Name); err != nil {
+		return seen, err
+	}
+	name, leased := availability.LeaseOf(subject)
+	if !leased || !a.standalone {
+		return seen, nil
+	}
+	lease := &coordinationv1.Lease{}
+	err = a.local.Get(ctx, name, lease)
+	if apierrors.IsNotFound(err) {
+		return seen, nil
+	}
+	if err != nil {
+		return seen, fmt.Errorf("reading Lease %s: %w", name, err)
+	}
+	seen.Lease = lease
+	return seen, nil
+}
+
+// commit writes what was judged, unless the hub has it; since is when the change was seen that led to it.
+func (a *available) commit(ctx context.Context, subject *addon.ManagedClusterAddOn, judged availability.Judgement, since time.Time) error {
+	a.metrics.judge(subject.Name, judged.Condition)
+	switch {
+	case judged.Release:
+		_, err := apply.ReleaseCondition(ctx, a.hub, subject, subject.Status.Conditions, addon.ConditionAvailable,
+			addon.ReasonRequiredDependencyNotSatisfied)
+		if apierrors.IsConflict(err) { // its writer was faster
+			return nil
+		}
+		return err
+	case judged.Condition == nil:
+		return nil
+	}
+	want := *judged.Condition
+	want.ObservedGeneration = subject.Generation
+	before := meta.FindStatusCondition(subject.Status.Conditions, want.Type)
+	wrote, err := apply.Condition(ctx, a.hub, subject, subject.Status.Conditions, conditionManager, want, a.clock())
+	if wrote {
+		a.metrics.wrote(subject.Name, before, want, a.clock().Sub(since))
+	}
+	return err
+}
+
+// sightings is when a change was seen, by the add-on that has not been judged since.
+type sightings struct {
+	mutex sync.Mutex
+	at    map[string]time.Time
+}
+
+// noted lets everything pass, and keeps when it was seen.
+func noted[O client.Object](s *sightings) predicate.TypedPredicate[O] {
+	return predicate.NewTypedPredicateFuncs(func(o O) bool {
+		s.keep(o.GetName(), time.Now())
+		return true
+	})
+}
+
+// keep notes a sighting, unless an earlier one still waits.
+func (s *sightings) keep(addOn string, at time.Time) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if _, waits := s.at[addOn]; !waits {
+		s.at[addOn] = at
+	}
+}
+
+// take is when the first change was seen since the add-on was last judged; now if it is judged for no change.
+func (s *sightings) take(addOn string, now time.Time) time.Time {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	at, seen := s.at[addOn]
+	delete(s.at, addOn)
+	if !seen {
+		return now
+	}
+	return at
+}

@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/plan"
+)
+
+// leastTalk is how long a status is kept before its messages alone change. Times in a status count whole seconds: it is one at least.
+const leastTalk = 2 * time.Second
+
+// result is what a round came to.
+type result struct {
+	// status to commit, but for condition Ready, which is apart.
+	status kudo.InstanceStatus
+	ready  metav1.Condition
+
+	// again says that there is more to do at once, if anything changed; after, when to come back in any case.
+	again bool
+	after time.Duration
+
+	// unhurried says that a change of nothing but messages can wait.
+	unhurried bool
+}
+
+// recorded is the result of an action that is only recorded.
+func recorded(action plan.Action) result {
+	return result{status: action.Status, ready: action.Ready, again: action.Kind == plan.ActionCancel, after: action.After}
+}
+
+// statusOf completes the status with condition Ready and the generation that it speaks of, and returns when to come back. What would only
+// change the messages of a stored status that was written just now is put off: of a Deployment with many pods there is more to say every
+// moment. What tasks have come to is written at once.
+func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus) (kudo.InstanceStatus, time.Duration) {
+	status, ready := r.status, r.ready
+	status.ObservedGeneration = o.Instance.HubGeneration()
+	ready.ObservedGeneration = status.ObservedGeneration
+	settled, _ := apply.Settle(status.Conditions, ready, o.Now)
+	meta.SetStatusCondition(&status.Conditions, settled)
+	if !r.unhurried || !plan.OnlyMessagesDiffer(stored, status) {
+		return status, r.after
+	}
+	written := stored.PlanStatus[stored.Execution.Plan].LastUpdatedTimestamp
+	if written == nil || o.Now.Sub(written.Time) >= leastTalk {
+		return status, r.after
+	}
+	return stored, soonest(r.after, leastTalk)
+}
+
+// soonest is the shorter of two waits, of which zero is none.
+func soonest(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// commit writes the status if it changed, and returns the Instance as it is then. A conflict means that somebody was faster: the pass
+// is thrown away.
+func (e *engine) commit(ctx context.Context, o plan.Observation, stored, status kudo.InstanceStatus) (*kudo.Instance, error) {
+	if equality.Semantic.DeepEqual(stored, status) {
+		return nil, nil
+	}
+	committed := o.Instance.DeepCopy()
+	committed.Status = status
+	err := e.client.Status().Update(ctx, committed, client.FieldOwner(fieldManager))
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("writing status of Instance %q: %w", o.Instance.Name, err)
+	}
+	if len(committed.Status.Inventory) < len(status.Inventory) { // or it would be written again and again
+		return nil, fmt.Errorf("nothing is applied for Instance %q, because the API server drops its inventory: "+
+			"CustomResourceDefinition instances.kudo.dev is older than this agent, apply its own", o.Instance.Name)
+	}
+	e.announce(o, status)
+	return committed, nil
+}
+
+// announce tells of plans that started or ended.
+func (e *engine) announce(o plan.Observation, after kudo.InstanceStatus) {
+	const most = 900 // of what the API takes of an Event's note
+	for _, name := range slices.Sorted(maps.Keys(after.PlanStatus)) {
+		then, now := o.Instance.Status.PlanStatus[name], after.PlanStatus[name]
+		if now.Status == kudo.NeverRun || now.UID == then.UID && now.Status == then.Status {
+			continue
+		}
+		if now.UID != then.UID {
+			e.events.Eventf(o.Instance, nil, corev1.EventTypeNormal, "PlanStarted", "Start", "plan %q started", name)
+		}
+		switch now.Status {
+		case kudo.Complete:
+			e.metrics.end(operatorOf(o), now, o.Now)
+			e.events.Eventf(o.Instance, nil, corev1.EventTypeNormal, "PlanComplete", "Execute", "plan %q is complete", name)
+		case kudo.FatalError:
+			e.metrics.end(operatorOf(o), now, o.Now)
+			e.events.Eventf(o.Instance, nil, corev1.EventTypeWarning, "PlanFailed", "Execute", "plan %q failed: %s", name, bounded(now.Message, most))
+		}
+	}
+}
+
+// operatorOf is the name of the operator that runs, or is to run; empty where both OperatorVersions are lost.
+func operatorOf(o plan.Observation) string {
+	switch {
+	case o.Running != nil:
+		return o.Running.Operator.Name
+	case o.Desired != nil:
+		return o.Desired.Operator.Name
+	default:
+		return ""
+	}
+}

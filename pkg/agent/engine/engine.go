@@ -1,0 +1,116 @@
+// Package engine carries out the plans of mirrored Instances on the managed cluster: it observes, lets pkg/plan decide, acts, and writes
+// the status. It touches that cluster only, so that plans go on while the hub is away.
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/flowcontrol"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/tandem-addons/tandem/pkg/agent/mirror"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/pipe"
+)
+
+// A task that failed is tried again after a second at first, and after a minute at most.
+const (
+	leastBackoff = time.Second
+	mostBackoff  = time.Minute
+)
+
+// fieldManager is the field manager of the engine.
+const fieldManager = "addon-agent-engine"
+
+// engine carries out the plans of mirrored Instances. It keeps nothing between two passes but the times at which failed tasks
+// may be tried again; everything else is in the Instance's status.
+type engine struct {
+	client  client.Client
+	live    client.Reader
+	objects *objects
+	sweeper *sweeper
+	backoff *flowcontrol.Backoff
+	events  events.EventRecorder
+	metrics *metrics
+	clock   func() time.Time
+
+	// clients do what plans want, and identities are those of service accounts.
+	clients    clients
+	identities *identities
+
+	// pipeImage is the image of the container that waits beside the files of a Pipe task.
+	pipeImage string
+}
+
+// Options of the engine.
+type Options struct {
+	// PipeImage is the image of the container that waits beside the files of a Pipe task; pipe.DefaultImage if empty.
+	PipeImage string
+}
+
+// Add adds the engine to the manager of the managed cluster.
+func Add(o Options, local ctrl.Manager) error {
+	measured, err := newMetrics(registry.Registry)
+	if err != nil {
+		return err
+	}
+	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(local.GetConfig(), local.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("adding the engine: %w", err)
+	}
+	remote, err := newRemote(local.GetConfig(), local.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("adding the engine: %w", err)
+	}
+	e := &engine{
+		client: local.GetClient(),
+		live:   local.GetAPIReader(),
+		objects: &objects{
+			client: local.GetClient(), live: local.GetAPIReader(), cache: local.GetCache(), discovery: kinds,
+			known: newKnown(), watched: map[schema.GroupVersionKind]bool{},
+		},
+		sweeper: &sweeper{live: local.GetAPIReader(), discovery: kinds},
+		backoff: flowcontrol.NewBackOff(leastBackoff, mostBackoff),
+		events:  local.GetEventRecorder(fieldManager),
+		metrics: measured,
+		clock:   time.Now,
+
+		clients:    clients{client: local.GetClient(), remote: remote},
+		identities: newIdentities(local),
+
+		pipeImage: cmp.Or(o.PipeImage, pipe.DefaultImage),
+	}
+	built, err := ctrl.NewControllerManagedBy(local).
+		Named("engine").
+		For(&kudo.Instance{}, builder.WithPredicates(specChanged())).
+		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(e.parentsOf), builder.WithPredicates(mirror.Changed(viewChild))).
+		Watches(&kudo.OperatorVersion{}, handler.EnqueueRequestsFromMapFunc(e.usersOf)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: mirror.SideBySide, RateLimiter: mirror.Retries()}).
+		Build(e)
+	if err != nil {
+		return fmt.Errorf("adding the engine: %w", err)
+	}
+	e.objects.watch = func(gvk schema.GroupVersionKind) error {
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(gvk)
+		owners := handler.EnqueueRequestsFromMapFunc(e.ownersOf)
+		err := built.Watch(source.Kind(local.GetCache(), client.Object(object), owners, judgedChanged(), e.objects.known.news()))
+		if err != nil {
+			return err
+		}
+		return built.Watch(e.onceListed(local.GetCache(), object))
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/tandem-addons/tandem/pkg/agent/mirror"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/health"
+	"github.com/tandem-addons/tandem/pkg/render"
+)
+
+// specChanged lets through what the engine reacts to of an Instance: everything but its own status writes.
+func specChanged() predicate.Predicate {
+	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deletionChanged(), acknowledged())
+}
+
+// judgedChanged lets through what tasks and condition Ready are judged by of an object that was applied. Many objects change all the
+// time in ways that do not matter: leader elections, counters and timestamps in a status.
+func judgedChanged() predicate.TypedPredicate[client.Object] {
+	type view struct {
+		uid      types.UID
+		health   health.Result
+		metadata string
+	}
+	return mirror.Changed(func(o client.Object) view {
+		live := o.(*unstructured.Unstructured)
+		v := view{uid: live.GetUID(), health: health.Of(live)}
+		annotations := live.GetAnnotations()
+		v.metadata = fmt.Sprint(live.GetDeletionTimestamp() != nil, live.GetFinalizers(), live.GetLabels(),
+			annotations[kudo.AnnotationExecution], annotations[kudo.AnnotationInstanceNamespace])
+		if _, ofPipe := annotations[kudo.AnnotationPipe]; ofPipe { // its containers say more than its health
+			v.metadata += live.GetResourceVersion()
+		}
+		return v
+	})
+}
+
+func deletionChanged() predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetDeletionTimestamp() != nil })
+}
+
+// acknowledged lets through what the hub says about KudoOperator tasks.
+func acknowledged() predicate.Predicate {
+	return mirror.Changed(func(o client.Object) string { return mirror.Acknowledgements(o.(*kudo.Instance)) })
+}
+
+// viewChild is what matters of a child to its parent: which generation stands, and how.
+func viewChild(o client.Object) string {
+	i := o.(*kudo.Instance)
+	ready := meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionReady)
+	if ready == nil {
+		return fmt.Sprint(i.Annotations)
+	}
+	return fmt.Sprint(i.Annotations, i.Status.ObservedGeneration, ready.Status, ready.Reason, ready.Message)
+}
+
+// ownersOf maps an object that was applied to its Instance.
+func (e *engine) ownersOf(ctx context.Context, o client.Object) []reconcile.Request {
+	namespace, marked := o.GetAnnotations()[kudo.AnnotationInstanceNamespace]
+	if !marked {
+		namespace = o.GetNamespace()
+	}
+	return e.requestsFor(ctx, namespace, func(i *kudo.Instance) bool {
+		return render.InstanceName(i.Name) == o.GetLabels()[kudo.LabelInstance]
+	})
+}
+
+// usersOf maps an OperatorVersion to the Instances that ask for it.
+func (e *engine) usersOf(ctx context.Context, version client.Object) []reconcile.Request {
+	return e.requestsFor(ctx, version.GetNamespace(), func(i *kudo.Instance) bool {
+		return i.Spec.OperatorVersion.Name == version.GetName()
+	})
+}
+
+// parentsOf maps an Instance to those that wait for it, or whose health it is a part of.
+func (e *engine) parentsOf(ctx context.Context, child client.Object) []reconcile.Request {
+	return e.requestsFor(ctx, child.GetNamespace(), func(i *kudo.Instance) bool {
+		return slices.ContainsFunc(i.Status.Children, func(c kudo.ChildStatus) bool { return c.Instance == child.GetName() })
+	})
+}
+
+// requestsFor asks for a pass over each Instance of a namespace that is concerned.
+func (e *engine) requestsFor(ctx context.Context, namespace string, concerned func(*kudo.Instance) bool) []reconcile.Request {
+	list := &kudo.InstanceList{}
+	if err := e.client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing Instances", "namespace", namespace)
+		return nil
+	}
+	return requestsOf(list.Items, concerned)
+}
+
+// requestsOf asks for a pass over each of the Instances that is concerned.
+func requestsOf(instances []kudo.Instance, concerned func(*kudo.Instance) bool) []reconcile.Request {
+	var requests []reconcile.Request
+	for i := range instances {
+		if concerned(&instances[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&instances[i])})
+		}
+	}
+	return requests
+}

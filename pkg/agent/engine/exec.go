@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/client-go/kubernetes/scheme"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/client-go/util/exec"
+)
+
+// mostComplaints bounds how much is kept of what a command complains of, in bytes.
+const mostComplaints = 1 << 10
+
+// remote runs commands in containers of the managed cluster, through its API server, as `kubectl exec` does.
+type remote struct {
+	config *rest.Config
+	pods   rest.Interface
+}
+
+func newRemote(config *rest.Config, client *http.Client) (*remote, error) {
+	pods, err := corev1client.NewForConfigAndClient(config, client)
+	if err != nil {
+		return nil, fmt.Errorf("preparing to run commands in containers: %w", err)
+	}
+	return &remote{config: config, pods: pods.RESTClient()}, nil
+}
+
+// output runs a command and returns what it writes, which must be at most that many bytes. A command that fails is an
+// exec.CodeExitError with what it complained of.
+func (r *remote) output(ctx context.Context, pod types.NamespacedName, container string, most int, command ...string) ([]byte, error) {
+	executor, err := r.executor(pod, &corev1.PodExecOptions{Container: container, Command: command, Stdout: true, Stderr: true})
+	if err != nil {
+		return nil, err
+	}
+	output, complaints := &capped{most: most}, &capped{most: mostComplaints, cut: true}
+	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: output, Stderr: complaints})
+	var failed exec.CodeExitError
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case output.full:
+		return nil, fmt.Errorf("the command writes more than %d bytes", most)
+	case errors.As(err, &failed):
+		if complaint := strings.TrimSpace(complaints.String()); complaint != "" {
+			failed.Err = fmt.Errorf("%w: %s", failed.Err, complaint)
+		}
+		return nil, failed
+	case err != nil:
+		return nil, fmt.Errorf("running %q: %w", command[0], err)
+	}
+	return output.Bytes(), nil
+}
+
+// executor speaks WebSocket, and SPDY where an API server or a proxy before it does not know that.
+func (r *remote) executor(pod types.NamespacedName, options *corev1.PodExecOptions) (remotecommand.Executor, error) {
+	address := r.pods.Post().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("exec").
+		VersionedParams(options, scheme.ParameterCodec).URL()
+	socket, err := remotecommand.NewWebSocketExecutor(r.config, http.MethodGet, address.String())
+	if err != nil {
+		return nil, fmt.Errorf("preparing to run %q: %w", options.Command[0], err)
+	}
+	spdy, err := remotecommand.NewSPDYExecutor(r.config, http.MethodPost, address)
+	if err != nil {
+		return nil, fmt.Errorf("preparing to run %q: %w", options.Command[0], err)
+	}
+	return remotecommand.NewFallbackExecutor(socket, spdy, func(err error) bool {
+		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	})
+}
+
+// capped keeps what is written to it up to a number of bytes. What is too much is dropped where it may be cut, and else an error.
+type capped struct {
+	bytes.Buffer
+	most int
+	cut  bool
+	full bool
+}
+
+func (c *capped) Write(data []byte) (int, error) {
+	room := c.most - c.Len()
+	if len(data) <= room {
+		return c.Buffer.Write(data)
+	}
+	if !c.cut {
+		c.full = true
+		return 0, errors.New("too much is written")
+	}
+	c.Buffer.Write(data[:room])
+	return len(data), nil
+}

@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/pipe"
+	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/render"
+)
+
+// execution is what status.execution says, with the OperatorVersion that it runs.
+type execution struct {
+	*kudo.Execution
+	instance  *kudo.Instance
+	version   *kudo.OperatorVersionSpec
+	inventory *ledger
+}
+
+// executionOf returns the execution that was last started, if any was.
+func executionOf(o plan.Observation) *execution {
+	return &execution{
+		Execution: o.Instance.Status.Execution, instance: o.Instance, version: o.Running,
+		inventory: &ledger{entries: o.Instance.Status.Inventory},
+	}
+}
+
+func (x *execution) owner() plan.Owner {
+	return plan.Owner{Namespace: x.instance.Namespace, Name: render.InstanceName(x.instance.Name)}
+}
+
+// status is what is recorded of a task of the execution.
+func (x *execution) status(at plan.Task) kudo.ExecutionStatus {
+	return x.instance.Status.PlanStatus[x.Plan].Phases[at.Phase].Steps[at.Step].Tasks[at.Task].Status
+}
+
+// age is how long the step of a task has had its turn.
+func (x *execution) age(placed plan.Placed, now time.Time) time.Duration {
+	for _, phase := range x.instance.Status.PlanStatus[x.Plan].Phases {
+		for _, step := range phase.Steps {
+			if phase.Name == placed.Phase && step.Name == placed.Step && step.StartedTimestamp != nil {
+				return now.Sub(step.StartedTimestamp.Time)
+			}
+		}
+	}
+	return 0
+}
+
+// asks is what a task does, and the objects that it does it to. An error is final, as TaskActionOf's and that of rendering are.
+func (x *execution) asks(placed plan.Placed) (plan.TaskAction, []*unstructured.Unstructured, error) {
+	action, err := plan.TaskActionOf(placed.Task, x.version, x.Parameters)
+	switch {
+	case err != nil || !action.HasObjects():
+		return action, nil, err
+	case action == plan.Pipe:
+		artifacts, err := x.artifacts(placed)
+		return action, artifacts, err
+	}
+	wants, err := render.Objects(x.context(placed), placed.Task.Spec.Resources...)
+	return action, wants, err
+}
+
+// artifacts are the objects that are to keep the files of a Pipe task.
+func (x *execution) artifacts(placed plan.Placed) ([]*unstructured.Unstructured, error) {
+	objects := pipe.Artifacts(x.owner().Name, placed.Task)
+	for i, object := range objects {
+		marked, err := render.Mark(x.context(placed), object)
+		if err != nil {
+			return nil, err
+		}
+		objects[i] = marked
+	}
+	return objects, nil
+}
+
+// context is what the templates of a task see: the execution, never the Instance's spec.
+func (x *execution) context(placed plan.Placed) render.Context {
+	return render.Context{
+		Version:         x.version,
+		OperatorVersion: x.version.Version,
+		Instance:        x.instance.Name,
+		Namespace:       x.instance.Namespace,
+		Parameters:      x.Parameters,
+		Plan:            placed.Plan,
+		Phase:           placed.Phase,
+		Step:            placed.Step,
+		Execution:       x.UID,
+		Pipes:           pipe.Keys(x.version, render.InstanceName(x.instance.Name)),
+	}
+}
+
+// defines says whether the package itself has the CustomResourceDefinition of that kind.
+func (x *execution) defines(kind schema.GroupKind) bool {
+	objects, _ := everything(x)
+	return slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+		group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
+		name, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
+		return o.GetKind() == "CustomResourceDefinition" && group == kind.Group && name == kind.Kind
+	})
+}
+
+// everything renders all templates that any task of the version names. The error says that some could not be rendered with the
+// parameters in force.
+func everything(x *execution) ([]*unstructured.Unstructured, error) {
+	if x.version == nil {
+		return nil, errors.New("the OperatorVersion is lost")
+	}
+	var (
+		rendered []*unstructured.Unstructured
+		faults   error
+	)
+	for _, task := range x.version.Tasks {
+		for _, template := range task.Spec.Resources {
+			objects, err := render.Objects(x.context(plan.Placed{Task: task}), template)
+			faults = errors.Join(faults, err)
+			rendered = append(rendered, objects...)
+		}
+	}
+	return rendered, faults
+}
+
+// ledger is an inventory as a pass leaves it. Tasks that run side by side write to it.
+type ledger struct {
+	mutex   sync.Mutex
+	entries []kudo.InventoryEntry
+}
+
+func (l *ledger) list(entries ...kudo.InventoryEntry) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.entries = plan.List(l.entries, entries...)
+}
+
+func (l *ledger) forget(gone ...kudo.InventoryEntry) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.entries = plan.Forget(l.entries, gone...)
+}

@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/render"
+)
+
+// outcomeOf maps an error of the API server to an outcome: what it will never accept is fatal, everything else may pass.
+func outcomeOf(err error) plan.Outcome {
+	var foreign *plan.ForeignError
+	switch {
+	case meta.IsNoMatchError(err):
+		return fatal(withReplacement(err))
+	case errors.Is(err, errUnwatchable), errors.As(err, &foreign), apply.Final(err):
+		return fatal(err)
+	default:
+		return plan.Outcome{Status: kudo.Error, Message: oneLine(err)}
+	}
+}
+
+func fatal(err error) plan.Outcome {
+	return plan.Outcome{Status: kudo.FatalError, Message: oneLine(err)}
+}
+
+// oneLine is an error as a status tells it, at each of its levels. What an API server answers may quote whole objects.
+func oneLine(err error) string {
+	const most = 4096
+	return bounded(strings.Join(strings.Fields(err.Error()), " "), most)
+}
+
+// withReplacement adds what to write instead of a kind that is missing because Kubernetes has removed its API version.
+func withReplacement(err error) error {
+	var missing *meta.NoKindMatchError
+	if errors.As(err, &missing) {
+		for _, version := range missing.SearchedVersions {
+			if advice := render.Removed(missing.GroupKind.WithVersion(version)); advice != "" {
+				return fmt.Errorf("%w: %s", err, advice)
+			}
+		}
+	}
+	return err
+}
+
+// bounded is the beginning of a message, in bytes.
+func bounded(message string, most int) string {
+	if len(message) > most {
+		return strings.ToValidUTF8(message[:most], "")
+	}
+	return message
+}

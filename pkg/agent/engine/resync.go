@@ -1,0 +1,54 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// listedPause is how long is waited before a look at whether the cache has listed a kind.
+const listedPause = time.Second
+
+// onceListed is a source of one pass over every Instance that lists objects of a kind, once the cache has listed that kind. An object that
+// was judged before, by a read of the API server, and deleted before that list leaves no trace in the cache, and so no event.
+func (e *engine) onceListed(c cache.Cache, object client.Object) source.Source {
+	kind := object.GetObjectKind().GroupVersionKind().GroupKind()
+	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		informer, err := c.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+		if err != nil {
+			return err
+		}
+		go func() {
+			_ = wait.PollUntilContextCancel(ctx, listedPause, true, func(ctx context.Context) (bool, error) {
+				return informer.HasSynced() && e.judgeAgain(ctx, kind, queue), nil
+			})
+		}()
+		return nil
+	})
+}
+
+// judgeAgain asks for a pass over every Instance that lists objects of a kind, and says whether it could. It reads the API server: what was
+// listed before the cache was has to be known, and an object that is listed later is made later as well.
+func (e *engine) judgeAgain(ctx context.Context, kind schema.GroupKind, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) bool {
+	instances := &kudo.InstanceList{}
+	if err := e.live.List(ctx, instances); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing Instances", "kind", kind)
+		return false
+	}
+	listed := func(entry kudo.InventoryEntry) bool { return entry.Group == kind.Group && entry.Kind == kind.Kind }
+	for _, request := range requestsOf(instances.Items, func(i *kudo.Instance) bool { return slices.ContainsFunc(i.Status.Inventory, listed) }) {
+		queue.Add(request)
+	}
+	return true
+}

@@ -1,0 +1,34 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/plan"
+)
+
+// carryOut looks at one task of the running execution, does what is still to be done of it, and says what came of it. It may
+// be called any number of times: what was done already is not done again.
+func (e *engine) carryOut(ctx context.Context, x *execution, at plan.Task) plan.Outcome {
+	placed, found := plan.Find(x.version, x.Plan, at)
+	if !found {
+		return fatal(fmt.Errorf("the OperatorVersion has no task %q", placed.Task.Name))
+	}
+	action, wants, err := x.asks(placed)
+	if err != nil {
+		return fatal(err)
+	}
+	switch action {
+	case plan.Nothing:
+		return plan.DummyOutcome(placed.Task.Spec.DummyTaskSpec)
+	case plan.Pipe:
+		return e.pipe(ctx, x, placed, wants)
+	case plan.ApplyChild, plan.DeleteChild:
+		return e.child(ctx, x, placed, action)
+	case plan.Delete:
+		return e.deleteAll(ctx, x, placed, wants)
+	default:
+		return e.applyAll(ctx, x, placed, x.status(at) == kudo.InProgress, wants)
+	}
+}

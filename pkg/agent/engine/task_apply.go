@@ -1,0 +1,149 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/render"
+)
+
+// applyAll applies, in the listed order and once in an execution, what the task renders, prunes what it renders no more, and
+// judges the health of all. A task that has begun has applied: only what has been deleted or overwritten since is applied again.
+// No object of old, which a cache may still show, completes the task.
+func (e *engine) applyAll(
+	ctx context.Context, x *execution, placed plan.Placed, begun bool, wants []*unstructured.Unstructured,
+) plan.Outcome {
+	wants, undefined, err := e.objects.placeAll(x.instance, wants)
+	if err == nil {
+		err = x.promised(undefined)
+	}
+	if err != nil {
+		return outcomeOf(err)
+	}
+	if len(plan.Unlisted(x.instance.Status.Inventory, wants)) > 0 {
+		return x.postpone(placed, wants)
+	}
+	if !begun {
+		if outcome := e.makeWay(ctx, x, wants); outcome.Status != kudo.Complete {
+			return outcome
+		}
+	}
+	objects, err := e.applyEach(ctx, x, wants, begun)
+	if err != nil {
+		return outcomeOf(err)
+	}
+	if len(undefined) > 0 {
+		return plan.Outcome{Status: kudo.Error, Message: plan.Describe(undefined[0]) + ": waits for its CustomResourceDefinition"}
+	}
+	pruned, err := e.prune(ctx, x, plan.Surplus(x.instance.Status.Inventory, placed.Task.Name, wants))
+	if err != nil {
+		return outcomeOf(err)
+	}
+	if outcome := plan.ApplyOutcome(objects); outcome.Status != kudo.Complete {
+		return e.explain(ctx, x, placed, objects, outcome)
+	}
+	return plan.DeleteOutcome(pruned)
+}
+
+// promised is an error if the package does not bring the kinds either that the cluster does not have.
+func (x *execution) promised(undefined []*unstructured.Unstructured) error {
+	for _, want := range undefined {
+		if kind := want.GroupVersionKind(); !x.defines(kind.GroupKind()) {
+			return fmt.Errorf("%s: %w", plan.Describe(want),
+				&meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}})
+		}
+	}
+	return nil
+}
+
+// makeWay deletes the Jobs of earlier executions that stand in the way of a task that has not begun: those that it wants changed,
+// which no Job can be, and those that have failed. It is complete when all of them are gone. The task applies nothing before, so
+// that whatever it has applied once counts as applied for good.
+func (e *engine) makeWay(ctx context.Context, x *execution, wants []*unstructured.Unstructured) plan.Outcome {
+	var going []plan.Object
+	for _, want := range wants {
+		if !plan.Unchangeable(want) {
+			continue
+		}
+		object, err := e.objects.findLive(ctx, x.instance, want)
+		if err != nil {
+			return outcomeOf(err)
+		}
+		if !object.Replaceable(x.UID) || x.owner().Claim(object) != nil || !object.Spent() && !e.wouldChange(ctx, object) {
+			continue
+		}
+		if !object.Deleted() {
+			ctrl.LoggerFrom(ctx).Info("replacing a Job of an earlier execution", "object", plan.Describe(object.Live), "execution", x.UID)
+		}
+		if object, err = e.delete(ctx, object); err != nil {
+			return outcomeOf(err)
+		}
+		going = append(going, object)
+	}
+	return plan.ReplaceOutcome(going)
+}
+
+// wouldChange says whether applying the object would change what cannot be changed. Whatever else the API server has against it
+// is left to the apply.
+func (e *engine) wouldChange(ctx context.Context, object plan.Object) bool {
+	var immutable *apply.ImmutableError
+	err := apply.Rehearse(ctx, e.clients.client, object.Want, fieldManager)
+	return errors.As(apply.Refused(err, object.Live, object.Want), &immutable)
+}
+
+// applyEach applies objects in their order, and returns them as they stand then.
+func (e *engine) applyEach(ctx context.Context, x *execution, wants []*unstructured.Unstructured, begun bool) ([]plan.Object, error) {
+	objects := make([]plan.Object, 0, len(wants))
+	for _, want := range wants {
+		var object plan.Object
+		look := e.objects.unmade
+		if begun {
+			look = e.objects.applied(x.UID)
+		}
+		// An object that somebody has made or replaced between look and apply is looked at once more, and not taken over.
+		err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
+			object, err = e.apply(ctx, x, want, begun, look)
+			look = e.objects.observe
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if !begun || !object.Expired() {
+			objects = append(objects, object)
+		}
+	}
+	return objects, nil
+}
+
+// apply applies an object, unless its task has begun and it stands, as look finds it; its pods restart if the execution owes that.
+func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Unstructured, begun bool, look reader) (plan.Object, error) {
+	object, err := e.objects.find(ctx, x.instance, want, look)
+	if err != nil || begun && object.Expired() {
+		return object, err
+	}
+	if err := x.owner().Claim(object); err != nil {
+		x.inventory.forget(plan.Entry(want, ""))
+		return object, err
+	}
+	if begun && object.AppliedBy(x.UID) {
+		e.objects.known.see(object.Live)
+		return object, nil
+	}
+	desired := render.RestartPods(want, object.Live, x.UID, x.RestartPending)
+	live, err := apply.Onto(ctx, e.clients.client, object.Live, desired, fieldManager)
+	if err != nil {
+		return object, fmt.Errorf("applying %s: %w", plan.Describe(want), apply.Refused(err, object.Live, desired))
+	}
+	e.objects.known.see(live)
+	return plan.Object{Want: want, Live: live}, nil
+}

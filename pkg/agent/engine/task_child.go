@@ -1,0 +1,64 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/tree"
+)
+
+// child looks at the child Instance of a KudoOperator task. The hub brings it about, or removes it, because the task is reported to be
+// in progress; here it is only waited for.
+func (e *engine) child(ctx context.Context, x *execution, placed plan.Placed, action plan.TaskAction) plan.Outcome {
+	if placed.Plan == kudo.CleanupPlan {
+		return fatal(errors.New("a KudoOperator task cannot be part of the cleanup plan: children are removed after it"))
+	}
+	said := kudo.ChildStatus{Instance: tree.ChildName(x.instance.Name, placed.Task)}
+	if i := slices.IndexFunc(x.instance.Status.Children, func(c kudo.ChildStatus) bool { return c.Task == placed.Task.Name }); i >= 0 {
+		said = x.instance.Status.Children[i]
+	}
+	child, err := e.see(ctx, e.live, x.instance, said)
+	if err != nil {
+		return outcomeOf(err)
+	}
+	return plan.ChildOutcome(action, x.UID, child)
+}
+
+// children are the children of an Instance at rest, as the hub has acknowledged them.
+func (e *engine) children(ctx context.Context, o plan.Observation) ([]plan.Child, error) {
+	tasks, isWhole := tree.Tasks(o.Running), plan.IsWhole(o.Instance.Status.PlanStatus)
+	var children []plan.Child
+	for _, said := range o.Instance.Status.Children {
+		child, err := e.see(ctx, e.client, o.Instance, said)
+		if err != nil {
+			return nil, err
+		}
+		child.Vanished = isWhole && !slices.ContainsFunc(tasks, func(t kudo.Task) bool { return t.Name == said.Task })
+		children = append(children, child)
+	}
+	return children, nil
+}
+
+// see reads a child's mirror, which stands beside its parent's.
+func (e *engine) see(ctx context.Context, from client.Reader, parent *kudo.Instance, said kudo.ChildStatus) (plan.Child, error) {
+	child := plan.Child{Name: types.NamespacedName{Namespace: parent.Namespace, Name: said.Instance}, Acknowledged: said}
+	mirror := &kudo.Instance{}
+	err := from.Get(ctx, child.Name, mirror)
+	if apierrors.IsNotFound(err) {
+		return child, nil
+	}
+	if err != nil {
+		return child, fmt.Errorf("reading Instance %q: %w", said.Instance, err)
+	}
+	observed, err := e.withVersions(ctx, mirror)
+	child.Mirror, child.Due = mirror, plan.Due(observed.Wish()) != ""
+	return child, err
+}

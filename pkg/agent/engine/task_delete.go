@@ -1,0 +1,53 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/tandem-addons/tandem/pkg/plan"
+)
+
+// deleteAll deletes, in the listed order, what the task renders and then what is listed for it from before, and waits until all are
+// gone. A kind that is unknown is gone.
+func (e *engine) deleteAll(ctx context.Context, x *execution, placed plan.Placed, wants []*unstructured.Unstructured) plan.Outcome {
+	wants, undefined, err := e.objects.placeAll(x.instance, wants)
+	if err != nil {
+		return outcomeOf(err)
+	}
+	x.forgetUndefined(undefined)
+	objects := make([]plan.Object, 0, len(wants))
+	for _, want := range wants {
+		object, err := e.objects.findLive(ctx, x.instance, want)
+		if err != nil {
+			return outcomeOf(err)
+		}
+		if err := x.owner().Claim(object); err != nil {
+			return outcomeOf(err)
+		}
+		if object, err = e.delete(ctx, object); err != nil {
+			return outcomeOf(err)
+		}
+		if object.Live == nil {
+			x.inventory.forget(plan.Entry(want, ""))
+		}
+		objects = append(objects, object)
+	}
+	left, err := e.prune(ctx, x, plan.Surplus(x.instance.Status.Inventory, placed.Task.Name, wants))
+	if err != nil {
+		return outcomeOf(err)
+	}
+	return plan.DeleteOutcome(append(objects, left...))
+}
+
+// forgetUndefined strikes off objects of kinds that the cluster does not have, whether they were in a namespace or not.
+func (x *execution) forgetUndefined(undefined []*unstructured.Unstructured) {
+	for _, want := range undefined {
+		inNamespace := plan.Entry(want, "")
+		inNamespace.Namespace = cmp.Or(inNamespace.Namespace, x.instance.Namespace)
+		clusterScoped := inNamespace
+		clusterScoped.Namespace = ""
+		x.inventory.forget(inNamespace, clusterScoped)
+	}
+}

@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/exec"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/pipe"
+	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/render"
+)
+
+// filePatience is how long it may take to read one file out of a container.
+const filePatience = 30 * time.Second
+
+// piping is a Pipe task in the middle of an execution.
+type piping struct {
+	*execution
+	task kudo.Task
+	// pod makes the files, which lie at these paths in the container that waits beside them; artifacts keep them, one each.
+	pod       *unstructured.Unstructured
+	paths     []string
+	artifacts []*unstructured.Unstructured
+}
+
+// pipe carries out a Pipe task: a pod makes files, objects keep them, and the pod goes. What this execution has kept is not made
+// again; as long as one file is missing all are made anew, for files of one run belong together.
+func (e *engine) pipe(ctx context.Context, x *execution, placed plan.Placed, artifacts []*unstructured.Unstructured) plan.Outcome {
+	artifacts, _, err := e.objects.placeAll(x.instance, artifacts)
+	if err != nil {
+		return outcomeOf(err)
+	}
+	if len(plan.Unlisted(x.instance.Status.Inventory, artifacts)) > 0 {
+		return x.postpone(placed, artifacts)
+	}
+	p := &piping{execution: x, task: placed.Task, artifacts: artifacts}
+	if err := p.render(placed, e.pipeImage); err != nil {
+		return fatal(err)
+	}
+	kept, err := e.kept(ctx, p)
+	if err != nil {
+		return outcomeOf(err)
+	}
+	if !kept {
+		outcome := e.produce(ctx, p)
+		if outcome.Status == kudo.FatalError {
+			// What is in the way of this is tried again when the plan has ended.
+			_, _ = e.dropPod(ctx, p)
+		}
+		if outcome.Status != kudo.Complete {
+			return outcome
+		}
+	}
+	left, err := e.prune(ctx, x, plan.Surplus(x.instance.Status.Inventory, placed.Task.Name, artifacts))
+	if err != nil {
+		return outcomeOf(err)
+	}
+	pod, err := e.dropPod(ctx, p)
+	if err != nil {
+		return outcomeOf(err)
+	}
+	return plan.DeleteOutcome(append(left, pod))
+}
+
+// render is the pod of the task. An error is final.
+func (p *piping) render(placed plan.Placed, image string) error {
+	template := p.task.Spec.Pod
+	rendered, err := render.Named(p.context(placed), template, pipe.PodName(p.owner().Name, p.task.Name))
+	if err != nil {
+		return err
+	}
+	if namespace := rendered.GetNamespace(); namespace != "" && namespace != p.instance.Namespace {
+		return fmt.Errorf("template %q: the Pod of a Pipe task runs in the Instance's namespace %q: leave out namespace %q",
+			template, p.instance.Namespace, namespace)
+	}
+	if p.pod, p.paths, err = pipe.Pod(rendered, p.task.Spec.Pipe, image); err != nil {
+		return fmt.Errorf("template %q: %w", template, err)
+	}
+	return nil
+}
+
+// kept says whether this execution has kept all files.
+func (e *engine) kept(ctx context.Context, p *piping) (bool, error) {
+	kept := true
+	for _, artifact := range p.artifacts {
+		object, err := e.objects.findLive(ctx, p.instance, artifact)
+		if err == nil {
+			err = p.owner().Claim(object)
+		}
+		if err != nil {
+			return false, err
+		}
+		kept = kept && object.AppliedBy(p.UID) && !object.Deleted()
+	}
+	return kept, nil
+}
+
+// produce brings the pod to the point where its files can be read, and keeps them.
+func (e *engine) produce(ctx context.Context, p *piping) plan.Outcome {
+	pod, err := e.objects.findLive(ctx, p.instance, p.pod)
+	if err == nil && pod.Live == nil {
+		pod, err = e.apply(ctx, p.execution, p.pod, false, e.objects.unmade)
+	}
+	if err == nil {
+		err = p.owner().Claim(pod)
+	}
+	if err != nil {
+		return outcomeOf(err)
+	}
+	if !pod.AppliedBy(p.UID) || pod.Deleted() { // an earlier execution's, or lost
+		return e.replacePod(ctx, pod, plan.Outcome{Status: kudo.InProgress, Message: plan.DeleteOutcome([]plan.Object{pod}).Message})
+	}
+	stage, message := pipe.Progress(pod.Live)
+	switch stage {
+	case pipe.Ready:
+		return e.keep(ctx, p)
+	case pipe.Retrying:
+		return plan.Outcome{Status: kudo.Error, Message: message}
+	case pipe.Lost:
+		return e.replacePod(ctx, pod, plan.Outcome{Status: kudo.Error, Message: message + "; another one is started"})
+	case pipe.Failed:
+		return fatal(errors.New(message))
+	default:
+		return plan.Outcome{Status: kudo.InProgress, Message: message}
+	}
+}
+
+// replacePod deletes a pod in whose place another one comes when it is gone.
+func (e *engine) replacePod(ctx context.Context, pod plan.Object, outcome plan.Outcome) plan.Outcome {
+	if _, err := e.delete(ctx, pod); err != nil {
+		return outcomeOf(err)
+	}
+	return outcome
+}
+
+// keep reads all files before it keeps the first.
+func (e *engine) keep(ctx context.Context, p *piping) plan.Outcome {
+	filled := make([]*unstructured.Unstructured, len(p.artifacts))
+	for i, file := range p.task.Spec.Pipe {
+		content, err := e.readFile(ctx, client.ObjectKeyFromObject(p.pod), p.paths[i])
+		var failed exec.CodeExitError
+		switch {
+		case errors.As(err, &failed):
+			return fatal(fmt.Errorf("file %q cannot be read: %w", file.File+file.EnvFile, err))
+		case err != nil:
+			return plan.Outcome{Status: kudo.Error, Message: oneLine(fmt.Errorf("reading file %q from Pod %s: %w",
+				file.File+file.EnvFile, client.ObjectKeyFromObject(p.pod), err))}
+		}
+		if filled[i], err = pipe.Fill(p.artifacts[i], file, content); err != nil {
+			return fatal(err)
+		}
+	}
+	if _, err := e.applyEach(ctx, p.execution, filled, false); err != nil {
+		return outcomeOf(err)
+	}
+	return plan.Outcome{Status: kudo.Complete}
+}
+
+// readFile reads a file of the container that waits; of one that is too large, as much as shows it.
+func (e *engine) readFile(ctx context.Context, pod types.NamespacedName, path string) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, filePatience, fmt.Errorf("it took longer than %v", filePatience))
+	defer cancel()
+	const most = pipe.MostBytes + 1
+	return e.clients.remote.output(ctx, pod, pipe.Container, most, "head", "-c", strconv.Itoa(most), "--", path)
+}
+
+// dropPod deletes the task's pod, if there is one.
+func (e *engine) dropPod(ctx context.Context, p *piping) (plan.Object, error) {
+	pod, err := e.objects.findLive(ctx, p.instance, p.pod)
+	if err != nil || pod.Live == nil || !p.owner().Owns(pod.Live) {
+		return plan.Object{Want: p.pod}, err
+	}
+	return e.delete(ctx, pod)
+}

@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tandem-addons/tandem/pkg/agent/mirror"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/render"
+)
+
+// withVersions observes an Instance with the OperatorVersions that it asks for and that was last started, each nil where it is not there.
+func (e *engine) withVersions(ctx context.Context, instance *kudo.Instance) (plan.Observation, error) {
+	o := plan.Observation{
+		Now: e.clock(), Instance: instance,
+		Owner: plan.Owner{Namespace: instance.Namespace, Name: render.InstanceName(instance.Name)},
+	}
+	desired, err := e.version(ctx, instance.Namespace, instance.Spec.OperatorVersion.Name)
+	if err != nil {
+		return o, err
+	}
+	if desired != nil {
+		o.Desired, o.Reference = &desired.Spec, mirror.HubReference(desired)
+	}
+	last := instance.Status.Execution
+	switch {
+	case last == nil:
+		return o, nil
+	case desired != nil && desired.Name == mirror.VersionName(last.OperatorVersion):
+		o.Running = &desired.Spec
+	default:
+		started, err := e.version(ctx, instance.Namespace, mirror.VersionName(last.OperatorVersion))
+		if err != nil || started == nil {
+			return o, err
+		}
+		o.Running = &started.Spec
+	}
+	return o.Normalized(), nil
+}
+
+func (e *engine) version(ctx context.Context, namespace, name string) (*kudo.OperatorVersion, error) {
+	version := &kudo.OperatorVersion{}
+	err := e.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, version)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading OperatorVersion %q: %w", name, err)
+	}
+	return version, nil
+}

@@ -1,0 +1,146 @@
+package mirror
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// copy brings the mirror to the generation on the hub: OperatorVersion first, then the Instance, and last the mark by which
+// the engine knows that it may go on.
+func (m *mirror) copy(ctx context.Context, wanted, standing *kudo.Instance) error {
+	if standing != nil && standing.Namespace != wanted.TargetNamespace() {
+		return fmt.Errorf("its workloads stand in namespace %q: set spec.installNamespace to that, or delete Instance %q there first",
+			standing.Namespace, standing.Name)
+	}
+	version, err := m.copyVersion(ctx, wanted)
+	if err != nil {
+		return err
+	}
+	reference := corev1.ObjectReference{Name: version.Name, Namespace: version.Namespace}
+	if standing == nil {
+		if standing, err = m.create(ctx, wanted, reference); err != nil {
+			return err
+		}
+	}
+	if err := m.takeUp(ctx, wanted, standing); err != nil {
+		return err
+	}
+	changed := standing.DeepCopy()
+	changed.Spec = specOf(wanted, reference)
+	delete(changed.Annotations, kudo.AnnotationOrphaned)
+	delete(changed.Annotations, kudo.AnnotationHubDeleted)
+	controllerutil.AddFinalizer(changed, kudo.Finalizer)
+	maps.Copy(changed.Annotations, marksOf(wanted))
+	if !equality.Semantic.DeepEqual(standing.Spec, changed.Spec) || !equality.Semantic.DeepEqual(standing.ObjectMeta, changed.ObjectMeta) {
+		if err := m.update(ctx, changed); err != nil {
+			return err
+		}
+	}
+	return m.acknowledge(ctx, wanted, changed)
+}
+
+// takeUp sees to the status of a mirror that was not handed over yet, or of which something was removed before its removal was called
+// off: there everything is deployed anew, and the inventory says what else may stand.
+func (m *mirror) takeUp(ctx context.Context, wanted, standing *kudo.Instance) error {
+	switch _, copied := standing.Annotations[kudo.AnnotationHubGeneration]; {
+	case standing.Annotations[kudo.AnnotationHubDeleted] != "" && standing.Status.Execution != nil:
+		standing.Status = kudo.InstanceStatus{Inventory: standing.Status.Inventory}
+		return m.writeStatus(ctx, standing)
+	case !copied:
+		return m.restore(ctx, wanted, standing)
+	}
+	return nil
+}
+
+// acknowledge copies what the hub has done about KudoOperator tasks, and a request to cancel what runs. A plan that runs needs both, also
+// while the hub has not resolved what the spec asks for by now.
+func (m *mirror) acknowledge(ctx context.Context, wanted, standing *kudo.Instance) error {
+	if standing.Annotations[kudo.AnnotationHubUID] != string(wanted.UID) {
+		return nil
+	}
+	if request := wanted.Spec.PlanExecution; request.Cancel && standing.Spec.PlanExecution != request {
+		standing.Spec.PlanExecution = request // it starts nothing, and what runs must not run on because of a change that cannot
+		return m.update(ctx, standing)
+	}
+	if equality.Semantic.DeepEqual(standing.Status.Children, wanted.Status.Children) {
+		return nil
+	}
+	standing.Status.Children = wanted.DeepCopy().Status.Children
+	return m.writeStatus(ctx, standing)
+}
+
+// specOf is the mirror's spec: the hub's, with the mirrored OperatorVersion.
+func specOf(wanted *kudo.Instance, version corev1.ObjectReference) kudo.InstanceSpec {
+	spec := *wanted.Spec.DeepCopy()
+	spec.OperatorVersion = version
+	spec.InstallNamespace = wanted.TargetNamespace()
+	return spec
+}
+
+func marksOf(wanted *kudo.Instance) map[string]string {
+	return map[string]string{
+		kudo.AnnotationHubUID:        string(wanted.UID),
+		kudo.AnnotationHubGeneration: strconv.FormatInt(wanted.Generation, 10),
+	}
+}
+
+// create makes a mirror. If the hub knows of an execution, the engine leaves it alone until its status is restored.
+func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version corev1.ObjectReference) (*kudo.Instance, error) {
+	made := &kudo.Instance{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        wanted.Name,
+			Namespace:   wanted.TargetNamespace(),
+			Annotations: map[string]string{kudo.AnnotationHubUID: string(wanted.UID)},
+			Finalizers:  []string{kudo.Finalizer},
+		},
+		Spec: specOf(wanted, version),
+	}
+	if wanted.Status.Execution == nil {
+		maps.Copy(made.Annotations, marksOf(wanted))
+	}
+	err := m.local.Create(ctx, made, client.FieldOwner(fieldManager))
+	if apierrors.IsNotFound(err) { // the namespace is missing, and no OperatorVersion was mirrored into it before
+		if err := m.ensureNamespace(ctx, made.Namespace); err != nil {
+			return nil, err
+		}
+		err = m.local.Create(ctx, made, client.FieldOwner(fieldManager))
+	}
+	if apierrors.IsAlreadyExists(err) { // no mirror, for those are found by name
+		return nil, fmt.Errorf("namespace %q has an Instance %q that is not the hub's: install into another namespace "+
+			"(spec.installNamespace), which on a hub that manages itself must not be that of the cluster", made.Namespace, made.Name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("mirroring Instance %q: %w", wanted.Name, err)
+	}
+	return made, nil
+}
+
+// restore gives a mirror made anew the status that the hub knows, so that nothing is executed again. What a mirror knows itself is
+// never older. An OperatorVersion that the hub has no more is done without: the engine then goes on with the one that the Instance
+// asks for.
+func (m *mirror) restore(ctx context.Context, wanted, made *kudo.Instance) error {
+	last := wanted.Status.Execution
+	if last == nil || made.Status.Execution != nil {
+		return nil
+	}
+	key := types.NamespacedName{Namespace: last.OperatorVersion.Namespace, Name: last.OperatorVersion.Name}
+	if _, err := m.ensureVersion(ctx, key, made.Namespace); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	made.Status = *wanted.Status.DeepCopy()
+	meta.RemoveStatusCondition(&made.Status.Conditions, kudo.ConditionResolved)
+	return m.writeStatus(ctx, made)
+}

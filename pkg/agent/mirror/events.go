@@ -1,0 +1,109 @@
+package mirror
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// onHubView is what matters to the mirror of an Instance on the hub; what the agent itself reports does not.
+type onHubView struct {
+	uid        types.UID
+	generation int64
+	deleting   bool
+	forced     bool
+	resolved   metav1.Time
+	executed   bool
+	children   string
+}
+
+func onHubChanged() predicate.Predicate {
+	return Changed(func(o client.Object) onHubView {
+		i := o.(*kudo.Instance)
+		view := onHubView{
+			uid: i.UID, generation: i.Generation, deleting: i.DeletionTimestamp != nil, forced: i.ForceReleased(),
+			executed: i.Status.Execution != nil, children: Acknowledgements(i),
+		}
+		if resolved(i) {
+			view.resolved = meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionResolved).LastTransitionTime
+		}
+		return view
+	})
+}
+
+// hasLetGo says whether the children of an Instance on the hub do not wait for its removal, or not any more.
+func hasLetGo(parent client.Object) bool {
+	i := parent.(*kudo.Instance)
+	return i.Removed() || i.ForceReleased()
+}
+
+// childrenOf maps an Instance on the hub that is being deleted to its children there.
+func (m *mirror) childrenOf(ctx context.Context, parent client.Object) []reconcile.Request {
+	if parent.GetDeletionTimestamp() == nil {
+		return nil
+	}
+	list := &kudo.InstanceList{}
+	if err := m.hub.List(ctx, list, client.InNamespace(parent.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing Instances on the hub", "namespace", parent.GetNamespace())
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if owner := list.Items[i].Parent(); owner != nil && owner.UID == parent.GetUID() {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return requests
+}
+
+// mirrorChanged lets through what matters to the mirror of what stands: everything but the engine's status, and of that which
+// OperatorVersion it runs, and that nothing is left.
+func mirrorChanged() predicate.TypedPredicate[*kudo.Instance] {
+	type view struct {
+		metadata string
+		spec     int64
+		runs     corev1.ObjectReference
+		removed  bool
+	}
+	return Changed(func(i *kudo.Instance) view {
+		v := view{
+			metadata: fmt.Sprint(i.UID, i.Annotations, i.Finalizers, i.DeletionTimestamp != nil),
+			spec:     i.Generation,
+			removed:  i.Removed(),
+		}
+		if i.Status.Execution != nil {
+			v.runs = i.Status.Execution.OperatorVersion
+		}
+		return v
+	})
+}
+
+// usersOf maps a mirrored OperatorVersion to the Instances beside it: one that is lost is mirrored again.
+func (m *mirror) usersOf(ctx context.Context, version *kudo.OperatorVersion) []reconcile.Request {
+	list := &kudo.InstanceList{}
+	if err := m.local.List(ctx, list, client.InNamespace(version.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing Instances", "namespace", version.Namespace)
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: m.cluster, Name: list.Items[i].Name}})
+	}
+	return requests
+}
+
+// resolved says whether the hub has found everything that this very generation refers to.
+func resolved(i *kudo.Instance) bool {
+	condition := meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionResolved)
+	return condition != nil && condition.Status == metav1.ConditionTrue && condition.ObservedGeneration == i.Generation
+}

@@ -1,0 +1,78 @@
+package mirror
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// byName is the field by which Instances are found; the API server has it, and the cache an index of it.
+const byName = "metadata.name"
+
+// Index lets the cache of the managed cluster find Instances by name.
+func Index(ctx context.Context, local ctrl.Manager) error {
+	return local.GetFieldIndexer().IndexField(ctx, &kudo.Instance{}, byName, func(o client.Object) []string {
+		return []string{o.GetName()}
+	})
+}
+
+// Find reads the mirror of an Instance by its name, which is unique on the hub; nil if there is none.
+func Find(ctx context.Context, local client.Reader, name string) (*kudo.Instance, error) {
+	list := &kudo.InstanceList{}
+	if err := local.List(ctx, list, client.MatchingFields{byName: name}); err != nil {
+		return nil, fmt.Errorf("listing mirrored Instances: %w", err)
+	}
+	for i := range list.Items {
+		if kudo.IsMirror(&list.Items[i]) {
+			return &list.Items[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// Source maps every mirror to its Instance on the hub.
+func Source(cluster string, local ctrl.Manager, which ...predicate.TypedPredicate[*kudo.Instance]) source.Source {
+	return source.Kind(local.GetCache(), &kudo.Instance{}, handler.TypedEnqueueRequestsFromMapFunc(
+		func(_ context.Context, i *kudo.Instance) []reconcile.Request {
+			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: cluster, Name: i.Name}}}
+		}), which...)
+}
+
+// VersionName is the name on the managed cluster of the mirror of an OperatorVersion on the hub. It holds the uid: one that was
+// replaced on the hub is another object here.
+func VersionName(onHub corev1.ObjectReference) string {
+	short, _, _ := strings.Cut(string(onHub.UID), "-")
+	return onHub.Name + "-" + short
+}
+
+// HubReference is the identity on the hub of a mirrored OperatorVersion.
+func HubReference(mirrored *kudo.OperatorVersion) corev1.ObjectReference {
+	namespace, name, _ := strings.Cut(mirrored.Annotations[kudo.AnnotationHubOperatorVersion], string(types.Separator))
+	return corev1.ObjectReference{Namespace: namespace, Name: name, UID: types.UID(mirrored.Annotations[kudo.AnnotationHubUID])}
+}
+
+// HandedOver says whether the mirror has finished with the Instance and still stands behind it. Removal is never held up.
+func HandedOver(instance *kudo.Instance) bool {
+	_, copied := instance.Annotations[kudo.AnnotationHubGeneration]
+	_, orphaned := instance.Annotations[kudo.AnnotationOrphaned]
+	return copied && !orphaned || instance.Removing()
+}
+
+// Acknowledgements is status.children as something to compare.
+func Acknowledgements(i *kudo.Instance) string {
+	if len(i.Status.Children) == 0 {
+		return ""
+	}
+	return fmt.Sprint(i.Status.Children)
+}

@@ -1,0 +1,113 @@
+package mirror
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// drop deletes a mirror of which nothing is left, once the hub has heard of that. Until then its removal can be called off.
+func (m *mirror) drop(ctx context.Context, standing *kudo.Instance) error {
+	dropped := standing.DeepCopy()
+	if controllerutil.RemoveFinalizer(dropped, kudo.Finalizer) {
+		if err := m.update(ctx, dropped); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+	}
+	err := m.local.Delete(ctx, dropped, client.Preconditions{UID: &dropped.UID, ResourceVersion: &dropped.ResourceVersion})
+	if err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("deleting Instance %q: %w", dropped.Name, err))
+	}
+	return nil
+}
+
+// remove hands the mirror over for removal, unless nothing was ever there. What is deleted with all of its cluster's namespace is no
+// removal.
+func (m *mirror) remove(ctx context.Context, wanted, standing *kudo.Instance) error {
+	if standing == nil && (wanted.Status.Execution == nil || wanted.Removed()) {
+		m.statuses.SetRemoved(wanted)
+		return nil
+	}
+	if standing != nil && standing.Removing() {
+		return nil
+	}
+	if waits, err := m.waitsForParent(ctx, wanted); err != nil || waits {
+		return err
+	}
+	detached, err := m.detached(ctx)
+	if err != nil {
+		return err
+	}
+	if detached {
+		return m.orphan(ctx, standing)
+	}
+	return m.handOver(ctx, wanted, standing)
+}
+
+// waitsForParent says whether a child that is being deleted stays until nothing else is left of its parent, whose cleanup plan may need
+// it. The hub deletes them in that order; Kubernetes' garbage collector, and whoever deletes all Instances at once, do not.
+func (m *mirror) waitsForParent(ctx context.Context, child *kudo.Instance) (bool, error) {
+	owner := child.Parent()
+	if owner == nil {
+		return false, nil
+	}
+	parent := &kudo.Instance{}
+	err := m.hub.Get(ctx, types.NamespacedName{Namespace: child.Namespace, Name: owner.Name}, parent)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading Instance %q on the hub: %w", owner.Name, err)
+	}
+	return parent.UID == owner.UID && parent.DeletionTimestamp != nil && !hasLetGo(parent), nil
+}
+
+// detached says whether the cluster is being taken off the hub: its namespace goes, and everything in it because of that. It is asked
+// of the API server, for the namespace is marked before anything in it is.
+func (m *mirror) detached(ctx context.Context) (bool, error) {
+	namespace := &corev1.Namespace{}
+	err := m.hubLive.Get(ctx, types.NamespacedName{Name: m.cluster}, namespace)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading the cluster's namespace on the hub, without which nothing is removed: %w", err)
+	}
+	return namespace.DeletionTimestamp != nil, nil
+}
+
+// handOver marks the mirror so that the engine may destroy. One that was lost is made again first, for its workloads stand.
+func (m *mirror) handOver(ctx context.Context, wanted, standing *kudo.Instance) (err error) {
+	if standing == nil {
+		if standing, err = m.create(ctx, wanted, wanted.Spec.OperatorVersion); err != nil {
+			return err
+		}
+	}
+	if err := m.restore(ctx, wanted, standing); err != nil {
+		return err
+	}
+	delete(standing.Annotations, kudo.AnnotationOrphaned)
+	return m.annotate(ctx, standing, map[string]string{kudo.AnnotationHubDeleted: m.clock().UTC().Format(time.RFC3339)})
+}
+
+// orphan marks a mirror for which the hub has no Instance, or has let go of it: what is there stays, and its removal, if that has
+// begun, is called off. One of which nothing is left goes all the same.
+func (m *mirror) orphan(ctx context.Context, standing *kudo.Instance) error {
+	if standing == nil || standing.Annotations[kudo.AnnotationOrphaned] != "" || standing.Removing() && standing.DeletionTimestamp != nil {
+		return nil
+	}
+	if err := m.annotate(ctx, standing, map[string]string{kudo.AnnotationOrphaned: "true"}); err != nil {
+		return err
+	}
+	ctrl.LoggerFrom(ctx).Info("the hub has no such Instance any more: what it has applied stays", "mirror", client.ObjectKeyFromObject(standing))
+	return nil
+}

@@ -1,0 +1,97 @@
+package mirror
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// copyVersion mirrors the OperatorVersion that the Instance's spec refers to, once: it is immutable.
+func (m *mirror) copyVersion(ctx context.Context, wanted *kudo.Instance) (*kudo.OperatorVersion, error) {
+	key := types.NamespacedName{Namespace: wanted.Spec.OperatorVersion.Namespace, Name: wanted.Spec.OperatorVersion.Name}
+	if key.Namespace == "" {
+		key.Namespace = m.cluster
+	}
+	return m.ensureVersion(ctx, key, wanted.TargetNamespace())
+}
+
+func (m *mirror) ensureVersion(ctx context.Context, key types.NamespacedName, namespace string) (*kudo.OperatorVersion, error) {
+	original := &kudo.OperatorVersion{}
+	if err := m.hub.Get(ctx, key, original); err != nil {
+		return nil, fmt.Errorf("reading OperatorVersion %q on the hub: %w", key, err)
+	}
+	made := &kudo.OperatorVersion{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:      VersionName(corev1.ObjectReference{Name: original.Name, UID: original.UID}),
+			Namespace: namespace,
+			Annotations: map[string]string{
+				kudo.AnnotationHubUID:             string(original.UID),
+				kudo.AnnotationHubOperatorVersion: key.String(),
+			},
+		},
+		Spec: original.Spec,
+	}
+	err := m.local.Get(ctx, client.ObjectKeyFromObject(made), &kudo.OperatorVersion{})
+	if apierrors.IsNotFound(err) {
+		if err := m.ensureNamespace(ctx, namespace); err != nil {
+			return nil, err
+		}
+		err = m.local.Create(ctx, made, client.FieldOwner(fieldManager))
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, fmt.Errorf("mirroring OperatorVersion %q: %w", key, err)
+	}
+	return made, nil
+}
+
+// dropVersions deletes the mirrored OperatorVersions that no Instance needs. Candidates come from the cache; that nothing
+// needs them is asked of the API server, for a cache may lag behind the Instance that was just written.
+func (m *mirror) dropVersions(ctx context.Context) error {
+	versions := &kudo.OperatorVersionList{}
+	if err := m.local.List(ctx, versions, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing mirrored OperatorVersions: %w", err)
+	}
+	candidates, err := unneeded(ctx, m.local, versions.Items)
+	if err != nil || len(candidates) == 0 {
+		return err
+	}
+	m.needs.Lock()
+	defer m.needs.Unlock()
+	if candidates, err = unneeded(ctx, m.localLive, candidates); err != nil {
+		return err
+	}
+	for i := range candidates {
+		err := m.local.Delete(ctx, &candidates[i], client.Preconditions{UID: &candidates[i].UID})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("dropping OperatorVersion %q: %w", candidates[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// unneeded lists the mirrored versions that no Instance asks for and none runs.
+func unneeded(ctx context.Context, local client.Reader, versions []kudo.OperatorVersion) ([]kudo.OperatorVersion, error) {
+	instances := &kudo.InstanceList{}
+	if err := local.List(ctx, instances, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing mirrored Instances: %w", err)
+	}
+	needed := map[types.NamespacedName]bool{}
+	for _, i := range instances.Items {
+		needed[types.NamespacedName{Namespace: i.Namespace, Name: i.Spec.OperatorVersion.Name}] = true
+		if i.Status.Execution != nil {
+			needed[types.NamespacedName{Namespace: i.Namespace, Name: VersionName(i.Status.Execution.OperatorVersion)}] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(versions), func(v kudo.OperatorVersion) bool {
+		_, mirrored := v.Annotations[kudo.AnnotationHubUID]
+		return !mirrored || needed[client.ObjectKeyFromObject(&v)]
+	}), nil
+}

@@ -1,0 +1,52 @@
+package mirror
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// fieldManager is the field manager of the mirror.
+const fieldManager = "addon-agent-mirror"
+
+// annotate adds marks to what stands.
+func (m *mirror) annotate(ctx context.Context, standing *kudo.Instance, marks map[string]string) error {
+	if standing.Annotations == nil {
+		standing.Annotations = map[string]string{}
+	}
+	maps.Copy(standing.Annotations, marks)
+	return m.update(ctx, standing)
+}
+
+func (m *mirror) update(ctx context.Context, changed *kudo.Instance) error {
+	if err := m.local.Update(ctx, changed, client.FieldOwner(fieldManager)); err != nil {
+		return fmt.Errorf("updating mirrored Instance %q: %w", changed.Name, err)
+	}
+	return nil
+}
+
+func (m *mirror) writeStatus(ctx context.Context, changed *kudo.Instance) error {
+	if err := m.local.Status().Update(ctx, changed, client.FieldOwner(fieldManager)); err != nil {
+		return fmt.Errorf("writing the status of mirrored Instance %q: %w", changed.Name, err)
+	}
+	return nil
+}
+
+func (m *mirror) ensureNamespace(ctx context.Context, name string) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	err := m.local.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
+	if apierrors.IsNotFound(err) {
+		err = m.local.Create(ctx, namespace, client.FieldOwner(fieldManager))
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("ensuring namespace %q: %w", name, err)
+	}
+	return nil
+}

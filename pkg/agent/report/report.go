@@ -1,0 +1,338 @@
+// Package report tells the hub the status of the Instances on the managed cluster. It touches both clusters.
+package report
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/tandem-addons/tandem/pkg/agent/mirror"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/plan"
+)
+
+// fieldManager is the field manager of the report.
+const fieldManager = "addon-agent-report"
+
+// reporter tells the hub the status of every Instance. It coalesces: what changed within the interval goes in one write, but for what
+// the hub has to act on; and the last state always arrives, because the comparison is with what the hub has.
+type reporter struct {
+	hub      client.Client
+	local    client.Client
+	statuses *mirror.Statuses
+	interval time.Duration
+	clock    func() time.Time
+
+	mutex sync.Mutex
+	sent  map[string]sent        // by Instance: what was last written
+	held  map[string]*sync.Mutex // by Instance: while it is reported
+}
+
+// sent is a report that the hub has taken.
+type sent struct {
+	at   time.Time
+	said kudo.InstanceStatus
+	// read and written are the Instance's resource versions, in the cache before it and on the hub after it.
+	read, written string
+}
+
+// Options say how the report is made.
+type Options struct {
+	// Cluster is the name of the managed cluster, which is its namespace on the hub.
+	Cluster string
+
+	// Statuses is what the mirror has found out.
+	Statuses *mirror.Statuses
+
+	// Interval is the least time between two reports of one Instance; one second if zero.
+	Interval time.Duration
+}
+
+// Add adds the report to the manager of the hub.
+func Add(o Options, hub, local ctrl.Manager) error {
+	r := &reporter{
+		hub:      hub.GetClient(),
+		local:    local.GetClient(),
+		statuses: o.Statuses,
+		interval: cmp.Or(o.Interval, time.Second),
+		clock:    time.Now,
+		sent:     map[string]sent{},
+		held:     map[string]*sync.Mutex{},
+	}
+	err := ctrl.NewControllerManagedBy(hub).
+		Named("report").
+		For(&kudo.Instance{}).
+		WatchesRawSource(mirror.Source(o.Cluster, local)).
+		WatchesRawSource(source.Channel(o.Statuses.Changed, &handler.EnqueueRequestForObject{})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: mirror.SideBySide, RateLimiter: mirror.Retries()}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("adding the report: %w", err)
+	}
+	err = ctrl.NewControllerManagedBy(hub).
+		Named("ask").
+		WatchesRawSource(mirror.Source(o.Cluster, local, workChanged())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: mirror.SideBySide, RateLimiter: mirror.Retries()}).
+		Complete(reconcile.Func(r.ask))
+	if err != nil {
+		return fmt.Errorf("adding what asks for children: %w", err)
+	}
+	return nil
+}
+
+// workChanged lets through which tasks are in progress.
+func workChanged() predicate.TypedPredicate[*kudo.Instance] {
+	return mirror.Changed(func(i *kudo.Instance) string {
+		if i.Status.Execution == nil {
+			return ""
+		}
+		work := []string{string(i.Status.Execution.UID)}
+		for _, phase := range i.Status.PlanStatus[i.Status.Execution.Plan].Phases {
+			for _, step := range phase.Steps {
+				for _, task := range step.Tasks {
+					if task.Status == kudo.InProgress {
+						work = append(work, phase.Name, step.Name, task.Name)
+					}
+				}
+			}
+		}
+		return strings.Join(work, "/")
+	})
+}
+
+// longestLag is how long the cache is given to have a report.
+const longestLag = 10 * time.Second
+
+// report is what the hub should say of an Instance and does not.
+type report struct {
+	onHub    *kudo.Instance
+	want     kudo.InstanceStatus
+	standing *kudo.Instance // the mirror; nil where there is none
+
+	// told is what the hub was told last, which the cache may not have yet; read is the resource version that the cache has.
+	told kudo.InstanceStatus
+	read string
+}
+
+// ended says whether no plan of the Instance runs any more.
+func (r *report) ended() bool {
+	last := r.want.Execution
+	return last != nil && r.want.PlanStatus[last.Plan].Status.Terminal()
+}
+
+// Reconcile brings the agent's part of one Instance's status on the hub up to date.
+func (r *reporter) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	defer r.hold(request.Name)()
+	due, err := r.overdue(ctx, request.NamespacedName)
+	if err != nil || due == nil {
+		return reconcile.Result{}, err
+	}
+	if wait := r.wait(request.Name); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	return retryStale(r.tell(ctx, due))
+}
+
+// ask tells the hub, before the reports that wait for their turn, of a child that it is to bring about or to remove: the plan goes no further
+// until then. There is one such report for each KudoOperator task of an execution.
+func (r *reporter) ask(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	defer r.hold(request.Name)()
+	due, err := r.overdue(ctx, request.NamespacedName)
+	if err != nil || due == nil {
+		return reconcile.Result{}, err
+	}
+	if asks, err := r.asksForChild(ctx, due); err != nil || !asks {
+		return reconcile.Result{}, err
+	}
+	return retryStale(r.tell(ctx, due))
+}
+
+// retryStale tries again soon where the cache lagged behind: what is there now may be another Instance of that name.
+func retryStale(err error) (reconcile.Result, error) {
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: mirror.StaleCachePause}, nil
+	}
+	return reconcile.Result{}, err
+}
+
+// overdue is what the hub should say of an Instance and does not; nil if there is nothing.
+func (r *reporter) overdue(ctx context.Context, name types.NamespacedName) (*report, error) {
+	onHub := &kudo.Instance{}
+	if err := r.hub.Get(ctx, name, onHub); err != nil {
+		r.forget(name.Name)
+		return nil, client.IgnoreNotFound(err)
+	}
+	standing, err := mirror.Find(ctx, r.local, onHub.Name)
+	if err != nil {
+		return nil, err
+	}
+	want := r.decide(onHub, standing)
+	if want == nil || upToDate(onHub.Status, *want) {
+		return nil, nil
+	}
+	due := &report{onHub: onHub, want: *want, standing: standing, told: onHub.Status, read: onHub.ResourceVersion}
+	r.catchUp(due)
+	return due, nil
+}
+
+// catchUp puts a report on the one before, where the cache does not have that yet: often it comes right after, and would be refused. What
+// the cache does not have for long will never come, as on a hub that was restored.
+func (r *reporter) catchUp(due *report) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	last, known := r.sent[due.onHub.Name]
+	if known && last.read == due.read && r.clock().Sub(last.at) < longestLag {
+		due.told, due.onHub.ResourceVersion = last.said, last.written
+	}
+}
+
+// asksForChild says whether the hub has something to do before the plan goes on.
+func (r *reporter) asksForChild(ctx context.Context, due *report) (bool, error) {
+	if due.standing == nil || due.want.Execution == nil {
+		return false, nil
+	}
+	version := &kudo.OperatorVersion{}
+	name := types.NamespacedName{Namespace: due.standing.Namespace, Name: mirror.VersionName(due.want.Execution.OperatorVersion)}
+	if err := r.local.Get(ctx, name, version); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return plan.AsksForChild(&version.Spec, due.told, due.want), nil
+}
+
+// tell sends a report, after those of children whose plans have ended: the parent's plan went on, or failed, after them, the hub runs again
+// those that have failed, and whoever watches it sees the same order.
+func (r *reporter) tell(ctx context.Context, due *report) error {
+	for _, child := range due.onHub.Status.Children {
+		if !strings.HasPrefix(child.Instance, due.onHub.Name+".") { // whatever somebody has made of the status, this comes to an end
+			continue
+		}
+		if err := r.tellEnded(ctx, types.NamespacedName{Namespace: due.onHub.Namespace, Name: child.Instance}); err != nil {
+			return err
+		}
+	}
+	return r.send(ctx, due)
+}
+
+// tellEnded sends the report of an Instance, if one is due, whose plan has ended.
+func (r *reporter) tellEnded(ctx context.Context, name types.NamespacedName) error {
+	defer r.hold(name.Name)()
+	due, err := r.overdue(ctx, name)
+	if err != nil || due == nil || !due.ended() || upToDate(due.told, due.want) {
+		return err
+	}
+	return r.tell(ctx, due)
+}
+
+// hold lets nobody else report an Instance until it is released. Who holds a parent may wait for a child, and not the other way round.
+func (r *reporter) hold(name string) (release func()) {
+	r.mutex.Lock()
+	lock, known := r.held[name]
+	if !known {
+		lock = &sync.Mutex{}
+		r.held[name] = lock
+	}
+	r.mutex.Unlock()
+	lock.Lock()
+	return lock.Unlock
+}
+
+// decide is what the hub should say; nil where the agent has nothing to say yet. A mirror of another Instance of that name says
+// nothing about this one.
+func (r *reporter) decide(onHub, standing *kudo.Instance) *kudo.InstanceStatus {
+	noted := r.statuses.Read(onHub)
+	mirrored := standing != nil && standing.Annotations[kudo.AnnotationHubUID] == string(onHub.UID) && mirror.HandedOver(standing)
+	switch {
+	case noted.Removed:
+		rest := onHub.Status
+		rest.Inventory = nil
+		return r.withReady(onHub, rest, kudo.ReasonRemoved, plan.NothingLeft)
+	case mirrored && noted.Fault != "":
+		return r.withReady(onHub, standing.Status, kudo.ReasonNotMirrored, noted.Fault)
+	case mirrored:
+		return reportable(standing.Status)
+	case noted.Fault != "":
+		return r.withReady(onHub, onHub.Status, kudo.ReasonNotMirrored, noted.Fault)
+	default:
+		return nil
+	}
+}
+
+// withReady is the agent's part of a status, with condition Ready as the agent sees it from outside.
+func (r *reporter) withReady(onHub *kudo.Instance, status kudo.InstanceStatus, reason, message string) *kudo.InstanceStatus {
+	part := reportable(status)
+	ready := plan.Condition(metav1.ConditionFalse, reason, message)
+	ready.ObservedGeneration = onHub.Generation
+	settled, _ := apply.Settle(onHub.Status.Conditions, ready, r.clock())
+	part.Conditions = []metav1.Condition{settled}
+	return part
+}
+
+// reportable is the agent's part of a status.
+func reportable(status kudo.InstanceStatus) *kudo.InstanceStatus {
+	part := &kudo.InstanceStatus{
+		PlanStatus:         status.PlanStatus,
+		Execution:          status.Execution,
+		Inventory:          status.Inventory,
+		ObservedGeneration: status.ObservedGeneration,
+	}
+	if ready := meta.FindStatusCondition(status.Conditions, kudo.ConditionReady); ready != nil {
+		part.Conditions = []metav1.Condition{*ready}
+	}
+	return part
+}
+
+func upToDate(onHub, want kudo.InstanceStatus) bool {
+	return equality.Semantic.DeepEqual(*reportable(onHub), want)
+}
+
+// wait is how long a report may be held back, so that an Instance is written about once in an interval at most.
+func (r *reporter) wait(name string) time.Duration {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	last, written := r.sent[name]
+	if !written {
+		return 0
+	}
+	return r.interval - r.clock().Sub(last.at)
+}
+
+func (r *reporter) forget(name string) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	delete(r.sent, name)
+	delete(r.held, name)
+}
+
+// send applies the agent's part of the status, and nothing else of the object. What is said of an Instance must not be written onto the
+// next one of its name: with an execution that is not its own it would never be deployed.
+func (r *reporter) send(ctx context.Context, due *report) error {
+	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&due.want)
+	if err != nil {
+		return fmt.Errorf("encoding the status of Instance %q: %w", due.onHub.Name, err)
+	}
+	if err := apply.StatusAsRead(ctx, r.hub, due.onHub, fieldManager, status); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.sent[due.onHub.Name] = sent{at: r.clock(), said: due.want, read: due.read, written: due.onHub.ResourceVersion}
+	return nil
+}

@@ -1,0 +1,84 @@
+package report
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tandem-addons/tandem/pkg/agent/mirror"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/plan"
+)
+
+func TestAReportIsUpToDateOnceItIsWritten(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	ready := plan.Condition(metav1.ConditionTrue, kudo.ReasonHealthy, "all is well")
+	standing := &kudo.Instance{Status: kudo.InstanceStatus{Conditions: []metav1.Condition{ready}}}
+	standing.Annotations = map[string]string{kudo.AnnotationHubUID: "u", kudo.AnnotationHubGeneration: "1"}
+
+	for name, test := range map[string]struct {
+		standing *kudo.Instance
+		note     func(*mirror.Statuses, *kudo.Instance)
+		reason   string
+	}{
+		"what stands":                               {standing, func(*mirror.Statuses, *kudo.Instance) {}, kudo.ReasonHealthy},
+		"why a change cannot be mirrored":           {standing, func(n *mirror.Statuses, i *kudo.Instance) { n.SetFault(i, "refused") }, kudo.ReasonNotMirrored},
+		"why it cannot be mirrored at all":          {nil, func(n *mirror.Statuses, i *kudo.Instance) { n.SetFault(i, "refused") }, kudo.ReasonNotMirrored},
+		"that nothing is left, whatever was before": {standing, func(n *mirror.Statuses, i *kudo.Instance) { n.SetRemoved(i) }, kudo.ReasonRemoved},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &reporter{statuses: mirror.NewStatuses(), clock: func() time.Time { return now }}
+			onHub := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: "kafka", UID: "u", Generation: 1}}
+			test.note(r.statuses, onHub)
+			first := r.decide(onHub, test.standing)
+			if first == nil || len(first.Conditions) != 1 || first.Conditions[0].Reason != test.reason {
+				t.Fatalf("want reason %s, got %+v", test.reason, first)
+			}
+			onHub.Status = *first.DeepCopy()
+			now = now.Add(time.Minute)
+			if again := r.decide(onHub, test.standing); !upToDate(onHub.Status, *again) {
+				t.Errorf("it would be written again: %+v", again.Conditions)
+			}
+		})
+	}
+}
+
+func TestAReportGoesOnTheOneBeforeThatTheCacheDoesNotHaveYet(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	said := kudo.InstanceStatus{ObservedGeneration: 2}
+	for name, test := range map[string]struct {
+		instance, read string
+		since          time.Duration
+		told           int64
+		onto           string
+	}{
+		"the cache lags behind":                      {"kafka", "7", time.Second, 2, "8"},
+		"the cache has it":                           {"kafka", "8", time.Second, 1, "8"},
+		"somebody else has written since":            {"kafka", "9", time.Second, 1, "9"},
+		"the hub has gone back, and lost it":         {"kafka", "7", longestLag, 1, "7"},
+		"nothing was said of the Instance until now": {"zookeeper", "7", time.Second, 1, "7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &reporter{
+				sent:  map[string]sent{"kafka": {at: now, said: said, read: "7", written: "8"}},
+				clock: func() time.Time { return now.Add(test.since) },
+			}
+			onHub := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: test.instance, ResourceVersion: test.read}}
+			due := &report{onHub: onHub, told: kudo.InstanceStatus{ObservedGeneration: 1}, read: test.read}
+			if r.catchUp(due); due.told.ObservedGeneration != test.told || onHub.ResourceVersion != test.onto {
+				t.Errorf("told generation %d, goes onto %s", due.told.ObservedGeneration, onHub.ResourceVersion)
+			}
+		})
+	}
+}
+
+func TestAnotherInstanceOfTheNameSaysNothing(t *testing.T) {
+	r := &reporter{statuses: mirror.NewStatuses(), clock: time.Now}
+	standing := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		kudo.AnnotationHubUID: "old", kudo.AnnotationHubGeneration: "1",
+	}}}
+	if got := r.decide(&kudo.Instance{ObjectMeta: metav1.ObjectMeta{UID: "new"}}, standing); got != nil {
+		t.Errorf("it reports %+v", got)
+	}
+}

@@ -1,0 +1,31 @@
+package controller
+
+import "github.com/go-logr/logr"
+
+// Calm is a logger for controller-runtime's managers that leaves out one error: at every good end of one that leads, it logs that it leads
+// no more, with a stack trace. A lease that is really lost ends the manager with that error instead.
+func Calm(logger logr.Logger) logr.Logger {
+	if logger.GetSink() == nil {
+		return logger
+	}
+	return logger.WithSink(calm{logger.GetSink()})
+}
+
+type calm struct{ logr.LogSink }
+
+func (c calm) Error(err error, message string, keysAndValues ...any) {
+	if err != nil && err.Error() == "leader election lost" && message == "error received after stop sequence was engaged" {
+		return
+	}
+	sink := c.LogSink
+	if deep, ok := sink.(logr.CallDepthLogSink); ok {
+		sink = deep.WithCallDepth(1)
+	}
+	sink.Error(err, message, keysAndValues...)
+}
+
+func (c calm) WithName(name string) logr.LogSink { return calm{c.LogSink.WithName(name)} }
+
+func (c calm) WithValues(keysAndValues ...any) logr.LogSink {
+	return calm{c.LogSink.WithValues(keysAndValues...)}
+}

@@ -1,0 +1,69 @@
+package controller
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Gauge counts something over all clusters, by labels that a key stands for. It remembers what it counts of each add-on, so that
+// another judgement of the same add-on takes its place; what is in order takes no room. After a start it fills while every add-on is
+// judged once.
+type Gauge[K comparable] struct {
+	clusters *prometheus.Desc
+	labels   func(K) []string
+
+	mutex   sync.Mutex
+	counted map[types.NamespacedName][]K
+	count   map[K]int
+}
+
+// NewGauge is the collector of a gauge with these labels.
+func NewGauge[K comparable](clusters *prometheus.Desc, labels func(K) []string) *Gauge[K] {
+	return &Gauge[K]{clusters: clusters, labels: labels, counted: map[types.NamespacedName][]K{}, count: map[K]int{}}
+}
+
+// Recall counts what was last known of an add-on that cannot be judged, where this process knows nothing better.
+func (g *Gauge[K]) Recall(addOn types.NamespacedName, keys []K) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	if g.counted[addOn] == nil {
+		g.replace(addOn, keys)
+	}
+}
+
+// Set takes the place of what was counted of that add-on on that cluster.
+func (g *Gauge[K]) Set(addOn types.NamespacedName, keys []K) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	g.replace(addOn, keys)
+}
+
+// replace is Set for a caller that holds the lock.
+func (g *Gauge[K]) replace(addOn types.NamespacedName, keys []K) {
+	for _, key := range g.counted[addOn] {
+		if g.count[key]--; g.count[key] == 0 {
+			delete(g.count, key)
+		}
+	}
+	if len(keys) == 0 {
+		delete(g.counted, addOn)
+		return
+	}
+	for _, key := range keys {
+		g.count[key]++
+	}
+	g.counted[addOn] = keys
+}
+
+// Describe and Collect make it a prometheus.Collector.
+func (g *Gauge[K]) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- g.clusters }
+
+func (g *Gauge[K]) Collect(found chan<- prometheus.Metric) {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	for key, count := range g.count {
+		found <- prometheus.MustNewConstMetric(g.clusters, prometheus.GaugeValue, float64(count), g.labels(key)...)
+	}
+}

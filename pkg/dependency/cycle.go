@@ -1,0 +1,66 @@
+package dependency
+
+import (
+	"fmt"
+	"strings"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+)
+
+// Cycle is the way from addOn over its dependency need back to it, such as ["a", "b", "a"]; nil where the dependency is on no
+// circle. It is the shortest way, and among those as short the one declared first. A dependency on itself is ["a", "a"].
+//
+// needsOf says what an add-on depends on. It is asked once about each add-on that need leads to, and never about addOn.
+func Cycle(addOn, need string, needsOf func(name string) []addonv1alpha1.AddonDependency) []string {
+	if need == addOn {
+		return []string{addOn, addOn}
+	}
+	cameFrom := map[string]string{need: addOn}
+	for queue := []string{need}; len(queue) > 0; queue = queue[1:] {
+		name := queue[0]
+		for _, next := range needsOf(name) {
+			if next.Name == addOn {
+				return wayTo(name, addOn, cameFrom)
+			}
+			if _, met := cameFrom[next.Name]; !met {
+				cameFrom[next.Name] = name
+				queue = append(queue, next.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// wayTo is the way from addOn to name, and back.
+func wayTo(name, addOn string, cameFrom map[string]string) []string {
+	back := []string{addOn}
+	for ; name != addOn; name = cameFrom[name] {
+		back = append(back, name)
+	}
+	cycle := []string{addOn}
+	for i := len(back) - 1; i >= 0; i-- {
+		cycle = append(cycle, back[i])
+	}
+	return cycle
+}
+
+const (
+	circularOpening = "circular dependency: "
+	arrow           = " -> "
+	// A longer way is shown by its first add-ons and its last two.
+	wayLimit = 16
+)
+
+// Way is a way from add-on to add-on as text: "a -> b -> a". One of more than 16 add-ons leaves out the middle.
+func Way(names []string) string {
+	shown := make([]string, 0, wayLimit)
+	for i, name := range names {
+		switch left := len(names) - wayLimit; {
+		case left <= 0 || i < wayLimit-3 || i >= len(names)-2:
+			shown = append(shown, oneLine(name))
+		case i == wayLimit-3:
+			shown = append(shown, fmt.Sprintf("(%d more)", left+1))
+		}
+	}
+	return strings.Join(shown, arrow)
+}

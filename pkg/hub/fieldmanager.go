@@ -1,0 +1,14 @@
+package hub
+
+// The field managers of the hub, one for each concern, so that none drops another's fields; those of the rooms ocm and webhook stand there.
+const (
+	ManagerDependency = "addon-manager-dependency" // condition Degraded of a ManagedClusterAddOn
+	ManagerAddOn      = "addon-manager-addon"      // a ManagedClusterAddOn's finalizer; metadata and spec of its Instance
+	ManagerResolved   = "addon-manager-resolved"   // condition Resolved and health check mode of a ManagedClusterAddOn
+	ManagerInstance   = "addon-manager-instance"   // an Instance's finalizer, condition Resolved and request uid
+
+	ManagerChildren = "addon-manager-children" // metadata and spec of children, status.children of their parents
+
+	// Condition Available of the add-ons of a cluster whose agent has stopped; the agent takes it back.
+	ManagerLease = "addon-manager-lease"
+)

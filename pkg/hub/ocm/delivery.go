@@ -1,0 +1,373 @@
+package ocm
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	kubeinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"open-cluster-management.io/addon-framework/pkg/addonmanager"
+	"open-cluster-management.io/addon-framework/pkg/agent"
+	"open-cluster-management.io/addon-framework/pkg/index"
+	"open-cluster-management.io/addon-framework/pkg/utils"
+	upstream "open-cluster-management.io/api/addon/v1beta1"
+	addonclient "open-cluster-management.io/api/client/addon/clientset/versioned"
+	addoninformers "open-cluster-management.io/api/client/addon/informers/externalversions"
+	clusterclient "open-cluster-management.io/api/client/cluster/clientset/versioned"
+	clusterinformers "open-cluster-management.io/api/client/cluster/informers/externalversions"
+	workclient "open-cluster-management.io/api/client/work/clientset/versioned"
+	workinformers "open-cluster-management.io/api/client/work/informers/externalversions"
+	cluster "open-cluster-management.io/api/cluster/v1"
+	work "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/tandem-addons/tandem/manifests"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/apply"
+)
+
+// deliveryResync is how often every agent is looked at though nothing has changed, for what nobody watches: its rights on the hub.
+const deliveryResync = time.Hour
+
+// delivery brings addon-agent to managed clusters as an add-on of OCM's, by addon-framework: a ManifestWork with everything that the agent
+// needs there, an identity of its own on the hub, and the rights that go with it, in the cluster's namespace. OCM's klusterlet applies the
+// ManifestWork, asks for the identity, and judges the agent by its lease.
+type delivery struct {
+	client client.Client
+	live   client.Reader
+	config *rest.Config
+	logger logr.Logger
+	// certificates counts the answers to requests for them.
+	certificates *prometheus.CounterVec
+
+	// configs and works are what addon-framework sees.
+	configs toolscache.GenericLister
+	works   toolscache.Indexer
+}
+
+func newDelivery(mgr manager.Manager, certificates *prometheus.CounterVec) *delivery {
+	config := rest.CopyConfig(mgr.GetConfig())
+	config.UserAgent = "addon-framework" // by which the API server tells its fields from Tandem's
+	return &delivery{
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), config: config, logger: mgr.GetLogger().WithName("delivery"),
+		certificates: certificates,
+	}
+}
+
+func (d *delivery) SetUp(mgr manager.Manager) error { return mgr.Add(d) }
+
+// Start delivers until ctx ends.
+func (d *delivery) Start(ctx context.Context) error {
+	ctx = logr.NewContext(ctx, d.logger.V(1)) // addon-framework tells whenever one of its controllers starts or ends
+	sources, err := newDeliverySources(d.config)
+	if err != nil {
+		return fmt.Errorf("connecting addon-framework to the hub: %w", err)
+	}
+	d.configs = sources.configs.ForResource(utils.AddOnDeploymentConfigGVR).Lister()
+	d.works = sources.works.Work().V1().ManifestWorks().Informer().GetIndexer()
+	agents := &deliveries{works: d.works}
+	if err := registry.Registry.Register(agents); err != nil {
+		return fmt.Errorf("registering metrics: %w", err)
+	}
+	defer registry.Registry.Unregister(agents)
+	framework, err := addonmanager.New(d.config)
+	if err != nil {
+		return fmt.Errorf("starting addon-framework: %w", err)
+	}
+	if err := framework.AddAgent(d); err != nil {
+		return fmt.Errorf("starting addon-framework: %w", err)
+	}
+	err = framework.StartWithInformers(ctx, sources.workClient, sources.works.Work().V1().ManifestWorks(),
+		sources.requests, sources.addOns, sources.clusters, sources.configs)
+	if err != nil {
+		return fmt.Errorf("starting addon-framework: %w", err)
+	}
+	sources.run(ctx)
+	return nil
+}
+
+// deliverySources are what addon-framework watches: of everything only what concerns this one add-on, and the clusters.
+type deliverySources struct {
+	workClient workclient.Interface
+
+	addOns   addoninformers.SharedInformerFactory
+	works    workinformers.SharedInformerFactory
+	clusters clusterinformers.SharedInformerFactory
+	requests kubeinformers.SharedInformerFactory
+	configs  dynamicinformer.DynamicSharedInformerFactory
+}
+
+func newDeliverySources(config *rest.Config) (*deliverySources, error) {
+	addOns, ofAddOns := addonclient.NewForConfig(config)
+	works, ofWorks := workclient.NewForConfig(config)
+	clusters, ofClusters := clusterclient.NewForConfig(config)
+	kube, ofKube := kubernetes.NewForConfig(config)
+	untyped, ofUntyped := dynamic.NewForConfig(config)
+	if err := errors.Join(ofAddOns, ofWorks, ofClusters, ofKube, ofUntyped); err != nil {
+		return nil, err
+	}
+	ours := func(o *metav1.ListOptions) {
+		o.LabelSelector = labels.Set{upstream.AddonLabelKey: addonv1alpha1.AgentAddOn}.String()
+	}
+	named := func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, addonv1alpha1.AgentAddOn).String()
+	}
+	s := &deliverySources{
+		workClient: works,
+		addOns: addoninformers.NewSharedInformerFactoryWithOptions(addOns, deliveryResync,
+			addoninformers.WithTweakListOptions(named), addoninformers.WithTransform(forgetManagers)),
+		works: workinformers.NewSharedInformerFactoryWithOptions(works, deliveryResync,
+			workinformers.WithTweakListOptions(ours), workinformers.WithTransform(forgetManagers)),
+		clusters: clusterinformers.NewSharedInformerFactoryWithOptions(clusters, deliveryResync,
+			clusterinformers.WithTransform(forgetManagers)),
+		requests: kubeinformers.NewSharedInformerFactoryWithOptions(kube, deliveryResync,
+			kubeinformers.WithTweakListOptions(ours), kubeinformers.WithTransform(forgetManagers)),
+		configs: dynamicinformer.NewDynamicSharedInformerFactory(untyped, deliveryResync),
+	}
+	configs := s.configs.ForResource(utils.AddOnDeploymentConfigGVR).Informer()
+	return s, errors.Join(s.addIndexes(), configs.SetTransform(forgetManagers))
+}
+
+// addIndexes adds those that addon-framework looks things up by.
+func (s *deliverySources) addIndexes() error {
+	addOns := s.addOns.Addon().V1beta1()
+	return errors.Join(
+		s.works.Work().V1().ManifestWorks().Informer().AddIndexers(toolscache.Indexers{
+			index.ManifestWorkByAddon:           index.IndexManifestWorkByAddon,
+			index.ManifestWorkByHostedAddon:     index.IndexManifestWorkByHostedAddon,
+			index.ManifestWorkHookByHostedAddon: index.IndexManifestWorkHookByHostedAddon,
+		}),
+		addOns.ManagedClusterAddOns().Informer().AddIndexers(toolscache.Indexers{
+			index.ManagedClusterAddonByNamespace: index.IndexManagedClusterAddonByNamespace,
+			index.AddonByConfig:                  index.IndexAddonByConfig,
+		}),
+		addOns.ClusterManagementAddOns().Informer().AddIndexers(toolscache.Indexers{
+			index.ClusterManagementAddonByConfig: index.IndexClusterManagementAddonByConfig,
+		}),
+	)
+}
+
+// run watches until ctx ends.
+func (s *deliverySources) run(ctx context.Context) {
+	factories := []interface {
+		Start(stop <-chan struct{})
+		Shutdown()
+	}{s.addOns, s.works, s.clusters, s.requests, s.configs}
+	for _, f := range factories {
+		f.Start(ctx.Done())
+	}
+	<-ctx.Done()
+	for _, f := range factories {
+		f.Shutdown()
+	}
+}
+
+// forgetManagers drops what nobody reads.
+func forgetManagers(object any) (any, error) {
+	if o, ok := object.(metav1.Object); ok {
+		o.SetManagedFields(nil)
+	}
+	return object, nil
+}
+
+// GetAgentAddonOptions says how OCM is to treat the agent.
+func (d *delivery) GetAgentAddonOptions() agent.AgentAddonOptions {
+	return agent.AgentAddonOptions{
+		AddonName: addonv1alpha1.AgentAddOn,
+		Registration: &agent.RegistrationOption{
+			Configurations:   agent.KubeClientSignerConfigurations(addonv1alpha1.AgentAddOn, addonv1alpha1.AgentName),
+			CSRApproveCheck:  d.approve,
+			PermissionConfig: d.permit,
+		},
+		HealthProber:                    &agent.HealthProber{Type: agent.HealthProberTypeLease},
+		AgentInstallNamespace:           d.installNamespace,
+		SupportedConfigGVRs:             []schema.GroupVersionResource{utils.AddOnDeploymentConfigGVR},
+		AgentDeployTriggerClusterFilter: utils.ClusterImageRegistriesAnnotationChanged,
+		ConfigCheckEnabled:              true,
+	}
+}
+
+// Manifests is what a cluster gets. While its configuration has changed and it is not the cluster's turn yet, that is what it has.
+func (d *delivery) Manifests(_ context.Context, on *cluster.ManagedCluster, addOn *upstream.ManagedClusterAddOn) ([]runtime.Object, error) {
+	config, err := d.configuration(addOn)
+	if errors.Is(err, errNotRolledOut) {
+		return d.delivered(addOn)
+	}
+	if err != nil {
+		return nil, err
+	}
+	variables, err := agentVariables(config)
+	if err != nil {
+		return nil, err
+	}
+	image, err := mirrored(variables[variableImage], on, config.Registries)
+	if err != nil {
+		return nil, err
+	}
+	return agentManifests(image, config)
+}
+
+// errNotRolledOut says that the add-on's AddOnDeploymentConfig is not as OCM wants it on the cluster so far.
+var errNotRolledOut = errors.New("the add-on's AddOnDeploymentConfig has changed, and OCM's addon-manager has not rolled it out here yet")
+
+// configuration is the AddOnDeploymentConfig that OCM wants for the agent on its cluster; the zero one where it wants none.
+func (d *delivery) configuration(addOn *upstream.ManagedClusterAddOn) (upstream.AddOnDeploymentConfigSpec, error) {
+	config := upstream.AddOnDeploymentConfig{}
+	resource := utils.AddOnDeploymentConfigGVR
+	found, reference := utils.GetAddOnConfigRef(addOn.Status.ConfigReferences, resource.Group, resource.Resource)
+	if !found || reference.DesiredConfig == nil {
+		return config.Spec, nil
+	}
+	desired := reference.DesiredConfig
+	object, err := d.configs.ByNamespace(desired.Namespace).Get(desired.Name)
+	if err != nil {
+		return config.Spec, fmt.Errorf("reading AddOnDeploymentConfig %s/%s: %w", desired.Namespace, desired.Name, err)
+	}
+	untyped, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return config.Spec, fmt.Errorf("reading AddOnDeploymentConfig %s/%s: it is a %T", desired.Namespace, desired.Name, object)
+	}
+	hash, err := utils.GetSpecHash(untyped)
+	if err != nil {
+		return config.Spec, fmt.Errorf("hashing AddOnDeploymentConfig %s/%s: %w", desired.Namespace, desired.Name, err)
+	}
+	if hash != desired.SpecHash {
+		return config.Spec, errNotRolledOut
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(untyped.Object, &config); err != nil {
+		return config.Spec, fmt.Errorf("decoding AddOnDeploymentConfig %s/%s: %w", desired.Namespace, desired.Name, err)
+	}
+	return config.Spec, nil
+}
+
+// delivered is what the cluster has by now; errNotRolledOut where that is nothing.
+func (d *delivery) delivered(addOn *upstream.ManagedClusterAddOn) ([]runtime.Object, error) {
+	works, err := d.works.ByIndex(index.ManifestWorkByAddon, addOn.Namespace+"/"+addOn.Name)
+	if err != nil {
+		return nil, fmt.Errorf("finding the ManifestWorks of add-on %s/%s: %w", addOn.Namespace, addOn.Name, err)
+	}
+	var objects []runtime.Object
+	for _, w := range works {
+		for _, manifest := range w.(*work.ManifestWork).Spec.Workload.Manifests {
+			object := &unstructured.Unstructured{}
+			if err := object.UnmarshalJSON(manifest.Raw); err != nil {
+				return nil, fmt.Errorf("decoding the ManifestWorks of add-on %s/%s: %w", addOn.Namespace, addOn.Name, err)
+			}
+			objects = append(objects, object)
+		}
+	}
+	if len(objects) == 0 {
+		return nil, errNotRolledOut
+	}
+	return objects, nil
+}
+
+// mirrored is the image as the registries override it, or else those of the cluster's annotation.
+func mirrored(image string, on *cluster.ManagedCluster, registries []upstream.ImageMirror) (string, error) {
+	if image == "" {
+		return "", fmt.Errorf("no image of addon-agent is named: name one in variable %s of the add-on's AddOnDeploymentConfig", variableImage)
+	}
+	overrides := on.Annotations
+	if len(registries) > 0 {
+		spelt, err := json.Marshal(map[string]any{"registries": registries})
+		if err != nil {
+			return "", fmt.Errorf("encoding the registries: %w", err)
+		}
+		overrides = map[string]string{cluster.ClusterImageRegistriesAnnotationKey: string(spelt)}
+	}
+	image, err := utils.OverrideImageByAnnotation(overrides, image)
+	if err != nil {
+		return "", fmt.Errorf("reading the image registries of ManagedCluster %q: %w", on.Name, err)
+	}
+	return image, nil
+}
+
+// installNamespace is where the agent is, or is about to be, and with it the Secret that leads it to the hub, and its lease.
+func (d *delivery) installNamespace(_ context.Context, addOn *upstream.ManagedClusterAddOn) (string, error) {
+	config, err := d.configuration(addOn)
+	if errors.Is(err, errNotRolledOut) {
+		return cmp.Or(addOn.Status.Namespace, agentNamespace), nil
+	}
+	return installNamespaceOf(config), err
+}
+
+// approve says whether a request for a certificate is that of a cluster for its agent.
+func (d *delivery) approve(
+	_ context.Context, on *cluster.ManagedCluster, _ *upstream.ManagedClusterAddOn, csr *certificatesv1.CertificateSigningRequest,
+) bool {
+	user := agent.DefaultUser(on.Name, addonv1alpha1.AgentAddOn, addonv1alpha1.AgentName)
+	fault := csrFault(csr, on.Name, user, agent.DefaultGroups(on.Name, addonv1alpha1.AgentAddOn))
+	if !on.Spec.HubAcceptsClient {
+		fault = "the cluster is not accepted"
+	}
+	if fault != "" {
+		d.certificates.WithLabelValues("refused").Inc()
+		d.logger.Info("not approving a request for an agent's certificate", "request", csr.Name, "cluster", on.Name, "why", fault)
+		return false
+	}
+	d.certificates.WithLabelValues("approved").Inc()
+	d.logger.Info("approving the certificate of an agent", "request", csr.Name, "cluster", on.Name)
+	return true
+}
+
+// permit gives the agent its rights in the cluster's namespace, those that agents have without OCM. They go with the add-on.
+func (d *delivery) permit(ctx context.Context, on *cluster.ManagedCluster, addOn *upstream.ManagedClusterAddOn) error {
+	objects, err := manifests.Objects(manifests.FS, "cluster/*.yaml", manifests.ClusterParameters{Cluster: on.Name})
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if object.GetKind() == "Namespace" {
+			continue // it is OCM's
+		}
+		object.SetOwnerReferences([]metav1.OwnerReference{{
+			APIVersion: addonv1alpha1.GroupVersion.String(), Kind: "ManagedClusterAddOn", Name: addOn.Name, UID: addOn.UID,
+		}})
+		if err := d.grant(ctx, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// grant applies a Role or a RoleBinding, unless it stands as it is to be.
+func (d *delivery) grant(ctx context.Context, want *unstructured.Unstructured) error {
+	standing := &unstructured.Unstructured{}
+	standing.SetGroupVersionKind(want.GroupVersionKind())
+	err := d.live.Get(ctx, client.ObjectKeyFromObject(want), standing)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading %s %s: %w", want.GetKind(), client.ObjectKeyFromObject(want), err)
+	}
+	same := func(field string) bool {
+		return equality.Semantic.DeepEqual(standing.Object[field], want.Object[field])
+	}
+	if !apierrors.IsNotFound(err) && same("rules") && same("roleRef") && same("subjects") &&
+		equality.Semantic.DeepEqual(standing.GetOwnerReferences(), want.GetOwnerReferences()) {
+		return nil
+	}
+	if _, err := apply.Object(ctx, d.client, want, ManagerDelivery); err != nil {
+		return fmt.Errorf("applying %s %s: %w", want.GetKind(), client.ObjectKeyFromObject(want), err)
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package ocm
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	upstream "open-cluster-management.io/api/addon/v1beta1"
+
+	"github.com/tandem-addons/tandem/manifests"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// The variables of an AddOnDeploymentConfig by which addon-agent is configured.
+const (
+	variableImage     = "Image"
+	variablePipeImage = "PipeImage"
+)
+
+// agentVariables are the variables of a config, all of which must be addon-agent's.
+func agentVariables(config upstream.AddOnDeploymentConfigSpec) (map[string]string, error) {
+	known := []string{variableImage, variablePipeImage}
+	variables := map[string]string{}
+	var unknown []error
+	for _, v := range config.CustomizedVariables {
+		if variables[v.Name] = v.Value; slices.Contains(known, v.Name) {
+			continue
+		}
+		hint := ""
+		if meant := text.ClosestMatch(v.Name, known); meant != "" {
+			hint = fmt.Sprintf(" (did you mean %s?)", meant)
+		}
+		unknown = append(unknown, fmt.Errorf("addon-agent has no variable %s%s: it has %s", v.Name, hint, strings.Join(known, " and ")))
+	}
+	return variables, errors.Join(unknown...)
+}
+
+// agentManifests is everything that a managed cluster gets to run addon-agent from that image: first of all what OCM's work agent needs to
+// apply the rest. What must outlast the agent, for its loss would be that of what users run, is marked to be left behind: a resource
+// definition takes its objects with it, and a namespace everything in it.
+func agentManifests(image string, config upstream.AddOnDeploymentConfigSpec) ([]runtime.Object, error) {
+	variables, err := agentVariables(config)
+	if err := errors.Join(err, checkProxy(config.ProxyConfig)); err != nil {
+		return nil, err
+	}
+	var objects []runtime.Object
+	for _, pattern := range []string{
+		"klusterlet/*.yaml", "crds/kudo.dev_instances.yaml", "crds/kudo.dev_operatorversions.yaml", "agent/*.yaml", "deployment/*.yaml",
+	} {
+		found, err := manifests.Objects(manifests.FS, pattern, nil)
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range found {
+			if object, err = adapt(object, image, variables[variablePipeImage], config); err != nil {
+				return nil, err
+			}
+			delete(object.Object, "status")
+			objects = append(objects, object)
+		}
+	}
+	if authority := proxyAuthority(config); authority != nil {
+		objects = append(objects, authority)
+	}
+	return objects, nil
+}
+
+// adapt is a manifest as the config has it.
+func adapt(
+	object *unstructured.Unstructured, image, pipeImage string, config upstream.AddOnDeploymentConfigSpec,
+) (*unstructured.Unstructured, error) {
+	object, err := settle(object, installNamespaceOf(config))
+	if err != nil {
+		return nil, err
+	}
+	switch object.GetKind() {
+	case "CustomResourceDefinition":
+		orphan(object)
+	case "Namespace":
+		orphan(object)
+		if object.GetName() != agentNamespace {
+			object.SetLabels(nil) // it may be others' too, whose pods need more
+		}
+	case "Deployment":
+		return configureAgent(object, image, pipeImage, config)
+	}
+	return object, nil
+}
+
+// settle moves a manifest into the namespace. It stands in metadata, subjects and an expression, and nothing else is called as the
+// manifests call it.
+func settle(object *unstructured.Unstructured, namespace string) (*unstructured.Unstructured, error) {
+	data, err := object.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("encoding %s %q: %w", object.GetKind(), object.GetName(), err)
+	}
+	settled := &unstructured.Unstructured{}
+	if err := settled.UnmarshalJSON(bytes.ReplaceAll(data, []byte(agentNamespace), []byte(namespace))); err != nil {
+		return nil, fmt.Errorf("decoding %s %q: %w", object.GetKind(), object.GetName(), err)
+	}
+	return settled, nil
+}
+
+// orphan makes OCM leave the object behind when the agent is taken away, by the annotation that addon-framework knows.
+func orphan(object *unstructured.Unstructured) {
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[upstream.DeletionOrphanAnnotationKey] = ""
+	object.SetAnnotations(annotations)
+}
+
+// configureAgent is the Deployment as the config has it.
+func configureAgent(
+	object *unstructured.Unstructured, image, pipeImage string, config upstream.AddOnDeploymentConfigSpec,
+) (*unstructured.Unstructured, error) {
+	deployment := &appsv1.Deployment{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, deployment); err != nil {
+		return nil, fmt.Errorf("decoding Deployment %q: %w", object.GetName(), err)
+	}
+	pod := &deployment.Spec.Template.Spec
+	if placement := config.NodePlacement; placement != nil {
+		pod.NodeSelector, pod.Tolerations = placement.NodeSelector, placement.Tolerations
+	}
+	container := &pod.Containers[0]
+	container.Image = image
+	if pipeImage != "" {
+		container.Args = append(container.Args, "--pipe-image="+pipeImage)
+	}
+	throughProxy(pod, config)
+	for _, r := range config.ResourceRequirements { // the last one that matches wins
+		if matchesContainer(r.ContainerID, "deployments", deployment.Name, container.Name) {
+			container.Resources = r.Resources
+		}
+	}
+	configured, err := runtime.DefaultUnstructuredConverter.ToUnstructured(deployment)
+	if err != nil {
+		return nil, fmt.Errorf("encoding Deployment %q: %w", object.GetName(), err)
+	}
+	return &unstructured.Unstructured{Object: configured}, nil
+}
+
+// matchesContainer says whether an id, TYPE:NAME:CONTAINER with * for anything in each, is that of the container.
+func matchesContainer(id string, names ...string) bool {
+	patterns := strings.Split(id, ":")
+	if len(patterns) != len(names) {
+		return false
+	}
+	for i, pattern := range patterns {
+		if matches, err := path.Match(pattern, names[i]); err != nil || !matches {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,59 @@
+package ocm
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	toolscache "k8s.io/client-go/tools/cache"
+	work "open-cluster-management.io/api/work/v1"
+)
+
+// deliveries counts the clusters that addon-agent is delivered to, by what OCM's work agents say of the ManifestWorks.
+type deliveries struct {
+	works toolscache.Store
+}
+
+// The states of a delivery, each worse than the one before.
+var deliveryStates = [...]string{"Delivered", "Pending", "Failed"}
+
+// deliveryState is the place in deliveryStates of one ManifestWork: what is said of an earlier generation does not count.
+func deliveryState(w *work.ManifestWork) int {
+	current := func(condition string) (said, so bool) {
+		found := meta.FindStatusCondition(w.Status.Conditions, condition)
+		said = found != nil && found.ObservedGeneration == w.Generation
+		return said, said && meta.IsStatusConditionTrue(w.Status.Conditions, condition)
+	}
+	said, applied := current(work.WorkApplied)
+	_, available := current(work.WorkAvailable)
+	switch {
+	case applied && available:
+		return 0
+	case said && !applied:
+		return 2
+	default:
+		return 1
+	}
+}
+
+// Describe and Collect make it a prometheus.Collector.
+func (d *deliveries) Describe(descriptions chan<- *prometheus.Desc) {
+	prometheus.DescribeByCollect(d, descriptions)
+}
+
+func (d *deliveries) Collect(found chan<- prometheus.Metric) {
+	clusters := prometheus.NewDesc("addon_agent_deliveries",
+		"Clusters that addon-agent is delivered to, by state: Delivered, Pending until OCM's work agent has applied all, or Failed.",
+		[]string{"state"}, nil)
+	worst := map[string]int{}
+	for _, object := range d.works.List() {
+		if w, ok := object.(*work.ManifestWork); ok {
+			worst[w.Namespace] = max(worst[w.Namespace], deliveryState(w))
+		}
+	}
+	var count [len(deliveryStates)]int
+	for _, state := range worst {
+		count[state]++
+	}
+	for state, name := range deliveryStates {
+		found <- prometheus.MustNewConstMetric(clusters, prometheus.GaugeValue, float64(count[state]), name)
+	}
+}

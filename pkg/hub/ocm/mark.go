@@ -1,0 +1,96 @@
+package ocm
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	work "open-cluster-management.io/api/work/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/tandem-addons/tandem/manifests"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/hub/read"
+)
+
+var manifestWorkKind = schema.GroupVersionKind{Group: work.GroupName, Version: "v1", Kind: "ManifestWork"}
+
+// manifestWork is a ManifestWork of which only the metadata is read.
+func manifestWork() *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(manifestWorkKind)
+	return object
+}
+
+// newMarks is a cache of the marks' metadata.
+func newMarks(mgr manager.Manager) (cache.Cache, error) {
+	return cache.New(mgr.GetConfig(), cache.Options{
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
+		DefaultTransform: read.Trim, DefaultLabelSelector: labels.SelectorFromSet(labels.Set{manifests.LabelPartOf: manifests.PartOf}),
+	})
+}
+
+// marked is what a mark says of the add-on. One that was left by an add-on of the same name says nothing: it stands until OCM's work
+// agent lets it go, on a cluster out of reach for long.
+func marked(mark *metav1.PartialObjectMetadata, addOn *addonv1alpha1.ManagedClusterAddOn) string {
+	if mark == nil || !metav1.IsControlledBy(mark, addOn) {
+		return ""
+	}
+	return mark.Annotations[work.ManifestConfigSpecHashAnnotationKey]
+}
+
+func markName(addOn *addonv1alpha1.ManagedClusterAddOn) string {
+	return "addon-" + addOn.Name + "-plan"
+}
+
+// markOf is the mark of an add-on: a ManifestWork that looks whether Instances are defined on the cluster, and neither makes nor removes
+// anything. They are where an Instance runs, and OCM's work agent may read resource definitions without being given more rights, also
+// while addon-agent is being taken away, which the mark must not outlive. It goes with the add-on. Without a configuration it says that
+// none has reached the cluster.
+func markOf(addOn *addonv1alpha1.ManagedClusterAddOn, configuration string) (*unstructured.Unstructured, error) {
+	owner := metav1.NewControllerRef(addOn, addonv1alpha1.GroupVersion.WithKind("ManagedClusterAddOn"))
+	owner.BlockOwnerDeletion = nil
+	reference, err := runtime.DefaultUnstructuredConverter.ToUnstructured(owner)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the mark of ManagedClusterAddOn %s: %w", client.ObjectKeyFromObject(addOn), err)
+	}
+	const instances = "instances." + addonv1alpha1.GroupKudo
+	mark := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"ownerReferences": []any{reference}},
+		"spec": map[string]any{
+			"workload": map[string]any{"manifests": []any{map[string]any{
+				"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": instances},
+			}}},
+			"manifestConfigs": []any{map[string]any{
+				"resourceIdentifier": map[string]any{
+					"group": "apiextensions.k8s.io", "resource": "customresourcedefinitions", "name": instances,
+				},
+				"updateStrategy": map[string]any{"type": string(work.UpdateStrategyTypeReadOnly)},
+			}},
+		},
+	}}
+	mark.SetGroupVersionKind(manifestWorkKind)
+	mark.SetNamespace(addOn.Namespace)
+	mark.SetName(markName(addOn))
+	mark.SetLabels(map[string]string{manifests.LabelPartOf: manifests.PartOf, upstream.AddonLabelKey: addOn.Name})
+	if configuration != "" {
+		mark.SetAnnotations(map[string]string{work.ManifestConfigSpecHashAnnotationKey: configuration})
+	}
+	return mark, nil
+}
+
+// asRead makes operations apply to the object only as it was read: they find things by their place in lists that are not theirs.
+func asRead(object client.Object, operations []apply.Operation) []apply.Operation {
+	if len(operations) == 0 {
+		return nil
+	}
+	test := apply.Operation{Op: "test", Path: "/metadata/resourceVersion", Value: object.GetResourceVersion()}
+	return append([]apply.Operation{test}, operations...)
+}

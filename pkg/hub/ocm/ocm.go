@@ -1,0 +1,63 @@
+// Package ocm is what runs beside OCM on a hub that has it: it delivers addon-agent to managed clusters, keeps it there as long as it is needed,
+// and tells OCM's rollouts how far plans have got. It reads and writes the hub.
+package ocm
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/hub/read"
+)
+
+// Controllers are what runs only on a hub that has OCM: who delivers addon-agent, and who takes part in OCM's rollouts. Whether it has is
+// looked up at the start.
+type Controllers struct {
+	// DeliverAgents delivers addon-agent to managed clusters.
+	DeliverAgents bool
+	AddOns        *read.AddOns
+	Recorder      events.EventRecorder
+	Metrics       *Metrics
+}
+
+// SetUp adds them to the manager, where the hub has OCM.
+func (o *Controllers) SetUp(mgr manager.Manager) error {
+	for _, kind := range []schema.GroupVersionKind{
+		manifestWorkKind,
+		{Group: addonv1alpha1.GroupVersion.Group, Version: "v1beta1", Kind: "ManagedClusterAddOn"},
+	} {
+		_, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+		if meta.IsNoMatchError(err) {
+			if o.DeliverAgents {
+				mgr.GetLogger().Info("addon-agent is not delivered, for the hub has no OCM that could", "missing", kind.String())
+			}
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("looking for OCM on the hub: %w", err)
+		}
+	}
+	marks, err := newMarks(mgr)
+	if err != nil {
+		return fmt.Errorf("preparing the cache of marks: %w", err)
+	}
+	controllers := []controller.Runner{
+		&configurationHashes{client: mgr.GetClient()},
+		&rollouts{client: mgr.GetClient(), addOns: o.AddOns, marks: marks, unfinished: o.Metrics.unfinished, written: controller.NewWrites()},
+		&agents{client: mgr.GetClient(), live: mgr.GetAPIReader(), recorder: o.Recorder},
+	}
+	if o.DeliverAgents {
+		controllers = append(controllers, newDelivery(mgr, o.Metrics.certificates))
+	}
+	for _, c := range controllers {
+		if err := c.SetUp(mgr); err != nil {
+			return err
+		}
+	}
+	return nil
+}

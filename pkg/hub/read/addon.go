@@ -1,0 +1,133 @@
+package read
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/install"
+)
+
+// AddOns reads what add-ons that run by plans are judged by.
+type AddOns struct {
+	Client client.Reader
+	// PackagesNamespace holds the OperatorVersions for all clusters.
+	PackagesNamespace string
+	Cycles            *Cycles
+}
+
+// Gather reads everything that matters about the add-on; definition is nil where there is none.
+func (a *AddOns) Gather(
+	ctx context.Context, definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn,
+) (install.AddOn, error) {
+	state := install.AddOn{Definition: definition, ManagedAddOn: addOn}
+	var err error
+	if !install.RunsByPlans(definition) {
+		state.Instances, err = InstancesNamed(ctx, a.Client, client.ObjectKeyFromObject(addOn))
+		return state, err
+	}
+	managed, err := IsManaged(ctx, a.Client, addOn.Namespace)
+	if err != nil {
+		return state, err
+	}
+	state.Unmanaged = !managed
+	state.Configuration = install.Configure(definition, addOn, a.PackagesNamespace)
+	state.DeploymentConfigs = map[types.NamespacedName]*addonv1alpha1.AddOnDeploymentConfig{}
+	if len(state.Configuration.Obstacles) == 0 {
+		if state.Version, err = Version(ctx, a.Client, state.Configuration.OperatorVersion); err != nil {
+			return state, err
+		}
+		for _, name := range state.Configuration.DeploymentConfigs {
+			config := &addonv1alpha1.AddOnDeploymentConfig{}
+			if err := a.Client.Get(ctx, name, config); err == nil {
+				state.DeploymentConfigs[name] = config
+			} else if !apierrors.IsNotFound(err) {
+				return state, fmt.Errorf("reading AddOnDeploymentConfig %s: %w", name, err)
+			}
+		}
+	}
+	if state.Instances, err = InstancesOn(ctx, a.Client, addOn.Namespace); err != nil {
+		return state, err
+	}
+	needs, fault := dependency.Declared(definition)
+	seen, err := Dependencies(ctx, a.Client, addOn.Namespace, needs, a.Cycles.Of(addOn.Name))
+	// The gate judges what is seen now, not what the add-on's own condition says: no previous verdict is held.
+	state.Dependencies, state.DependencyFault = dependency.Evaluate(needs, seen, nil), fault
+	return state, err
+}
+
+// OnCluster are the add-ons of a managed cluster.
+func (a *AddOns) OnCluster(ctx context.Context, cluster client.Object) ([]reconcile.Request, error) {
+	var found addonv1alpha1.ManagedClusterAddOnList
+	if err := a.Client.List(ctx, &found, client.InNamespace(cluster.GetName()), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing ManagedClusterAddOns in %q: %w", cluster.GetName(), err)
+	}
+	requests := make([]reconcile.Request, 0, len(found.Items))
+	for i := range found.Items {
+		requests = append(requests, RequestFor(&found.Items[i]))
+	}
+	return requests, nil
+}
+
+// Namesakes are the add-ons whose Instance is, or would be, of the changed Instance's name on the managed cluster.
+func (a *AddOns) Namesakes(ctx context.Context, instance client.Object) ([]reconcile.Request, error) {
+	var found addonv1alpha1.ManagedClusterAddOnList
+	err := a.Client.List(ctx, &found, client.InNamespace(instance.GetNamespace()), client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing ManagedClusterAddOns in %q: %w", instance.GetNamespace(), err)
+	}
+	var requests []reconcile.Request
+	for i := range found.Items {
+		if install.Dashed(found.Items[i].Name) == install.Dashed(instance.GetName()) {
+			requests = append(requests, RequestFor(&found.Items[i]))
+		}
+	}
+	return requests, nil
+}
+
+// ConfiguredWith finds the add-ons whose configuration may lead to a changed object of that resource.
+func (a *AddOns) ConfiguredWith(resource string) func(context.Context, client.Object) ([]reconcile.Request, error) {
+	return func(ctx context.Context, object client.Object) ([]reconcile.Request, error) {
+		key := client.MatchingFields{byConfig: configKey(resource, client.ObjectKeyFromObject(object))}
+		var addOns addonv1alpha1.ManagedClusterAddOnList
+		if err := a.Client.List(ctx, &addOns, key, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("listing ManagedClusterAddOns configured with %s: %w", resource, err)
+		}
+		definitions, err := DefinitionsConfiguredWith(ctx, a.Client, resource, object)
+		if err != nil {
+			return nil, err
+		}
+		var requests []reconcile.Request
+		for i := range addOns.Items {
+			requests = append(requests, RequestFor(&addOns.Items[i]))
+		}
+		for _, definition := range definitions {
+			named, err := AddOnsNamed(ctx, a.Client, definition.Name)
+			if err != nil {
+				return nil, err
+			}
+			requests = append(requests, named...)
+		}
+		return requests, nil
+	}
+}
+
+// DefinitionsConfiguredWith are requests for the definitions whose configuration may lead to a changed object of that resource.
+func DefinitionsConfiguredWith(ctx context.Context, c client.Reader, resource string, object client.Object) ([]reconcile.Request, error) {
+	key := client.MatchingFields{byConfig: configKey(resource, client.ObjectKeyFromObject(object))}
+	var definitions addonv1alpha1.ClusterManagementAddOnList
+	if err := c.List(ctx, &definitions, key, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing ClusterManagementAddOns configured with %s: %w", resource, err)
+	}
+	requests := make([]reconcile.Request, 0, len(definitions.Items))
+	for i := range definitions.Items {
+		requests = append(requests, RequestFor(&definitions.Items[i]))
+	}
+	return requests, nil
+}

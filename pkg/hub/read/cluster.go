@@ -1,0 +1,53 @@
+package read
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// IsManaged says whether the namespace is a managed cluster's, and that cluster is to stay.
+func IsManaged(ctx context.Context, c client.Reader, namespace string) (bool, error) {
+	cluster := ManagedCluster()
+	err := c.Get(ctx, types.NamespacedName{Name: namespace}, cluster)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading ManagedCluster %q: %w", namespace, err)
+	}
+	return cluster.DeletionTimestamp.IsZero(), nil
+}
+
+// IsDetached says whether nothing is to be removed from the cluster any more, whatever is deleted in its namespace: its ManagedCluster
+// or the namespace itself is gone or being deleted.
+func IsDetached(ctx context.Context, c client.Reader, namespace string) (bool, error) {
+	managed, err := IsManaged(ctx, c, namespace)
+	if err != nil || !managed {
+		return err == nil, err
+	}
+	of := Namespace()
+	if err := c.Get(ctx, types.NamespacedName{Name: namespace}, of); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading namespace %q: %w", namespace, err)
+	}
+	return !of.DeletionTimestamp.IsZero(), nil // where a cache does not have it yet, it is new
+}
+
+// Namespace is a namespace of which only the metadata is read.
+func Namespace() *metav1.PartialObjectMetadata {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.APIVersion, namespace.Kind = "v1", "Namespace"
+	return namespace
+}
+
+// ManagedCluster is a ManagedCluster of which only the metadata is read.
+func ManagedCluster() *metav1.PartialObjectMetadata {
+	cluster := &metav1.PartialObjectMetadata{}
+	cluster.SetGroupVersionKind(schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1", Kind: "ManagedCluster"})
+	return cluster
+}

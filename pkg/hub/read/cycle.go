@@ -1,0 +1,144 @@
+package read
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+)
+
+// Cycles knows which dependencies lead back to the add-on that declares them. An edge closes or opens a circle for all of its
+// members, so a change of one definition may concern the add-ons of others.
+//
+// It learns the definitions from their events and not from the cache: the cache may be ahead, and a circle that was there for a
+// moment between two events would then have been judged by somebody but never seen here.
+type Cycles struct {
+	mutex sync.RWMutex
+	// needs are the dependencies of each add-on, found the circles of each that is on one, by dependency.
+	needs map[string][]addonv1alpha1.AddonDependency
+	found map[string]map[string][]string
+}
+
+// NewCycles knows no definition yet.
+func NewCycles() *Cycles {
+	return &Cycles{needs: map[string][]addonv1alpha1.AddonDependency{}}
+}
+
+// Of are the circles that addOn is on, by the dependency that leads into each. They must not be changed.
+func (c *Cycles) Of(addOn string) map[string][]string {
+	c.mutex.RLock()
+	defer c.mutex.RUnlock()
+	return c.found[addOn]
+}
+
+// learn takes in what addOn depends on, and returns the names of the add-ons whose circles are others now.
+func (c *Cycles) learn(addOn string, needs []addonv1alpha1.AddonDependency) []string {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.needs[addOn] = needs
+	if len(needs) == 0 {
+		delete(c.needs, addOn)
+	}
+	// Whatever circle changes goes through addOn. As a rule there is none, neither before nor after.
+	if c.found[addOn] == nil && c.through(addOn) == nil {
+		return nil
+	}
+	before := c.found
+	c.found = map[string]map[string][]string{}
+	for name := range c.needs {
+		if found := c.through(name); found != nil {
+			c.found[name] = found
+		}
+	}
+	var changed []string
+	for name, cycles := range before {
+		if !maps.EqualFunc(cycles, c.found[name], slices.Equal) {
+			changed = append(changed, name)
+		}
+	}
+	for name := range c.found {
+		if before[name] == nil {
+			changed = append(changed, name)
+		}
+	}
+	return changed
+}
+
+// through are the circles that lead through addOn, by dependency; nil if there are none.
+func (c *Cycles) through(addOn string) map[string][]string {
+	var found map[string][]string
+	for _, need := range c.needs[addOn] {
+		cycle := dependency.Cycle(addOn, need.Name, func(name string) []addonv1alpha1.AddonDependency { return c.needs[name] })
+		if cycle == nil {
+			continue
+		}
+		if found == nil {
+			found = map[string][]string{}
+		}
+		found[need.Name] = cycle
+	}
+	return found
+}
+
+// Follow makes a handler that learns each definition and then asks for another look at the add-ons, on all clusters, that this
+// concerns. What is there at the start is learned only: every add-on is looked at then anyway.
+func (c *Cycles) Follow(reader client.Reader) handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	enqueue := func(ctx context.Context, q queue, definition client.Object, changed []string, existence bool) {
+		requests, err := concerned(ctx, reader, definition.GetName(), changed, existence)
+		if err != nil {
+			log.FromContext(ctx).Error(err, "finding what a change concerns", "object", client.ObjectKeyFromObject(definition))
+		}
+		for _, request := range requests {
+			q.Add(request)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			changed := c.learn(e.Object.GetName(), dependency.Needs(e.Object.(*addonv1alpha1.ClusterManagementAddOn)))
+			if !e.IsInInitialList {
+				enqueue(ctx, q, e.Object, changed, true)
+			}
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			changed := c.learn(e.ObjectNew.GetName(), dependency.Needs(e.ObjectNew.(*addonv1alpha1.ClusterManagementAddOn)))
+			enqueue(ctx, q, e.ObjectNew, changed, false)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+			enqueue(ctx, q, e.Object, c.learn(e.Object.GetName(), nil), true)
+		},
+	}
+}
+
+// concerned are the add-ons, on all clusters, that a change of a definition concerns: its own, those whose circles it changed, and,
+// where it came or went, those that depend on it: for them it is the difference between NotInstalled and NoSuchAddOn.
+func concerned(ctx context.Context, c client.Reader, definition string, changed []string, existence bool) ([]reconcile.Request, error) {
+	names := append(changed, definition)
+	if existence {
+		dependants, err := DefinedOn(ctx, c, definition)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, dependants...)
+	}
+	slices.Sort(names)
+	var requests []reconcile.Request
+	for _, name := range slices.Compact(names) {
+		named, err := AddOnsNamed(ctx, c, name)
+		if err != nil {
+			return nil, err
+		}
+		requests = append(requests, named...)
+	}
+	return requests, nil
+}

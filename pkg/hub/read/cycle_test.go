@@ -1,0 +1,97 @@
+package read
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+)
+
+func needing(names ...string) []addonv1alpha1.AddonDependency {
+	var needs []addonv1alpha1.AddonDependency
+	for _, name := range names {
+		needs = append(needs, addonv1alpha1.AddonDependency{Name: name})
+	}
+	return needs
+}
+
+func TestCyclesLearn(t *testing.T) {
+	type step struct {
+		addOn string
+		needs []string
+		want  []string // whose circles change
+	}
+	for name, steps := range map[string][]step{
+		"a chain concerns nobody else": {{"a", []string{"b"}, nil}, {"b", []string{"c"}, nil}, {"c", nil, nil}},
+		"closing a circle concerns all its members, and so does breaking it": {
+			{"a", []string{"b"}, nil}, {"b", []string{"c"}, nil},
+			{"c", []string{"a"}, []string{"a", "b", "c"}},
+			{"b", nil, []string{"a", "b", "c"}},
+		},
+		"a dependency on itself is a circle of one": {{"a", []string{"a"}, []string{"a"}}, {"a", nil, []string{"a"}}},
+		"who depends on a member is on no circle":   {{"d", []string{"a"}, nil}, {"a", []string{"a"}, []string{"a"}}},
+		"what is learned again concerns nobody":     {{"a", []string{"a"}, []string{"a"}}, {"a", []string{"a"}, nil}},
+		"a shorter way is another circle": {
+			{"a", []string{"b"}, nil}, {"b", []string{"c"}, nil}, {"c", []string{"a"}, []string{"a", "b", "c"}},
+			{"b", []string{"c", "a"}, []string{"a", "b"}},
+		},
+		"a circle apart stays as it is": {
+			{"x", []string{"x"}, []string{"x"}}, {"a", []string{"b"}, nil}, {"b", []string{"a"}, []string{"a", "b"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := NewCycles()
+			for i, s := range steps {
+				changed := c.learn(s.addOn, needing(s.needs...))
+				slices.Sort(changed)
+				if diff := cmp.Diff(s.want, changed, cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("step %d, %s: changed (-want +got):\n%s", i, s.addOn, diff)
+				}
+			}
+		})
+	}
+}
+
+// Whatever is learned in whatever order: the circles are those of the graph as a whole, and whoever's circles change is told.
+func TestCyclesFollowAnyHistory(t *testing.T) {
+	names := []string{"a", "b", "c", "d", "e", "f"}
+	for seed := range uint64(200) {
+		dice := rand.New(rand.NewPCG(seed, seed))
+		c, graph := NewCycles(), map[string][]addonv1alpha1.AddonDependency{}
+		told := map[string]map[string][]string{} // what each add-on was last looked at with
+		for range 40 {
+			name := names[dice.IntN(len(names))]
+			dice.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+			graph[name] = needing(names[:dice.IntN(3)]...)
+			for _, changed := range c.learn(name, graph[name]) {
+				told[changed] = maps.Clone(c.Of(changed))
+			}
+			for _, name := range names {
+				want := cyclesOf(name, graph)
+				if diff := cmp.Diff(want, c.Of(name), cmpopts.EquateEmpty()); diff != "" {
+					t.Fatalf("seed %d: circles of %s (-want +got):\n%s", seed, name, diff)
+				}
+				if diff := cmp.Diff(want, told[name], cmpopts.EquateEmpty()); diff != "" {
+					t.Fatalf("seed %d: %s was not told (-want +told):\n%s", seed, name, diff)
+				}
+			}
+		}
+	}
+}
+
+func cyclesOf(addOn string, graph map[string][]addonv1alpha1.AddonDependency) map[string][]string {
+	found := map[string][]string{}
+	for _, need := range graph[addOn] {
+		cycle := dependency.Cycle(addOn, need.Name, func(name string) []addonv1alpha1.AddonDependency { return graph[name] })
+		if cycle != nil {
+			found[need.Name] = cycle
+		}
+	}
+	return found
+}

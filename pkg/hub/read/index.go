@@ -1,0 +1,157 @@
+// Package read looks up, in the hub's cache and by its indexes, what the hub's controllers and webhooks decide by. It reads a cluster and writes
+// nothing.
+package read
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/tree"
+)
+
+// The indexes of the cache. They lead from an object that changed to those that it matters to, so that nothing polls.
+const (
+	// byDependency finds ClusterManagementAddOns by the name of an add-on that they depend on.
+	byDependency = "dependency"
+	// byAddOn finds ManagedClusterAddOns, of all clusters, by their name.
+	byAddOn = "addon"
+	// byConfig finds ClusterManagementAddOns and ManagedClusterAddOns by RESOURCE/NAMESPACE/NAME of a configuration object.
+	byConfig = "config"
+	// ByVersion finds Instances by NAMESPACE/NAME of their OperatorVersion.
+	ByVersion = "version"
+	// byOperator finds OperatorVersions by the name of their operator, byChild by that of an operator that they bring along.
+	byOperator = "operator"
+	byChild    = "child"
+	// BySlot finds Instances by cluster, target namespace and name there.
+	BySlot = "slot"
+	// byParent finds Instances by the uid of the one that they are children of.
+	byParent = "parent"
+)
+
+// Indexes sets up the indexes of the cache.
+type Indexes struct{}
+
+func (*Indexes) SetUp(mgr manager.Manager) error {
+	for _, index := range []struct {
+		object client.Object
+		field  string
+		keys   client.IndexerFunc
+	}{
+		{&addonv1alpha1.ClusterManagementAddOn{}, byDependency, dependencyKeys},
+		{&addonv1alpha1.ClusterManagementAddOn{}, byConfig, configKeys},
+		{&addonv1alpha1.ManagedClusterAddOn{}, byAddOn, func(o client.Object) []string { return []string{o.GetName()} }},
+		{&addonv1alpha1.ManagedClusterAddOn{}, byConfig, configKeys},
+		{&kudo.Instance{}, ByVersion, func(o client.Object) []string {
+			return []string{install.VersionOf(o.(*kudo.Instance)).String()}
+		}},
+		{&kudo.OperatorVersion{}, byOperator, operatorKeys},
+		{&kudo.OperatorVersion{}, byChild, childKeys},
+		{&kudo.Instance{}, byParent, parentKeys},
+		{&kudo.Instance{}, BySlot, func(o client.Object) []string { return []string{SlotKey(o.(*kudo.Instance))} }},
+	} {
+		if err := mgr.GetFieldIndexer().IndexField(context.Background(), index.object, index.field, index.keys); err != nil {
+			return fmt.Errorf("indexing %T by %s: %w", index.object, index.field, err)
+		}
+	}
+	return nil
+}
+
+// dependencyKeys are the names that a ClusterManagementAddOn depends on; none where they are malformed, for then the last verdict
+// stays whatever happens to others.
+func dependencyKeys(o client.Object) []string {
+	needs, err := dependency.Declared(o.(*addonv1alpha1.ClusterManagementAddOn))
+	if err != nil {
+		return nil
+	}
+	names := make([]string, 0, len(needs))
+	for _, need := range needs {
+		names = append(names, need.Name)
+	}
+	return names
+}
+
+func configKeys(o client.Object) []string {
+	var named []install.Reference
+	switch o := o.(type) {
+	case *addonv1alpha1.ClusterManagementAddOn:
+		named = install.Named(o, nil)
+	case *addonv1alpha1.ManagedClusterAddOn:
+		named = install.Named(nil, o)
+	}
+	keys := make([]string, 0, len(named))
+	for _, reference := range named {
+		keys = append(keys, configKey(reference.Resource, reference.NamespacedName))
+	}
+	return keys
+}
+
+func configKey(resource string, name types.NamespacedName) string {
+	return resource + "/" + name.String()
+}
+
+// SlotKey is the key of an Instance in index BySlot.
+func SlotKey(i *kudo.Instance) string {
+	slot := install.SlotOf(i)
+	return slot.Cluster + "/" + slot.Namespace + "/" + slot.Name
+}
+
+// parentKeys are the uid of the Instance that the Instance is a child of.
+func parentKeys(o client.Object) []string {
+	if owner := o.(*kudo.Instance).Parent(); owner != nil {
+		return []string{string(owner.UID)}
+	}
+	return nil
+}
+
+// operatorKeys and childKeys are the operator of an OperatorVersion, and those that it brings along.
+func operatorKeys(o client.Object) []string {
+	return []string{o.(*kudo.OperatorVersion).Spec.Operator.Name}
+}
+
+func childKeys(o client.Object) []string {
+	var operators []string
+	for _, task := range tree.Tasks(&o.(*kudo.OperatorVersion).Spec) {
+		operators = append(operators, task.Spec.Package)
+	}
+	return operators
+}
+
+// DefinedOn are the names of the add-ons that are declared to depend on that one.
+func DefinedOn(ctx context.Context, c client.Reader, name string) ([]string, error) {
+	var found addonv1alpha1.ClusterManagementAddOnList
+	if err := c.List(ctx, &found, client.MatchingFields{byDependency: name}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing what depends on add-on %q: %w", name, err)
+	}
+	names := make([]string, 0, len(found.Items))
+	for i := range found.Items {
+		names = append(names, found.Items[i].Name)
+	}
+	return names, nil
+}
+
+// AddOnsNamed are requests for the ManagedClusterAddOns of that name on all clusters.
+func AddOnsNamed(ctx context.Context, c client.Reader, name string) ([]reconcile.Request, error) {
+	var found addonv1alpha1.ManagedClusterAddOnList
+	if err := c.List(ctx, &found, client.MatchingFields{byAddOn: name}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing ManagedClusterAddOns named %q: %w", name, err)
+	}
+	requests := make([]reconcile.Request, 0, len(found.Items))
+	for i := range found.Items {
+		requests = append(requests, RequestFor(&found.Items[i]))
+	}
+	return requests, nil
+}
+
+// RequestFor is the request for an object.
+func RequestFor(o client.Object) reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)}
+}

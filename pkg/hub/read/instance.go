@@ -1,0 +1,146 @@
+package read
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/install"
+)
+
+// Instance reads what matters about an Instance, apart from its OperatorVersion's faults and what that brings along.
+func Instance(ctx context.Context, c client.Reader, instance *kudo.Instance, packagesNamespace string) (install.Instance, error) {
+	state := install.Instance{Instance: instance, PackagesNamespace: packagesNamespace}
+	var err error
+	if state.MayRead() {
+		if state.Version, err = Version(ctx, c, install.VersionOf(instance)); err != nil {
+			return state, err
+		}
+	}
+	if state.Started, err = StartedVersion(ctx, c, instance, state.Version); err != nil {
+		return state, err
+	}
+	state.Instances, err = InstancesOn(ctx, c, instance.Namespace)
+	return state, err
+}
+
+// StartedVersion is the OperatorVersion that was last started, as a rule the current one; nil if there is none any more.
+func StartedVersion(
+	ctx context.Context, c client.Reader, instance *kudo.Instance, current *kudo.OperatorVersion,
+) (*kudo.OperatorVersion, error) {
+	if instance.Status.Execution == nil {
+		return nil, nil
+	}
+	started := instance.Status.Execution.OperatorVersion
+	if current != nil && current.UID == started.UID {
+		return current, nil
+	}
+	version, err := Version(ctx, c, types.NamespacedName{Namespace: started.Namespace, Name: started.Name})
+	if err != nil || version == nil || version.UID != started.UID {
+		return nil, err
+	}
+	return version, nil
+}
+
+// Version is the OperatorVersion of that name; nil if there is none.
+func Version(ctx context.Context, c client.Reader, name types.NamespacedName) (*kudo.OperatorVersion, error) {
+	version := &kudo.OperatorVersion{}
+	err := c.Get(ctx, name, version)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading OperatorVersion %s: %w", name, err)
+	}
+	return version, nil
+}
+
+// InstancesOn are all Instances of a cluster. They are the cache's own, not to be changed.
+func InstancesOn(ctx context.Context, c client.Reader, cluster string) ([]kudo.Instance, error) {
+	var found kudo.InstanceList
+	if err := c.List(ctx, &found, client.InNamespace(cluster), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing Instances in %q: %w", cluster, err)
+	}
+	return found.Items, nil
+}
+
+// InstancesNamed is the Instance of that name, if there is one.
+func InstancesNamed(ctx context.Context, c client.Reader, name types.NamespacedName) ([]kudo.Instance, error) {
+	var found kudo.Instance
+	err := c.Get(ctx, name, &found)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Instance %s: %w", name, err)
+	}
+	return []kudo.Instance{found}, nil
+}
+
+// InstanceRequests are requests for some Instances.
+func InstanceRequests(ctx context.Context, c client.Reader, which client.ListOption) ([]reconcile.Request, error) {
+	var found kudo.InstanceList
+	if err := c.List(ctx, &found, which, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing Instances: %w", err)
+	}
+	requests := make([]reconcile.Request, 0, len(found.Items))
+	for at := range found.Items {
+		requests = append(requests, RequestFor(&found.Items[at]))
+	}
+	return requests, nil
+}
+
+// instanceView is what matters of an Instance to the hub.
+type instanceView struct {
+	generation int64
+	deleting   bool
+	held       bool
+	removed    bool
+	forced     bool
+	handled    types.UID // of the last request for a plan by hand
+	resolved   controller.ConditionView
+}
+
+// ViewInstance is for a predicate.
+func ViewInstance(i *kudo.Instance) instanceView {
+	var handled types.UID
+	if i.Status.Execution != nil {
+		handled = i.Status.Execution.Request
+	}
+	return instanceView{
+		handled:    handled,
+		generation: i.Generation,
+		deleting:   !i.DeletionTimestamp.IsZero(),
+		held:       controllerutil.ContainsFinalizer(i, kudo.Finalizer),
+		removed:    i.Removed(),
+		forced:     i.ForceReleased(),
+		resolved:   controller.ViewCondition(i.Status.Conditions, kudo.ConditionResolved),
+	}
+}
+
+// Children are the Instances that are children of that one. They are the cache's own, not to be changed.
+func Children(ctx context.Context, c client.Reader, parent *kudo.Instance) ([]kudo.Instance, error) {
+	var found kudo.InstanceList
+	err := c.List(ctx, &found, client.InNamespace(parent.Namespace), client.MatchingFields{byParent: string(parent.UID)},
+		client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing the children of Instance %s: %w", client.ObjectKeyFromObject(parent), err)
+	}
+	return found.Items, nil
+}
+
+// Parent is the Instance that a changed Instance is a child of.
+func Parent(_ context.Context, child client.Object) ([]reconcile.Request, error) {
+	owner := child.(*kudo.Instance).Parent()
+	if owner == nil {
+		return nil, nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: child.GetNamespace(), Name: owner.Name}}}, nil
+}

@@ -1,0 +1,116 @@
+package read
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/tree"
+)
+
+// Versions are the versions of an operator in a namespace that are not being deleted. They are the cache's own, not to be changed.
+// Children's versions stand where that of their parent does: 'package push' stores them together.
+func Versions(ctx context.Context, c client.Reader, namespace, operator string) ([]kudo.OperatorVersion, error) {
+	var found kudo.OperatorVersionList
+	err := c.List(ctx, &found, client.InNamespace(namespace), client.MatchingFields{byOperator: operator}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing the versions of operator %q in %q: %w", operator, namespace, err)
+	}
+	return Standing(found.Items), nil
+}
+
+// Standing are the versions that are not being deleted.
+func Standing(versions []kudo.OperatorVersion) []kudo.OperatorVersion {
+	var stay []kudo.OperatorVersion
+	for _, version := range versions {
+		if version.DeletionTimestamp.IsZero() {
+			stay = append(stay, version)
+		}
+	}
+	return stay
+}
+
+// treeOf is what the version brings along, or what is wrong with it. It reads the versions of the operators that tasks name, then of those
+// that these name, and so on.
+func treeOf(ctx context.Context, c client.Reader, version *kudo.OperatorVersion) (*tree.Node, *tree.Error, error) {
+	var candidates []kudo.OperatorVersion
+	read := map[string]bool{}
+	for operators := childKeys(version); len(operators) > 0; operators = operators[1:] {
+		if read[operators[0]] {
+			continue
+		}
+		read[operators[0]] = true
+		versions, err := Versions(ctx, c, version.Namespace, operators[0])
+		if err != nil {
+			return nil, nil, err
+		}
+		for i := range versions {
+			operators = append(operators, childKeys(&versions[i])...)
+		}
+		candidates = append(candidates, versions...)
+	}
+	node, err := tree.Resolve(version, candidates)
+	var fault *tree.Error
+	errors.As(err, &fault)
+	return node, fault, nil
+}
+
+// InstancesRunning are the Instances of a changed OperatorVersion, and those whose version brings its operator along: another version of it may
+// complete their trees, or close a circle.
+func InstancesRunning(ctx context.Context, c client.Reader, changed client.Object) ([]reconcile.Request, error) {
+	version := changed.(*kudo.OperatorVersion)
+	var requests []reconcile.Request
+	names, err := withAncestors(ctx, c, version)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		found, err := InstanceRequests(ctx, c, client.MatchingFields{ByVersion: name.String()})
+		if err != nil {
+			return nil, err
+		}
+		requests = append(requests, found...)
+	}
+	return requests, nil
+}
+
+// withAncestors are the version's name and those of all that bring its operator along, directly or further below.
+func withAncestors(ctx context.Context, c client.Reader, version *kudo.OperatorVersion) ([]types.NamespacedName, error) {
+	names := []types.NamespacedName{client.ObjectKeyFromObject(version)}
+	met := map[string]bool{version.Name: true}
+	asked := map[string]bool{version.Spec.Operator.Name: true}
+	for operators := []string{version.Spec.Operator.Name}; len(operators) > 0; operators = operators[1:] {
+		var parents kudo.OperatorVersionList
+		err := c.List(ctx, &parents, client.InNamespace(version.Namespace), client.MatchingFields{byChild: operators[0]},
+			client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return nil, fmt.Errorf("listing what brings operator %q along: %w", operators[0], err)
+		}
+		for at := range parents.Items {
+			parent := &parents.Items[at]
+			if !met[parent.Name] {
+				met[parent.Name] = true
+				names = append(names, client.ObjectKeyFromObject(parent))
+			}
+			if operator := parent.Spec.Operator.Name; !asked[operator] {
+				asked[operator] = true
+				operators = append(operators, operator)
+			}
+		}
+	}
+	return names, nil
+}
+
+// Tree completes what matters about an Instance by what its OperatorVersion brings along.
+func Tree(ctx context.Context, c client.Reader, state *install.Instance) (err error) {
+	if state.Version != nil {
+		state.Tree, state.TreeFault, err = treeOf(ctx, c, state.Version)
+	}
+	return err
+}

@@ -1,0 +1,65 @@
+package read
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// empty is an OperatorVersion that lacks everything.
+func empty(uid types.UID) *kudo.OperatorVersion {
+	return &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{UID: uid}}
+}
+
+func TestVerificationsAreRememberedByUID(t *testing.T) {
+	v := NewVerifications()
+	first := v.Of(empty("a"))
+	if len(first) == 0 {
+		t.Fatal("an empty OperatorVersion has no faults")
+	}
+	// Had it been checked again, the other operator would have made a difference: nothing but the uid is looked at.
+	known := empty("a")
+	known.Spec.Operator.Name = "kafka"
+	if again := v.Of(known); len(again) != len(first) {
+		t.Errorf("got %d faults, %d at first: it was checked again", len(again), len(first))
+	}
+	other := known.DeepCopy()
+	other.UID = "b"
+	if replaced := v.Of(other); len(replaced) != len(first)-1 {
+		t.Errorf("got %d faults of another OperatorVersion, want %d", len(replaced), len(first)-1)
+	}
+}
+
+func TestVerificationsForgetWhatIsGone(t *testing.T) {
+	v := NewVerifications()
+	v.Of(empty("a"))
+	v.Forget("a")
+	v.Forget("never known")
+	if left := v.faults.Len(); left != 0 {
+		t.Errorf("%d are remembered", left)
+	}
+	if faults := v.Of(nil); faults != nil || v.faults.Len() != 0 {
+		t.Errorf("an OperatorVersion that does not exist has faults: %v", faults)
+	}
+}
+
+func TestVerificationsAreBounded(t *testing.T) {
+	v := NewVerifications()
+	var workers sync.WaitGroup
+	for worker := range 4 {
+		workers.Go(func() {
+			for i := range verificationLimit {
+				v.Of(empty(types.UID(fmt.Sprint(worker, i))))
+			}
+		})
+	}
+	workers.Wait()
+	if n := v.faults.Len(); n != verificationLimit {
+		t.Errorf("%d are remembered, want %d", n, verificationLimit)
+	}
+}

@@ -1,0 +1,169 @@
+package uninstall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/apply"
+	"github.com/tandem-addons/tandem/pkg/controller"
+)
+
+// releaseAddOns takes off every add-on what addon-manager has written. An add-on that changes meanwhile has its turn in the next
+// pass.
+func (u *uninstallation) releaseAddOns(ctx context.Context) error {
+	if err := u.findInstances(ctx); err != nil {
+		return err
+	}
+	for range releasePasses {
+		left, err := u.pass(ctx)
+		if err != nil || !left {
+			return err
+		}
+	}
+	return errors.New("add-ons change faster than they can be released: stop whoever writes them, above all any addon-manager")
+}
+
+// pass releases all add-ons once. It says whether there was anything to release.
+func (u *uninstallation) pass(ctx context.Context) (bool, error) {
+	var seen, released int
+	for page, err := range u.pages(ctx) {
+		if apierrors.IsResourceExpired(err) { // the rest is for the next pass
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		n, err := u.releaseEach(ctx, page)
+		if err != nil {
+			return false, err
+		}
+		if seen, released = seen+len(page), released+n; n > 0 {
+			u.say("released %d of the first %d add-ons", released, seen)
+		}
+	}
+	return released > 0, nil
+}
+
+// releaseEach counts the add-ons of which something was, or is still, to be released.
+func (u *uninstallation) releaseEach(ctx context.Context, addOns []addonv1alpha1.ManagedClusterAddOn) (int, error) {
+	var released atomic.Int64
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(u.concurrency)
+	for i := range addOns {
+		group.Go(func() error {
+			dirty, err := u.release(ctx, &addOns[i])
+			if dirty {
+				released.Add(1)
+			}
+			if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+				return nil
+			}
+			return err
+		})
+	}
+	err := group.Wait()
+	return int(released.Load()), err
+}
+
+// Release takes off one add-on what addon-manager has written, and says whether there was anything. An add-on whose Instance stands
+// keeps what belongs to that: its agent goes on by it.
+func (u *uninstallation) release(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (bool, error) {
+	runs := u.owners.Has(addOn.UID)
+	operations := written(addOn, runs)
+	dirty := len(operations) > 0
+	if dirty {
+		if err := apply.PatchStatus(ctx, u.client, addOn, operations); err != nil {
+			return dirty, fmt.Errorf("releasing ManagedClusterAddOn %s: %w", client.ObjectKeyFromObject(addOn), err)
+		}
+	}
+	finalizers := []string{addonv1alpha1.FinalizerAgent}
+	if !runs {
+		finalizers = append(finalizers, kudo.Finalizer)
+	}
+	for _, finalizer := range finalizers {
+		if !controllerutil.ContainsFinalizer(addOn, finalizer) {
+			continue
+		}
+		if err := controller.Release(ctx, u.client, addOn, finalizer); err != nil {
+			return true, err
+		}
+		dirty = true
+	}
+	return dirty, nil
+}
+
+// written removes from an add-on's status what addon-manager has written, and Available where it says nothing else: whoever writes it
+// then says what the add-on's own health is.
+func written(addOn *addonv1alpha1.ManagedClusterAddOn, runs bool) []apply.Operation {
+	var operations []apply.Operation
+	current := addOn.Status.Conditions
+	for _, condition := range slices.Backward(current) { // so that each stands where it stood when its turn comes
+		if isWritten(condition, runs) {
+			operations = append(operations, apply.Release(current, condition.Type, condition.Reason)...)
+		}
+	}
+	if !runs && meta.FindStatusCondition(current, addonv1alpha1.ConditionResolved) != nil {
+		operations = append(operations, apply.ReleaseHealthCheck(addOn)...)
+	}
+	return operations
+}
+
+func isWritten(condition metav1.Condition, runs bool) bool {
+	switch condition.Type {
+	case addonv1alpha1.ConditionDegraded:
+		return isVerdict(condition)
+	case addonv1alpha1.ConditionAvailable:
+		return condition.Reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied ||
+			condition.Reason == addonv1alpha1.ReasonNotInstalled && !runs
+	case addonv1alpha1.ConditionResolved:
+		return !runs
+	case addonv1alpha1.ConditionManifestApplied:
+		return !runs && (condition.Reason == addonv1alpha1.ReasonPlanComplete || condition.Reason == addonv1alpha1.ReasonPlanNotComplete)
+	case addonv1alpha1.ConditionAddOnsRemaining:
+		return true
+	default:
+		return false
+	}
+}
+
+// findInstances finds out what runs. A hub without the resource definition has nothing that does.
+func (u *uninstallation) findInstances(ctx context.Context) error {
+	u.owners = sets.New[types.UID]()
+	options := &client.ListOptions{Limit: releasePage}
+	for {
+		page := &metav1.PartialObjectMetadataList{}
+		page.SetGroupVersionKind(kudo.GroupVersion.WithKind("InstanceList"))
+		if err := u.client.List(ctx, page, options); meta.IsNoMatchError(err) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("listing Instances: %w", err)
+		}
+		for i := range page.Items {
+			instance := &page.Items[i]
+			if kudo.IsMirror(instance) {
+				continue
+			}
+			u.instances = append(u.instances, client.ObjectKeyFromObject(instance).String())
+			if owner := metav1.GetControllerOf(instance); owner != nil {
+				u.owners.Insert(owner.UID)
+			}
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package uninstall
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	coordination "k8s.io/api/coordination/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/apply"
+)
+
+// refuseWhileLed is an error while somebody holds the Lease. One that ended in good order has given it up.
+func (u *uninstallation) refuseWhileLed(ctx context.Context, key types.NamespacedName) error {
+	var lease coordination.Lease
+	err := u.client.Get(ctx, key, &lease)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading Lease %s: %w", key, err)
+	}
+	holder := ptr.Deref(lease.Spec.HolderIdentity, "")
+	if holder == "" || lease.Spec.RenewTime == nil {
+		return nil
+	}
+	until := lease.Spec.RenewTime.Add(time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second)
+	if !u.now().Before(until) {
+		return nil
+	}
+	return fmt.Errorf("an addon-manager is running and would write everything again: %s holds Lease %s until %s; stop it first "+
+		"(kubectl -n %s scale deployment addon-manager --replicas=0)", holder, key, until.UTC().Format(time.RFC3339), key.Namespace)
+}
+
+// convertedWithin is ample time for an addon-manager to convert one object. An API server waits for 30 s for one that is unreachable.
+const convertedWithin = 3 * time.Second
+
+// refuseWhileConverted is an error while an addon-manager serves webhooks, with a Lease or without: what is stored in one version and can be
+// read in another was converted, which nobody else does.
+func (u *uninstallation) refuseWhileConverted(ctx context.Context) error {
+	definitions, err := u.definitions(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range definitions {
+		converted, err := u.converted(ctx, &definitions[i])
+		if err != nil {
+			return err
+		}
+		if converted != nil {
+			return fmt.Errorf("an addon-manager is running and would write everything again: it converts %s %q; stop it first",
+				converted.Kind, converted.Name)
+		}
+	}
+	return nil
+}
+
+// converted is an object that was read in a version that only a webhook can have converted it to; nil where none can be read so. A single
+// object is read from what is stored, a list might come from a cache.
+func (u *uninstallation) converted(
+	ctx context.Context, definition *apiextensions.CustomResourceDefinition,
+) (*metav1.PartialObjectMetadata, error) {
+	other := slices.IndexFunc(definition.Spec.Versions, func(v apiextensions.CustomResourceDefinitionVersion) bool { return v.Served && !v.Storage })
+	stored := slices.IndexFunc(definition.Spec.Versions, func(v apiextensions.CustomResourceDefinitionVersion) bool { return v.Storage })
+	if withoutConversion(definition) == nil || other < 0 || stored < 0 {
+		return nil, nil
+	}
+	kind := schema.GroupVersionKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}
+	found := &metav1.PartialObjectMetadataList{}
+	found.SetGroupVersionKind(kind.GroupKind().WithVersion(definition.Spec.Versions[stored].Name))
+	if err := u.client.List(ctx, found, client.Limit(1)); err != nil && !apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("listing %s: %w", definition.Name, err)
+	}
+	if len(found.Items) == 0 {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, convertedWithin)
+	defer cancel()
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(kind.GroupKind().WithVersion(definition.Spec.Versions[other].Name))
+	if err := u.client.Get(ctx, client.ObjectKeyFromObject(&found.Items[0]), object); err != nil {
+		return nil, nil // nobody answers, or the object is gone
+	}
+	return object, nil
+}
+
+const (
+	// judgedWithin is ample time for an addon-manager to give a verdict again that was taken off.
+	judgedWithin = 2 * time.Second
+	// judgedTries is on how many add-ons that is tried, one after the other, where it cannot be tried on the first.
+	judgedTries = 10
+)
+
+// refuseWhileJudged is an error while an addon-manager works without a Lease. One add-on tells, before anything else is touched: its verdict
+// is taken off, and whoever works gives it again.
+func (u *uninstallation) refuseWhileJudged(ctx context.Context) error {
+	tries := 0
+	for page, err := range u.pages(ctx) {
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			if !slices.ContainsFunc(page[i].Status.Conditions, isVerdict) {
+				continue
+			}
+			tried, err := u.tryOn(ctx, &page[i])
+			if tries++; tried || err != nil || tries == judgedTries {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// tryOn takes the verdict off one add-on, and fails if it returns. tried is false where it cannot be taken off: somebody else was faster, or
+// the API server would have to convert the add-on, which only addon-manager does.
+func (u *uninstallation) tryOn(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (tried bool, err error) {
+	verdict := apply.Release(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded,
+		addonv1alpha1.ReasonDependencyNotSatisfied, addonv1alpha1.ReasonRequiredDependencyNotSatisfied)
+	if apply.PatchStatus(ctx, u.client, addOn, verdict) != nil {
+		return false, ctx.Err()
+	}
+	err = wait.PollUntilContextTimeout(ctx, judgedWithin/20, judgedWithin, true, func(context.Context) (bool, error) {
+		err := u.client.Get(ctx, client.ObjectKeyFromObject(addOn), addOn)
+		return slices.ContainsFunc(addOn.Status.Conditions, isVerdict), client.IgnoreNotFound(err)
+	})
+	switch {
+	case err == nil:
+		return true, fmt.Errorf("an addon-manager is running without a Lease and would write everything again: it judged ManagedClusterAddOn %s "+
+			"as soon as its verdict was taken off; stop it first", client.ObjectKeyFromObject(addOn))
+	case ctx.Err() == nil && wait.Interrupted(err):
+		return true, nil
+	default:
+		return true, fmt.Errorf("finding out whether an addon-manager is running: %w", err)
+	}
+}

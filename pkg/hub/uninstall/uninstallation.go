@@ -1,0 +1,99 @@
+package uninstall
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"time"
+
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tandem-addons/tandem/manifests"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/apply"
+)
+
+type uninstallation struct {
+	client      client.Client
+	out         io.Writer
+	concurrency int
+	now         func() time.Time
+
+	// instances are the Instances that there are, and owners the uids of what owns one of them.
+	instances []string
+	owners    sets.Set[types.UID]
+}
+
+// say tells the user of progress. Nothing depends on whether it is heard.
+func (u *uninstallation) say(format string, arguments ...any) {
+	_, _ = fmt.Fprintf(u.out, format+"\n", arguments...)
+}
+
+// definitions are Tandem's resource definitions.
+func (u *uninstallation) definitions(ctx context.Context) ([]apiextensions.CustomResourceDefinition, error) {
+	var definitions apiextensions.CustomResourceDefinitionList
+	if err := u.client.List(ctx, &definitions, client.MatchingLabels{manifests.LabelPartOf: manifests.PartOf}); err != nil {
+		return nil, fmt.Errorf("listing CustomResourceDefinitions: %w", err)
+	}
+	return definitions.Items, nil
+}
+
+// pages are all add-ons, page by page. A hub without the resource definition has none.
+func (u *uninstallation) pages(ctx context.Context) iter.Seq2[[]addonv1alpha1.ManagedClusterAddOn, error] {
+	return func(yield func([]addonv1alpha1.ManagedClusterAddOn, error) bool) {
+		options := &client.ListOptions{Limit: releasePage}
+		for {
+			var page addonv1alpha1.ManagedClusterAddOnList
+			err := u.client.List(ctx, &page, options)
+			if meta.IsNoMatchError(err) {
+				return
+			}
+			if err != nil {
+				yield(nil, fmt.Errorf("listing ManagedClusterAddOns: %w", err))
+				return
+			}
+			if options.Continue = page.Continue; !yield(page.Items, nil) || page.Continue == "" {
+				return
+			}
+		}
+	}
+}
+
+// isVerdict says whether a condition is addon-manager's verdict over dependencies.
+func isVerdict(condition metav1.Condition) bool {
+	return condition.Type == addonv1alpha1.ConditionDegraded &&
+		(condition.Reason == addonv1alpha1.ReasonDependencyNotSatisfied || condition.Reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied)
+}
+
+// withoutConversion removes the versions that only a webhook can convert; nothing where no webhook does. Not to serve them would not
+// do: with conversion None, the fields that somebody manages through such a version break every later apply.
+func withoutConversion(definition *apiextensions.CustomResourceDefinition) []apply.Operation {
+	conversion := definition.Spec.Conversion
+	if conversion == nil || conversion.Strategy != apiextensions.WebhookConverter {
+		return nil
+	}
+	none := apiextensions.CustomResourceConversion{Strategy: apiextensions.NoneConverter}
+	operations := []apply.Operation{{Op: "replace", Path: "/spec/conversion", Value: none}}
+	for i, version := range slices.Backward(definition.Spec.Versions) {
+		if path := fmt.Sprintf("/spec/versions/%d", i); !version.Storage {
+			operations = append(operations,
+				apply.Operation{Op: "test", Path: path + "/name", Value: version.Name},
+				apply.Operation{Op: "remove", Path: path})
+		}
+	}
+	return operations
+}
+
+// The add-ons are read in pages of this size, small enough that what is read is not old when its turn comes, and over again until
+// nothing is left to release.
+const (
+	releasePage   = 100
+	releasePasses = 5
+)

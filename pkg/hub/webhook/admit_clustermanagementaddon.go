@@ -1,0 +1,54 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/hub/read"
+)
+
+// definition judges a write of a ClusterManagementAddOn by its dependencies: malformed ones and circles are refused. It warns of the
+// deletion of one that others require, and never refuses it, as with add-ons.
+//
+// The other definitions are read past the cache: a circle is often made by two writes in a row, of which the cache may not have
+// seen the first. Dependencies change rarely, and there is one definition for each add-on, not for each cluster.
+func (a *admissions) definition(ctx context.Context, w write[*addonv1alpha1.ClusterManagementAddOn]) (opinion, error) {
+	switch {
+	case w.after == nil:
+		return a.undefining(ctx, w.before)
+	case !w.after.DeletionTimestamp.IsZero():
+		return opinion{}, nil
+	}
+	var definitions addonv1alpha1.ClusterManagementAddOnList
+	if err := a.live.List(ctx, &definitions); err != nil {
+		return opinion{}, fmt.Errorf("listing ClusterManagementAddOns: %w", err)
+	}
+	needs := make(map[string][]addonv1alpha1.AddonDependency, len(definitions.Items))
+	for i := range definitions.Items {
+		needs[definitions.Items[i].Name] = dependency.Needs(&definitions.Items[i])
+	}
+	warnings, refused := dependency.Admit(w.before, w.after, func(name string) []addonv1alpha1.AddonDependency { return needs[name] })
+	return opinion{warnings: warnings, refused: refused}, nil
+}
+
+// undefining warns of the deletion of a definition that others require. The add-on may stand on clusters without it, but OCM removes it there,
+// and nobody can be sure of installing it again.
+func (a *admissions) undefining(ctx context.Context, definition *addonv1alpha1.ClusterManagementAddOn) (opinion, error) {
+	names, err := read.DefinedOn(ctx, a.client, definition.Name)
+	if err != nil || !definition.DeletionTimestamp.IsZero() {
+		return opinion{}, err
+	}
+	var dependants []string
+	for _, name := range names {
+		requires, err := a.declares(ctx, name, definition.Name)
+		if err != nil {
+			return opinion{}, err
+		}
+		if requires {
+			dependants = append(dependants, name)
+		}
+	}
+	return losing(dependants, "", definition.Name, " where it goes with its definition"), nil
+}

@@ -1,0 +1,45 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+	"github.com/tandem-addons/tandem/pkg/hub/read"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// losing warns of the add-ons that the deletion of addOn takes along: on says which are meant, when in which case. Where their names do not
+// fit into a warning, it says how many more there are.
+func losing(dependants []string, on, addOn, when string) opinion {
+	if len(dependants) == 0 {
+		return opinion{}
+	}
+	slices.Sort(dependants)
+	verb := "require"
+	if len(dependants) == 1 {
+		verb = "requires"
+	}
+	var warning string
+	for shown := len(dependants); shown > 0; shown-- {
+		warning = fmt.Sprintf("%s%s %s %s and will stop being available%s (kubectl addon dependents %s)",
+			text.List(dependants, shown), on, verb, addOn, when, addOn)
+		if len(warning) <= warningLimit {
+			break
+		}
+	}
+	return opinion{warnings: []string{warning}}
+}
+
+// declares says whether the add-on of that name is declared to require another one, need.
+func (a *admissions) declares(ctx context.Context, addOn, need string) (bool, error) {
+	if addOn == need {
+		return false, nil
+	}
+	definition, err := read.Definition(ctx, a.client, addOn)
+	return slices.ContainsFunc(dependency.Needs(definition), func(n addonv1alpha1.AddonDependency) bool {
+		return n.Name == need && n.Type == addonv1alpha1.DependencyTypeRequired
+	}), err
+}

@@ -1,0 +1,42 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/hub/read"
+	"github.com/tandem-addons/tandem/pkg/pack"
+	"github.com/tandem-addons/tandem/pkg/tree"
+)
+
+// version refuses an OperatorVersion that cannot be run, by the rules of `kubectl addon package verify`, and one that closes a circle.
+// Its spec is immutable, so only its creation matters. Only those that Instances of managed clusters may use are Tandem's: beside them
+// stand KUDO's own, and the mirrors of a hub that is its own managed cluster.
+func (a *admissions) version(ctx context.Context, w write[*kudo.OperatorVersion]) (opinion, error) {
+	if w.before != nil {
+		return opinion{}, nil
+	}
+	if w.after.Namespace != a.packagesNamespace {
+		if managed, err := read.IsManaged(ctx, a.live, w.after.Namespace); err != nil || !managed {
+			return opinion{}, err
+		}
+	}
+	if err := pack.Admit(w.after); err != nil || len(tree.Tasks(&w.after.Spec)) == 0 {
+		return opinion{refused: err}, nil
+	}
+	return a.bringing(ctx, w.after)
+}
+
+// bringing judges what a version brings along. The others are read past the cache, as definitions are: circles are made by several
+// writes in a row. Only one that brings something along can close a circle.
+func (a *admissions) bringing(ctx context.Context, version *kudo.OperatorVersion) (opinion, error) {
+	var stored kudo.OperatorVersionList
+	if err := a.live.List(ctx, &stored, client.InNamespace(version.Namespace)); err != nil {
+		return opinion{}, fmt.Errorf("listing OperatorVersions: %w", err)
+	}
+	warnings, refused := tree.Admit(version, read.Standing(stored.Items))
+	return opinion{warnings: warnings, refused: refused}, nil
+}

@@ -1,0 +1,165 @@
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/tandem-addons/tandem/pkg/controller"
+)
+
+// endpoints is everything that the webhook server answers, by path. What makes the API server ask stands in manifests/crds and
+// manifests/admission.
+func endpoints(mgr manager.Manager, packagesNamespace string) (map[string]http.Handler, error) {
+	convert, err := converter()
+	if err != nil {
+		return nil, err
+	}
+	admit, err := newAdmissions(mgr, packagesNamespace)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]http.Handler{
+		"/convert":                      convert,
+		"/admit/clustermanagementaddon": reviewOf(admit, "clustermanagementaddons", admit.definition),
+		"/admit/managedclusteraddon":    reviewOf(admit, "managedclusteraddons", admit.addOn),
+		"/admit/operatorversion":        reviewOf(admit, "operatorversions", admit.version),
+		"/admit/instance":               reviewOf(admit, "instances", admit.instance),
+	}, nil
+}
+
+// What a request is given. API servers send two objects at most, take none of more than 3 MiB themselves, and wait for 30 s at most.
+const (
+	longestRequest = 8 << 20
+	slowestRequest = 30 * time.Second
+)
+
+// server serves the endpoints, on every replica: with the certificate that the Secret holds, which it takes over while it
+// serves. Where a handler panics, net/http ends that one connection and the process lives on.
+type server struct {
+	client            client.Client
+	address           string
+	packagesNamespace string
+	certificate       atomic.Pointer[tls.Certificate]
+	notAfter          prometheus.Gauge
+}
+
+func (s *server) SetUp(mgr manager.Manager) error {
+	server, err := s.listener()
+	if err != nil {
+		return err
+	}
+	handlers, err := endpoints(mgr, s.packagesNamespace)
+	if err != nil {
+		return fmt.Errorf("making the endpoints of the webhook server: %w", err)
+	}
+	for path, handler := range handlers {
+		server.Register(path, limited(handler, longestRequest, slowestRequest))
+	}
+	if s.notAfter, err = registerNotAfter(registry.Registry); err != nil {
+		return err
+	}
+	if err := mgr.Add(server); err != nil {
+		return fmt.Errorf("adding the webhook server: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("webhooks", s.ready(server.StartedChecker())); err != nil {
+		return fmt.Errorf("adding the webhook server's readiness: %w", err)
+	}
+	mgr.GetLogger().Info("serving webhooks", "address", s.address, "paths", slices.Sorted(maps.Keys(handlers)))
+	return controller.New(mgr, "serving-certificate", controller.Options{NeedLeaderElection: ptr.To(false)}).
+		For(&corev1.Secret{}).
+		Complete(s)
+}
+
+// limited ends requests that are longer or slower than any of an API server: whoever reaches the port could use up this process's
+// memory.
+func limited(next http.Handler, length int64, duration time.Duration) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		connection, end := http.NewResponseController(w), time.Now().Add(duration)
+		if err := errors.Join(connection.SetReadDeadline(end), connection.SetWriteDeadline(end)); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, length)
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *server) listener() (webhook.Server, error) {
+	host, number, err := net.SplitHostPort(s.address)
+	if err != nil {
+		return nil, fmt.Errorf("reading the webhook server's address, HOST:PORT: %w", err)
+	}
+	port, err := strconv.ParseUint(number, 10, 16)
+	if err != nil || port == 0 {
+		return nil, fmt.Errorf("reading the webhook server's address %q: the port has to be 1 to 65535", s.address)
+	}
+	return webhook.NewServer(webhook.Options{
+		Host: host, Port: int(port),
+		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = s.present }},
+	}), nil
+}
+
+// present hands out the certificate of the moment in a handshake.
+func (s *server) present(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if certificate := s.certificate.Load(); certificate != nil {
+		return certificate, nil
+	}
+	return nil, errors.New("there is no serving certificate yet")
+}
+
+// ready says whether the server, which started checks, can shake hands.
+func (s *server) ready(started healthz.Checker) healthz.Checker {
+	return func(request *http.Request) error {
+		if _, err := s.present(nil); err != nil {
+			return err
+		}
+		return started(request)
+	}
+}
+
+// Reconcile takes over the certificate in the Secret. While that cannot be used, the last one stays.
+func (s *server) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	var secret corev1.Secret
+	if err := s.client.Get(ctx, request.NamespacedName, &secret); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("reading Secret %s: %w", request, err))
+	}
+	certificate, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		log.FromContext(ctx).Info("the serving certificate cannot be used, waiting for the leader to mend it", "reason", err.Error())
+		return ctrl.Result{}, nil
+	}
+	previous := s.certificate.Swap(&certificate)
+	s.notAfter.Set(float64(certificate.Leaf.NotAfter.Unix()))
+	if previous == nil || !previous.Leaf.Equal(certificate.Leaf) {
+		log.FromContext(ctx).Info("serving webhooks with another certificate", "notAfter", certificate.Leaf.NotAfter)
+	}
+	return ctrl.Result{}, nil
+}
+
+// registerNotAfter registers the metric of the certificate.
+func registerNotAfter(to prometheus.Registerer) (prometheus.Gauge, error) {
+	return controller.Register(to, prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "addon_webhook_certificate_not_after_timestamp_seconds",
+		Help: "When the certificate that the webhook server serves with expires, in seconds since the epoch.",
+	}))
+}

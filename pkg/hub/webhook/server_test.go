@@ -1,0 +1,83 @@
+package webhook
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestWebhookAddress(t *testing.T) {
+	for name, test := range map[string]struct{ address, fault string }{
+		"all interfaces":  {":9443", ""},
+		"IPv4":            {"127.0.0.1:9443", ""},
+		"IPv6":            {"[::1]:9443", ""},
+		"no port":         {"127.0.0.1", "HOST:PORT"},
+		"port 0":          {"127.0.0.1:0", "1 to 65535"},
+		"port 65536":      {"127.0.0.1:65536", "1 to 65535"},
+		"a port's name":   {"127.0.0.1:https", "1 to 65535"},
+		"bare IPv6":       {"::1", "HOST:PORT"},
+		"a negative port": {"127.0.0.1:-1", "1 to 65535"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := (&server{address: test.address}).listener()
+			if test.fault == "" && err != nil || test.fault != "" && (err == nil || !strings.Contains(err.Error(), test.fault)) {
+				t.Errorf("the error is %v, want %q", err, test.fault)
+			}
+		})
+	}
+}
+
+func TestWebhooksAreServedWhereThereIsAnAddress(t *testing.T) {
+	for address, want := range map[string]bool{"": false, "0": false, ":9443": true} {
+		if got := (Options{Address: address}).serves(); got != want {
+			t.Errorf("with address %q webhooks are served: %t, want %t", address, got, want)
+		}
+	}
+}
+
+func TestWebhookRequestsAreLimited(t *testing.T) {
+	const length = 1000
+	whole := strings.Repeat("x", length)
+	for name, test := range map[string]struct {
+		sent     string
+		stalls   bool // what is sent is not all
+		duration time.Duration
+		read     bool
+	}{
+		"as long as it may be": {whole, false, time.Minute, true},
+		"longer":               {whole + "x", false, time.Minute, false},
+		"one that never ends":  {"x", true, time.Millisecond, false},
+	} {
+		for protocol, http2 := range map[string]bool{"HTTP/1": false, "HTTP/2": true} {
+			t.Run(name+", "+protocol, func(t *testing.T) {
+				read := make(chan error, 1)
+				server := httptest.NewUnstartedServer(limited(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+					_, err := io.Copy(io.Discard, r.Body)
+					read <- err
+				}), length, test.duration))
+				server.EnableHTTP2 = http2
+				server.StartTLS()
+				defer server.Close()
+				body, more := io.Pipe()
+				go func() {
+					_, _ = io.WriteString(more, test.sent)
+					if !test.stalls {
+						more.Close()
+					}
+				}()
+				go func() {
+					if response, err := server.Client().Post(server.URL, "application/json", body); err == nil {
+						response.Body.Close()
+					}
+				}()
+				if err := <-read; (err == nil) != test.read {
+					t.Errorf("the request is read with error %v", err)
+				}
+				more.Close()
+			})
+		}
+	}
+}

@@ -1,0 +1,25 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	authentication "k8s.io/api/authentication/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ownUser is the name by which the API server knows this process, once it is known.
+type ownUser struct{ name atomic.Pointer[string] }
+
+func (o *ownUser) get(ctx context.Context, c client.Client) (string, error) {
+	if name := o.name.Load(); name != nil {
+		return *name, nil
+	}
+	var review authentication.SelfSubjectReview
+	if err := c.Create(ctx, &review); err != nil {
+		return "", fmt.Errorf("asking the API server for the own user: %w", err)
+	}
+	o.name.Store(&review.Status.UserInfo.Username)
+	return review.Status.UserInfo.Username, nil
+}

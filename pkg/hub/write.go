@@ -1,0 +1,70 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/hub/read"
+)
+
+// releaseTree lets go of an Instance, after everything below it: on a cluster that is detached no deletion may be seen.
+func releaseTree(ctx context.Context, c client.Client, instance *kudo.Instance) error {
+	below, err := read.Children(ctx, c, instance)
+	if err != nil {
+		return err
+	}
+	for i := range below {
+		if err := releaseTree(ctx, c, below[i].DeepCopy()); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return controller.Release(ctx, c, instance, kudo.Finalizer)
+}
+
+// instanceConfiguration is what the hub applies of an add-on's Instance.
+func instanceConfiguration(want *kudo.Instance) (*unstructured.Unstructured, error) {
+	owner, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&want.OwnerReferences[0])
+	if err != nil {
+		return nil, fmt.Errorf("encoding Instance %s: %w", client.ObjectKeyFromObject(want), err)
+	}
+	parameters := make(map[string]any, len(want.Spec.Parameters))
+	for name, value := range want.Spec.Parameters {
+		parameters[name] = value
+	}
+	spec := map[string]any{
+		"operatorVersion": map[string]any{
+			"namespace": want.Spec.OperatorVersion.Namespace,
+			"name":      want.Spec.OperatorVersion.Name,
+		},
+		"parameters": parameters, // also when there are none: the hub's word holds
+	}
+	if want.Spec.InstallNamespace != "" {
+		spec["installNamespace"] = want.Spec.InstallNamespace
+	}
+	if want.Spec.ServiceAccountName != "" {
+		spec["serviceAccountName"] = want.Spec.ServiceAccountName
+	}
+	configuration := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"ownerReferences": []any{owner}},
+		"spec":     spec,
+	}}
+	configuration.SetGroupVersionKind(kudo.GroupVersion.WithKind("Instance"))
+	configuration.SetNamespace(want.Namespace)
+	configuration.SetName(want.Name)
+	return configuration, nil
+}
+
+// unknownToCache is the conflict that what is known of an Instance is behind what was done.
+func unknownToCache(instance *kudo.Instance, what string) error {
+	resource := schema.GroupResource{Group: kudo.GroupVersion.Group, Resource: "instances"}
+	return apierrors.NewConflict(resource, instance.Name, errors.New(what+", unknown to the cache"))
+}

@@ -1,0 +1,40 @@
+package install
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// Obstacle is something that keeps an add-on from being installed or updated, or an Instance from being run.
+type Obstacle struct {
+	// Reason is one of the reasons of condition Resolved.
+	Reason string
+	// Message names the thing at fault, and the way out.
+	Message string
+}
+
+// faultLimit is how many faults an error of Admit names; who mends those is told the others.
+const faultLimit = 10
+
+// resolved is the condition Resolved: True with message if there are no obstacles, else False with the first obstacle's reason
+// and all messages.
+func resolved(obstacles []Obstacle, message string, generation int64) *metav1.Condition {
+	condition := &metav1.Condition{
+		Type: kudo.ConditionResolved, Status: metav1.ConditionTrue, Reason: kudo.ReasonResolved, Message: message,
+		ObservedGeneration: generation,
+	}
+	if len(obstacles) == 0 {
+		return condition
+	}
+	messages := make([]string, 0, len(obstacles))
+	for _, o := range obstacles {
+		messages = append(messages, o.Message)
+	}
+	condition.Status = metav1.ConditionFalse
+	condition.Reason = obstacles[0].Reason
+	condition.Message = strings.Join(messages, "\n")
+	return condition
+}

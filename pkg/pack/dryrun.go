@@ -1,0 +1,117 @@
+package pack
+
+import (
+	"errors"
+	"fmt"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/parameter"
+	"github.com/tandem-addons/tandem/pkg/pipe"
+	"github.com/tandem-addons/tandem/pkg/render"
+	"github.com/tandem-addons/tandem/pkg/template"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// dryRun renders every template once, with the default parameters, as the first deployment would. It is no rule of Check:
+// controllers do not run other people's templates to judge them. Without a default for each required parameter there is
+// nothing to try.
+func dryRun(s *subject) []Finding {
+	c, complete := firstDeployment(s.OperatorVersionSpec)
+	if !complete {
+		return nil
+	}
+	var findings []Finding
+	for _, name := range sortedKeys(s.templatesOfObjects()) {
+		if _, err := render.Objects(c, name); err != nil {
+			findings = append(findings, dryRunFinding(name, err))
+		}
+	}
+	for _, t := range s.Tasks {
+		if t.Kind == kudo.TaskPipe {
+			findings = append(findings, tryPod(c, t)...)
+		}
+		if makesChild(t.Kind) {
+			if _, err := childParameters(c, t); err != nil {
+				findings = append(findings, dryRunFinding(t.Spec.ParameterFile, err))
+			}
+		}
+	}
+	return findings
+}
+
+// firstDeployment is what templates see when an Instance without parameters is deployed, unless it has to have some.
+func firstDeployment(spec *kudo.OperatorVersionSpec) (c render.Context, complete bool) {
+	for _, p := range spec.Parameters {
+		if isTrue(p.Required) && p.Default == nil {
+			return c, false
+		}
+	}
+	return render.Context{
+		Version: spec, Instance: "instance", Namespace: "namespace",
+		Plan: "deploy", Phase: "phase", Step: "step", Execution: "uid", Pipes: pipe.Keys(spec, "instance"),
+	}, true
+}
+
+// ChildParameters are what a task gives its child when an Instance without parameters is deployed. They are not known where it has to
+// have some, or where Verify says what is wrong.
+func (p *Package) ChildParameters(task kudo.Task) (parameters map[string]string, known bool) {
+	c, complete := firstDeployment(&p.Version)
+	if !complete && task.Spec.ParameterFile != "" {
+		return nil, false
+	}
+	parameters, err := childParameters(c, task)
+	return parameters, err == nil
+}
+
+func childParameters(c render.Context, task kudo.Task) (map[string]string, error) {
+	if task.Spec.ParameterFile == "" {
+		return nil, nil
+	}
+	text, err := render.Text(c, task.Spec.ParameterFile)
+	if err != nil {
+		return nil, err
+	}
+	return parameter.File(text)
+}
+
+// tryPod makes the pod of a Pipe task as its first run would.
+func tryPod(c render.Context, t kudo.Task) []Finding {
+	rendered, err := render.Named(c, t.Spec.Pod, pipe.PodName(c.Instance, t.Name))
+	if err != nil {
+		return []Finding{dryRunFinding(t.Spec.Pod, err)}
+	}
+	if _, _, err := pipe.Pod(rendered, t.Spec.Pipe, pipe.DefaultImage); err != nil {
+		return []Finding{warningAt(templateField(t.Spec.Pod), "task %s: %v", text.Quote(t.Name), err)}
+	}
+	return nil
+}
+
+// templatesOfObjects are the templates that exist and become objects.
+func (s *subject) templatesOfObjects() map[string]bool {
+	used := map[string]bool{}
+	for _, t := range s.Tasks {
+		for _, name := range t.Spec.Resources {
+			if _, ok := s.Templates[name]; ok && hasResources(t.Kind) {
+				used[name] = true
+			}
+		}
+	}
+	return used
+}
+
+// dryRunFinding is a warning: other parameters may make the template render.
+func dryRunFinding(name string, err error) Finding {
+	finding := warningAt(templateField(name), "does not render with the default parameters: %v", err)
+	var fault *template.Error
+	if !errors.As(err, &fault) {
+		return finding
+	}
+	message := fault.Err.Error()
+	if fault.Document > 0 {
+		message = fmt.Sprintf("document %d, line %d of the rendered text: %s", fault.Document, fault.Line, message)
+	} else {
+		finding.Line = fault.Line
+	}
+	finding.Message = "does not render with the default parameters: " + message
+	return finding
+}

@@ -1,0 +1,76 @@
+package pack
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Severity says how bad a finding is.
+type Severity string
+
+const (
+	// Error means that the package cannot be run.
+	Error Severity = "error"
+	// Warning means that the package runs, though perhaps not as its author thinks.
+	Warning Severity = "warning"
+)
+
+// Finding is one thing that verification has to say.
+type Finding struct {
+	// File in the package, with slashes; empty in findings over an OperatorVersion.
+	File string
+	// Line in File, from 1; in findings over an OperatorVersion the line in the template that Field names. 0 if unknown.
+	Line int
+	// Column in Line, from 1, in characters. 0 if unknown: only YAML files have columns.
+	Column int
+	// Field is the path of what is meant, such as tasks[0].spec.resources[1].
+	Field string
+	// Severity of the finding.
+	Severity Severity
+	// Message names the thing, the value and the way out.
+	Message string
+}
+
+// String is FILE:LINE:COLUMN: SEVERITY: MESSAGE as compilers write it, with the field in place of the file where there is no file.
+func (f Finding) String() string {
+	place := f.File
+	if place == "" {
+		place = f.Field
+	}
+	if f.Line > 0 {
+		place = fmt.Sprintf("%s:%d", place, f.Line)
+	}
+	if f.Column > 0 {
+		place = fmt.Sprintf("%s:%d", place, f.Column)
+	}
+	return fmt.Sprintf("%s: %s: %s", place, f.Severity, f.Message)
+}
+
+// Errors are the findings of severity Error, in their order.
+func Errors(findings []Finding) []Finding {
+	return slices.DeleteFunc(slices.Clone(findings), func(f Finding) bool { return f.Severity != Error })
+}
+
+func faultAt(field, format string, args ...any) Finding {
+	return Finding{Field: field, Severity: Error, Message: fmt.Sprintf(format, args...)}
+}
+
+func warningAt(field, format string, args ...any) Finding {
+	return Finding{Field: field, Severity: Warning, Message: fmt.Sprintf(format, args...)}
+}
+
+func sortFindings(findings []Finding) {
+	slices.SortStableFunc(findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Message, b.Message))
+	})
+}
+
+// templateField is the path of a template in an OperatorVersion; templateOf is its inverse.
+func templateField(name string) string { return "templates[" + name + "]" }
+
+func templateOf(field string) (name string, ok bool) {
+	name, ok = strings.CutPrefix(field, "templates[")
+	return strings.TrimSuffix(name, "]"), ok
+}

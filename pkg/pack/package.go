@@ -1,0 +1,133 @@
+package pack
+
+import (
+	"fmt"
+	"io/fs"
+	"strings"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// The files of a package.
+const (
+	operatorFile    = "operator.yaml"
+	paramsFile      = "params.yaml"
+	templatesFolder = "templates"
+)
+
+// MaxSize bounds an OperatorVersion, in bytes of JSON, and every file of a package. etcd refuses objects over 1.5 MiB; the
+// rest is left for managed fields.
+const MaxSize = 1 << 20
+
+// Package is an operator package as it stands on disk.
+type Package struct {
+	// Name of the operator.
+	Name string
+	// Operator describes it.
+	Operator kudo.OperatorSpec
+	// Version is what Objects writes into the OperatorVersion.
+	Version kudo.OperatorVersionSpec
+
+	// findings of Load.
+	findings []Finding
+	// places of the fields of operator.yaml and params.yaml, by the field's path in the OperatorVersion.
+	places map[string]place
+	// readable says whether there is an operator.yaml to apply the rules to, hasParams whether there is a params.yaml.
+	readable, hasParams bool
+}
+
+// place in a file; only the readers of YAML know columns.
+type place struct {
+	file         string
+	line, column int
+}
+
+// Objects are the Operator and the OperatorVersion to store in namespace.
+func (p *Package) Objects(namespace string) (*kudo.Operator, *kudo.OperatorVersion) {
+	operator := &kudo.Operator{
+		TypeMeta:   metav1.TypeMeta{APIVersion: kudo.GroupVersion.String(), Kind: "Operator"},
+		ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: namespace},
+		Spec:       *p.Operator.DeepCopy(),
+	}
+	version := &kudo.OperatorVersion{
+		TypeMeta: metav1.TypeMeta{APIVersion: kudo.GroupVersion.String(), Kind: "OperatorVersion"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:      VersionName(p.Name, p.Version.AppVersion, p.Version.Version),
+			Namespace: namespace,
+		},
+		Spec: *p.Version.DeepCopy(),
+	}
+	return operator, version
+}
+
+// VersionName is the name of an OperatorVersion: <operator>-<appVersion>-<version>, or <operator>-<version> without an
+// appVersion (KUDO's rule).
+func VersionName(operator, appVersion, version string) string {
+	if appVersion == "" {
+		return operator + "-" + version
+	}
+	return operator + "-" + appVersion + "-" + version
+}
+
+// read returns the text of a file; where it cannot, it says why in a finding.
+func (p *Package) read(fsys fs.FS, name string) (string, bool) {
+	info, err := fs.Stat(fsys, name)
+	switch {
+	case err != nil:
+		p.fault(name, 0, "cannot be read: %v", err)
+		return "", false
+	case !info.Mode().IsRegular():
+		p.fault(name, 0, "is not a regular file")
+		return "", false
+	case info.Size() > MaxSize:
+		p.fault(name, 0, "has %d bytes, more than the %d that an OperatorVersion can hold: split the operator or shorten the file",
+			info.Size(), MaxSize)
+		return "", false
+	}
+	text, err := fs.ReadFile(fsys, name)
+	if err != nil {
+		p.fault(name, 0, "cannot be read: %v", err)
+		return "", false
+	}
+	if !utf8.Valid(text) {
+		p.fault(name, 0, "is not UTF-8 text: remove it from the package or encode it, with base64 for example")
+		return "", false
+	}
+	return string(text), true
+}
+
+func (p *Package) fault(file string, line int, format string, args ...any) {
+	p.findings = append(p.findings, Finding{File: file, Line: line, Severity: Error, Message: fmt.Sprintf(format, args...)})
+}
+
+// At is a finding about a field of the OperatorVersion, such as tasks[0].spec.package, at its place in the package: for what only others
+// can say, who know more than the package.
+func (p *Package) At(field string, severity Severity, message string) Finding {
+	return p.locate(Finding{Field: field, Severity: severity, Message: message})
+}
+
+// locate turns the field of a rule's finding into file and line.
+func (p *Package) locate(f Finding) Finding {
+	if name, ok := templateOf(f.Field); ok {
+		if _, exists := p.Version.Templates[name]; exists {
+			f.File = templatesFolder + "/" + name
+			return f
+		}
+	}
+	for field := f.Field; field != ""; field = parentField(field) {
+		if at, ok := p.places[field]; ok {
+			f.File, f.Line, f.Column = at.file, at.line, at.column
+			return f
+		}
+	}
+	f.File = operatorFile
+	return f
+}
+
+// parentField cuts the last part of a path such as tasks[0].spec.resources[1].
+func parentField(field string) string {
+	return field[:max(strings.LastIndexAny(field, ".["), 0)]
+}

@@ -1,0 +1,137 @@
+package pack
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/template"
+	"github.com/tandem-addons/tandem/pkg/text"
+)
+
+// subject is what the rules judge, with what several of them need.
+type subject struct {
+	*kudo.OperatorVersionSpec
+	// operator is what a package says beside its version; nothing where only an OperatorVersion is judged.
+	operator kudo.OperatorSpec
+	// blind says that the parameters could not be read: then nothing is said about one that does not exist.
+	blind bool
+	// What there is by name, the first of a name that stands twice, and what messages list: a package may have thousands of each.
+	parameters                                          map[string]*kudo.Parameter
+	tasks                                               map[string]*kudo.Task
+	parameterNames, taskNames, planNames, templateNames []string
+	// broken says what is wrong with the templates that have wrong syntax.
+	broken map[string]error
+	// references of the others, by template and in order of appearance.
+	references map[string][]reference
+	// searches counts how often a name was looked for that may be meant: a package may have a hundred thousand wrong ones.
+	searches int
+}
+
+func newSubject(spec *kudo.OperatorVersionSpec) *subject {
+	s := &subject{
+		OperatorVersionSpec: spec,
+		broken:              map[string]error{},
+		references:          map[string][]reference{},
+		planNames:           sortedKeys(spec.Plans),
+		templateNames:       sortedKeys(spec.Templates),
+	}
+	s.parameterNames, s.parameters = byName(spec.Parameters, func(p *kudo.Parameter) string { return p.Name })
+	s.taskNames, s.tasks = byName(spec.Tasks, func(t *kudo.Task) string { return t.Name })
+	for name, text := range spec.Templates {
+		t, err := template.Parse(name, text)
+		if err != nil {
+			s.broken[name] = err
+			continue
+		}
+		s.references[name] = references(t, text)
+	}
+	return s
+}
+
+// byName lists the names of items, and finds the first of each.
+func byName[T any](items []T, nameOf func(*T) string) ([]string, map[string]*T) {
+	names, found := make([]string, len(items)), make(map[string]*T, len(items))
+	for i := range items {
+		names[i] = nameOf(&items[i])
+		if _, twice := found[names[i]]; !twice {
+			found[names[i]] = &items[i]
+		}
+	}
+	return names, found
+}
+
+// eachStep visits the steps of all plans, plans sorted by name.
+func (s *subject) eachStep(visit func(plan string, step *kudo.Step, field string)) {
+	for _, plan := range s.planNames {
+		for i, phase := range s.Plans[plan].Phases {
+			for j := range phase.Steps {
+				visit(plan, &phase.Steps[j], fmt.Sprintf("plans.%s.phases[%d].steps[%d]", plan, i, j))
+			}
+		}
+	}
+}
+
+const (
+	// maxChoices is the number of names that a message lists as the way out.
+	maxChoices = 12
+	// maxSearches is the number of wrong names that are compared with all that there are.
+	maxSearches = 100
+)
+
+// choices says which of the names that there are may be meant, or lists them.
+func (s *subject) choices(name string, names []string) string {
+	if len(names) == 0 {
+		return "there are none"
+	}
+	if s.searches++; s.searches <= maxSearches {
+		if meant := text.ClosestMatch(name, names); meant != "" {
+			return "did you mean " + meant + "?"
+		}
+	}
+	return "there are " + strings.Join(text.Limit(names, maxChoices, "more"), ", ")
+}
+
+// repeated visits each index whose name stood before, with the first index of it. Names that differ in nothing but case are taken for
+// the same too: nobody can tell them apart for long.
+func repeated(names []string, visit func(i, first int)) {
+	exact, folded := map[string]int{}, map[string]int{}
+	for i, name := range names {
+		if name == "" {
+			continue
+		}
+		if first, stood := exact[name]; stood {
+			visit(i, first)
+			continue
+		}
+		exact[name] = i
+		fold := strings.ToLower(name)
+		if first, stood := folded[fold]; stood {
+			visit(i, first)
+			continue
+		}
+		folded[fold] = i
+	}
+}
+
+// twice is the finding that a name stands where it stood before: an error, or a warning where the case differs.
+func twice(field, where string, name, first string) Finding {
+	if name == first {
+		return faultAt(field, "%s stands twice: rename one", where)
+	}
+	return warningAt(field, "%s differs from %s in nothing but case: rename one", where, text.Quote(first))
+}
+
+// size is the number of bytes that the specification has in JSON.
+func size(spec *kudo.OperatorVersionSpec) int {
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return 0 // plain data always marshals
+	}
+	return len(text)
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,68 @@
+package preview
+
+import (
+	"slices"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/install"
+	"github.com/tandem-addons/tandem/pkg/plan"
+)
+
+// playing is the uid of executions that nobody has started.
+const playing = "preview"
+
+// parent is the Instance in the middle of the execution, with that of its status.
+func (s *simulation) parent(version *kudo.OperatorVersion, coming plan.Coming, status kudo.PlanStatus) install.Parent {
+	parent := s.instance.DeepCopy()
+	if s.change.After != nil {
+		parent.Spec = *s.change.After.Spec.DeepCopy()
+	}
+	execution := coming.Execution
+	execution.UID, status.UID = playing, playing
+	parent.Status.Execution = &execution
+	parent.Status.PlanStatus = map[string]kudo.PlanStatus{coming.Plan: status}
+	return install.Parent{
+		Instance: parent, Running: version, Wanted: version, Instances: s.change.Instances, Candidates: s.change.Candidates,
+	}
+}
+
+// equip gives the change of a child its versions, as far as they are there.
+func (s *simulation) equip(change *Change) {
+	operators := s.operators()
+	for i := range s.change.Candidates {
+		if version := &s.change.Candidates[i]; slices.Contains(operators, version.Spec.Operator.Name) {
+			change.take(version)
+		}
+	}
+}
+
+// settle puts the child among the Instances as it is then: plans that run after this one find it so.
+func (s *simulation) settle(of Change) {
+	child := of.After.DeepCopy()
+	child.UID = playing
+	if of.Before != nil {
+		child.Status, child.UID = of.Before.Status, of.Before.UID
+	}
+	if ahead, err := plan.Forecast(of.wish()); err == nil && len(ahead) > 0 {
+		child.Status.Execution = &ahead[len(ahead)-1].Execution
+		child.Status.PlanStatus = map[string]kudo.PlanStatus{child.Status.Execution.Plan: {Status: kudo.Complete}}
+	}
+	others := slices.DeleteFunc(slices.Clone(s.change.Instances), func(i kudo.Instance) bool { return i.Name == child.Name })
+	s.change.Instances = append(others, *child)
+}
+
+// operators are those that tasks of either version bring along.
+func (s *simulation) operators() []string {
+	var names []string
+	for _, version := range []*kudo.OperatorVersion{s.change.Version, s.change.Started} {
+		if version == nil {
+			continue
+		}
+		for _, task := range version.Spec.Tasks {
+			if task.Spec.Package != "" && !slices.Contains(names, task.Spec.Package) {
+				names = append(names, task.Spec.Package)
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,187 @@
+package preview
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/pipe"
+	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/render"
+)
+
+// simulation is how the Instance stands on its cluster while one plan after the other is played.
+type simulation struct {
+	change Change
+	depth  int
+	// instance is the Instance as far as names go.
+	instance *kudo.Instance
+	// inventory is what the agent has reported, with what was played since, and contents what is known of it.
+	inventory []kudo.InventoryEntry
+	contents  map[kudo.InventoryEntry]*unstructured.Unstructured
+}
+
+func newSimulation(c Change, depth int) *simulation {
+	s := &simulation{
+		change: c, depth: depth, instance: cmp.Or(c.Before, c.After),
+		contents: map[kudo.InventoryEntry]*unstructured.Unstructured{},
+	}
+	if c.Before != nil {
+		s.inventory = c.Before.Status.Inventory
+	}
+	return s
+}
+
+// versionOf is what the execution runs.
+func (s *simulation) versionOf(coming plan.Coming) *kudo.OperatorVersion {
+	if coming.Cause == plan.RemovalRequested {
+		return s.change.Started
+	}
+	return s.change.Version
+}
+
+// wants are the objects of a task: those that it renders, or that keep what its pod writes.
+func (s *simulation) wants(version *kudo.OperatorVersionSpec, execution kudo.Execution, placed plan.Placed) ([]*unstructured.Unstructured, error) {
+	name := render.InstanceName(s.instance.Name)
+	if placed.Task.Kind == kudo.TaskPipe {
+		return pipe.Artifacts(name, placed.Task), nil
+	}
+	return render.Objects(render.Context{
+		Version: version, OperatorVersion: version.Version,
+		Instance: s.instance.Name, Namespace: s.instance.TargetNamespace(), Parameters: execution.Parameters,
+		Plan: placed.Plan, Phase: placed.Phase, Step: placed.Step, Pipes: pipe.Keys(version, name),
+	}, placed.Task.Spec.Resources...)
+}
+
+// place gives objects the namespaces that the inventory has them in: only the agent knows the scope of a kind.
+func (s *simulation) place(objects []*unstructured.Unstructured) {
+	for _, o := range objects {
+		if o.GetNamespace() != "" || len(s.listed([]*unstructured.Unstructured{o})) > 0 {
+			continue
+		}
+		o.SetNamespace(s.instance.TargetNamespace())
+		if len(s.listed([]*unstructured.Unstructured{o})) == 0 {
+			o.SetNamespace("")
+		}
+	}
+}
+
+// listed are the entries of those objects which the inventory has.
+func (s *simulation) listed(objects []*unstructured.Unstructured) []kudo.InventoryEntry {
+	var entries []kudo.InventoryEntry
+	for _, o := range objects {
+		if len(plan.Unlisted(s.inventory, []*unstructured.Unstructured{o})) > 0 {
+			continue
+		}
+		i := slices.IndexFunc(s.inventory, func(e kudo.InventoryEntry) bool { return without(e) == plan.Entry(o, "") })
+		entries = append(entries, s.inventory[i])
+	}
+	return entries
+}
+
+// without is the entry without its task: an object has one entry.
+func without(entry kudo.InventoryEntry) kudo.InventoryEntry {
+	entry.Task = ""
+	return entry
+}
+
+// apply applies an object; restarts says that pods restart by that.
+func (s *simulation) apply(t Task, want *unstructured.Unstructured, restarts bool) Object {
+	entry := plan.Entry(want, t.Task.Name)
+	o := Object{InventoryEntry: entry, After: lasting(want)}
+	there := s.listed([]*unstructured.Unstructured{want})
+	if len(there) > 0 {
+		o.Before = s.known(there[0], t.Placed)
+	}
+	s.inventory = plan.List(s.inventory, entry)
+	s.contents[without(entry)] = o.After
+	switch {
+	case len(there) == 0:
+		o.Effect = Created
+	case t.Action == plan.Pipe:
+		o.Effect = Renewed
+	case plan.Unchangeable(want):
+		o.Effect = Replaced
+	case o.Before == nil:
+		o.Effect = Unknown
+	default:
+		o.Effect = difference(o.Before, o.After, restarts && render.HasPods(want))
+	}
+	return o
+}
+
+// difference is what becomes of an object that was applied before.
+func difference(before, after *unstructured.Unstructured, restarts bool) Effect {
+	switch {
+	case !equality.Semantic.DeepEqual(unversioned(before).Object, unversioned(after).Object):
+		return Changed
+	case restarts:
+		return Restarted
+	case !equality.Semantic.DeepEqual(before.Object, after.Object):
+		return Annotated
+	default:
+		return Unchanged
+	}
+}
+
+// unversioned is the object without the version of its package.
+func unversioned(o *unstructured.Unstructured) *unstructured.Unstructured {
+	o = o.DeepCopy()
+	annotations := o.GetAnnotations()
+	delete(annotations, kudo.AnnotationOperatorVersion)
+	o.SetAnnotations(annotations)
+	return o
+}
+
+// remove removes objects.
+func (s *simulation) remove(entries []kudo.InventoryEntry) []Object {
+	var objects []Object
+	for _, entry := range entries {
+		o := Object{InventoryEntry: entry, Effect: Removed}
+		if !slices.ContainsFunc(objects, func(other Object) bool { return without(other.InventoryEntry) == without(entry) }) {
+			objects = append(objects, o)
+		}
+	}
+	s.inventory = plan.Forget(s.inventory, entries...)
+	return objects
+}
+
+// known is what an object of the inventory was made from, as far as that can be told: its task is rendered as the plan that is played
+// would have, but from the OperatorVersion and with the parameters that were last started. So only what they change differs.
+func (s *simulation) known(entry kudo.InventoryEntry, at plan.Placed) *unstructured.Unstructured {
+	if content, played := s.contents[without(entry)]; played {
+		return content
+	}
+	started := s.change.Started
+	if started == nil || s.change.Before.Status.Execution == nil {
+		return nil
+	}
+	i := slices.IndexFunc(started.Spec.Tasks, func(t kudo.Task) bool { return t.Name == entry.Task })
+	if i < 0 {
+		return nil
+	}
+	at.Task = started.Spec.Tasks[i]
+	made, err := s.wants(&started.Spec, *s.change.Before.Status.Execution, at)
+	if err != nil {
+		return nil
+	}
+	s.place(made)
+	for _, o := range made {
+		s.contents[plan.Entry(o, "")] = lasting(o)
+	}
+	return s.contents[without(entry)]
+}
+
+// lasting is the object without what changes with every execution, and the namespace that was not written.
+func lasting(o *unstructured.Unstructured) *unstructured.Unstructured {
+	o = o.DeepCopy()
+	annotations := o.GetAnnotations()
+	for _, name := range []string{kudo.AnnotationPlan, kudo.AnnotationPhase, kudo.AnnotationStep, kudo.AnnotationExecution} {
+		delete(annotations, name)
+	}
+	o.SetAnnotations(annotations)
+	return o
+}

@@ -1,0 +1,345 @@
+package template
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"regexp/syntax"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// cost spends what a call costs before it is made, and refuses what may not be called so.
+type cost func(b *budget, args []reflect.Value) error
+
+// costs are those of the functions whose cost is not that of working through their arguments once.
+var costs = costList(map[string]cost{
+	// They look at an argument without working through it.
+	"default empty coalesce all any ternary dict list tuple get unset hasKey pluck dig keys values":       free,
+	"first mustFirst last mustLast typeOf typeIs typeIsLike kindOf kindIs fail":                           free,
+	"append push mustAppend mustPush prepend mustPrepend concat":                                          topLevel,
+	"rest mustRest initial mustInitial reverse mustReverse slice mustSlice compact mustCompact pick omit": topLevel,
+	"set": setting,
+
+	// The length of their result is what an argument says, or a product.
+	"repeat":                            repeating,
+	"indent nindent":                    indenting,
+	"replace":                           replacing,
+	"wrapWith":                          wrapping,
+	"join":                              joining,
+	"printf":                            formatting,
+	"split splitList splitn":            splitting,
+	"randAlphaNum randAlpha randAscii":  random,
+	"randNumeric randBytes":             random,
+	"fromJson mustFromJson":             perByte(4),
+	"uniq mustUniq without mustWithout": comparing,
+
+	// They are slow.
+	"bcrypt htpasswd":           fixed(60_000),
+	"derivePassword":            fixed(200_000),
+	"genPrivateKey":             generatingKey,
+	"genCA genSelfSignedCert":   fixed(200_000),
+	"genSignedCert":             fixed(200_000),
+	"genCAWithKey":              fixed(10_000),
+	"genSelfSignedCertWithKey":  fixed(10_000),
+	"genSignedCertWithKey":      fixed(10_000),
+	"buildCustomCert":           fixed(10_000),
+	"date htmlDate":             fixed(50),
+	"date_in_zone dateInZone":   fixed(50),
+	"htmlDateInZone":            fixed(50),
+	"semver semverCompare":      perByte(8),
+	"addf add1f subf divf mulf": decimals,
+
+	"regexMatch mustRegexMatch regexFind mustRegexFind": matching,
+	"regexFindAll mustRegexFindAll":                     matchingAll,
+	"regexSplit mustRegexSplit":                         matchingAll,
+	"regexReplaceAll mustRegexReplaceAll":               substituting,
+	"regexReplaceAllLiteral mustRegexReplaceAllLiteral": substituting,
+})
+
+// costList tells the names of a listing apart.
+func costList(listing map[string]cost) map[string]cost {
+	list := map[string]cost{}
+	for names, c := range listing {
+		for _, name := range strings.Fields(names) {
+			list[name] = c
+		}
+	}
+	return list
+}
+
+// charge spends what calling a function costs, its arguments worked through once unless it has a cost of its own.
+func (b *budget) charge(name string, args []reflect.Value) error {
+	if err := b.spend(stepsPerCall); err != nil {
+		return err
+	}
+	if cost, ok := costs[name]; ok {
+		return cost(b, args)
+	}
+	return whole(b, args)
+}
+
+// whole is the cost of working through all arguments.
+func whole(b *budget, args []reflect.Value) error {
+	for _, arg := range args {
+		if err := b.weigh(arg); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func free(b *budget, args []reflect.Value) error {
+	last := args[len(args)-1]
+	if last.Kind() == reflect.Slice { // the variadic ones
+		return b.spend(last.Len())
+	}
+	return nil
+}
+
+// topLevel is the cost of copying lists: that of their items, but not of what is in them.
+func topLevel(b *budget, args []reflect.Value) error {
+	for _, arg := range args {
+		if err := b.spend(lengthOf(arg) / itemsPerStep); err != nil {
+			return err
+		}
+		if arg.Kind() != reflect.Slice {
+			continue
+		}
+		for i := range arg.Len() {
+			if err := b.spend(lengthOf(arg.Index(i)) / itemsPerStep); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// lengthOf is the number of items of a list or a map, 0 of anything else.
+func lengthOf(v reflect.Value) int {
+	if v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	switch v.Kind() {
+	case reflect.Slice, reflect.Map:
+		return v.Len()
+	default:
+		return 0
+	}
+}
+
+// setting refuses to put a map into itself: whoever works through such a map never ends.
+func setting(b *budget, args []reflect.Value) error { return b.weighInside(args[2], args[0]) }
+
+// fixed is a cost on top of the arguments'.
+func fixed(steps int) cost {
+	return func(b *budget, args []reflect.Value) error {
+		if err := b.spend(steps); err != nil {
+			return err
+		}
+		return whole(b, args)
+	}
+}
+
+// perByte is a cost for each of so many bytes of the arguments' texts.
+func perByte(steps int) cost {
+	return func(b *budget, args []reflect.Value) error {
+		for _, arg := range args {
+			if err := b.spend(steps * arg.Len()); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// repeating: repeat COUNT TEXT.
+func repeating(b *budget, args []reflect.Value) error {
+	return b.product(0, args[0].Int(), args[1].Len())
+}
+
+// indenting: indent SPACES TEXT.
+func indenting(b *budget, args []reflect.Value) error {
+	text := args[1].String()
+	return b.product(len(text), args[0].Int(), 1+strings.Count(text, "\n"))
+}
+
+// replacing: replace OLD NEW TEXT.
+func replacing(b *budget, args []reflect.Value) error {
+	text := args[2].String()
+	if err := b.text(len(text)); err != nil {
+		return err
+	}
+	return b.product(len(text), int64(strings.Count(text, args[0].String())), args[1].Len())
+}
+
+// wrapping: wrapWith LENGTH SEPARATOR TEXT.
+func wrapping(b *budget, args []reflect.Value) error {
+	return b.product(args[2].Len(), int64(args[2].Len()), args[1].Len())
+}
+
+// joining: join SEPARATOR LIST.
+func joining(b *budget, args []reflect.Value) error {
+	if err := b.weigh(args[1]); err != nil {
+		return err
+	}
+	return b.product(0, int64(lengthOf(args[1])), args[0].Len())
+}
+
+// product spends what a text costs that has a piece count times beside the rest. The function itself refuses a negative
+// count.
+func (b *budget) product(rest int, count int64, piece int) error {
+	if piece > 0 && count > int64(maxTextBytes/piece) {
+		return errTooLong
+	}
+	return b.text(rest + max(0, int(count))*piece)
+}
+
+var (
+	// directive is a verb's beginning in a format: flags, index, width and precision.
+	directive = regexp.MustCompile(`%[^a-zA-Z%]*`)
+	width     = regexp.MustCompile(`[0-9]+|\*`)
+)
+
+// formatting: printf FORMAT ARGUMENTS. A number in a directive may be a width, each verb may print all arguments.
+func formatting(b *budget, args []reflect.Value) error {
+	const widest = 1_000_000 // fmt takes no more
+	if err := whole(b, args); err != nil {
+		return err
+	}
+	verbs := directive.FindAllString(args[0].String(), -1)
+	bytes := 0
+	for _, verb := range verbs {
+		for _, text := range width.FindAllString(verb, -1) {
+			number, err := strconv.Atoi(text)
+			if err != nil || number > widest {
+				number = widest
+			}
+			bytes += number
+		}
+		if err := whole(b, args); err != nil {
+			return err
+		}
+	}
+	return b.text(bytes)
+}
+
+// splitting: split SEPARATOR TEXT, and splitn SEPARATOR COUNT TEXT.
+func splitting(b *budget, args []reflect.Value) error {
+	text := args[len(args)-1].String()
+	if err := b.text(len(text)); err != nil {
+		return err
+	}
+	count := strings.Count(text, args[0].String())
+	if err := b.spend(min(count, maxItems)); err != nil {
+		return err
+	}
+	return b.items(count)
+}
+
+// random: randAlpha COUNT.
+func random(b *budget, args []reflect.Value) error {
+	if count := args[0].Int(); count > maxRandomCharacters {
+		return fmt.Errorf("%d random characters are more than %d", count, maxRandomCharacters)
+	}
+	return b.spend(8 * max(0, int(args[0].Int())))
+}
+
+// comparing: uniq LIST, without LIST ITEMS. Each item is compared with each other one.
+func comparing(b *budget, args []reflect.Value) error {
+	before := b.steps
+	if err := whole(b, args); err != nil {
+		return err
+	}
+	weight := before - b.steps
+	return b.spend(weight * weight / 32)
+}
+
+// decimals: their digits add up.
+func decimals(b *budget, args []reflect.Value) error {
+	operands := args[len(args)-1]
+	count := 1 + lengthOf(operands)
+	if err := b.spend(count * count); err != nil {
+		return err
+	}
+	return whole(b, args)
+}
+
+// generatingKey: genPrivateKey TYPE. RSA keys of 4096 bits and DSA parameters take seconds.
+func generatingKey(b *budget, args []reflect.Value) error {
+	switch args[0].String() {
+	case "ecdsa", "ed25519":
+		return b.spend(1_000)
+	default:
+		return b.spend(maxSteps * 6 / 10)
+	}
+}
+
+// matching: regexFind PATTERN TEXT.
+func matching(b *budget, args []reflect.Value) error {
+	text := args[1].String()
+	_, program, err := b.compile(args[0].String())
+	if err != nil || program == 0 {
+		return err
+	}
+	return b.spend(1 + program*(1+len(text))/64)
+}
+
+// matchingAll: regexFindAll PATTERN TEXT COUNT.
+func matchingAll(b *budget, args []reflect.Value) error {
+	count, err := b.matches(args[0].String(), args[1].String())
+	if err != nil {
+		return err
+	}
+	return b.items(count)
+}
+
+// substituting: regexReplaceAll PATTERN TEXT REPLACEMENT. Together the matches are no longer than the text, so neither is
+// what one reference to them adds.
+func substituting(b *budget, args []reflect.Value) error {
+	text, replacement := args[1].String(), args[2].String()
+	count, err := b.matches(args[0].String(), text)
+	if err != nil {
+		return err
+	}
+	return b.product((1+strings.Count(replacement, "$"))*len(text), int64(count), len(replacement))
+}
+
+// matches counts the matches of a pattern. Each may take as long as reading the whole text, so they are counted in rounds,
+// each of which is paid beforehand.
+func (b *budget) matches(pattern, text string) (int, error) {
+	expression, program, err := b.compile(pattern)
+	if err != nil || program == 0 {
+		return 0, err
+	}
+	for round := 16; ; round *= 2 {
+		if err := b.spend(1 + program*(1+len(text))/256*round); err != nil {
+			return 0, err
+		}
+		if found := expression.FindAllStringIndex(text, round); len(found) < round {
+			return len(found), nil
+		}
+	}
+}
+
+// compile compiles a pattern and spends its cost. program is the number of its instructions; 0 for a pattern that does not
+// compile, about which the function itself has to say what it says.
+func (b *budget) compile(pattern string) (expression *regexp.Regexp, program int, err error) {
+	if len(pattern) > maxPatternBytes {
+		return nil, 0, fmt.Errorf("a regular expression of %d bytes is longer than %d", len(pattern), maxPatternBytes)
+	}
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil || !utf8.ValidString(pattern) {
+		return nil, 0, nil
+	}
+	instructions, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return nil, 0, nil
+	}
+	expression, err = regexp.Compile(pattern)
+	if err != nil {
+		return nil, 0, nil
+	}
+	return expression, len(instructions.Inst), b.spend(len(instructions.Inst))
+}

@@ -1,0 +1,210 @@
+package template
+
+import (
+	"reflect"
+	"strconv"
+	"text/template"
+	"text/template/parse"
+)
+
+// The functions that instrument puts into a template. Templates cannot call them: they do not exist while a text is parsed.
+const (
+	// passFunction spends what one pass through a body costs.
+	passFunction = "pass"
+	// weighFunction weighs a value that text/template is about to print, and returns it.
+	weighFunction = "weigh"
+)
+
+// instrumentation is the budget of one run of a parsed template.
+type instrumentation struct {
+	budget budget
+	// called are the names of the functions that the template calls.
+	called map[string]bool
+}
+
+// instrument makes a parsed template one that pays for what it does, once, out of maxSteps: every body that runs again, of a loop
+// or of a template, spends its steps first, every function its cost, and every value that is printed is weighed.
+func instrument(t *template.Template) {
+	i := &instrumentation{budget: budget{steps: maxSteps}, called: map[string]bool{}}
+	for _, each := range t.Templates() {
+		if each.Tree == nil || each.Root == nil {
+			continue
+		}
+		body := i.list(each.Root)
+		prepend(each.Root, body.nodes+stepsPerLevel*body.levels)
+	}
+	t.Funcs(i.functions())
+}
+
+// size is what one pass through a part of a template costs, and how deep it goes.
+type size struct{ nodes, levels int }
+
+// with is the size of two parts that stand beside each other.
+func (s size) with(other size) size {
+	return size{s.nodes + other.nodes, max(s.levels, other.levels)}
+}
+
+// within is the size of a part as part of a node.
+func (s size) within() size { return size{s.nodes + 1, s.levels + 1} }
+
+// list instruments a body.
+func (i *instrumentation) list(l *parse.ListNode) size {
+	var total size
+	if l == nil {
+		return total
+	}
+	for _, n := range l.Nodes {
+		total = total.with(i.node(n))
+	}
+	return total
+}
+
+// node instruments a node of a body.
+func (i *instrumentation) node(n parse.Node) size {
+	switch n := n.(type) {
+	case *parse.ActionNode:
+		total := i.pipe(n.Pipe)
+		if len(n.Pipe.Decl) == 0 { // it prints its value
+			n.Pipe.Cmds = append(n.Pipe.Cmds, call(n.Pos, weighFunction))
+		}
+		return total.within()
+	case *parse.IfNode:
+		return i.branch(&n.BranchNode)
+	case *parse.WithNode:
+		return i.branch(&n.BranchNode)
+	case *parse.RangeNode:
+		body := i.list(n.List)
+		prepend(n.List, 1+body.nodes)
+		return size{0, body.levels}.with(i.list(n.ElseList)).with(i.pipe(n.Pipe)).within()
+	case *parse.TemplateNode:
+		return i.pipe(n.Pipe).within()
+	default:
+		return size{1, 1}
+	}
+}
+
+func (i *instrumentation) branch(b *parse.BranchNode) size {
+	return i.list(b.List).with(i.list(b.ElseList)).with(i.pipe(b.Pipe)).within()
+}
+
+// pipe instruments a pipeline, which may be nil.
+func (i *instrumentation) pipe(p *parse.PipeNode) size {
+	var total size
+	if p == nil {
+		return total
+	}
+	var commands []*parse.CommandNode
+	for _, c := range p.Cmds {
+		comparison := i.command(c, &total)
+		if comparison && len(commands) > 0 {
+			commands = append(commands, call(c.Pos, weighFunction))
+		}
+		commands = append(commands, c)
+	}
+	p.Cmds = commands
+	return total.within()
+}
+
+// command instruments a command and adds its size. The comparisons of text/template print what they cannot compare, so their
+// arguments are weighed; whether the command is one decides about what is piped to it.
+func (i *instrumentation) command(c *parse.CommandNode, total *size) (comparison bool) {
+	function, ok := c.Args[0].(*parse.IdentifierNode)
+	if ok {
+		i.called[function.Ident] = true
+		comparison = function.Ident == "eq" || function.Ident == "ne"
+	}
+	for at, arg := range c.Args {
+		*total = total.with(i.argument(arg))
+		if comparison && at > 0 {
+			c.Args[at] = weighed(arg)
+		}
+	}
+	return comparison
+}
+
+// argument instruments an argument of a command.
+func (i *instrumentation) argument(n parse.Node) size {
+	switch n := n.(type) {
+	case *parse.PipeNode:
+		return i.pipe(n)
+	case *parse.ChainNode:
+		return i.argument(n.Node).within()
+	case *parse.IdentifierNode:
+		i.called[n.Ident] = true
+	}
+	return size{1, 1}
+}
+
+// weighed is an argument in brackets, piped to the weigh function; a literal stays as it is.
+func weighed(arg parse.Node) parse.Node {
+	switch arg.Type() {
+	case parse.NodeNil, parse.NodeBool, parse.NodeNumber, parse.NodeString:
+		return arg
+	}
+	value := &parse.CommandNode{NodeType: parse.NodeCommand, Pos: arg.Position(), Args: []parse.Node{arg}}
+	return pipeOf(arg.Position(), value, call(arg.Position(), weighFunction))
+}
+
+// prepend makes a body begin with paying for a pass through it.
+func prepend(l *parse.ListNode, steps int) {
+	number := &parse.NumberNode{NodeType: parse.NodeNumber, Pos: l.Pos, Text: strconv.Itoa(steps), IsInt: true, Int64: int64(steps)}
+	pass := pipeOf(l.Pos, call(l.Pos, passFunction, number))
+	pay := &parse.ActionNode{NodeType: parse.NodeAction, Pos: l.Pos, Pipe: pass}
+	l.Nodes = append([]parse.Node{pay}, l.Nodes...)
+}
+
+func call(pos parse.Pos, function string, args ...parse.Node) *parse.CommandNode {
+	identifier := parse.NewIdentifier(function).SetPos(pos)
+	return &parse.CommandNode{NodeType: parse.NodeCommand, Pos: pos, Args: append([]parse.Node{identifier}, args...)}
+}
+
+func pipeOf(pos parse.Pos, commands ...*parse.CommandNode) *parse.PipeNode {
+	return &parse.PipeNode{NodeType: parse.NodePipe, Pos: pos, Cmds: commands}
+}
+
+// functions are those that the template calls, each paying its cost, and those that instrument puts in.
+func (i *instrumentation) functions() template.FuncMap {
+	f := template.FuncMap{
+		passFunction:  func(steps int) (string, error) { return "", i.budget.spend(steps) },
+		weighFunction: func(v any) (any, error) { return v, i.budget.weigh(reflect.ValueOf(v)) },
+	}
+	for name := range i.called {
+		if function, ok := functions[name]; ok {
+			f[name] = i.paid(name, reflect.ValueOf(function))
+		}
+	}
+	return f
+}
+
+var errorType = reflect.TypeFor[error]()
+
+// paid is a function with the same parameters that spends its cost first, and what its result costs afterwards.
+func (i *instrumentation) paid(name string, function reflect.Value) any {
+	kind := function.Type()
+	in := make([]reflect.Type, kind.NumIn())
+	for at := range in {
+		in[at] = kind.In(at)
+	}
+	result := kind.Out(0)
+	failed := func(err error) []reflect.Value {
+		return []reflect.Value{reflect.Zero(result), reflect.ValueOf(&err).Elem()}
+	}
+	invoke := function.Call
+	if kind.IsVariadic() {
+		invoke = function.CallSlice
+	}
+	paid := func(args []reflect.Value) []reflect.Value {
+		if err := i.budget.charge(name, args); err != nil {
+			return failed(err)
+		}
+		results := invoke(args)
+		if len(results) == 2 && !results[1].IsNil() {
+			return results
+		}
+		if err := i.budget.made(results[0]); err != nil {
+			return failed(err)
+		}
+		return append(results[:1], reflect.Zero(errorType))
+	}
+	return reflect.MakeFunc(reflect.FuncOf(in, []reflect.Type{result, errorType}, kind.IsVariadic()), paid).Interface()
+}

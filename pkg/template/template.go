@@ -1,0 +1,57 @@
+// Package template parses the templates of packages, and executes them within bounds: which functions they may call, and what they may
+// cost. It is pure and touches no cluster.
+package template
+
+import (
+	"fmt"
+	"strings"
+	"text/template"
+)
+
+// noValue is what text/template prints where an index of a list or map finds nothing: missingkey=error does not reach it.
+const noValue = "<no value>"
+
+// Parse parses a template of a package, with the functions that packages may use and so that a reference to something
+// unknown is an error when the template is executed. The error is an *Error with the line.
+func Parse(name, text string) (*template.Template, error) {
+	t, err := strict.Clone()
+	if err == nil {
+		t, err = t.New(name).Parse(text)
+	}
+	if err != nil {
+		return nil, executionError(name, err)
+	}
+	return t, nil
+}
+
+// strict is what every template starts from; cloning it is cheaper than telling each one the functions.
+var strict = template.New("").Option("missingkey=error").Funcs(functions)
+
+// Execute runs a parsed template, once, within its bounds. It gets a copy of the data, for templates can change maps and lists. The error
+// is an *Error.
+func Execute(t *template.Template, data map[string]any) (string, error) {
+	instrument(t)
+	var out boundedText
+	if err := t.Execute(&out, clone(data)); err != nil {
+		return "", executionError(t.Name(), err)
+	}
+	text := out.String()
+	if before, _, found := strings.Cut(text, noValue); found {
+		return "", NewError(t.Name(), fmt.Errorf(
+			"line %d of the rendered text has %s: an index or a lookup found nothing there; give a default", lineAt(before), noValue))
+	}
+	return text, nil
+}
+
+// lineAt is the number of the line, from 1, that follows the text before it.
+func lineAt(before string) int { return strings.Count(before, "\n") + 1 }
+
+// boundedText is a writer that refuses more than maxTextBytes.
+type boundedText struct{ strings.Builder }
+
+func (b *boundedText) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > maxTextBytes {
+		return 0, errTooLong
+	}
+	return b.Builder.Write(p)
+}
