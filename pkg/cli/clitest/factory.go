@@ -1,7 +1,12 @@
 package clitest
 
 import (
+	"testing"
+
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 )
@@ -9,4 +14,14 @@ import (
 // Factory makes commands of somebody who types that, and reaches no hub.
 func Factory(typed string) *hubclient.Factory {
 	return &hubclient.Factory{IOStreams: StreamsOf(typed), Flags: genericclioptions.NewConfigFlags(true), Version: "v0.0.0"}
+}
+
+// Parse runs a command by that command line, and demands that error; none where it is empty.
+func Parse(t *testing.T, cmd *cobra.Command, args []string, want string) {
+	t.Helper()
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(args)
+	if diff := cmp.Diff(want, ErrorText(cmd.ExecuteContext(t.Context()))); diff != "" {
+		t.Error(diff)
+	}
 }

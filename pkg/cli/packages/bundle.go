@@ -347,3 +347,13 @@ func (l *loader) loadNamed(ctx context.Context, name string) (*bundle, error) {
 	}
 	return b, entry.mismatch(operator, b.root())
 }
+
+// mismatch is the error for a package that is not the one that the entry promises. Indexes that somebody wrote by hand may leave the
+// appVersion out.
+func (e indexEntry) mismatch(operator string, m *member) error {
+	spec := m.pkg.Version
+	if spec.Operator.Name == operator && spec.Version == e.OperatorVersion && (e.AppVersion == "" || spec.AppVersion == e.AppVersion) {
+		return nil
+	}
+	return fmt.Errorf("%s holds %s, and not %s as the repository says", m.name, versionName(m.pkg), e.versionName(operator))
+}

@@ -200,16 +200,6 @@ func (e indexEntry) versionName(operator string) string {
 	return pack.VersionName(operator, e.AppVersion, e.OperatorVersion)
 }
 
-// mismatch is the error for a package that is not the one that the entry promises. Indexes that somebody wrote by hand may leave the
-// appVersion out.
-func (e indexEntry) mismatch(operator string, m *member) error {
-	spec := m.pkg.Version
-	if spec.Operator.Name == operator && spec.Version == e.OperatorVersion && (e.AppVersion == "" || spec.AppVersion == e.AppVersion) {
-		return nil
-	}
-	return fmt.Errorf("%s holds %s, and not %s as the repository says", m.name, versionName(m.pkg), e.versionName(operator))
-}
-
 // openEntry is the package of an entry, from the first of its URLs that gives it.
 func (l *loader) openEntry(ctx context.Context, entry indexEntry) (source, error) {
 	var faults []error
