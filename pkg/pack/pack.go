@@ -37,7 +37,7 @@ func (p *Package) Verify() []Finding {
 	subject.operator, subject.blind = p.Operator, !p.hasParams
 	judged := subject.judge()
 	if len(Errors(findings)) == 0 && len(Errors(judged)) == 0 {
-		judged = append(judged, trial(subject)...)
+		judged = append(judged, dryRun(subject)...)
 	}
 	unread := p.unread()
 	for _, f := range judged {

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -20,7 +19,6 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/preview"
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
@@ -85,18 +83,6 @@ type changing struct {
 	instances map[string][]kudo.Instance
 	// stored are the OperatorVersions of a namespace.
 	stored func(namespace string) ([]kudo.OperatorVersion, error)
-}
-
-// change is what a command makes of one cluster.
-type change struct {
-	preview.Change
-	cluster string
-	// step is what is written of an add-on, whose Instance follows from that.
-	step *step
-	// object is what is deleted on the hub; empty where nothing is.
-	object string
-	// warnings are what admission says of the write, or who suffers from it.
-	warnings []string
 }
 
 // errAbsent says that a cluster has nothing of the name.
@@ -177,18 +163,6 @@ func onceEach[T any](of func(name string) (T, error)) func(name string) (T, erro
 		}
 		return found, err
 	}
-}
-
-// refusals are why clusters are left as they are.
-type refusals map[string]error
-
-// err names all clusters and why.
-func (r refusals) err() error {
-	var faults []error
-	for _, cluster := range slices.Sorted(maps.Keys(r)) {
-		faults = append(faults, r[cluster])
-	}
-	return errors.Join(faults...)
 }
 
 // changes are what the command makes of the clusters. Those that have nothing of the name are left out, unless they were named. The
@@ -315,15 +289,6 @@ func (c *change) write(ctx context.Context, h client.Client) (string, error) {
 	return fmt.Sprintf("%s %s on %s\n", name, did, c.cluster) + coming, nil
 }
 
-// sameSpec says whether nothing is to be written.
-func sameSpec(a, b *kudo.Instance) bool {
-	return referenceOf(a) == referenceOf(b) && maps.Equal(a.Spec.Parameters, b.Spec.Parameters)
-}
-
-func referenceOf(i *kudo.Instance) corev1.ObjectReference {
-	return corev1.ObjectReference{Namespace: i.Spec.OperatorVersion.Namespace, Name: i.Spec.OperatorVersion.Name}
-}
-
 // awaited is the Instance as it is waited for.
 func (c *change) awaited() awaitedPlan {
 	a := awaitedPlan{ObjectKey: client.ObjectKey{Namespace: c.cluster, Name: c.After.Name}, generation: c.After.Generation}
@@ -334,4 +299,24 @@ func (c *change) awaited() awaitedPlan {
 		}
 	}
 	return a
+}
+
+func (o *changeOptions) addUnset(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVar(&o.given.unset, "unset", nil, "parameters that are to have their defaults again, separated by commas")
+}
+
+// checkStanding refuses a command line that makes no sense for what stands, whose namespace is fixed.
+func (o *changeOptions) checkStanding(cmd *cobra.Command, of string) error {
+	if cmd.Flags().Changed("namespace") {
+		return terminal.Usagef(cmd, "--namespace has no meaning here: --cluster names the managed cluster, and with it the namespace on the hub")
+	}
+	return o.check(cmd, of)
+}
+
+// checkNamespace refuses what no namespace on the managed clusters can be called.
+func checkNamespace(cmd *cobra.Command, namespace string) error {
+	if faults := validation.IsDNS1123Label(namespace); namespace != "" && len(faults) > 0 {
+		return terminal.Usagef(cmd, "--namespace %q: %s", namespace, faults[0])
+	}
+	return nil
 }

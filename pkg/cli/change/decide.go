@@ -9,13 +9,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/packages"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/install"
@@ -255,32 +253,4 @@ func (c *changing) followed(ctx context.Context, found change, definition *addon
 	found.Version, found.Instances = a.Version, a.Instances
 	found.Candidates = c.candidates(a.Configuration.OperatorVersion.Namespace, found.Version, found.Started)
 	return found, nil
-}
-
-// showUninstalling shows what would go with what was found.
-func showUninstalling(
-	ctx context.Context, c client.Client, streams genericiooptions.IOStreams, o *terminal.Output, found []installed, refused refusals,
-) error {
-	known := &changing{
-		reader: hubclient.Remembering(c, c),
-		stored: onceEach(func(namespace string) ([]kudo.OperatorVersion, error) {
-			return hubclient.StoredVersions(ctx, c, namespace)
-		}),
-	}
-	var changes []change
-	for _, i := range found {
-		if i.instance == nil {
-			continue // nothing was applied for the add-on
-		}
-		started, err := known.startedVersion(ctx, i.instance)
-		if err != nil {
-			return err
-		}
-		suffer, _ := suffering([]installed{i})
-		going := change{cluster: i.Namespace, warnings: suffer, object: i.String()}
-		going.Before, going.Started, going.Instances = i.instance, started, i.below
-		going.Candidates = known.candidates(install.VersionOf(i.instance).Namespace, started)
-		changes = append(changes, going)
-	}
-	return showChanges(streams, o, changes, refused)
 }

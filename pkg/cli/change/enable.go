@@ -11,13 +11,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
@@ -115,9 +113,6 @@ func enable(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStr
 	return errors.Join(faults...)
 }
 
-// writesAtOnce is how many clusters are written to at a time.
-const writesAtOnce = 10
-
 // carryOut writes the steps, those of one cluster in their order, and says which are done. One that fails holds up what follows on its
 // cluster only.
 func carryOut(ctx context.Context, c client.Client, out io.Writer, steps []step) ([]step, error) {
@@ -143,40 +138,4 @@ func carryOut(ctx context.Context, c client.Client, out io.Writer, steps []step)
 		done = append(done, byCluster[clusters[i]][:finished[i]]...)
 	})
 	return done, errors.Join(faults...)
-}
-
-// atOnce does so many things, writesAtOnce at a time, and tells of each in their order, as soon as it and all before it are done.
-func atOnce(count int, do, tell func(i int)) {
-	done := make([]chan struct{}, count)
-	for i := range done {
-		done[i] = make(chan struct{})
-	}
-	go func() {
-		var group errgroup.Group
-		group.SetLimit(writesAtOnce)
-		for i := range count {
-			group.Go(func() error { do(i); close(done[i]); return nil })
-		}
-	}()
-	for i := range count {
-		<-done[i]
-		tell(i)
-	}
-}
-
-// carryOut writes the step: what the add-on refers to first.
-func (s step) carryOut(ctx context.Context, c client.Client) (text string, err error) {
-	if s.config != nil {
-		did, err := write(ctx, c, s.currentConfig, s.config, "created")
-		if err != nil {
-			return "", err
-		}
-		text = fmt.Sprintf("%s %s on %s\n",
-			terminal.ObjectName(addon.GroupVersion.Group, "AddOnDeploymentConfig", s.config.Name), did, s.config.Namespace)
-	}
-	did, err := write(ctx, c, s.current, s.wanted, "enabled")
-	if err != nil {
-		return "", err
-	}
-	return text + fmt.Sprintf("%s %s on %s\n", terminal.ObjectName(addon.GroupVersion.Group, "ManagedClusterAddOn", s.wanted.Name), did, s.wanted.Namespace), nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -58,14 +57,6 @@ func NewCmdInstall(streams genericiooptions.IOStreams, flags *genericclioptions.
 	options.addVersionFlags(cmd)
 	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace on the managed clusters to install it in; the cluster's name if left out")
 	return cmd
-}
-
-// checkNamespace refuses what no namespace on the managed clusters can be called.
-func checkNamespace(cmd *cobra.Command, namespace string) error {
-	if faults := validation.IsDNS1123Label(namespace); namespace != "" && len(faults) > 0 {
-		return terminal.Usagef(cmd, "--namespace %q: %s", namespace, faults[0])
-	}
-	return nil
 }
 
 func NewCmdUpdate(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *cobra.Command {
@@ -127,16 +118,4 @@ func NewCmdUpgrade(streams genericiooptions.IOStreams, flags *genericclioptions.
 	options.addVersionFlags(cmd)
 	options.addUnset(cmd)
 	return cmd
-}
-
-func (o *changeOptions) addUnset(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&o.given.unset, "unset", nil, "parameters that are to have their defaults again, separated by commas")
-}
-
-// checkStanding refuses a command line that makes no sense for what stands, whose namespace is fixed.
-func (o *changeOptions) checkStanding(cmd *cobra.Command, of string) error {
-	if cmd.Flags().Changed("namespace") {
-		return terminal.Usagef(cmd, "--namespace has no meaning here: --cluster names the managed cluster, and with it the namespace on the hub")
-	}
-	return o.check(cmd, of)
 }

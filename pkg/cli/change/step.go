@@ -396,3 +396,20 @@ func write[T client.Object](ctx context.Context, c client.Client, current, wante
 	}
 	return "configured", nil
 }
+
+// carryOut writes the step: what the add-on refers to first.
+func (s step) carryOut(ctx context.Context, c client.Client) (text string, err error) {
+	if s.config != nil {
+		did, err := write(ctx, c, s.currentConfig, s.config, "created")
+		if err != nil {
+			return "", err
+		}
+		text = fmt.Sprintf("%s %s on %s\n",
+			terminal.ObjectName(addon.GroupVersion.Group, "AddOnDeploymentConfig", s.config.Name), did, s.config.Namespace)
+	}
+	did, err := write(ctx, c, s.current, s.wanted, "enabled")
+	if err != nil {
+		return "", err
+	}
+	return text + fmt.Sprintf("%s %s on %s\n", terminal.ObjectName(addon.GroupVersion.Group, "ManagedClusterAddOn", s.wanted.Name), did, s.wanted.Namespace), nil
+}

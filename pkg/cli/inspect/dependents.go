@@ -49,17 +49,6 @@ func NewCmdDependents(streams genericiooptions.IOStreams, flags *genericclioptio
 	return cmd
 }
 
-// dependentsView is what there is to know of the add-ons that depend on one.
-type dependentsView struct {
-	addOn string
-	// direct says who depends on whom.
-	direct map[string][]dependency.Dependant
-	// malformed says whose declarations cannot be read.
-	malformed []error
-	// there are the add-ons in question by cluster.
-	there map[string]map[string]bool
-}
-
 // gatherDependents reads who depends on addOn, and where they are. If nobody has heard of it, the error names what there is.
 func gatherDependents(ctx context.Context, c client.Reader, addOn string) (dependentsView, error) {
 	view := dependentsView{addOn: addOn}

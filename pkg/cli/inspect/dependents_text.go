@@ -121,3 +121,14 @@ func lackingClusters(view dependentsView, rows []dependentRow) []string {
 	}
 	return slices.Sorted(maps.Keys(lacking))
 }
+
+// dependentsView is what there is to know of the add-ons that depend on one.
+type dependentsView struct {
+	addOn string
+	// direct says who depends on whom.
+	direct map[string][]dependency.Dependant
+	// malformed says whose declarations cannot be read.
+	malformed []error
+	// there are the add-ons in question by cluster.
+	there map[string]map[string]bool
+}

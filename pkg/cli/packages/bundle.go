@@ -298,3 +298,52 @@ func standIn(task *kudo.Task) kudo.OperatorVersion {
 func (b *bundle) fault(message string) pack.Finding {
 	return b.root().pkg.At("tasks", pack.Error, message)
 }
+
+// openNamed is the package that a task names by the operator's name, from the repository.
+func (l *loader) openNamed(ctx context.Context, task kudo.Task) (childVersion, error) {
+	if err := l.readCatalog(ctx); err != nil {
+		return childVersion{}, failure{err}
+	}
+	entry, err := l.catalog.choose(task)
+	var absent *tree.AbsenceError
+	switch where := shownURL(l.repository); {
+	case errors.As(err, &absent) && len(absent.Others) > 0:
+		return childVersion{}, fmt.Errorf("the repository %s does not have %s; there are %s", where, absent.Wanted, strings.Join(absent.Others, ", "))
+	case errors.As(err, &absent):
+		return childVersion{}, fmt.Errorf("the repository %s does not have %s", where, absent.Wanted)
+	case err != nil:
+		return childVersion{}, err
+	}
+	at, err := l.openEntry(ctx, entry)
+	if err != nil {
+		return childVersion{}, err
+	}
+	child, err := l.childAt(ctx, at, task)
+	if err != nil {
+		return childVersion{}, err
+	}
+	return child, entry.mismatch(task.Spec.Package, child.member)
+}
+
+// loadNamed is loadBundle for a package of the repository, called as its OperatorVersion or, in the highest version, as its operator.
+func (l *loader) loadNamed(ctx context.Context, name string) (*bundle, error) {
+	l.begin()
+	if err := l.readCatalog(ctx); err != nil {
+		return nil, err
+	}
+	version, err := Named(name, l.catalog.versions())
+	if err != nil {
+		return nil, fmt.Errorf("in the repository %s: %w", shownURL(l.repository), err)
+	}
+	operator := version.Spec.Operator.Name
+	entry := l.catalog.entry(operator, version.Name)
+	at, err := l.openEntry(ctx, entry)
+	if err != nil {
+		return nil, err
+	}
+	b, err := l.loadFrom(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	return b, entry.mismatch(operator, b.root())
+}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,7 +12,6 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
-	"github.com/tandem-addons/tandem/pkg/text"
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
@@ -129,30 +127,4 @@ func storedNode(instance string, n *tree.Node) packageNode {
 		node.Children = append(node.Children, below)
 	}
 	return node
-}
-
-// Named is the OperatorVersion of that name, or the highest of the operator of that name.
-func Named(name string, versions []kudo.OperatorVersion) (kudo.OperatorVersion, error) {
-	i := slices.IndexFunc(versions, func(v kudo.OperatorVersion) bool { return v.Name == name })
-	if i >= 0 {
-		return versions[i], nil
-	}
-	var task kudo.Task
-	task.Spec.Package = name
-	if highest, err := tree.Choose(task, versions); err == nil {
-		return highest, nil
-	}
-	var names []string
-	for _, version := range versions {
-		names = append(names, version.Spec.Operator.Name, version.Name)
-	}
-	switch meant := text.ClosestMatch(name, names); {
-	case meant != "":
-		return kudo.OperatorVersion{}, fmt.Errorf("there is no package %q: did you mean %s?", name, meant)
-	case len(names) == 0:
-		return kudo.OperatorVersion{}, fmt.Errorf("there is no package %q, and no other: "+
-			"push one with 'kubectl addon package push DIR', or name another place with -n or --repository", name)
-	default:
-		return kudo.OperatorVersion{}, fmt.Errorf("there is no package %q: 'kubectl addon package list' shows what there is", name)
-	}
 }

@@ -1,10 +1,7 @@
 package packages
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/url"
@@ -45,55 +42,6 @@ type indexEntry struct {
 
 	// index that it stands in.
 	index *url.URL
-}
-
-// openNamed is the package that a task names by the operator's name, from the repository.
-func (l *loader) openNamed(ctx context.Context, task kudo.Task) (childVersion, error) {
-	if err := l.readCatalog(ctx); err != nil {
-		return childVersion{}, failure{err}
-	}
-	entry, err := l.catalog.choose(task)
-	var absent *tree.AbsenceError
-	switch where := shownURL(l.repository); {
-	case errors.As(err, &absent) && len(absent.Others) > 0:
-		return childVersion{}, fmt.Errorf("the repository %s does not have %s; there are %s", where, absent.Wanted, strings.Join(absent.Others, ", "))
-	case errors.As(err, &absent):
-		return childVersion{}, fmt.Errorf("the repository %s does not have %s", where, absent.Wanted)
-	case err != nil:
-		return childVersion{}, err
-	}
-	at, err := l.openEntry(ctx, entry)
-	if err != nil {
-		return childVersion{}, err
-	}
-	child, err := l.childAt(ctx, at, task)
-	if err != nil {
-		return childVersion{}, err
-	}
-	return child, entry.mismatch(task.Spec.Package, child.member)
-}
-
-// loadNamed is loadBundle for a package of the repository, called as its OperatorVersion or, in the highest version, as its operator.
-func (l *loader) loadNamed(ctx context.Context, name string) (*bundle, error) {
-	l.begin()
-	if err := l.readCatalog(ctx); err != nil {
-		return nil, err
-	}
-	version, err := Named(name, l.catalog.versions())
-	if err != nil {
-		return nil, fmt.Errorf("in the repository %s: %w", shownURL(l.repository), err)
-	}
-	operator := version.Spec.Operator.Name
-	entry := l.catalog.entry(operator, version.Name)
-	at, err := l.openEntry(ctx, entry)
-	if err != nil {
-		return nil, err
-	}
-	b, err := l.loadFrom(ctx, at)
-	if err != nil {
-		return nil, err
-	}
-	return b, entry.mismatch(operator, b.root())
 }
 
 // readCatalog reads the repository, once.
@@ -279,36 +227,4 @@ func (l *loader) openEntry(ctx context.Context, entry indexEntry) (source, error
 		return source{}, fmt.Errorf("the repository %s gives no URL for it", entry.index.Redacted())
 	}
 	return source{}, errors.Join(faults...)
-}
-
-// tarball is one to be had at an address, of that digest unless it is empty.
-type tarball struct{ address, digest string }
-
-// download is what came of one.
-type download struct {
-	source
-	err error
-}
-
-// download is the package in the tarball at a URL, of that digest unless it is empty. Nothing is asked for twice, whatever came of it.
-func (l *loader) download(ctx context.Context, address, digest string) (source, error) {
-	wanted := tarball{address, digest}
-	found, known := l.downloads[wanted]
-	if !known {
-		found.source, found.err = l.unpack(ctx, wanted)
-		l.downloads[wanted] = found
-	}
-	return found.source, found.err
-}
-
-// unpack downloads a tarball.
-func (l *loader) unpack(ctx context.Context, t tarball) (source, error) {
-	content, err := l.fetch(ctx, t.address)
-	if err != nil {
-		return source{}, err
-	}
-	if sum := sha256.Sum256(content); t.digest != "" && !strings.EqualFold(hex.EncodeToString(sum[:]), t.digest) {
-		return source{}, fmt.Errorf("%s has SHA-256 %x, and not %s as it should", shownURL(t.address), sum, t.digest)
-	}
-	return l.archived(shownURL(t.address), bytes.NewReader(content))
 }

@@ -1,6 +1,7 @@
 package packages
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -244,4 +245,36 @@ func shownURL(address string) string {
 		return parsed.Redacted()
 	}
 	return address
+}
+
+// tarball is one to be had at an address, of that digest unless it is empty.
+type tarball struct{ address, digest string }
+
+// download is what came of one.
+type download struct {
+	source
+	err error
+}
+
+// download is the package in the tarball at a URL, of that digest unless it is empty. Nothing is asked for twice, whatever came of it.
+func (l *loader) download(ctx context.Context, address, digest string) (source, error) {
+	wanted := tarball{address, digest}
+	found, known := l.downloads[wanted]
+	if !known {
+		found.source, found.err = l.unpack(ctx, wanted)
+		l.downloads[wanted] = found
+	}
+	return found.source, found.err
+}
+
+// unpack downloads a tarball.
+func (l *loader) unpack(ctx context.Context, t tarball) (source, error) {
+	content, err := l.fetch(ctx, t.address)
+	if err != nil {
+		return source{}, err
+	}
+	if sum := sha256.Sum256(content); t.digest != "" && !strings.EqualFold(hex.EncodeToString(sum[:]), t.digest) {
+		return source{}, fmt.Errorf("%s has SHA-256 %x, and not %s as it should", shownURL(t.address), sum, t.digest)
+	}
+	return l.archived(shownURL(t.address), bytes.NewReader(content))
 }

@@ -170,7 +170,3 @@ func (b *bundle) validity(name string) error {
 	}
 	return fmt.Errorf("package %s is not valid: %s", name, found)
 }
-
-func versionName(p *pack.Package) string {
-	return pack.VersionName(p.Name, p.Version.AppVersion, p.Version.Version)
-}

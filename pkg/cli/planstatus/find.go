@@ -43,3 +43,16 @@ func Find(ctx context.Context, c client.Reader, key client.ObjectKey, withChildr
 	}
 	return terminal.Shown{}, found.Lacks(key.Name)
 }
+
+func (v View) shown() terminal.Shown {
+	return terminal.Shown{Text: Text(v), Data: statusData(v), Names: v.names()}
+}
+
+// names are those of the Instance, and of its children where they are shown.
+func (v View) names() []string {
+	names := []string{terminal.ObjectName(kudo.GroupVersion.Group, "Instance", v.Instance.Name)}
+	for _, child := range v.children {
+		names = append(names, child.names()...)
+	}
+	return names
+}

@@ -12,10 +12,10 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// trial renders every template once, with the default parameters, as the first deployment would. It is no rule of Check:
+// dryRun renders every template once, with the default parameters, as the first deployment would. It is no rule of Check:
 // controllers do not run other people's templates to judge them. Without a default for each required parameter there is
 // nothing to try.
-func trial(s *subject) []Finding {
+func dryRun(s *subject) []Finding {
 	c, complete := firstDeployment(s.OperatorVersionSpec)
 	if !complete {
 		return nil
@@ -23,7 +23,7 @@ func trial(s *subject) []Finding {
 	var findings []Finding
 	for _, name := range sortedKeys(s.templatesOfObjects()) {
 		if _, err := render.Objects(c, name); err != nil {
-			findings = append(findings, trialFinding(name, err))
+			findings = append(findings, dryRunFinding(name, err))
 		}
 	}
 	for _, t := range s.Tasks {
@@ -32,7 +32,7 @@ func trial(s *subject) []Finding {
 		}
 		if makesChild(t.Kind) {
 			if _, err := childParameters(c, t); err != nil {
-				findings = append(findings, trialFinding(t.Spec.ParameterFile, err))
+				findings = append(findings, dryRunFinding(t.Spec.ParameterFile, err))
 			}
 		}
 	}
@@ -78,7 +78,7 @@ func childParameters(c render.Context, task kudo.Task) (map[string]string, error
 func tryPod(c render.Context, t kudo.Task) []Finding {
 	rendered, err := render.Named(c, t.Spec.Pod, pipe.PodName(c.Instance, t.Name))
 	if err != nil {
-		return []Finding{trialFinding(t.Spec.Pod, err)}
+		return []Finding{dryRunFinding(t.Spec.Pod, err)}
 	}
 	if _, _, err := pipe.Pod(rendered, t.Spec.Pipe, pipe.DefaultImage); err != nil {
 		return []Finding{warningAt(templateField(t.Spec.Pod), "task %s: %v", text.Quote(t.Name), err)}
@@ -99,8 +99,8 @@ func (s *subject) templatesOfObjects() map[string]bool {
 	return used
 }
 
-// trialFinding is a warning: other parameters may make the template render.
-func trialFinding(name string, err error) Finding {
+// dryRunFinding is a warning: other parameters may make the template render.
+func dryRunFinding(name string, err error) Finding {
 	finding := warningAt(templateField(name), "does not render with the default parameters: %v", err)
 	var fault *template.Error
 	if !errors.As(err, &fault) {

@@ -1,0 +1,351 @@
+package change
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/packages"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/preview"
+)
+
+// changesData is what --dry-run shows.
+type changesData struct {
+	// Changes of clusters that are alike stand once, as on the first of them.
+	Changes []changeData `json:"changes"`
+	Refused []refusal    `json:"refused"`
+}
+
+// refusal is why clusters would be left as they are.
+type refusal struct {
+	Clusters []string `json:"clusters"`
+	// Message names the first of the clusters; that of the others says the same.
+	Message string `json:"message"`
+}
+
+// changeData is what would become of an Instance, on each of the clusters; it has no name where an add-on has none yet.
+type changeData struct {
+	Clusters []string `json:"clusters"`
+	Instance string   `json:"instance,omitempty"`
+	// Write is what would be written: created, changed, unchanged or removed.
+	Write preview.Effect `json:"write"`
+	// Writes are the objects on the hub that would be written.
+	Writes []string `json:"writes,omitempty"`
+	// From and To are OperatorVersions.
+	From     string   `json:"from,omitempty"`
+	To       string   `json:"to,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+	comingData
+}
+
+// comingData is what an Instance would do.
+type comingData struct {
+	WaitsFor string       `json:"waitsFor,omitempty"`
+	Plans    []planData   `json:"plans"`
+	Removed  []objectData `json:"removed,omitempty"`
+	Children []childData  `json:"children,omitempty"`
+	Fault    string       `json:"fault,omitempty"`
+}
+
+// planData is a plan that would run.
+type planData struct {
+	Plan  string     `json:"plan"`
+	Cause plan.Cause `json:"cause"`
+	// Parameters change, with which the plan runs.
+	Parameters []string `json:"parameters,omitempty"`
+	// RestartsPods says that pods restart also where nothing else of them changes; Calm are the parameters that would not have them do so.
+	RestartsPods bool         `json:"restartsPods"`
+	Calm         []string     `json:"calm,omitempty"`
+	Tasks        []taskData   `json:"tasks"`
+	Removed      []objectData `json:"removed,omitempty"`
+	Children     []childData  `json:"children,omitempty"`
+}
+
+// taskData is a task of it.
+type taskData struct {
+	Phase   string          `json:"phase"`
+	Step    string          `json:"step"`
+	Task    string          `json:"task"`
+	Kind    string          `json:"kind"`
+	Action  plan.TaskAction `json:"action,omitempty"`
+	Objects []objectData    `json:"objects,omitempty"`
+	Child   *childData      `json:"child,omitempty"`
+	Fault   string          `json:"fault,omitempty"`
+}
+
+// objectData is an object on the managed cluster. A namespace that the package does not write is left out.
+type objectData struct {
+	Group     string         `json:"group,omitempty"`
+	Kind      string         `json:"kind"`
+	Namespace string         `json:"namespace,omitempty"`
+	Name      string         `json:"name"`
+	Effect    preview.Effect `json:"effect"`
+	Diff      string         `json:"diff,omitempty"`
+}
+
+// childData is a child Instance, and what it would do.
+type childData struct {
+	Instance        string         `json:"instance"`
+	OperatorVersion string         `json:"operatorVersion,omitempty"`
+	Effect          preview.Effect `json:"effect"`
+	*comingData
+}
+
+// changesOf are the changes, with clusters that are alike together.
+func changesOf(changes []change, refused refusals) changesData {
+	data := changesData{Changes: []changeData{}, Refused: []refusal{}}
+	var kinds []changeData
+	for _, c := range changes {
+		kind := c.anywhere().data()
+		if i := slices.IndexFunc(kinds, func(other changeData) bool { return equality.Semantic.DeepEqual(other, kind) }); i >= 0 {
+			data.Changes[i].Clusters = append(data.Changes[i].Clusters, c.cluster)
+			continue
+		}
+		kinds, data.Changes = append(kinds, kind), append(data.Changes, c.data())
+	}
+	for _, cluster := range slices.Sorted(maps.Keys(refused)) {
+		message := refused[cluster].Error()
+		same := func(r refusal) bool { return strings.ReplaceAll(r.Message, r.Clusters[0], cluster) == message }
+		if i := slices.IndexFunc(data.Refused, same); i >= 0 {
+			data.Refused[i].Clusters = append(data.Refused[i].Clusters, cluster)
+			continue
+		}
+		data.Refused = append(data.Refused, refusal{Clusters: []string{cluster}, Message: message})
+	}
+	return data
+}
+
+// anywhere is the change as on a cluster without a name: one Instance has the namespace of its cluster, and the next that of its own.
+func (c *change) anywhere() *change {
+	const nowhere = "cluster"
+	move := func(i *kudo.Instance) *kudo.Instance {
+		if i == nil || i.TargetNamespace() != c.cluster {
+			return i
+		}
+		i = i.DeepCopy()
+		i.Spec.InstallNamespace = nowhere
+		for at := range i.Status.Inventory {
+			if entry := &i.Status.Inventory[at]; entry.Namespace == c.cluster {
+				entry.Namespace = nowhere
+			}
+		}
+		return i
+	}
+	moved := *c
+	moved.cluster, moved.Before, moved.After, moved.Instances = nowhere, move(c.Before), move(c.After), nil
+	for i := range c.Instances {
+		moved.Instances = append(moved.Instances, *move(&c.Instances[i]))
+	}
+	return &moved
+}
+
+func (c *change) data() changeData {
+	data := changeData{
+		Clusters: []string{c.cluster}, Write: preview.Unchanged, Warnings: c.warnings, comingData: comingOf(preview.Of(c.Change)),
+	}
+	switch {
+	case c.After == nil && c.Before == nil: // an add-on that has no Instance yet
+		data.Write = preview.Removed
+	case c.After == nil:
+		data.Instance, data.Write = c.Before.Name, preview.Removed
+	case c.Before == nil:
+		data.Instance, data.Write = c.After.Name, preview.Created
+	default:
+		data.Instance = c.After.Name
+	}
+	if c.Before != nil {
+		data.From = c.Before.Spec.OperatorVersion.Name
+	}
+	if c.After != nil {
+		data.To = c.After.Spec.OperatorVersion.Name
+	}
+	if c.Before != nil && c.After != nil && !sameSpec(c.Before, c.After) {
+		data.Write = preview.Changed
+	}
+	data.Writes = c.writes(data.Write)
+	return data
+}
+
+// writes are the objects on the hub that the command writes.
+func (c *change) writes(effect preview.Effect) []string {
+	switch {
+	case c.object != "":
+		return []string{c.object}
+	case effect == preview.Unchanged && (c.step == nil || c.step.unchanged()):
+		return nil
+	case c.step == nil:
+		return []string{terminal.ObjectName(kudo.GroupVersion.Group, "Instance", c.After.Name)}
+	}
+	var names []string
+	if c.step.config != nil && !equality.Semantic.DeepEqual(c.step.currentConfig, c.step.config) {
+		names = append(names, terminal.ObjectName(addon.GroupVersion.Group, "AddOnDeploymentConfig", c.step.config.Name))
+	}
+	if !equality.Semantic.DeepEqual(c.step.current, c.step.wanted) {
+		names = append(names, terminal.ObjectName(addon.GroupVersion.Group, "ManagedClusterAddOn", c.step.wanted.Name))
+	}
+	return names
+}
+
+func comingOf(p preview.Preview) comingData {
+	data := comingData{
+		WaitsFor: p.WaitsFor, Plans: []planData{}, Removed: objectsOf(p.Removed), Children: childrenOf(p.Children), Fault: p.Fault,
+	}
+	for _, coming := range p.Plans {
+		next := planData{
+			Plan: coming.Plan, Cause: coming.Cause, Parameters: coming.Changed, RestartsPods: coming.RestartPending, Calm: coming.NoRestart,
+			Tasks: []taskData{}, Removed: objectsOf(coming.Removed), Children: childrenOf(coming.Children),
+		}
+		for _, t := range coming.Tasks {
+			next.Tasks = append(next.Tasks, taskOf(t))
+		}
+		data.Plans = append(data.Plans, next)
+	}
+	return data
+}
+
+func taskOf(t preview.Task) taskData {
+	data := taskData{
+		Phase: t.Phase, Step: t.Step, Task: t.Task.Name, Kind: t.Task.Kind, Action: t.Action, Objects: objectsOf(t.Objects), Fault: t.Fault,
+	}
+	if t.Child != nil {
+		data.Child = new(childOf(*t.Child))
+	}
+	return data
+}
+
+func childOf(c preview.Child) childData {
+	data := childData{Instance: c.Instance, OperatorVersion: c.OperatorVersion, Effect: c.Effect}
+	if c.Preview != nil {
+		data.comingData = new(comingOf(*c.Preview))
+	}
+	return data
+}
+
+func childrenOf(children []preview.Child) []childData {
+	var data []childData
+	for _, c := range children {
+		data = append(data, childOf(c))
+	}
+	return data
+}
+
+func objectsOf(objects []preview.Object) []objectData {
+	var data []objectData
+	for _, o := range objects {
+		next := objectData{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Effect: o.Effect}
+		if o.After != nil && o.Effect != preview.Unchanged && o.Effect != preview.Renewed {
+			before, after := redacted(o.Before, o.After)
+			next.Diff = packages.Unified(strings.ReplaceAll(o.InventoryEntry.String(), " ", "/"), textOf(before), textOf(after))
+		}
+		data = append(data, next)
+	}
+	return data
+}
+
+// textOf is an object as people write it.
+func textOf(o *unstructured.Unstructured) string {
+	if o == nil {
+		return ""
+	}
+	text, err := yaml.Marshal(o.Object)
+	if err != nil {
+		return err.Error() // what was rendered always marshals
+	}
+	return string(text)
+}
+
+// redacted are the objects without what Secrets hold: that it changes is told, and not what it is.
+func redacted(before, after *unstructured.Unstructured) (*unstructured.Unstructured, *unstructured.Unstructured) {
+	if after.GetKind() != "Secret" || after.GroupVersionKind().Group != "" {
+		return before, after
+	}
+	after = after.DeepCopy()
+	if before != nil {
+		before = before.DeepCopy()
+	}
+	for _, field := range []string{"data", "stringData"} {
+		now, _ := after.Object[field].(map[string]any)
+		var was map[string]any
+		if before != nil {
+			was, _ = before.Object[field].(map[string]any)
+		}
+		redact(was, now)
+	}
+	return before, after
+}
+
+// redact puts something else in the place of values, by which those that change are known.
+func redact(was, now map[string]any) {
+	for key, value := range now {
+		stood, had := was[key]
+		if had && !equality.Semantic.DeepEqual(stood, value) {
+			was[key], now[key] = "*** (before)", "*** (after)"
+			continue
+		}
+		now[key] = "***"
+		if had {
+			was[key] = "***"
+		}
+	}
+	for key := range was {
+		if _, stays := now[key]; !stays {
+			was[key] = "***"
+		}
+	}
+}
+
+// unchanged says whether nothing is to be written.
+func (s step) unchanged() bool {
+	return equality.Semantic.DeepEqual(s.current, s.wanted) && (s.config == nil || equality.Semantic.DeepEqual(s.currentConfig, s.config))
+}
+
+// fails says whether a task or a plan would.
+func (d changeData) fails() bool { return d.comingData.fault() != nil }
+
+// fault is the first that there is.
+func (d comingData) fault() error {
+	if d.Fault != "" {
+		return errors.New(d.Fault)
+	}
+	for _, p := range d.Plans {
+		if err := p.fault(); err != nil {
+			return err
+		}
+	}
+	return faultOf(d.Children)
+}
+
+func (p planData) fault() error {
+	for _, t := range p.Tasks {
+		switch {
+		case t.Fault != "":
+			return fmt.Errorf("task %q: %s", t.Task, t.Fault)
+		case t.Child == nil:
+		case faultOf([]childData{*t.Child}) != nil:
+			return faultOf([]childData{*t.Child})
+		}
+	}
+	return faultOf(p.Children)
+}
+
+func faultOf(children []childData) error {
+	for _, c := range children {
+		if c.comingData == nil {
+			continue
+		}
+		if err := c.fault(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package change
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/dependency"
+)
+
+// installed is what stands on the hub of what is to be uninstalled.
+type installed struct {
+	client.ObjectKey
+	addOn    *addon.ManagedClusterAddOn
+	instance *kudo.Instance
+	// below are the Instance's children, and theirs, each before its own.
+	below []kudo.Instance
+	// dependants are the add-ons on the cluster that suffer without it.
+	dependants []dependency.Dependant
+}
+
+// gatherInstalled reads what there is of that key.
+func gatherInstalled(ctx context.Context, c client.Reader, key client.ObjectKey) (installed, error) {
+	found := installed{ObjectKey: key}
+	var err error
+	if found, err = found.now(ctx, c); err != nil {
+		return found, err
+	}
+	if found.addOn != nil {
+		view, err := hubclient.GatherCluster(ctx, c, key.Namespace)
+		if err != nil {
+			return found, err
+		}
+		found.dependants = view.Dependants(key.Name)
+		return found, nil
+	}
+	return found, nil
+}
+
+// now reads what is there by now. An Instance of the add-on's name that is not its own is none of this.
+func (i installed) now(ctx context.Context, c client.Reader) (installed, error) {
+	addOn, instance := &addon.ManagedClusterAddOn{}, &kudo.Instance{}
+	next := installed{ObjectKey: i.ObjectKey, dependants: i.dependants}
+	switch err := c.Get(ctx, i.ObjectKey, addOn); {
+	case err == nil:
+		next.addOn = addOn
+	case !apierrors.IsNotFound(err):
+		return i, fmt.Errorf("reading ManagedClusterAddOn %q of cluster %q: %w", i.Name, i.Namespace, err)
+	}
+	switch err := c.Get(ctx, i.ObjectKey, instance); {
+	case err == nil && (next.addOn == nil || metav1.IsControlledBy(instance, next.addOn)):
+		next.instance = instance
+	case client.IgnoreNotFound(err) != nil:
+		return i, fmt.Errorf("reading Instance %q of cluster %q: %w", i.Name, i.Namespace, err)
+	}
+	if next.instance != nil && len(next.instance.Status.Children) > 0 {
+		var instances kudo.InstanceList
+		if err := c.List(ctx, &instances, client.InNamespace(i.Namespace)); err != nil {
+			return i, fmt.Errorf("listing Instances of cluster %q: %w", i.Namespace, err)
+		}
+		next.below = below(next.instance, instances.Items)
+	}
+	return next, nil
+}
+
+// below are the Instance's children among instances, and theirs, each before its own.
+func below(parent *kudo.Instance, instances []kudo.Instance) []kudo.Instance {
+	var found []kudo.Instance
+	for i := range instances {
+		if metav1.IsControlledBy(&instances[i], parent) {
+			found = append(append(found, instances[i]), below(&instances[i], instances)...)
+		}
+	}
+	return found
+}
+
+// refuse is the error for a child, which its parent would make again.
+func (i installed) refuse(force bool) error {
+	if i.addOn != nil || i.instance == nil || force {
+		return nil
+	}
+	if owner := metav1.GetControllerOf(i.instance); owner != nil && owner.Kind == "Instance" && i.instance.DeletionTimestamp.IsZero() {
+		return fmt.Errorf("%q is a child of Instance %q, which would make it again: uninstall that one, or change its parameters",
+			i.Name, owner.Name)
+	}
+	return nil
+}
+
+// clustersOf are the clusters of what was found.
+func clustersOf(found []installed) []string {
+	var clusters []string
+	for _, i := range found {
+		clusters = append(clusters, i.Namespace)
+	}
+	return clusters
+}
+
+// left is what is still there of what was found.
+func (i installed) left(ctx context.Context, c client.Reader) (installed, error) {
+	left, err := i.now(ctx, c)
+	if err != nil {
+		return left, err
+	}
+	if i.addOn == nil || left.addOn != nil && left.addOn.UID != i.addOn.UID {
+		left.addOn = nil
+	}
+	if left.instance != nil && !i.includes(left.instance) {
+		left.instance = nil
+	}
+	return left, nil
+}
+
+// includes says whether the Instance is what was found, and not another one of its name.
+func (i installed) includes(instance *kudo.Instance) bool {
+	if i.addOn != nil {
+		return metav1.IsControlledBy(instance, i.addOn)
+	}
+	return i.instance != nil && instance.UID == i.instance.UID
+}
+
+func (i installed) gone() bool { return i.addOn == nil && i.instance == nil }

@@ -1,0 +1,41 @@
+package change
+
+import (
+	"context"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
+	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/install"
+)
+
+// showUninstalling shows what would go with what was found.
+func showUninstalling(
+	ctx context.Context, c client.Client, streams genericiooptions.IOStreams, o *terminal.Output, found []installed, refused refusals,
+) error {
+	known := &changing{
+		reader: hubclient.Remembering(c, c),
+		stored: onceEach(func(namespace string) ([]kudo.OperatorVersion, error) {
+			return hubclient.StoredVersions(ctx, c, namespace)
+		}),
+	}
+	var changes []change
+	for _, i := range found {
+		if i.instance == nil {
+			continue // nothing was applied for the add-on
+		}
+		started, err := known.startedVersion(ctx, i.instance)
+		if err != nil {
+			return err
+		}
+		suffer, _ := suffering([]installed{i})
+		going := change{cluster: i.Namespace, warnings: suffer, object: i.String()}
+		going.Before, going.Started, going.Instances = i.instance, started, i.below
+		going.Candidates = known.candidates(install.VersionOf(i.instance).Namespace, started)
+		changes = append(changes, going)
+	}
+	return showChanges(streams, o, changes, refused)
+}

@@ -1,0 +1,56 @@
+package packages
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/pack"
+	"github.com/tandem-addons/tandem/pkg/tree"
+)
+
+// changedFields names what two versions differ in.
+func changedFields(stored, wanted *kudo.OperatorVersionSpec) []string {
+	if equality.Semantic.DeepEqual(stored, wanted) { // also where one has an empty list, and the other none
+		return nil
+	}
+	var changed []string
+	for _, c := range pack.Compare(stored, wanted) {
+		changed = append(changed, changedName(c, stored, wanted))
+	}
+	sameOrder := equality.Semantic.DeepEqual(stored.Parameters, wanted.Parameters) && equality.Semantic.DeepEqual(stored.Tasks, wanted.Tasks)
+	if len(changed) == 0 && !sameOrder {
+		return []string{"order of parameters or tasks"}
+	}
+	slices.Sort(changed)
+	return slices.Compact(changed)
+}
+
+// changedName names the thing that differs. Of a task that brings another version of an operator along it says so: perhaps nobody has
+// changed the package, and its name only means a higher version now.
+func changedName(c pack.Change, stored, wanted *kudo.OperatorVersionSpec) string {
+	if c.Section == pack.InVersion {
+		return c.Name
+	}
+	name := strings.TrimSuffix(string(c.Section), "s") + " " + c.Name
+	if c.Section != pack.InTasks {
+		return name
+	}
+	if now, once := childName(wanted.Tasks, c.Name), childName(stored.Tasks, c.Name); now != once && now != "" && once != "" {
+		return fmt.Sprintf("%s, which brings %s along and not %s", name, now, once)
+	}
+	return name
+}
+
+// childName is the OperatorVersion that the resolved task of that name brings along; nothing where it brings none.
+func childName(tasks []kudo.Task, name string) string {
+	i := slices.IndexFunc(tasks, func(t kudo.Task) bool { return t.Name == name })
+	if i < 0 || !tree.MakesChild(tasks[i]) {
+		return ""
+	}
+	spec := tasks[i].Spec
+	return pack.VersionName(spec.Package, spec.AppVersion, spec.OperatorVersion)
+}

@@ -1,0 +1,118 @@
+package packages
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pmezard/go-difflib/difflib"
+	corev1 "k8s.io/api/core/v1"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/pack"
+	"github.com/tandem-addons/tandem/pkg/parameter"
+	"github.com/tandem-addons/tandem/pkg/plan"
+)
+
+// diffData is what `package diff` shows.
+type diffData struct {
+	// From and To are OperatorVersions.
+	From    string       `json:"from"`
+	To      string       `json:"to"`
+	Changes []diffChange `json:"changes"`
+	Upgrade diffUpgrade  `json:"upgrade"`
+}
+
+// diffChange is a change, of a template with its lines.
+type diffChange struct {
+	pack.Change
+	Diff string `json:"diff,omitempty"`
+}
+
+// diffUpgrade is what becomes of an Instance that goes over from one version to the other.
+type diffUpgrade struct {
+	// Plan that runs; empty where none does.
+	Plan string `json:"plan,omitempty"`
+	// Notes say what the Instance has to do for it, and why no plan runs.
+	Notes []string `json:"notes,omitempty"`
+}
+
+func difference(before, after *kudo.OperatorVersion) diffData {
+	data := diffData{From: before.Name, To: after.Name, Changes: []diffChange{}}
+	for _, change := range pack.Compare(&before.Spec, &after.Spec) {
+		c := diffChange{Change: change}
+		if change.Section == pack.InTemplates {
+			c.Diff = Unified(change.Name, before.Spec.Templates[change.Name], after.Spec.Templates[change.Name])
+		}
+		data.Changes = append(data.Changes, c)
+	}
+	if len(data.Changes) > 0 {
+		data.Upgrade = upgrade(before, after)
+	}
+	return data
+}
+
+// Unified is the difference of two texts, a few lines around each change.
+func Unified(name, before, after string) string {
+	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
+		A: linesOf(before), B: linesOf(after), FromFile: "a/" + name, ToFile: "b/" + name, Context: 3,
+	})
+	if err != nil {
+		return err.Error() // a strings.Builder takes everything
+	}
+	return text
+}
+
+// linesOf are the lines of a text, each with its end.
+func linesOf(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return slices.Collect(strings.Lines(strings.TrimSuffix(text, "\n") + "\n"))
+}
+
+// upgrade says what becomes of an Instance whose OperatorVersion becomes the other one, as the agent and admission judge it.
+func upgrade(before, after *kudo.OperatorVersion) diffUpgrade {
+	if before.Spec.Operator.Name != after.Spec.Operator.Name {
+		return diffUpgrade{Notes: []string{fmt.Sprintf("%s and %s are different operators", before.Spec.Operator.Name, after.Spec.Operator.Name)}}
+	}
+	if before.Name == after.Name {
+		return diffUpgrade{Notes: []string{fmt.Sprintf("both are OperatorVersion %s, which cannot be changed once it is pushed: raise operatorVersion", after.Name)}}
+	}
+	var u diffUpgrade
+	choice, err := plan.Choose(plan.Wish{
+		Version: &after.Spec, Reference: corev1.ObjectReference{Name: after.Name},
+		Last: &kudo.Execution{Plan: kudo.DeployPlan, OperatorVersion: corev1.ObjectReference{Name: before.Name}}, LastStatus: kudo.Complete,
+	})
+	switch {
+	case err != nil:
+		u.Notes = append(u.Notes, err.Error())
+	case choice.Start != nil:
+		u.Plan = choice.Start.Plan
+	}
+	for _, p := range after.Spec.Parameters {
+		if mustSet(after.Spec.Parameters, p.Name) && !mustSet(before.Spec.Parameters, p.Name) {
+			u.Notes = append(u.Notes, fmt.Sprintf("an Instance has to set parameter %s", p.Name))
+		}
+	}
+	for _, p := range before.Spec.Parameters {
+		if _, defined := parameter.Effective(after.Spec.Parameters, nil, p.Name); !defined {
+			u.Notes = append(u.Notes, fmt.Sprintf("an Instance may not set parameter %s any more", p.Name))
+		}
+	}
+	faults := parameter.Immutable(parameter.Setting{Definitions: before.Spec.Parameters}, parameter.Setting{Definitions: after.Spec.Parameters})
+	for _, fault := range faults {
+		u.Notes = append(u.Notes, fmt.Sprintf("an Instance that does not set it is refused: %s", fault))
+	}
+	return u
+}
+
+// mustSet says whether an Instance has to set the parameter.
+func mustSet(definitions []kudo.Parameter, name string) bool {
+	for _, p := range definitions {
+		if p.Name == name {
+			return p.Default == nil && p.Required != nil && *p.Required
+		}
+	}
+	return false
+}
