@@ -17,6 +17,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
 	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // leastTalk is how long a status is kept before its messages alone change. Times in a status count whole seconds: it is one at least.
@@ -108,7 +109,7 @@ func (e *engine) announce(o plan.Observation, after kudo.InstanceStatus) {
 			e.events.Eventf(o.Instance, nil, corev1.EventTypeNormal, "PlanComplete", "Execute", "plan %q is complete", name)
 		case kudo.FatalError:
 			e.metrics.end(operatorOf(o), now, o.Now)
-			e.events.Eventf(o.Instance, nil, corev1.EventTypeWarning, "PlanFailed", "Execute", "plan %q failed: %s", name, bounded(now.Message, most))
+			e.events.Eventf(o.Instance, nil, corev1.EventTypeWarning, "PlanFailed", "Execute", "plan %q failed: %s", name, text.Prefix(now.Message, most))
 		}
 	}
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/apply"
 	"github.com/tandem-addons/tandem/pkg/plan"
 	"github.com/tandem-addons/tandem/pkg/render"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // outcomeOf maps an error of the API server to an outcome: what it will never accept is fatal, everything else may pass.
@@ -33,7 +33,7 @@ func fatal(err error) plan.Outcome {
 // oneLine is an error as a status tells it, at each of its levels. What an API server answers may quote whole objects.
 func oneLine(err error) string {
 	const most = 4096
-	return bounded(strings.Join(strings.Fields(err.Error()), " "), most)
+	return text.Prefix(text.OneLine(err.Error()), most)
 }
 
 // withReplacement adds what to write instead of a kind that is missing because Kubernetes has removed its API version.
@@ -47,12 +47,4 @@ func withReplacement(err error) error {
 		}
 	}
 	return err
-}
-
-// bounded is the beginning of a message, in bytes.
-func bounded(message string, most int) string {
-	if len(message) > most {
-		return strings.ToValidUTF8(message[:most], "")
-	}
-	return message
 }
