@@ -16,6 +16,10 @@ type exception struct {
 
 // unordered lists the packages whose files have no order: a reader who starts at the top meets names that a file above declares.
 var unordered = map[string]exception{
+	"pkg/cli/change": {1, "the options of uninstall are beside its command"},
+
+	"pkg/cli/diagnose": {1, "the options are beside the command"},
+
 	"pkg/availability": {1, "from before the rule"},
 
 	"pkg/dependency": {2, "from before the rule"},
