@@ -69,8 +69,8 @@ func soonest(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// commit writes the status if it changed, and returns the Instance as it is then. A conflict means that somebody was faster: the pass
-// is thrown away.
+// commit writes the status if it changed, and returns the Instance as it is then. A conflict means that another writer was first: the
+// result of this pass is dropped.
 func (e *engine) commit(ctx context.Context, o plan.Observation, stored, status kudo.InstanceStatus) (*kudo.Instance, error) {
 	if equality.Semantic.DeepEqual(stored, status) {
 		return nil, nil

@@ -55,7 +55,7 @@ func acknowledged() predicate.Predicate {
 	return controller.Changed(func(o client.Object) string { return mirror.Acknowledgements(o.(*kudo.Instance)) })
 }
 
-// viewChild is what matters of a child to its parent: which generation stands, and how.
+// viewChild returns what a parent depends on: the generation of the child, and its state.
 func viewChild(o client.Object) string {
 	i := o.(*kudo.Instance)
 	ready := meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionReady)

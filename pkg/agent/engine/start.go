@@ -9,7 +9,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// start records the execution before anything of it is done, with what it is about to apply: whoever comes after knows what runs.
+// start records the execution before anything of it is done, with what it is about to apply: after a restart the agent knows what runs.
 func (e *engine) start(ctx context.Context, o plan.Observation, choice plan.Choice) (result, error) {
 	status := plan.Start(o.Instance.Status, choice, uuid.NewUUID(), o.Now)
 	x := executionOf(o)

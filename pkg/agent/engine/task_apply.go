@@ -109,7 +109,7 @@ func (e *engine) applyEach(ctx context.Context, x *execution, wants []*unstructu
 		if begun {
 			look = e.objects.applied(x.UID)
 		}
-		// An object that somebody has made or replaced between look and apply is looked at once more, and not taken over.
+		// An object that another writer created or replaced between the read and the apply is read once more, and not taken over.
 		err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
 			object, err = e.apply(ctx, x, want, begun, look)
 			look = e.objects.observe
@@ -125,7 +125,7 @@ func (e *engine) applyEach(ctx context.Context, x *execution, wants []*unstructu
 	return objects, nil
 }
 
-// apply applies an object, unless its task has begun and it stands, as look finds it; its pods restart if the execution owes that.
+// apply applies an object, unless its task has begun and look finds it in place; its pods restart if the execution owes that.
 func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Unstructured, begun bool, look reader) (plan.Object, error) {
 	object, err := e.objects.find(ctx, x.instance, want, look)
 	if err != nil || begun && object.Expired() {

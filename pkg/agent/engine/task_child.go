@@ -47,7 +47,7 @@ func (e *engine) children(ctx context.Context, o plan.Observation) ([]plan.Child
 	return children, nil
 }
 
-// see reads a child's mirror, which stands beside its parent's.
+// see reads a child's mirror, which is in its parent's namespace.
 func (e *engine) see(ctx context.Context, from client.Reader, parent *kudo.Instance, said kudo.ChildStatus) (plan.Child, error) {
 	child := plan.Child{Name: types.NamespacedName{Namespace: parent.Namespace, Name: said.Instance}, Acknowledged: said}
 	mirror := &kudo.Instance{}

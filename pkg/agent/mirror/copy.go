@@ -53,7 +53,7 @@ func (m *mirror) copy(ctx context.Context, wanted, standing *kudo.Instance) erro
 }
 
 // takeUp sees to the status of a mirror that was not handed over yet, or of which something was removed before its removal was called
-// off: there everything is deployed anew, and the inventory says what else may stand.
+// off: there everything is deployed again, and the inventory lists what else may exist.
 func (m *mirror) takeUp(ctx context.Context, wanted, standing *kudo.Instance) error {
 	switch _, copied := standing.Annotations[kudo.AnnotationHubGeneration]; {
 	case standing.Annotations[kudo.AnnotationHubDeleted] != "" && standing.Status.Execution != nil:
@@ -128,7 +128,7 @@ func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version core
 	return made, nil
 }
 
-// restore gives a mirror made anew the status that the hub knows, so that nothing is executed again. What a mirror knows itself is
+// restore gives a re-created mirror the status that the hub knows, so that nothing is executed again. What a mirror knows itself is
 // never older. An OperatorVersion that the hub has no more is done without: the engine then goes on with the one that the Instance
 // asks for.
 func (m *mirror) restore(ctx context.Context, wanted, made *kudo.Instance) error {

@@ -67,7 +67,7 @@ func (m *mirror) childrenOf(ctx context.Context, parent client.Object) []reconci
 	return requests
 }
 
-// mirrorChanged lets through what matters to the mirror of what stands: everything but the engine's status, and of that which
+// mirrorChanged admits the changes of a mirror that concern the mirror controller: everything but the engine's status, and of that which
 // OperatorVersion it runs, and that nothing is left.
 func mirrorChanged() predicate.TypedPredicate[*kudo.Instance] {
 	type view struct {

@@ -1,4 +1,4 @@
-// Package mirror copies Instances and their OperatorVersions from the hub to the managed cluster, and says what a mirror is: how it is
+// Package mirror copies Instances and their OperatorVersions from the hub to the managed cluster, and defines how a mirror is
 // named, found and handed over. It touches both clusters.
 package mirror
 
