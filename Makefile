@@ -42,9 +42,13 @@ OCM ?=
 # A value lets `make demo` assert every act and exit non-zero with the act that failed, and `make tutorial` change nothing.
 CHECK ?=
 
+# Everything is compiled without cgo and without paths, so that programs, tests, tools and all clones share one build cache. Only the race
+# detector needs cgo.
+export CGO_ENABLED ?= $(if $(findstring -race,$(TESTFLAGS) $(GINKGOFLAGS)),1,0)
+export GOFLAGS := $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath
+
 tool := go tool -modfile=hack/tools/go.mod
-# Without cgo and paths, so that the standard library is compiled once for this, for `make build` and for the control plane.
-controlplane := CGO_ENABLED=0 go run -trimpath ./hack/controlplane
+controlplane := go run ./hack/controlplane
 
 # Where the programs are: what integration tests start, and what a sandbox starts.
 envtest := $${KUBEBUILDER_ASSETS:-$$($(controlplane) etcd kube-apiserver kubectl)}
@@ -60,11 +64,11 @@ addons := hack/ocm/addons/build.sh
 addonassets := $${TANDEM_ADDON_ASSETS:-$$($(addons))}
 
 # The suites of integration tests, which need a control plane. Those that take longest come first, with several processes each.
-large := agent hub cluster policy delivery
+large := agent hub cluster delivery policy cli
 suites := $(large) $(filter-out $(large),$(patsubst test/integration/%/suite_test.go,%,$(wildcard test/integration/*/suite_test.go)))
 procs-agent := 3
 procs-hub := 3
-procs-cluster := 3
+procs-cluster := 2
 procs-policy := 2
 procs-delivery := 2
 
@@ -77,7 +81,7 @@ help: ## Show this list.
 
 .PHONY: build
 build: ## Build the programs into bin/.
-	CGO_ENABLED=0 go build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/ ./cmd/...
+	go build -ldflags "-X main.version=$(VERSION)" -o bin/ ./cmd/...
 
 .PHONY: images
 images: ## Pack addon-manager and addon-agent into container images, as archives in bin/images (PUSH=1 pushes them).
@@ -120,17 +124,17 @@ test-unit: ## Test everything that needs no control plane.
 	  echo "unit tests: every package that needs no control plane"; \
 	  go test $$packages $(TESTFLAGS); go -C hack/images test ./... $(TESTFLAGS)
 
-# Each suite has API servers of its own, and so has each of its processes. `make` runs two suites at a time, those that take longest first,
+# Each suite has API servers of its own, and so has each of its processes. `make` runs three suites at a time, those that take longest first,
 # and prints what a suite says when it ends. Results are not cached, for the control plane is no input that `go test` could see.
 .PHONY: test-integration
 test-integration: ## Test against real API servers (GINKGOFLAGS='--focus=TEXT' for some of the specs).
 	@assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; \
-	  echo "integration tests: $(words $(suites)) suites against real API servers, two at a time; each reports when it ends"; \
-	  $(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=target $(suites:%=suite-%)
+	  echo "integration tests: $(words $(suites)) suites against real API servers, three at a time; each reports when it ends"; \
+	  $(MAKE) --no-print-directory --jobs=3 --keep-going --output-sync=target $(suites:%=suite-%)
 
 .PHONY: $(suites:%=suite-%)
 $(suites:%=suite-%): suite-%: # `make lint` vets them
-	@go tool ginkgo run --procs=$(or $(procs-$*),1) --no-color --succinct --vet=off --timeout=20m $(GINKGOFLAGS) ./test/integration/$*
+	@go tool ginkgo run --procs=$(or $(procs-$*),1) --no-color --succinct --vet=off --ldflags="-s -w" --timeout=20m $(GINKGOFLAGS) ./test/integration/$*
 
 .PHONY: test-changed
 test-changed: ## Test what depends on changes since BASE (unit and integration tests).

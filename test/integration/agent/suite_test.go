@@ -16,14 +16,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/tandem-addons/tandem/manifests"
 	"github.com/tandem-addons/tandem/pkg/agent"
@@ -92,8 +89,7 @@ func clientOf(config *rest.Config) client.WithWatch {
 	return c
 }
 
-// collectGarbage plays Kubernetes' garbage collector for what the specs delete in the foreground, which has no dependants: it removes the
-// finalizer as soon as an object is deleted.
+// collectGarbage collects the garbage of all kinds that the specs delete in the foreground.
 func collectGarbage(ctx context.Context, managed client.WithWatch) {
 	kinds := sets.New(
 		corev1.SchemeGroupVersion.WithKind("ConfigMap"), corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
@@ -110,37 +106,7 @@ func collectGarbage(ctx context.Context, managed client.WithWatch) {
 		apiVersion, name, _ := strings.Cut(kind, " ")
 		kinds.Insert(schema.FromAPIVersionAndKind(apiVersion, name))
 	}
-	for kind := range kinds {
-		// A watch ends now and then, and cannot begin before its kind is defined.
-		go wait.UntilWithContext(ctx, func(ctx context.Context) { collect(ctx, managed, kind) }, 200*time.Millisecond)
-	}
-}
-
-// collect finalizes the deleted objects of a kind until the watch ends, which begins with all objects that exist.
-func collect(ctx context.Context, managed client.WithWatch, kind schema.GroupVersionKind) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(kind)
-	watcher, err := managed.Watch(ctx, list)
-	if err != nil {
-		return
-	}
-	defer watcher.Stop()
-	for event := range watcher.ResultChan() {
-		object, ok := event.Object.(*metav1.PartialObjectMetadata)
-		if !ok || object.GetDeletionTimestamp() == nil {
-			continue
-		}
-		object.SetGroupVersionKind(kind) // the watch says PartialObjectMetadata
-		before := object.DeepCopy()
-		finalized := controllerutil.RemoveFinalizer(object, metav1.FinalizerDeleteDependents)
-		if !controllerutil.RemoveFinalizer(object, "kubernetes.io/pvc-protection") && !finalized {
-			continue
-		}
-		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-		if managed.Patch(ctx, object, patch) != nil {
-			return // it was changed meanwhile: the next watch shows it again
-		}
-	}
+	environment.CollectGarbage(ctx, managed, "", kinds.UnsortedList()...)
 }
 
 // runAgent starts an agent and returns what stops it and waits for its end, and that of its writes, at the latest that of the spec.

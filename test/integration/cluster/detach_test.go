@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -14,17 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
-	"k8s.io/apimachinery/pkg/util/wait"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/tandem-addons/tandem/manifests"
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 // gcFinalizer plays OCM's: it keeps a ManagedCluster until everything in its namespace was deleted.
@@ -281,25 +278,12 @@ var _ = Describe("An Instance that is let go of by force", func() {
 	})
 })
 
-// collectGarbage plays Kubernetes' garbage collector, until the spec ends, for what the agent deletes in the foreground.
+// collectGarbage collects the garbage of a namespace on the managed cluster until the spec ends.
 func collectGarbage(namespace string) {
 	ctx, stop := context.WithCancel(context.Background())
 	DeferCleanup(stop)
-	go wait.UntilWithContext(ctx, func(ctx context.Context) {
-		for _, list := range []client.ObjectList{&corev1.ConfigMapList{}, &corev1.ServiceList{}, &appsv1.DeploymentList{}} {
-			if managed.List(ctx, list, client.InNamespace(namespace)) != nil {
-				continue
-			}
-			_ = meta.EachListItem(list, func(item runtime.Object) error {
-				object := item.(client.Object)
-				before := item.DeepCopyObject().(client.Object)
-				if object.GetDeletionTimestamp() != nil && controllerutil.RemoveFinalizer(object, metav1.FinalizerDeleteDependents) {
-					_ = managed.Patch(ctx, object, client.MergeFrom(before)) // it is seen again
-				}
-				return nil
-			})
-		}
-	}, 50*time.Millisecond)
+	environment.CollectGarbage(ctx, managed, namespace,
+		corev1.SchemeGroupVersion.WithKind("ConfigMap"), corev1.SchemeGroupVersion.WithKind("Service"), appsv1.SchemeGroupVersion.WithKind("Deployment"))
 }
 
 // attachWithAgent attaches a cluster whose agent runs until the spec ends.
