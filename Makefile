@@ -54,8 +54,10 @@ controlplane := go run ./hack/controlplane
 envtest := $${KUBEBUILDER_ASSETS:-$$($(controlplane) etcd kube-apiserver kubectl)}
 assets := $${TANDEM_ASSETS:-$$($(controlplane))}
 
-# Builds Tandem while the control plane's programs are downloaded. If getting these fails, `assets` tries again and says why.
-get-and-build = [ -n "$${TANDEM_ASSETS:-}" ] || { $(controlplane) >/dev/null & }; $(MAKE) --no-print-directory build; wait
+# Builds Tandem while the control plane's programs are downloaded. If getting these fails, `assets` tries again and says why. The program that
+# gets them is built first, for two builds at the same time would compile the standard library twice.
+get-and-build = [ -n "$${TANDEM_ASSETS:-}" ] || { go build -o /dev/null ./hack/controlplane; $(controlplane) >/dev/null & }; \
+  $(MAKE) --no-print-directory build; wait
 
 ocm := hack/ocm/build.sh
 ocmassets := $${TANDEM_OCM_ASSETS:-$$($(ocm))}
