@@ -3,11 +3,11 @@ package apply
 import (
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
 // ReleaseHealthCheck gives the health check mode back to OCM's klusterlet, as part of a status patch.
-func ReleaseHealthCheck(addOn *addon.ManagedClusterAddOn) []Operation {
+func ReleaseHealthCheck(addOn *addonv1alpha1.ManagedClusterAddOn) []Operation {
 	mode := addOn.Status.HealthCheck.Mode
 	if mode != upstream.HealthCheckModeCustomized {
 		return nil

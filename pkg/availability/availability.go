@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
 // Seen is what an add-on is judged by.
 type Seen struct {
 	// AddOn is the add-on as it stands on the hub, with the verdict over its dependencies.
-	AddOn *addon.ManagedClusterAddOn
+	AddOn *addonv1alpha1.ManagedClusterAddOn
 	// Instance is its Instance on the managed cluster; nil if there is none.
 	Instance *kudo.Instance
 	// Standalone says that no OCM klusterlet judges leases on the managed cluster.
@@ -42,37 +42,37 @@ type Judgement struct {
 // plans nor is judged by a lease here.
 func Of(seen Seen, now time.Time) Judgement {
 	conditions := seen.AddOn.Status.Conditions
-	if degraded := meta.FindStatusCondition(conditions, addon.ConditionDegraded); degraded != nil &&
-		degraded.Status == metav1.ConditionTrue && degraded.Reason == addon.ReasonRequiredDependencyNotSatisfied {
+	if degraded := meta.FindStatusCondition(conditions, addonv1alpha1.ConditionDegraded); degraded != nil &&
+		degraded.Status == metav1.ConditionTrue && degraded.Reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied {
 		return judgement(metav1.ConditionFalse, degraded.Reason, degraded.Message)
 	}
-	if resolved := meta.FindStatusCondition(conditions, addon.ConditionResolved); resolved != nil {
+	if resolved := meta.FindStatusCondition(conditions, addonv1alpha1.ConditionResolved); resolved != nil {
 		return byInstance(seen, resolved)
 	}
 	if _, leased := LeaseOf(seen.AddOn); leased && seen.Standalone {
 		return byLease(seen.AddOn, seen.Lease, now)
 	}
-	available := meta.FindStatusCondition(conditions, addon.ConditionAvailable)
-	return Judgement{Release: available != nil && available.Reason == addon.ReasonRequiredDependencyNotSatisfied}
+	available := meta.FindStatusCondition(conditions, addonv1alpha1.ConditionAvailable)
+	return Judgement{Release: available != nil && available.Reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied}
 }
 
 // byInstance judges an add-on that runs by plans: its Instance speaks for all that are below it.
 func byInstance(seen Seen, resolved *metav1.Condition) Judgement {
 	if seen.Instance == nil {
-		return judgement(metav1.ConditionFalse, addon.ReasonNotInstalled, notInstalled(seen.AddOn, resolved))
+		return judgement(metav1.ConditionFalse, addonv1alpha1.ReasonNotInstalled, notInstalled(seen.AddOn, resolved))
 	}
 	ready := meta.FindStatusCondition(seen.Instance.Status.Conditions, kudo.ConditionReady)
 	switch {
 	case ready == nil:
 		return judgement(metav1.ConditionFalse, kudo.ReasonPlanPending, "no plan has started yet")
 	case ready.Status == metav1.ConditionTrue:
-		return judgement(metav1.ConditionTrue, addon.ReasonPlanComplete, ready.Message)
+		return judgement(metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete, ready.Message)
 	default:
 		return judgement(metav1.ConditionFalse, ready.Reason, ready.Message)
 	}
 }
 
-func notInstalled(addOn *addon.ManagedClusterAddOn, resolved *metav1.Condition) string {
+func notInstalled(addOn *addonv1alpha1.ManagedClusterAddOn, resolved *metav1.Condition) string {
 	if addOn.DeletionTimestamp != nil {
 		return "the add-on is being removed"
 	}
@@ -88,5 +88,5 @@ func Includes(available, resolved *metav1.Condition) bool {
 }
 
 func judgement(status metav1.ConditionStatus, reason, message string) Judgement {
-	return Judgement{Condition: &metav1.Condition{Type: addon.ConditionAvailable, Status: status, Reason: reason, Message: message}}
+	return Judgement{Condition: &metav1.Condition{Type: addonv1alpha1.ConditionAvailable, Status: status, Reason: reason, Message: message}}
 }

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/availability"
 )
@@ -18,18 +18,18 @@ func condition(kind string, status metav1.ConditionStatus, reason, message strin
 }
 
 // addOn is a ManagedClusterAddOn with those conditions.
-func addOn(conditions ...metav1.Condition) *addon.ManagedClusterAddOn {
-	return &addon.ManagedClusterAddOn{
+func addOn(conditions ...metav1.Condition) *addonv1alpha1.ManagedClusterAddOn {
+	return &addonv1alpha1.ManagedClusterAddOn{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "cluster", Name: "a"}, Status: upstream.ManagedClusterAddOnStatus{Conditions: conditions},
 	}
 }
 
 // TestOfAnAddOnThatIsBeingRemoved: what is below its Instance may take longer to go than the Instance's mirror.
 func TestOfAnAddOnThatIsBeingRemoved(t *testing.T) {
-	subject := addOn(condition(addon.ConditionResolved, metav1.ConditionTrue, kudo.ReasonResolved, ""))
+	subject := addOn(condition(addonv1alpha1.ConditionResolved, metav1.ConditionTrue, kudo.ReasonResolved, ""))
 	subject.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	got := availability.Of(availability.Seen{AddOn: subject}, time.Time{})
-	want := condition(addon.ConditionAvailable, metav1.ConditionFalse, addon.ReasonNotInstalled, "the add-on is being removed")
+	want := condition(addonv1alpha1.ConditionAvailable, metav1.ConditionFalse, addonv1alpha1.ReasonNotInstalled, "the add-on is being removed")
 	if diff := cmp.Diff(availability.Judgement{Condition: &want}, got); diff != "" {
 		t.Error(diff)
 	}
@@ -40,12 +40,12 @@ func instance(conditions ...metav1.Condition) *kudo.Instance {
 }
 
 func TestOf(t *testing.T) {
-	const available = addon.ConditionAvailable
-	resolved := condition(addon.ConditionResolved, metav1.ConditionTrue, kudo.ReasonResolved, "")
-	waiting := condition(addon.ConditionResolved, metav1.ConditionFalse, addon.ReasonWaitingForDependencies, "zookeeper")
-	required := condition(addon.ConditionDegraded, metav1.ConditionTrue, addon.ReasonRequiredDependencyNotSatisfied, "Required addon 'zookeeper' is not installed or not available.")
-	optional := condition(addon.ConditionDegraded, metav1.ConditionTrue, addon.ReasonDependencyNotSatisfied, "Optional addon 'monitoring' is not installed or not available.")
-	foreign := condition(addon.ConditionDegraded, metav1.ConditionTrue, "DiskFull", "")
+	const available = addonv1alpha1.ConditionAvailable
+	resolved := condition(addonv1alpha1.ConditionResolved, metav1.ConditionTrue, kudo.ReasonResolved, "")
+	waiting := condition(addonv1alpha1.ConditionResolved, metav1.ConditionFalse, addonv1alpha1.ReasonWaitingForDependencies, "zookeeper")
+	required := condition(addonv1alpha1.ConditionDegraded, metav1.ConditionTrue, addonv1alpha1.ReasonRequiredDependencyNotSatisfied, "Required addon 'zookeeper' is not installed or not available.")
+	optional := condition(addonv1alpha1.ConditionDegraded, metav1.ConditionTrue, addonv1alpha1.ReasonDependencyNotSatisfied, "Optional addon 'monitoring' is not installed or not available.")
+	foreign := condition(addonv1alpha1.ConditionDegraded, metav1.ConditionTrue, "DiskFull", "")
 	ready := instance(condition(kudo.ConditionReady, metav1.ConditionTrue, kudo.ReasonHealthy, "all is well"))
 	broken := instance(condition(kudo.ConditionReady, metav1.ConditionFalse, kudo.ReasonUnhealthy, "StatefulSet a/b: 0 of 3 pods ready"))
 
@@ -68,24 +68,24 @@ func TestOf(t *testing.T) {
 			conditions: []metav1.Condition{resolved, required}, instance: ready,
 			want: condition(available, metav1.ConditionFalse, required.Reason, required.Message)},
 		"a verdict that was withdrawn counts no more": {
-			conditions: []metav1.Condition{resolved, condition(addon.ConditionDegraded, metav1.ConditionFalse, required.Reason, "")}, instance: ready,
-			want: condition(available, metav1.ConditionTrue, addon.ReasonPlanComplete, "all is well")},
+			conditions: []metav1.Condition{resolved, condition(addonv1alpha1.ConditionDegraded, metav1.ConditionFalse, required.Reason, "")}, instance: ready,
+			want: condition(available, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete, "all is well")},
 		"a healthy add-on that lacks something optional is available": {
 			conditions: []metav1.Condition{resolved, optional}, instance: ready,
-			want: condition(available, metav1.ConditionTrue, addon.ReasonPlanComplete, "all is well")},
+			want: condition(available, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete, "all is well")},
 		"a Degraded of somebody else's has no influence": {
 			conditions: []metav1.Condition{resolved, foreign}, instance: ready,
-			want: condition(available, metav1.ConditionTrue, addon.ReasonPlanComplete, "all is well")},
+			want: condition(available, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete, "all is well")},
 		"one whose objects are broken is not available, and says which": {
 			conditions: []metav1.Condition{resolved}, instance: broken,
 			want: condition(available, metav1.ConditionFalse, kudo.ReasonUnhealthy, "StatefulSet a/b: 0 of 3 pods ready")},
 		"one that is held back is not available, and says why": {
 			conditions: []metav1.Condition{waiting},
-			want: condition(available, metav1.ConditionFalse, addon.ReasonNotInstalled,
+			want: condition(available, metav1.ConditionFalse, addonv1alpha1.ReasonNotInstalled,
 				"the add-on is not installed: WaitingForDependencies: zookeeper")},
 		"one that is about to be installed is not available yet": {
 			conditions: []metav1.Condition{resolved},
-			want:       condition(available, metav1.ConditionFalse, addon.ReasonNotInstalled, "the add-on is about to be installed")},
+			want:       condition(available, metav1.ConditionFalse, addonv1alpha1.ReasonNotInstalled, "the add-on is about to be installed")},
 		"one whose first plan has not started is not available yet": {
 			conditions: []metav1.Condition{resolved}, instance: instance(),
 			want: condition(available, metav1.ConditionFalse, kudo.ReasonPlanPending, "no plan has started yet")},

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
 const (
@@ -32,11 +32,11 @@ const (
 
 // LeaseOf names the lease on the managed cluster by which OCM judges the add-on; false for an add-on that is judged by something
 // else: one that runs by plans, one with another health check, and one whose agent runs outside of the managed cluster.
-func LeaseOf(addOn *addon.ManagedClusterAddOn) (types.NamespacedName, bool) {
+func LeaseOf(addOn *addonv1alpha1.ManagedClusterAddOn) (types.NamespacedName, bool) {
 	mode := addOn.Status.HealthCheck.Mode
 	if mode != "" && mode != upstream.HealthCheckModeLease ||
 		addOn.Annotations[upstream.HostingClusterNameAnnotationKey] != "" ||
-		meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionResolved) != nil {
+		meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved) != nil {
 		return types.NamespacedName{}, false
 	}
 	name := types.NamespacedName{Namespace: installNamespace, Name: addOn.Name}
@@ -68,19 +68,19 @@ func Fresh(lease *coordinationv1.Lease, now time.Time) (until time.Time, fresh b
 }
 
 // byLease judges an add-on by its lease, in OCM's words.
-func byLease(addOn *addon.ManagedClusterAddOn, lease *coordinationv1.Lease, now time.Time) Judgement {
+func byLease(addOn *addonv1alpha1.ManagedClusterAddOn, lease *coordinationv1.Lease, now time.Time) Judgement {
 	if lease == nil {
 		created := addOn.CreationTimestamp.Time
 		if settled := created.Add(settling); !now.Before(created) && now.Before(settled) {
 			return Judgement{Until: settled}
 		}
-		return judgement(metav1.ConditionUnknown, addon.ReasonLeaseNotFound, fmt.Sprintf("The status of %s add-on is unknown.", addOn.Name))
+		return judgement(metav1.ConditionUnknown, addonv1alpha1.ReasonLeaseNotFound, fmt.Sprintf("The status of %s add-on is unknown.", addOn.Name))
 	}
 	until, fresh := Fresh(lease, now)
 	if !fresh {
-		return judgement(metav1.ConditionFalse, addon.ReasonLeaseStopped, fmt.Sprintf("%s add-on is not available.", addOn.Name))
+		return judgement(metav1.ConditionFalse, addonv1alpha1.ReasonLeaseStopped, fmt.Sprintf("%s add-on is not available.", addOn.Name))
 	}
-	judged := judgement(metav1.ConditionTrue, addon.ReasonLeaseUpdated, fmt.Sprintf("%s add-on is available.", addOn.Name))
+	judged := judgement(metav1.ConditionTrue, addonv1alpha1.ReasonLeaseUpdated, fmt.Sprintf("%s add-on is available.", addOn.Name))
 	judged.Until = until
 	return judged
 }

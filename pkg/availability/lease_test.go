@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/availability"
 )
@@ -36,7 +36,7 @@ func every(seconds int32) func(*coordinationv1.Lease) {
 func TestOfLease(t *testing.T) {
 	const lacks = "Required addon 'b' is not installed or not available."
 	judged := func(status metav1.ConditionStatus, reason, message string, until time.Time) availability.Judgement {
-		c := condition(addon.ConditionAvailable, status, reason, message)
+		c := condition(addonv1alpha1.ConditionAvailable, status, reason, message)
 		return availability.Judgement{Condition: &c, Until: until}
 	}
 	yes := func(left time.Duration) availability.Judgement {
@@ -44,19 +44,19 @@ func TestOfLease(t *testing.T) {
 	}
 	no := judged(metav1.ConditionFalse, "ManagedClusterAddOnLeaseUpdateStopped", "a add-on is not available.", time.Time{})
 	unknown := judged(metav1.ConditionUnknown, "ManagedClusterAddOnLeaseNotFound", "The status of a add-on is unknown.", time.Time{})
-	created := func(ago time.Duration) func(*addon.ManagedClusterAddOn) {
-		return func(a *addon.ManagedClusterAddOn) { a.CreationTimestamp.Time = now.Add(-ago) }
+	created := func(ago time.Duration) func(*addonv1alpha1.ManagedClusterAddOn) {
+		return func(a *addonv1alpha1.ManagedClusterAddOn) { a.CreationTimestamp.Time = now.Add(-ago) }
 	}
-	mode := func(mode upstream.HealthCheckMode) func(*addon.ManagedClusterAddOn) {
-		return func(a *addon.ManagedClusterAddOn) { a.Status.HealthCheck.Mode = mode }
+	mode := func(mode upstream.HealthCheckMode) func(*addonv1alpha1.ManagedClusterAddOn) {
+		return func(a *addonv1alpha1.ManagedClusterAddOn) { a.Status.HealthCheck.Mode = mode }
 	}
-	with := func(conditions ...metav1.Condition) func(*addon.ManagedClusterAddOn) {
-		return func(a *addon.ManagedClusterAddOn) { a.Status.Conditions = conditions }
+	with := func(conditions ...metav1.Condition) func(*addonv1alpha1.ManagedClusterAddOn) {
+		return func(a *addonv1alpha1.ManagedClusterAddOn) { a.Status.Conditions = conditions }
 	}
 	nobody := availability.Judgement{}
 
 	for name, test := range map[string]struct {
-		change     func(*addon.ManagedClusterAddOn)
+		change     func(*addonv1alpha1.ManagedClusterAddOn)
 		lease      *coordinationv1.Lease
 		klusterlet bool
 		want       availability.Judgement
@@ -81,18 +81,18 @@ func TestOfLease(t *testing.T) {
 		"where a klusterlet judges leases they are left to it":            {klusterlet: true, lease: renewed(0), want: nobody},
 		"an add-on whose agent runs on another cluster is left to others": {change: hosted, lease: renewed(0), want: nobody},
 		"a fresh lease does not help an add-on that lacks what it requires": {
-			change: with(condition(addon.ConditionDegraded, metav1.ConditionTrue, addon.ReasonRequiredDependencyNotSatisfied, lacks)),
+			change: with(condition(addonv1alpha1.ConditionDegraded, metav1.ConditionTrue, addonv1alpha1.ReasonRequiredDependencyNotSatisfied, lacks)),
 			lease:  renewed(0),
-			want:   judged(metav1.ConditionFalse, addon.ReasonRequiredDependencyNotSatisfied, lacks, time.Time{}),
+			want:   judged(metav1.ConditionFalse, addonv1alpha1.ReasonRequiredDependencyNotSatisfied, lacks, time.Time{}),
 		},
 		"something optional that is lacking has no influence": {
-			change: with(condition(addon.ConditionDegraded, metav1.ConditionTrue, addon.ReasonDependencyNotSatisfied, lacks)),
+			change: with(condition(addonv1alpha1.ConditionDegraded, metav1.ConditionTrue, addonv1alpha1.ReasonDependencyNotSatisfied, lacks)),
 			lease:  renewed(0), want: yes(5 * time.Minute),
 		},
 		"an add-on that runs by plans is not judged by a lease": {
-			change: with(condition(addon.ConditionResolved, metav1.ConditionTrue, kudo.ReasonResolved, "")),
+			change: with(condition(addonv1alpha1.ConditionResolved, metav1.ConditionTrue, kudo.ReasonResolved, "")),
 			lease:  renewed(0),
-			want:   judged(metav1.ConditionFalse, addon.ReasonNotInstalled, "the add-on is about to be installed", time.Time{}),
+			want:   judged(metav1.ConditionFalse, addonv1alpha1.ReasonNotInstalled, "the add-on is about to be installed", time.Time{}),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -108,22 +108,22 @@ func TestOfLease(t *testing.T) {
 	}
 }
 
-func hosted(a *addon.ManagedClusterAddOn) {
+func hosted(a *addonv1alpha1.ManagedClusterAddOn) {
 	a.Annotations = map[string]string{upstream.HostingClusterNameAnnotationKey: "another"}
 }
 
 func TestLeaseOf(t *testing.T) {
 	for name, test := range map[string]struct {
-		change func(*addon.ManagedClusterAddOn)
+		change func(*addonv1alpha1.ManagedClusterAddOn)
 		want   string
 	}{
 		"the namespace where the add-on was installed comes first": {
-			func(a *addon.ManagedClusterAddOn) {
+			func(a *addonv1alpha1.ManagedClusterAddOn) {
 				a.Status.Namespace, a.Spec.InstallNamespace = "installed", "wanted"
 			}, "installed/a"},
 		"the one where it shall be installed is next": {
-			func(a *addon.ManagedClusterAddOn) { a.Spec.InstallNamespace = "wanted" }, "wanted/a"},
-		"OCM's is the last resort":        {func(*addon.ManagedClusterAddOn) {}, "open-cluster-management-agent-addon/a"},
+			func(a *addonv1alpha1.ManagedClusterAddOn) { a.Spec.InstallNamespace = "wanted" }, "wanted/a"},
+		"OCM's is the last resort":        {func(*addonv1alpha1.ManagedClusterAddOn) {}, "open-cluster-management-agent-addon/a"},
 		"an agent elsewhere has no lease": {hosted, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/packages"
@@ -34,7 +34,7 @@ type choices func(ctx context.Context, c client.Client, typed words) ([]string, 
 // argumentChoices are the choices by what a command's Use calls an argument. Those that are not here are files.
 var argumentChoices = map[string]choices{
 	"NAME":    installedNames,
-	"ADDON":   allOf(addon.GroupVersion.WithKind("ClusterManagementAddOn")),
+	"ADDON":   allOf(addonv1alpha1.GroupVersion.WithKind("ClusterManagementAddOn")),
 	"PLAN":    planChoices,
 	"PACKAGE": packageNames,
 	"FROM":    packageNames,
@@ -142,7 +142,7 @@ func installedNames(ctx context.Context, c client.Client, said words) ([]string,
 	if err != nil {
 		return nil, err
 	}
-	addOns, err := hubclient.NamesIn(ctx, c, said.cluster, addon.GroupVersion.WithKind("ManagedClusterAddOn"))
+	addOns, err := hubclient.NamesIn(ctx, c, said.cluster, addonv1alpha1.GroupVersion.WithKind("ManagedClusterAddOn"))
 	return append(instances, addOns...), err
 }
 

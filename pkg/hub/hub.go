@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -180,4 +180,4 @@ func cached(options Options) map[client.Object]cache.ByObject {
 }
 
 // Scheme knows every kind that the hub's controllers read or write.
-func Scheme() (*runtime.Scheme, error) { return controller.Scheme(apiextensions.AddToScheme) }
+func Scheme() (*runtime.Scheme, error) { return controller.Scheme(apiextensionsv1.AddToScheme) }

@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	addonv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	clusterv1 "open-cluster-management.io/api/cluster/v1"
 
 	"github.com/tandem-addons/tandem/manifests"
@@ -75,7 +75,7 @@ func managedClusterStatus(name string, now time.Time) *unstructured.Unstructured
 // agentAddOn is Tandem's agent, enabled for a managed cluster.
 func agentAddOn(cluster string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": addonv1alpha1.GroupVersion.String(),
+		"apiVersion": upstream.GroupVersion.String(),
 		"kind":       "ManagedClusterAddOn",
 		"metadata":   map[string]any{"name": agentAddOnName, "namespace": cluster},
 		"spec":       map[string]any{},

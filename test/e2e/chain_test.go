@@ -16,7 +16,7 @@ import (
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
@@ -46,8 +46,8 @@ var _ = Describe("A chain of ten add-ons, each requiring the next", Ordered, fun
 	It("waits for its end, and installs none before", func(ctx SpecContext) {
 		setBase(ctx, hub, metav1.ConditionFalse)
 		for i := range depth {
-			Eventually(reason).WithContext(ctx).WithArguments(hub, link(i), addon.ConditionResolved).
-				WithTimeout(patience).WithPolling(interval).Should(Equal(addon.ReasonWaitingForDependencies))
+			Eventually(reason).WithContext(ctx).WithArguments(hub, link(i), addonv1alpha1.ConditionResolved).
+				WithTimeout(patience).WithPolling(interval).Should(Equal(addonv1alpha1.ReasonWaitingForDependencies))
 		}
 		for i := range depth {
 			err := hub.Get(ctx, client.ObjectKeyFromObject(enabled(link(i))), &kudo.Instance{})
@@ -87,7 +87,7 @@ func expectAvailable(ctx context.Context, hub client.Client, status metav1.Condi
 	GinkgoHelper()
 	start := time.Now()
 	Eventually(func(g Gomega) {
-		condition, err := conditionOf(ctx, hub, link(0), addon.ConditionAvailable)
+		condition, err := conditionOf(ctx, hub, link(0), addonv1alpha1.ConditionAvailable)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(condition.Status).To(Equal(status), condition.Message)
 	}).WithContext(ctx).WithTimeout(settled).WithPolling(interval / 10).Should(Succeed())
@@ -98,19 +98,19 @@ func expectAvailable(ctx context.Context, hub client.Client, status metav1.Condi
 func link(i int) string { return fmt.Sprintf("link-%d", i) }
 
 // linkDefinition requires the next link, or the base.
-func linkDefinition(i int) *addon.ClusterManagementAddOn {
+func linkDefinition(i int) *addonv1alpha1.ClusterManagementAddOn {
 	next := base
 	if i < depth-1 {
 		next = link(i + 1)
 	}
 	version := linkPackage()
-	definition := &addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: link(i)}}
-	definition.Spec.Dependencies = []addon.AddonDependency{{Name: next, Type: addon.DependencyTypeRequired}}
+	definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: link(i)}}
+	definition.Spec.Dependencies = []addonv1alpha1.AddonDependency{{Name: next, Type: addonv1alpha1.DependencyTypeRequired}}
 	// For a given hub whose definitions are OCM's, which drop the field.
-	definition.Annotations = map[string]string{addon.AnnotationDependencies: fmt.Sprintf(`[{"name": %q}]`, next)}
+	definition.Annotations = map[string]string{addonv1alpha1.AnnotationDependencies: fmt.Sprintf(`[{"name": %q}]`, next)}
 	definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
 	definition.Spec.SupportedConfigs = []upstream.ConfigMeta{{
-		ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupKudo, Resource: addon.ResourceOperatorVersions},
+		ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions},
 		DefaultConfig:       &upstream.ConfigReferent{Namespace: version.Namespace, Name: version.Name},
 	}}
 	return definition
@@ -137,8 +137,8 @@ func linkPackage() *kudo.OperatorVersion {
 }
 
 // enabled is an add-on on the sandbox's cluster.
-func enabled(name string) *addon.ManagedClusterAddOn {
-	return &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "cluster1"}}
+func enabled(name string) *addonv1alpha1.ManagedClusterAddOn {
+	return &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "cluster1"}}
 }
 
 // setBase writes what the own writer of the base on cluster1 would.
@@ -148,12 +148,12 @@ func setBase(ctx context.Context, hub client.Client, status metav1.ConditionStat
 }
 
 // probe says whether an add-on is available, as its own writer would; OCM's write its status, too.
-func probe(ctx context.Context, hub client.Client, target *addon.ManagedClusterAddOn, status metav1.ConditionStatus) {
+func probe(ctx context.Context, hub client.Client, target *addonv1alpha1.ManagedClusterAddOn, status metav1.ConditionStatus) {
 	GinkgoHelper()
-	Expect(environment.EditStatus(ctx, hub, target, func(a *addon.ManagedClusterAddOn) {
+	Expect(environment.EditStatus(ctx, hub, target, func(a *addonv1alpha1.ManagedClusterAddOn) {
 		a.Status.HealthCheck.Mode = upstream.HealthCheckModeCustomized
 		meta.SetStatusCondition(&a.Status.Conditions, metav1.Condition{
-			Type: addon.ConditionAvailable, Status: status, Reason: "Probed", Message: "as the test says",
+			Type: addonv1alpha1.ConditionAvailable, Status: status, Reason: "Probed", Message: "as the test says",
 		})
 	})).To(Succeed())
 }
@@ -179,7 +179,7 @@ func conditionOf(ctx context.Context, hub client.Client, name, conditionType str
 func hubClient(config *rest.Config) client.Client {
 	GinkgoHelper()
 	scheme := runtime.NewScheme()
-	Expect(addon.AddToScheme(scheme)).To(Succeed())
+	Expect(addonv1alpha1.AddToScheme(scheme)).To(Succeed())
 	Expect(kudo.AddToScheme(scheme)).To(Succeed())
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())

@@ -23,7 +23,7 @@ import (
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli"
 	"github.com/tandem-addons/tandem/test/census"
@@ -61,7 +61,7 @@ var _ = Describe("A day's work by the plugin alone", Label(quick), onSandbox("pl
 
 	It("enables it on two clusters, with what it requires", func(ctx SpecContext) {
 		d.define(ctx, "zookeeper", "zookeeper-3.9.2-1.0.0")
-		d.define(ctx, "web", "web-1.27.3-0.1.0", addon.AddonDependency{Name: "zookeeper", Type: addon.DependencyTypeRequired, Message: "Pages are kept there."})
+		d.define(ctx, "web", "web-1.27.3-0.1.0", addonv1alpha1.AddonDependency{Name: "zookeeper", Type: addonv1alpha1.DependencyTypeRequired, Message: "Pages are kept there."})
 		Expect(d.fails(ctx, cli.ExitUsage, "enable", "web").all()).To(ContainSubstring("--all-clusters"))
 		enabled := d.run(ctx, "enable", "web", "--all-clusters", "--namespace", "site", "--with-dependencies", "--wait", "--timeout", "2m")
 		for _, cluster := range []string{"cluster1", "cluster2"} {
@@ -133,7 +133,7 @@ var _ = Describe("A day's work by the plugin alone", Label(quick), onSandbox("pl
 
 	It("asks why it is not available, and types what it is told", func(ctx SpecContext) {
 		Expect(d.fails(ctx, cli.ExitFailure, "disable", "zookeeper", "--cluster", "cluster2", "--yes").errOut).To(ContainSubstring("web"))
-		Expect(d.hub.Get(ctx, client.ObjectKey{Namespace: "cluster2", Name: "zookeeper"}, &addon.ManagedClusterAddOn{})).To(Succeed())
+		Expect(d.hub.Get(ctx, client.ObjectKey{Namespace: "cluster2", Name: "zookeeper"}, &addonv1alpha1.ManagedClusterAddOn{})).To(Succeed())
 		d.run(ctx, "disable", "zookeeper", "--cluster", "cluster2", "--force", "--timeout", "2m")
 		var why struct{ Commands []string }
 		Eventually(func(g Gomega) {
@@ -234,17 +234,17 @@ func (d *day) edit(file, before, after string) {
 }
 
 // define describes an add-on, which is for others than the plugin to do.
-func (d *day) define(ctx context.Context, name, version string, dependencies ...addon.AddonDependency) {
+func (d *day) define(ctx context.Context, name, version string, dependencies ...addonv1alpha1.AddonDependency) {
 	GinkgoHelper()
-	definition := &addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	definition.Spec.Dependencies = dependencies
 	definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
 	definition.Spec.SupportedConfigs = []upstream.ConfigMeta{
 		{
-			ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupKudo, Resource: addon.ResourceOperatorVersions},
+			ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions},
 			DefaultConfig:       &upstream.ConfigReferent{Namespace: kudo.DefaultPackagesNamespace, Name: version},
 		},
-		{ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupVersion.Group, Resource: addon.ResourceAddOnDeploymentConfigs}},
+		{ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupVersion.Group, Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs}},
 	}
 	Expect(d.hub.Create(ctx, definition)).To(Succeed())
 }
@@ -285,7 +285,7 @@ func (d *day) written(ctx context.Context) map[string]string {
 	GinkgoHelper()
 	versions := map[string]string{}
 	for _, list := range []client.ObjectList{
-		&addon.ManagedClusterAddOnList{}, &addon.AddOnDeploymentConfigList{}, &kudo.InstanceList{}, &kudo.OperatorVersionList{},
+		&addonv1alpha1.ManagedClusterAddOnList{}, &addonv1alpha1.AddOnDeploymentConfigList{}, &kudo.InstanceList{}, &kudo.OperatorVersionList{},
 	} {
 		Expect(d.hub.List(ctx, list)).To(Succeed())
 		Expect(meta.EachListItem(list, func(object runtime.Object) error {

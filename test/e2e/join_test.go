@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
@@ -64,7 +64,7 @@ var _ = Describe("A cluster that joins a hub without OCM", Label(quick), onSandb
 		Expect(review.Status.UserInfo.Username).To(Equal(group + ":agent:addon-agent"))
 		Expect(review.Status.UserInfo.Groups).To(ConsistOf(group, "system:open-cluster-management:addon:tandem", "system:authenticated"))
 
-		addOns := &addon.ManagedClusterAddOnList{}
+		addOns := &addonv1alpha1.ManagedClusterAddOnList{}
 		Expect(agent.List(ctx, addOns, client.InNamespace(joined))).To(Succeed())
 		Expect(agent.List(ctx, addOns, client.InNamespace("cluster1"))).To(MatchError(apierrors.IsForbidden, "forbidden"))
 		Expect(agent.List(ctx, addOns)).To(MatchError(apierrors.IsForbidden, "forbidden"))
@@ -91,7 +91,7 @@ func agentOf(secret *corev1.Secret) client.Client {
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(folder, "kubeconfig"))
 	Expect(err).NotTo(HaveOccurred())
 	scheme := runtime.NewScheme()
-	Expect(addon.AddToScheme(scheme)).To(Succeed())
+	Expect(addonv1alpha1.AddToScheme(scheme)).To(Succeed())
 	Expect(kudo.AddToScheme(scheme)).To(Succeed())
 	Expect(authenticationv1.AddToScheme(scheme)).To(Succeed())
 	c, err := client.New(config, client.Options{Scheme: scheme})

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tandem-addons/tandem/manifests"
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/sandbox"
 	"github.com/tandem-addons/tandem/test/integration/environment"
@@ -75,15 +75,15 @@ var _ = Describe("Add-ons of OCM's community beside one that runs by plans", Lab
 	dragsDown := func(ctx context.Context, names ...string) {
 		GinkgoHelper()
 		for _, name := range names {
-			becomes(ctx, name, addon.ConditionDegraded, metav1.ConditionTrue, addon.ReasonRequiredDependencyNotSatisfied)
-			becomes(ctx, name, addon.ConditionAvailable, metav1.ConditionFalse, addon.ReasonRequiredDependencyNotSatisfied)
+			becomes(ctx, name, addonv1alpha1.ConditionDegraded, metav1.ConditionTrue, addonv1alpha1.ReasonRequiredDependencyNotSatisfied)
+			becomes(ctx, name, addonv1alpha1.ConditionAvailable, metav1.ConditionFalse, addonv1alpha1.ReasonRequiredDependencyNotSatisfied)
 		}
 	}
 	works := func(ctx context.Context) {
 		GinkgoHelper()
 		for _, name := range []string{accounts, proxy} {
-			becomes(ctx, name, addon.ConditionAvailable, metav1.ConditionTrue, addon.ReasonLeaseUpdated)
-			becomes(ctx, name, addon.ConditionDegraded, "", "")
+			becomes(ctx, name, addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, addonv1alpha1.ReasonLeaseUpdated)
+			becomes(ctx, name, addonv1alpha1.ConditionDegraded, "", "")
 		}
 	}
 	stop := func(ctx context.Context, program string) {
@@ -139,20 +139,20 @@ var _ = Describe("Add-ons of OCM's community beside one that runs by plans", Lab
 	})
 
 	It("let one install that requires them, by the annotation that declares it", func(ctx SpecContext) {
-		definition := &addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: proxy}}
+		definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: proxy}}
 		Expect(hub.Get(ctx, client.ObjectKeyFromObject(definition), definition)).To(Succeed())
 		before := definition.DeepCopy()
-		metav1.SetMetaDataAnnotation(&definition.ObjectMeta, addon.AnnotationDependencies, dependsOn(accounts))
+		metav1.SetMetaDataAnnotation(&definition.ObjectMeta, addonv1alpha1.AnnotationDependencies, dependsOn(accounts))
 		Expect(hub.Patch(ctx, definition, client.MergeFrom(before))).To(Succeed())
 
 		Expect(hub.Create(ctx, linkPackage())).To(Succeed())
 		own := linkDefinition(0)
 		own.Name, own.Spec.Dependencies = inspector, nil
-		own.Annotations = map[string]string{addon.AnnotationDependencies: dependsOn(proxy)}
+		own.Annotations = map[string]string{addonv1alpha1.AnnotationDependencies: dependsOn(proxy)}
 		Expect(hub.Create(ctx, own)).To(Succeed())
 		Expect(hub.Create(ctx, enabled(inspector))).To(Succeed())
-		becomes(ctx, inspector, addon.ConditionAvailable, metav1.ConditionTrue, addon.ReasonPlanComplete)
-		becomes(ctx, inspector, addon.ConditionManifestApplied, metav1.ConditionTrue, addon.ReasonPlanComplete)
+		becomes(ctx, inspector, addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete)
+		becomes(ctx, inspector, addonv1alpha1.ConditionManifestApplied, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete)
 		works(ctx)
 	})
 
@@ -160,7 +160,7 @@ var _ = Describe("Add-ons of OCM's community beside one that runs by plans", Lab
 		judged = len(entriesOf(box.Hub().AuditLog()))
 		stop(ctx, accountsAgent)
 		runOut(ctx, managed, leaseOf(ctx, hub, accounts))
-		becomes(ctx, accounts, addon.ConditionAvailable, metav1.ConditionFalse, addon.ReasonLeaseStopped)
+		becomes(ctx, accounts, addonv1alpha1.ConditionAvailable, metav1.ConditionFalse, addonv1alpha1.ReasonLeaseStopped)
 		dragsDown(ctx, proxy, inspector)
 	})
 
@@ -187,8 +187,8 @@ var _ = Describe("Add-ons of OCM's community beside one that runs by plans", Lab
 	It("are released once it runs again, with one write for each verdict", func(ctx SpecContext) {
 		start(ctx, accountsAgent)
 		works(ctx)
-		becomes(ctx, inspector, addon.ConditionDegraded, "", "")
-		becomes(ctx, inspector, addon.ConditionAvailable, metav1.ConditionTrue, addon.ReasonPlanComplete)
+		becomes(ctx, inspector, addonv1alpha1.ConditionDegraded, "", "")
+		becomes(ctx, inspector, addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete)
 		for name, times := range map[string]int{accounts: 0, proxy: 2, inspector: 2} {
 			Expect(writes(judged, manager, name)()).To(HaveLen(times))
 		}
@@ -199,13 +199,13 @@ var _ = Describe("Add-ons of OCM's community beside one that runs by plans", Lab
 	It("degrade what requires one that OCM knows nothing of, and release it", func(ctx SpecContext) {
 		stop(ctx, proxyAgent)
 		Expect(managed.Delete(ctx, leaseOf(ctx, hub, proxy))).To(Succeed())
-		becomes(ctx, proxy, addon.ConditionAvailable, metav1.ConditionUnknown, addon.ReasonLeaseNotFound)
+		becomes(ctx, proxy, addonv1alpha1.ConditionAvailable, metav1.ConditionUnknown, addonv1alpha1.ReasonLeaseNotFound)
 		dragsDown(ctx, inspector)
-		Expect(conditionOf(ctx, hub, proxy, addon.ConditionDegraded)).To(Equal(metav1.Condition{}), "what it requires works")
+		Expect(conditionOf(ctx, hub, proxy, addonv1alpha1.ConditionDegraded)).To(Equal(metav1.Condition{}), "what it requires works")
 
 		start(ctx, proxyAgent)
 		works(ctx)
-		becomes(ctx, inspector, addon.ConditionAvailable, metav1.ConditionTrue, addon.ReasonPlanComplete)
+		becomes(ctx, inspector, addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete)
 	})
 })
 

@@ -16,7 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,7 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tandem-addons/tandem/manifests"
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/sandbox"
 	"github.com/tandem-addons/tandem/test/census"
@@ -68,31 +68,31 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 
 	It("has an add-on that a Placement wants wait for what it requires, and run then", func(ctx SpecContext) {
 		definition := shopDefinition(shop, shopPackage("1.0.0"))
-		definition.Annotations = map[string]string{addon.AnnotationDependencies: dependsOn(base)}
+		definition.Annotations = map[string]string{addonv1alpha1.AnnotationDependencies: dependsOn(base)}
 		definition.Spec.InstallStrategy = rollingOut(shops, "", shopPackage("1.0.0"), shopConfig())
 		Expect(f.hub.Create(ctx, definition)).To(Succeed())
 		for _, name := range f.names {
-			f.expectCondition(ctx, name, shop, addon.ConditionDegraded, metav1.ConditionTrue, addon.ReasonRequiredDependencyNotSatisfied)
-			f.expectCondition(ctx, name, shop, addon.ConditionResolved, metav1.ConditionFalse, addon.ReasonWaitingForDependencies)
+			f.expectCondition(ctx, name, shop, addonv1alpha1.ConditionDegraded, metav1.ConditionTrue, addonv1alpha1.ReasonRequiredDependencyNotSatisfied)
+			f.expectCondition(ctx, name, shop, addonv1alpha1.ConditionResolved, metav1.ConditionFalse, addonv1alpha1.ReasonWaitingForDependencies)
 		}
 		for _, name := range f.names {
 			f.enable(ctx, name, base)
 			f.say(ctx, name, metav1.ConditionTrue)
 		}
 		for _, name := range f.names {
-			f.expectCondition(ctx, name, shop, addon.ConditionAvailable, metav1.ConditionTrue, addon.ReasonPlanComplete)
-			Eventually(statusOf).WithContext(ctx).WithArguments(f.hub, name, shop, addon.ConditionDegraded).
+			f.expectCondition(ctx, name, shop, addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete)
+			Eventually(statusOf).WithContext(ctx).WithArguments(f.hub, name, shop, addonv1alpha1.ConditionDegraded).
 				WithTimeout(ocmPatience).WithPolling(interval).Should(BeEmpty(), name)
 			Expect(f.at(name).Get(ctx, client.ObjectKey{Namespace: shop, Name: shop}, &appsv1.Deployment{})).To(Succeed())
 		}
 
 		By("one cluster on which what it requires is not available any more")
 		f.say(ctx, "cluster1", metav1.ConditionFalse)
-		f.expectCondition(ctx, "cluster1", shop, addon.ConditionDegraded, metav1.ConditionTrue, addon.ReasonRequiredDependencyNotSatisfied)
-		f.expectCondition(ctx, "cluster1", shop, addon.ConditionAvailable, metav1.ConditionFalse, addon.ReasonRequiredDependencyNotSatisfied)
-		Expect(statusOf(ctx, f.hub, "cluster2", shop, addon.ConditionAvailable)).To(Equal(metav1.ConditionTrue))
+		f.expectCondition(ctx, "cluster1", shop, addonv1alpha1.ConditionDegraded, metav1.ConditionTrue, addonv1alpha1.ReasonRequiredDependencyNotSatisfied)
+		f.expectCondition(ctx, "cluster1", shop, addonv1alpha1.ConditionAvailable, metav1.ConditionFalse, addonv1alpha1.ReasonRequiredDependencyNotSatisfied)
+		Expect(statusOf(ctx, f.hub, "cluster2", shop, addonv1alpha1.ConditionAvailable)).To(Equal(metav1.ConditionTrue))
 		f.say(ctx, "cluster1", metav1.ConditionTrue)
-		f.expectCondition(ctx, "cluster1", shop, addon.ConditionAvailable, metav1.ConditionTrue, addon.ReasonPlanComplete)
+		f.expectCondition(ctx, "cluster1", shop, addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete)
 	})
 
 	It("tells OCM when the clusters have got there", func(ctx SpecContext) {
@@ -106,18 +106,18 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 		for _, name := range []string{"cluster1", "cluster3"} { // where the new version finds what it needs
 			Expect(f.at(name).Create(ctx, widgets())).To(Succeed())
 		}
-		f.edit(ctx, shop, func(d *addon.ClusterManagementAddOn) {
+		f.edit(ctx, shop, func(d *addonv1alpha1.ClusterManagementAddOn) {
 			d.Spec.InstallStrategy = rollingOut(shops, "1", shopPackage("2.0.0"), shopConfig())
 		})
 		f.expectApplied(ctx, "cluster1", "shop-2.0.0")
 		f.expectRuns(ctx, "cluster2", "shop-2.0.0", kudo.ReasonPlanFailed)
-		failed := f.condition(ctx, "cluster2", shop, addon.ConditionAvailable)
+		failed := f.condition(ctx, "cluster2", shop, addonv1alpha1.ConditionAvailable)
 		Expect(failed.Status).To(Equal(metav1.ConditionFalse))
 		Expect(failed.Message).To(ContainSubstring("Widget"))
 
 		f.expectRollout(ctx, shop, metav1.ConditionTrue, "2/3 progressing..., 0 failed 0 timeout.")
 		f.expectCondition(ctx, "cluster2", shop, "Progressing", metav1.ConditionTrue, upstream.ProgressingReasonProgressing)
-		f.expectCondition(ctx, "cluster3", shop, addon.ConditionConfigured, metav1.ConditionFalse, "ConfigurationsNotConfigured")
+		f.expectCondition(ctx, "cluster3", shop, addonv1alpha1.ConditionConfigured, metav1.ConditionFalse, "ConfigurationsNotConfigured")
 		Eventually(f.metric).WithContext(ctx).WithArguments("addon_rollout_unfinished").WithTimeout(patience).WithPolling(interval).
 			Should(ConsistOf(`{addon="shop",state="Failed"} 1`, `{addon="shop",state="Waiting"} 1`))
 		Consistently(func(g Gomega) {
@@ -125,11 +125,11 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 			g.Expect(f.lastApplied(ctx, "cluster2")).To(BeEmpty(), "OCM forgets of a config what came before another name")
 			g.Expect(f.lastApplied(ctx, "cluster3")).To(Equal("shop-1.0.0"))
 		}).WithContext(ctx).WithTimeout(2 * time.Second).WithPolling(interval).Should(Succeed())
-		Expect(statusOf(ctx, f.hub, "cluster3", shop, addon.ConditionAvailable)).To(Equal(metav1.ConditionTrue))
+		Expect(statusOf(ctx, f.hub, "cluster3", shop, addonv1alpha1.ConditionAvailable)).To(Equal(metav1.ConditionTrue))
 	})
 
 	It("goes back to the version before, and counts no cluster until it runs that again", func(ctx SpecContext) {
-		f.edit(ctx, shop, func(d *addon.ClusterManagementAddOn) {
+		f.edit(ctx, shop, func(d *addonv1alpha1.ClusterManagementAddOn) {
 			d.Spec.InstallStrategy = rollingOut(shops, "1", shopPackage("1.0.0"), shopConfig())
 		})
 		for _, name := range []string{"cluster1", "cluster2"} {
@@ -142,7 +142,7 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 		}
 		f.expectRollout(ctx, shop, metav1.ConditionFalse, "3/3 completed with no errors, 0 failed 0 timeout.")
 
-		f.edit(ctx, shop, func(d *addon.ClusterManagementAddOn) {
+		f.edit(ctx, shop, func(d *addonv1alpha1.ClusterManagementAddOn) {
 			d.Spec.InstallStrategy = rollingOut(shops, "1", shopPackage("2.0.0"), shopConfig())
 		})
 		f.expectApplied(ctx, "cluster1", "shop-2.0.0")
@@ -157,7 +157,7 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 		Expect(f.hub.Patch(ctx, again, client.MergeFrom(instance))).To(Succeed())
 		for _, name := range f.names {
 			f.expectApplied(ctx, name, "shop-2.0.0")
-			f.expectCondition(ctx, name, shop, addon.ConditionAvailable, metav1.ConditionTrue, addon.ReasonPlanComplete)
+			f.expectCondition(ctx, name, shop, addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete)
 		}
 		f.expectRollout(ctx, shop, metav1.ConditionFalse, "3/3 completed with no errors, 0 failed 0 timeout.")
 		Eventually(f.metric).WithContext(ctx).WithArguments("addon_rollout_unfinished").WithTimeout(patience).WithPolling(interval).Should(BeEmpty())
@@ -166,12 +166,12 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 	It("upgrades Tandem's agents cluster by cluster, as far as one that OCM cannot apply anything to", func(ctx SpecContext) {
 		agents := placement("agents", 3)
 		Expect(f.hub.Create(ctx, agents)).To(Succeed())
-		f.edit(ctx, addon.AgentAddOn, func(d *addon.ClusterManagementAddOn) { d.Spec.InstallStrategy = rollingOut(agents, "1") })
-		f.expectRollout(ctx, addon.AgentAddOn, metav1.ConditionFalse, "3/3 completed with no errors, 0 failed 0 timeout.")
+		f.edit(ctx, addonv1alpha1.AgentAddOn, func(d *addonv1alpha1.ClusterManagementAddOn) { d.Spec.InstallStrategy = rollingOut(agents, "1") })
+		f.expectRollout(ctx, addonv1alpha1.AgentAddOn, metav1.ConditionFalse, "3/3 completed with no errors, 0 failed 0 timeout.")
 
 		Expect(sandbox.StopProgram(ctx, f.home, "cluster2", "ocm-work-agent")).To(Succeed())
-		config := &addon.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "tandem-system", Name: "addon-agent"}}
-		Expect(environment.Edit(ctx, f.hub, config, func(c *addon.AddOnDeploymentConfig) {
+		config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "tandem-system", Name: "addon-agent"}}
+		Expect(environment.Edit(ctx, f.hub, config, func(c *addonv1alpha1.AddOnDeploymentConfig) {
 			c.Spec.CustomizedVariables[0].Value = "addon-agent:next"
 		})).To(Succeed())
 		image := func(name string, want string) {
@@ -180,13 +180,13 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 		}
 		image("cluster1", "addon-agent:next")
 		image("cluster2", "addon-agent:next")
-		f.expectRollout(ctx, addon.AgentAddOn, metav1.ConditionTrue, "2/3 progressing..., 0 failed 0 timeout.")
+		f.expectRollout(ctx, addonv1alpha1.AgentAddOn, metav1.ConditionTrue, "2/3 progressing..., 0 failed 0 timeout.")
 		Consistently(f.delivered).WithContext(ctx).WithArguments("cluster3").WithTimeout(2 * time.Second).WithPolling(interval).
 			Should(Equal("addon-agent"))
 
 		Expect(sandbox.StartProgram(ctx, f.home, "cluster2", "ocm-work-agent")).To(Succeed())
 		image("cluster3", "addon-agent:next")
-		f.expectRollout(ctx, addon.AgentAddOn, metav1.ConditionFalse, "3/3 completed with no errors, 0 failed 0 timeout.")
+		f.expectRollout(ctx, addonv1alpha1.AgentAddOn, metav1.ConditionFalse, "3/3 completed with no errors, 0 failed 0 timeout.")
 		for _, name := range f.names {
 			agent := &appsv1.Deployment{}
 			Expect(f.at(name).Get(ctx, client.ObjectKey{Namespace: "tandem-system", Name: "addon-agent"}, agent)).To(Succeed())
@@ -202,7 +202,7 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 	It("cleans up after an add-on that is disabled by hand", func(ctx SpecContext) {
 		Expect(f.hub.Create(ctx, shopDefinition(kiosk, shopPackage("1.0.0")))).To(Succeed())
 		f.enable(ctx, "cluster3", kiosk)
-		f.expectCondition(ctx, "cluster3", kiosk, addon.ConditionAvailable, metav1.ConditionTrue, addon.ReasonPlanComplete)
+		f.expectCondition(ctx, "cluster3", kiosk, addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete)
 		Expect(f.hub.Delete(ctx, f.addOn("cluster3", kiosk))).To(Succeed())
 		f.expectRemoved(ctx, "cluster3", kiosk)
 	})
@@ -232,18 +232,18 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 
 	It("leaves nothing once it is uninstalled", func(ctx SpecContext) {
 		for _, name := range []string{shop, kiosk, base} {
-			Expect(client.IgnoreNotFound(f.hub.Delete(ctx, &addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}))).To(Succeed())
+			Expect(client.IgnoreNotFound(f.hub.Delete(ctx, &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}))).To(Succeed())
 		}
 		f.expectRemoved(ctx, "cluster2", shop)
-		f.edit(ctx, addon.AgentAddOn, func(d *addon.ClusterManagementAddOn) {
+		f.edit(ctx, addonv1alpha1.AgentAddOn, func(d *addonv1alpha1.ClusterManagementAddOn) {
 			d.Spec.InstallStrategy = upstream.InstallStrategy{Type: upstream.AddonInstallStrategyManual}
 		})
 		for _, name := range []string{"cluster2", "cluster3"} {
 			Expect(client.IgnoreNotFound(f.hub.Delete(ctx, f.addOn(name, base)))).To(Succeed())
-			Expect(f.hub.Delete(ctx, f.addOn(name, addon.AgentAddOn))).To(Succeed())
+			Expect(f.hub.Delete(ctx, f.addOn(name, addonv1alpha1.AgentAddOn))).To(Succeed())
 		}
 		for _, name := range []string{"cluster2", "cluster3"} {
-			f.expectGone(ctx, f.hub, f.addOn(name, addon.AgentAddOn), f.work(name))
+			f.expectGone(ctx, f.hub, f.addOn(name, addonv1alpha1.AgentAddOn), f.work(name))
 		}
 
 		By("addon-manager, and then what was installed, on the hub")
@@ -301,7 +301,7 @@ func newOCMFleet(ctx context.Context, clusters int) *ocmFleet {
 func (f *ocmFleet) at(name string) client.Client {
 	GinkgoHelper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensions.AddToScheme, kudo.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, kudo.AddToScheme} {
 		Expect(add(scheme)).To(Succeed())
 	}
 	c, err := client.New(f.box.Cluster(name).Config(), client.Options{Scheme: scheme})
@@ -350,17 +350,17 @@ func (f *ocmFleet) label(ctx context.Context, name, value string) {
 }
 
 // edit changes a definition, which OCM's controllers write too.
-func (f *ocmFleet) edit(ctx context.Context, name string, change func(*addon.ClusterManagementAddOn)) {
+func (f *ocmFleet) edit(ctx context.Context, name string, change func(*addonv1alpha1.ClusterManagementAddOn)) {
 	GinkgoHelper()
-	definition := &addon.ClusterManagementAddOn{}
+	definition := &addonv1alpha1.ClusterManagementAddOn{}
 	Expect(f.hub.Get(ctx, client.ObjectKey{Name: name}, definition)).To(Succeed())
 	edited := definition.DeepCopy()
 	change(edited)
 	Expect(f.hub.Patch(ctx, edited, client.MergeFrom(definition))).To(Succeed())
 }
 
-func (f *ocmFleet) addOn(cluster, name string) *addon.ManagedClusterAddOn {
-	return &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}}
+func (f *ocmFleet) addOn(cluster, name string) *addonv1alpha1.ManagedClusterAddOn {
+	return &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}}
 }
 
 // work is the ManifestWork that brings Tandem's agent.
@@ -426,7 +426,7 @@ func (f *ocmFleet) lastApplied(ctx context.Context, cluster string) string {
 	subject := f.addOn(cluster, shop)
 	Expect(f.hub.Get(ctx, client.ObjectKeyFromObject(subject), subject)).To(Succeed())
 	for _, reference := range subject.Status.ConfigReferences {
-		if reference.Resource == addon.ResourceOperatorVersions && reference.LastAppliedConfig != nil {
+		if reference.Resource == addonv1alpha1.ResourceOperatorVersions && reference.LastAppliedConfig != nil {
 			return reference.LastAppliedConfig.Name
 		}
 	}
@@ -444,7 +444,7 @@ func (f *ocmFleet) expectApplied(ctx context.Context, cluster, version string) {
 func (f *ocmFleet) expectRollout(ctx context.Context, name string, progressing metav1.ConditionStatus, message string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
-		definition := &addon.ClusterManagementAddOn{}
+		definition := &addonv1alpha1.ClusterManagementAddOn{}
 		g.Expect(f.hub.Get(ctx, client.ObjectKey{Name: name}, definition)).To(Succeed())
 		g.Expect(definition.Status.InstallProgressions).To(HaveLen(1))
 		g.Expect(definition.Status.InstallProgressions[0].Conditions).To(ContainElement(And(
@@ -495,7 +495,7 @@ func (f *ocmFleet) metric(ctx context.Context, name string) ([]string, error) {
 func (f *ocmFleet) expectRemoved(ctx context.Context, cluster, name string) {
 	GinkgoHelper()
 	key := metav1.ObjectMeta{Namespace: cluster, Name: name}
-	f.expectGone(ctx, f.hub, &addon.ManagedClusterAddOn{ObjectMeta: key}, &kudo.Instance{ObjectMeta: key},
+	f.expectGone(ctx, f.hub, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: key}, &kudo.Instance{ObjectMeta: key},
 		&workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "addon-" + name + "-plan"}})
 	there := metav1.ObjectMeta{Namespace: name, Name: name}
 	f.expectGone(ctx, f.at(cluster), &kudo.Instance{ObjectMeta: there}, &appsv1.Deployment{ObjectMeta: there},
@@ -558,14 +558,14 @@ func rollingOut(where *clusterv1beta1.Placement, concurrency string, configs ...
 // resourceOf is how add-ons name configs of that kind.
 func resourceOf(config client.Object) upstream.ConfigGroupResource {
 	if _, ok := config.(*kudo.OperatorVersion); ok {
-		return upstream.ConfigGroupResource{Group: addon.GroupKudo, Resource: addon.ResourceOperatorVersions}
+		return upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions}
 	}
-	return upstream.ConfigGroupResource{Group: upstream.GroupName, Resource: addon.ResourceAddOnDeploymentConfigs}
+	return upstream.ConfigGroupResource{Group: upstream.GroupName, Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs}
 }
 
 // shopDefinition is an add-on that runs a version by default.
-func shopDefinition(name string, version *kudo.OperatorVersion) *addon.ClusterManagementAddOn {
-	definition := &addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
+func shopDefinition(name string, version *kudo.OperatorVersion) *addonv1alpha1.ClusterManagementAddOn {
+	definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
 	byDefault := &upstream.ConfigReferent{Namespace: version.Namespace, Name: version.Name}
 	definition.Spec.SupportedConfigs = []upstream.ConfigMeta{
@@ -575,8 +575,8 @@ func shopDefinition(name string, version *kudo.OperatorVersion) *addon.ClusterMa
 }
 
 // shopConfig gives the shop a namespace of its own.
-func shopConfig() *addon.AddOnDeploymentConfig {
-	config := &addon.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: kudo.DefaultPackagesNamespace, Name: shop}}
+func shopConfig() *addonv1alpha1.AddOnDeploymentConfig {
+	config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: kudo.DefaultPackagesNamespace, Name: shop}}
 	config.Spec.AgentInstallNamespace = shop
 	return config
 }
@@ -615,17 +615,17 @@ spec:
 }
 
 // widgets are what the second version of the package needs on a cluster.
-func widgets() *apiextensions.CustomResourceDefinition {
+func widgets() *apiextensionsv1.CustomResourceDefinition {
 	free := true
-	return &apiextensions.CustomResourceDefinition{
+	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "widgets.e2e.example.com"},
-		Spec: apiextensions.CustomResourceDefinitionSpec{
-			Group: "e2e.example.com", Scope: apiextensions.NamespaceScoped,
-			Names: apiextensions.CustomResourceDefinitionNames{Plural: "widgets", Kind: "Widget"},
-			Versions: []apiextensions.CustomResourceDefinitionVersion{{
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "e2e.example.com", Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Kind: "Widget"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 				Name: "v1", Served: true, Storage: true,
-				Schema: &apiextensions.CustomResourceValidation{
-					OpenAPIV3Schema: &apiextensions.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &free},
+				Schema: &apiextensionsv1.CustomResourceValidation{
+					OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &free},
 				},
 			}},
 		},

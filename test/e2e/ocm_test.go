@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,7 +29,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/sandbox"
 	"github.com/tandem-addons/tandem/test/integration/environment"
@@ -86,7 +86,7 @@ var _ = Describe("A hub with OCM", Label("ocm"), onSandbox("it is the sandbox th
 	It("keeps OCM's resource definitions and OCM's conversion", func(ctx SpecContext) {
 		conversion := fmt.Sprintf("https://127.0.0.1:%d/convert", find(box, "hub", "ocm-webhooks").Port)
 		for _, resource := range []string{"clustermanagementaddons", "managedclusteraddons"} {
-			var definition apiextensions.CustomResourceDefinition
+			var definition apiextensionsv1.CustomResourceDefinition
 			key := client.ObjectKey{Name: resource + "." + upstream.GroupName}
 			Expect(hub.Get(ctx, key, &definition)).To(Succeed())
 			Expect(definition.Spec.Conversion.Webhook.ClientConfig.URL).To(HaveValue(Equal(conversion)))
@@ -120,7 +120,7 @@ var _ = Describe("A hub with OCM", Label("ocm"), onSandbox("it is the sandbox th
 		for _, name := range clusters {
 			agent := find(box, name, "addon-agent")
 			Expect(agent.PID).NotTo(BeZero())
-			Eventually(statusOf).WithContext(ctx).WithArguments(hub, name, "tandem", addon.ConditionAvailable).
+			Eventually(statusOf).WithContext(ctx).WithArguments(hub, name, "tandem", addonv1alpha1.ConditionAvailable).
 				WithTimeout(2*ocmPatience).WithPolling(interval).Should(Equal(metav1.ConditionTrue), name)
 		}
 	})
@@ -140,8 +140,8 @@ var _ = Describe("A hub with OCM", Label("ocm"), onSandbox("it is the sandbox th
 	It("installs an add-on by a Placement, and Tandem judges it by an annotation that survives OCM's conversion", func(ctx SpecContext) {
 		everywhere := placement("everywhere", len(clusters))
 		Expect(hub.Create(ctx, everywhere)).To(Succeed())
-		definition := &addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{
-			Name: "dashboard", Annotations: map[string]string{addon.AnnotationDependencies: dependsOn(base)},
+		definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{
+			Name: "dashboard", Annotations: map[string]string{addonv1alpha1.AnnotationDependencies: dependsOn(base)},
 		}}
 		definition.Spec.InstallStrategy = upstream.InstallStrategy{
 			Type: upstream.AddonInstallStrategyPlacements,
@@ -154,7 +154,7 @@ var _ = Describe("A hub with OCM", Label("ocm"), onSandbox("it is the sandbox th
 		degraded := func(status metav1.ConditionStatus, among ...string) {
 			GinkgoHelper()
 			for _, cluster := range among {
-				Eventually(statusOf).WithContext(ctx).WithArguments(hub, cluster, "dashboard", addon.ConditionDegraded).
+				Eventually(statusOf).WithContext(ctx).WithArguments(hub, cluster, "dashboard", addonv1alpha1.ConditionDegraded).
 					WithTimeout(ocmPatience).WithPolling(interval).Should(Equal(status), cluster)
 			}
 		}
@@ -187,7 +187,7 @@ var _ = Describe("A hub with OCM", Label("ocm"), onSandbox("it is the sandbox th
 		for _, object := range []client.Object{linkPackage(), linkDefinition(depth - 1), enabled(last)} {
 			create(ctx, hub, object)
 		}
-		Eventually(statusOf).WithContext(ctx).WithArguments(hub, "cluster1", last, addon.ConditionAvailable).
+		Eventually(statusOf).WithContext(ctx).WithArguments(hub, "cluster1", last, addonv1alpha1.ConditionAvailable).
 			WithTimeout(2 * ocmPatience).WithPolling(interval).Should(Equal(metav1.ConditionTrue))
 	})
 })
@@ -197,7 +197,7 @@ func ocmScheme() *runtime.Scheme {
 	GinkgoHelper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensions.AddToScheme, addon.AddToScheme, kudo.AddToScheme, workv1.Install,
+		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, addonv1alpha1.AddToScheme, kudo.AddToScheme, workv1.Install,
 		clusterv1.Install, clusterv1beta1.Install, clusterv1beta2.Install,
 	} {
 		Expect(add(scheme)).To(Succeed())
@@ -243,11 +243,11 @@ func decided(ctx context.Context, hub client.Client, p *clusterv1beta1.Placement
 // dependsOn is the annotation of an add-on that requires another.
 func dependsOn(name string) string {
 	GinkgoHelper()
-	return declares(addon.AddonDependency{Name: name, Type: addon.DependencyTypeRequired})
+	return declares(addonv1alpha1.AddonDependency{Name: name, Type: addonv1alpha1.DependencyTypeRequired})
 }
 
 // declares is the annotation of an add-on with these dependencies.
-func declares(dependencies ...addon.AddonDependency) string {
+func declares(dependencies ...addonv1alpha1.AddonDependency) string {
 	GinkgoHelper()
 	value, err := json.Marshal(dependencies)
 	Expect(err).NotTo(HaveOccurred())
@@ -256,7 +256,7 @@ func declares(dependencies ...addon.AddonDependency) string {
 
 // statusOf is that of a condition of an add-on, empty where there is none.
 func statusOf(ctx context.Context, hub client.Client, cluster, name, condition string) (metav1.ConditionStatus, error) {
-	var subject addon.ManagedClusterAddOn
+	var subject addonv1alpha1.ManagedClusterAddOn
 	if err := hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: name}, &subject); err != nil {
 		return "", err
 	}

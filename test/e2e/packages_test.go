@@ -29,7 +29,7 @@ import (
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/sandbox"
 	"github.com/tandem-addons/tandem/test/census"
@@ -271,22 +271,22 @@ func (p *packaged) stage(name string, do func() metav1.Condition) {
 // deploy enables a package as an add-on on the sandbox's cluster, with its parameters in an AddOnDeploymentConfig.
 func (p *packaged) deploy(ctx context.Context) metav1.Condition {
 	GinkgoHelper()
-	definition := &addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: p.name}}
+	definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: p.name}}
 	definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
 	definition.Spec.SupportedConfigs = []upstream.ConfigMeta{
 		{
-			ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupKudo, Resource: addon.ResourceOperatorVersions},
+			ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions},
 			DefaultConfig:       &upstream.ConfigReferent{Namespace: kudo.DefaultPackagesNamespace, Name: p.versions[0]},
 		},
-		{ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupVersion.Group, Resource: addon.ResourceAddOnDeploymentConfigs}},
+		{ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupVersion.Group, Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs}},
 	}
 	if required := needs[p.name].requires; required != "" {
-		definition.Spec.Dependencies = []addon.AddonDependency{{Name: required, Type: addon.DependencyTypeRequired}}
+		definition.Spec.Dependencies = []addonv1alpha1.AddonDependency{{Name: required, Type: addonv1alpha1.DependencyTypeRequired}}
 	}
 	enabled := enabled(p.name)
 	enabled.Spec.InstallNamespace = p.name
 	enabled.Spec.Configs = p.configs(p.versions[0])
-	parameters := &addon.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Name: p.name, Namespace: enabled.Namespace}}
+	parameters := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Name: p.name, Namespace: enabled.Namespace}}
 	parameters.Spec.CustomizedVariables = variables(needs[p.name].parameters)
 	for _, object := range []client.Object{definition, parameters, enabled} {
 		Expect(p.hub.Create(ctx, object)).To(Succeed())
@@ -297,11 +297,11 @@ func (p *packaged) deploy(ctx context.Context) metav1.Condition {
 func (p *packaged) configs(version string) []upstream.AddOnConfig {
 	return []upstream.AddOnConfig{
 		{
-			ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupKudo, Resource: addon.ResourceOperatorVersions},
+			ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions},
 			ConfigReferent:      upstream.ConfigReferent{Namespace: kudo.DefaultPackagesNamespace, Name: version},
 		},
 		{
-			ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupVersion.Group, Resource: addon.ResourceAddOnDeploymentConfigs},
+			ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupVersion.Group, Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs},
 			ConfigReferent:      upstream.ConfigReferent{Namespace: "cluster1", Name: p.name},
 		},
 	}
@@ -340,7 +340,7 @@ func (p *packaged) updated() map[string]string {
 // set gives an add-on parameters, and waits for what comes of that.
 func (p *packaged) set(ctx context.Context, version string, parameters map[string]string) metav1.Condition {
 	GinkgoHelper()
-	config := &addon.AddOnDeploymentConfig{}
+	config := &addonv1alpha1.AddOnDeploymentConfig{}
 	Expect(p.hub.Get(ctx, client.ObjectKey{Namespace: "cluster1", Name: p.name}, config)).To(Succeed())
 	before := config.DeepCopy()
 	config.Spec.CustomizedVariables = variables(parameters)

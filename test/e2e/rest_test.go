@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tandem-addons/tandem/manifests"
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/sandbox"
 	"github.com/tandem-addons/tandem/test/audit"
@@ -85,7 +85,7 @@ var _ = Describe("A fleet at rest", Label(restLabel), onSandbox("its audit logs 
 		}
 		enableAtRest(ctx, box, hub, clusters)
 		for _, cluster := range clusters {
-			Eventually(statusOf).WithContext(ctx).WithArguments(hub, cluster, "front", addon.ConditionAvailable).
+			Eventually(statusOf).WithContext(ctx).WithArguments(hub, cluster, "front", addonv1alpha1.ConditionAvailable).
 				WithTimeout(ocmPatience).WithPolling(interval).Should(Equal(metav1.ConditionTrue), cluster)
 		}
 		alone = restOf(ctx, box, lasts)
@@ -100,10 +100,10 @@ var _ = Describe("A fleet at rest", Label(restLabel), onSandbox("its audit logs 
 				name, condition string
 				status          metav1.ConditionStatus
 			}{
-				{"store", addon.ConditionAvailable, metav1.ConditionTrue}, {"tandem", addon.ConditionAvailable, metav1.ConditionTrue},
-				{"front", addon.ConditionAvailable, metav1.ConditionTrue}, {"front", addon.ConditionDegraded, ""},
-				{"modest", addon.ConditionAvailable, metav1.ConditionTrue}, {"modest", addon.ConditionDegraded, metav1.ConditionTrue},
-				{"lonely", addon.ConditionAvailable, metav1.ConditionFalse}, {"lonely", addon.ConditionDegraded, metav1.ConditionTrue},
+				{"store", addonv1alpha1.ConditionAvailable, metav1.ConditionTrue}, {"tandem", addonv1alpha1.ConditionAvailable, metav1.ConditionTrue},
+				{"front", addonv1alpha1.ConditionAvailable, metav1.ConditionTrue}, {"front", addonv1alpha1.ConditionDegraded, ""},
+				{"modest", addonv1alpha1.ConditionAvailable, metav1.ConditionTrue}, {"modest", addonv1alpha1.ConditionDegraded, metav1.ConditionTrue},
+				{"lonely", addonv1alpha1.ConditionAvailable, metav1.ConditionFalse}, {"lonely", addonv1alpha1.ConditionDegraded, metav1.ConditionTrue},
 			} {
 				Eventually(statusOf).WithContext(ctx).WithArguments(hub, cluster, want.name, want.condition).
 					WithTimeout(2*ocmPatience).WithPolling(interval).Should(Equal(want.status), "%s of %s on %s", want.condition, want.name, cluster)
@@ -124,9 +124,9 @@ func enableAtRest(ctx context.Context, box *sandbox.Sandbox, hub client.Client, 
 	Expect(hub.Create(ctx, everywhere)).To(Succeed())
 	version := storePackage()
 	Expect(hub.Create(ctx, version)).To(Succeed())
-	store := &addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "store"}}
+	store := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "store"}}
 	store.Spec.SupportedConfigs = []upstream.ConfigMeta{{
-		ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupKudo, Resource: addon.ResourceOperatorVersions},
+		ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions},
 		DefaultConfig:       &upstream.ConfigReferent{Namespace: version.Namespace, Name: version.Name},
 	}}
 	store.Spec.InstallStrategy = upstream.InstallStrategy{
@@ -137,19 +137,19 @@ func enableAtRest(ctx context.Context, box *sandbox.Sandbox, hub client.Client, 
 		}},
 	}
 	Expect(hub.Create(ctx, store)).To(Succeed())
-	for name, needs := range map[string]addon.AddonDependency{
-		"front":  {Name: "store", Type: addon.DependencyTypeRequired},
-		"modest": {Name: "missing", Type: addon.DependencyTypeOptional},
-		"lonely": {Name: "missing", Type: addon.DependencyTypeRequired},
+	for name, needs := range map[string]addonv1alpha1.AddonDependency{
+		"front":  {Name: "store", Type: addonv1alpha1.DependencyTypeRequired},
+		"modest": {Name: "missing", Type: addonv1alpha1.DependencyTypeOptional},
+		"lonely": {Name: "missing", Type: addonv1alpha1.DependencyTypeRequired},
 	} {
-		definition := &addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{
-			Name: name, Annotations: map[string]string{addon.AnnotationDependencies: declares(needs)},
+		definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Annotations: map[string]string{addonv1alpha1.AnnotationDependencies: declares(needs)},
 		}}
 		definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
 		Expect(hub.Create(ctx, definition)).To(Succeed())
 		for _, cluster := range clusters {
 			renewed(ctx, box.Cluster(cluster), name)
-			Expect(hub.Create(ctx, &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}})).To(Succeed())
+			Expect(hub.Create(ctx, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}})).To(Succeed())
 		}
 	}
 }

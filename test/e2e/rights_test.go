@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/sandbox"
 	"github.com/tandem-addons/tandem/test/rights"
 )
@@ -83,7 +83,7 @@ func expectNoWordButAvailable(ctx context.Context, own *rest.Config, cluster str
 	GinkgoHelper()
 	c, err := client.New(own, client.Options{Scheme: ocmScheme()})
 	Expect(err).NotTo(HaveOccurred())
-	itself := &addon.ManagedClusterAddOn{}
+	itself := &addonv1alpha1.ManagedClusterAddOn{}
 	Expect(c.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "tandem"}, itself)).To(Succeed())
 	for _, word := range []string{
 		`{"conditions":[{"type":"Degraded","status":"False","reason":"Fine","message":"","lastTransitionTime":"2026-01-02T03:04:05Z"}]}`,

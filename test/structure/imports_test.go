@@ -2,7 +2,6 @@ package structure
 
 import (
 	"regexp"
-	"slices"
 	"strconv"
 	"testing"
 )
@@ -37,9 +36,6 @@ var aliases = map[string]string{
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1": "apiextensionsv1",
 }
 
-// notYet lists the folders whose files have names of their own for API versions. It goes with the rewrite after issue 15's moves.
-var notYet = []string{"cmd", "pkg/agent", "pkg/api", "pkg/apply", "pkg/availability", "pkg/cli", "pkg/controller", "pkg/hub", "pkg/sandbox", "test"}
-
 // groupVersion matches the import paths of API groups' versions.
 var groupVersion = regexp.MustCompile(`^(` + module + `/pkg/api|open-cluster-management\.io/api|k8s\.io/api|` +
 	`k8s\.io/apimachinery/pkg/apis|k8s\.io/apiextensions-apiserver/pkg/apis)/[a-z]+/v[0-9]+[a-z0-9]*$`)
@@ -53,7 +49,7 @@ func TestEveryFileCallsAnAPIVersionTheSame(t *testing.T) {
 		paths[alias] = importPath
 	}
 	for _, s := range sources(t) {
-		if s.generated() || slices.ContainsFunc(notYet, func(folder string) bool { return within(folder)(s.folder()) }) {
+		if s.generated() {
 			continue
 		}
 		for _, spec := range s.syntax.Imports {

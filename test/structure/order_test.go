@@ -16,21 +16,12 @@ type exception struct {
 
 // unordered lists the packages whose files have no order: a reader who starts at the top meets names that a file above declares.
 var unordered = map[string]exception{
-	"pkg/cli/change": {1, "the options of uninstall are beside its command"},
-
-	"pkg/cli/diagnose": {1, "the options are beside the command"},
-
-	"pkg/availability": {1, "from before the rule"},
-
-	"pkg/dependency": {2, "from before the rule"},
-
-	"pkg/health": {6, "from before the rule"},
-
+	"pkg/availability":     {1, "from before the rule"},
+	"pkg/dependency":       {2, "from before the rule"},
+	"pkg/health":           {6, "from before the rule"},
 	"pkg/api/kudo/v1beta1": {1, "from before the rule"},
-
-	"pkg/sandbox": {7, "from before the rule"},
-
-	"pkg/sandbox/story": {4, "from before the rule"},
+	"pkg/sandbox":          {7, "from before the rule"},
+	"pkg/sandbox/story":    {4, "from before the rule"},
 }
 
 // A file A refers to a file B of its package if A uses a function, a type, a constant or a variable that B declares, or calls a method

@@ -23,7 +23,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/controller"
 
 	"github.com/tandem-addons/tandem/pkg/agent/mirror"
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
 	"github.com/tandem-addons/tandem/pkg/availability"
@@ -61,7 +61,7 @@ func Add(o Options, hub, local ctrl.Manager) error {
 		sightings: controller.NewSightings[string](), metrics: o.Metrics, clock: time.Now,
 	}
 	b := controller.New(hub, "availability", controller.Options{MaxConcurrentReconciles: mirror.Workers}).
-		For(&addon.ManagedClusterAddOn{}, builder.WithPredicates(noted[client.Object](a.sightings))).
+		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(noted[client.Object](a.sightings))).
 		WatchesRawSource(mirror.Source(o.Cluster, local, noted[*kudo.Instance](a.sightings)))
 	if o.Standalone {
 		b = b.WatchesRawSource(localLeases(o.Cluster, local, notProlonged(a.clock), noted[*coordinationv1.Lease](a.sightings)))
@@ -98,7 +98,7 @@ func (a *available) Reconcile(ctx context.Context, request reconcile.Request) (r
 	if since.IsZero() { // it is judged for no change
 		since = now
 	}
-	subject := &addon.ManagedClusterAddOn{}
+	subject := &addonv1alpha1.ManagedClusterAddOn{}
 	if err := a.hub.Get(ctx, request.NamespacedName, subject); err != nil {
 		if apierrors.IsNotFound(err) {
 			a.metrics.forget(request.Name)
@@ -125,7 +125,7 @@ func (a *available) Reconcile(ctx context.Context, request reconcile.Request) (r
 }
 
 // gather reads what the add-on is judged by on this cluster.
-func (a *available) gather(ctx context.Context, subject *addon.ManagedClusterAddOn) (availability.Seen, error) {
+func (a *available) gather(ctx context.Context, subject *addonv1alpha1.ManagedClusterAddOn) (availability.Seen, error) {
 	seen := availability.Seen{AddOn: subject, Standalone: a.standalone}
 	var err error
 	if seen.Instance, err = mirror.Find(ctx, a.local, subject.Name); err != nil {
@@ -148,12 +148,12 @@ func (a *available) gather(ctx context.Context, subject *addon.ManagedClusterAdd
 }
 
 // commit writes what was judged, unless the hub has it; since is when the change was seen that led to it.
-func (a *available) commit(ctx context.Context, subject *addon.ManagedClusterAddOn, judged availability.Judgement, since time.Time) error {
+func (a *available) commit(ctx context.Context, subject *addonv1alpha1.ManagedClusterAddOn, judged availability.Judgement, since time.Time) error {
 	a.metrics.judge(subject.Name, judged.Condition)
 	switch {
 	case judged.Release:
-		_, err := apply.ReleaseCondition(ctx, a.hub, subject, subject.Status.Conditions, addon.ConditionAvailable,
-			addon.ReasonRequiredDependencyNotSatisfied)
+		_, err := apply.ReleaseCondition(ctx, a.hub, subject, subject.Status.Conditions, addonv1alpha1.ConditionAvailable,
+			addonv1alpha1.ReasonRequiredDependencyNotSatisfied)
 		if apierrors.IsConflict(err) { // its writer was faster
 			return nil
 		}

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/availability"
 )
 
@@ -51,7 +51,7 @@ type LeaseOptions struct {
 
 func newHeartbeat(o LeaseOptions, name types.NamespacedName, on ctrl.Manager) *heartbeat {
 	return &heartbeat{
-		client: on.GetClient(), name: name, version: addon.VersionLabel(o.Version), period: cmp.Or(o.Period, availability.DefaultPeriod), clock: time.Now,
+		client: on.GetClient(), name: name, version: addonv1alpha1.VersionLabel(o.Version), period: cmp.Or(o.Period, availability.DefaultPeriod), clock: time.Now,
 		log: on.GetLogger().WithName("lease").WithValues("lease", name),
 	}
 }
@@ -59,7 +59,7 @@ func newHeartbeat(o LeaseOptions, name types.NamespacedName, on ctrl.Manager) *h
 // AddLease keeps a lease in the cluster's namespace on the hub, for the hub to look at: renewed once a period where no OCM klusterlet does
 // so, and without a time where one does.
 func AddLease(o LeaseOptions, cluster string, standalone bool, hub ctrl.Manager) error {
-	h := newHeartbeat(o, types.NamespacedName{Namespace: cluster, Name: addon.AgentLease}, hub)
+	h := newHeartbeat(o, types.NamespacedName{Namespace: cluster, Name: addonv1alpha1.AgentLease}, hub)
 	beat := h.declare
 	if standalone {
 		beat = h.renew
@@ -76,7 +76,7 @@ func AddLocalLease(o LeaseOptions, namespace string, local ctrl.Manager) error {
 	if namespace == "" {
 		return nil
 	}
-	h := newHeartbeat(o, types.NamespacedName{Namespace: namespace, Name: addon.AgentAddOn}, local)
+	h := newHeartbeat(o, types.NamespacedName{Namespace: namespace, Name: addonv1alpha1.AgentAddOn}, local)
 	if err := local.Add(manager.RunnableFunc(h.renew)); err != nil {
 		return fmt.Errorf("adding the lease on the managed cluster: %w", err)
 	}
@@ -101,7 +101,7 @@ func (h *heartbeat) declare(ctx context.Context) error {
 			}
 			return h.keep(ctx, map[string]any{
 				"metadata": map[string]any{"labels": h.labels(), "ownerReferences": owners},
-				"spec":     map[string]any{"holderIdentity": addon.AgentLease, "renewTime": nil, "leaseDurationSeconds": nil},
+				"spec":     map[string]any{"holderIdentity": addonv1alpha1.AgentLease, "renewTime": nil, "leaseDurationSeconds": nil},
 			})
 		}), nil
 	})
@@ -110,8 +110,8 @@ func (h *heartbeat) declare(ctx context.Context) error {
 
 // owners are none where OCM has not brought the agent.
 func (h *heartbeat) owners(ctx context.Context) ([]metav1.OwnerReference, error) {
-	var agent addon.ManagedClusterAddOn
-	err := h.client.Get(ctx, client.ObjectKey{Namespace: h.name.Namespace, Name: addon.AgentAddOn}, &agent)
+	var agent addonv1alpha1.ManagedClusterAddOn
+	err := h.client.Get(ctx, client.ObjectKey{Namespace: h.name.Namespace, Name: addonv1alpha1.AgentAddOn}, &agent)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -119,7 +119,7 @@ func (h *heartbeat) owners(ctx context.Context) ([]metav1.OwnerReference, error)
 		return nil, fmt.Errorf("reading the agent's add-on: %w", err)
 	}
 	return []metav1.OwnerReference{{
-		APIVersion: addon.GroupVersion.String(), Kind: "ManagedClusterAddOn", Name: agent.Name, UID: agent.UID,
+		APIVersion: addonv1alpha1.GroupVersion.String(), Kind: "ManagedClusterAddOn", Name: agent.Name, UID: agent.UID,
 	}}, nil
 }
 
@@ -144,7 +144,7 @@ func (h *heartbeat) write(ctx context.Context) error {
 	return h.keep(ctx, map[string]any{
 		"metadata": map[string]any{"labels": h.labels()},
 		"spec": coordinationv1.LeaseSpec{
-			HolderIdentity:       ptr.To(addon.AgentLease),
+			HolderIdentity:       ptr.To(addonv1alpha1.AgentLease),
 			LeaseDurationSeconds: ptr.To(int32(math.Ceil(h.period.Seconds()))),
 			RenewTime:            ptr.To(metav1.NewMicroTime(h.clock())),
 		},
@@ -152,7 +152,7 @@ func (h *heartbeat) write(ctx context.Context) error {
 }
 
 func (h *heartbeat) labels() map[string]string {
-	return map[string]string{addon.LabelVersion: h.version}
+	return map[string]string{addonv1alpha1.LabelVersion: h.version}
 }
 
 // keep makes the lease say so by one request, whatever stands there; it is made where it is missing.

@@ -12,7 +12,7 @@ import (
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/packages"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
@@ -185,7 +185,7 @@ func (c change) state(instance *kudo.Instance, version *kudo.OperatorVersion) in
 }
 
 // versionResource is what an add-on's config of its OperatorVersion is called.
-var versionResource = upstream.ConfigGroupResource{Group: addon.GroupKudo, Resource: addon.ResourceOperatorVersions}
+var versionResource = upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions}
 
 // editAddOn changes what an add-on's Instance follows from: its parameters, and with upgrade its OperatorVersion.
 func (c *changing) editAddOn(ctx context.Context, cluster string, upgrade bool) (change, error) {
@@ -211,7 +211,7 @@ func (c *changing) editAddOn(ctx context.Context, cluster string, upgrade bool) 
 }
 
 // upgrade lets the add-on refer to the version that is asked for. One that is its definition's anyway is not referred to.
-func (c *changing) upgrade(ctx context.Context, definition *addon.ClusterManagementAddOn, addOn *addon.ManagedClusterAddOn) error {
+func (c *changing) upgrade(ctx context.Context, definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn) error {
 	if err := rolledOut(definition, addOn, versionResource, "OperatorVersion"); err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func (c *changing) upgrade(ctx context.Context, definition *addon.ClusterManagem
 }
 
 // followed completes the change of an add-on by the Instance that the hub gives it then.
-func (c *changing) followed(ctx context.Context, found change, definition *addon.ClusterManagementAddOn) (change, error) {
+func (c *changing) followed(ctx context.Context, found change, definition *addonv1alpha1.ClusterManagementAddOn) (change, error) {
 	a, err := gatherInstall(ctx, c.reader, definition, *found.step)
 	if err != nil {
 		return found, err

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/packages"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
@@ -188,10 +188,10 @@ func (c *change) writes(effect preview.Effect) []string {
 	}
 	var names []string
 	if c.step.config != nil && !equality.Semantic.DeepEqual(c.step.currentConfig, c.step.config) {
-		names = append(names, terminal.ObjectName(addon.GroupVersion.Group, "AddOnDeploymentConfig", c.step.config.Name))
+		names = append(names, terminal.ObjectName(addonv1alpha1.GroupVersion.Group, "AddOnDeploymentConfig", c.step.config.Name))
 	}
 	if !equality.Semantic.DeepEqual(c.step.current, c.step.wanted) {
-		names = append(names, terminal.ObjectName(addon.GroupVersion.Group, "ManagedClusterAddOn", c.step.wanted.Name))
+		names = append(names, terminal.ObjectName(addonv1alpha1.GroupVersion.Group, "ManagedClusterAddOn", c.step.wanted.Name))
 	}
 	return names
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
@@ -114,7 +114,7 @@ func TestEnableRefersToParameters(t *testing.T) {
 		return upstream.AddOnConfig{ConfigGroupResource: configResource, ConfigReferent: upstream.ConfigReferent{Namespace: namespace, Name: name}}
 	}
 	version := upstream.AddOnConfig{
-		ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupKudo, Resource: addon.ResourceOperatorVersions},
+		ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions},
 		ConfigReferent:      upstream.ConfigReferent{Namespace: "addon-packages", Name: "shop-1"},
 	}
 	for name, test := range map[string]struct {
@@ -163,19 +163,19 @@ func TestEnableChangesTheParametersThatAreGiven(t *testing.T) {
 }
 
 func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
-	resolvedAt := func(generation int64) func(*addon.ManagedClusterAddOn) {
-		return func(a *addon.ManagedClusterAddOn) {
+	resolvedAt := func(generation int64) func(*addonv1alpha1.ManagedClusterAddOn) {
+		return func(a *addonv1alpha1.ManagedClusterAddOn) {
 			a.Generation = generation
-			c := clitest.Condition(addon.ConditionResolved, "True", "Resolved", "")
+			c := clitest.Condition(addonv1alpha1.ConditionResolved, "True", "Resolved", "")
 			c.ObservedGeneration = 1
 			a.Status.Conditions = append(a.Status.Conditions, c)
 		}
 	}
 	for name, test := range map[string]struct {
 		view    clitest.Cluster
-		change  func(*addon.ManagedClusterAddOn)
+		change  func(*addonv1alpha1.ManagedClusterAddOn)
 		Find    *planstatus.View
-		config  *addon.AddOnDeploymentConfig
+		config  *addonv1alpha1.AddOnDeploymentConfig
 		settled bool
 		err     string
 		tree    string
@@ -236,8 +236,8 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 }
 
 func TestDisableAsks(t *testing.T) {
-	kafka := dependency.Dependant{Name: "kafka", Type: addon.DependencyTypeRequired}
-	graphs := dependency.Dependant{Name: "graphs", Type: addon.DependencyTypeOptional}
+	kafka := dependency.Dependant{Name: "kafka", Type: addonv1alpha1.DependencyTypeRequired}
+	graphs := dependency.Dependant{Name: "graphs", Type: addonv1alpha1.DependencyTypeOptional}
 	comesBack := byPlacement(clitest.Defined("zookeeper:").PlacedBy("zookeeper", "all").Definitions["zookeeper"].Object, "unselect it")
 	for name, test := range map[string]struct {
 		dependants []dependency.Dependant

@@ -16,7 +16,7 @@ import (
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
@@ -38,7 +38,7 @@ func awaitAvailable(ctx context.Context, h hubclient.Hub, streams genericiooptio
 	for _, t := range w.targets {
 		if faults = append(faults, t.fault); t.settled && t.fault == nil {
 			text := fmt.Sprintf("%s available on %s\n",
-				terminal.ObjectName(addon.GroupVersion.Group, "ManagedClusterAddOn", t.wanted.Name), t.wanted.Namespace)
+				terminal.ObjectName(addonv1alpha1.GroupVersion.Group, "ManagedClusterAddOn", t.wanted.Name), t.wanted.Namespace)
 			faults = append(faults, printers.WriteEscaped(streams.Out, text))
 		}
 	}
@@ -100,7 +100,7 @@ func (w *availableWait) look(ctx context.Context, reader client.Reader) (bool, e
 }
 
 func (t *target) look(ctx context.Context, reader client.Reader) error {
-	key, addOn, instance := client.ObjectKeyFromObject(t.wanted), &addon.ManagedClusterAddOn{}, &kudo.Instance{}
+	key, addOn, instance := client.ObjectKeyFromObject(t.wanted), &addonv1alpha1.ManagedClusterAddOn{}, &kudo.Instance{}
 	if err := reader.Get(ctx, key, addOn); err != nil {
 		if t.seen && apierrors.IsNotFound(err) {
 			t.settle(fmt.Errorf("add-on %q on cluster %s was deleted before it was available", key.Name, key.Namespace))
@@ -120,7 +120,7 @@ func (t *target) look(ctx context.Context, reader client.Reader) error {
 }
 
 // judge decides whether the add-on is available by what is known of it and of its Instance; nil where it has none.
-func (t *target) judge(addOn *addon.ManagedClusterAddOn, view *planstatus.View) {
+func (t *target) judge(addOn *addonv1alpha1.ManagedClusterAddOn, view *planstatus.View) {
 	t.trees = []terminal.Node{addOnLine(addOn)}
 	if fault := hopeless("add-on", addOn, addOn.Status.Conditions); fault != nil {
 		t.settle(fault)
@@ -138,14 +138,14 @@ func (t *target) judge(addOn *addon.ManagedClusterAddOn, view *planstatus.View) 
 			return
 		}
 	}
-	if meta.IsStatusConditionTrue(addOn.Status.Conditions, addon.ConditionAvailable) && followed(addOn, view) {
+	if meta.IsStatusConditionTrue(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable) && followed(addOn, view) {
 		t.trees = []terminal.Node{available(addOn, view)}
 		t.settle(nil)
 	}
 }
 
 // available says that the add-on is, and of one that has an Instance how its plan has ended.
-func available(addOn *addon.ManagedClusterAddOn, view *planstatus.View) terminal.Node {
+func available(addOn *addonv1alpha1.ManagedClusterAddOn, view *planstatus.View) terminal.Node {
 	line := terminal.Node{Text: planstatus.PlaceOf(addOn) + ": available", Part: planstatus.PlaceOf(addOn), Message: "available", State: kudo.Complete}
 	if view != nil && view.Instance.Status.Execution != nil {
 		line.Children = []terminal.Node{planstatus.PlanGoingOn(*view)}
@@ -166,8 +166,8 @@ func (t *target) applied(instance *kudo.Instance) bool {
 }
 
 // followed says whether the hub has followed the last change of an add-on: of one that runs by plans, condition Resolved says so.
-func followed(addOn *addon.ManagedClusterAddOn, view *planstatus.View) bool {
-	resolved := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionResolved)
+func followed(addOn *addonv1alpha1.ManagedClusterAddOn, view *planstatus.View) bool {
+	resolved := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved)
 	if resolved == nil {
 		return view == nil
 	}
@@ -175,11 +175,11 @@ func followed(addOn *addon.ManagedClusterAddOn, view *planstatus.View) bool {
 }
 
 // addOnLine says what an add-on waits for: what holds up its installation, else why it is not available.
-func addOnLine(addOn *addon.ManagedClusterAddOn) terminal.Node {
-	if resolved := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionResolved); resolved != nil && resolved.Status != metav1.ConditionTrue {
+func addOnLine(addOn *addonv1alpha1.ManagedClusterAddOn) terminal.Node {
+	if resolved := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved); resolved != nil && resolved.Status != metav1.ConditionTrue {
 		return planstatus.AddOnProgress(addOn)
 	}
 	place := planstatus.PlaceOf(addOn)
-	text := "Available " + planstatus.ConditionText(addOn.Status.Conditions, addon.ConditionAvailable, "Unknown: not reported yet")
+	text := "Available " + planstatus.ConditionText(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable, "Unknown: not reported yet")
 	return terminal.Node{Text: place + ": " + text, Part: place, Message: text}
 }

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/dependency"
@@ -17,7 +17,7 @@ import (
 // installed is what stands on the hub of what is to be uninstalled.
 type installed struct {
 	client.ObjectKey
-	addOn    *addon.ManagedClusterAddOn
+	addOn    *addonv1alpha1.ManagedClusterAddOn
 	instance *kudo.Instance
 	// below are the Instance's children, and theirs, each before its own.
 	below []kudo.Instance
@@ -45,7 +45,7 @@ func gatherInstalled(ctx context.Context, c client.Reader, key client.ObjectKey)
 
 // now reads what is there by now. An Instance of the add-on's name that is not its own is none of this.
 func (i installed) now(ctx context.Context, c client.Reader) (installed, error) {
-	addOn, instance := &addon.ManagedClusterAddOn{}, &kudo.Instance{}
+	addOn, instance := &addonv1alpha1.ManagedClusterAddOn{}, &kudo.Instance{}
 	next := installed{ObjectKey: i.ObjectKey, dependants: i.dependants}
 	switch err := c.Get(ctx, i.ObjectKey, addOn); {
 	case err == nil:

@@ -17,7 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
@@ -212,7 +212,7 @@ func (w *planWait) gone() (bool, error) {
 
 // lookAtAddOn says what keeps the Instance of an add-on from being made or changed, and fails where that will not change by itself.
 func (w *planWait) lookAtAddOn(ctx context.Context, reader client.Reader) error {
-	addOn := &addon.ManagedClusterAddOn{}
+	addOn := &addonv1alpha1.ManagedClusterAddOn{}
 	if err := reader.Get(ctx, w.ObjectKey, addOn); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("reading add-on %q of cluster %q: %w", w.Name, w.Namespace, err))
 	}
@@ -291,8 +291,8 @@ func planFailed(instance *kudo.Instance, plan string) error {
 
 // passingReasons are those of condition Resolved that may go by themselves: what is not there may come, and is looked for again.
 var passingReasons = []string{
-	addon.ReasonWaitingForDependencies, addon.ReasonWaitingForConfiguration, addon.ReasonConfigurationNotFound, addon.ReasonInstanceRefused,
-	addon.ReasonManagedClusterNotFound, kudo.ReasonOperatorVersionNotFound, kudo.ReasonChildVersionNotFound,
+	addonv1alpha1.ReasonWaitingForDependencies, addonv1alpha1.ReasonWaitingForConfiguration, addonv1alpha1.ReasonConfigurationNotFound, addonv1alpha1.ReasonInstanceRefused,
+	addonv1alpha1.ReasonManagedClusterNotFound, kudo.ReasonOperatorVersionNotFound, kudo.ReasonChildVersionNotFound,
 }
 
 // hopeless is the error of an object whose condition Resolved says of its last change that somebody has to mend it.

@@ -14,7 +14,7 @@ import (
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
@@ -25,9 +25,9 @@ import (
 // step is one add-on to be written on one cluster.
 type step struct {
 	// current is the add-on as it stands, nil where it does not, and wanted as it is to stand.
-	current, wanted *addon.ManagedClusterAddOn
+	current, wanted *addonv1alpha1.ManagedClusterAddOn
 	// config is the AddOnDeploymentConfig of the parameters that were given, nil where none were, and currentConfig how it stands.
-	currentConfig, config *addon.AddOnDeploymentConfig
+	currentConfig, config *addonv1alpha1.AddOnDeploymentConfig
 }
 
 // desired is what somebody wants of an add-on on a cluster.
@@ -118,7 +118,7 @@ func (e enabling) step(name string) (step, error) {
 		if err := placed(e.view.Definitions[name].Object, cluster); err != nil {
 			return s, err
 		}
-		s.wanted = &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: cluster}}
+		s.wanted = &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: cluster}}
 		s.wanted.Spec.InstallNamespace = e.namespaceOf(name)
 		return s, nil
 	}
@@ -147,13 +147,13 @@ func (e enabling) namespaceOf(name string) string {
 }
 
 // placed is the error for an add-on that OCM enables where Placements say so: made by hand it would not stay.
-func placed(definition *addon.ClusterManagementAddOn, cluster string) error {
+func placed(definition *addonv1alpha1.ClusterManagementAddOn, cluster string) error {
 	return byPlacement(definition, fmt.Sprintf("let one of them select cluster %s, such as by a label that it asks for "+
 		"('kubectl label managedcluster %[1]s NAME=VALUE')", cluster))
 }
 
 // byPlacement is the error for an add-on that OCM enables, and disables, where Placements say so; way is how to do it by those.
-func byPlacement(definition *addon.ClusterManagementAddOn, way string) error {
+func byPlacement(definition *addonv1alpha1.ClusterManagementAddOn, way string) error {
 	if definition == nil || definition.Spec.InstallStrategy.Type != upstream.AddonInstallStrategyPlacements {
 		return nil
 	}
@@ -162,7 +162,7 @@ func byPlacement(definition *addon.ClusterManagementAddOn, way string) error {
 		definition.Name, placements(definition), way, upstream.AddonInstallStrategyManual)
 }
 
-func placements(definition *addon.ClusterManagementAddOn) string {
+func placements(definition *addonv1alpha1.ClusterManagementAddOn) string {
 	var names []string
 	for _, placement := range definition.Spec.InstallStrategy.Placements {
 		names = append(names, placement.Namespace+"/"+placement.Name)
@@ -170,7 +170,7 @@ func placements(definition *addon.ClusterManagementAddOn) string {
 	return terminal.Listed(names)
 }
 
-var configResource = upstream.ConfigGroupResource{Group: addon.GroupVersion.Group, Resource: addon.ResourceAddOnDeploymentConfigs}
+var configResource = upstream.ConfigGroupResource{Group: addonv1alpha1.GroupVersion.Group, Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs}
 
 // configName is the AddOnDeploymentConfig of the parameters that are given here.
 func configName(cluster, addOn string) types.NamespacedName {
@@ -187,7 +187,7 @@ func (e enabling) configured(ctx context.Context, reader client.Reader, s step) 
 	if err := refer(definition, s.wanted, own); err != nil {
 		return s, err
 	}
-	config := &addon.AddOnDeploymentConfig{}
+	config := &addonv1alpha1.AddOnDeploymentConfig{}
 	switch err := reader.Get(ctx, own, config); {
 	case err == nil:
 		s.currentConfig = config
@@ -200,7 +200,7 @@ func (e enabling) configured(ctx context.Context, reader client.Reader, s step) 
 
 // refer lets the add-on refer to the AddOnDeploymentConfig own, after the one that it has by default. One that refers to another is
 // its author's to change.
-func refer(definition *addon.ClusterManagementAddOn, addOn *addon.ManagedClusterAddOn, own types.NamespacedName) error {
+func refer(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, own types.NamespacedName) error {
 	supported := definition.Spec.SupportedConfigs
 	at := slices.IndexFunc(supported, func(c upstream.ConfigMeta) bool { return c.ConfigGroupResource == configResource })
 	if at < 0 {
@@ -232,7 +232,7 @@ func refer(definition *addon.ClusterManagementAddOn, addOn *addon.ManagedCluster
 
 // rolledOut is the error for a config that OCM gives the add-on by a Placement: one of the add-on's own would take its place.
 func rolledOut(
-	definition *addon.ClusterManagementAddOn, addOn *addon.ManagedClusterAddOn, resource upstream.ConfigGroupResource, what string,
+	definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, resource upstream.ConfigGroupResource, what string,
 ) error {
 	ofResource := func(c upstream.AddOnConfig) bool { return c.ConfigGroupResource == resource }
 	if definition == nil || slices.ContainsFunc(addOn.Spec.Configs, ofResource) {
@@ -252,7 +252,7 @@ func rolledOut(
 }
 
 // hasConfig says whether OCM wants the config on the add-on's cluster.
-func hasConfig(addOn *addon.ManagedClusterAddOn, config upstream.AddOnConfig) bool {
+func hasConfig(addOn *addonv1alpha1.ManagedClusterAddOn, config upstream.AddOnConfig) bool {
 	return slices.ContainsFunc(addOn.Status.ConfigReferences, func(r upstream.ConfigReference) bool {
 		return r.ConfigGroupResource == config.ConfigGroupResource && r.DesiredConfig != nil && r.DesiredConfig.ConfigReferent == config.ConfigReferent
 	})
@@ -260,9 +260,9 @@ func hasConfig(addOn *addon.ManagedClusterAddOn, config upstream.AddOnConfig) bo
 
 // withVariables is the config with those variables changed or added, and others taken out; a new one where there is none.
 func withVariables(
-	current *addon.AddOnDeploymentConfig, name types.NamespacedName, given map[string]string, unset []string,
-) *addon.AddOnDeploymentConfig {
-	config := &addon.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
+	current *addonv1alpha1.AddOnDeploymentConfig, name types.NamespacedName, given map[string]string, unset []string,
+) *addonv1alpha1.AddOnDeploymentConfig {
+	config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
 	if current != nil {
 		config = current.DeepCopy()
 	}
@@ -333,13 +333,13 @@ func decide(a install.AddOn, started *kudo.OperatorVersion) (*kudo.Instance, err
 }
 
 // waitingReasons are those of an add-on that waits for something which comes by itself.
-var waitingReasons = []string{addon.ReasonWaitingForConfiguration, addon.ReasonWaitingForDependencies}
+var waitingReasons = []string{addonv1alpha1.ReasonWaitingForConfiguration, addonv1alpha1.ReasonWaitingForDependencies}
 
 // resolvable is the add-on as OCM leads it once it has followed its spec, and its definition: what it has not got from there stays as OCM
 // has resolved it. Without OCM both are as they stand.
 func resolvable(
-	definition *addon.ClusterManagementAddOn, wanted *addon.ManagedClusterAddOn,
-) (*addon.ClusterManagementAddOn, *addon.ManagedClusterAddOn) {
+	definition *addonv1alpha1.ClusterManagementAddOn, wanted *addonv1alpha1.ManagedClusterAddOn,
+) (*addonv1alpha1.ClusterManagementAddOn, *addonv1alpha1.ManagedClusterAddOn) {
 	definition, wanted = definition.DeepCopy(), wanted.DeepCopy()
 	var kept []upstream.AddOnConfig
 	for _, reference := range wanted.Status.ConfigReferences {
@@ -352,20 +352,20 @@ func resolvable(
 	}
 	wanted.Spec.Configs = append(wanted.Spec.Configs, kept...)
 	wanted.Status.ConfigReferences = nil
-	meta.RemoveStatusCondition(&wanted.Status.Conditions, addon.ConditionConfigured)
+	meta.RemoveStatusCondition(&wanted.Status.Conditions, addonv1alpha1.ConditionConfigured)
 	definition.Status.DefaultConfigReferences, definition.Status.InstallProgressions = nil, nil
 	return definition, wanted
 }
 
 // gatherInstall reads what the hub would decide by, once the step is done. What its dependencies are is looked at elsewhere.
-func gatherInstall(ctx context.Context, reader client.Reader, definition *addon.ClusterManagementAddOn, s step) (install.AddOn, error) {
+func gatherInstall(ctx context.Context, reader client.Reader, definition *addonv1alpha1.ClusterManagementAddOn, s step) (install.AddOn, error) {
 	definition, wanted := resolvable(definition, s.wanted)
 	// Which namespace agents may read packages in is a flag of addon-manager: whatever is named is taken for it.
 	packages := install.Configure(definition, wanted, "").OperatorVersion.Namespace
 	a := install.AddOn{
 		Definition: definition, ManagedAddOn: wanted,
 		Configuration:     install.Configure(definition, wanted, packages),
-		DeploymentConfigs: map[types.NamespacedName]*addon.AddOnDeploymentConfig{},
+		DeploymentConfigs: map[types.NamespacedName]*addonv1alpha1.AddOnDeploymentConfig{},
 	}
 	version := &kudo.OperatorVersion{}
 	switch err := reader.Get(ctx, a.Configuration.OperatorVersion, version); {
@@ -375,7 +375,7 @@ func gatherInstall(ctx context.Context, reader client.Reader, definition *addon.
 		return a, fmt.Errorf("reading OperatorVersion %s: %w", a.Configuration.OperatorVersion, err)
 	}
 	for _, name := range a.Configuration.DeploymentConfigs {
-		config := &addon.AddOnDeploymentConfig{}
+		config := &addonv1alpha1.AddOnDeploymentConfig{}
 		switch err := reader.Get(ctx, name, config); {
 		case s.config != nil && client.ObjectKeyFromObject(s.config) == name:
 			a.DeploymentConfigs[name] = s.config
@@ -415,11 +415,11 @@ func (s step) carryOut(ctx context.Context, c client.Client) (text string, err e
 			return "", err
 		}
 		text = fmt.Sprintf("%s %s on %s\n",
-			terminal.ObjectName(addon.GroupVersion.Group, "AddOnDeploymentConfig", s.config.Name), did, s.config.Namespace)
+			terminal.ObjectName(addonv1alpha1.GroupVersion.Group, "AddOnDeploymentConfig", s.config.Name), did, s.config.Namespace)
 	}
 	did, err := write(ctx, c, s.current, s.wanted, "enabled")
 	if err != nil {
 		return "", err
 	}
-	return text + fmt.Sprintf("%s %s on %s\n", terminal.ObjectName(addon.GroupVersion.Group, "ManagedClusterAddOn", s.wanted.Name), did, s.wanted.Namespace), nil
+	return text + fmt.Sprintf("%s %s on %s\n", terminal.ObjectName(addonv1alpha1.GroupVersion.Group, "ManagedClusterAddOn", s.wanted.Name), did, s.wanted.Namespace), nil
 }

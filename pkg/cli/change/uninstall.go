@@ -92,7 +92,11 @@ func uninstall(ctx context.Context, h hubclient.Hub, o *UninstallOptions) error 
 		return err
 	}
 	if o.dryRun {
-		return showUninstalling(ctx, h, o, found, refused)
+		changes, err := uninstallChanges(ctx, h, found)
+		if err != nil {
+			return err
+		}
+		return showChanges(o.IOStreams, o.output, changes, refused)
 	}
 	if err := agreeToUninstall(found, o); err != nil {
 		return errors.Join(refused.err(), err)

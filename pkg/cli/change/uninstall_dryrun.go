@@ -10,8 +10,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
-// showUninstalling shows what would go with what was found.
-func showUninstalling(ctx context.Context, c client.Client, o *UninstallOptions, found []installed, refused refusals) error {
+// uninstallChanges returns the changes that uninstalling what was found makes.
+func uninstallChanges(ctx context.Context, c client.Client, found []installed) ([]change, error) {
 	known := &changing{
 		reader: hubclient.Remembering(c, c),
 		stored: onceEach(func(namespace string) ([]kudo.OperatorVersion, error) {
@@ -25,7 +25,7 @@ func showUninstalling(ctx context.Context, c client.Client, o *UninstallOptions,
 		}
 		started, err := known.startedVersion(ctx, i.instance)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		suffer, _ := suffering([]installed{i})
 		going := change{cluster: i.Namespace, warnings: suffer, object: i.String()}
@@ -33,5 +33,5 @@ func showUninstalling(ctx context.Context, c client.Client, o *UninstallOptions,
 		going.Candidates = known.candidates(install.VersionOf(i.instance).Namespace, started)
 		changes = append(changes, going)
 	}
-	return showChanges(o.IOStreams, o.output, changes, refused)
+	return changes, nil
 }

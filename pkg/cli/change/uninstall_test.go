@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/dependency"
@@ -35,12 +35,12 @@ func cleanedUpBy(request types.UID, ready metav1.Condition) *kudo.Instance {
 }
 
 func TestUninstallSaysWhatItWaitsFor(t *testing.T) {
-	addOn := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
+	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
 		Name: "kafka", Namespace: "cluster1", Finalizers: []string{"a.example/one", "b.example/two"},
 	}}
 	agent := addOn.DeepCopy()
 	agent.Status.Conditions = []metav1.Condition{{
-		Type: addon.ConditionAddOnsRemaining, Status: metav1.ConditionTrue, Message: "addon-agent stays on the cluster for add-on kafka",
+		Type: addonv1alpha1.ConditionAddOnsRemaining, Status: metav1.ConditionTrue, Message: "addon-agent stays on the cluster for add-on kafka",
 	}}
 	forced := deleting()
 	forced.Annotations = map[string]string{kudo.AnnotationForceRelease: "true"}
@@ -121,8 +121,8 @@ func TestUninstallWarnsOfWhatSuffers(t *testing.T) {
 	zookeeper := func(cluster string, dependants ...dependency.Dependant) installed {
 		return installed{ObjectKey: client.ObjectKey{Namespace: cluster, Name: "zookeeper"}, dependants: dependants}
 	}
-	kafka := dependency.Dependant{Name: "kafka", Type: addon.DependencyTypeRequired}
-	shop := dependency.Dependant{Name: "shop", Type: addon.DependencyTypeOptional, Through: []string{"kafka"}}
+	kafka := dependency.Dependant{Name: "kafka", Type: addonv1alpha1.DependencyTypeRequired}
+	shop := dependency.Dependant{Name: "shop", Type: addonv1alpha1.DependencyTypeOptional, Through: []string{"kafka"}}
 	for name, test := range map[string]struct {
 		found    []installed
 		want     []string

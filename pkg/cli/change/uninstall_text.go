@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
@@ -17,7 +17,7 @@ import (
 // String names what is uninstalled as kubectl does: the add-on, else the Instance.
 func (i installed) String() string {
 	if i.addOn != nil {
-		return terminal.ObjectName(addon.GroupVersion.Group, "ManagedClusterAddOn", i.Name)
+		return terminal.ObjectName(addonv1alpha1.GroupVersion.Group, "ManagedClusterAddOn", i.Name)
 	}
 	return terminal.ObjectName(kudo.GroupVersion.Group, "Instance", i.Name)
 }
@@ -31,7 +31,7 @@ func suffering(found []installed) (texts []string, required bool) {
 			if len(dependant.Through) > 0 {
 				text += " (through " + terminal.ThroughText(dependant.Through) + ")"
 			}
-			required = required || dependant.Type == addon.DependencyTypeRequired
+			required = required || dependant.Type == addonv1alpha1.DependencyTypeRequired
 			suffers.Add(i.Namespace, text)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 )
@@ -15,16 +15,16 @@ import (
 var onceUponATime = metav1.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // Define makes the definition of the add-on "a" out of "a: b c?", in which ? stands for Optional.
-func Define(line string) *addon.ClusterManagementAddOn {
+func Define(line string) *addonv1alpha1.ClusterManagementAddOn {
 	name, needs, _ := strings.Cut(line, ":")
-	d := &addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	d := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	for need := range strings.FieldsSeq(needs) {
 		need, isOptional := strings.CutSuffix(need, "?")
-		t := addon.DependencyTypeRequired
+		t := addonv1alpha1.DependencyTypeRequired
 		if isOptional {
-			t = addon.DependencyTypeOptional
+			t = addonv1alpha1.DependencyTypeOptional
 		}
-		d.Spec.Dependencies = append(d.Spec.Dependencies, addon.AddonDependency{Name: need, Type: t})
+		d.Spec.Dependencies = append(d.Spec.Dependencies, addonv1alpha1.AddonDependency{Name: need, Type: t})
 	}
 	return d
 }
@@ -35,7 +35,7 @@ type Cluster struct{ hubclient.Cluster }
 // Defined are the definitions of all lines.
 func Defined(lines ...string) Cluster {
 	view := Cluster{hubclient.Cluster{
-		Name: "cluster1", Definitions: map[string]hubclient.Definition{}, AddOns: map[string]*addon.ManagedClusterAddOn{},
+		Name: "cluster1", Definitions: map[string]hubclient.Definition{}, AddOns: map[string]*addonv1alpha1.ManagedClusterAddOn{},
 	}}
 	for _, line := range lines {
 		d := Define(line)
@@ -46,7 +46,7 @@ func Defined(lines ...string) Cluster {
 
 // With puts an add-on on the cluster.
 func (v Cluster) With(name string, conditions ...metav1.Condition) Cluster {
-	addOn := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: v.Name}}
+	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: v.Name}}
 	for i := range conditions {
 		conditions[i].LastTransitionTime = onceUponATime
 	}
@@ -65,11 +65,11 @@ func (v Cluster) Judged() Cluster {
 			}
 			conditions := []metav1.Condition{*verdict}
 			for _, c := range addOn.Status.Conditions {
-				if c.Type == addon.ConditionAvailable && verdict.Reason == addon.ReasonRequiredDependencyNotSatisfied &&
+				if c.Type == addonv1alpha1.ConditionAvailable && verdict.Reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied &&
 					c.Status != metav1.ConditionUnknown {
 					c.Status, c.Reason, c.Message = metav1.ConditionFalse, verdict.Reason, verdict.Message
 				}
-				if c.Type != addon.ConditionDegraded {
+				if c.Type != addonv1alpha1.ConditionDegraded {
 					conditions = append(conditions, c)
 				}
 			}
@@ -142,8 +142,8 @@ func (v Cluster) Hosted(name string) Cluster {
 
 // Annotated gives an add-on the annotation instead of the field.
 func (v Cluster) Annotated(name, text string) Cluster {
-	v.Definitions[name] = hubclient.DefinitionOf(&addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{
-		Name: name, Annotations: map[string]string{addon.AnnotationDependencies: text},
+	v.Definitions[name] = hubclient.DefinitionOf(&addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Annotations: map[string]string{addonv1alpha1.AnnotationDependencies: text},
 	}})
 	return v
 }

@@ -81,7 +81,7 @@ func diagnose(ctx context.Context, o *Options) error {
 		return err
 	}
 	d := newDiagnosis(o.Version, o.ManagerNamespace())
-	if err := d.hub(limited, h, o); err != nil {
+	if err := d.hub(limited, h, o.Factory, o.Selection); err != nil {
 		return err
 	}
 	if o.managed.Given() {

@@ -26,13 +26,13 @@ import (
 )
 
 // hub reads what the hub says. It fails where the clusters that are meant do not exist, or there is no hub.
-func (d *diagnosis) hub(ctx context.Context, h hubclient.Hub, o *Options) error {
-	clusters, err := d.fleet(ctx, h, o.Selection)
+func (d *diagnosis) hub(ctx context.Context, h hubclient.Hub, f *hubclient.Factory, where hubclient.Selection) error {
+	clusters, err := d.fleet(ctx, h, where)
 	if err != nil {
 		return err
 	}
 	found := inspect.Versions{Client: d.version}
-	if err := found.Gather(ctx, o.Factory, o.Selection); err != nil {
+	if err := found.Gather(ctx, f, where); err != nil {
 		d.failed("the versions", err)
 	}
 	d.say("# Versions", found.Text(false))

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
@@ -27,12 +27,12 @@ type collected struct {
 }
 
 var (
-	addOnGroup, kudoGroup = addon.GroupVersion.Group, kudo.GroupVersion.Group
+	addOnGroup, kudoGroup = addonv1alpha1.GroupVersion.Group, kudo.GroupVersion.Group
 
 	// ofHub are the kinds of which the hub's objects say how Tandem is set up.
 	ofHub = []collected{
-		{group: addOnGroup, version: addon.GroupVersion.Version, kind: "ClusterManagementAddOn"},
-		{group: addOnGroup, version: addon.GroupVersion.Version, kind: "AddOnDeploymentConfig"},
+		{group: addOnGroup, version: addonv1alpha1.GroupVersion.Version, kind: "ClusterManagementAddOn"},
+		{group: addOnGroup, version: addonv1alpha1.GroupVersion.Version, kind: "AddOnDeploymentConfig"},
 		{group: kudoGroup, version: kudo.GroupVersion.Version, kind: "Operator"},
 		{group: kudoGroup, version: kudo.GroupVersion.Version, kind: "OperatorVersion"},
 		{group: "cluster.open-cluster-management.io", version: "v1beta1", kind: "Placement"},
@@ -60,7 +60,7 @@ var (
 	}
 	// ofCluster are the kinds in the namespace that a managed cluster has on the hub.
 	ofCluster = []collected{
-		{group: addOnGroup, version: addon.GroupVersion.Version, kind: "ManagedClusterAddOn"},
+		{group: addOnGroup, version: addonv1alpha1.GroupVersion.Version, kind: "ManagedClusterAddOn"},
 		{group: kudoGroup, version: kudo.GroupVersion.Version, kind: "Instance"},
 		{group: "work.open-cluster-management.io", version: "v1", kind: "ManifestWork"},
 		{group: "coordination.k8s.io", version: "v1", kind: "Lease"},

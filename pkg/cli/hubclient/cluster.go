@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/dependency"
@@ -23,34 +23,34 @@ type Cluster struct {
 	Name string
 	// definitions and addOns are keyed by name; the former are those of the whole hub.
 	Definitions map[string]Definition
-	AddOns      map[string]*addon.ManagedClusterAddOn
+	AddOns      map[string]*addonv1alpha1.ManagedClusterAddOn
 	// instances are those of the cluster, by name; none where nobody read them.
 	Instances map[string]*kudo.Instance
 }
 
 // Definition is what a ClusterManagementAddOn declares. It is read once, for whoever follows dependencies asks often.
 type Definition struct {
-	Needs []addon.AddonDependency
+	Needs []addonv1alpha1.AddonDependency
 	// malformed says what is wrong with the declaration, where that cannot be judged.
 	Malformed error
 	// byPlans says that Tandem runs the add-on.
 	ByPlans bool
-	Object  *addon.ClusterManagementAddOn
+	Object  *addonv1alpha1.ClusterManagementAddOn
 }
 
-func DefinitionOf(object *addon.ClusterManagementAddOn) Definition {
+func DefinitionOf(object *addonv1alpha1.ClusterManagementAddOn) Definition {
 	needs, fault := dependency.Declared(object)
 	return Definition{Needs: needs, Malformed: fault, ByPlans: install.RunsByPlans(object), Object: object}
 }
 
 // GatherCluster reads the add-ons of a cluster. If there is no such cluster, the error names those that there are.
 func GatherCluster(ctx context.Context, c client.Reader, cluster string) (Cluster, error) {
-	view := Cluster{Name: cluster, AddOns: map[string]*addon.ManagedClusterAddOn{}}
+	view := Cluster{Name: cluster, AddOns: map[string]*addonv1alpha1.ManagedClusterAddOn{}}
 	var err error
 	if view.Definitions, err = GatherDefinitions(ctx, c); err != nil {
 		return view, err
 	}
-	var addOns addon.ManagedClusterAddOnList
+	var addOns addonv1alpha1.ManagedClusterAddOnList
 	if err := c.List(ctx, &addOns, client.InNamespace(cluster)); err != nil {
 		return view, fmt.Errorf("listing the add-ons of cluster %q: %w", cluster, err)
 	}
@@ -86,7 +86,7 @@ func GatherInstances(ctx context.Context, c client.Reader, cluster string) (map[
 
 // GatherDefinitions reads what all ClusterManagementAddOns declare.
 func GatherDefinitions(ctx context.Context, c client.Reader) (map[string]Definition, error) {
-	var list addon.ClusterManagementAddOnList
+	var list addonv1alpha1.ClusterManagementAddOnList
 	if err := c.List(ctx, &list); err != nil {
 		return nil, fmt.Errorf("listing the ClusterManagementAddOns: %w", err)
 	}
@@ -112,7 +112,7 @@ func (v Cluster) Lacks(name string) error {
 // Installed are the names of the add-ons on the cluster, sorted.
 func (v Cluster) Installed() []string { return slices.Sorted(maps.Keys(v.AddOns)) }
 
-func (v Cluster) Needs(name string) []addon.AddonDependency { return v.Definitions[name].Needs }
+func (v Cluster) Needs(name string) []addonv1alpha1.AddonDependency { return v.Definitions[name].Needs }
 
 func (v Cluster) See(name string) dependency.Seen {
 	seen := dependency.See(nil, v.AddOns[name])
@@ -133,7 +133,7 @@ func (v Cluster) Judge(name string) dependency.Verdict {
 	if addOn == nil {
 		return dependency.Evaluate(needs, seen, nil)
 	}
-	return dependency.Evaluate(needs, seen, meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionDegraded))
+	return dependency.Evaluate(needs, seen, meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded))
 }
 
 // Once is of, which it asks once for each name.
@@ -149,7 +149,7 @@ func Once[T any](of func(name string) T) func(name string) T {
 
 // Dependants are the add-ons on the cluster that would suffer without that one, and are there to stay.
 func (v Cluster) Dependants(name string) []dependency.Dependant {
-	needs := make(map[string][]addon.AddonDependency, len(v.Definitions))
+	needs := make(map[string][]addonv1alpha1.AddonDependency, len(v.Definitions))
 	for of := range v.Definitions {
 		needs[of] = v.Needs(of)
 	}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
@@ -39,7 +39,7 @@ func connect(flags *genericclioptions.ConfigFlags, errOut io.Writer) (Hub, error
 	contact.watch(config)
 	scheme := runtime.NewScheme()
 	utilruntime.Must(kudo.AddToScheme(scheme))
-	utilruntime.Must(addon.AddToScheme(scheme))
+	utilruntime.Must(addonv1alpha1.AddToScheme(scheme))
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return Hub{}, fmt.Errorf("connecting to the hub: %w", err)

@@ -8,7 +8,7 @@ import (
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
 // GatherFleet reads the definitions of the hub, and the add-ons of those clusters.
@@ -19,12 +19,12 @@ func GatherFleet(ctx context.Context, c client.Reader, clusters []string) (map[s
 	}
 	fleet := make(map[string]Cluster, len(clusters))
 	for _, cluster := range clusters {
-		fleet[cluster] = Cluster{Name: cluster, Definitions: definitions, AddOns: map[string]*addon.ManagedClusterAddOn{}}
+		fleet[cluster] = Cluster{Name: cluster, Definitions: definitions, AddOns: map[string]*addonv1alpha1.ManagedClusterAddOn{}}
 	}
 	for _, namespace := range NamespacesOf(clusters) {
-		for page := (addon.ManagedClusterAddOnList{}); ; {
+		for page := (addonv1alpha1.ManagedClusterAddOnList{}); ; {
 			next := page.Continue
-			page = addon.ManagedClusterAddOnList{}
+			page = addonv1alpha1.ManagedClusterAddOnList{}
 			if err := c.List(ctx, &page, client.InNamespace(namespace), client.Limit(PageSize), client.Continue(next)); err != nil {
 				return nil, nil, listFault(namespace, err)
 			}
@@ -75,8 +75,8 @@ type summary struct {
 }
 
 // addOn is the ManagedClusterAddOn, as far as it was read.
-func (s *summary) addOn() *addon.ManagedClusterAddOn {
-	return &addon.ManagedClusterAddOn{
+func (s *summary) addOn() *addonv1alpha1.ManagedClusterAddOn {
+	return &addonv1alpha1.ManagedClusterAddOn{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.Metadata.Namespace, Name: s.Metadata.Name,
 			CreationTimestamp: s.Metadata.CreationTimestamp, DeletionTimestamp: s.Metadata.DeletionTimestamp,
@@ -88,8 +88,8 @@ func (s *summary) addOn() *addon.ManagedClusterAddOn {
 
 // EachAddOn visits the add-ons of those clusters, nil standing for all, as they come from the hub: with names, times, configs and
 // conditions, and nothing else.
-func (h Hub) EachAddOn(ctx context.Context, clusters []string, visit func(*addon.ManagedClusterAddOn)) error {
-	list, err := h.Lists(addon.GroupVersion.WithKind("ManagedClusterAddOn"))
+func (h Hub) EachAddOn(ctx context.Context, clusters []string, visit func(*addonv1alpha1.ManagedClusterAddOn)) error {
+	list, err := h.Lists(addonv1alpha1.GroupVersion.WithKind("ManagedClusterAddOn"))
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
@@ -105,7 +105,7 @@ func (h Hub) watch(ctx context.Context, clusters []string, stop context.CancelCa
 		default: // somebody is about to look anyway
 		}
 	}
-	for _, kind := range []client.Object{&addon.ManagedClusterAddOn{}, &kudo.Instance{}} {
+	for _, kind := range []client.Object{&addonv1alpha1.ManagedClusterAddOn{}, &kudo.Instance{}} {
 		informer, err := watched.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err == nil {
 			_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
@@ -134,7 +134,7 @@ func Remembering(hub, watched client.Reader) client.Reader {
 
 func (v view) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 	switch object := object.(type) {
-	case *addon.ManagedClusterAddOn, *kudo.Instance:
+	case *addonv1alpha1.ManagedClusterAddOn, *kudo.Instance:
 		return v.watched.Get(ctx, key, object, options...)
 	case *kudo.OperatorVersion:
 		if known := v.versions[key]; known != nil {
@@ -153,7 +153,7 @@ func (v view) Get(ctx context.Context, key client.ObjectKey, object client.Objec
 
 func (v view) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	switch list.(type) {
-	case *addon.ManagedClusterAddOnList, *kudo.InstanceList:
+	case *addonv1alpha1.ManagedClusterAddOnList, *kudo.InstanceList:
 		return v.watched.List(ctx, list, options...)
 	default:
 		return v.Reader.List(ctx, list, options...)

@@ -7,7 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
@@ -22,7 +22,7 @@ func ReadInstance(ctx context.Context, c client.Reader, key client.ObjectKey) (*
 	if !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("reading Instance %q of cluster %q: %w", key.Name, key.Namespace, err)
 	}
-	addOn := &addon.ManagedClusterAddOn{}
+	addOn := &addonv1alpha1.ManagedClusterAddOn{}
 	switch err := c.Get(ctx, key, addOn); {
 	case err == nil:
 		return nil, fmt.Errorf("add-on %q has no Instance on cluster %q yet, and so no plans: see 'kubectl addon why %s --cluster %s'",

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
@@ -37,7 +37,7 @@ func GatherInventory(ctx context.Context, c client.Reader, cluster string) (Inve
 	if found.Instances, err = NamesIn(ctx, c, cluster, kudo.GroupVersion.WithKind("Instance")); err != nil {
 		return found, fmt.Errorf("listing the Instances of cluster %q: %w", cluster, err)
 	}
-	if found.AddOns, err = NamesIn(ctx, c, cluster, addon.GroupVersion.WithKind("ManagedClusterAddOn")); err != nil {
+	if found.AddOns, err = NamesIn(ctx, c, cluster, addonv1alpha1.GroupVersion.WithKind("ManagedClusterAddOn")); err != nil {
 		return found, fmt.Errorf("listing the add-ons of cluster %q: %w", cluster, err)
 	}
 	found.ManagedClusters, err = GatherClusters(ctx, c, cluster, labels.Everything())

@@ -7,7 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/dependency"
 )
@@ -34,7 +34,7 @@ func TestTreeText(t *testing.T) {
 		"tree-circles-without-a-root": {view: clitest.Defined("a: b", "b: c", "c: b", "d: a", "a: d b", "e: e").With("a", clitest.Works).With("b", clitest.Works).
 			With("c", clitest.Works).With("d", clitest.Works).With("e", clitest.Works)},
 		"tree-out-of-touch": {view: clitest.Defined("a: b c", "b:", "c:").With("a", clitest.OutOfTouch,
-			clitest.Condition(addon.ConditionDegraded, "True", addon.ReasonRequiredDependencyNotSatisfied, "Required addon 'c' is not installed or not available."),
+			clitest.Condition(addonv1alpha1.ConditionDegraded, "True", addonv1alpha1.ReasonRequiredDependencyNotSatisfied, "Required addon 'c' is not installed or not available."),
 		).With("b", clitest.OutOfTouch).With("c", clitest.OutOfTouch)},
 		"tree-malformed": {view: clitest.Defined("a: b", "b:").With("a", clitest.Works).With("b", clitest.Works).Annotated("b", "{")},
 		"tree-a-name-that-is-no-word": {view: clitest.Defined("a:").With("a", clitest.Works).
@@ -127,8 +127,8 @@ func TestWhyText(t *testing.T) {
 		"why-fails-lease":      clitest.Defined("shop:").With("shop", clitest.Fails),
 		"why-silent":           clitest.Defined("shop:").With("shop"),
 		"why-deleting":         chain().With("shop", clitest.Works).Deleting("shop", "a/b", "c/d"),
-		"why-agent-deleting": clitest.Defined("shop:").With("shop", clitest.Condition(addon.ConditionAddOnsRemaining, "True", addon.ReasonWaitingForRemoval,
-			"addon-agent stays on the cluster for add-on kafka")).Deleting("shop", addon.FinalizerAgent),
+		"why-agent-deleting": clitest.Defined("shop:").With("shop", clitest.Condition(addonv1alpha1.ConditionAddOnsRemaining, "True", addonv1alpha1.ReasonWaitingForRemoval,
+			"addon-agent stays on the cluster for add-on kafka")).Deleting("shop", addonv1alpha1.FinalizerAgent),
 		"why-degraded-optional":            clitest.Defined("shop: monitoring?", "monitoring:").Saying("shop", "monitoring", "There are no graphs.").With("shop", clitest.Works).Judged(),
 		"why-degraded-own":                 clitest.Defined("shop:").With("shop", clitest.Works, clitest.DiskFull),
 		"why-circle":                       clitest.Defined("shop: kafka", "kafka: zookeeper", "zookeeper: shop").With("shop", clitest.Works).With("kafka", clitest.Works).With("zookeeper", clitest.Works).Judged(),
@@ -177,7 +177,7 @@ func TestWhyBreaksACircleInOnePlace(t *testing.T) {
 }
 
 func TestDependentsText(t *testing.T) {
-	needs := map[string][]addon.AddonDependency{}
+	needs := map[string][]addonv1alpha1.AddonDependency{}
 	for _, line := range []string{
 		"kafka: zookeeper", "search: zookeeper", "shop: kafka monitoring?", "portal: shop search", "monitoring: zookeeper?", "nowhere: kafka",
 	} {
@@ -192,8 +192,8 @@ func TestDependentsText(t *testing.T) {
 		"cluster7": {"zookeeper": true, "portal": true},
 	}
 	malformed := "{"
-	_, fault := dependency.Declared(&addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{
-		Name: "other", Annotations: map[string]string{addon.AnnotationDependencies: malformed},
+	_, fault := dependency.Declared(&addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{
+		Name: "other", Annotations: map[string]string{addonv1alpha1.AnnotationDependencies: malformed},
 	}})
 	for name, tc := range map[string]struct {
 		view dependentsView

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/dependency"
@@ -70,7 +70,7 @@ func gatherDependents(ctx context.Context, c client.Reader, addOn string) (depen
 	if err != nil {
 		return view, err
 	}
-	needs := make(map[string][]addon.AddonDependency, len(definitions))
+	needs := make(map[string][]addonv1alpha1.AddonDependency, len(definitions))
 	for _, name := range slices.Sorted(maps.Keys(definitions)) {
 		needs[name] = definitions[name].Needs
 		if fault := definitions[name].Malformed; fault != nil {
@@ -96,7 +96,7 @@ func gatherDependents(ctx context.Context, c client.Reader, addOn string) (depen
 func gatherPlaces(ctx context.Context, c client.Reader, names map[string]bool) (map[string]map[string]bool, error) {
 	there := map[string]map[string]bool{}
 	page := &metav1.PartialObjectMetadataList{}
-	page.SetGroupVersionKind(addon.GroupVersion.WithKind("ManagedClusterAddOn"))
+	page.SetGroupVersionKind(addonv1alpha1.GroupVersion.WithKind("ManagedClusterAddOn"))
 	for {
 		if err := c.List(ctx, page, client.Limit(hubclient.PageSize), client.Continue(page.Continue)); err != nil {
 			return nil, fmt.Errorf("listing the add-ons of all clusters: %w", err)

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/dependency"
 )
@@ -23,8 +23,8 @@ type dependentsData struct {
 
 // dependentRow is an add-on that suffers in one way, and the clusters where it does.
 type dependentRow struct {
-	AddOn string               `json:"addOn"`
-	Type  addon.DependencyType `json:"type"`
+	AddOn string                       `json:"addOn"`
+	Type  addonv1alpha1.DependencyType `json:"type"`
 	// Through are the add-ons by way of which it depends on the other one.
 	Through  []string `json:"through,omitempty"`
 	Clusters []string `json:"clusters"`
@@ -62,7 +62,7 @@ func (d dependentsData) text(wide bool) string {
 func (d dependentsData) names() []string {
 	var names []string
 	for _, row := range d.Dependents {
-		if name := terminal.ObjectName(addon.GroupVersion.Group, "ClusterManagementAddOn", row.AddOn); !slices.Contains(names, name) {
+		if name := terminal.ObjectName(addonv1alpha1.GroupVersion.Group, "ClusterManagementAddOn", row.AddOn); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
@@ -47,9 +47,9 @@ type whyData struct {
 
 // whyCause is an add-on at fault, and what is wrong with it.
 type whyCause struct {
-	AddOn string               `json:"addOn"`
-	Type  addon.DependencyType `json:"type"`
-	Cause dependency.Cause     `json:"cause,omitempty"`
+	AddOn string                       `json:"addOn"`
+	Type  addonv1alpha1.DependencyType `json:"type"`
+	Cause dependency.Cause             `json:"cause,omitempty"`
 	// Way leads there from the add-on that was asked about; Circle goes from there back to it, where that is the cause.
 	Way    []string `json:"way"`
 	Circle []string `json:"circle,omitempty"`
@@ -77,8 +77,8 @@ func (e *explanation) do(format string, args ...any) {
 }
 
 // look names the command that shows more of an add-on: its plans if it runs by plans.
-func (e *explanation) look(addOn *addon.ManagedClusterAddOn) {
-	if meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionResolved) != nil {
+func (e *explanation) look(addOn *addonv1alpha1.ManagedClusterAddOn) {
+	if meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved) != nil {
 		e.do("kubectl addon plan status %s --cluster %s", addOn.Name, e.view.Name)
 		return
 	}
@@ -86,15 +86,15 @@ func (e *explanation) look(addOn *addon.ManagedClusterAddOn) {
 }
 
 // lastTold is the hub's last verdict over an add-on's dependencies, as condition Degraded tells it; nil if nothing was unmet.
-func lastTold(addOn *addon.ManagedClusterAddOn) *metav1.Condition {
-	degraded := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionDegraded)
+func lastTold(addOn *addonv1alpha1.ManagedClusterAddOn) *metav1.Condition {
+	degraded := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded)
 	if degraded == nil || degraded.Status != metav1.ConditionTrue || !dependency.IsReason(degraded.Reason) {
 		return nil
 	}
 	return degraded
 }
 
-func waitsFor(addOn *addon.ManagedClusterAddOn) string {
+func waitsFor(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 	if len(addOn.Finalizers) == 0 {
 		return ""
 	}

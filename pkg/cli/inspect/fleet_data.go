@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 )
 
@@ -36,9 +36,9 @@ type glimpse struct {
 	reason string
 }
 
-func glimpseOf(addOn *addon.ManagedClusterAddOn) glimpse {
+func glimpseOf(addOn *addonv1alpha1.ManagedClusterAddOn) glimpse {
 	g := glimpse{state: stateAvailable, reason: reasonOf(addOn)}
-	available := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionAvailable)
+	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
 	switch {
 	case !addOn.DeletionTimestamp.IsZero():
 		g.state = stateRemoving
@@ -46,7 +46,7 @@ func glimpseOf(addOn *addon.ManagedClusterAddOn) glimpse {
 		g.state = stateUnknown
 	case available.Status == metav1.ConditionFalse:
 		g.state = stateNotAvailable
-	case meta.IsStatusConditionTrue(addOn.Status.Conditions, addon.ConditionDegraded):
+	case meta.IsStatusConditionTrue(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded):
 		g.state = stateDegraded
 	}
 	if g.reason == "" {
@@ -79,7 +79,7 @@ func GatherGlance(ctx context.Context, h hubclient.Hub, where hubclient.Selectio
 			fleet[cluster] = map[string]glimpse{}
 		}
 	}
-	return fleet, h.EachAddOn(ctx, of, func(addOn *addon.ManagedClusterAddOn) {
+	return fleet, h.EachAddOn(ctx, of, func(addOn *addonv1alpha1.ManagedClusterAddOn) {
 		if fleet[addOn.Namespace] == nil {
 			fleet[addOn.Namespace] = map[string]glimpse{}
 		}

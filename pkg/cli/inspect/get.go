@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/install"
@@ -102,7 +102,7 @@ func listAddOns(ctx context.Context, h hubclient.Hub, where hubclient.Selection,
 	if err != nil {
 		return list, err
 	}
-	err = h.EachAddOn(ctx, clusters, func(addOn *addon.ManagedClusterAddOn) {
+	err = h.EachAddOn(ctx, clusters, func(addOn *addonv1alpha1.ManagedClusterAddOn) {
 		if name == "" || name == addOn.Name {
 			list.AddOns = append(list.AddOns, itemOf(addOn, definitions[addOn.Name]))
 		} else {
@@ -127,15 +127,15 @@ func listAddOns(ctx context.Context, h hubclient.Hub, where hubclient.Selection,
 	return list, nil
 }
 
-func itemOf(addOn *addon.ManagedClusterAddOn, definition hubclient.Definition) addOnItem {
+func itemOf(addOn *addonv1alpha1.ManagedClusterAddOn, definition hubclient.Definition) addOnItem {
 	item := addOnItem{Cluster: addOn.Namespace, AddOn: addOn.Name, Reason: reasonOf(addOn), Created: addOn.CreationTimestamp}
 	if definition.ByPlans {
 		item.OperatorVersion = install.Configure(definition.Object, addOn, "").OperatorVersion.Name
 	}
-	if condition := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionAvailable); condition != nil {
+	if condition := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable); condition != nil {
 		item.Available = condition.Status
 	}
-	if condition := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionDegraded); condition != nil {
+	if condition := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded); condition != nil {
 		item.Degraded = condition.Status
 	}
 	return item
@@ -143,14 +143,14 @@ func itemOf(addOn *addon.ManagedClusterAddOn, definition hubclient.Definition) a
 
 // reasonOf is the reason of what stands against an add-on: of its not being available, of its being degraded, of its last change being
 // held up, in this order; else that of its being available.
-func reasonOf(addOn *addon.ManagedClusterAddOn) string {
+func reasonOf(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 	if !addOn.DeletionTimestamp.IsZero() {
 		return "Deleting"
 	}
 	conditions := addOn.Status.Conditions
-	available := meta.FindStatusCondition(conditions, addon.ConditionAvailable)
+	available := meta.FindStatusCondition(conditions, addonv1alpha1.ConditionAvailable)
 	if available == nil || available.Status != metav1.ConditionTrue {
-		if resolved := meta.FindStatusCondition(conditions, addon.ConditionResolved); available == nil && resolved != nil {
+		if resolved := meta.FindStatusCondition(conditions, addonv1alpha1.ConditionResolved); available == nil && resolved != nil {
 			return resolved.Reason
 		}
 		if available == nil {
@@ -161,7 +161,7 @@ func reasonOf(addOn *addon.ManagedClusterAddOn) string {
 	for _, against := range []struct {
 		kind string
 		Find metav1.ConditionStatus
-	}{{addon.ConditionDegraded, metav1.ConditionTrue}, {addon.ConditionResolved, metav1.ConditionFalse}} {
+	}{{addonv1alpha1.ConditionDegraded, metav1.ConditionTrue}, {addonv1alpha1.ConditionResolved, metav1.ConditionFalse}} {
 		if condition := meta.FindStatusCondition(conditions, against.kind); condition != nil && condition.Status == against.Find {
 			return condition.Reason
 		}
@@ -188,7 +188,7 @@ func (l addOnList) text(now time.Time) string {
 func (l addOnList) names() []string {
 	names := make([]string, 0, len(l.AddOns))
 	for _, i := range l.AddOns {
-		names = append(names, terminal.ObjectName(addon.GroupVersion.Group, "ManagedClusterAddOn", i.AddOn))
+		names = append(names, terminal.ObjectName(addonv1alpha1.GroupVersion.Group, "ManagedClusterAddOn", i.AddOn))
 	}
 	return names
 }

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/dependency"
@@ -13,11 +13,11 @@ import (
 // TestWhatProgramsRead holds the names of fields: programs rely on them.
 func TestWhatProgramsRead(t *testing.T) {
 	cluster := clitest.Defined("shop: kafka search?", "kafka: zookeeper shop?", "search:", "broken:").
-		With("shop", clitest.Condition(addon.ConditionAvailable, "True", "Fine", "")).With("kafka").With("broken").Annotated("broken", "{").Judged()
+		With("shop", clitest.Condition(addonv1alpha1.ConditionAvailable, "True", "Fine", "")).With("kafka").With("broken").Annotated("broken", "{").Judged()
 	tree, why := treeOf(cluster.Cluster, nil), Explained(cluster.Cluster, "shop")
 	dependents := dependentsOf(dependentsView{
 		addOn:     "zookeeper",
-		direct:    dependency.Direct(map[string][]addon.AddonDependency{"kafka": clitest.Define("kafka: zookeeper").Spec.Dependencies, "shop": clitest.Define("shop: kafka?").Spec.Dependencies}),
+		direct:    dependency.Direct(map[string][]addonv1alpha1.AddonDependency{"kafka": clitest.Define("kafka: zookeeper").Spec.Dependencies, "shop": clitest.Define("shop: kafka?").Spec.Dependencies}),
 		there:     map[string]map[string]bool{"cluster1": {"kafka": true, "shop": true}, "cluster2": {"kafka": true, "zookeeper": true}},
 		malformed: []error{errors.New(`ClusterManagementAddOn "broken": no list`)},
 	})

@@ -10,7 +10,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
@@ -38,7 +38,7 @@ type statusWatch struct {
 }
 
 func (w *statusWatch) look(ctx context.Context, reader client.Reader) (bool, error) {
-	instance, addOn := &kudo.Instance{}, &addon.ManagedClusterAddOn{}
+	instance, addOn := &kudo.Instance{}, &addonv1alpha1.ManagedClusterAddOn{}
 	err := reader.Get(ctx, w.ObjectKey, instance)
 	if err == nil {
 		view := planstatus.Gather(ctx, reader, instance)

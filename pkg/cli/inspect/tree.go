@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/dependency"
@@ -79,9 +79,9 @@ type treeData struct {
 
 // addOnNode is an add-on, with the verdict of the one above over it.
 type addOnNode struct {
-	AddOn string               `json:"addOn"`
-	Type  addon.DependencyType `json:"type,omitempty"`
-	State string               `json:"state"`
+	AddOn string                       `json:"addOn"`
+	Type  addonv1alpha1.DependencyType `json:"type,omitempty"`
+	State string                       `json:"state"`
 	// Cause says why the one above is not satisfied; empty where it is.
 	Cause string `json:"cause,omitempty"`
 	// Circle says that the add-on stands above on the way to it; ShownAbove, that what it depends on stands elsewhere.
@@ -142,7 +142,7 @@ func (d treeData) names(view hubclient.Cluster) []string {
 	for _, root := range d.AddOns {
 		root.visit(func(n addOnNode) {
 			if view.AddOns[n.AddOn] != nil {
-				found[terminal.ObjectName(addon.GroupVersion.Group, "ManagedClusterAddOn", n.AddOn)] = true
+				found[terminal.ObjectName(addonv1alpha1.GroupVersion.Group, "ManagedClusterAddOn", n.AddOn)] = true
 			}
 		})
 	}
@@ -231,7 +231,7 @@ func stateOf(v hubclient.Cluster, name string) string {
 		return fmt.Sprintf("not available (%s)", seen.Reason)
 	case seen.Available == metav1.ConditionUnknown:
 		return fmt.Sprintf("unknown (%s)", seen.Reason)
-	case meta.IsStatusConditionTrue(v.AddOns[name].Status.Conditions, addon.ConditionDegraded):
+	case meta.IsStatusConditionTrue(v.AddOns[name].Status.Conditions, addonv1alpha1.ConditionDegraded):
 		return "available, degraded"
 	default:
 		return "available"

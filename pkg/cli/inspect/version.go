@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
@@ -103,11 +103,11 @@ func (v *Versions) Gather(ctx context.Context, f *hubclient.Factory, where hubcl
 func managerVersion(ctx context.Context, c client.Reader, namespace string) (string, error) {
 	trust := &metav1.PartialObjectMetadata{}
 	trust.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
-	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: addon.ManagerConfigMap}, trust)
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: addonv1alpha1.ManagerConfigMap}, trust)
 	if client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("reading the version of addon-manager: %w", err)
 	}
-	return trust.Labels[addon.LabelVersion], nil
+	return trust.Labels[addonv1alpha1.LabelVersion], nil
 }
 
 // agentVersions are the versions that agents say on their leases, sorted, the clusters without one last.
@@ -134,7 +134,7 @@ func agentVersions(ctx context.Context, c client.Reader, where hubclient.Selecti
 	for _, namespace := range hubclient.NamespacesOf(clusters) {
 		err := eachLease(ctx, c, namespace, func(lease *metav1.PartialObjectMetadata) {
 			if _, asked := said[lease.Namespace]; asked || clusters == nil {
-				said[lease.Namespace] = lease.Labels[addon.LabelVersion]
+				said[lease.Namespace] = lease.Labels[addonv1alpha1.LabelVersion]
 			}
 		})
 		if err != nil {
@@ -149,7 +149,7 @@ func eachLease(ctx context.Context, c client.Reader, namespace string, visit fun
 	for next, first := "", true; first || next != ""; first = false {
 		page := &metav1.PartialObjectMetadataList{}
 		page.SetGroupVersionKind(schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"})
-		err := c.List(ctx, page, client.InNamespace(namespace), client.MatchingFields{"metadata.name": addon.AgentLease},
+		err := c.List(ctx, page, client.InNamespace(namespace), client.MatchingFields{"metadata.name": addonv1alpha1.AgentLease},
 			client.Limit(hubclient.PageSize), client.Continue(next))
 		switch {
 		case apierrors.IsForbidden(err) && namespace == metav1.NamespaceAll:
@@ -187,7 +187,7 @@ func (v *Versions) skew() []string {
 		return nil
 	}
 	var texts []string
-	if client := addon.VersionLabel(v.Client); client != v.Hub {
+	if client := addonv1alpha1.VersionLabel(v.Client); client != v.Hub {
 		texts = append(texts, fmt.Sprintf("the plugin is %s, and addon-manager %s", v.Client, v.Hub))
 	}
 	for _, agents := range v.Agents {

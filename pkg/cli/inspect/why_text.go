@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/availability"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
@@ -26,7 +26,7 @@ func Explained(view hubclient.Cluster, name string) *explanation {
 	verdict := view.Judge(name)
 	if addOn := view.AddOns[name]; addOn == nil {
 		e.notInstalled(name)
-		e.lacking(name, verdict, addon.DependencyTypeRequired)
+		e.lacking(name, verdict, addonv1alpha1.DependencyTypeRequired)
 	} else {
 		e.installed(addOn, verdict)
 	}
@@ -59,7 +59,7 @@ func (e *explanation) enableCommand(way ...string) {
 }
 
 // installed explains an add-on that is on the cluster: how it is, what it lacks, and what holds up its installation.
-func (e *explanation) installed(addOn *addon.ManagedClusterAddOn, verdict dependency.Verdict) {
+func (e *explanation) installed(addOn *addonv1alpha1.ManagedClusterAddOn, verdict dependency.Verdict) {
 	if !addOn.DeletionTimestamp.IsZero() {
 		e.say("Add-on %s is being deleted from cluster %s since %s%s.", addOn.Name, e.view.Name,
 			addOn.DeletionTimestamp.UTC().Format(time.RFC3339), waitsFor(addOn))
@@ -67,8 +67,8 @@ func (e *explanation) installed(addOn *addon.ManagedClusterAddOn, verdict depend
 	}
 	seen := e.view.See(addOn.Name)
 	e.headline(addOn, seen, verdict)
-	e.lacking(addOn.Name, verdict, addon.DependencyTypeRequired)
-	e.lacking(addOn.Name, verdict, addon.DependencyTypeOptional)
+	e.lacking(addOn.Name, verdict, addonv1alpha1.DependencyTypeRequired)
+	e.lacking(addOn.Name, verdict, addonv1alpha1.DependencyTypeOptional)
 	if fault := e.view.Definitions[addOn.Name].Malformed; fault != nil {
 		e.lastVerdict(addOn, fault)
 	} else {
@@ -81,20 +81,20 @@ func (e *explanation) installed(addOn *addon.ManagedClusterAddOn, verdict depend
 }
 
 // headline says how the add-on is, or since when the hub does not know.
-func (e *explanation) headline(addOn *addon.ManagedClusterAddOn, seen dependency.Seen, verdict dependency.Verdict) {
+func (e *explanation) headline(addOn *addonv1alpha1.ManagedClusterAddOn, seen dependency.Seen, verdict dependency.Verdict) {
 	subject := fmt.Sprintf("Add-on %s", addOn.Name)
 	on := "on cluster " + e.view.Name
-	switch available := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionAvailable); {
+	switch available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable); {
 	case available == nil:
 		e.say("%s has not reported yet whether it is available %s.", subject, on)
 		e.look(addOn)
-	case available.Status == metav1.ConditionTrue && verdict.Reason() == addon.ReasonRequiredDependencyNotSatisfied:
+	case available.Status == metav1.ConditionTrue && verdict.Reason() == addonv1alpha1.ReasonRequiredDependencyNotSatisfied:
 		e.say("%s still says that it is available %s, but lacks what it requires.", subject, on)
 	case available.Status == metav1.ConditionTrue && len(verdict.Unmet()) > 0:
 		e.say("%s is available %s, but degraded: it lacks what is optional to it.", subject, on)
 	case available.Status == metav1.ConditionTrue:
 		e.say("%s is available %s%s.", subject, on, e.satisfied(addOn.Name, verdict))
-	case seen.Reason == addon.ReasonClusterLeaseStopped:
+	case seen.Reason == addonv1alpha1.ReasonClusterLeaseStopped:
 		e.say("Nobody knows whether add-on %s is available %s: the hub has lost touch with that cluster since %s, and until it is back "+
 			"the last verdicts over dependencies hold. See whether the cluster, its network and its agents are up.",
 			addOn.Name, on, available.LastTransitionTime.UTC().Format(time.RFC3339))
@@ -113,14 +113,14 @@ func (e *explanation) headline(addOn *addon.ManagedClusterAddOn, seen dependency
 
 // recovered says whether an add-on has all that it requires.
 func (e *explanation) recovered(name string, verdict dependency.Verdict) bool {
-	return verdict.Reason() != addon.ReasonRequiredDependencyNotSatisfied && e.view.Definitions[name].Malformed == nil
+	return verdict.Reason() != addonv1alpha1.ReasonRequiredDependencyNotSatisfied && e.view.Definitions[name].Malformed == nil
 }
 
 // lacking says which dependencies of that type are unmet and what is lost, and follows them to the add-ons at fault.
-func (e *explanation) lacking(name string, verdict dependency.Verdict, t addon.DependencyType) {
+func (e *explanation) lacking(name string, verdict dependency.Verdict, t addonv1alpha1.DependencyType) {
 	unmet := slices.DeleteFunc(verdict.Unmet(), func(j dependency.Judgement) bool { return j.Type != t })
 	verb := "It requires"
-	if t == addon.DependencyTypeOptional {
+	if t == addonv1alpha1.DependencyTypeOptional {
 		verb = "It makes use of"
 	}
 	for i, root := range dependency.Roots(name, unmet, hubclient.Once(e.view.Judge)) {
@@ -175,8 +175,8 @@ func (e *explanation) circle(way []string) {
 	edges := make([]edge, 0, len(way)-1)
 	for i, name := range way[:len(way)-1] {
 		next := edge{costs: 1, from: name, to: way[i+1]}
-		if slices.ContainsFunc(e.view.Needs(name), func(n addon.AddonDependency) bool {
-			return n.Name == next.to && n.Type == addon.DependencyTypeOptional
+		if slices.ContainsFunc(e.view.Needs(name), func(n addonv1alpha1.AddonDependency) bool {
+			return n.Name == next.to && n.Type == addonv1alpha1.DependencyTypeOptional
 		}) {
 			next.costs = 0
 		}
@@ -195,8 +195,8 @@ func (e *explanation) circle(way []string) {
 }
 
 // failing says what an add-on that is installed, and lacks nothing that it requires, says of itself.
-func (e *explanation) failing(subject string, addOn *addon.ManagedClusterAddOn, held bool) {
-	available := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionAvailable)
+func (e *explanation) failing(subject string, addOn *addonv1alpha1.ManagedClusterAddOn, held bool) {
+	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
 	seen := e.view.See(addOn.Name)
 	switch fault := e.view.Definitions[addOn.Name].Malformed; {
 	case fault != nil:
@@ -227,13 +227,13 @@ func (e *explanation) failing(subject string, addOn *addon.ManagedClusterAddOn, 
 
 // again offers to run a plan again, where that mends what an add-on that runs by plans reports: what is missing is made anew, and a plan that has
 // failed starts from its beginning.
-func (e *explanation) again(addOn *addon.ManagedClusterAddOn) {
+func (e *explanation) again(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	instance := e.view.Instances[addOn.Name]
 	if instance == nil || instance.Status.Execution == nil {
 		return
 	}
 	again := instance.Status.Execution.Plan
-	available := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionAvailable)
+	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
 	switch {
 	case available == nil || available.Status == metav1.ConditionTrue:
 		return
@@ -249,7 +249,7 @@ func (e *explanation) again(addOn *addon.ManagedClusterAddOn) {
 }
 
 // lastVerdict says that the dependencies are malformed, and which verdict stays.
-func (e *explanation) lastVerdict(addOn *addon.ManagedClusterAddOn, fault error) {
+func (e *explanation) lastVerdict(addOn *addonv1alpha1.ManagedClusterAddOn, fault error) {
 	e.say("Its dependencies are malformed, so that the last verdict over them stays: %s.", terminal.OneLine(fault.Error()))
 	if last := lastTold(addOn); last != nil {
 		e.say("That verdict is: %s", sentence(terminal.OneLine(last.Message)))
@@ -258,10 +258,10 @@ func (e *explanation) lastVerdict(addOn *addon.ManagedClusterAddOn, fault error)
 }
 
 // own says what stands against the add-on besides its dependencies.
-func (e *explanation) own(addOn *addon.ManagedClusterAddOn) {
+func (e *explanation) own(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	e.undefined(addOn, e.view.See(addOn.Name))
 	e.heldUp(addOn)
-	degraded := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionDegraded)
+	degraded := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded)
 	if degraded != nil && degraded.Status == metav1.ConditionTrue && !dependency.IsReason(degraded.Reason) {
 		e.say("It reports to be degraded for a reason of its own: %s.", reasonText(degraded))
 		e.look(addOn)
@@ -269,26 +269,26 @@ func (e *explanation) own(addOn *addon.ManagedClusterAddOn) {
 }
 
 // undefined says of an add-on that is not available, where that is so, that no definition tells anybody to run it.
-func (e *explanation) undefined(addOn *addon.ManagedClusterAddOn, seen dependency.Seen) {
+func (e *explanation) undefined(addOn *addonv1alpha1.ManagedClusterAddOn, seen dependency.Seen) {
 	if !seen.Defined && seen.Available != metav1.ConditionTrue {
 		e.say("No ClusterManagementAddOn has the name %s: create it, or delete the add-on if the name is a mistake.", addOn.Name)
 	}
 }
 
 // heldUp says what holds up the installation or a change of an add-on that runs by plans; nothing if nothing does.
-func (e *explanation) heldUp(addOn *addon.ManagedClusterAddOn) {
-	resolved := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionResolved)
-	available := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionAvailable)
+func (e *explanation) heldUp(addOn *addonv1alpha1.ManagedClusterAddOn) {
+	resolved := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved)
+	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
 	switch {
 	case resolved == nil || resolved.Status == metav1.ConditionTrue:
 		e.unseen(addOn)
 	case availability.Includes(available, resolved): // said already
 		e.look(addOn)
-	case resolved.Reason == addon.ReasonWaitingForDependencies && e.view.Definitions[addOn.Name].Malformed != nil:
+	case resolved.Reason == addonv1alpha1.ReasonWaitingForDependencies && e.view.Definitions[addOn.Name].Malformed != nil:
 		e.say("%s is installed by itself once they can be read and it has what it requires.", addOn.Name)
-	case resolved.Reason == addon.ReasonWaitingForDependencies:
+	case resolved.Reason == addonv1alpha1.ReasonWaitingForDependencies:
 		e.say("%s is installed by itself as soon as it has what it requires.", addOn.Name)
-	case resolved.Reason == addon.ReasonConfigurationInvalid:
+	case resolved.Reason == addonv1alpha1.ReasonConfigurationInvalid:
 		e.say("The configuration of %s is not in order: %s.", addOn.Name, reasonText(resolved))
 		e.look(addOn)
 	default:
@@ -298,7 +298,7 @@ func (e *explanation) heldUp(addOn *addon.ManagedClusterAddOn) {
 }
 
 // unseen says that the agent has yet to see the last change of an add-on; nothing if it has seen it.
-func (e *explanation) unseen(addOn *addon.ManagedClusterAddOn) {
+func (e *explanation) unseen(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	if instance := e.view.Instances[addOn.Name]; instance != nil && planstatus.Unseen(instance) {
 		e.say("The last change of %s was %s.", addOn.Name, planstatus.UnseenText(e.view.Name))
 		e.look(addOn)

@@ -7,13 +7,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/availability"
 	"github.com/tandem-addons/tandem/pkg/dependency"
 )
 
 // lag says whose turn it is where the add-on's conditions are not those of the verdict.
-func (e *explanation) lag(addOn *addon.ManagedClusterAddOn, seen dependency.Seen, reason string) {
+func (e *explanation) lag(addOn *addonv1alpha1.ManagedClusterAddOn, seen dependency.Seen, reason string) {
 	told := ""
 	if last := lastTold(addOn); last != nil {
 		told = last.Reason
@@ -21,11 +21,11 @@ func (e *explanation) lag(addOn *addon.ManagedClusterAddOn, seen dependency.Seen
 	switch {
 	case told != reason:
 		e.say("Condition Degraded has yet to follow; if that takes longer than a few seconds, see whether addon-manager runs on the hub.")
-	case reason != addon.ReasonRequiredDependencyNotSatisfied:
+	case reason != addonv1alpha1.ReasonRequiredDependencyNotSatisfied:
 		if awaited(seen) {
 			e.turn(addOn)
 		}
-	case seen.Available != metav1.ConditionFalse && seen.Reason != addon.ReasonClusterLeaseStopped:
+	case seen.Available != metav1.ConditionFalse && seen.Reason != addonv1alpha1.ReasonClusterLeaseStopped:
 		e.say("Condition Available has yet to follow the hub's verdict; if that takes longer than a few seconds, see whether addon-agent "+
 			"runs on cluster %s.", e.view.Name)
 	}
@@ -33,21 +33,21 @@ func (e *explanation) lag(addOn *addon.ManagedClusterAddOn, seen dependency.Seen
 
 // overtaken says whether Available still tells of a lack of what is required, which the verdict may have overtaken.
 func overtaken(seen dependency.Seen) bool {
-	return seen.Available == metav1.ConditionFalse && seen.Reason == addon.ReasonRequiredDependencyNotSatisfied
+	return seen.Available == metav1.ConditionFalse && seen.Reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied
 }
 
 // awaited says whether somebody has yet to say how an add-on is that lacks nothing it requires.
 func awaited(seen dependency.Seen) bool {
 	return seen.Available == "" || overtaken(seen) ||
-		seen.Available == metav1.ConditionUnknown && seen.Reason != addon.ReasonClusterLeaseStopped
+		seen.Available == metav1.ConditionUnknown && seen.Reason != addonv1alpha1.ReasonClusterLeaseStopped
 }
 
 // turn says who is to say whether an add-on is available, now that nothing which it requires stands against it.
-func (e *explanation) turn(addOn *addon.ManagedClusterAddOn) {
+func (e *explanation) turn(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	whose := "its own controller to say, for its health check is Customized: see whether that runs and writes condition Available"
 	lease, leased := availability.LeaseOf(addOn)
 	switch host := addOn.Annotations[upstream.HostingClusterNameAnnotationKey]; {
-	case meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionResolved) != nil:
+	case meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved) != nil:
 		whose = fmt.Sprintf("addon-agent on cluster %s to say, by its plans: see whether addon-agent runs there", e.view.Name)
 	case leased:
 		whose = fmt.Sprintf("OCM's klusterlet on cluster %s to say within 30 s, or without OCM for addon-agent there, by lease %s: "+

@@ -4,7 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
@@ -38,7 +38,7 @@ type addOnStatus struct {
 // The conditions that `plan status` shows, in their order.
 var (
 	instanceConditions = []string{kudo.ConditionResolved, kudo.ConditionReady}
-	addOnConditions    = []string{addon.ConditionAvailable, addon.ConditionDegraded, addon.ConditionResolved}
+	addOnConditions    = []string{addonv1alpha1.ConditionAvailable, addonv1alpha1.ConditionDegraded, addonv1alpha1.ConditionResolved}
 )
 
 func statusData(view View) instanceStatus {
@@ -75,7 +75,7 @@ func switchedOff(instance *kudo.Instance) []string {
 	return names
 }
 
-func addOnData(addOn *addon.ManagedClusterAddOn) addOnStatus {
+func addOnData(addOn *addonv1alpha1.ManagedClusterAddOn) addOnStatus {
 	return addOnStatus{
 		AddOn: addOn.Name, Cluster: addOn.Namespace, Removing: !addOn.DeletionTimestamp.IsZero(),
 		Conditions: conditionsOf(addOn.Status.Conditions, addOnConditions),

@@ -6,13 +6,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
 // RemainingText says what the add-on of the agent stays for; empty where it does not, and of any other.
-func RemainingText(addOn *addon.ManagedClusterAddOn) string {
-	remaining := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionAddOnsRemaining)
+func RemainingText(addOn *addonv1alpha1.ManagedClusterAddOn) string {
+	remaining := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAddOnsRemaining)
 	if remaining == nil || remaining.Status != metav1.ConditionTrue {
 		return ""
 	}

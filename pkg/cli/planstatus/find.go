@@ -7,7 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
@@ -27,11 +27,11 @@ func Find(ctx context.Context, c client.Reader, key client.ObjectKey, withChildr
 	if !apierrors.IsNotFound(err) {
 		return terminal.Shown{}, fmt.Errorf("reading Instance %q of cluster %q: %w", key.Name, key.Namespace, err)
 	}
-	addOn := &addon.ManagedClusterAddOn{}
+	addOn := &addonv1alpha1.ManagedClusterAddOn{}
 	err = c.Get(ctx, key, addOn)
 	if err == nil {
 		return terminal.Shown{Text: addOnText(addOn), Data: addOnData(addOn), Names: []string{
-			terminal.ObjectName(addon.GroupVersion.Group, "ManagedClusterAddOn", addOn.Name),
+			terminal.ObjectName(addonv1alpha1.GroupVersion.Group, "ManagedClusterAddOn", addOn.Name),
 		}}, nil
 	}
 	if !apierrors.IsNotFound(err) {

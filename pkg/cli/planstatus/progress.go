@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
@@ -59,10 +59,10 @@ func HoldUp(view View) string {
 }
 
 // AddOnProgress is how an add-on without an Instance goes on.
-func AddOnProgress(addOn *addon.ManagedClusterAddOn) terminal.Node {
+func AddOnProgress(addOn *addonv1alpha1.ManagedClusterAddOn) terminal.Node {
 	place, text := PlaceOf(addOn), "addon-manager has not looked at the add-on yet"
-	if condition := meta.FindStatusCondition(addOn.Status.Conditions, addon.ConditionResolved); condition != nil {
-		text = ConditionText(addOn.Status.Conditions, addon.ConditionResolved, "")
+	if condition := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved); condition != nil {
+		text = ConditionText(addOn.Status.Conditions, addonv1alpha1.ConditionResolved, "")
 	}
 	return terminal.Node{Text: place + ": " + text, Part: place, Message: text}
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
@@ -34,7 +34,7 @@ func Text(view View) string {
 }
 
 // addOnText is what `plan status` prints of an add-on without an Instance: what its installation waits for.
-func addOnText(addOn *addon.ManagedClusterAddOn) string {
+func addOnText(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 	var b strings.Builder
 	state := "no Instance yet"
 	if !addOn.DeletionTimestamp.IsZero() {
@@ -42,9 +42,9 @@ func addOnText(addOn *addon.ManagedClusterAddOn) string {
 	}
 	terminal.WriteField(&b, "Add-on", fmt.Sprintf("%s (cluster %s), %s", addOn.Name, addOn.Namespace, state))
 	for _, condition := range []struct{ kind, absent string }{
-		{addon.ConditionAvailable, "Unknown: not reported yet"},
-		{addon.ConditionDegraded, "not set: nothing that the add-on depends on is known to be missing"},
-		{addon.ConditionResolved, "not set: either the hub has not looked at the add-on yet, or it does not run by plans, which takes " +
+		{addonv1alpha1.ConditionAvailable, "Unknown: not reported yet"},
+		{addonv1alpha1.ConditionDegraded, "not set: nothing that the add-on depends on is known to be missing"},
+		{addonv1alpha1.ConditionResolved, "not set: either the hub has not looked at the add-on yet, or it does not run by plans, which takes " +
 			"a ClusterManagementAddOn of its name with an OperatorVersion among the supported configs"},
 	} {
 		terminal.WriteField(&b, condition.kind, ConditionText(addOn.Status.Conditions, condition.kind, condition.absent))

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
@@ -32,17 +32,17 @@ func TestStatusText(t *testing.T) {
 }
 
 func TestAddOnText(t *testing.T) {
-	held := addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: "kafka", Namespace: "cluster1"}}
+	held := addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: "kafka", Namespace: "cluster1"}}
 	const lacks = "Required addon 'zookeeper' is not installed or not available. Brokers keep their metadata there."
 	held.Status.Conditions = []metav1.Condition{
-		clitest.Condition(addon.ConditionAvailable, "False", addon.ReasonRequiredDependencyNotSatisfied, lacks),
-		clitest.Condition(addon.ConditionDegraded, "True", addon.ReasonRequiredDependencyNotSatisfied, lacks+"\nOptional addon 'monitoring' …"),
-		clitest.Condition(addon.ConditionResolved, "False", addon.ReasonWaitingForDependencies, "waits for zookeeper"),
+		clitest.Condition(addonv1alpha1.ConditionAvailable, "False", addonv1alpha1.ReasonRequiredDependencyNotSatisfied, lacks),
+		clitest.Condition(addonv1alpha1.ConditionDegraded, "True", addonv1alpha1.ReasonRequiredDependencyNotSatisfied, lacks+"\nOptional addon 'monitoring' …"),
+		clitest.Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonWaitingForDependencies, "waits for zookeeper"),
 	}
 	removed := held
 	removed.DeletionTimestamp = &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-	unknown := addon.ManagedClusterAddOn{ObjectMeta: held.ObjectMeta}
-	for name, addOn := range map[string]addon.ManagedClusterAddOn{
+	unknown := addonv1alpha1.ManagedClusterAddOn{ObjectMeta: held.ObjectMeta}
+	for name, addOn := range map[string]addonv1alpha1.ManagedClusterAddOn{
 		"addon-held": held, "addon-removed": removed, "addon-unknown": unknown,
 	} {
 		t.Run(name, func(t *testing.T) { clitest.Golden(t, name, addOnText(&addOn)) })
@@ -153,8 +153,8 @@ func family() View {
 
 // TestWhatProgramsReadOfPlans holds the names of fields: programs rely on them.
 func TestWhatProgramsReadOfPlans(t *testing.T) {
-	held := addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: "kafka", Namespace: "cluster1"}}
-	held.Status.Conditions = []metav1.Condition{clitest.Condition(addon.ConditionResolved, "False", addon.ReasonWaitingForDependencies, "waits for zookeeper")}
+	held := addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: "kafka", Namespace: "cluster1"}}
+	held.Status.Conditions = []metav1.Condition{clitest.Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonWaitingForDependencies, "waits for zookeeper")}
 	for name, s := range map[string]terminal.Shown{
 		"status": View{Instance: failed(), Version: clitest.Version()}.shown(), "status-children": family().shown(),
 		"addon": {Data: addOnData(&held)},

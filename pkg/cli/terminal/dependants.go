@@ -1,7 +1,7 @@
 package terminal
 
 import (
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/dependency"
 )
 
@@ -12,8 +12,8 @@ func ThroughText(through []string) string {
 	return dependency.Way(through)
 }
 
-func EffectText(t addon.DependencyType) string {
-	if t == addon.DependencyTypeOptional {
+func EffectText(t addonv1alpha1.DependencyType) string {
+	if t == addonv1alpha1.DependencyTypeOptional {
 		return "is degraded"
 	}
 	return "stops being available"

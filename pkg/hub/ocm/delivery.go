@@ -29,15 +29,15 @@ import (
 	"open-cluster-management.io/addon-framework/pkg/agent"
 	"open-cluster-management.io/addon-framework/pkg/index"
 	"open-cluster-management.io/addon-framework/pkg/utils"
-	upstream "open-cluster-management.io/api/addon/v1beta1"
+	upstreamv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	addonclient "open-cluster-management.io/api/client/addon/clientset/versioned"
 	addoninformers "open-cluster-management.io/api/client/addon/informers/externalversions"
 	clusterclient "open-cluster-management.io/api/client/cluster/clientset/versioned"
 	clusterinformers "open-cluster-management.io/api/client/cluster/informers/externalversions"
 	workclient "open-cluster-management.io/api/client/work/clientset/versioned"
 	workinformers "open-cluster-management.io/api/client/work/informers/externalversions"
-	cluster "open-cluster-management.io/api/cluster/v1"
-	work "open-cluster-management.io/api/work/v1"
+	clusterv1 "open-cluster-management.io/api/cluster/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -128,7 +128,7 @@ func newDeliverySources(config *rest.Config) (*deliverySources, error) {
 		return nil, err
 	}
 	ours := func(o *metav1.ListOptions) {
-		o.LabelSelector = labels.Set{upstream.AddonLabelKey: addonv1alpha1.AgentAddOn}.String()
+		o.LabelSelector = labels.Set{upstreamv1beta1.AddonLabelKey: addonv1alpha1.AgentAddOn}.String()
 	}
 	named := func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, addonv1alpha1.AgentAddOn).String()
@@ -209,7 +209,7 @@ func (d *delivery) GetAgentAddonOptions() agent.AgentAddonOptions {
 }
 
 // Manifests is what a cluster gets. While its configuration has changed and it is not the cluster's turn yet, that is what it has.
-func (d *delivery) Manifests(_ context.Context, on *cluster.ManagedCluster, addOn *upstream.ManagedClusterAddOn) ([]runtime.Object, error) {
+func (d *delivery) Manifests(_ context.Context, on *clusterv1.ManagedCluster, addOn *upstreamv1beta1.ManagedClusterAddOn) ([]runtime.Object, error) {
 	config, err := d.configuration(addOn)
 	if errors.Is(err, errNotRolledOut) {
 		return d.delivered(addOn)
@@ -232,8 +232,8 @@ func (d *delivery) Manifests(_ context.Context, on *cluster.ManagedCluster, addO
 var errNotRolledOut = errors.New("the add-on's AddOnDeploymentConfig has changed, and OCM's addon-manager has not rolled it out here yet")
 
 // configuration is the AddOnDeploymentConfig that OCM wants for the agent on its cluster; the zero one where it wants none.
-func (d *delivery) configuration(addOn *upstream.ManagedClusterAddOn) (upstream.AddOnDeploymentConfigSpec, error) {
-	config := upstream.AddOnDeploymentConfig{}
+func (d *delivery) configuration(addOn *upstreamv1beta1.ManagedClusterAddOn) (upstreamv1beta1.AddOnDeploymentConfigSpec, error) {
+	config := upstreamv1beta1.AddOnDeploymentConfig{}
 	resource := utils.AddOnDeploymentConfigGVR
 	found, reference := utils.GetAddOnConfigRef(addOn.Status.ConfigReferences, resource.Group, resource.Resource)
 	if !found || reference.DesiredConfig == nil {
@@ -262,14 +262,14 @@ func (d *delivery) configuration(addOn *upstream.ManagedClusterAddOn) (upstream.
 }
 
 // delivered is what the cluster has by now; errNotRolledOut where that is nothing.
-func (d *delivery) delivered(addOn *upstream.ManagedClusterAddOn) ([]runtime.Object, error) {
+func (d *delivery) delivered(addOn *upstreamv1beta1.ManagedClusterAddOn) ([]runtime.Object, error) {
 	works, err := d.works.ByIndex(index.ManifestWorkByAddon, addOn.Namespace+"/"+addOn.Name)
 	if err != nil {
 		return nil, fmt.Errorf("finding the ManifestWorks of add-on %s/%s: %w", addOn.Namespace, addOn.Name, err)
 	}
 	var objects []runtime.Object
 	for _, w := range works {
-		for _, manifest := range w.(*work.ManifestWork).Spec.Workload.Manifests {
+		for _, manifest := range w.(*workv1.ManifestWork).Spec.Workload.Manifests {
 			object := &unstructured.Unstructured{}
 			if err := object.UnmarshalJSON(manifest.Raw); err != nil {
 				return nil, fmt.Errorf("decoding the ManifestWorks of add-on %s/%s: %w", addOn.Namespace, addOn.Name, err)
@@ -284,7 +284,7 @@ func (d *delivery) delivered(addOn *upstream.ManagedClusterAddOn) ([]runtime.Obj
 }
 
 // mirrored is the image as the registries override it, or else those of the cluster's annotation.
-func mirrored(image string, on *cluster.ManagedCluster, registries []upstream.ImageMirror) (string, error) {
+func mirrored(image string, on *clusterv1.ManagedCluster, registries []upstreamv1beta1.ImageMirror) (string, error) {
 	if image == "" {
 		return "", fmt.Errorf("no image of addon-agent is named: name one in variable %s of the add-on's AddOnDeploymentConfig", variableImage)
 	}
@@ -294,7 +294,7 @@ func mirrored(image string, on *cluster.ManagedCluster, registries []upstream.Im
 		if err != nil {
 			return "", fmt.Errorf("encoding the registries: %w", err)
 		}
-		overrides = map[string]string{cluster.ClusterImageRegistriesAnnotationKey: string(spelt)}
+		overrides = map[string]string{clusterv1.ClusterImageRegistriesAnnotationKey: string(spelt)}
 	}
 	image, err := utils.OverrideImageByAnnotation(overrides, image)
 	if err != nil {
@@ -304,7 +304,7 @@ func mirrored(image string, on *cluster.ManagedCluster, registries []upstream.Im
 }
 
 // installNamespace is where the agent is, or is about to be, and with it the Secret that leads it to the hub, and its lease.
-func (d *delivery) installNamespace(_ context.Context, addOn *upstream.ManagedClusterAddOn) (string, error) {
+func (d *delivery) installNamespace(_ context.Context, addOn *upstreamv1beta1.ManagedClusterAddOn) (string, error) {
 	config, err := d.configuration(addOn)
 	if errors.Is(err, errNotRolledOut) {
 		return cmp.Or(addOn.Status.Namespace, agentNamespace), nil
@@ -314,7 +314,7 @@ func (d *delivery) installNamespace(_ context.Context, addOn *upstream.ManagedCl
 
 // approve says whether a request for a certificate is that of a cluster for its agent.
 func (d *delivery) approve(
-	_ context.Context, on *cluster.ManagedCluster, _ *upstream.ManagedClusterAddOn, csr *certificatesv1.CertificateSigningRequest,
+	_ context.Context, on *clusterv1.ManagedCluster, _ *upstreamv1beta1.ManagedClusterAddOn, csr *certificatesv1.CertificateSigningRequest,
 ) bool {
 	user := agent.DefaultUser(on.Name, addonv1alpha1.AgentAddOn, addonv1alpha1.AgentName)
 	fault := csrFault(csr, on.Name, user, agent.DefaultGroups(on.Name, addonv1alpha1.AgentAddOn))
@@ -332,7 +332,7 @@ func (d *delivery) approve(
 }
 
 // permit gives the agent its rights in the cluster's namespace, those that agents have without OCM. They go with the add-on.
-func (d *delivery) permit(ctx context.Context, on *cluster.ManagedCluster, addOn *upstream.ManagedClusterAddOn) error {
+func (d *delivery) permit(ctx context.Context, on *clusterv1.ManagedCluster, addOn *upstreamv1beta1.ManagedClusterAddOn) error {
 	objects, err := manifests.Objects(manifests.FS, "cluster/*.yaml", manifests.ClusterParameters{Cluster: on.Name})
 	if err != nil {
 		return err

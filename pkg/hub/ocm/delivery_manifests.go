@@ -11,7 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	upstream "open-cluster-management.io/api/addon/v1beta1"
+	upstreamv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/tandem-addons/tandem/manifests"
 	"github.com/tandem-addons/tandem/pkg/text"
@@ -24,7 +24,7 @@ const (
 )
 
 // agentVariables are the variables of a config, all of which must be addon-agent's.
-func agentVariables(config upstream.AddOnDeploymentConfigSpec) (map[string]string, error) {
+func agentVariables(config upstreamv1beta1.AddOnDeploymentConfigSpec) (map[string]string, error) {
 	known := []string{variableImage, variablePipeImage}
 	variables := map[string]string{}
 	var unknown []error
@@ -44,7 +44,7 @@ func agentVariables(config upstream.AddOnDeploymentConfigSpec) (map[string]strin
 // agentManifests is everything that a managed cluster gets to run addon-agent from that image: first of all what OCM's work agent needs to
 // apply the rest. What must outlast the agent, for its loss would be that of what users run, is marked to be left behind: a resource
 // definition takes its objects with it, and a namespace everything in it.
-func agentManifests(image string, config upstream.AddOnDeploymentConfigSpec) ([]runtime.Object, error) {
+func agentManifests(image string, config upstreamv1beta1.AddOnDeploymentConfigSpec) ([]runtime.Object, error) {
 	variables, err := agentVariables(config)
 	if err := errors.Join(err, checkProxy(config.ProxyConfig)); err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func agentManifests(image string, config upstream.AddOnDeploymentConfigSpec) ([]
 
 // adapt is a manifest as the config has it.
 func adapt(
-	object *unstructured.Unstructured, image, pipeImage string, config upstream.AddOnDeploymentConfigSpec,
+	object *unstructured.Unstructured, image, pipeImage string, config upstreamv1beta1.AddOnDeploymentConfigSpec,
 ) (*unstructured.Unstructured, error) {
 	object, err := settle(object, installNamespaceOf(config))
 	if err != nil {
@@ -113,13 +113,13 @@ func orphan(object *unstructured.Unstructured) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[upstream.DeletionOrphanAnnotationKey] = ""
+	annotations[upstreamv1beta1.DeletionOrphanAnnotationKey] = ""
 	object.SetAnnotations(annotations)
 }
 
 // configureAgent is the Deployment as the config has it.
 func configureAgent(
-	object *unstructured.Unstructured, image, pipeImage string, config upstream.AddOnDeploymentConfigSpec,
+	object *unstructured.Unstructured, image, pipeImage string, config upstreamv1beta1.AddOnDeploymentConfigSpec,
 ) (*unstructured.Unstructured, error) {
 	deployment := &appsv1.Deployment{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, deployment); err != nil {

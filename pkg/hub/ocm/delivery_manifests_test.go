@@ -20,11 +20,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
-	upstream "open-cluster-management.io/api/addon/v1beta1"
+	upstreamv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 )
 
 // rendered are the manifests for a config, by KIND NAMESPACE/NAME.
-func rendered(t *testing.T, config upstream.AddOnDeploymentConfigSpec) map[string]*unstructured.Unstructured {
+func rendered(t *testing.T, config upstreamv1beta1.AddOnDeploymentConfigSpec) map[string]*unstructured.Unstructured {
 	t.Helper()
 	objects, err := agentManifests("registry.example/addon-agent:1", config)
 	if err != nil {
@@ -65,7 +65,7 @@ func TestAgentManifestsLeaveBehindWhatUsersRunBy(t *testing.T) {
 		"ValidatingAdmissionPolicyBinding tandem-mirror": false,
 	}
 	got := map[string]bool{}
-	for name, object := range rendered(t, upstream.AddOnDeploymentConfigSpec{}) {
+	for name, object := range rendered(t, upstreamv1beta1.AddOnDeploymentConfigSpec{}) {
 		_, got[name] = object.GetAnnotations()["addon.open-cluster-management.io/deletion-orphan"]
 	}
 	if diff := cmp.Diff(left, got); diff != "" {
@@ -80,7 +80,7 @@ func TestAgentManifestsStandInTheNamespaceOfTheConfig(t *testing.T) {
 		"OCM's default, which nobody may have meant": {"open-cluster-management-agent-addon", "tandem-system"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects := rendered(t, upstream.AddOnDeploymentConfigSpec{AgentInstallNamespace: test.named})
+			objects := rendered(t, upstreamv1beta1.AddOnDeploymentConfigSpec{AgentInstallNamespace: test.named})
 			for name, object := range objects {
 				text, err := json.Marshal(object)
 				if err != nil {
@@ -112,11 +112,11 @@ func TestAgentManifestsFollowTheConfig(t *testing.T) {
 	small := corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}}
 	large := corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")}}
 	tolerations := []corev1.Toleration{{Key: "infra", Operator: corev1.TolerationOpExists}}
-	pod := deploymentOf(t, rendered(t, upstream.AddOnDeploymentConfigSpec{
-		CustomizedVariables: []upstream.CustomizedVariable{{Name: "PipeImage", Value: "registry.example/pipe"}},
-		NodePlacement:       &upstream.NodePlacement{NodeSelector: map[string]string{"disk": "ssd"}, Tolerations: tolerations},
-		ProxyConfig:         upstream.ProxyConfig{HTTPSProxy: "https://proxy", NoProxy: "10.0.0.0/8"},
-		ResourceRequirements: []upstream.ContainerResourceRequirements{
+	pod := deploymentOf(t, rendered(t, upstreamv1beta1.AddOnDeploymentConfigSpec{
+		CustomizedVariables: []upstreamv1beta1.CustomizedVariable{{Name: "PipeImage", Value: "registry.example/pipe"}},
+		NodePlacement:       &upstreamv1beta1.NodePlacement{NodeSelector: map[string]string{"disk": "ssd"}, Tolerations: tolerations},
+		ProxyConfig:         upstreamv1beta1.ProxyConfig{HTTPSProxy: "https://proxy", NoProxy: "10.0.0.0/8"},
+		ResourceRequirements: []upstreamv1beta1.ContainerResourceRequirements{
 			{ContainerID: "*:*:*", Resources: small},
 			{ContainerID: "deployments:addon-*:addon-agent", Resources: large},
 			{ContainerID: "daemonsets:*:*", Resources: small},
@@ -165,8 +165,8 @@ func TestAgentManifestsTrustTheAuthorityOfTheProxy(t *testing.T) {
 	first, second := authority(t, "first"), authority(t, "second")
 	named := map[string]bool{}
 	for _, bundle := range [][]byte{first, second} {
-		objects := rendered(t, upstream.AddOnDeploymentConfigSpec{
-			AgentInstallNamespace: "spoke", ProxyConfig: upstream.ProxyConfig{HTTPSProxy: "https://proxy", CABundle: bundle},
+		objects := rendered(t, upstreamv1beta1.AddOnDeploymentConfigSpec{
+			AgentInstallNamespace: "spoke", ProxyConfig: upstreamv1beta1.ProxyConfig{HTTPSProxy: "https://proxy", CABundle: bundle},
 		})
 		pod := deploymentOf(t, objects, "spoke").Spec.Template.Spec
 		container := pod.Containers[0]
@@ -195,10 +195,10 @@ func TestAgentManifestsTrustTheAuthorityOfTheProxy(t *testing.T) {
 	if len(named) != 2 {
 		t.Error("another authority does not replace the pod")
 	}
-	for name, proxy := range map[string]upstream.ProxyConfig{
+	for name, proxy := range map[string]upstreamv1beta1.ProxyConfig{
 		"without a proxy": {CABundle: first}, "without an authority": {HTTPSProxy: "https://proxy"},
 	} {
-		for object := range rendered(t, upstream.AddOnDeploymentConfigSpec{ProxyConfig: proxy}) {
+		for object := range rendered(t, upstreamv1beta1.AddOnDeploymentConfigSpec{ProxyConfig: proxy}) {
 			if strings.HasPrefix(object, "ConfigMap") {
 				t.Errorf("%s there is %s", name, object)
 			}
@@ -207,8 +207,8 @@ func TestAgentManifestsTrustTheAuthorityOfTheProxy(t *testing.T) {
 }
 
 func TestAgentManifestsRefuseAnAuthorityThatIsNone(t *testing.T) {
-	_, err := agentManifests("image", upstream.AddOnDeploymentConfigSpec{
-		ProxyConfig: upstream.ProxyConfig{HTTPSProxy: "https://proxy", CABundle: []byte("-----BEGIN NOTHING-----")},
+	_, err := agentManifests("image", upstreamv1beta1.AddOnDeploymentConfigSpec{
+		ProxyConfig: upstreamv1beta1.ProxyConfig{HTTPSProxy: "https://proxy", CABundle: []byte("-----BEGIN NOTHING-----")},
 	})
 	if err == nil || err.Error() != "proxyConfig.caBundle has no certificate in PEM" {
 		t.Errorf("the error is %v", err)
@@ -216,8 +216,8 @@ func TestAgentManifestsRefuseAnAuthorityThatIsNone(t *testing.T) {
 }
 
 func TestAgentManifestsRefuseWhatTheyDoNotKnow(t *testing.T) {
-	_, err := agentManifests("image", upstream.AddOnDeploymentConfigSpec{
-		CustomizedVariables: []upstream.CustomizedVariable{{Name: "image", Value: "x"}, {Name: "Colour", Value: "red"}},
+	_, err := agentManifests("image", upstreamv1beta1.AddOnDeploymentConfigSpec{
+		CustomizedVariables: []upstreamv1beta1.CustomizedVariable{{Name: "image", Value: "x"}, {Name: "Colour", Value: "red"}},
 	})
 	want := "addon-agent has no variable image (did you mean Image?): it has Image and PipeImage\n" +
 		"addon-agent has no variable Colour: it has Image and PipeImage"
@@ -228,7 +228,7 @@ func TestAgentManifestsRefuseWhatTheyDoNotKnow(t *testing.T) {
 
 // Beside the restricted Pod Security Standard, by which an API server judges it (test/integration/delivery).
 func TestAgentPodTakesNoMoreThanItNeeds(t *testing.T) {
-	pod := deploymentOf(t, rendered(t, upstream.AddOnDeploymentConfigSpec{}), agentNamespace).Spec.Template.Spec
+	pod := deploymentOf(t, rendered(t, upstreamv1beta1.AddOnDeploymentConfigSpec{}), agentNamespace).Spec.Template.Spec
 	container := pod.Containers[0]
 	for rule, kept := range map[string]bool{
 		"it has one container":             len(pod.Containers) == 1 && len(pod.InitContainers) == 0,

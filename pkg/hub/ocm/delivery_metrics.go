@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	toolscache "k8s.io/client-go/tools/cache"
-	work "open-cluster-management.io/api/work/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
 )
 
 // deliveries counts the clusters that addon-agent is delivered to, by what OCM's work agents say of the ManifestWorks.
@@ -16,14 +16,14 @@ type deliveries struct {
 var deliveryStates = [...]string{"Delivered", "Pending", "Failed"}
 
 // deliveryState is the place in deliveryStates of one ManifestWork: what is said of an earlier generation does not count.
-func deliveryState(w *work.ManifestWork) int {
+func deliveryState(w *workv1.ManifestWork) int {
 	current := func(condition string) (said, so bool) {
 		found := meta.FindStatusCondition(w.Status.Conditions, condition)
 		said = found != nil && found.ObservedGeneration == w.Generation
 		return said, said && meta.IsStatusConditionTrue(w.Status.Conditions, condition)
 	}
-	said, applied := current(work.WorkApplied)
-	_, available := current(work.WorkAvailable)
+	said, applied := current(workv1.WorkApplied)
+	_, available := current(workv1.WorkAvailable)
 	switch {
 	case applied && available:
 		return 0
@@ -45,7 +45,7 @@ func (d *deliveries) Collect(found chan<- prometheus.Metric) {
 		[]string{"state"}, nil)
 	worst := map[string]int{}
 	for _, object := range d.works.List() {
-		if w, ok := object.(*work.ManifestWork); ok {
+		if w, ok := object.(*workv1.ManifestWork); ok {
 			worst[w.Namespace] = max(worst[w.Namespace], deliveryState(w))
 		}
 	}

@@ -7,25 +7,25 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
-	work "open-cluster-management.io/api/work/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
 )
 
 func TestDeliveriesAreCountedByCluster(t *testing.T) {
 	said := func(condition string, status metav1.ConditionStatus, generation int64) metav1.Condition {
 		return metav1.Condition{Type: condition, Status: status, ObservedGeneration: generation}
 	}
-	applied, available := said(work.WorkApplied, metav1.ConditionTrue, 2), said(work.WorkAvailable, metav1.ConditionTrue, 2)
+	applied, available := said(workv1.WorkApplied, metav1.ConditionTrue, 2), said(workv1.WorkAvailable, metav1.ConditionTrue, 2)
 	works := toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)
 	for cluster, byWork := range map[string][][]metav1.Condition{
 		"done":            {{applied, available}, {applied, available}},
 		"new":             {{}},
 		"half":            {{applied, available}, {applied}},
-		"behind":          {{said(work.WorkApplied, metav1.ConditionTrue, 1), said(work.WorkAvailable, metav1.ConditionTrue, 1)}},
-		"failed":          {{said(work.WorkApplied, metav1.ConditionFalse, 2), available}, {applied, available}},
-		"failed long ago": {{said(work.WorkApplied, metav1.ConditionFalse, 1)}},
+		"behind":          {{said(workv1.WorkApplied, metav1.ConditionTrue, 1), said(workv1.WorkAvailable, metav1.ConditionTrue, 1)}},
+		"failed":          {{said(workv1.WorkApplied, metav1.ConditionFalse, 2), available}, {applied, available}},
+		"failed long ago": {{said(workv1.WorkApplied, metav1.ConditionFalse, 1)}},
 	} {
 		for i, conditions := range byWork {
-			w := &work.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: string(rune('a' + i)), Generation: 2}}
+			w := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: string(rune('a' + i)), Generation: 2}}
 			w.Status.Conditions = conditions
 			if err := works.Add(w); err != nil {
 				t.Fatal(err)

@@ -3,7 +3,7 @@ package ocm
 import (
 	"cmp"
 
-	upstream "open-cluster-management.io/api/addon/v1beta1"
+	upstreamv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 )
 
 // The namespace that the manifests name, and where addon-agent runs unless an AddOnDeploymentConfig says otherwise; and what OCM's resource
@@ -14,7 +14,7 @@ const (
 )
 
 // installNamespaceOf is where addon-agent runs on a managed cluster.
-func installNamespaceOf(config upstream.AddOnDeploymentConfigSpec) string {
+func installNamespaceOf(config upstreamv1beta1.AddOnDeploymentConfigSpec) string {
 	if config.AgentInstallNamespace == ocmInstallNamespace {
 		return agentNamespace
 	}

@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	upstream "open-cluster-management.io/api/addon/v1beta1"
+	upstreamv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
 	"github.com/tandem-addons/tandem/manifests"
 )
@@ -21,7 +21,7 @@ const (
 )
 
 // checkProxy refuses an authority that is none: the agent would wait for ever for a way to the hub.
-func checkProxy(proxy upstream.ProxyConfig) error {
+func checkProxy(proxy upstreamv1beta1.ProxyConfig) error {
 	if len(proxy.CABundle) > 0 && !x509.NewCertPool().AppendCertsFromPEM(proxy.CABundle) {
 		return errors.New("proxyConfig.caBundle has no certificate in PEM")
 	}
@@ -29,13 +29,13 @@ func checkProxy(proxy upstream.ProxyConfig) error {
 }
 
 // isProxied says whether the way to the hub leads through a proxy.
-func isProxied(proxy upstream.ProxyConfig) bool {
+func isProxied(proxy upstreamv1beta1.ProxyConfig) bool {
 	return proxy.HTTPProxy != "" || proxy.HTTPSProxy != ""
 }
 
 // proxyAuthority is what the proxy is known by, where it has an authority of its own; nil elsewhere. Another authority is another
 // ConfigMap, so that the pod is replaced with it.
-func proxyAuthority(config upstream.AddOnDeploymentConfigSpec) *corev1.ConfigMap {
+func proxyAuthority(config upstreamv1beta1.AddOnDeploymentConfigSpec) *corev1.ConfigMap {
 	bundle := config.ProxyConfig.CABundle
 	if !isProxied(config.ProxyConfig) || len(bundle) == 0 {
 		return nil
@@ -51,7 +51,7 @@ func proxyAuthority(config upstream.AddOnDeploymentConfigSpec) *corev1.ConfigMap
 }
 
 // throughProxy leads the pod of addon-agent through a proxy to the hub. The way to the managed cluster's own API server never does.
-func throughProxy(pod *corev1.PodSpec, config upstream.AddOnDeploymentConfigSpec) {
+func throughProxy(pod *corev1.PodSpec, config upstreamv1beta1.AddOnDeploymentConfigSpec) {
 	container := &pod.Containers[0]
 	container.Env = append(container.Env, proxyVariables(config.ProxyConfig)...)
 	authority := proxyAuthority(config)
@@ -66,7 +66,7 @@ func throughProxy(pod *corev1.PodSpec, config upstream.AddOnDeploymentConfigSpec
 }
 
 // proxyVariables name the proxy, in the variables that programs know.
-func proxyVariables(proxy upstream.ProxyConfig) []corev1.EnvVar {
+func proxyVariables(proxy upstreamv1beta1.ProxyConfig) []corev1.EnvVar {
 	if !isProxied(proxy) {
 		return nil
 	}

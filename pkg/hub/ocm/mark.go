@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
-	work "open-cluster-management.io/api/work/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -20,7 +20,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/hub/read"
 )
 
-var manifestWorkKind = schema.GroupVersionKind{Group: work.GroupName, Version: "v1", Kind: "ManifestWork"}
+var manifestWorkKind = schema.GroupVersionKind{Group: workv1.GroupName, Version: "v1", Kind: "ManifestWork"}
 
 // manifestWork is a ManifestWork of which only the metadata is read.
 func manifestWork() *metav1.PartialObjectMetadata {
@@ -43,7 +43,7 @@ func marked(mark *metav1.PartialObjectMetadata, addOn *addonv1alpha1.ManagedClus
 	if mark == nil || !metav1.IsControlledBy(mark, addOn) {
 		return ""
 	}
-	return mark.Annotations[work.ManifestConfigSpecHashAnnotationKey]
+	return mark.Annotations[workv1.ManifestConfigSpecHashAnnotationKey]
 }
 
 func markName(addOn *addonv1alpha1.ManagedClusterAddOn) string {
@@ -72,7 +72,7 @@ func markOf(addOn *addonv1alpha1.ManagedClusterAddOn, configuration string) (*un
 				"resourceIdentifier": map[string]any{
 					"group": "apiextensions.k8s.io", "resource": "customresourcedefinitions", "name": instances,
 				},
-				"updateStrategy": map[string]any{"type": string(work.UpdateStrategyTypeReadOnly)},
+				"updateStrategy": map[string]any{"type": string(workv1.UpdateStrategyTypeReadOnly)},
 			}},
 		},
 	}}
@@ -81,7 +81,7 @@ func markOf(addOn *addonv1alpha1.ManagedClusterAddOn, configuration string) (*un
 	mark.SetName(markName(addOn))
 	mark.SetLabels(map[string]string{manifests.LabelPartOf: manifests.PartOf, upstream.AddonLabelKey: addOn.Name})
 	if configuration != "" {
-		mark.SetAnnotations(map[string]string{work.ManifestConfigSpecHashAnnotationKey: configuration})
+		mark.SetAnnotations(map[string]string{workv1.ManifestConfigSpecHashAnnotationKey: configuration})
 	}
 	return mark, nil
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	coordination "k8s.io/api/coordination/v1"
-	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,7 +22,7 @@ import (
 
 // refuseWhileLed is an error while somebody holds the Lease. One that ended in good order has given it up.
 func (u *uninstallation) refuseWhileLed(ctx context.Context, key types.NamespacedName) error {
-	var lease coordination.Lease
+	var lease coordinationv1.Lease
 	err := u.client.Get(ctx, key, &lease)
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -68,10 +68,10 @@ func (u *uninstallation) refuseWhileConverted(ctx context.Context) error {
 // converted is an object that was read in a version that only a webhook can have converted it to; nil where none can be read so. A single
 // object is read from what is stored, a list might come from a cache.
 func (u *uninstallation) converted(
-	ctx context.Context, definition *apiextensions.CustomResourceDefinition,
+	ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition,
 ) (*metav1.PartialObjectMetadata, error) {
-	other := slices.IndexFunc(definition.Spec.Versions, func(v apiextensions.CustomResourceDefinitionVersion) bool { return v.Served && !v.Storage })
-	stored := slices.IndexFunc(definition.Spec.Versions, func(v apiextensions.CustomResourceDefinitionVersion) bool { return v.Storage })
+	other := slices.IndexFunc(definition.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served && !v.Storage })
+	stored := slices.IndexFunc(definition.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
 	if withoutConversion(definition) == nil || other < 0 || stored < 0 {
 		return nil, nil
 	}

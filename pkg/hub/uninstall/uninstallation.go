@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,8 +37,8 @@ func (u *uninstallation) say(format string, arguments ...any) {
 }
 
 // definitions are Tandem's resource definitions.
-func (u *uninstallation) definitions(ctx context.Context) ([]apiextensions.CustomResourceDefinition, error) {
-	var definitions apiextensions.CustomResourceDefinitionList
+func (u *uninstallation) definitions(ctx context.Context) ([]apiextensionsv1.CustomResourceDefinition, error) {
+	var definitions apiextensionsv1.CustomResourceDefinitionList
 	if err := u.client.List(ctx, &definitions, client.MatchingLabels{manifests.LabelPartOf: manifests.PartOf}); err != nil {
 		return nil, fmt.Errorf("listing CustomResourceDefinitions: %w", err)
 	}
@@ -74,12 +74,12 @@ func isVerdict(condition metav1.Condition) bool {
 
 // withoutConversion removes the versions that only a webhook can convert; nothing where no webhook does. Not to serve them would not
 // do: with conversion None, the fields that somebody manages through such a version break every later apply.
-func withoutConversion(definition *apiextensions.CustomResourceDefinition) []apply.Operation {
+func withoutConversion(definition *apiextensionsv1.CustomResourceDefinition) []apply.Operation {
 	conversion := definition.Spec.Conversion
-	if conversion == nil || conversion.Strategy != apiextensions.WebhookConverter {
+	if conversion == nil || conversion.Strategy != apiextensionsv1.WebhookConverter {
 		return nil
 	}
-	none := apiextensions.CustomResourceConversion{Strategy: apiextensions.NoneConverter}
+	none := apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 	operations := []apply.Operation{{Op: "replace", Path: "/spec/conversion", Value: none}}
 	for i, version := range slices.Backward(definition.Spec.Versions) {
 		if path := fmt.Sprintf("/spec/versions/%d", i); !version.Storage {

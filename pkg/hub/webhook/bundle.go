@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 
-	admission "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,8 +38,8 @@ func (b *caBundles) SetUp(mgr manager.Manager) error {
 	})
 	return controller.New(mgr, "ca-bundle", controller.Options{}).
 		Watches(&corev1.ConfigMap{}, all).
-		Watches(&apiextensions.CustomResourceDefinition{}, all).
-		Watches(&admission.ValidatingWebhookConfiguration{}, all).
+		Watches(&apiextensionsv1.CustomResourceDefinition{}, all).
+		Watches(&admissionregistrationv1.ValidatingWebhookConfiguration{}, all).
 		Complete(b)
 }
 
@@ -80,11 +80,11 @@ type staleObject struct {
 }
 
 func (b *caBundles) stale(ctx context.Context, bundle []byte) ([]staleObject, error) {
-	var definitions apiextensions.CustomResourceDefinitionList
+	var definitions apiextensionsv1.CustomResourceDefinitionList
 	if err := b.client.List(ctx, &definitions, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing CustomResourceDefinitions: %w", err)
 	}
-	var configurations admission.ValidatingWebhookConfigurationList
+	var configurations admissionregistrationv1.ValidatingWebhookConfigurationList
 	if err := b.client.List(ctx, &configurations, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing ValidatingWebhookConfigurations: %w", err)
 	}
@@ -102,7 +102,7 @@ func (b *caBundles) stale(ctx context.Context, bundle []byte) ([]staleObject, er
 	return stale, nil
 }
 
-func mendDefinition(definition *apiextensions.CustomResourceDefinition, bundle []byte) []apply.Operation {
+func mendDefinition(definition *apiextensionsv1.CustomResourceDefinition, bundle []byte) []apply.Operation {
 	conversion := definition.Spec.Conversion
 	if conversion == nil || conversion.Webhook == nil || conversion.Webhook.ClientConfig == nil ||
 		bytes.Equal(conversion.Webhook.ClientConfig.CABundle, bundle) {
@@ -111,7 +111,7 @@ func mendDefinition(definition *apiextensions.CustomResourceDefinition, bundle [
 	return []apply.Operation{{Op: "add", Path: "/spec/conversion/webhook/clientConfig/caBundle", Value: bundle}}
 }
 
-func mendConfiguration(configuration *admission.ValidatingWebhookConfiguration, bundle []byte) []apply.Operation {
+func mendConfiguration(configuration *admissionregistrationv1.ValidatingWebhookConfiguration, bundle []byte) []apply.Operation {
 	var mend []apply.Operation
 	for i, webhook := range configuration.Webhooks {
 		if bytes.Equal(webhook.ClientConfig.CABundle, bundle) {
@@ -127,9 +127,9 @@ func mendConfiguration(configuration *admission.ValidatingWebhookConfiguration, 
 
 // conversionOnly drops, before a resource definition is cached, all but its conversion: the schemas are what makes it big.
 func conversionOnly(object any) (any, error) {
-	if definition, ok := object.(*apiextensions.CustomResourceDefinition); ok {
-		definition.Spec = apiextensions.CustomResourceDefinitionSpec{Conversion: definition.Spec.Conversion}
-		definition.Status = apiextensions.CustomResourceDefinitionStatus{}
+	if definition, ok := object.(*apiextensionsv1.CustomResourceDefinition); ok {
+		definition.Spec = apiextensionsv1.CustomResourceDefinitionSpec{Conversion: definition.Spec.Conversion}
+		definition.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
 	}
 	return read.Trim(object)
 }

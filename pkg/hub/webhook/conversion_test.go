@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,11 +25,11 @@ func ask(t testing.TB, handler http.Handler, body []byte) (int, string) {
 // review is a request to convert objects, given as JSON, to a version.
 func review(t testing.TB, version string, objects ...string) []byte {
 	t.Helper()
-	request := &apiextensions.ConversionRequest{UID: types.UID("42"), DesiredAPIVersion: version}
+	request := &apiextensionsv1.ConversionRequest{UID: types.UID("42"), DesiredAPIVersion: version}
 	for _, object := range objects {
 		request.Objects = append(request.Objects, runtime.RawExtension{Raw: []byte(object)})
 	}
-	text, err := json.Marshal(apiextensions.ConversionReview{
+	text, err := json.Marshal(apiextensionsv1.ConversionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "ConversionReview"}, Request: request,
 	})
 	if err != nil {
@@ -145,7 +145,7 @@ func FuzzConverter(f *testing.F) {
 			return
 		}
 		code, text := ask(t, handler, review(t, version, string(object)))
-		var answer apiextensions.ConversionReview
+		var answer apiextensionsv1.ConversionReview
 		if err := json.Unmarshal([]byte(text), &answer); err != nil || code != http.StatusOK {
 			t.Fatalf("status %d, %v: %s", code, err, text)
 		}

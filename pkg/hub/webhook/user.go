@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	authentication "k8s.io/api/authentication/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -16,7 +16,7 @@ func (o *ownUser) get(ctx context.Context, c client.Client) (string, error) {
 	if name := o.name.Load(); name != nil {
 		return *name, nil
 	}
-	var review authentication.SelfSubjectReview
+	var review authenticationv1.SelfSubjectReview
 	if err := c.Create(ctx, &review); err != nil {
 		return "", fmt.Errorf("asking the API server for the own user: %w", err)
 	}

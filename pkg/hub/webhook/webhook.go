@@ -6,9 +6,9 @@ import (
 	"cmp"
 	"time"
 
-	admission "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -71,9 +71,9 @@ func Cache(namespace string) map[client.Object]cache.ByObject {
 	}}
 	ours := labels.SelectorFromSet(labels.Set{manifests.LabelPartOf: manifests.PartOf})
 	return map[client.Object]cache.ByObject{
-		&corev1.Secret{}:                            named,
-		&corev1.ConfigMap{}:                         named,
-		&apiextensions.CustomResourceDefinition{}:   {Label: ours, Transform: conversionOnly},
-		&admission.ValidatingWebhookConfiguration{}: {Label: ours},
+		&corev1.Secret{}:                                          named,
+		&corev1.ConfigMap{}:                                       named,
+		&apiextensionsv1.CustomResourceDefinition{}:               {Label: ours, Transform: conversionOnly},
+		&admissionregistrationv1.ValidatingWebhookConfiguration{}: {Label: ours},
 	}
 }

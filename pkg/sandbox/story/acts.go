@@ -15,7 +15,7 @@ import (
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
@@ -61,10 +61,10 @@ func installing() []act {
 			do:    enable("zookeeper", "cluster1"),
 			promises: []promise{
 				planComplete("cluster1", "zookeeper", kudo.DeployPlan),
-				condition("cluster1", "zookeeper", addon.ConditionAvailable, metav1.ConditionTrue, addon.ReasonPlanComplete, ""),
+				condition("cluster1", "zookeeper", addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete, ""),
 				planComplete("cluster1", "kafka", kudo.DeployPlan),
-				condition("cluster1", "kafka", addon.ConditionAvailable, metav1.ConditionTrue, addon.ReasonPlanComplete, ""),
-				condition("cluster1", "kafka", addon.ConditionDegraded, metav1.ConditionTrue, addon.ReasonDependencyNotSatisfied, lacksMonitoring),
+				condition("cluster1", "kafka", addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete, ""),
+				condition("cluster1", "kafka", addonv1alpha1.ConditionDegraded, metav1.ConditionTrue, addonv1alpha1.ReasonDependencyNotSatisfied, lacksMonitoring),
 				replicas("cluster1", "zookeeper", 3),
 				replicas("cluster1", "kafka", 3),
 				installedAfter("cluster1", "kafka", "zookeeper"),
@@ -84,7 +84,7 @@ func changing() []act {
 				planComplete("cluster1", "kafka", kudo.UpdatePlan),
 				replicas("cluster1", "kafka", 5),
 				notRestarted("cluster1", "kafka"),
-				condition("cluster1", "kafka", addon.ConditionAvailable, metav1.ConditionTrue, addon.ReasonPlanComplete, ""),
+				condition("cluster1", "kafka", addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete, ""),
 			},
 		},
 		{
@@ -93,7 +93,7 @@ func changing() []act {
 			promises: []promise{
 				planComplete("cluster1", "kafka", "exporter"),
 				exporter("cluster1", true),
-				condition("cluster1", "kafka", addon.ConditionAvailable, metav1.ConditionTrue, addon.ReasonPlanComplete, ""),
+				condition("cluster1", "kafka", addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete, ""),
 			},
 		},
 		{
@@ -102,7 +102,7 @@ func changing() []act {
 			promises: []promise{
 				planComplete("cluster1", "kafka", "exporter"),
 				exporter("cluster1", false),
-				condition("cluster1", "kafka", addon.ConditionAvailable, metav1.ConditionTrue, addon.ReasonPlanComplete, ""),
+				condition("cluster1", "kafka", addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete, ""),
 			},
 		},
 	}
@@ -116,10 +116,10 @@ func removing() []act {
 			do:    disable("zookeeper", "cluster1"),
 			promises: []promise{
 				gone("cluster1", "zookeeper"),
-				condition("cluster1", "kafka", addon.ConditionDegraded, metav1.ConditionTrue,
-					addon.ReasonRequiredDependencyNotSatisfied, lacksZookeeper+"\n"+lacksMonitoring),
-				condition("cluster1", "kafka", addon.ConditionAvailable, metav1.ConditionFalse,
-					addon.ReasonRequiredDependencyNotSatisfied, lacksZookeeper+"\n"+lacksMonitoring),
+				condition("cluster1", "kafka", addonv1alpha1.ConditionDegraded, metav1.ConditionTrue,
+					addonv1alpha1.ReasonRequiredDependencyNotSatisfied, lacksZookeeper+"\n"+lacksMonitoring),
+				condition("cluster1", "kafka", addonv1alpha1.ConditionAvailable, metav1.ConditionFalse,
+					addonv1alpha1.ReasonRequiredDependencyNotSatisfied, lacksZookeeper+"\n"+lacksMonitoring),
 				replicas("cluster1", "kafka", 5),
 			},
 		},
@@ -137,7 +137,7 @@ func removing() []act {
 			do:    enable("zookeeper", "cluster2"),
 			promises: []promise{
 				planComplete("cluster2", "kafka", kudo.DeployPlan),
-				condition("cluster2", "kafka", addon.ConditionAvailable, metav1.ConditionTrue, addon.ReasonPlanComplete, ""),
+				condition("cluster2", "kafka", addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete, ""),
 				replicas("cluster2", "kafka", 3),
 			},
 		},
@@ -163,7 +163,7 @@ func bringingAlong() act {
 			installedAfter("cluster2", "streaming.kafka", "streaming.zookeeper"),
 			planComplete("cluster2", "streaming", kudo.DeployPlan),
 			replicas("cluster2", "streaming-kafka", 3),
-			condition("cluster2", "streaming", addon.ConditionAvailable, metav1.ConditionTrue, addon.ReasonPlanComplete, ""),
+			condition("cluster2", "streaming", addonv1alpha1.ConditionAvailable, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete, ""),
 		},
 	}
 }
@@ -177,9 +177,9 @@ func prepare(ctx context.Context, s *stage) error {
 	}
 	zookeeper := definition("zookeeper", zookeeperVersion)
 	kafka := definition("kafka", kafkaVersion,
-		addon.AddonDependency{Name: "zookeeper", Type: addon.DependencyTypeRequired, Message: "Brokers keep their metadata there."},
-		addon.AddonDependency{Name: "monitoring", Type: addon.DependencyTypeOptional, Message: "Broker metrics are not collected."})
-	for _, d := range []*addon.ClusterManagementAddOn{zookeeper, kafka} {
+		addonv1alpha1.AddonDependency{Name: "zookeeper", Type: addonv1alpha1.DependencyTypeRequired, Message: "Brokers keep their metadata there."},
+		addonv1alpha1.AddonDependency{Name: "monitoring", Type: addonv1alpha1.DependencyTypeOptional, Message: "Broker metrics are not collected."})
+	for _, d := range []*addonv1alpha1.ClusterManagementAddOn{zookeeper, kafka} {
 		if err := s.define(ctx, d); err != nil {
 			return err
 		}
@@ -188,8 +188,8 @@ func prepare(ctx context.Context, s *stage) error {
 }
 
 // define makes a definition, or makes one that stands otherwise what the story needs.
-func (s *stage) define(ctx context.Context, want *addon.ClusterManagementAddOn) error {
-	current := &addon.ClusterManagementAddOn{}
+func (s *stage) define(ctx context.Context, want *addonv1alpha1.ClusterManagementAddOn) error {
+	current := &addonv1alpha1.ClusterManagementAddOn{}
 	err := s.hub.Get(ctx, client.ObjectKeyFromObject(want), current)
 	if apierrors.IsNotFound(err) {
 		return s.hub.Create(ctx, want)
@@ -209,13 +209,13 @@ func (s *stage) define(ctx context.Context, want *addon.ClusterManagementAddOn) 
 }
 
 // definition describes an add-on that runs by the plans of an OperatorVersion.
-func definition(name, version string, dependencies ...addon.AddonDependency) *addon.ClusterManagementAddOn {
-	d := &addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
+func definition(name, version string, dependencies ...addonv1alpha1.AddonDependency) *addonv1alpha1.ClusterManagementAddOn {
+	d := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	d.Spec.Dependencies = dependencies
 	d.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
 	d.Spec.SupportedConfigs = []upstream.ConfigMeta{
 		{
-			ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupKudo, Resource: addon.ResourceOperatorVersions},
+			ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions},
 			DefaultConfig:       &upstream.ConfigReferent{Namespace: packagesNamespace, Name: version},
 		},
 		{ConfigGroupResource: deploymentConfigs},
@@ -224,7 +224,7 @@ func definition(name, version string, dependencies ...addon.AddonDependency) *ad
 }
 
 var deploymentConfigs = upstream.ConfigGroupResource{
-	Group: addon.GroupVersion.Group, Resource: addon.ResourceAddOnDeploymentConfigs,
+	Group: addonv1alpha1.GroupVersion.Group, Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs,
 }
 
 // kubectlAddon runs the plugin on the hub and shows what it says, the same only once.
@@ -254,7 +254,7 @@ func (s *stage) print(text string) {
 func enable(name string, clusters ...string) func(context.Context, *stage) error {
 	return func(ctx context.Context, s *stage) error {
 		for _, cluster := range clusters {
-			enabled := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: cluster}}
+			enabled := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: cluster}}
 			enabled.Spec.InstallNamespace = installNamespace
 			if err := client.IgnoreAlreadyExists(s.hub.Create(ctx, enabled)); err != nil {
 				return err
@@ -266,7 +266,7 @@ func enable(name string, clusters ...string) func(context.Context, *stage) error
 
 func disable(name, cluster string) func(context.Context, *stage) error {
 	return func(ctx context.Context, s *stage) error {
-		enabled := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: cluster}}
+		enabled := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: cluster}}
 		return client.IgnoreNotFound(s.hub.Delete(ctx, enabled))
 	}
 }
@@ -281,7 +281,7 @@ func configure(variables map[string]string) func(context.Context, *stage) error 
 			}
 			remembered = true
 		}
-		config := &addon.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Name: "kafka", Namespace: "cluster1"}}
+		config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Name: "kafka", Namespace: "cluster1"}}
 		if err := client.IgnoreNotFound(s.hub.Get(ctx, client.ObjectKeyFromObject(config), config)); err != nil {
 			return err
 		}
@@ -295,7 +295,7 @@ func configure(variables map[string]string) func(context.Context, *stage) error 
 		if err := put(ctx, s.hub, config); err != nil {
 			return err
 		}
-		subject := &addon.ManagedClusterAddOn{}
+		subject := &addonv1alpha1.ManagedClusterAddOn{}
 		if err := s.hub.Get(ctx, client.ObjectKeyFromObject(config), subject); err != nil {
 			return err
 		}
@@ -317,7 +317,7 @@ func put(ctx context.Context, c client.Client, o client.Object) error {
 
 // tellOfClearing says what clear is going to remove.
 func tellOfClearing(ctx context.Context, s *stage) error {
-	enabled := &addon.ManagedClusterAddOnList{}
+	enabled := &addonv1alpha1.ManagedClusterAddOnList{}
 	if err := s.hub.List(ctx, enabled); err != nil {
 		return err
 	}
@@ -345,7 +345,7 @@ func clear(ctx context.Context, s *stage) error {
 				return err
 			}
 		}
-		config := &addon.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Name: "kafka", Namespace: cluster}}
+		config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Name: "kafka", Namespace: cluster}}
 		if err := client.IgnoreNotFound(s.hub.Delete(ctx, config)); err != nil {
 			return err
 		}

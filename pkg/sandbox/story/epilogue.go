@@ -12,7 +12,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
 const (
@@ -70,13 +70,13 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // heldApart looks into the managed fields of every add-on.
 func heldApart(ctx context.Context, s *stage) error {
-	list := &addon.ManagedClusterAddOnList{}
+	list := &addonv1alpha1.ManagedClusterAddOnList{}
 	if err := s.hub.List(ctx, list); err != nil {
 		return err
 	}
 	owners := map[string]string{
-		addon.ConditionDegraded:  "addon-manager-dependency",
-		addon.ConditionAvailable: "addon-agent-availability",
+		addonv1alpha1.ConditionDegraded:  "addon-manager-dependency",
+		addonv1alpha1.ConditionAvailable: "addon-agent-availability",
 	}
 	for i := range list.Items {
 		for kind, want := range owners {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
@@ -34,7 +34,7 @@ func condition(cluster, name, kind string, status metav1.ConditionStatus, reason
 	return promise{
 		says: fmt.Sprintf("%s on %s is %s=%s, reason %s", name, cluster, kind, status, reason),
 		kept: func(ctx context.Context, s *stage) error {
-			subject := &addon.ManagedClusterAddOn{}
+			subject := &addonv1alpha1.ManagedClusterAddOn{}
 			if err := s.hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: name}, subject); err != nil {
 				return err
 			}
@@ -54,12 +54,12 @@ func condition(cluster, name, kind string, status metav1.ConditionStatus, reason
 func held(cluster string) promise {
 	lacks := lacksZookeeper + "\n" + lacksMonitoring
 	conditions := []promise{
-		condition(cluster, "kafka", addon.ConditionDegraded, metav1.ConditionTrue, addon.ReasonRequiredDependencyNotSatisfied, lacks),
-		condition(cluster, "kafka", addon.ConditionAvailable, metav1.ConditionFalse, addon.ReasonRequiredDependencyNotSatisfied, lacks),
-		condition(cluster, "kafka", addon.ConditionResolved, metav1.ConditionFalse, addon.ReasonWaitingForDependencies, ""),
+		condition(cluster, "kafka", addonv1alpha1.ConditionDegraded, metav1.ConditionTrue, addonv1alpha1.ReasonRequiredDependencyNotSatisfied, lacks),
+		condition(cluster, "kafka", addonv1alpha1.ConditionAvailable, metav1.ConditionFalse, addonv1alpha1.ReasonRequiredDependencyNotSatisfied, lacks),
+		condition(cluster, "kafka", addonv1alpha1.ConditionResolved, metav1.ConditionFalse, addonv1alpha1.ReasonWaitingForDependencies, ""),
 	}
 	return promise{
-		says: fmt.Sprintf("kafka on %s is held: Degraded and not Available, reason %s", cluster, addon.ReasonRequiredDependencyNotSatisfied),
+		says: fmt.Sprintf("kafka on %s is held: Degraded and not Available, reason %s", cluster, addonv1alpha1.ReasonRequiredDependencyNotSatisfied),
 		kept: func(ctx context.Context, s *stage) error {
 			for _, c := range conditions {
 				if err := c.kept(ctx, s); err != nil {
@@ -220,7 +220,7 @@ func gone(cluster, name string) promise {
 	return promise{
 		says: fmt.Sprintf("nothing is left of %s on %s, volumes included", name, cluster),
 		kept: func(ctx context.Context, s *stage) error {
-			if err := absent(ctx, s.hub, &addon.ManagedClusterAddOn{}, cluster, name); err != nil {
+			if err := absent(ctx, s.hub, &addonv1alpha1.ManagedClusterAddOn{}, cluster, name); err != nil {
 				return err
 			}
 			if err := absent(ctx, s.hub, &kudo.Instance{}, cluster, name); err != nil {

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
@@ -112,7 +112,7 @@ func TestHolders(t *testing.T) {
 	entry := func(manager, fields string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
 	}
-	subject := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
+	subject := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
 		entry("a", `{"f:status":{"f:conditions":{"k:{\"type\":\"Degraded\"}":{"f:status":{}}}}}`),
 		entry("b", `{"f:spec":{"f:installNamespace":{}}}`),
 		entry("c", `{"f:status":{"f:conditions":{"k:{\"type\":\"Degraded\"}":{"f:reason":{}},"k:{\"type\":\"Available\"}":{}}}}`),

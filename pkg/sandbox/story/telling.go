@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
 // table shows every add-on on every cluster.
 func table(ctx context.Context, s *stage) error {
-	addOns, instances := &addon.ManagedClusterAddOnList{}, &kudo.InstanceList{}
+	addOns, instances := &addonv1alpha1.ManagedClusterAddOnList{}, &kudo.InstanceList{}
 	if err := s.hub.List(ctx, addOns); err != nil {
 		return err
 	}
@@ -35,13 +35,13 @@ func table(ctx context.Context, s *stage) error {
 	fmt.Fprintln(w, "   CLUSTER\tADD-ON\tAVAILABLE\tDEGRADED\tPLAN")
 	for i := range addOns.Items {
 		a := &addOns.Items[i]
-		fmt.Fprintf(w, "   %s\t%s\t%s\t%s\t%s\n", a.Namespace, a.Name, shown(a, addon.ConditionAvailable), shown(a, addon.ConditionDegraded),
+		fmt.Fprintf(w, "   %s\t%s\t%s\t%s\t%s\n", a.Namespace, a.Name, shown(a, addonv1alpha1.ConditionAvailable), shown(a, addonv1alpha1.ConditionDegraded),
 			orDash(plans[client.ObjectKeyFromObject(a)]))
 	}
 	return w.Flush()
 }
 
-func shown(a *addon.ManagedClusterAddOn, kind string) string {
+func shown(a *addonv1alpha1.ManagedClusterAddOn, kind string) string {
 	c := meta.FindStatusCondition(a.Status.Conditions, kind)
 	if c == nil {
 		return "-"

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 	"github.com/tandem-addons/tandem/test/integration/invariants"
@@ -18,17 +18,17 @@ import (
 const lacks = "Required addon 'other' is not installed or not available."
 
 // enable makes a ManagedClusterAddOn on the hub.
-func enable(ctx context.Context, name string) *addon.ManagedClusterAddOn {
+func enable(ctx context.Context, name string) *addonv1alpha1.ManagedClusterAddOn {
 	GinkgoHelper()
-	enabled := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: clusterName}}
+	enabled := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: clusterName}}
 	Expect(hub.Create(ctx, enabled)).To(Succeed())
 	return enabled
 }
 
 // judge plays the hub: it sets conditions, or takes away those without a status.
-func judge(ctx context.Context, subject *addon.ManagedClusterAddOn, conditions ...metav1.Condition) {
+func judge(ctx context.Context, subject *addonv1alpha1.ManagedClusterAddOn, conditions ...metav1.Condition) {
 	GinkgoHelper()
-	Expect(environment.EditStatus(ctx, hub, subject, func(a *addon.ManagedClusterAddOn) {
+	Expect(environment.EditStatus(ctx, hub, subject, func(a *addonv1alpha1.ManagedClusterAddOn) {
 		for _, c := range conditions {
 			if c.Status == "" {
 				meta.RemoveStatusCondition(&a.Status.Conditions, c.Type)
@@ -40,10 +40,10 @@ func judge(ctx context.Context, subject *addon.ManagedClusterAddOn, conditions .
 }
 
 // available reads condition Available; empty while there is none.
-func available(ctx context.Context, subject *addon.ManagedClusterAddOn) metav1.Condition {
+func available(ctx context.Context, subject *addonv1alpha1.ManagedClusterAddOn) metav1.Condition {
 	GinkgoHelper()
 	Expect(hub.Get(ctx, client.ObjectKeyFromObject(subject), subject)).To(Succeed())
-	if c := meta.FindStatusCondition(subject.Status.Conditions, addon.ConditionAvailable); c != nil {
+	if c := meta.FindStatusCondition(subject.Status.Conditions, addonv1alpha1.ConditionAvailable); c != nil {
 		return *c
 	}
 	return metav1.Condition{}
@@ -56,8 +56,8 @@ func is(status metav1.ConditionStatus, reason, message string) OmegaMatcher {
 var _ = Describe("An add-on on the hub", func() {
 	var (
 		stop     func()
-		resolved = metav1.Condition{Type: addon.ConditionResolved, Status: metav1.ConditionTrue, Reason: kudo.ReasonResolved}
-		held     = metav1.Condition{Type: addon.ConditionResolved, Status: metav1.ConditionFalse, Reason: addon.ReasonWaitingForDependencies}
+		resolved = metav1.Condition{Type: addonv1alpha1.ConditionResolved, Status: metav1.ConditionTrue, Reason: kudo.ReasonResolved}
+		held     = metav1.Condition{Type: addonv1alpha1.ConditionResolved, Status: metav1.ConditionFalse, Reason: addonv1alpha1.ReasonWaitingForDependencies}
 	)
 	BeforeEach(func() { stop = runAgent() })
 	AfterEach(func(ctx context.Context) {
@@ -72,7 +72,7 @@ var _ = Describe("An add-on on the hub", func() {
 		By("saying what it lacks before it is installed")
 		judge(ctx, subject, held, required)
 		Eventually(func() metav1.Condition { return available(ctx, subject) }).Should(
-			is(metav1.ConditionFalse, addon.ReasonRequiredDependencyNotSatisfied, lacks))
+			is(metav1.ConditionFalse, addonv1alpha1.ReasonRequiredDependencyNotSatisfied, lacks))
 
 		By("saying what its plan waits for")
 		h.resolve(ctx)
@@ -82,14 +82,14 @@ var _ = Describe("An add-on on the hub", func() {
 
 		By("being available when the plan is complete")
 		h.rollOut(ctx)
-		Eventually(func() metav1.Condition { return available(ctx, subject) }).Should(is(metav1.ConditionTrue, addon.ReasonPlanComplete, ""))
+		Eventually(func() metav1.Condition { return available(ctx, subject) }).Should(is(metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete, ""))
 
 		By("following the hub's verdict, and its withdrawal")
 		judge(ctx, subject, required)
 		Eventually(func() metav1.Condition { return available(ctx, subject) }).Should(
-			is(metav1.ConditionFalse, addon.ReasonRequiredDependencyNotSatisfied, lacks))
+			is(metav1.ConditionFalse, addonv1alpha1.ReasonRequiredDependencyNotSatisfied, lacks))
 		judge(ctx, subject, satisfied)
-		Eventually(func() metav1.Condition { return available(ctx, subject) }).Should(is(metav1.ConditionTrue, addon.ReasonPlanComplete, ""))
+		Eventually(func() metav1.Condition { return available(ctx, subject) }).Should(is(metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete, ""))
 		h.finish(ctx)
 		Expect(hub.Delete(ctx, subject)).To(Succeed())
 	})
@@ -99,10 +99,10 @@ var _ = Describe("An add-on on the hub", func() {
 		Consistently(func() metav1.Condition { return available(ctx, subject) }).Should(BeZero())
 		judge(ctx, subject, required)
 		Eventually(func() metav1.Condition { return available(ctx, subject) }).Should(
-			is(metav1.ConditionFalse, addon.ReasonRequiredDependencyNotSatisfied, lacks))
+			is(metav1.ConditionFalse, addonv1alpha1.ReasonRequiredDependencyNotSatisfied, lacks))
 		judge(ctx, subject, satisfied)
 		Eventually(func() metav1.Condition { return available(ctx, subject) }).Should(BeZero())
-		judge(ctx, subject, metav1.Condition{Type: addon.ConditionAvailable, Status: metav1.ConditionTrue, Reason: "Probed"})
+		judge(ctx, subject, metav1.Condition{Type: addonv1alpha1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: "Probed"})
 		Consistently(func() metav1.Condition { return available(ctx, subject) }).Should(is(metav1.ConditionTrue, "Probed", ""))
 		Expect(hub.Delete(ctx, subject)).To(Succeed())
 	})

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/tandem-addons/tandem/pkg/agent"
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/apply"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 	"github.com/tandem-addons/tandem/test/integration/invariants"
@@ -29,14 +29,16 @@ import (
 func standalone(o *agent.Options) { o.Standalone = true }
 
 // leased is an add-on that is judged by the lease of its name in its install namespace.
-type leased struct{ *addon.ManagedClusterAddOn }
+type leased struct {
+	*addonv1alpha1.ManagedClusterAddOn
+}
 
 // enableLeased makes an add-on on the hub, with an install namespace of its own on the managed cluster.
-func enableLeased(ctx context.Context, change ...func(*addon.ManagedClusterAddOn)) leased {
+func enableLeased(ctx context.Context, change ...func(*addonv1alpha1.ManagedClusterAddOn)) leased {
 	GinkgoHelper()
 	made++
 	name := fmt.Sprintf("leased-%d", made)
-	l := leased{&addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: clusterName}}}
+	l := leased{&addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: clusterName}}}
 	l.Spec.InstallNamespace = name
 	for _, c := range change {
 		c(l.ManagedClusterAddOn)
@@ -71,7 +73,7 @@ func (l leased) renew(ctx context.Context, ago time.Duration) {
 // check sets the health check mode, as the add-on's own manager does.
 func (l leased) check(ctx context.Context, mode upstream.HealthCheckMode) {
 	GinkgoHelper()
-	Expect(environment.EditStatus(ctx, hub, l.ManagedClusterAddOn, func(a *addon.ManagedClusterAddOn) {
+	Expect(environment.EditStatus(ctx, hub, l.ManagedClusterAddOn, func(a *addonv1alpha1.ManagedClusterAddOn) {
 		a.Status.HealthCheck.Mode = mode
 	})).To(Succeed())
 }
@@ -100,7 +102,7 @@ const almost = 5 * time.Second
 func ownLease(ctx context.Context) *coordinationv1.Lease {
 	GinkgoHelper()
 	lease := &coordinationv1.Lease{}
-	err := hub.Get(ctx, client.ObjectKey{Namespace: clusterName, Name: addon.AgentLease}, lease)
+	err := hub.Get(ctx, client.ObjectKey{Namespace: clusterName, Name: addonv1alpha1.AgentLease}, lease)
 	Expect(client.IgnoreNotFound(err)).To(Succeed())
 	if err != nil {
 		return nil
@@ -140,9 +142,9 @@ type roundTripper func(*http.Request) (*http.Response, error)
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
 var (
-	required = metav1.Condition{Type: addon.ConditionDegraded, Status: metav1.ConditionTrue,
-		Reason: addon.ReasonRequiredDependencyNotSatisfied, Message: lacks}
-	satisfied = metav1.Condition{Type: addon.ConditionDegraded}
+	required = metav1.Condition{Type: addonv1alpha1.ConditionDegraded, Status: metav1.ConditionTrue,
+		Reason: addonv1alpha1.ReasonRequiredDependencyNotSatisfied, Message: lacks}
+	satisfied = metav1.Condition{Type: addonv1alpha1.ConditionDegraded}
 )
 
 var _ = Describe("Where no klusterlet runs, an add-on in Lease mode", func() {
@@ -211,7 +213,7 @@ var _ = Describe("Where no klusterlet runs, an add-on in Lease mode", func() {
 		l.renew(ctx, 0)
 		Eventually(l.available(ctx)).Should(l.fresh())
 		judge(ctx, l.ManagedClusterAddOn, required)
-		Eventually(l.available(ctx)).Should(is(metav1.ConditionFalse, addon.ReasonRequiredDependencyNotSatisfied, lacks))
+		Eventually(l.available(ctx)).Should(is(metav1.ConditionFalse, addonv1alpha1.ReasonRequiredDependencyNotSatisfied, lacks))
 		l.renew(ctx, 0)
 		judge(ctx, l.ManagedClusterAddOn, satisfied)
 		Eventually(l.available(ctx)).Should(l.fresh())
@@ -222,7 +224,7 @@ var _ = Describe("Where no klusterlet runs, an add-on in Lease mode", func() {
 		l.renew(ctx, 0)
 		Eventually(l.available(ctx)).Should(l.fresh())
 		l.check(ctx, upstream.HealthCheckModeCustomized)
-		probed := metav1.Condition{Type: addon.ConditionAvailable, Status: metav1.ConditionFalse, Reason: "Probed"}
+		probed := metav1.Condition{Type: addonv1alpha1.ConditionAvailable, Status: metav1.ConditionFalse, Reason: "Probed"}
 		judge(ctx, l.ManagedClusterAddOn, probed)
 		l.renew(ctx, time.Hour)
 		Consistently(l.available(ctx)).WithTimeout(time.Second).Should(is(metav1.ConditionFalse, "Probed", ""))
@@ -232,7 +234,7 @@ var _ = Describe("Where no klusterlet runs, an add-on in Lease mode", func() {
 	})
 
 	It("whose agent runs on another cluster is left alone", func(ctx context.Context) {
-		l := enableLeased(ctx, func(a *addon.ManagedClusterAddOn) {
+		l := enableLeased(ctx, func(a *addonv1alpha1.ManagedClusterAddOn) {
 			a.Annotations = map[string]string{upstream.HostingClusterNameAnnotationKey: "another"}
 		})
 		l.renew(ctx, 0)
@@ -247,7 +249,7 @@ var _ = Describe("Where no klusterlet runs, an add-on in Lease mode", func() {
 			GinkgoHelper()
 			Expect(hub.Get(ctx, client.ObjectKeyFromObject(l), l.ManagedClusterAddOn)).To(Succeed())
 			_, err := apply.Condition(ctx, hub, l.ManagedClusterAddOn, l.Status.Conditions, "addon-manager-lease", metav1.Condition{
-				Type: addon.ConditionAvailable, Status: metav1.ConditionUnknown, Reason: addon.ReasonClusterLeaseStopped,
+				Type: addonv1alpha1.ConditionAvailable, Status: metav1.ConditionUnknown, Reason: addonv1alpha1.ReasonClusterLeaseStopped,
 			}, time.Now())
 			Expect(err).NotTo(HaveOccurred())
 		}
@@ -284,7 +286,7 @@ var _ = Describe("Where no klusterlet runs, an add-on in Lease mode", func() {
 
 		Expect(hub.Delete(ctx, l.ManagedClusterAddOn)).To(Succeed())
 		Eventually(func() map[string]float64 { return measured("addon_availability_changes_total", l.Name) }).Should(BeEmpty())
-		Expect(hub.Create(ctx, &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: clusterName, Name: l.Name}})).To(Succeed())
+		Expect(hub.Create(ctx, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: clusterName, Name: l.Name}})).To(Succeed())
 	})
 })
 
@@ -292,7 +294,7 @@ var _ = Describe("The agent's own lease on the hub", func() {
 	// lose deletes one that an earlier spec has left.
 	lose := func(ctx context.Context) {
 		GinkgoHelper()
-		left := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: clusterName, Name: addon.AgentLease}}
+		left := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: clusterName, Name: addonv1alpha1.AgentLease}}
 		Expect(client.IgnoreNotFound(hub.Delete(ctx, left))).To(Succeed())
 	}
 
@@ -303,7 +305,7 @@ var _ = Describe("The agent's own lease on the hub", func() {
 		}))
 		Eventually(func() string {
 			if lease := ownLease(ctx); lease != nil {
-				return lease.Labels[addon.LabelVersion]
+				return lease.Labels[addonv1alpha1.LabelVersion]
 			}
 			return ""
 		}).Should(Equal("v1.2.3"))
@@ -312,7 +314,7 @@ var _ = Describe("The agent's own lease on the hub", func() {
 		Expect(first.Spec.LeaseDurationSeconds).To(HaveValue(BeEquivalentTo(1)))
 		Expect(first.Spec.RenewTime.Time).To(BeTemporally("~", time.Now(), 5*time.Second))
 		Expect(first.ManagedFields).To(HaveExactElements(HaveField("Manager", "addon-agent-lease")))
-		Expect(first.Labels).To(HaveKeyWithValue(addon.LabelVersion, "v1.2.3"))
+		Expect(first.Labels).To(HaveKeyWithValue(addonv1alpha1.LabelVersion, "v1.2.3"))
 
 		Eventually(func() time.Time { return ownLease(ctx).Spec.RenewTime.Time }).Should(
 			BeTemporally(">=", first.Spec.RenewTime.Add(time.Second)))
@@ -326,7 +328,7 @@ var _ = Describe("The agent's own lease on the hub", func() {
 		hanging := rest.CopyConfig(agentOnHub)
 		hanging.Wrap(func(next http.RoundTripper) http.RoundTripper {
 			return roundTripper(func(request *http.Request) (*http.Response, error) {
-				if !strings.HasSuffix(request.URL.Path, "/leases/"+addon.AgentLease) {
+				if !strings.HasSuffix(request.URL.Path, "/leases/"+addonv1alpha1.AgentLease) {
 					return next.RoundTrip(request)
 				}
 				attempts <- time.Now()
@@ -346,7 +348,7 @@ var _ = Describe("The agent's own lease on the hub", func() {
 
 	It("has no time where a klusterlet runs, which judges add-ons by their leases itself", func(ctx context.Context) {
 		lose(ctx)
-		left := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: clusterName, Name: addon.AgentLease}}
+		left := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: clusterName, Name: addonv1alpha1.AgentLease}}
 		left.Spec.RenewTime, left.Spec.LeaseDurationSeconds = ptr.To(metav1.NowMicro()), ptr.To[int32](60)
 		Expect(hub.Create(ctx, left)).To(Succeed())
 		timed := func() bool {
@@ -358,12 +360,12 @@ var _ = Describe("The agent's own lease on the hub", func() {
 		DeferCleanup(runAgentWith(agentOnHub, agentLocally, func(o *agent.Options) { o.Version = "v1.2.3+build" }))
 		Eventually(timed).Should(BeFalse())
 		declared := ownLease(ctx)
-		Expect(declared.Labels).To(HaveKeyWithValue(addon.LabelVersion, "v1.2.3_build"))
+		Expect(declared.Labels).To(HaveKeyWithValue(addonv1alpha1.LabelVersion, "v1.2.3_build"))
 		Consistently(l.available(ctx)).WithTimeout(time.Second).Should(BeZero())
 
 		By("the hub's verdict, which counts all the same")
 		judge(ctx, l.ManagedClusterAddOn, required)
-		Eventually(l.available(ctx)).Should(is(metav1.ConditionFalse, addon.ReasonRequiredDependencyNotSatisfied, lacks))
+		Eventually(l.available(ctx)).Should(is(metav1.ConditionFalse, addonv1alpha1.ReasonRequiredDependencyNotSatisfied, lacks))
 		judge(ctx, l.ManagedClusterAddOn, satisfied)
 		Eventually(l.available(ctx)).Should(BeZero())
 		Consistently(l.available(ctx)).WithTimeout(time.Second).Should(BeZero())
@@ -371,7 +373,7 @@ var _ = Describe("The agent's own lease on the hub", func() {
 	})
 
 	It("without a time is made where there is none, and goes with the add-on that brought the agent", func(ctx context.Context) {
-		brought := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: clusterName, Name: addon.AgentAddOn}}
+		brought := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: clusterName, Name: addonv1alpha1.AgentAddOn}}
 		Expect(hub.Create(ctx, brought)).To(Succeed())
 		DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, brought)).To(Succeed()) })
 		lose(ctx)
@@ -394,7 +396,7 @@ var _ = Describe("The agent's own lease on the managed cluster", func() {
 		}))
 		renewed := func() time.Time {
 			lease := &coordinationv1.Lease{}
-			err := managed.Get(ctx, client.ObjectKey{Namespace: namespace, Name: addon.AgentAddOn}, lease)
+			err := managed.Get(ctx, client.ObjectKey{Namespace: namespace, Name: addonv1alpha1.AgentAddOn}, lease)
 			Expect(client.IgnoreNotFound(err)).To(Succeed())
 			return ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).Time
 		}

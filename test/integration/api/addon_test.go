@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
 var _ = Describe("ClusterManagementAddOn", func() {
@@ -63,14 +63,14 @@ var _ = Describe("ClusterManagementAddOn", func() {
 }`)
 		Expect(err).NotTo(HaveOccurred())
 
-		typed := &addon.ClusterManagementAddOn{}
+		typed := &addonv1alpha1.ClusterManagementAddOn{}
 		Expect(server.Get(ctx, client.ObjectKey{Name: "kafka"}, typed)).To(Succeed())
 		Expect(typed.Spec.AddOnMeta.DisplayName).To(Equal("Kafka"))
 		Expect(typed.Spec.InstallStrategy.Type).To(Equal("Manual"))
 		Expect(typed.Spec.SupportedConfigs).To(HaveLen(1))
-		Expect(typed.Spec.SupportedConfigs[0].Resource).To(Equal(addon.ResourceOperatorVersions))
-		Expect(typed.Spec.Dependencies).To(Equal([]addon.AddonDependency{
-			{Name: "zookeeper", Type: addon.DependencyTypeRequired},
+		Expect(typed.Spec.SupportedConfigs[0].Resource).To(Equal(addonv1alpha1.ResourceOperatorVersions))
+		Expect(typed.Spec.Dependencies).To(Equal([]addonv1alpha1.AddonDependency{
+			{Name: "zookeeper", Type: addonv1alpha1.DependencyTypeRequired},
 		}))
 	})
 
@@ -91,19 +91,19 @@ var _ = Describe("ClusterManagementAddOn", func() {
 var _ = Describe("ManagedClusterAddOn", func() {
 	It("has conditions that several writers own, each by its type", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
-		stored := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kafka"}}
+		stored := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kafka"}}
 		Expect(server.Create(ctx, stored)).To(Succeed())
 		apply := func(manager, condition string) {
 			wanted := object(`status: {conditions: [{type: ` + condition +
 				`, status: "True", reason: Because, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]}`)
-			wanted.SetGroupVersionKind(addon.GroupVersion.WithKind("ManagedClusterAddOn"))
+			wanted.SetGroupVersionKind(addonv1alpha1.GroupVersion.WithKind("ManagedClusterAddOn"))
 			wanted.SetNamespace(namespace)
 			wanted.SetName("kafka")
 			Expect(server.SubResource("status").Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted),
 				client.FieldOwner(manager))).To(Succeed())
 		}
-		apply("hub", addon.ConditionDegraded)
-		apply("agent", addon.ConditionAvailable)
+		apply("hub", addonv1alpha1.ConditionDegraded)
+		apply("agent", addonv1alpha1.ConditionAvailable)
 
 		Expect(server.Get(ctx, client.ObjectKeyFromObject(stored), stored)).To(Succeed())
 		Expect(stored.Status.Conditions).To(HaveLen(2))

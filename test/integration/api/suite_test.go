@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
@@ -39,7 +39,7 @@ var _ = BeforeSuite(func() {
 
 	scheme := runtime.NewScheme()
 	Expect(corev1.AddToScheme(scheme)).To(Succeed())
-	Expect(addon.AddToScheme(scheme)).To(Succeed())
+	Expect(addonv1alpha1.AddToScheme(scheme)).To(Succeed())
 	Expect(kudo.AddToScheme(scheme)).To(Succeed())
 	server, err = client.New(config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
@@ -78,7 +78,7 @@ func kudoObject(kind, namespace, body string) *unstructured.Unstructured {
 func clusterManagementAddOn(name, spec string) *unstructured.Unstructured {
 	GinkgoHelper()
 	made := object("{spec: " + spec + "}")
-	made.SetGroupVersionKind(addon.GroupVersion.WithKind("ClusterManagementAddOn"))
+	made.SetGroupVersionKind(addonv1alpha1.GroupVersion.WithKind("ClusterManagementAddOn"))
 	made.SetName(name)
 	return made
 }

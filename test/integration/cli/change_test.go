@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	rbac "k8s.io/api/rbac/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli"
 	"github.com/tandem-addons/tandem/test/integration/environment"
@@ -58,14 +58,14 @@ var _ = Describe("changes", func() {
 			namespace.Spec.Finalizers = nil
 			Expect(hub.SubResource("finalize").Update(ctx, namespace)).To(Succeed())
 		})
-		role := &rbac.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: reader}, Rules: []rbac.PolicyRule{
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: reader}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}},
 		}}
 		Expect(client.IgnoreAlreadyExists(hub.Create(ctx, role))).To(Succeed())
-		Expect(client.IgnoreAlreadyExists(hub.Create(ctx, &rbac.ClusterRoleBinding{
+		Expect(client.IgnoreAlreadyExists(hub.Create(ctx, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: reader},
-			RoleRef:    rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "ClusterRole", Name: reader},
-			Subjects:   []rbac.Subject{{APIGroup: rbac.GroupName, Kind: rbac.UserKind, Name: reader}},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: reader},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: reader}},
 		}))).To(Succeed())
 	})
 
@@ -289,29 +289,29 @@ plans:
 	Describe("of an add-on", func() {
 		define := func(ctx context.Context, name, version string, placements ...upstream.PlacementStrategy) {
 			GinkgoHelper()
-			definition := &addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
 			definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
 			if len(placements) > 0 {
 				definition.Spec.InstallStrategy.Type, definition.Spec.InstallStrategy.Placements = upstream.AddonInstallStrategyPlacements, placements
 			}
 			definition.Spec.SupportedConfigs = []upstream.ConfigMeta{
 				{
-					ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupKudo, Resource: addon.ResourceOperatorVersions},
+					ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions},
 					DefaultConfig:       &upstream.ConfigReferent{Namespace: kudo.DefaultPackagesNamespace, Name: version},
 				},
-				{ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupVersion.Group, Resource: addon.ResourceAddOnDeploymentConfigs}},
+				{ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupVersion.Group, Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs}},
 			}
 			Expect(hub.Create(ctx, definition)).To(Succeed())
 			DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, definition)).To(Succeed()) })
 		}
 		// follow makes the Instance of an add-on, as addon-manager does.
-		follow := func(ctx context.Context, cluster, name, version string, parameters map[string]string) *addon.ManagedClusterAddOn {
+		follow := func(ctx context.Context, cluster, name, version string, parameters map[string]string) *addonv1alpha1.ManagedClusterAddOn {
 			GinkgoHelper()
-			addOn := &addon.ManagedClusterAddOn{}
+			addOn := &addonv1alpha1.ManagedClusterAddOn{}
 			Expect(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: name}, addOn)).To(Succeed())
 			instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{
 				Namespace: cluster, Name: name,
-				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(addOn, addon.GroupVersion.WithKind("ManagedClusterAddOn"))},
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(addOn, addonv1alpha1.GroupVersion.WithKind("ManagedClusterAddOn"))},
 			}}
 			instance.Spec.OperatorVersion = corev1.ObjectReference{Namespace: kudo.DefaultPackagesNamespace, Name: version}
 			instance.Spec.Parameters = parameters
@@ -335,7 +335,7 @@ plans:
 				"  plan resize runs: for another value of parameter SIZE\n"), ContainSubstring("-  replicas: 2\n+  replicas: 4\n")))
 
 			done := begin(ctx, "update", "dock", "--cluster", cluster, "-p", "SIZE=4", "--wait")
-			config := &addon.AddOnDeploymentConfig{}
+			config := &addonv1alpha1.AddOnDeploymentConfig{}
 			Eventually(func() []upstream.CustomizedVariable {
 				Expect(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "dock-parameters"}, config)).To(Succeed())
 				return config.Spec.CustomizedVariables
@@ -349,14 +349,14 @@ plans:
 			Expect(updated.out).To(HaveSuffix("instance.kudo.dev/dock plan resize is complete\n"))
 
 			Expect(run(ctx, "upgrade", "dock", "--cluster", cluster).err).NotTo(HaveOccurred())
-			addOn := &addon.ManagedClusterAddOn{}
+			addOn := &addonv1alpha1.ManagedClusterAddOn{}
 			Expect(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "dock"}, addOn)).To(Succeed())
 			Expect(addOn.Spec.Configs).To(ContainElement(HaveField("ConfigReferent", upstream.ConfigReferent{
 				Namespace: kudo.DefaultPackagesNamespace, Name: "dock-2.0.0",
 			})))
 			Expect(run(ctx, "upgrade", "dock", "--cluster", cluster, "--operator-version", "dock-1.0.0").err).NotTo(HaveOccurred())
 			Expect(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "dock"}, addOn)).To(Succeed())
-			Expect(addOn.Spec.Configs).NotTo(ContainElement(HaveField("Resource", addon.ResourceOperatorVersions)))
+			Expect(addOn.Spec.Configs).NotTo(ContainElement(HaveField("Resource", addonv1alpha1.ResourceOperatorVersions)))
 			Expect(run(ctx, "install", "dock", "--cluster", cluster).err).To(MatchError(ContainSubstring(`add-on "dock" is enabled on cluster ` + cluster)))
 		})
 
@@ -364,19 +364,19 @@ plans:
 			push(ctx, "pier", "1.0.0")
 			push(ctx, "pier", "2.0.0")
 			rolled := upstream.AddOnConfig{
-				ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupKudo, Resource: addon.ResourceOperatorVersions},
+				ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions},
 				ConfigReferent:      upstream.ConfigReferent{Namespace: kudo.DefaultPackagesNamespace, Name: "pier-1.0.0"},
 			}
 			define(ctx, "pier", "pier-1.0.0", upstream.PlacementStrategy{
 				PlacementRef: upstream.PlacementRef{Namespace: "default", Name: "global"}, Configs: []upstream.AddOnConfig{rolled},
 			})
 			cluster := newCluster(ctx, nil)
-			addOn := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "pier"}}
+			addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "pier"}}
 			Expect(hub.Create(ctx, addOn)).To(Succeed())
 			addOn.Status.ConfigReferences = []upstream.ConfigReference{{
 				ConfigGroupResource: rolled.ConfigGroupResource, ConfigReferent: rolled.ConfigReferent, DesiredConfig: &upstream.ConfigSpecHash{ConfigReferent: rolled.ConfigReferent},
 			}}
-			meta.SetStatusCondition(&addOn.Status.Conditions, metav1.Condition{Type: addon.ConditionConfigured, Status: metav1.ConditionTrue, Reason: "Configured"})
+			meta.SetStatusCondition(&addOn.Status.Conditions, metav1.Condition{Type: addonv1alpha1.ConditionConfigured, Status: metav1.ConditionTrue, Reason: "Configured"})
 			Expect(hub.Status().Update(ctx, addOn)).To(Succeed())
 			follow(ctx, cluster, "pier", "pier-1.0.0", nil)
 			Expect(run(ctx, "upgrade", "pier", "--cluster", cluster).err).To(MatchError(ContainSubstring("has its OperatorVersion from operatorversions " +

@@ -11,27 +11,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	"github.com/tandem-addons/tandem/pkg/cli"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
 var _ = Describe("what add-ons depend on", func() {
-	define := func(ctx context.Context, name string, needs ...addon.AddonDependency) {
+	define := func(ctx context.Context, name string, needs ...addonv1alpha1.AddonDependency) {
 		GinkgoHelper()
-		definition := &addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
 		definition.Spec.Dependencies = needs
 		Expect(hub.Create(ctx, definition)).To(Succeed())
 		DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, definition)).To(Succeed()) })
 	}
-	requires := func(name string) addon.AddonDependency { return addon.AddonDependency{Name: name} }
-	uses := func(name, lost string) addon.AddonDependency {
-		return addon.AddonDependency{Name: name, Type: addon.DependencyTypeOptional, Message: lost}
+	requires := func(name string) addonv1alpha1.AddonDependency { return addonv1alpha1.AddonDependency{Name: name} }
+	uses := func(name, lost string) addonv1alpha1.AddonDependency {
+		return addonv1alpha1.AddonDependency{Name: name, Type: addonv1alpha1.DependencyTypeOptional, Message: lost}
 	}
 	enable := func(ctx context.Context, cluster, name string, conditions ...metav1.Condition) {
 		GinkgoHelper()
-		addOn := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}}
+		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}}
 		Expect(hub.Create(ctx, addOn)).To(Succeed())
 		DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, addOn)).To(Succeed()) })
 		for i := range conditions {
@@ -40,8 +40,8 @@ var _ = Describe("what add-ons depend on", func() {
 		addOn.Status.Conditions = conditions
 		Expect(hub.Status().Update(ctx, addOn)).To(Succeed())
 	}
-	available := metav1.Condition{Type: addon.ConditionAvailable, Status: metav1.ConditionTrue, Reason: "Works"}
-	broken := metav1.Condition{Type: addon.ConditionAvailable, Status: metav1.ConditionFalse, Reason: "Broken", Message: "disk is gone"}
+	available := metav1.Condition{Type: addonv1alpha1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: "Works"}
+	broken := metav1.Condition{Type: addonv1alpha1.ConditionAvailable, Status: metav1.ConditionFalse, Reason: "Broken", Message: "disk is gone"}
 
 	Describe("tree", func() {
 		It("shows all add-ons of a cluster, or one, with state and cause", func(ctx context.Context) {
@@ -108,8 +108,8 @@ a                               available
 			lacks := func(name string) []metav1.Condition {
 				message := "Required addon '" + name + "' is not installed or not available."
 				return []metav1.Condition{
-					{Type: addon.ConditionAvailable, Status: metav1.ConditionFalse, Reason: addon.ReasonRequiredDependencyNotSatisfied, Message: message},
-					{Type: addon.ConditionDegraded, Status: metav1.ConditionTrue, Reason: addon.ReasonRequiredDependencyNotSatisfied, Message: message},
+					{Type: addonv1alpha1.ConditionAvailable, Status: metav1.ConditionFalse, Reason: addonv1alpha1.ReasonRequiredDependencyNotSatisfied, Message: message},
+					{Type: addonv1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: addonv1alpha1.ReasonRequiredDependencyNotSatisfied, Message: message},
 				}
 			}
 			enable(ctx, cluster, "shop", lacks("kafka")...)
@@ -132,11 +132,11 @@ a                               available
 			cluster := newNamespace(ctx)
 			enable(ctx, cluster, "kafka", available)
 			enable(ctx, cluster, "shop", metav1.Condition{
-				Type: addon.ConditionAvailable, Status: metav1.ConditionFalse, Reason: addon.ReasonRequiredDependencyNotSatisfied,
+				Type: addonv1alpha1.ConditionAvailable, Status: metav1.ConditionFalse, Reason: addonv1alpha1.ReasonRequiredDependencyNotSatisfied,
 			})
 			why := func(mode upstream.HealthCheckMode) string {
-				shop := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "shop"}}
-				Expect(environment.EditStatus(ctx, hub, shop, func(a *addon.ManagedClusterAddOn) { a.Status.HealthCheck.Mode = mode })).To(Succeed())
+				shop := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "shop"}}
+				Expect(environment.EditStatus(ctx, hub, shop, func(a *addonv1alpha1.ManagedClusterAddOn) { a.Status.HealthCheck.Mode = mode })).To(Succeed())
 				return run(ctx, "why", "shop", "--cluster", cluster).out
 			}
 			Expect(why(upstream.HealthCheckModeCustomized)).To(ContainSubstring("Whether shop is available is for its own controller to say"))
@@ -186,7 +186,7 @@ a                               available
 			group.SetLimit(20)
 			for i := range 1001 {
 				group.Go(func() error {
-					return hub.Create(ctx, &addon.ManagedClusterAddOn{
+					return hub.Create(ctx, &addonv1alpha1.ManagedClusterAddOn{
 						ObjectMeta: metav1.ObjectMeta{Namespace: crowd.Name, Name: fmt.Sprintf("a-%04d", i)},
 					})
 				})

@@ -14,11 +14,11 @@ import (
 	. "github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbac "k8s.io/api/rbac/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli"
 )
@@ -56,8 +56,8 @@ var _ = Describe("diagnose", func() {
 			OperatorVersion: corev1.ObjectReference{Name: "shop-1.10-1.2.0"}, Parameters: map[string]string{"SIZE": secret},
 		}}
 		instance.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: `{"spec":{"parameters":{"SIZE":"` + secret + `"}}}`}
-		addOn := &addon.ManagedClusterAddOn{ObjectMeta: at("charts")}
-		config := &addon.AddOnDeploymentConfig{ObjectMeta: at("charts-parameters")}
+		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: at("charts")}
+		config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: at("charts-parameters")}
 		config.Spec.CustomizedVariables = []upstream.CustomizedVariable{{Name: "WHATEVER", Value: secret}}
 		Expect(hub.Create(ctx, instance)).To(Succeed())
 		Expect(hub.Create(ctx, addOn)).To(Succeed())
@@ -109,8 +109,8 @@ var _ = Describe("diagnose", func() {
 
 	It("goes on where something cannot be read, and says what", func(ctx SpecContext) {
 		cluster := infest(ctx)
-		allow(ctx, cluster, "half-blind", rbac.PolicyRule{
-			APIGroups: []string{addon.GroupVersion.Group}, Resources: []string{"managedclusteraddons"}, Verbs: []string{"list"},
+		allow(ctx, cluster, "half-blind", rbacv1.PolicyRule{
+			APIGroups: []string{addonv1alpha1.GroupVersion.Group}, Resources: []string{"managedclusteraddons"}, Verbs: []string{"list"},
 		})
 		file := filepath.Join(GinkgoT().TempDir(), "diagnosis.tar.gz")
 		got := run(ctx, "diagnose", "--cluster", cluster, "-o", file, "--as", "half-blind")
@@ -134,11 +134,11 @@ var _ = Describe("diagnose", func() {
 var _ = Describe("version", func() {
 	It("is that of addon-manager and of the agents, by their labels", func(ctx SpecContext) {
 		first, second, third := newCluster(ctx, nil), newCluster(ctx, nil), newCluster(ctx, nil)
-		say := map[string]string{addon.LabelVersion: "v0.0.0"}
-		Expect(hub.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: first, Name: addon.ManagerConfigMap, Labels: say}})).To(Succeed())
+		say := map[string]string{addonv1alpha1.LabelVersion: "v0.0.0"}
+		Expect(hub.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: first, Name: addonv1alpha1.ManagerConfigMap, Labels: say}})).To(Succeed())
 		for cluster, version := range map[string]string{first: "v0.0.0", second: "v0.0.9"} {
 			Expect(hub.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-				Namespace: cluster, Name: addon.AgentLease, Labels: map[string]string{addon.LabelVersion: version},
+				Namespace: cluster, Name: addonv1alpha1.AgentLease, Labels: map[string]string{addonv1alpha1.LabelVersion: version},
 			}})).To(Succeed())
 		}
 		Expect(hub.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: third, Name: "another", Labels: say}})).To(Succeed())

@@ -14,7 +14,7 @@ import (
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli"
 	"github.com/tandem-addons/tandem/test/integration/environment"
@@ -25,39 +25,39 @@ var _ = Describe("add-ons", func() {
 	// define makes a definition, which runs by the plans of an OperatorVersion if there is one.
 	define := func(ctx context.Context, name, namespace, version string, requires ...string) {
 		GinkgoHelper()
-		definition := &addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
 		for _, other := range requires {
-			definition.Spec.Dependencies = append(definition.Spec.Dependencies, addon.AddonDependency{Name: other})
+			definition.Spec.Dependencies = append(definition.Spec.Dependencies, addonv1alpha1.AddonDependency{Name: other})
 		}
 		if version != "" {
 			definition.Spec.SupportedConfigs = []upstream.ConfigMeta{
 				{
-					ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupKudo, Resource: addon.ResourceOperatorVersions},
+					ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions},
 					DefaultConfig:       &upstream.ConfigReferent{Namespace: namespace, Name: version},
 				},
-				{ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupVersion.Group, Resource: addon.ResourceAddOnDeploymentConfigs}},
+				{ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupVersion.Group, Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs}},
 			}
 		}
 		Expect(hub.Create(ctx, definition)).To(Succeed())
 		DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, definition)).To(Succeed()) })
 	}
-	enabled := func(ctx context.Context, cluster, name string) *addon.ManagedClusterAddOn {
+	enabled := func(ctx context.Context, cluster, name string) *addonv1alpha1.ManagedClusterAddOn {
 		GinkgoHelper()
-		addOn := &addon.ManagedClusterAddOn{}
+		addOn := &addonv1alpha1.ManagedClusterAddOn{}
 		Expect(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: name}, addOn)).To(Succeed())
 		return addOn
 	}
 	available := func(ctx context.Context, cluster, name string) {
 		GinkgoHelper()
-		works := metav1.Condition{Type: addon.ConditionAvailable, Status: metav1.ConditionTrue, Reason: "Works"}
-		Expect(environment.EditStatus(ctx, hub, enabled(ctx, cluster, name), func(a *addon.ManagedClusterAddOn) {
+		works := metav1.Condition{Type: addonv1alpha1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: "Works"}
+		Expect(environment.EditStatus(ctx, hub, enabled(ctx, cluster, name), func(a *addonv1alpha1.ManagedClusterAddOn) {
 			meta.SetStatusCondition(&a.Status.Conditions, works)
 		})).To(Succeed())
 	}
 	release := func(ctx context.Context, cluster, name string) {
 		GinkgoHelper()
-		Expect(client.IgnoreNotFound(hub.Delete(ctx, &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}}))).To(Succeed())
+		Expect(client.IgnoreNotFound(hub.Delete(ctx, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}}))).To(Succeed())
 	}
 
 	Describe("enable", func() {
@@ -95,7 +95,7 @@ var _ = Describe("add-ons", func() {
 			done := beginTo(ctx, progress, "enable", "till", "--cluster", cluster, "--with-dependencies", "--wait")
 			for _, name := range []string{"ledger", "bank", "till"} {
 				Eventually(func() error {
-					return hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: name}, &addon.ManagedClusterAddOn{})
+					return hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: name}, &addonv1alpha1.ManagedClusterAddOn{})
 				}).Should(Succeed())
 				Consistently(done).ShouldNot(Receive())
 				available(ctx, cluster, name)
@@ -127,17 +127,17 @@ var _ = Describe("add-ons", func() {
 			wrong := run(ctx, "enable", "shop", "--cluster", cluster, "-p", "SIZ=3")
 			Expect(wrong.err).To(MatchError(ContainSubstring(`add-on "shop" cannot run on cluster ` + cluster + `: ConfigurationInvalid: OperatorVersion ` +
 				`"shop-1.10-1.2.0" does not define these variables of the add-on's AddOnDeploymentConfigs: SIZ (did you mean SIZE?)`)))
-			Expect(apierrors.IsNotFound(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "shop"}, &addon.ManagedClusterAddOn{}))).To(BeTrue())
+			Expect(apierrors.IsNotFound(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "shop"}, &addonv1alpha1.ManagedClusterAddOn{}))).To(BeTrue())
 
 			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-p", "SIZE=3").err).NotTo(HaveOccurred())
 			Expect(enabled(ctx, cluster, "shop").Spec.Configs).To(Equal([]upstream.AddOnConfig{{
-				ConfigGroupResource: upstream.ConfigGroupResource{Group: addon.GroupVersion.Group, Resource: addon.ResourceAddOnDeploymentConfigs},
+				ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupVersion.Group, Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs},
 				ConfigReferent:      upstream.ConfigReferent{Namespace: cluster, Name: "shop-parameters"},
 			}}))
 			Expect(run(ctx, "enable", "shop", "--cluster", cluster, "-p", "SIZE=4").out).To(Equal(
 				"addondeploymentconfig.addon.open-cluster-management.io/shop-parameters configured on " + cluster + "\n" +
 					"managedclusteraddon.addon.open-cluster-management.io/shop unchanged on " + cluster + "\n"))
-			config := &addon.AddOnDeploymentConfig{}
+			config := &addonv1alpha1.AddOnDeploymentConfig{}
 			Expect(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: "shop-parameters"}, config)).To(Succeed())
 			Expect(config.Spec.CustomizedVariables).To(Equal([]upstream.CustomizedVariable{{Name: "SIZE", Value: "4"}}))
 		})
@@ -151,7 +151,7 @@ var _ = Describe("add-ons", func() {
 			Expect(hub.Create(ctx, own)).To(Succeed())
 			Expect(run(ctx, "enable", "shop", "--cluster", cluster).err).To(MatchError(ContainSubstring(`add-on "shop" cannot run on cluster ` + cluster +
 				`: NameCollision: Instance ` + cluster + `/shop exists and does not belong to the add-on`)))
-			Expect(apierrors.IsNotFound(hub.Get(ctx, client.ObjectKeyFromObject(own), &addon.ManagedClusterAddOn{}))).To(BeTrue())
+			Expect(apierrors.IsNotFound(hub.Get(ctx, client.ObjectKeyFromObject(own), &addonv1alpha1.ManagedClusterAddOn{}))).To(BeTrue())
 		})
 
 		It("refuses what does not exist, and says what there is", func(ctx SpecContext) {
@@ -188,13 +188,13 @@ var _ = Describe("add-ons", func() {
 			Expect(gone.err).NotTo(HaveOccurred())
 			Expect(gone.out).To(Equal("managedclusteraddon.addon.open-cluster-management.io/upper deleted from " + first + "\n"))
 			Expect(run(ctx, "disable", "base", "--cluster", first+","+second, "--yes").err).NotTo(HaveOccurred())
-			Expect(apierrors.IsNotFound(hub.Get(ctx, client.ObjectKey{Namespace: second, Name: "base"}, &addon.ManagedClusterAddOn{}))).To(BeTrue())
+			Expect(apierrors.IsNotFound(hub.Get(ctx, client.ObjectKey{Namespace: second, Name: "base"}, &addonv1alpha1.ManagedClusterAddOn{}))).To(BeTrue())
 		})
 
 		It("waits for what holds it, and says what that is", func(ctx SpecContext) {
 			define(ctx, "sticky", "", "")
 			cluster := newCluster(ctx, nil)
-			held := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "sticky", Finalizers: []string{"example.com/held"}}}
+			held := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "sticky", Finalizers: []string{"example.com/held"}}}
 			Expect(hub.Create(ctx, held)).To(Succeed())
 			late := run(ctx, "disable", "sticky", "--cluster", cluster, "--yes", "--timeout", "3s")
 			Expect(late.code).To(Equal(cli.ExitTimeout))

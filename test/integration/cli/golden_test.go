@@ -26,7 +26,7 @@ import (
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
@@ -132,7 +132,7 @@ var _ = Describe("what commands print", func() {
 
 	It("of add-ons", func(ctx SpecContext) {
 		named(ctx, "west")
-		definition := &addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "charts"}}
+		definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "charts"}}
 		definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
 		Expect(hub.Create(ctx, definition)).To(Succeed())
 		DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, definition)).To(Succeed()) })

@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	rbac "k8s.io/api/rbac/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -76,7 +76,7 @@ var _ = Describe("packages on the hub", func() {
 	})
 
 	It("are listed for those who may see no Instances, and for those who may see one namespace", func(ctx context.Context) {
-		allow(ctx, namespace, "lister", rbac.PolicyRule{Verbs: []string{"list"}, APIGroups: []string{"kudo.dev"}, Resources: []string{"operatorversions"}})
+		allow(ctx, namespace, "lister", rbacv1.PolicyRule{Verbs: []string{"list"}, APIGroups: []string{"kudo.dev"}, Resources: []string{"operatorversions"}})
 		Eventually(func() string { return run(ctx, "package", "list", "-n", namespace, "--as", "lister").out }).Should(MatchRegexp(`stock-1.10.0 +stock +1.10.0 +- +\?\n`))
 		Expect(run(ctx, "package", "list", "--as", "lister").err).To(MatchError(And(
 			ContainSubstring("forbidden"), HaveSuffix("name a namespace with -n, such as addon-packages"))))

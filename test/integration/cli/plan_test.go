@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli"
 	"github.com/tandem-addons/tandem/test/integration/environment"
@@ -127,7 +127,7 @@ var _ = Describe("plans", func() {
 			unknown := run(ctx, "plan", "run", "shop", "backpu", "--cluster", instance.Namespace)
 			Expect(unknown.err).To(MatchError(`OperatorVersion "shop-1.10-1.2.0" has no plan "backpu" (did you mean backup?); its plans: backup, deploy`))
 			Expect(unknown.code).To(Equal(cli.ExitFailure))
-			Expect(hub.Create(ctx, &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: instance.Namespace, Name: "kafka"}})).To(Succeed())
+			Expect(hub.Create(ctx, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: instance.Namespace, Name: "kafka"}})).To(Succeed())
 			Expect(run(ctx, "plan", "run", "kafka", "deploy", "--cluster", instance.Namespace).err).To(MatchError(
 				`add-on "kafka" has no Instance on cluster "` + instance.Namespace + `" yet, and so no plans: see 'kubectl addon why kafka --cluster ` + instance.Namespace + `'`))
 			Expect(run(ctx, "plan", "history", "other", "--cluster", instance.Namespace).err).To(MatchError(ContainSubstring("there is no managed cluster")))
@@ -181,7 +181,7 @@ var _ = Describe("plans", func() {
 	Describe("wait", func() {
 		It("waits for an Instance that is not there yet, and for its plans", func(ctx SpecContext) {
 			cluster := newNamespace(ctx)
-			addOn := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "shop"}}
+			addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "shop"}}
 			Expect(hub.Create(ctx, addOn)).To(Succeed())
 			done := begin(ctx, "plan", "wait", "shop", "--cluster", cluster)
 			Consistently(done).ShouldNot(Receive())

@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	rbac "k8s.io/api/rbac/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -164,9 +164,9 @@ var _ = Describe("package push", func() {
 		Expect(refused.err).To(MatchError(And(HavePrefix(`reading OperatorVersion "stock-0.1.0": `), ContainSubstring(`User "jane" cannot get resource`))))
 
 		By("pushing with the right to store one of them")
-		allow(ctx, namespace, "jane", rbac.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"kudo.dev"}, Resources: []string{"operators"}},
-			rbac.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{"kudo.dev"}, Resources: []string{"operatorversions"}},
-			rbac.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"kudo.dev"}, Resources: []string{"operatorversions"}, ResourceNames: []string{"stock-0.1.0"}})
+		allow(ctx, namespace, "jane", rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"kudo.dev"}, Resources: []string{"operators"}},
+			rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{"kudo.dev"}, Resources: []string{"operatorversions"}},
+			rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"kudo.dev"}, Resources: []string{"operatorversions"}, ResourceNames: []string{"stock-0.1.0"}})
 		Eventually(func() error { return run(ctx, "package", "push", shop, "-n", namespace, "--as", "jane").err }).Should(MatchError(HavePrefix(`applying operatorversion "cart-0.2.0": `)))
 		var versions kudo.OperatorVersionList
 		Expect(hub.List(ctx, &versions, client.InNamespace(namespace))).To(Succeed())

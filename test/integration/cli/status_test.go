@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli"
 )
@@ -76,10 +76,10 @@ shop (operator shop, version 1.2.0)
 
 	It("says what an add-on without an Instance waits for", func(ctx context.Context) {
 		cluster := newNamespace(ctx)
-		addOn := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "kafka"}}
+		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "kafka"}}
 		Expect(hub.Create(ctx, addOn)).To(Succeed())
 		addOn.Status.Conditions = []metav1.Condition{{
-			Type: addon.ConditionResolved, Status: metav1.ConditionFalse, Reason: addon.ReasonWaitingForDependencies,
+			Type: addonv1alpha1.ConditionResolved, Status: metav1.ConditionFalse, Reason: addonv1alpha1.ReasonWaitingForDependencies,
 			Message: "waits for zookeeper", LastTransitionTime: metav1.Now(),
 		}}
 		Expect(hub.Status().Update(ctx, addOn)).To(Succeed())

@@ -18,7 +18,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbac "k8s.io/api/rbac/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,7 +29,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli"
 	"github.com/tandem-addons/tandem/test/integration/environment"
@@ -57,9 +57,9 @@ var _ = BeforeSuite(func() {
 	Expect(corev1.AddToScheme(scheme)).To(Succeed())
 	Expect(certificatesv1.AddToScheme(scheme)).To(Succeed())
 	Expect(coordinationv1.AddToScheme(scheme)).To(Succeed())
-	Expect(rbac.AddToScheme(scheme)).To(Succeed())
+	Expect(rbacv1.AddToScheme(scheme)).To(Succeed())
 	Expect(kudo.AddToScheme(scheme)).To(Succeed())
-	Expect(addon.AddToScheme(scheme)).To(Succeed())
+	Expect(addonv1alpha1.AddToScheme(scheme)).To(Succeed())
 	hub, err = client.New(env.Config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	kubeconfig = writeKubeconfig(env.Config)
@@ -127,7 +127,7 @@ func newCluster(ctx context.Context, labels map[string]string) string {
 	cluster.SetLabels(labels)
 	Expect(hub.Create(ctx, cluster)).To(Succeed())
 	DeferCleanup(func(ctx context.Context) {
-		Expect(hub.DeleteAllOf(ctx, &addon.ManagedClusterAddOn{}, client.InNamespace(cluster.GetName()))).To(Succeed())
+		Expect(hub.DeleteAllOf(ctx, &addonv1alpha1.ManagedClusterAddOn{}, client.InNamespace(cluster.GetName()))).To(Succeed())
 		Expect(hub.Delete(ctx, cluster)).To(Succeed())
 	})
 	return cluster.GetName()
@@ -196,13 +196,13 @@ func describe(dir, text string) {
 }
 
 // allow gives a user rights in a namespace.
-func allow(ctx context.Context, namespace, user string, rules ...rbac.PolicyRule) {
+func allow(ctx context.Context, namespace, user string, rules ...rbacv1.PolicyRule) {
 	GinkgoHelper()
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: user}
-	Expect(hub.Create(ctx, &rbac.Role{ObjectMeta: meta, Rules: rules})).To(Succeed())
-	Expect(hub.Create(ctx, &rbac.RoleBinding{
+	Expect(hub.Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: rules})).To(Succeed())
+	Expect(hub.Create(ctx, &rbacv1.RoleBinding{
 		ObjectMeta: meta,
-		RoleRef:    rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "Role", Name: user},
-		Subjects:   []rbac.Subject{{APIGroup: rbac.GroupName, Kind: rbac.UserKind, Name: user}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	})).To(Succeed())
 }

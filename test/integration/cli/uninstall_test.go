@@ -13,7 +13,7 @@ import (
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	addon "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli"
 	"github.com/tandem-addons/tandem/test/integration/environment"
@@ -21,9 +21,9 @@ import (
 
 // The specs play addon-manager and the agent.
 var _ = Describe("uninstall", func() {
-	enable := func(ctx context.Context, cluster, name string) *addon.ManagedClusterAddOn {
+	enable := func(ctx context.Context, cluster, name string) *addonv1alpha1.ManagedClusterAddOn {
 		GinkgoHelper()
-		addOn := &addon.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
+		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
 			Namespace: cluster, Name: name, Finalizers: []string{kudo.Finalizer},
 		}}
 		Expect(hub.Create(ctx, addOn)).To(Succeed())
@@ -39,8 +39,8 @@ var _ = Describe("uninstall", func() {
 		Expect(hub.Status().Update(ctx, instance)).To(Succeed())
 		return instance
 	}
-	owned := func(addOn *addon.ManagedClusterAddOn) metav1.OwnerReference {
-		return *metav1.NewControllerRef(addOn, addon.GroupVersion.WithKind("ManagedClusterAddOn"))
+	owned := func(addOn *addonv1alpha1.ManagedClusterAddOn) metav1.OwnerReference {
+		return *metav1.NewControllerRef(addOn, addonv1alpha1.GroupVersion.WithKind("ManagedClusterAddOn"))
 	}
 	release := func(ctx context.Context, object client.Object) {
 		GinkgoHelper()
@@ -128,10 +128,10 @@ var _ = Describe("uninstall", func() {
 	It("names the add-ons on the cluster that suffer", func(ctx SpecContext) {
 		cluster := newNamespace(ctx)
 		for _, name := range []string{"base", "upper", "elsewhere"} {
-			definition := &addon.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name + "-" + cluster}}
+			definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name + "-" + cluster}}
 			definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
 			if name != "base" {
-				definition.Spec.Dependencies = []addon.AddonDependency{{Name: "base-" + cluster, Type: addon.DependencyTypeRequired}}
+				definition.Spec.Dependencies = []addonv1alpha1.AddonDependency{{Name: "base-" + cluster, Type: addonv1alpha1.DependencyTypeRequired}}
 			}
 			Expect(hub.Create(ctx, definition)).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) { Expect(hub.Delete(ctx, definition)).To(Succeed()) })

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/rest"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
-	work "open-cluster-management.io/api/work/v1"
+	workv1 "open-cluster-management.io/api/work/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -81,7 +81,7 @@ func newClient(config *rest.Config) client.Client {
 	GinkgoHelper()
 	scheme, err := hub.Scheme()
 	Expect(err).NotTo(HaveOccurred())
-	Expect(work.Install(scheme)).To(Succeed())
+	Expect(workv1.Install(scheme)).To(Succeed())
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	return c
@@ -331,15 +331,15 @@ func finalizersOf(addOn *addonv1alpha1.ManagedClusterAddOn) func(Gomega, context
 }
 
 // workNamed is a ManifestWork of the cluster, by name.
-func workNamed(cluster, name string) *work.ManifestWork {
-	return &work.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}}
+func workNamed(cluster, name string) *workv1.ManifestWork {
+	return &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}}
 }
 
 // applied plays OCM's work agent: everything in a ManifestWork is on the cluster.
-func applied(ctx context.Context, w *work.ManifestWork) {
+func applied(ctx context.Context, w *workv1.ManifestWork) {
 	GinkgoHelper()
-	editStatus(ctx, w, func(w *work.ManifestWork) {
-		for _, t := range []string{work.WorkApplied, work.WorkAvailable} {
+	editStatus(ctx, w, func(w *workv1.ManifestWork) {
+		for _, t := range []string{workv1.WorkApplied, workv1.WorkAvailable} {
 			meta.SetStatusCondition(&w.Status.Conditions, metav1.Condition{
 				Type: t, Status: metav1.ConditionTrue, Reason: "Done", ObservedGeneration: w.Generation,
 			})

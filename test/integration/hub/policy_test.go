@@ -5,7 +5,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	admission "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,23 +16,23 @@ import (
 // is called. It returns once the Instance probe is refused.
 func (f fleet) refuse(ctx context.Context, cluster, unless, message string, probe *kudo.Instance) (lift func(context.Context)) {
 	GinkgoHelper()
-	policy := &admission.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: f.named("refuse")}}
-	policy.Spec = admission.ValidatingAdmissionPolicySpec{
-		MatchConstraints: &admission.MatchResources{ResourceRules: []admission.NamedRuleWithOperations{{
-			RuleWithOperations: admission.RuleWithOperations{
-				Operations: []admission.OperationType{admission.Create, admission.Update},
-				Rule: admission.Rule{
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: f.named("refuse")}}
+	policy.Spec = admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+			RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+				Rule: admissionregistrationv1.Rule{
 					APIGroups: []string{kudo.GroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{"instances"},
 				},
 			},
 		}}},
-		Validations: []admission.Validation{{Expression: unless, Message: message}},
+		Validations: []admissionregistrationv1.Validation{{Expression: unless, Message: message}},
 	}
-	binding := &admission.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: policy.Name}}
-	binding.Spec = admission.ValidatingAdmissionPolicyBindingSpec{
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: policy.Name}}
+	binding.Spec = admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
 		PolicyName:        policy.Name,
-		ValidationActions: []admission.ValidationAction{admission.Deny},
-		MatchResources: &admission.MatchResources{NamespaceSelector: &metav1.LabelSelector{
+		ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+		MatchResources: &admissionregistrationv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{
 			MatchLabels: map[string]string{"kubernetes.io/metadata.name": cluster},
 		}},
 	}

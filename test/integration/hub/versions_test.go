@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/apimachinery/pkg/watch"
-	upstream "open-cluster-management.io/api/addon/v1beta1"
+	upstreamv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -81,16 +81,16 @@ var _ = Describe("The add-on API", func() {
 		seen := &addonv1beta1.ClusterManagementAddOn{}
 		Expect(newer.Get(ctx, key, seen)).To(Succeed())
 		Expect(seen.Spec.Dependencies).To(Equal(needs))
-		Expect(seen.Spec.DefaultConfigs).To(Equal([]upstream.AddOnConfig{
+		Expect(seen.Spec.DefaultConfigs).To(Equal([]upstreamv1beta1.AddOnConfig{
 			{
-				ConfigGroupResource: upstream.ConfigGroupResource{Group: "kudo.dev", Resource: "operatorversions"},
-				ConfigReferent:      upstream.ConfigReferent{Namespace: "packages", Name: "a-1.0.0"},
+				ConfigGroupResource: upstreamv1beta1.ConfigGroupResource{Group: "kudo.dev", Resource: "operatorversions"},
+				ConfigReferent:      upstreamv1beta1.ConfigReferent{Namespace: "packages", Name: "a-1.0.0"},
 			},
 			{
-				ConfigGroupResource: upstream.ConfigGroupResource{
+				ConfigGroupResource: upstreamv1beta1.ConfigGroupResource{
 					Group: "addon.open-cluster-management.io", Resource: "addondeploymentconfigs",
 				},
-				ConfigReferent: upstream.ConfigReferent{Name: upstream.ReservedNoDefaultConfigName},
+				ConfigReferent: upstreamv1beta1.ConfigReferent{Name: upstreamv1beta1.ReservedNoDefaultConfigName},
 			},
 		}))
 
@@ -118,9 +118,9 @@ var _ = Describe("The add-on API", func() {
 		definition := f.define(ctx, "a", f.needing(addonv1alpha1.AddonDependency{Name: "b", Message: "No storage"}))
 		seen := &addonv1beta1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: definition.Name}}
 		Expect(environment.EditStatus(ctx, newer, seen, func(d *addonv1beta1.ClusterManagementAddOn) {
-			d.Status.DefaultConfigReferences = []upstream.DefaultConfigReference{{
-				ConfigGroupResource: upstream.ConfigGroupResource{Group: "kudo.dev", Resource: "operatorversions"},
-				DesiredConfig:       &upstream.ConfigSpecHash{ConfigReferent: upstream.ConfigReferent{Name: "a-1.0.0"}, SpecHash: "hash"},
+			d.Status.DefaultConfigReferences = []upstreamv1beta1.DefaultConfigReference{{
+				ConfigGroupResource: upstreamv1beta1.ConfigGroupResource{Group: "kudo.dev", Resource: "operatorversions"},
+				DesiredConfig:       &upstreamv1beta1.ConfigSpecHash{ConfigReferent: upstreamv1beta1.ConfigReferent{Name: "a-1.0.0"}, SpecHash: "hash"},
 			}}
 		})).To(Succeed())
 		Expect(newer.Status().Patch(ctx, seen, client.RawPatch("application/merge-patch+json", []byte(
@@ -219,11 +219,11 @@ var _ = Describe("The add-on API", func() {
 		})
 		seen := &addonv1beta1.ManagedClusterAddOn{}
 		Expect(newer.Get(ctx, client.ObjectKeyFromObject(a), seen)).To(Succeed())
-		Expect(seen.Annotations).To(Equal(map[string]string{"mine": "x", upstream.InstallNamespaceAnnotation: "streams"}))
+		Expect(seen.Annotations).To(Equal(map[string]string{"mine": "x", upstreamv1beta1.InstallNamespaceAnnotation: "streams"}))
 
 		Expect(environment.Edit(ctx, newer, seen, func(a *addonv1beta1.ManagedClusterAddOn) {
-			a.Spec.Configs = []upstream.AddOnConfig{{
-				ConfigGroupResource: upstream.ConfigGroupResource{Resource: "configmaps"}, ConfigReferent: upstream.ConfigReferent{Name: "x"},
+			a.Spec.Configs = []upstreamv1beta1.AddOnConfig{{
+				ConfigGroupResource: upstreamv1beta1.ConfigGroupResource{Resource: "configmaps"}, ConfigReferent: upstreamv1beta1.ConfigReferent{Name: "x"},
 			}}
 		})).To(Succeed())
 		stored := get(ctx, a)
@@ -257,7 +257,7 @@ var _ = Describe("The add-on API", func() {
 		Expect(event.Type).To(Equal(watch.Added))
 		Expect(event.Object.(*addonv1beta1.ManagedClusterAddOn).UID).To(Equal(a.UID))
 		Expect(event.Object.(*addonv1beta1.ManagedClusterAddOn).Annotations).To(
-			HaveKeyWithValue(upstream.InstallNamespaceAnnotation, "streams"))
+			HaveKeyWithValue(upstreamv1beta1.InstallNamespaceAnnotation, "streams"))
 	})
 
 	It("stays usable in v1alpha1 while nobody converts, says what is wrong in v1beta1, and recovers", func(ctx SpecContext) {

@@ -15,10 +15,10 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	admission "k8s.io/api/admissionregistration/v1"
-	coordination "k8s.io/api/coordination/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -39,16 +39,16 @@ var kept = metav1.ObjectMeta{Namespace: "tandem-system", Name: "addon-manager-we
 
 func keys() *corev1.Secret     { return &corev1.Secret{ObjectMeta: kept} }
 func trust() *corev1.ConfigMap { return &corev1.ConfigMap{ObjectMeta: kept} }
-func lease() *coordination.Lease {
-	return &coordination.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "tandem-system", Name: "tandem-addon-manager"}}
+func lease() *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "tandem-system", Name: "tandem-addon-manager"}}
 }
 
-func webhookConfiguration() *admission.ValidatingWebhookConfiguration {
-	return &admission.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "tandem"}}
+func webhookConfiguration() *admissionregistrationv1.ValidatingWebhookConfiguration {
+	return &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "tandem"}}
 }
 
-func definitionOf(resource string) *apiextensions.CustomResourceDefinition {
-	return &apiextensions.CustomResourceDefinition{
+func definitionOf(resource string) *apiextensionsv1.CustomResourceDefinition {
+	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: resource + ".addon.open-cluster-management.io"},
 	}
 }
@@ -336,7 +336,7 @@ var _ = Describe("The webhook server", func() {
 			held := lease()
 			Expect(client.IgnoreNotFound(server.Delete(ctx, held))).To(Succeed())
 			now := metav1.NowMicro()
-			held.Spec = coordination.LeaseSpec{
+			held.Spec = coordinationv1.LeaseSpec{
 				HolderIdentity: ptr.To("another"), LeaseDurationSeconds: ptr.To(int32(3600)), AcquireTime: &now, RenewTime: &now,
 			}
 			Expect(server.Create(ctx, held)).To(Succeed())
@@ -425,11 +425,11 @@ var _ = Describe("The CA bundle", func() {
 		func(ctx SpecContext, value func(context.Context) []byte) {
 			other := value(ctx)
 			for _, resource := range []string{"clustermanagementaddons", "managedclusteraddons", "addondeploymentconfigs"} {
-				edit(ctx, definitionOf(resource), func(d *apiextensions.CustomResourceDefinition) {
+				edit(ctx, definitionOf(resource), func(d *apiextensionsv1.CustomResourceDefinition) {
 					d.Spec.Conversion.Webhook.ClientConfig.CABundle = other
 				})
 			}
-			edit(ctx, webhookConfiguration(), func(c *admission.ValidatingWebhookConfiguration) {
+			edit(ctx, webhookConfiguration(), func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
 				for i := range c.Webhooks {
 					c.Webhooks[i].ClientConfig.CABundle = other
 				}
@@ -451,19 +451,19 @@ var _ = Describe("The CA bundle", func() {
 	It("stays as it is in what is not Tandem's", func(ctx SpecContext) {
 		theirs := webhookConfiguration()
 		theirs.Name = newFleet().named("theirs")
-		theirs.Webhooks = []admission.ValidatingWebhook{{
-			Name: "theirs.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admission.SideEffectClassNone),
-			FailurePolicy: ptr.To(admission.Ignore), ClientConfig: admission.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/")},
+		theirs.Webhooks = []admissionregistrationv1.ValidatingWebhook{{
+			Name: "theirs.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone),
+			FailurePolicy: ptr.To(admissionregistrationv1.Ignore), ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/")},
 		}}
 		Expect(server.Create(ctx, theirs)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(server.Delete(ctx, theirs)).To(Succeed()) })
 		definition := get(ctx, definitionOf("addondeploymentconfigs"))
 		labels := definition.Labels
-		edit(ctx, definition, func(d *apiextensions.CustomResourceDefinition) { // as a stock OCM's, without the label
+		edit(ctx, definition, func(d *apiextensionsv1.CustomResourceDefinition) { // as a stock OCM's, without the label
 			d.Labels, d.Spec.Conversion.Webhook.ClientConfig.CABundle = nil, nil
 		})
 		DeferCleanup(func(ctx SpecContext) {
-			edit(ctx, definition, func(d *apiextensions.CustomResourceDefinition) { d.Labels = labels })
+			edit(ctx, definition, func(d *apiextensionsv1.CustomResourceDefinition) { d.Labels = labels })
 			bundlesAreCurrent(ctx)
 		})
 

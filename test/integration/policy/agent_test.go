@@ -9,10 +9,10 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	admission "k8s.io/api/admissionregistration/v1"
-	coordination "k8s.io/api/coordination/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbac "k8s.io/api/rbac/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -169,8 +169,8 @@ var _ = Describe("An agent is refused", Ordered, func() {
 		neighbour   *addonv1alpha1.ManagedClusterAddOn
 		mine        *kudo.Instance
 		elsewhere   *kudo.Instance
-		otherLease  *coordination.Lease
-		leaseBeside *coordination.Lease
+		otherLease  *coordinationv1.Lease
+		leaseBeside *coordinationv1.Lease
 	)
 	BeforeAll(func(ctx SpecContext) {
 		c = tandem.asAgent(cluster)
@@ -182,9 +182,9 @@ var _ = Describe("An agent is refused", Ordered, func() {
 		mine = instance(ctx)
 		elsewhere = &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: otherCluster, Name: "elsewhere"}}
 		Expect(server.Create(ctx, elsewhere)).To(Succeed())
-		otherLease = &coordination.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: otherCluster, Name: "addon-agent"}}
-		leaseBeside = &coordination.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "someone-elses"}}
-		for _, lease := range []*coordination.Lease{otherLease, leaseBeside} {
+		otherLease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: otherCluster, Name: "addon-agent"}}
+		leaseBeside = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "someone-elses"}}
+		for _, lease := range []*coordinationv1.Lease{otherLease, leaseBeside} {
 			Expect(server.Create(ctx, lease)).To(Succeed())
 		}
 	})
@@ -248,11 +248,11 @@ var _ = Describe("An agent is refused", Ordered, func() {
 		"to renew another cluster's lease":  func(context.Context) error { return merge(otherLease, `{"spec":{"holderIdentity":"me"}}`) },
 		"to delete another cluster's lease": func(ctx context.Context) error { return c.Delete(ctx, otherLease.DeepCopy()) },
 		"to make a lease for another cluster": func(ctx context.Context) error {
-			return c.Create(ctx, named(&coordination.Lease{}, otherCluster, "new"))
+			return c.Create(ctx, named(&coordinationv1.Lease{}, otherCluster, "new"))
 		},
 		"to renew somebody else's lease": func(context.Context) error { return merge(leaseBeside, `{"spec":{"holderIdentity":"me"}}`) },
 		"to take the leader's lease": func(context.Context) error {
-			return merge(named(&coordination.Lease{}, "tandem-system", "tandem-addon-manager"), `{"spec":{"holderIdentity":"me"}}`)
+			return merge(named(&coordinationv1.Lease{}, "tandem-system", "tandem-addon-manager"), `{"spec":{"holderIdentity":"me"}}`)
 		},
 		"to read Secrets": func(ctx context.Context) error { return c.List(ctx, &corev1.SecretList{}, client.InNamespace(cluster)) },
 		"to read addon-manager's Secret": func(ctx context.Context) error {
@@ -266,16 +266,16 @@ var _ = Describe("An agent is refused", Ordered, func() {
 			return c.List(ctx, &addonv1alpha1.AddOnDeploymentConfigList{}, client.InNamespace(cluster))
 		},
 		"to give itself rights": func(ctx context.Context) error {
-			return c.Create(ctx, &rbac.RoleBinding{
+			return c.Create(ctx, &rbacv1.RoleBinding{
 				ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "mine"},
-				RoleRef:    rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "ClusterRole", Name: "tandem:addon-manager"},
+				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "tandem:addon-manager"},
 			})
 		},
 		"to remove a policy": func(ctx context.Context) error {
-			return c.Delete(ctx, named(&admission.ValidatingAdmissionPolicyBinding{}, "", "tandem-agents-on-add-ons"))
+			return c.Delete(ctx, named(&admissionregistrationv1.ValidatingAdmissionPolicyBinding{}, "", "tandem-agents-on-add-ons"))
 		},
 		"to remove the webhooks": func(ctx context.Context) error {
-			return c.Delete(ctx, named(&admission.ValidatingWebhookConfiguration{}, "", "tandem"))
+			return c.Delete(ctx, named(&admissionregistrationv1.ValidatingWebhookConfiguration{}, "", "tandem"))
 		},
 	}
 	for _, version := range versions {
@@ -377,7 +377,7 @@ var _ = Describe("An agent may", func() {
 			"planStatus": map[string]any{"deploy": map[string]any{"name": "deploy", "status": "COMPLETE"}},
 			"conditions": plain([]metav1.Condition{condition("Ready", "True", "Healthy", "")}),
 		})).To(Succeed())
-		lease := &coordination.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "addon-agent"}}
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "addon-agent"}}
 		Expect(c.Create(ctx, lease)).To(Succeed())
 		now := metav1.NewMicroTime(time.Now())
 		renewed := lease.DeepCopy()

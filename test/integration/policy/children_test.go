@@ -5,7 +5,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	rbac "k8s.io/api/rbac/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -17,10 +17,10 @@ import (
 // bindUser gives a user the rights of a ClusterRole.
 func bindUser(ctx context.Context, user, role string) {
 	GinkgoHelper()
-	binding := &rbac.ClusterRoleBinding{
+	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "policy-test-"},
-		RoleRef:    rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "ClusterRole", Name: role},
-		Subjects:   []rbac.Subject{{APIGroup: rbac.GroupName, Kind: rbac.UserKind, Name: user}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}
 	Expect(server.Create(ctx, binding)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) { Expect(server.Delete(ctx, binding)).To(Succeed()) })
@@ -38,9 +38,9 @@ var _ = Describe("The parameters of a child Instance", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
 		Expect(server.Create(ctx, child)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(server.Delete(ctx, child)).To(Succeed()) })
-		editor := &rbac.ClusterRole{
+		editor := &rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: "instance-editor"},
-			Rules:      []rbac.PolicyRule{{APIGroups: []string{kudo.GroupVersion.Group}, Resources: []string{"instances"}, Verbs: []string{"patch"}}},
+			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{kudo.GroupVersion.Group}, Resources: []string{"instances"}, Verbs: []string{"patch"}}},
 		}
 		Expect(server.Create(ctx, editor)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(server.Delete(ctx, editor)).To(Succeed()) })

@@ -9,7 +9,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -100,9 +100,9 @@ var _ = Describe("addon-manager where the API server does not enforce everything
 	})
 
 	It("has nothing to uninstall once the resource definitions are gone", func(ctx SpecContext) {
-		Expect(admin.DeleteAllOf(ctx, &apiextensions.CustomResourceDefinition{})).To(Succeed())
-		Eventually(func(g Gomega) []apiextensions.CustomResourceDefinition {
-			var left apiextensions.CustomResourceDefinitionList
+		Expect(admin.DeleteAllOf(ctx, &apiextensionsv1.CustomResourceDefinition{})).To(Succeed())
+		Eventually(func(g Gomega) []apiextensionsv1.CustomResourceDefinition {
+			var left apiextensionsv1.CustomResourceDefinitionList
 			g.Expect(admin.List(ctx, &left)).To(Succeed())
 			return left.Items
 		}).WithContext(ctx).Should(BeEmpty())

@@ -10,7 +10,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	rbac "k8s.io/api/rbac/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -88,18 +88,18 @@ func (s *site) furnish(ctx context.Context, folders ...string) {
 		registered.SetName(name)
 		Expect(admin.Create(ctx, registered)).To(Succeed())
 	}
-	Expect(admin.Create(ctx, &rbac.ClusterRole{
+	Expect(admin.Create(ctx, &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: ocm},
-		Rules: []rbac.PolicyRule{{
+		Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{addOnGroup},
 			Resources: []string{"managedclusteraddons", "managedclusteraddons/status"},
 			Verbs:     []string{"get", "list", "watch", "update", "patch"},
 		}},
 	})).To(Succeed())
-	Expect(admin.Create(ctx, &rbac.ClusterRoleBinding{
+	Expect(admin.Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: ocm},
-		RoleRef:    rbac.RoleRef{APIGroup: rbac.GroupName, Kind: "ClusterRole", Name: ocm},
-		Subjects:   []rbac.Subject{{APIGroup: rbac.GroupName, Kind: rbac.GroupKind, Name: ocm}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: ocm},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: ocm}},
 	})).To(Succeed())
 }
 

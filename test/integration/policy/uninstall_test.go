@@ -9,9 +9,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	coordination "k8s.io/api/coordination/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -141,7 +141,7 @@ var _ = Describe("Uninstalling", Ordered, func() {
 	It("is refused while an addon-manager works without a Lease, and nothing has changed", func(ctx SpecContext) {
 		stopHub()
 		Eventually(func(g Gomega) {
-			lease := &coordination.Lease{}
+			lease := &coordinationv1.Lease{}
 			g.Expect(admin.Get(ctx, types.NamespacedName{Namespace: "tandem-system", Name: "tandem-addon-manager"}, lease)).To(Succeed())
 			g.Expect(lease.Spec.HolderIdentity).To(HaveValue(BeEmpty()))
 		}).WithContext(ctx).Should(Succeed())
@@ -219,11 +219,11 @@ var _ = Describe("Uninstalling", Ordered, func() {
 	})
 
 	It("leaves definitions that convert nothing, in which everybody can apply", func(ctx SpecContext) {
-		var definitions apiextensions.CustomResourceDefinitionList
+		var definitions apiextensionsv1.CustomResourceDefinitionList
 		Expect(admin.List(ctx, &definitions)).To(Succeed())
 		for _, definition := range definitions.Items {
 			Expect(definition.Spec.Versions).To(HaveLen(1), definition.Name)
-			Expect(definition.Spec.Conversion.Strategy).To(Equal(apiextensions.NoneConverter), definition.Name)
+			Expect(definition.Spec.Conversion.Strategy).To(Equal(apiextensionsv1.NoneConverter), definition.Name)
 		}
 		Eventually(func() error {
 			object := addOnIn("v1alpha1", required)
@@ -233,21 +233,21 @@ var _ = Describe("Uninstalling", Ordered, func() {
 	})
 
 	It("never touches the definitions of a stock OCM", func(ctx SpecContext) {
-		foreign := &apiextensions.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "managedclusters.cluster.open-cluster-management.io"}}
-		Expect(environment.Edit(ctx, admin, foreign, func(d *apiextensions.CustomResourceDefinition) { // as the API server does
+		foreign := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "managedclusters.cluster.open-cluster-management.io"}}
+		Expect(environment.Edit(ctx, admin, foreign, func(d *apiextensionsv1.CustomResourceDefinition) { // as the API server does
 			version := d.Spec.Versions[0].DeepCopy()
 			version.Name, version.Storage = "v2", false
 			d.Spec.Versions = append(d.Spec.Versions, *version)
 			url := "https://127.0.0.1:1/convert"
-			d.Spec.Conversion = &apiextensions.CustomResourceConversion{
-				Strategy: apiextensions.WebhookConverter,
-				Webhook: &apiextensions.WebhookConversion{
-					ClientConfig: &apiextensions.WebhookClientConfig{URL: &url}, ConversionReviewVersions: []string{"v1"},
+			d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+				Strategy: apiextensionsv1.WebhookConverter,
+				Webhook: &apiextensionsv1.WebhookConversion{
+					ClientConfig: &apiextensionsv1.WebhookClientConfig{URL: &url}, ConversionReviewVersions: []string{"v1"},
 				},
 			}
 		})).To(Succeed())
 		Expect(uninstall(ctx, &interrupter{})).To(Succeed())
-		stays := &apiextensions.CustomResourceDefinition{}
+		stays := &apiextensionsv1.CustomResourceDefinition{}
 		Expect(admin.Get(ctx, client.ObjectKeyFromObject(foreign), stays)).To(Succeed())
 		Expect(stays.Spec).To(Equal(foreign.Spec))
 	})

@@ -7,9 +7,9 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	upstream "open-cluster-management.io/api/addon/v1beta1"
+	upstreamv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
-	"github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
 // Kinds lists the kinds that have both versions.
@@ -54,7 +54,7 @@ func FromV1alpha1(object *unstructured.Unstructured) (*unstructured.Unstructured
 
 // ToV1alpha1 returns an object of this version in v1alpha1; see FromV1alpha1.
 func ToV1alpha1(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	return convert(object, v1alpha1.GroupVersion, map[string][]change{
+	return convert(object, addonv1alpha1.GroupVersion, map[string][]change{
 		"ClusterManagementAddOn": {
 			within("spec",
 				rename("defaultConfigs", "supportedConfigs"), each("supportedConfigs", nestDefaultConfig)),
@@ -97,7 +97,7 @@ func flattenDefaultConfig(config map[string]any) error {
 	}
 	delete(config, "defaultConfig")
 	if referent == nil {
-		config["name"] = upstream.ReservedNoDefaultConfigName
+		config["name"] = upstreamv1beta1.ReservedNoDefaultConfigName
 	}
 	maps.Copy(config, referent)
 	return nil
@@ -107,7 +107,7 @@ func flattenDefaultConfig(config map[string]any) error {
 func nestDefaultConfig(config map[string]any) error {
 	referent := take(config, "name", "namespace")
 	name, err := field[string](referent, "name")
-	if name != "" && name != upstream.ReservedNoDefaultConfigName {
+	if name != "" && name != upstreamv1beta1.ReservedNoDefaultConfigName {
 		config["defaultConfig"] = referent
 	}
 	return err
@@ -127,7 +127,7 @@ func installNamespaceToAnnotation(addOn map[string]any) error {
 		return err
 	}
 	return ensure("metadata", ensure("annotations", func(annotations map[string]any) error {
-		annotations[upstream.InstallNamespaceAnnotation] = namespace
+		annotations[upstreamv1beta1.InstallNamespaceAnnotation] = namespace
 		return nil
 	}))(addOn)
 }
@@ -137,8 +137,8 @@ func installNamespaceFromAnnotation(addOn map[string]any) error {
 	var namespace string
 	err := within("metadata", func(metadata map[string]any) error {
 		err := within("annotations", func(annotations map[string]any) (err error) {
-			namespace, err = field[string](annotations, upstream.InstallNamespaceAnnotation)
-			delete(annotations, upstream.InstallNamespaceAnnotation)
+			namespace, err = field[string](annotations, upstreamv1beta1.InstallNamespaceAnnotation)
+			delete(annotations, upstreamv1beta1.InstallNamespaceAnnotation)
 			return err
 		})(metadata)
 		if rest, err := field[map[string]any](metadata, "annotations"); err == nil && len(rest) == 0 {
@@ -175,14 +175,14 @@ func registrationsFromV1alpha1(status map[string]any) error {
 	return each("registrations", func(registration map[string]any) error {
 		config := take(registration, "signerName", "subject")
 		if config["signerName"] != certificatesv1.KubeAPIServerClientSignerName {
-			registration["type"], registration["customSigner"] = string(upstream.CustomSigner), config
+			registration["type"], registration["customSigner"] = string(upstreamv1beta1.CustomSigner), config
 			return within("subject", rename("organizationUnit", "organizationUnits"))(config)
 		}
 		delete(config, "signerName")
 		if driver != "" {
 			config["driver"] = driver
 		}
-		registration["type"], registration["kubeClient"] = string(upstream.KubeClient), config
+		registration["type"], registration["kubeClient"] = string(upstreamv1beta1.KubeClient), config
 		return within("subject", drop("organizationUnit"))(config)
 	})(status)
 }
@@ -192,17 +192,17 @@ func registrationsFromV1alpha1(status map[string]any) error {
 func registrationsToV1alpha1(status map[string]any) error {
 	driven := false
 	return each("registrations", func(registration map[string]any) error {
-		of := string(upstream.CustomSigner)
-		if registration["type"] == string(upstream.KubeClient) {
-			of = string(upstream.KubeClient)
+		of := string(upstreamv1beta1.CustomSigner)
+		if registration["type"] == string(upstreamv1beta1.KubeClient) {
+			of = string(upstreamv1beta1.KubeClient)
 		}
 		config, err := field[map[string]any](registration, of)
 		if err != nil {
 			return err
 		}
-		take(registration, "type", string(upstream.KubeClient), string(upstream.CustomSigner))
+		take(registration, "type", string(upstreamv1beta1.KubeClient), string(upstreamv1beta1.CustomSigner))
 		maps.Copy(registration, config)
-		if of == string(upstream.CustomSigner) {
+		if of == string(upstreamv1beta1.CustomSigner) {
 			return within("subject", rename("organizationUnits", "organizationUnit"))(registration)
 		}
 		registration["signerName"] = certificatesv1.KubeAPIServerClientSignerName

@@ -13,12 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	upstreamv1alpha1 "open-cluster-management.io/api/addon/v1alpha1"
-	upstream "open-cluster-management.io/api/addon/v1beta1"
+	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	upstreamv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 	"sigs.k8s.io/randfill"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
 // conversion is FromV1alpha1 or ToV1alpha1.
@@ -189,23 +189,23 @@ func filler(data []byte) *randfill.Filler {
 		func(meta *metav1.ObjectMeta, c randfill.Continue) {
 			c.FillNoCustom(meta)
 			if c.Bool() {
-				meta.Annotations = map[string]string{upstream.InstallNamespaceAnnotation: text(c, "", "streams")}
+				meta.Annotations = map[string]string{upstreamv1beta1.InstallNamespaceAnnotation: text(c, "", "streams")}
 			}
 		},
-		func(config *upstream.AddOnConfig, c randfill.Continue) {
+		func(config *upstreamv1beta1.AddOnConfig, c randfill.Continue) {
 			c.FillNoCustom(config)
-			config.Name = text(c, "", "a", upstream.ReservedNoDefaultConfigName)
+			config.Name = text(c, "", "a", upstreamv1beta1.ReservedNoDefaultConfigName)
 		},
-		func(referent *upstreamv1alpha1.ConfigReferent, c randfill.Continue) {
+		func(referent *upstream.ConfigReferent, c randfill.Continue) {
 			c.FillNoCustom(referent)
 			referent.Name = text(c, "a", "b") // The schema wants a name.
 		},
-		func(config *upstreamv1alpha1.RegistrationConfig, c randfill.Continue) {
+		func(config *upstream.RegistrationConfig, c randfill.Continue) {
 			c.FillNoCustom(config)
 			config.SignerName = text(c, "", "example.com/signer", certificatesv1.KubeAPIServerClientSignerName)
 		},
-		func(kind *upstream.RegistrationType, c randfill.Continue) {
-			*kind = upstream.RegistrationType(text(c, "", string(upstream.KubeClient), string(upstream.CustomSigner)))
+		func(kind *upstreamv1beta1.RegistrationType, c randfill.Continue) {
+			*kind = upstreamv1beta1.RegistrationType(text(c, "", string(upstreamv1beta1.KubeClient), string(upstreamv1beta1.CustomSigner)))
 		},
 	)
 }
@@ -269,14 +269,14 @@ func rests(t *testing.T, object *unstructured.Unstructured, there, back conversi
 func FuzzClusterManagementAddOnFromV1alpha1(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		in, want := &v1alpha1.ClusterManagementAddOn{}, &ClusterManagementAddOn{}
+		in, want := &addonv1alpha1.ClusterManagementAddOn{}, &ClusterManagementAddOn{}
 		filler(data).Fill(in)
 		in.TypeMeta = metav1.TypeMeta{}
-		object := untyped(t, in, v1alpha1.GroupVersion.String(), "ClusterManagementAddOn")
+		object := untyped(t, in, addonv1alpha1.GroupVersion.String(), "ClusterManagementAddOn")
 
-		theirs := &upstream.ClusterManagementAddOn{}
-		if err := upstream.Convert_v1alpha1_ClusterManagementAddOn_To_v1beta1_ClusterManagementAddOn(
-			&upstreamv1alpha1.ClusterManagementAddOn{
+		theirs := &upstreamv1beta1.ClusterManagementAddOn{}
+		if err := upstreamv1beta1.Convert_v1alpha1_ClusterManagementAddOn_To_v1beta1_ClusterManagementAddOn(
+			&upstream.ClusterManagementAddOn{
 				ObjectMeta: in.ObjectMeta, Spec: in.Spec.ClusterManagementAddOnSpec, Status: in.Status,
 			}, theirs, nil); err != nil {
 			t.Fatal(err)
@@ -286,7 +286,7 @@ func FuzzClusterManagementAddOnFromV1alpha1(f *testing.F) {
 		same(t, want, converted(t, object, FromV1alpha1))
 		rests(t, object, FromV1alpha1, ToV1alpha1)
 
-		in.Spec.AddOnConfiguration = upstreamv1alpha1.ConfigCoordinates{}
+		in.Spec.AddOnConfiguration = upstream.ConfigCoordinates{}
 		same(t, in, converted(t, converted(t, object, FromV1alpha1), ToV1alpha1))
 	})
 }
@@ -294,14 +294,14 @@ func FuzzClusterManagementAddOnFromV1alpha1(f *testing.F) {
 func FuzzClusterManagementAddOnToV1alpha1(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		in, want := &ClusterManagementAddOn{}, &v1alpha1.ClusterManagementAddOn{}
+		in, want := &ClusterManagementAddOn{}, &addonv1alpha1.ClusterManagementAddOn{}
 		filler(data).Fill(in)
 		in.TypeMeta = metav1.TypeMeta{}
 		object := untyped(t, in, GroupVersion.String(), "ClusterManagementAddOn")
 
-		theirs := &upstreamv1alpha1.ClusterManagementAddOn{}
-		if err := upstream.Convert_v1beta1_ClusterManagementAddOn_To_v1alpha1_ClusterManagementAddOn(
-			&upstream.ClusterManagementAddOn{
+		theirs := &upstream.ClusterManagementAddOn{}
+		if err := upstreamv1beta1.Convert_v1beta1_ClusterManagementAddOn_To_v1alpha1_ClusterManagementAddOn(
+			&upstreamv1beta1.ClusterManagementAddOn{
 				ObjectMeta: in.ObjectMeta, Spec: in.Spec.ClusterManagementAddOnSpec, Status: in.Status,
 			}, theirs, nil); err != nil {
 			t.Fatal(err)
@@ -312,8 +312,8 @@ func FuzzClusterManagementAddOnToV1alpha1(f *testing.F) {
 		rests(t, object, ToV1alpha1, FromV1alpha1)
 
 		for i, config := range in.Spec.DefaultConfigs {
-			if config.Name == "" || config.Name == upstream.ReservedNoDefaultConfigName {
-				in.Spec.DefaultConfigs[i].ConfigReferent = upstream.ConfigReferent{Name: upstream.ReservedNoDefaultConfigName}
+			if config.Name == "" || config.Name == upstreamv1beta1.ReservedNoDefaultConfigName {
+				in.Spec.DefaultConfigs[i].ConfigReferent = upstreamv1beta1.ConfigReferent{Name: upstreamv1beta1.ReservedNoDefaultConfigName}
 			}
 		}
 		same(t, in, converted(t, converted(t, object, ToV1alpha1), FromV1alpha1))
@@ -322,17 +322,17 @@ func FuzzClusterManagementAddOnToV1alpha1(f *testing.F) {
 
 // The two functions below repeat, on typed objects, what OCM's webhook does beside the functions of its API module.
 
-func keepInstallNamespace(in *upstreamv1alpha1.ManagedClusterAddOn, out *upstream.ManagedClusterAddOn) {
+func keepInstallNamespace(in *upstream.ManagedClusterAddOn, out *upstreamv1beta1.ManagedClusterAddOn) {
 	if in.Spec.InstallNamespace != "" {
 		out.Annotations = maps.Clone(out.Annotations)
-		metav1.SetMetaDataAnnotation(&out.ObjectMeta, upstream.InstallNamespaceAnnotation, in.Spec.InstallNamespace)
+		metav1.SetMetaDataAnnotation(&out.ObjectMeta, upstreamv1beta1.InstallNamespaceAnnotation, in.Spec.InstallNamespace)
 	}
 }
 
-func restoreInstallNamespace(in *upstream.ManagedClusterAddOn, out *upstreamv1alpha1.ManagedClusterAddOn) {
+func restoreInstallNamespace(in *upstreamv1beta1.ManagedClusterAddOn, out *upstream.ManagedClusterAddOn) {
 	out.Annotations = maps.Clone(in.Annotations)
-	out.Spec.InstallNamespace = in.Annotations[upstream.InstallNamespaceAnnotation]
-	delete(out.Annotations, upstream.InstallNamespaceAnnotation)
+	out.Spec.InstallNamespace = in.Annotations[upstreamv1beta1.InstallNamespaceAnnotation]
+	delete(out.Annotations, upstreamv1beta1.InstallNamespaceAnnotation)
 	for i, reference := range out.Status.ConfigReferences {
 		if reference.DesiredConfig != nil {
 			out.Status.ConfigReferences[i].ConfigReferent = reference.DesiredConfig.ConfigReferent
@@ -343,12 +343,12 @@ func restoreInstallNamespace(in *upstream.ManagedClusterAddOn, out *upstreamv1al
 func FuzzManagedClusterAddOnFromV1alpha1(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		in, want := &v1alpha1.ManagedClusterAddOn{}, &ManagedClusterAddOn{}
+		in, want := &addonv1alpha1.ManagedClusterAddOn{}, &ManagedClusterAddOn{}
 		filler(data).Fill(in)
 		in.TypeMeta = metav1.TypeMeta{}
-		object := untyped(t, in, v1alpha1.GroupVersion.String(), "ManagedClusterAddOn")
+		object := untyped(t, in, addonv1alpha1.GroupVersion.String(), "ManagedClusterAddOn")
 
-		if err := upstream.Convert_v1alpha1_ManagedClusterAddOn_To_v1beta1_ManagedClusterAddOn(in, want, nil); err != nil {
+		if err := upstreamv1beta1.Convert_v1alpha1_ManagedClusterAddOn_To_v1beta1_ManagedClusterAddOn(in, want, nil); err != nil {
 			t.Fatal(err)
 		}
 		keepInstallNamespace(in, want)
@@ -360,12 +360,12 @@ func FuzzManagedClusterAddOnFromV1alpha1(f *testing.F) {
 func FuzzManagedClusterAddOnToV1alpha1(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		in, want := &ManagedClusterAddOn{}, &v1alpha1.ManagedClusterAddOn{}
+		in, want := &ManagedClusterAddOn{}, &addonv1alpha1.ManagedClusterAddOn{}
 		filler(data).Fill(in)
 		in.TypeMeta = metav1.TypeMeta{}
 		object := untyped(t, in, GroupVersion.String(), "ManagedClusterAddOn")
 
-		if err := upstream.Convert_v1beta1_ManagedClusterAddOn_To_v1alpha1_ManagedClusterAddOn(in, want, nil); err != nil {
+		if err := upstreamv1beta1.Convert_v1beta1_ManagedClusterAddOn_To_v1alpha1_ManagedClusterAddOn(in, want, nil); err != nil {
 			t.Fatal(err)
 		}
 		restoreInstallNamespace(in, want)
@@ -378,12 +378,12 @@ func FuzzManagedClusterAddOnToV1alpha1(f *testing.F) {
 func FuzzAddOnDeploymentConfig(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		in, want := &v1alpha1.AddOnDeploymentConfig{}, &AddOnDeploymentConfig{}
+		in, want := &addonv1alpha1.AddOnDeploymentConfig{}, &AddOnDeploymentConfig{}
 		filler(data).Fill(in)
 		in.TypeMeta = metav1.TypeMeta{}
-		object := untyped(t, in, v1alpha1.GroupVersion.String(), "AddOnDeploymentConfig")
+		object := untyped(t, in, addonv1alpha1.GroupVersion.String(), "AddOnDeploymentConfig")
 
-		if err := upstream.Convert_v1alpha1_AddOnDeploymentConfig_To_v1beta1_AddOnDeploymentConfig(in, want, nil); err != nil {
+		if err := upstreamv1beta1.Convert_v1alpha1_AddOnDeploymentConfig_To_v1beta1_AddOnDeploymentConfig(in, want, nil); err != nil {
 			t.Fatal(err)
 		}
 		got := converted(t, object, FromV1alpha1)

@@ -2,17 +2,17 @@ package v1beta1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	upstream "open-cluster-management.io/api/addon/v1beta1"
+	upstreamv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 
-	"github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
 // Upstream's types that stand unchanged.
 type (
-	ManagedClusterAddOn       = upstream.ManagedClusterAddOn
-	ManagedClusterAddOnList   = upstream.ManagedClusterAddOnList
-	AddOnDeploymentConfig     = upstream.AddOnDeploymentConfig
-	AddOnDeploymentConfigList = upstream.AddOnDeploymentConfigList
+	ManagedClusterAddOn       = upstreamv1beta1.ManagedClusterAddOn
+	ManagedClusterAddOnList   = upstreamv1beta1.ManagedClusterAddOnList
+	AddOnDeploymentConfig     = upstreamv1beta1.AddOnDeploymentConfig
+	AddOnDeploymentConfigList = upstreamv1beta1.AddOnDeploymentConfigList
 )
 
 // ClusterManagementAddOn is upstream's type with spec.dependencies.
@@ -25,13 +25,13 @@ type ClusterManagementAddOn struct {
 
 	Spec ClusterManagementAddOnSpec `json:"spec"`
 	// +optional
-	Status upstream.ClusterManagementAddOnStatus `json:"status,omitempty"`
+	Status upstreamv1beta1.ClusterManagementAddOnStatus `json:"status,omitempty"`
 }
 
 // ClusterManagementAddOnSpec is upstream's spec with dependencies, which are the same in both versions.
 type ClusterManagementAddOnSpec struct {
-	upstream.ClusterManagementAddOnSpec `json:",inline"`
-	v1alpha1.DependencySpec             `json:",inline"`
+	upstreamv1beta1.ClusterManagementAddOnSpec `json:",inline"`
+	addonv1alpha1.DependencySpec               `json:",inline"`
 }
 
 // ClusterManagementAddOnList is a list of ClusterManagementAddOns.
