@@ -16,7 +16,7 @@ import (
 )
 
 // Rollout is what OCM's addon-manager has to be told of an add-on that runs by plans, to count how far a configuration has got: as
-// much as addon-framework tells it of others (docs/decisions: a rollout is counted by marks).
+// much as addon-framework tells it of others (docs/decisions: Tandem reports rollout progress in a ManifestWork).
 type Rollout struct {
 	// SpecHashes are the hashes that status.configReferences lacks, by the place in it: those of configs that the add-on names itself.
 	SpecHashes map[int]string
