@@ -33,7 +33,7 @@ func main() {
 		signals = append(signals, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), signals...)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
 
 	folder, err := fromEnvironment(ctx)
 	if err != nil {
@@ -67,7 +67,7 @@ func fromEnvironment(ctx context.Context) (string, error) {
 	return getter.get(ctx, os.Args[1:])
 }
 
-// sourceFolder returns the folder of the tool module, which is below the working directory or one of its parents.
+// sourceFolder returns the folder of the tool module, below the working directory or one of its parents.
 func sourceFolder() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {

@@ -36,7 +36,7 @@ func Condition(conditionType, status, reason, message string) metav1.Condition {
 
 const Waiting = "StatefulSet kafka/kafka: 1 of 3 replicas ready"
 
-// Ran is an Instance of generation 2 whose plan has got that far, and of which the agent has seen everything. Its OperatorVersion has the
+// Ran returns an Instance of generation 2 with a plan in the given status, fully observed by its agent. Its OperatorVersion has the
 // parameters SIZE, which triggers backup, and BROKERS.
 func Ran(plan string, status kudo.ExecutionStatus, change ...func(*kudo.Instance)) (*kudo.Instance, *kudo.OperatorVersion) {
 	version := Version()

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ManagedFlags say how to reach a managed cluster.
+// ManagedFlags holds the connection flags for a managed cluster.
 type ManagedFlags struct{ kubeconfig, context string }
 
 func (f *ManagedFlags) AddFlags(cmd *cobra.Command) {

@@ -15,7 +15,7 @@ func Usagef(cmd *cobra.Command, format string, args ...any) error {
 	return &UsageError{fmt.Sprintf("%s\nSee '%s --help'", fmt.Sprintf(format, args...), cmd.CommandPath())}
 }
 
-// TimeoutError says that what was waited for did not come in the time that --timeout gives.
+// TimeoutError is returned if the awaited state is not reached before --timeout.
 type TimeoutError struct{ message string }
 
 func (e *TimeoutError) Error() string { return e.message }
