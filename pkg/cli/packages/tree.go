@@ -64,7 +64,7 @@ type packageNode struct {
 	OperatorVersion string `json:"operatorVersion,omitempty"`
 	// Package is the location or the name of the package; empty on the hub.
 	Package string `json:"package,omitempty"`
-	// Task is the parent's task that creates the Instance, and EnabledBy the parent's parameter that enables it.
+	// Task is the parent's task that creates the Instance, and EnablingParameter the parent's parameter that enables it.
 	Task              string        `json:"task,omitempty"`
 	EnablingParameter string        `json:"enablingParameter,omitempty"`
 	Children          []packageNode `json:"children,omitempty"`
