@@ -17,6 +17,7 @@ import (
 )
 
 // clusterFiles are the objects that a cluster needs in addition to Tandem's manifests.
+//
 //go:embed cluster/*.yaml
 var clusterFiles embed.FS
 
