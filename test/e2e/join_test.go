@@ -20,7 +20,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// joined makes the agent's common name one letter longer than certificates allow.
+// joined makes the agent's common name longer than the standard allows in certificates.
 const joined = "a-cluster-with-a-name-that-is-rather-long"
 
 var _ = Describe("A cluster that joins a hub without OCM", Label(quick), onSandbox("another identity would not be good for an agent that runs"), Ordered, func() {

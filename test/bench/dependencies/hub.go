@@ -58,7 +58,7 @@ type hub struct {
 	log        *audit.Log
 }
 
-// startHub starts an API server that logs to folder, with default limits of requests except those that every API server has.
+// startHub starts an API server that logs to folder, with the default limits of concurrent requests.
 func startHub(ctx context.Context, folder string) (*hub, error) {
 	policy, log := filepath.Join(folder, "audit-policy.yaml"), filepath.Join(folder, "audit.log")
 	if err := os.WriteFile(policy, auditPolicy, 0o600); err != nil {
