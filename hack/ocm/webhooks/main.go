@@ -1,6 +1,6 @@
-// Command webhooks serves the webhooks of an OCM hub: admission of clusters, cluster sets and ManifestWorks, and conversion of add-ons. It
-// uses OCM's webhooks in its own server, because OCM's server listens for probes and metrics on fixed ports, which prevents running two of
-// its programs on one machine. All other settings are the defaults of OCM's operator.
+// Command webhooks serves what the webhook servers of an OCM hub serve: admission of clusters, cluster sets and ManifestWorks, and
+// conversion of add-ons. The webhooks are OCM's own; only the server around them is not, because OCM's listens for probes and metrics on
+// fixed ports, so that no two of its programs run on one machine. It is the default of OCM's operator in everything else.
 package main
 
 import (
@@ -85,12 +85,12 @@ func newServer(address, certificate, key string) (webhook.Server, error) {
 		Host: host, Port: port,
 		CertDir: filepath.Dir(certificate), CertName: filepath.Base(certificate), KeyName: filepath.Base(key),
 	})
-	// A response here proves that the webhooks are served: the same server handles both.
+	// Whoever gets an answer here gets one from the webhooks: one server serves both.
 	server.Register("/healthz", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "ok") }))
 	return server, nil
 }
 
-// newManager returns a manager that runs the server with all of OCM's webhooks.
+// newManager makes a manager that runs the server with all of OCM's webhooks.
 func newManager(server webhook.Server) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{

@@ -1,5 +1,5 @@
-// Command template prints the manifests that a Helm chart installs into a namespace, resource definitions first, as `helm template
-// --include-crds` does.
+// Command template prints what a Helm chart installs into a namespace, its resource definitions first, as `helm template --include-crds`
+// does.
 package main
 
 import (
