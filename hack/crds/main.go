@@ -1,6 +1,6 @@
-// Command crds writes the OCM part of manifests/crds: the add-on definitions of OCM's API module, converted by Tandem's
-// webhook and the ClusterManagementAddOn extended with the dependencies that Tandem's own types declare, and the module's
-// ManagedCluster as it is. It reads and writes files and touches no cluster.
+// Command crds writes the OCM part of manifests/crds: the add-on definitions of OCM's API module, with conversion by Tandem's webhook and,
+// in ClusterManagementAddOn, the dependencies that Tandem's own types declare; and the module's ManagedCluster unchanged. It reads and
+// writes files, and does not connect to a cluster.
 //
 //	controller-gen crd paths=./pkg/api/addon/... output:crd:stdout | go run ./hack/crds -upstream DIR -output DIR
 package main

@@ -29,7 +29,7 @@ import (
 	"github.com/tandem-addons/tandem/test/census"
 )
 
-// A platform engineer's day with only the plugin: the specs check its output, its exit codes, and the resulting state of the clusters.
+// A platform engineer's day with only the plugin. The specs check its output, its exit codes, and the resulting state of the clusters.
 var _ = Describe("A day's work by the plugin alone", Label(quick), onSandbox("plans hang by the size of its nodes"), Ordered, func() {
 	var d *day
 

@@ -47,7 +47,8 @@ const (
 //go:embed rest.yaml
 var restAudit []byte
 
-// The same fleet with the same add-ons twice: with OCM alone, and with Tandem added. The difference shows all writes that Tandem causes.
+// The same fleet with the same add-ons runs twice: with OCM alone, and with Tandem added. The difference shows all writes that Tandem
+// causes.
 var _ = Describe("A fleet at rest", Label(restLabel), onSandbox("its audit logs are read"), Ordered, func() {
 	clusters := []string{"cluster1", "cluster2"}
 	var (

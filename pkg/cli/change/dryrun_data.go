@@ -125,8 +125,8 @@ func changesOf(changes []change, refused refusals) changesData {
 	return data
 }
 
-// anywhere returns the change with the cluster's name removed, so that changes of different clusters can be compared: each Instance is in
-// the namespace of its cluster.
+// anywhere returns the change with the cluster's name replaced in namespaces, so that changes of different clusters can be compared: each
+// Instance is in the namespace of its cluster.
 func (c *change) anywhere() *change {
 	const nowhere = "cluster"
 	move := func(i *kudo.Instance) *kudo.Instance {

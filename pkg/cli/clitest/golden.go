@@ -51,6 +51,7 @@ func StreamsOf(typed string) genericiooptions.IOStreams {
 	return genericiooptions.IOStreams{In: bytes.NewBufferString(typed), Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}}
 }
 
+// ErrorText returns the message of an error; empty for nil.
 func ErrorText(err error) string {
 	if err == nil {
 		return ""

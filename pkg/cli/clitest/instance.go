@@ -8,6 +8,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
+// Instance returns an Instance of kafka on cluster1, without a status.
 func Instance() *kudo.Instance {
 	return &kudo.Instance{
 		ObjectMeta: metav1.ObjectMeta{Name: "kafka", Namespace: "cluster1"},
@@ -15,6 +16,7 @@ func Instance() *kudo.Instance {
 	}
 }
 
+// Version returns an OperatorVersion of kafka with serial and parallel phases.
 func Version() *kudo.OperatorVersion {
 	return &kudo.OperatorVersion{Spec: kudo.OperatorVersionSpec{
 		Operator: corev1.ObjectReference{Name: "kafka"},
@@ -30,6 +32,7 @@ func Version() *kudo.OperatorVersion {
 	}}
 }
 
+// Condition returns a condition with the given fields.
 func Condition(conditionType, status, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: conditionType, Status: metav1.ConditionStatus(status), Reason: reason, Message: message}
 }

@@ -62,6 +62,7 @@ func TarballOf(t *testing.T, dir string) []byte {
 	return out.Bytes()
 }
 
+// WriteFile writes a file, or fails the test.
 func WriteFile(t *testing.T, name string, content []byte) {
 	t.Helper()
 	if err := os.WriteFile(name, content, 0o600); err != nil {

@@ -38,6 +38,7 @@ type Definition struct {
 	Object  *addonv1alpha1.ClusterManagementAddOn
 }
 
+// DefinitionOf parses the declarations of a ClusterManagementAddOn.
 func DefinitionOf(object *addonv1alpha1.ClusterManagementAddOn) Definition {
 	needs, fault := dependency.Declared(object)
 	return Definition{Needs: needs, Malformed: fault, ByPlans: install.RunsByPlans(object), Object: object}
@@ -112,8 +113,10 @@ func (v Cluster) Lacks(name string) error {
 // Installed returns the sorted names of the add-ons on the cluster.
 func (v Cluster) Installed() []string { return slices.Sorted(maps.Keys(v.AddOns)) }
 
+// Needs returns the declared dependencies of an add-on.
 func (v Cluster) Needs(name string) []addonv1alpha1.AddonDependency { return v.Definitions[name].Needs }
 
+// See returns the state of an add-on as evaluated by dependency.
 func (v Cluster) See(name string) dependency.Seen {
 	seen := dependency.See(nil, v.AddOns[name])
 	_, seen.Defined = v.Definitions[name]

@@ -18,6 +18,7 @@ import (
 // lister returns the list request for a page of objects of a kind, in one namespace or in all.
 type lister func(namespace, page string) *rest.Request
 
+// Lists returns a lister of the kind's objects.
 func (h Hub) Lists(gvk schema.GroupVersionKind) (lister, error) {
 	mapping, err := h.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {

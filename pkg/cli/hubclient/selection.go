@@ -26,6 +26,7 @@ type Selection struct {
 	placement string
 }
 
+// AddFlags adds the flags that select clusters to a command; of completes the help text of --cluster.
 func (s *Selection) AddFlags(cmd *cobra.Command, of string) {
 	cmd.Flags().StringSliceVar(&s.Names, "cluster", nil, "managed clusters that "+of+", separated by commas")
 	cmd.Flags().BoolVar(&s.all, "all-clusters", false, "all managed clusters")

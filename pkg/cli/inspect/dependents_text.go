@@ -126,7 +126,7 @@ func lackingClusters(view dependentsView, rows []dependentRow) []string {
 // dependentsView holds the add-ons that depend on an add-on.
 type dependentsView struct {
 	addOn string
-	// direct lists the direct dependents by add-on.
+	// direct lists the direct dependents of each add-on.
 	direct map[string][]dependency.Dependant
 	// malformed lists the errors of declarations that cannot be parsed.
 	malformed []error

@@ -119,6 +119,7 @@ type fleetGroup struct {
 	States []addOnState `json:"states"`
 }
 
+// Sum counts the add-ons by state and reason, and groups the clusters.
 func (g glance) Sum() fleetSum {
 	sum := fleetSum{Clusters: len(g), Reasons: []reasonSum{}, Groups: []fleetGroup{}}
 	clusters := slices.Sorted(maps.Keys(g))

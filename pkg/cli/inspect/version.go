@@ -199,6 +199,7 @@ func (v *Versions) skew() []string {
 	return texts
 }
 
+// Text returns the versions as a table; wide lists all clusters.
 func (v *Versions) Text(wide bool) string {
 	const unknown = "unknown"
 	rows := [][]string{{"kubectl-addon", v.Client, ""}}

@@ -133,8 +133,8 @@ func existing(ctx context.Context, c client.Client, members []*member, namespace
 	return exists, errors.Join(conflicts...)
 }
 
-// describing returns the OperatorVersions whose packages provide the Operator: the highest existing version of each operator, because all
-// its versions share one Operator. If the user may not list the versions on the hub, it is the highest of the members.
+// describing returns the OperatorVersions with the packages that provide the Operator: the highest existing version of each operator,
+// because all its versions share one Operator. If the user may not list the versions on the hub, it is the highest of the members.
 func describing(ctx context.Context, c client.Client, members []*member, namespace string) (map[string]bool, error) {
 	versions, err := hubclient.StoredVersions(ctx, c, namespace)
 	if err != nil && !apierrors.IsForbidden(err) {

@@ -40,8 +40,8 @@ func (v View) Due() string {
 	})
 }
 
-// Unseen reports whether the agent has not observed the last change of an Instance that waits for nothing else. After a removal has
-// started, condition Ready has the observed generation of the spec.
+// Unseen reports whether the agent has not observed the last change of an Instance that waits for nothing else. A removal that has started
+// counts as observed although the observed generation is older: condition Ready reports it.
 func Unseen(instance *kudo.Instance) bool {
 	if !instance.DeletionTimestamp.IsZero() && meta.IsStatusConditionFalse(instance.Status.Conditions, kudo.ConditionReady) {
 		return false
@@ -50,6 +50,7 @@ func Unseen(instance *kudo.Instance) bool {
 		instance.Status.ObservedGeneration < instance.Generation
 }
 
+// UnseenText returns the message about a change that the agent has not observed.
 func UnseenText(cluster string) string {
 	return fmt.Sprintf("not seen by the agent yet; if that takes longer than a few seconds, see whether addon-agent runs on cluster %s", cluster)
 }

@@ -123,6 +123,7 @@ func neverRun(plan kudo.Plan) []kudo.PhaseStatus {
 	return phases
 }
 
+// State returns the status of a plan, phase or step, with NeverRun for an empty one.
 func State(status kudo.ExecutionStatus) kudo.ExecutionStatus {
 	if status == "" {
 		return kudo.NeverRun

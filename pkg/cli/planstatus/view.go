@@ -19,6 +19,7 @@ type View struct {
 	children     []View
 }
 
+// Gather reads the OperatorVersion of an Instance into a view.
 func Gather(ctx context.Context, c client.Reader, instance *kudo.Instance) View {
 	ref := instance.Spec.OperatorVersion
 	version := &kudo.OperatorVersion{}

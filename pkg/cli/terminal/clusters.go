@@ -25,8 +25,10 @@ func ClustersText(clusters []string, wide bool) string {
 // ClusterTexts groups clusters by text.
 type ClusterTexts map[string][]string
 
+// Add adds a text about a cluster.
 func (t ClusterTexts) Add(cluster, text string) { t[text] = append(t[text], cluster) }
 
+// Texts returns each text once, preceded by its clusters.
 func (t ClusterTexts) Texts() []string {
 	var texts []string
 	for _, text := range slices.Sorted(maps.Keys(t)) {

@@ -11,6 +11,7 @@ type UsageError struct{ message string }
 
 func (e *UsageError) Error() string { return e.message }
 
+// Usagef returns a UsageError that refers to the command's help.
 func Usagef(cmd *cobra.Command, format string, args ...any) error {
 	return &UsageError{fmt.Sprintf("%s\nSee '%s --help'", fmt.Sprintf(format, args...), cmd.CommandPath())}
 }
@@ -20,6 +21,7 @@ type TimeoutError struct{ message string }
 
 func (e *TimeoutError) Error() string { return e.message }
 
+// Timeoutf returns a TimeoutError.
 func Timeoutf(format string, args ...any) error {
 	return &TimeoutError{fmt.Sprintf(format, args...)}
 }

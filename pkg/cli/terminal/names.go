@@ -20,6 +20,7 @@ func Word(name string) string {
 // listLimit is the number of names listed in an error.
 const listLimit = 20
 
+// Listed returns a list of names for a message, limited in length; "none" if it is empty.
 func Listed(names []string) string {
 	if len(names) == 0 {
 		return "none"
@@ -41,6 +42,7 @@ func ObjectName(group, kind, name string) string {
 	return fmt.Sprintf("%s.%s/%s", strings.ToLower(kind), group, name)
 }
 
+// StrategyText returns the suffix of a plan or phase that states its strategy.
 func StrategyText(strategy kudo.Ordering) string {
 	if strategy == "" {
 		strategy = kudo.Serial
@@ -53,6 +55,7 @@ func OneLine(message string) string {
 	return strings.NewReplacer(".\n", ". ", "\n", "; ").Replace(strings.TrimSpace(message))
 }
 
+// Counted returns a number with a noun, in the plural unless it is one.
 func Counted(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

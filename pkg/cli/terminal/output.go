@@ -49,6 +49,7 @@ func NewOutput(more ...string) *Output {
 	return &Output{Format: formatTable, own: append([]string{formatTable}, more...)}
 }
 
+// AddFlag adds -o to a command, with completion.
 func (o *Output) AddFlag(cmd *cobra.Command) {
 	cmd.Flags().VarP(o, "output", "o", "how to print: "+strings.Join(o.formats(), ", "))
 	choices := append(slices.Clone(o.own), "json", "yaml")

@@ -28,6 +28,7 @@ type Progress struct {
 	trees []Node
 }
 
+// NewProgress returns a progress on out, drawn in place if out is a terminal.
 func NewProgress(out io.Writer) *Progress {
 	file, ok := out.(*os.File)
 	if !ok || !printers.IsTerminal(out) || os.Getenv("TERM") == "dumb" {

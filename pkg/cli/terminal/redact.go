@@ -54,6 +54,7 @@ type Redaction struct {
 	known *strings.Replacer
 }
 
+// NewRedaction returns a Redaction without known secrets.
 func NewRedaction() *Redaction {
 	return &Redaction{secrets: map[string]bool{}, doubtful: map[string]bool{}, names: map[string]bool{}}
 }

@@ -54,4 +54,5 @@ func Aligned(lines string) string {
 	return strings.Join(rows, "\n")
 }
 
+// WriteField writes a line with a name and a value, aligned with other fields.
 func WriteField(b *strings.Builder, name, value string) { fmt.Fprintf(b, "%-18s%s\n", name+":", value) }

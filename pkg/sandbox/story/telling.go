@@ -67,6 +67,7 @@ func indent(text string) string {
 // warnings prints the warnings of an API server as kubectl does.
 type warnings struct{ out io.Writer }
 
+// HandleWarningHeader prints a warning.
 func (w warnings) HandleWarningHeader(_ int, _, text string) {
 	fmt.Fprint(w.out, indent("Warning: "+text))
 }

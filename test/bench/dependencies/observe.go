@@ -15,7 +15,7 @@ type observation struct {
 	// answered is the time of the response to the write of an object, by any user; missing lists verdicts without one.
 	answered map[types.NamespacedName]time.Time
 	missing  map[types.NamespacedName]bool
-	// first is the response to the first change, or the arrival of the first write if that was earlier; last is the last response.
+	// first is the response to the first change, or the arrival of the first write if that was earlier; last is the last response of all.
 	first, last time.Time
 	// sent lists the writes of addon-manager in order, except events; surplus lists the writes that were not due.
 	sent, surplus []audit.Entry

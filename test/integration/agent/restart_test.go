@@ -145,8 +145,8 @@ func restarted(before, after map[string]standingWorkload, execution types.UID) {
 	}
 }
 
-// untouched expects unchanged workload specs. The generation is compared except for Deployments, where it also changes with the
-// annotations, which identify the last apply.
+// untouched expects unchanged workloads. Of Deployments only the pod templates are compared: their generation also changes with the
+// annotations that identify the last apply.
 func untouched(before, after map[string]standingWorkload) {
 	GinkgoHelper()
 	Expect(templates(after)).To(Equal(templates(before)))

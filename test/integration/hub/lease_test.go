@@ -23,7 +23,8 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// leaseGrace is the grace period of the agents in these specs, whatever their leases say; on a busy machine, renewals are late.
+// leaseGrace is the grace period of the agents in these specs, whatever the durations of their leases; on a busy machine, renewals are
+// late.
 const leaseGrace = 3 * time.Second
 
 // impatient sets that grace period.
