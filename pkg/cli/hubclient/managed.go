@@ -38,7 +38,7 @@ func (f *ManagedFlags) Config(flags *genericclioptions.ConfigFlags) (*rest.Confi
 	return config, nil
 }
 
-// AnyClient returns a client for a cluster that needs no resource definitions of Tandem.
+// AnyClient returns a client for a hub or a managed cluster, with the core and certificates kinds.
 func AnyClient(config *rest.Config) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, certificatesv1.AddToScheme} {
