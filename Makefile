@@ -1,5 +1,4 @@
-# Everything works offline once the cache of the control plane's programs and the module cache are filled. docs/development.md explains the
-# targets.
+# All targets work offline once the caches of control plane programs and Go modules are filled. docs/development.md describes the targets.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -11,51 +10,51 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 TESTFLAGS ?=
 # Passed to `ginkgo`, which runs the integration tests, for example GINKGOFLAGS="--focus=immutable --race".
 GINKGOFLAGS ?=
-# The revision that `make test-changed` compares with.
+# The base revision of `make test-changed`.
 BASE ?= HEAD
 # How long each fuzz target runs.
 FUZZTIME ?= 10s
-# The fleet that `make bench-dependencies` measures, addon-manager's limits there, and a file for its report as JSON.
+# The size of the fleet of `make bench-dependencies`, addon-manager's client limits, and a file for the JSON report.
 CLUSTERS ?= 100
 ADDONS ?= 20
 QPS ?= 200
 BURST ?= 400
 CONCURRENCY ?= 10
 OUT ?=
-# How many Instances at a time `make bench-plans` deploys, one row of its report for each number.
+# The numbers of Instances that `make bench-plans` deploys at the same time, each a row of its report.
 INSTANCES ?= 1,10,100
-# How many Instances `make bench-children` deploys, and how many each of them brings along.
+# The number of Instances that `make bench-children` deploys, and the number of children of each.
 PARENTS ?= 200
 CHILDREN ?= 3
-# What the images' names begin with, what they run on, and with a value of PUSH that they are pushed there. Their date is that of the
-# commit, so that the same commit makes the same images.
+# The prefix of the images' names and their platforms; any value of PUSH pushes them. Their date is the date of the commit, so that builds
+# of the same commit are identical.
 REPOSITORY ?= localhost/tandem-addons
 PLATFORMS ?= linux/amd64,linux/arm64
 PUSH ?=
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
-# How long `make rest-ocm` looks at each of its two fleets.
+# How many minutes `make rest-ocm` observes each of its two fleets.
 MINUTES ?= 10
-# The kubeconfig of a hub to test, and those of its managed clusters in CLUSTERS, separated by commas; without it sandboxes are tested.
+# The kubeconfig of a hub to test, with the comma-separated kubeconfigs of its managed clusters in CLUSTERS. If empty, sandboxes are tested.
 HUB ?=
-# A value lets `make sandbox` run OCM's own programs, and deliver the agents by them.
+# Any value makes `make sandbox` run OCM's own programs, which then deliver the agents.
 OCM ?=
-# A value lets `make demo` assert every act and exit non-zero with the act that failed, and `make tutorial` change nothing.
+# Any value makes `make demo` assert every act and exit non-zero if one fails, and `make tutorial` check the page without changing it.
 CHECK ?=
 
-# Everything is compiled without cgo and without paths, so that programs, tests, tools and all clones share one build cache. Only the race
-# detector needs cgo.
+# Everything is compiled without cgo and with -trimpath, so that programs, tests, tools and all clones share one build cache. Only the race
+# detector requires cgo.
 export CGO_ENABLED ?= $(if $(findstring -race,$(TESTFLAGS) $(GINKGOFLAGS)),1,0)
 export GOFLAGS := $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath
 
 tool := go tool -modfile=hack/tools/go.mod
 controlplane := go run ./hack/controlplane
 
-# Where the programs are: what integration tests start, and what a sandbox starts.
+# The folders of the control plane programs: for integration tests, and for sandboxes.
 envtest := $${KUBEBUILDER_ASSETS:-$$($(controlplane) etcd kube-apiserver kubectl)}
 assets := $${TANDEM_ASSETS:-$$($(controlplane))}
 
-# Builds Tandem while the control plane's programs are downloaded. If getting these fails, `assets` tries again and says why. The program that
-# gets them is built first, for two builds at the same time would compile the standard library twice.
+# Builds Tandem while the control plane programs are downloaded. If the download fails, `assets` tries again and reports the error. The
+# downloader is built first, because two concurrent builds would compile the standard library twice.
 get-and-build = [ -n "$${TANDEM_ASSETS:-}" ] || { go build -o /dev/null ./hack/controlplane; $(controlplane) >/dev/null & }; \
   $(MAKE) --no-print-directory build; wait
 
@@ -65,7 +64,7 @@ ocmassets := $${TANDEM_OCM_ASSETS:-$$($(ocm))}
 addons := hack/ocm/addons/build.sh
 addonassets := $${TANDEM_ADDON_ASSETS:-$$($(addons))}
 
-# The suites of integration tests, which need a control plane. Those that take longest come first, with several processes each.
+# The suites of integration tests, which require a control plane. The slowest ones are first, with several processes each.
 large := agent hub cluster delivery policy cli
 suites := $(large) $(filter-out $(large),$(patsubst test/integration/%/suite_test.go,%,$(wildcard test/integration/*/suite_test.go)))
 procs-agent := 3
@@ -77,7 +76,7 @@ procs-delivery := 2
 ##@ Use
 
 .PHONY: help
-help: ## Show this list.
+help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
 	  /^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -91,28 +90,28 @@ images: ## Pack addon-manager and addon-agent into container images, as archives
 	  -version=$(VERSION) -created=$(SOURCE_DATE_EPOCH) -revision=$$(git rev-parse HEAD 2>/dev/null || echo unknown)
 
 .PHONY: controlplane
-controlplane: ## Download or build etcd, kube-apiserver and the like, once, into a cache folder; print it.
+controlplane: ## Download or build etcd, kube-apiserver and kubectl into the cache, and print the folder.
 	@$(controlplane)
 
 .PHONY: ocm
-ocm: ## Build OCM's own programs, once, into a cache folder; print it.
+ocm: ## Build OCM's own programs into the cache, and print the folder.
 	@$(ocm)
 
 .PHONY: addons
-addons: ## Build real add-ons of OCM's, once, into a cache folder; print it.
+addons: ## Build add-ons of the OCM community into the cache, and print the folder.
 	@$(addons)
 
 .PHONY: demo
-demo: ## Show the whole idea on a hub and two managed clusters (CHECK=1 asserts every act).
+demo: ## Run the demo on a hub and two managed clusters (CHECK=1 asserts every act).
 	@$(get-and-build); assets=$(assets); TANDEM_ASSETS=$$assets bin/sandbox demo $(if $(CHECK),--check)
 
 .PHONY: sandbox
-sandbox: ## Start a hub and two managed clusters with nothing on them, for you to use (OCM=1 runs OCM too).
+sandbox: ## Start a hub and two managed clusters without add-ons (OCM=1 runs OCM too).
 	@$(get-and-build); assets=$(assets); export TANDEM_ASSETS=$$assets; \
 	  $(if $(OCM),ocm=$(ocmassets); TANDEM_OCM_ASSETS=$$ocm )bin/sandbox up $(if $(OCM),--ocm --deliver-agents)
 
 .PHONY: demo-down
-demo-down: ## Stop what `make demo` or `make sandbox` left running.
+demo-down: ## Stop the sandbox of `make demo` or `make sandbox`.
 	@if [ -x bin/sandbox ]; then bin/sandbox down; else echo "nothing to stop: bin/sandbox was never built"; fi
 
 ##@ Test
@@ -121,15 +120,15 @@ demo-down: ## Stop what `make demo` or `make sandbox` left running.
 test: test-unit test-integration ## Run unit and integration tests.
 
 .PHONY: test-unit
-test-unit: ## Test everything that needs no control plane.
+test-unit: ## Run the tests that require no control plane.
 	@packages=$$(go list ./... | grep -v -e /test/e2e $(suites:%=-e /test/integration/%$$)); \
 	  echo "unit tests: every package that needs no control plane"; \
 	  go test $$packages $(TESTFLAGS); go -C hack/images test ./... $(TESTFLAGS)
 
-# Each suite has API servers of its own, and so has each of its processes. `make` runs three suites at a time, those that take longest first,
-# and prints what a suite says when it ends. Results are not cached, for the control plane is no input that `go test` could see.
+# Each process of each suite has its own API servers. `make` runs three suites at a time, the slowest first, and prints the output of a
+# suite when it ends. Results are not cached, because `go test` does not track the control plane as an input.
 .PHONY: test-integration
-test-integration: ## Test against real API servers (GINKGOFLAGS='--focus=TEXT' for some of the specs).
+test-integration: ## Run the integration tests against real API servers (GINKGOFLAGS='--focus=TEXT' selects specs).
 	@assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; \
 	  echo "integration tests: $(words $(suites)) suites against real API servers, three at a time; each reports when it ends"; \
 	  $(MAKE) --no-print-directory --jobs=3 --keep-going --output-sync=target $(suites:%=suite-%)
@@ -139,7 +138,7 @@ $(suites:%=suite-%): suite-%: # `make lint` vets them
 	@go tool ginkgo run --procs=$(or $(procs-$*),1) --no-color --succinct --vet=off --ldflags="-s -w" --timeout=20m $(GINKGOFLAGS) ./test/integration/$*
 
 .PHONY: test-changed
-test-changed: ## Test what depends on changes since BASE (unit and integration tests).
+test-changed: ## Run the unit and integration tests that depend on changes since BASE.
 	@changed=$$(go run ./hack/changed -base=$(BASE) | grep -v '^./test/e2e' || true); \
 	  [ -n "$$changed" ] || { echo "no test depends on what changed since $(BASE)"; exit 0; }; \
 	  suites=$$(sed -n 's,^./test/integration/\(.*\),\1,p' <<<"$$changed" | grep -xF "$$(printf '%s\n' $(suites))" || true); \
@@ -148,7 +147,7 @@ test-changed: ## Test what depends on changes since BASE (unit and integration t
 	  [ -z "$$suites" ] || $(MAKE) --no-print-directory test-integration suites="$$(tr '\n' ' ' <<<"$$suites")"
 
 .PHONY: test-e2e
-test-e2e: build ## Test whole sandboxes: hub, managed clusters, workloads (HUB=FILE CLUSTERS=FILE,FILE: given clusters).
+test-e2e: build ## Run the end-to-end tests on sandboxes, or on the clusters of HUB=FILE CLUSTERS=FILE,FILE.
 ifdef HUB
 	TANDEM_HUB=$(HUB) TANDEM_CLUSTERS=$(CLUSTERS) go test -count=1 -p=1 -timeout=30m ./test/e2e/... $(TESTFLAGS)
 else
@@ -158,12 +157,12 @@ else
 endif
 
 .PHONY: test-e2e-quick
-test-e2e-quick: build ## Test sandboxes by the specs that take about a minute each and need no OCM.
+test-e2e-quick: build ## Run the end-to-end tests that take about a minute each and require no OCM.
 	@assets=$(assets); export TANDEM_ASSETS=$$assets; \
 	  go tool ginkgo run --procs=2 --no-color --succinct --vet=off --timeout=20m --label-filter=quick $(GINKGOFLAGS) ./test/e2e
 
 .PHONY: rest-ocm
-rest-ocm: build ## Count who writes what on a fleet at rest with OCM for MINUTES, without Tandem and beside it.
+rest-ocm: build ## Count all writes on a fleet at rest for MINUTES, with OCM alone and with Tandem added.
 	@assets=$(assets); ocm=$(ocmassets); export TANDEM_ASSETS=$$assets TANDEM_OCM_ASSETS=$$ocm; set -x; \
 	  TANDEM_REST=$(MINUTES)m go test -count=1 -v -timeout=$$((30 + 3 * $(MINUTES)))m ./test/e2e -ginkgo.label-filter=rest $(TESTFLAGS)
 
@@ -172,31 +171,31 @@ fuzz: ## Run every fuzz target for FUZZTIME.
 	hack/fuzz.sh $(FUZZTIME)
 
 .PHONY: bench-dependencies
-bench-dependencies: build ## Measure how CLUSTERS × ADDONS dependencies are judged (OUT=FILE.json for a report).
+bench-dependencies: build ## Measure the evaluation of dependencies on CLUSTERS × ADDONS (OUT=FILE.json writes a report).
 	go build -o bin/bench-dependencies ./test/bench/dependencies
 	@assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; set -x; \
 	  bin/bench-dependencies -clusters=$(CLUSTERS) -addons=$(ADDONS) -qps=$(QPS) -burst=$(BURST) -concurrency=$(CONCURRENCY) $(if $(OUT),-out=$(OUT))
 
 .PHONY: bench-commands
-bench-commands: build ## Measure what kubectl addon takes on a fleet of CLUSTERS × ADDONS.
+bench-commands: build ## Measure the time and memory of kubectl addon on CLUSTERS × ADDONS.
 	go build -o bin/bench-dependencies ./test/bench/dependencies
 	@assets=$(envtest); export KUBEBUILDER_ASSETS=$$assets; set -x; \
 	  bin/bench-dependencies -kubectl-addon=bin/kubectl-addon -clusters=$(CLUSTERS) -addons=$(ADDONS)
 
-# addon-agent's own limits are higher than addon-manager's.
+# addon-agent's default limits are higher than addon-manager's.
 bench-plans: QPS = 400
 bench-plans: BURST = 800
 .PHONY: bench-plans
-bench-plans: build ## Measure how INSTANCES are deployed by plans, beside a bare client (OUT=FILE.json for a report).
+bench-plans: build ## Measure the deployment of INSTANCES by plans, compared with a bare client (OUT=FILE.json writes a report).
 	go build -o bin/bench-plans ./test/bench/plans
 	@assets=$(assets); export TANDEM_ASSETS=$$assets; set -x; \
 	  bin/bench-plans -instances=$(INSTANCES) -qps=$(QPS) -burst=$(BURST) $(if $(OUT),-out=$(OUT))
 
-# Beyond addon-agent's own limits towards the hub: one agent stands for those of many clusters.
+# Higher than addon-agent's default limits for the hub, because one agent represents the agents of many clusters.
 bench-children: QPS = 400
 bench-children: BURST = 800
 .PHONY: bench-children
-bench-children: build ## Measure how soon the CHILDREN of PARENTS are brought about (OUT=FILE.json for a report).
+bench-children: build ## Measure the creation of CHILDREN of PARENTS (OUT=FILE.json writes a report).
 	go build -o bin/bench-children ./test/bench/children
 	@assets=$(assets); export TANDEM_ASSETS=$$assets; set -x; \
 	  bin/bench-children -parents=$(PARENTS) -children=$(CHILDREN) -qps=$(QPS) -burst=$(BURST) $(if $(OUT),-out=$(OUT))
@@ -204,7 +203,7 @@ bench-children: build ## Measure how soon the CHILDREN of PARENTS are brought ab
 ##@ Maintain
 
 .PHONY: generate
-generate: ## Generate deep copies, resource definitions and the reference of the command line.
+generate: ## Generate deep copies, resource definitions and the command reference.
 	$(tool) controller-gen object paths=./pkg/api/...
 	$(tool) controller-gen crd paths=./pkg/api/kudo/... output:crd:dir=manifests/crds
 	$(tool) controller-gen crd paths=./pkg/api/addon/... output:crd:stdout | \
@@ -220,16 +219,16 @@ tidy: ## Tidy go.mod and go.sum.
 lint: ## Check format, correctness, complexity, structure and style.
 	hack/lint.sh
 
-# It starts as its reader does, with no sandbox, and leaves none.
+# The tutorial starts without a sandbox, as its reader does, and stops the sandbox at the end.
 .PHONY: tutorial
-tutorial: demo-down ## Run the commands of docs/tutorial.md and write down what they print (CHECK=1 checks that it is true).
+tutorial: demo-down ## Run the commands of docs/tutorial.md and update their output there (CHECK=1 compares only).
 	@trap '$(MAKE) -s demo-down' EXIT; unset MAKEFLAGS MAKELEVEL; go run ./hack/tutorial $(if $(CHECK),-check) docs/tutorial.md
 
 .PHONY: verify
-verify: generate tidy lint ## Generate, tidy and lint; fail if that leaves the tree dirty.
+verify: generate tidy lint ## Generate, tidy and lint; fail if the working tree is dirty afterwards.
 	@changes=$$(git status --porcelain); [ -z "$$changes" ] || { \
 	  echo "verify: these files differ from what is committed:"; echo "$$changes"; git --no-pager diff; exit 1; }
 
 .PHONY: clean
-clean: demo-down ## Stop the demo and remove what was built here (not the control plane's cache).
+clean: demo-down ## Stop the sandbox and remove build results (but not the cache of control plane programs).
 	rm -rf bin .sandbox

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs Tandem in containers, on kind clusters: a hub and two managed clusters. It needs Docker, kind and kubectl, and for OCM clusteradm.
+# Runs Tandem in containers on kind clusters: a hub and two managed clusters. It requires Docker, kind and kubectl, and clusteradm for OCM.
 #
 #   hack/kind.sh up [--ocm] [--dry-run]     make the clusters and install Tandem; with OCM, or without it
 #   hack/kind.sh down [--dry-run]           delete them
 #
-# --dry-run says what would be run, and runs nothing. The clusters' kubeconfigs are bin/kind/*.kubeconfig.
+# --dry-run prints the commands without running them. The clusters' kubeconfigs are bin/kind/*.kubeconfig.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -25,10 +25,10 @@ folder=bin/kind
 managed=(cluster1 cluster2)
 repository=localhost/tandem-addons
 version=kind
-# Where the other clusters' containers reach the hub's API server.
+# The address of the hub's API server for the other clusters' containers.
 hub_server=https://tandem-hub-control-plane:6443
 
-# Runs a command, and says which.
+# Prints a command and runs it.
 run() {
   printf '+'; printf ' %q' "$@"; echo
   [ -n "$dry_run" ] || "$@"
@@ -43,13 +43,13 @@ need() {
 
 file() { echo "$folder/$1.kubeconfig"; }
 
-# cluster NAME ARCHIVE: makes a cluster with an image on it.
+# cluster NAME ARCHIVE: creates a cluster and loads an image.
 cluster() {
   run kind create cluster --name "tandem-$1" --kubeconfig "$(file "$1")" --wait 3m
   run kind load image-archive "bin/images/$2.tar" --name "tandem-$1"
 }
 
-# install CLUSTER FOLDER PROGRAM [LINE...]: installs what the folder of deploy/ has, with the image that was loaded.
+# install CLUSTER FOLDER PROGRAM [LINE...]: installs a folder of deploy/ with the loaded image.
 install() {
   local cluster=$1 from=$2 program=$3
   shift 3
@@ -63,7 +63,7 @@ install() {
 
 ready() { run kubectl --kubeconfig "$(file "$1")" rollout status "deployment/$2" -n tandem-system --timeout 5m; }
 
-# A line for a hub whose API server is too old for mutating admission policies.
+# Prints a kustomization line for a hub with an API server that does not serve mutating admission policies.
 component() {
   [ -n "$dry_run" ] && return
   kubectl --kubeconfig "$(file hub)" get --raw /apis/admissionregistration.k8s.io/v1 | grep -q '"mutatingadmissionpolicies"' ||
@@ -93,7 +93,7 @@ up_without_ocm() {
   done
 }
 
-# OCM registers the clusters, and delivers addon-agent to them: the hub says by which image.
+# OCM registers the clusters and delivers addon-agent; the hub's AddOnDeploymentConfig sets the image.
 up_with_ocm() {
   local token=TOKEN server=https://127.0.0.1
   run clusteradm init --wait --kubeconfig "$(file hub)"

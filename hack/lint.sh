@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Checks all Go code that is not ignored by git, committed or not: format, vet, staticcheck, cyclomatic complexity, and with
-# test/structure the walls between packages and the length of functions. Every check runs; it fails if one of them does.
+# Checks all Go code that git does not ignore, committed or not: format, vet, staticcheck, cyclomatic complexity, and in test/structure the
+# imports between packages and the length of functions. All checks run; the script fails if one of them fails.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 tool() { go tool -modfile=hack/tools/go.mod "$@"; }
 
-# The code that people write, tests apart from the rest.
+# The code without generated files, and the tests.
 mapfile -t tests < <(git ls-files -co --exclude-standard '*_test.go')
 mapfile -t code < <(git ls-files -co --exclude-standard '*.go' ':!*_test.go' ':!*zz_generated*')
 
@@ -16,7 +16,7 @@ formatted() {
   [ -z "$files" ] || { printf '%s: not formatted, run gofmt -w\n' $files; return 1; }
 }
 
-# Checks structure and says how long the methods Reconcile are.
+# Checks the structure and prints the median length of the methods Reconcile.
 structured() {
   go test -count=1 ./test/structure || return
   go test -count=1 -v -run=TestReconcileIsShort ./test/structure | sed -n 's/.*: \([0-9]* methods Reconcile\)/\1/p'

@@ -1,4 +1,4 @@
-// Command addon-agent runs on a managed cluster: it carries out the plans that the hub wants there, and reports.
+// Command addon-agent runs the controllers of a managed cluster: it executes the plans that the hub requests and reports their status.
 package main
 
 import (
@@ -23,10 +23,10 @@ import (
 	"github.com/tandem-addons/tandem/pkg/pipe"
 )
 
-// systemAuthorities is where the image of addon-agent has the public authorities, as most systems have.
+// systemAuthorities is the path of the public certificate authorities in the image of addon-agent, the same as on most systems.
 const systemAuthorities = "/etc/ssl/certs/ca-certificates.crt"
 
-// version is set when the program is built.
+// version is set by the linker (see the Makefile).
 var version = "devel"
 
 func main() {
@@ -36,7 +36,7 @@ func main() {
 	}
 }
 
-// settings are the flags.
+// settings holds the values of the flags.
 type settings struct {
 	options                   agent.Options
 	hubKubeconfig, kubeconfig string
@@ -94,14 +94,14 @@ func run() error {
 		return err
 	}
 	var err error
-	if s.options.Local, err = clientcmd.BuildConfigFromFlags("", s.kubeconfig); err != nil { // empty: what a pod finds in its cluster
+	if s.options.Local, err = clientcmd.BuildConfigFromFlags("", s.kubeconfig); err != nil { // if empty, the in-cluster configuration
 		return fmt.Errorf("reading --kubeconfig: %w", err)
 	}
 	s.local.Together(s.options.Local)
 	return agent.Run(ctrl.SetupSignalHandler(), s.options)
 }
 
-// complete fills in what the flags leave open, and refuses what cannot be.
+// complete sets defaults and rejects invalid combinations of flags.
 func (s *settings) complete() error {
 	if s.hubKubeconfig == "" {
 		return fmt.Errorf("--hub-kubeconfig is required")
@@ -121,7 +121,7 @@ func (s *settings) complete() error {
 	return errors.Join(s.hub.Check(), s.local.Check())
 }
 
-// toHub reads the way to the hub as the files have it now.
+// toHub returns the configuration of the connection to the hub, read from its current files.
 func (s *settings) toHub() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", s.hubKubeconfig)
 	if err != nil {
@@ -134,7 +134,8 @@ func (s *settings) toHub() (*rest.Config, error) {
 	return config, nil
 }
 
-// trust adds the authority of the flag to those that the kubeconfig names. One that names none means the system's.
+// trust adds the certificate authority given by the flag to the authorities in the kubeconfig. A kubeconfig without an authority means the
+// system's authorities.
 func (s *settings) trust(config *rest.Config) (err error) {
 	if s.hubAuthority == "" {
 		return nil

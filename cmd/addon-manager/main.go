@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-// settings are the flags.
+// settings holds the values of the flags.
 type settings struct {
 	options hub.Options
 	limit   controller.Limit
@@ -77,7 +77,7 @@ func (s *settings) flags(errors io.Writer) *flag.FlagSet {
 	return fs
 }
 
-// names are a flag's value: names separated by commas.
+// names is a flag value: a comma-separated list of names.
 type names []string
 
 func (n *names) String() string { return strings.Join(*n, ",") }
@@ -93,7 +93,7 @@ func (n *names) Set(value string) error {
 	return nil
 }
 
-// check refuses what would be replaced, without a word, by other people's defaults.
+// check rejects values that defaults of other libraries would silently replace.
 func (s *settings) check() error {
 	if s.options.Concurrency <= 0 {
 		return fmt.Errorf("--concurrency must be above 0, not %d", s.options.Concurrency)

@@ -16,7 +16,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli"
 )
 
-// version is set when the program is built.
+// version is set by the linker (see the Makefile).
 var version = "devel"
 
 func main() { os.Exit(run()) }
@@ -24,7 +24,7 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// What follows the hub logs, and says at length after half a minute that nobody has said where to.
+	// The library that follows the hub logs through controller-runtime, which prints a warning after 30 seconds if no logger is set.
 	log.SetLogger(logr.Discard())
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	err := cli.New(streams, version).ExecuteContext(ctx)

@@ -1,4 +1,4 @@
-// Command sandbox runs a hub and managed clusters on this machine, with Tandem on them and, if asked for, OCM.
+// Command sandbox runs a hub and managed clusters on this machine, with Tandem and, optionally, OCM.
 package main
 
 import (
@@ -22,13 +22,13 @@ import (
 // version is set by the linker (see the Makefile).
 var version = "devel"
 
-// defaultHome is the sandbox's home unless --home names another one.
+// defaultHome is the sandbox's home directory unless --home is set.
 const defaultHome = ".sandbox"
 
-// Exit codes, beside 0.
+// Exit codes other than 0.
 const (
 	exitFailure = 1
-	// exitInterrupted is what a shell reports of a program that SIGINT has ended.
+	// exitInterrupted is the exit code that a shell reports for a program terminated by SIGINT.
 	exitInterrupted = 130
 )
 
@@ -37,7 +37,7 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends this process at once
+	context.AfterFunc(ctx, stop) // a second signal ends this process immediately
 	f := &flags{}
 	err := newCommand(f).ExecuteContext(ctx)
 	switch {
@@ -52,7 +52,7 @@ func run() int {
 	}
 }
 
-// flags are what the commands are told.
+// flags holds the values of the flags of all commands.
 type flags struct {
 	home          string
 	assets        string
@@ -64,7 +64,7 @@ type flags struct {
 	forPID        int
 }
 
-// newCommand makes the program's command, which puts what it is told into f.
+// newCommand returns the root command. It parses flags into f.
 func newCommand(f *flags) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "sandbox",
@@ -85,7 +85,7 @@ func newCommand(f *flags) *cobra.Command {
 	return root
 }
 
-// call is the command line that runs another command of this program on the same home, as the user calls it.
+// call returns the command line that runs another command of this program on the same home, as the user would type it.
 func (f *flags) call(command string) string {
 	if f.home != defaultHome {
 		command += " --home " + f.home
@@ -93,7 +93,7 @@ func (f *flags) call(command string) string {
 	return os.Args[0] + " " + command
 }
 
-// left says what runs on after an interruption, and how to stop it.
+// left returns a message that states what keeps running after an interruption, and how to stop it.
 func (f *flags) left() string {
 	state, err := sandbox.Read(f.home)
 	switch {
@@ -106,7 +106,7 @@ func (f *flags) left() string {
 	}
 }
 
-// bind adds the flags that say what to run.
+// bind adds the flags that select what to run.
 func (f *flags) bind(command *cobra.Command) {
 	command.Flags().IntVar(&f.clusters, "clusters", 2, "number of managed clusters")
 	command.Flags().StringVar(&f.assets, "assets", "",
@@ -139,7 +139,7 @@ func (f *flags) options(progress func(string)) (sandbox.Options, error) {
 	return options, err
 }
 
-// supervise are the arguments for the process that runs the sandbox.
+// supervise returns the arguments of the process that runs the sandbox.
 func (f *flags) supervise() []string {
 	return []string{
 		"supervise", "--home=" + f.home, "--assets=" + f.assets, "--clusters=" + strconv.Itoa(f.clusters),
@@ -148,7 +148,7 @@ func (f *flags) supervise() []string {
 	}
 }
 
-// programsFolder is where this executable lies, and Tandem's other programs with it.
+// programsFolder returns the folder of this executable, which also holds Tandem's other programs.
 func programsFolder() (string, error) {
 	executable, err := os.Executable()
 	if err != nil {
@@ -174,7 +174,7 @@ func newUp(f *flags) *cobra.Command {
 	return command
 }
 
-// up starts the sandbox, or finds the one that runs, and tells of its progress.
+// up starts the sandbox, or attaches to a running one, and prints its progress.
 func (f *flags) up(ctx context.Context, out io.Writer) (sandbox.State, error) {
 	started := time.Now()
 	options, err := f.options(func(line string) {

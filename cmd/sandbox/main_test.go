@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// execute runs the program's command in a home of its own and returns what it printed.
+// execute runs the root command in a temporary home and returns its output.
 func execute(t *testing.T, arguments ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// goPackage is a package of the module, with what its tests depend on.
+// goPackage is a package of the module, with the dependencies of its tests.
 type goPackage struct {
 	folder string          // relative to the module, such as pkg/plan
-	tested bool            // it has tests
+	tested bool            // whether it has tests
 	needs  map[string]bool // the folders of the module that its tests compile
-	names  map[string]bool // the words between slashes and quotes in its tests, some of which are folders that they read
+	names  map[string]bool // path elements in string literals of its tests; some are folders that the tests read
 }
 
 // listing is what go list prints about a package or about the variant of it that a test binary compiles.

@@ -1,5 +1,5 @@
-// Command changed prints the packages whose tests depend on what changed since a git revision, uncommitted changes included: the packages
-// that `make test-changed` tests. It runs git and go list, and touches no cluster.
+// Command changed prints the packages whose tests depend on files changed since a git revision, including uncommitted changes. `make
+// test-changed` tests these packages. It runs git and go list, and does not connect to a cluster.
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() {
 	}
 }
 
-// run prints the packages to test, one per line. It expects to run in the root folder of the module.
+// run prints the packages to test, one per line. The working directory must be the root of the module.
 func run(out io.Writer, base string) error {
 	files, err := changedFiles(base)
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// wholeBuild is how long it takes to build all programs with an empty build cache.
+// wholeBuild is the time to build all programs with an empty build cache.
 const wholeBuild = "about six minutes on two cores"
 
-// build compiles programs, all in one call of go, which then keeps all processors busy.
+// build compiles programs in a single call of go, which keeps all processors busy.
 func (g *getter) build(ctx context.Context, folder, work string, items []*item, versions map[string]string) error {
 	g.log.say("building %s from Go modules (a whole control plane takes %s, once)", versioned(items), wholeBuild)
-	// GOTMPDIR: what a killed go leaves is removed with the working folder.
+	// GOTMPDIR: files left by a killed go process are removed together with the working folder.
 	b := &builder{getter: g, to: filepath.Join(work, "built"), temporary: filepath.Join(work, "go"), items: items, flags: linkerFlags(versions)}
 	if err := b.build(ctx); err != nil {
 		return err
@@ -34,8 +34,8 @@ func (g *getter) build(ctx context.Context, folder, work string, items []*item, 
 // builder builds programs of the tool module.
 type builder struct {
 	*getter
-	to        string // the folder of what is built
-	temporary string // the folder in which go works
+	to        string // the folder of the compiled programs
+	temporary string // go's temporary folder
 	items     []*item
 	flags     string
 }
@@ -72,7 +72,7 @@ func (b *builder) build(ctx context.Context) error {
 	return nil
 }
 
-// run runs the command go in the tool module, reports what it does, and returns what it prints on standard output.
+// run runs the go command in the tool module, reports its progress, and returns its standard output.
 func (b *builder) run(ctx context.Context, seen *output, report func(*output, time.Duration) string, arguments []string) (string, error) {
 	var mu sync.Mutex
 	var printed strings.Builder
@@ -98,7 +98,7 @@ func (b *builder) run(ctx context.Context, seen *output, report func(*output, ti
 	return printed.String(), nil
 }
 
-// unlinked returns the programs that go build has not finished.
+// unlinked returns the programs that go build has not linked yet.
 func (b *builder) unlinked() []string {
 	var left []string
 	for _, i := range b.items {
@@ -109,7 +109,7 @@ func (b *builder) unlinked() []string {
 	return left
 }
 
-// locked is output that is read while it is written.
+// locked is a buffer that can be read while it is being written.
 type locked struct {
 	mu *sync.Mutex
 	*output

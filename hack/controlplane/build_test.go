@@ -20,7 +20,7 @@ func makePipe(t *testing.T, name string) {
 	}
 }
 
-// tiny returns a getter of two programs in a tool module, which the real go builds.
+// tiny returns a getter for two programs in a small tool module, which the real go command builds.
 func tiny(t *testing.T) (*getter, *screen) {
 	t.Helper()
 	compiler, err := exec.LookPath("go")
@@ -37,7 +37,7 @@ func tiny(t *testing.T) (*getter, *screen) {
 		{name: "tandem-test-two", main: "example.com/tiny/server/v2", pin: "example.com/pin", answer: etcdAnswer, released: unreleased},
 	}
 	source := g.source
-	// No sums and no such module: what is built does not need it.
+	// There is no go.sum and no such module: the build does not need it.
 	write(t, filepath.Join(source, "go.mod"), "module example.com/tiny\n\ngo 1.26\n\n// example.com/pin v0\n", 0o644)
 	write(t, filepath.Join(source, "shared", "shared.go"), "package shared\n\nvar Text = \"shared\"\n", 0o644)
 	for _, folder := range []string{"one", "server/v2"} {
@@ -135,7 +135,7 @@ func TestAModuleThatCannotBeReadIsAnError(t *testing.T) {
 	}
 }
 
-// The compiler and a child of its own hold a pipe open until they end.
+// The compiler and its child process hold a pipe open until they end.
 func TestAnInterruptedBuildLeavesNeitherProcessesNorFiles(t *testing.T) {
 	g, _ := newGetter(t)
 	folder := filepath.Dir(g.compiler)

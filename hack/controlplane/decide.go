@@ -1,16 +1,16 @@
 package main
 
-// observation is what is known about a wanted program before anything changes. It is filled in the order of preference: what follows
-// the first that was found was not looked for.
+// observation is the state of a requested program before any change. Fields are filled in order of preference: fields after the first match
+// are not observed.
 type observation struct {
 	given    string // the program in KUBEBUILDER_ASSETS
-	linked   bool   // that the folder has a link to it
-	cached   bool   // that the folder has the program
-	onPath   string // the program on PATH, if it is of the very version
-	released bool   // that it is published for this platform
+	linked   bool   // whether the folder has a link to it
+	cached   bool   // whether the folder has the program
+	onPath   string // the program on PATH, if its version matches exactly
+	released bool   // whether it is published for this platform
 }
 
-// origin is where a program comes from.
+// origin is the source of a program.
 type origin int
 
 const (
@@ -21,7 +21,7 @@ const (
 	fromModules
 )
 
-// decide returns where a program is to come from.
+// decide returns the origin of a program.
 func decide(seen observation, downloads bool) origin {
 	switch {
 	case seen.given != "" && !seen.linked:
@@ -37,7 +37,7 @@ func decide(seen observation, downloads bool) origin {
 	}
 }
 
-// item is a wanted program, what is known about it and where it comes from.
+// item is a requested program with its observed state and origin.
 type item struct {
 	program
 	version string
@@ -45,7 +45,7 @@ type item struct {
 	from    origin
 }
 
-// those returns the items of that origin.
+// those returns the items that have the given origin.
 func those(items []*item, from origin) []*item {
 	var found []*item
 	for _, i := range items {

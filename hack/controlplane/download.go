@@ -16,16 +16,16 @@ import (
 	"time"
 )
 
-// The largest files that are accepted.
+// Size limits of downloaded files.
 const (
 	largestProgram   = 512 << 20
 	largestChecksums = 4 << 20
 )
 
-// download gets the released programs side by side, and says how much it has received. Those that cannot be had are to be built.
+// download downloads the released programs concurrently and reports progress. Programs whose download fails are marked to be built.
 func (g *getter) download(ctx context.Context, folder, work string, items []*item) (received int64, err error) {
 	d := &downloader{mirror: g.mirror, patience: g.patience, log: g.log, hosts: map[string]*host{}}
-	d.transport = http.DefaultTransport.(*http.Transport).Clone() // with the proxies of the environment
+	d.transport = http.DefaultTransport.(*http.Transport).Clone() // uses the proxies set in the environment
 	d.transport.DisableCompression = true
 	defer d.transport.CloseIdleConnections()
 
@@ -53,7 +53,7 @@ func (g *getter) download(ctx context.Context, folder, work string, items []*ite
 	return d.received.Load(), errors.Join(failures...)
 }
 
-// downloader downloads files until a host fails, and no more from that one then.
+// downloader downloads files. It stops using a host after the first failure.
 type downloader struct {
 	transport *http.Transport
 	mirror    mirror
@@ -65,7 +65,7 @@ type downloader struct {
 	hosts map[string]*host
 }
 
-// program downloads the program of an item, and returns its file, which has the published checksum or came in a tarball that has.
+// program downloads the program of an item and returns its file. The file, or the tarball that contains it, matches the published checksum.
 func (d *downloader) program(ctx context.Context, i *item, on platform, work string) (string, error) {
 	published, _ := i.released(i.version, on)
 	checksums, file := d.mirror.of(published.checksums), d.mirror.of(published.file)
@@ -96,7 +96,7 @@ func (d *downloader) program(ctx context.Context, i *item, on platform, work str
 	return member, nil
 }
 
-// save downloads into a new file, and returns the SHA-256 of what it has written.
+// save downloads a new file and returns its SHA-256.
 func (d *downloader) save(ctx context.Context, from, to string) (string, error) {
 	file, err := os.Create(to)
 	if err != nil {
@@ -110,7 +110,7 @@ func (d *downloader) save(ctx context.Context, from, to string) (string, error) 
 	return fmt.Sprintf("%x", sum.Sum(nil)), nil
 }
 
-// report says why a program is built instead, once for each host that fails.
+// report reports why a program is built instead of downloaded, once for each failing host.
 func (d *downloader) report(ctx context.Context, name string, err error) {
 	var failed *hostError
 	switch {
@@ -122,7 +122,7 @@ func (d *downloader) report(ctx context.Context, name string, err error) {
 	}
 }
 
-// remaining are the programs that are still being downloaded.
+// remaining is the set of programs that are still being downloaded.
 type remaining struct {
 	mu    sync.Mutex
 	names []string

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestWhatIsNotVerifiedIsBuilt spoils one thing of a mirror each time.
+// TestWhatIsNotVerifiedIsBuilt corrupts one file of a mirror in each case.
 func TestWhatIsNotVerifiedIsBuilt(t *testing.T) {
 	const sums, kubectlSum = etcdFolder + "/SHA256SUMS", kubectlPath + ".sha256"
 	stalls := func(content string) http.HandlerFunc {

@@ -10,14 +10,14 @@ import (
 	"syscall"
 )
 
-// recipe is the number of the way in which programs are made from the modules. Raise it if other flags or other sources make other
-// programs of the same versions, so that those in the cache are not used any more.
+// recipe is the version of the build recipe. Increment it when different flags or sources produce different programs from the same
+// versions, so that cached programs are no longer used.
 const recipe = 1
 
-// workPattern is how the folders are called in which a run works. Nothing in them counts as a program.
+// workPattern matches the working folders of runs. Files in them do not count as programs.
 const workPattern = ".work-*"
 
-// pins are the versions of programs, by the modules that they come from, and the key of all that makes them what they are.
+// pins holds the versions of programs by module, and the cache key of everything that determines the programs.
 type pins struct {
 	versions map[string]string
 	key      string
@@ -42,8 +42,8 @@ func (g *getter) readPins() (pins, error) {
 	return found, nil
 }
 
-// openFolder makes the folder of these versions if the cache lacks it. Links to KUBEBUILDER_ASSETS go to a folder of their own, so that
-// they do not outlive the variable.
+// openFolder creates the folder of these versions if it is not in the cache. Links to KUBEBUILDER_ASSETS are created in a separate folder,
+// so that they are not used after the variable is unset.
 func (g *getter) openFolder(pins pins) (string, error) {
 	name := "controlplane-" + pins.versions[kubernetesPin] + "-" + pins.key
 	if g.given != "" {
@@ -63,7 +63,7 @@ func (g *getter) openFolder(pins pins) (string, error) {
 	return folder, nil
 }
 
-// lock lets one run at a time work in the folder, waits for another one, and removes what an interrupted one left.
+// lock takes an exclusive lock on the folder, waiting for another run if necessary, and removes files left by an interrupted run.
 func (g *getter) lock(ctx context.Context, folder string) (unlock func(), err error) {
 	file, err := os.OpenFile(filepath.Join(folder, ".lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -76,7 +76,7 @@ func (g *getter) lock(ctx context.Context, folder string) (unlock func(), err er
 		go func() { locked <- flock(file, syscall.LOCK_EX) }()
 		select {
 		case err = <-locked:
-		case <-ctx.Done(): // what waits ends with the process
+		case <-ctx.Done(): // the waiting goroutine ends with the process
 			return nil, errors.New("interrupted while another run was waited for")
 		}
 	}
@@ -93,7 +93,7 @@ func (g *getter) lock(ctx context.Context, folder string) (unlock func(), err er
 	return func() { file.Close() }, nil
 }
 
-// flock locks a file, and tries again if a signal interrupts it.
+// flock locks a file, and retries if a signal interrupts it.
 func flock(file *os.File, how int) error {
 	for {
 		if err := syscall.Flock(int(file.Fd()), how); !errors.Is(err, syscall.EINTR) {
@@ -102,7 +102,7 @@ func flock(file *os.File, how int) error {
 	}
 }
 
-// link puts a link to a program into the folder, in place of what is there.
+// link creates or replaces the folder's link to a program.
 func link(program, name string) error {
 	fresh := filepath.Join(filepath.Dir(name), ".link-"+filepath.Base(name))
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -117,7 +117,7 @@ func link(program, name string) error {
 	return nil
 }
 
-// place makes a finished file of the working folder the program of that name.
+// place moves a finished file from the working folder to the program's final name.
 func place(file, name string) error {
 	if err := os.Chmod(file, 0o755); err != nil {
 		return fmt.Errorf("making %s executable: %w", name, err)
@@ -128,7 +128,7 @@ func place(file, name string) error {
 	return nil
 }
 
-// isProgram tells whether a file can be run, itself or what it links to.
+// isProgram reports whether the file, or its link target, is executable.
 func isProgram(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// getter puts programs into a folder of the cache.
+// getter installs programs into a folder of the cache.
 type getter struct {
 	programs []program
 	source   string // the folder of the tool module
@@ -21,19 +21,19 @@ type getter struct {
 	mirror   mirror
 	on       platform
 	patience patience
-	interval time.Duration // between reports of progress
-	compiler string        // the command go
+	interval time.Duration // between progress reports
+	compiler string        // the go command
 	log      *log
 }
 
-// patience is how long others may take.
+// patience holds the timeouts for other programs and servers.
 type patience struct {
-	answer  time.Duration // a server, to the first byte of an answer
-	stall   time.Duration // a server, between bytes
-	version time.Duration // a program on PATH, to say its version
+	answer  time.Duration // for the first byte of a server's response
+	stall   time.Duration // between bytes of a server's response
+	version time.Duration // for a program on PATH to print its version
 }
 
-// get returns the folder, with the programs of those names in it.
+// get installs the programs of the given names and returns their folder.
 func (g *getter) get(ctx context.Context, names []string) (folder string, err error) {
 	started := time.Now()
 	wanted, err := pick(g.programs, names)
@@ -69,7 +69,7 @@ func (g *getter) get(ctx context.Context, names []string) (folder string, err er
 	return folder, nil
 }
 
-// gather looks at all wanted programs side by side, and decides where each is to come from.
+// gather observes all requested programs concurrently and decides the origin of each.
 func (g *getter) gather(ctx context.Context, folder string, wanted []program, versions map[string]string) []*item {
 	items := make([]*item, len(wanted))
 	var looking sync.WaitGroup
@@ -83,7 +83,7 @@ func (g *getter) gather(ctx context.Context, folder string, wanted []program, ve
 	return items
 }
 
-// act gets what the folder lacks. Items that cannot be downloaded are built, and say so afterwards.
+// act installs the programs that the folder lacks. Items that cannot be downloaded are built and reported afterwards.
 func (g *getter) act(ctx context.Context, folder string, items []*item, pins pins) (cost costs, err error) {
 	for _, i := range items {
 		if err := i.link(folder); err != nil {
@@ -119,7 +119,7 @@ func (g *getter) act(ctx context.Context, folder string, items []*item, pins pin
 	return cost, nil
 }
 
-// link links a program that this machine has into the folder.
+// link links a program installed on this machine into the folder.
 func (i *item) link(folder string) error {
 	switch name := filepath.Join(folder, i.name); i.from {
 	case fromGiven:
@@ -131,7 +131,7 @@ func (i *item) link(folder string) error {
 	}
 }
 
-// log writes lines for people, from several goroutines.
+// log writes human-readable lines from several goroutines.
 type log struct {
 	mu sync.Mutex
 	to io.Writer
@@ -143,7 +143,7 @@ func (l *log) say(format string, arguments ...any) {
 	fmt.Fprintf(l.to, "control plane: %s\n", strings.TrimRight(fmt.Sprintf(format, arguments...), "\n"))
 }
 
-// every calls a function again and again, until what it returns is called.
+// every calls report at each interval until stop is called.
 func every(interval time.Duration, report func()) (stop func()) {
 	done := make(chan struct{})
 	var reporting sync.WaitGroup

@@ -22,7 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The versions in the tool module of tests, and the platform of the released programs there.
+// The versions in the test tool module, and the platform of its released programs.
 const (
 	kubernetesVersion = "v1.99.1"
 	etcdVersion       = "v3.99.2"
@@ -31,7 +31,7 @@ const (
 
 var linux = platform{"linux", "amd64"}
 
-// Where a mirror has the files of those versions.
+// The paths of these versions' files on a mirror.
 const (
 	kubectlPath   = "/dl.k8s.io/release/v1.99.1/bin/linux/amd64/kubectl"
 	apiserverPath = "/dl.k8s.io/release/v1.99.1/bin/linux/amd64/kube-apiserver"
@@ -41,13 +41,13 @@ const (
 	kwokDigests   = "/api.github.com/repos/kubernetes-sigs/kwok/releases/tags/v0.99.3"
 )
 
-// What programs of tests hold, by where they come from.
+// The contents of the test programs, by origin.
 const (
 	released = "#!/bin/sh\n# released\n"
 	built    = "built\n"
 )
 
-// newGetter returns one whose tool module is that of tests, whose PATH is empty and whose compiler is fake.
+// newGetter returns a getter with the test tool module, an empty PATH and a fake compiler.
 func newGetter(t *testing.T) (*getter, *screen) {
 	t.Helper()
 	source, shown := t.TempDir(), &screen{}
@@ -72,7 +72,7 @@ func writeGoMod(t *testing.T, source, etcd string) {
 		"\tgo.etcd.io/etcd/server/v3 "+etcd+" // indirect\n\tk8s.io/kubernetes "+kubernetesVersion+"\n\tsigs.k8s.io/kwok "+kwokVersion+"\n)\n", 0o644)
 }
 
-// fakeCompiler is a program that lists and builds packages as go does, without reading any.
+// fakeCompiler returns a program that lists and builds packages as go does, without reading sources.
 func fakeCompiler(t *testing.T) string {
 	t.Helper()
 	return script(t, filepath.Join(t.TempDir(), "go"), `
@@ -109,7 +109,7 @@ func write(t *testing.T, name, text string, mode fs.FileMode) {
 	}
 }
 
-// screen is what a run shows.
+// screen is the output of a run.
 type screen struct {
 	mu    sync.Mutex
 	text  strings.Builder
@@ -134,7 +134,7 @@ func (s *screen) String() string {
 	return s.text.String()
 }
 
-// when returns a channel that is closed when a text is shown.
+// when returns a channel that is closed when the text is shown.
 func (s *screen) when(text string) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +142,7 @@ func (s *screen) when(text string) <-chan struct{} {
 	return s.shown
 }
 
-// site is a mirror for tests: what it answers, by path, and how often it was asked for what.
+// site is a test mirror: its responses by path, and the number of requests by path.
 type site struct {
 	files map[string]http.HandlerFunc
 	mu    sync.Mutex
@@ -170,7 +170,7 @@ func (s *site) requests() int {
 	return sum
 }
 
-// newSite is a mirror with all programs, as they are to be.
+// newSite starts a mirror that has all programs with valid checksums.
 func newSite(t *testing.T) (*site, mirror) {
 	t.Helper()
 	tarball := pack(t, map[string]string{"etcd-v3.99.2-linux-amd64/README.md": "text", "etcd-v3.99.2-linux-amd64/etcd": released})
@@ -217,7 +217,7 @@ func pack(t *testing.T, files map[string]string) string {
 	return packed.String()
 }
 
-// contents are the files below a folder, other than the lock.
+// contents returns the files below a folder, except the lock.
 func contents(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -392,7 +392,7 @@ func TestTheFolderDependsOnVersionsAndPlatform(t *testing.T) {
 	}
 }
 
-// The tool module has the versions that the table of programs looks for in it.
+// The tool module pins every version that the table of programs refers to.
 func TestToolModuleHasVersions(t *testing.T) {
 	g, _ := newGetter(t)
 	g.source = toolModule

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// host is a server that is asked for files.
+// host is a server that serves files.
 type host struct {
 	mu       sync.Mutex
 	reached  bool
@@ -16,7 +16,7 @@ type host struct {
 
 var errGivenUp = errors.New("the host has failed before")
 
-// hostError is that of a server that cannot be reached, breaks off, or refuses.
+// hostError is the error of a server that is unreachable, breaks off a response, or rejects a request.
 type hostError struct {
 	host string
 	err  error
@@ -34,8 +34,8 @@ func (d *downloader) host(name string) *host {
 	return d.hosts[name]
 }
 
-// first sends a request, unless the host has failed. The others wait for the answer to the first of all: where there is no network, that
-// one alone takes time.
+// first sends a request, unless the host has failed. Other requests wait for the response to the first one, so that without a network only
+// one request times out.
 func (h *host) first(send func() (*http.Response, error)) (*http.Response, error) {
 	h.mu.Lock()
 	if h.failed {
@@ -52,7 +52,7 @@ func (h *host) first(send func() (*http.Response, error)) (*http.Response, error
 	return answer, err
 }
 
-// giveUp makes requests that are still to come fail, and tells whether it is the first call.
+// giveUp makes all later requests fail, and reports whether this is the first call.
 func (h *host) giveUp() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

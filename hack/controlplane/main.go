@@ -1,17 +1,17 @@
-// Command controlplane puts the control plane's programs into a cache folder, and prints that folder on standard output.
+// Command controlplane installs the control plane programs into a cache folder, and prints that folder on standard output.
 //
-//	CGO_ENABLED=0 go run -trimpath ./hack/controlplane [PROGRAM...]      all of them, or the named ones
+//	CGO_ENABLED=0 go run -trimpath ./hack/controlplane [PROGRAM...]      all programs, or the given ones
 //
-// It links programs that KUBEBUILDER_ASSETS holds, keeps those that the folder has, links those on PATH that are of the very version,
-// downloads those that are released for this machine, and builds the others from Go modules. The versions are those in the go.mod of the
-// tool module in programs/. What else it takes from the environment:
+// It links programs in KUBEBUILDER_ASSETS, keeps existing ones in the folder, links programs on PATH with exactly the required version,
+// downloads programs released for this platform, and builds the others from Go modules. The go.mod of the tool module in programs/ pins the
+// versions. It reads these environment variables:
 //
 //	TANDEM_CACHE     the cache; without it $XDG_CACHE_HOME/tandem, or ~/.cache/tandem
 //	TANDEM_MIRROR    a server that has the files of dl.k8s.io, github.com and api.github.com; "off" downloads nothing
 //	HTTPS_PROXY      and HTTP_PROXY, NO_PROXY: proxies for downloads
 //
-// The files programs.go, version.go, release.go, decide.go and progress.go decide, and touch neither disk nor network. get.go says what
-// happens in which order: folder.go, observe.go, download.go (with transfer.go, host.go and unpack.go), build.go. No cluster is touched.
+// The files programs.go, version.go, release.go, decide.go and progress.go decide, and use neither disk nor network. get.go runs the steps
+// in order: folder.go, observe.go, download.go (with transfer.go, host.go and unpack.go), build.go. It does not connect to a cluster.
 package main
 
 import (
@@ -33,7 +33,7 @@ func main() {
 		signals = append(signals, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), signals...)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
 
 	folder, err := fromEnvironment(ctx)
 	if err != nil {
@@ -67,7 +67,7 @@ func fromEnvironment(ctx context.Context) (string, error) {
 	return getter.get(ctx, os.Args[1:])
 }
 
-// sourceFolder returns the folder of the tool module, which is below the working directory or one of its parents.
+// sourceFolder returns the folder of the tool module, below the working directory or one of its parents.
 func sourceFolder() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {

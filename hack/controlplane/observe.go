@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// observe looks for a program, in the order of preference. It asks a program on PATH for its version, and one that the folder links to
-// each time: it may have been upgraded or removed since.
+// observe observes a program in order of preference. It runs a program on PATH to get its version, and checks the target of a link in the
+// folder each time, because it may have been upgraded or removed.
 func (g *getter) observe(ctx context.Context, folder string, p program, version string) observation {
 	name := filepath.Join(folder, p.name)
 	_, released := p.released(version, g.on)
@@ -35,7 +35,7 @@ func (g *getter) observe(ctx context.Context, folder string, p program, version 
 	return seen
 }
 
-// inAssets returns the file of a program in KUBEBUILDER_ASSETS, empty if it is not there.
+// inAssets returns the file of a program in KUBEBUILDER_ASSETS, or an empty string.
 func (g *getter) inAssets(name string) string {
 	file, err := filepath.Abs(filepath.Join(g.given, name))
 	if g.given == "" || err != nil || !isProgram(file) {
@@ -44,7 +44,7 @@ func (g *getter) inAssets(name string) string {
 	return file
 }
 
-// onPath returns the file of a program on PATH, empty if it is not there.
+// onPath returns the file of a program on PATH, or an empty string.
 func onPath(name string) string {
 	file, err := exec.LookPath(name)
 	if err != nil {
@@ -56,7 +56,7 @@ func onPath(name string) string {
 	return file
 }
 
-// ask returns what a program prints about its version, empty if it fails or takes too long.
+// ask returns the version output of a program, or an empty string if the program fails or times out.
 func (g *getter) ask(ctx context.Context, name string, question []string) string {
 	ctx, cancel := context.WithTimeout(ctx, g.patience.version)
 	defer cancel()
@@ -69,8 +69,8 @@ func (g *getter) ask(ctx context.Context, name string, question []string) string
 	return printed.String()
 }
 
-// inGroup makes a command the leader of a process group, all of which is killed when the command's context ends. What the command leaves
-// behind may keep its output open for that long and no longer.
+// inGroup makes a command the leader of a process group, which is killed when the command's context ends. Remaining processes may keep the
+// command's output open for the given time at most.
 func inGroup(command *exec.Cmd, open time.Duration) *exec.Cmd {
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }

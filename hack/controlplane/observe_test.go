@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// says is a program that prints a version.
+// says creates a program that prints a version.
 func says(t *testing.T, folder, name, printed string) string {
 	t.Helper()
 	return script(t, filepath.Join(folder, name), "[ \"$1\" = --version ] || exit 1\necho '"+printed+"'\n")

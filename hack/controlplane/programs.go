@@ -7,33 +7,33 @@ import (
 	"strings"
 )
 
-// program is one of the control plane's: where it is built from, how it says its version, and where it is released.
+// program is a control plane program: its import path, how to print its version, and its releases.
 type program struct {
 	name     string
 	main     string         // import path of its main package
-	pin      string         // module whose version in the tool module's go.mod is the version of the program
+	pin      string         // module in the tool module's go.mod that determines the program's version
 	question []string       // arguments that make it print its version
-	answer   *regexp.Regexp // what it prints then; the first group is the version, with or without v
+	answer   *regexp.Regexp // pattern of the version output; the first group is the version, with or without v
 	released func(version string, on platform) (release, bool)
 }
 
-// platform is an operating system and an architecture, by Go's names.
+// platform is an operating system and an architecture, in Go's names.
 type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
 
-// toolModule is the folder, below hack/controlplane, of the module whose go.mod names the versions of all programs. It is one module, so that
-// go builds what programs have in common once, and all of them in one call that keeps all processors busy.
+// toolModule is the folder below hack/controlplane of the module whose go.mod pins the versions of all programs. A single module lets go
+// build shared packages once, and build all programs in one call that keeps all processors busy.
 const toolModule = "programs"
 
-// The modules whose versions are those of the programs.
+// The modules whose versions determine the versions of the programs.
 const (
 	etcdPin       = "go.etcd.io/etcd/server/v3"
 	kubernetesPin = "k8s.io/kubernetes"
 	kwokPin       = "sigs.k8s.io/kwok"
 )
 
-// The answers to questions about versions.
+// Patterns of the version output.
 var (
 	etcdAnswer    = regexp.MustCompile(`^etcd Version: (\S+)\n`)
 	kwokAnswer    = regexp.MustCompile(`^kwok version (\S+) `)
@@ -41,7 +41,7 @@ var (
 	kubectlAnswer = regexp.MustCompile(`^\{\s*"clientVersion": ?\{[^{}]*"gitVersion": ?"([^"]+)"`)
 )
 
-// controlPlane returns the programs of a control plane, in the order in which they are reported.
+// controlPlane returns the programs of a control plane, in the order of reports.
 func controlPlane() []program {
 	ask := []string{"--version"}
 	kubernetes := func(name string, question []string, answer *regexp.Regexp, platforms string) program {
@@ -58,7 +58,7 @@ func controlPlane() []program {
 	}
 }
 
-// pick returns the programs of those names in the order of the table, all without names.
+// pick returns the programs of the given names in table order, or all programs if no names are given.
 func pick(programs []program, names []string) ([]program, error) {
 	var known []string
 	for _, p := range programs {
@@ -83,10 +83,10 @@ func pick(programs []program, names []string) ([]program, error) {
 	return picked, nil
 }
 
-// majorVersion is the last element of the path of a module from version 2 on.
+// majorVersion matches the last element of a module path with a major version suffix.
 var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
 
-// executable returns the name that go build gives a main package's program: the last element of its path that is no version.
+// executable returns the name that go build gives to the program of a main package: the last path element that is not a version.
 func executable(main string) string {
 	if last := path.Base(main); !majorVersion.MatchString(last) {
 		return last

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// output understands what go list and go build print on standard error. What is neither a compiled package nor a downloaded module is
-// kept for the report of a failure.
+// output parses the standard error of go list and go build. Lines that name neither a compiled package nor a downloaded module are kept for
+// failure reports.
 type output struct {
-	packages   map[string]bool // those that the build consists of
+	packages   map[string]bool // packages that are part of the build
 	compiled   int
 	downloaded int
-	others     []string // the last lines of what else was printed
-	unfinished []byte   // what was written of the next line
+	others     []string // the last of the other lines
+	unfinished []byte   // the incomplete last line
 }
 
-// tail is how many lines a report of a failure repeats.
+// tail is the number of lines repeated in a failure report.
 const tail = 40
 
 func (o *output) Write(text []byte) (int, error) {
@@ -45,7 +45,7 @@ func (o *output) line(line string) {
 	}
 }
 
-// failure returns what is to be shown of a command that failed.
+// failure returns the text to show for a failed command.
 func (o *output) failure() string {
 	lines := o.others
 	if len(o.unfinished) > 0 {
@@ -54,12 +54,12 @@ func (o *output) failure() string {
 	return strings.Join(lines, "\n")
 }
 
-// listing reports the progress of go list, which downloads modules that the module cache lacks.
+// listing returns the progress of go list, which downloads modules that the module cache lacks.
 func (o *output) listing(took time.Duration) string {
 	return fmt.Sprintf("%s Go modules downloaded (%s)", count(o.downloaded), whole(took))
 }
 
-// compiling reports the progress of go build. It does not print packages that Go's build cache has, so the total is only an upper limit.
+// compiling returns the progress of go build. go build does not print packages that are in its build cache, so the total is an upper limit.
 func (o *output) compiling(unlinked []string, took time.Duration) string {
 	text := fmt.Sprintf("%s of at most %s packages compiled (%s)", count(o.compiled), count(len(o.packages)), whole(took))
 	if len(unlinked) > 0 {
@@ -68,24 +68,24 @@ func (o *output) compiling(unlinked []string, took time.Duration) string {
 	return text
 }
 
-// built reports what go build did.
+// built returns a summary of go build.
 func (o *output) built(programs []string, took time.Duration) string {
 	return fmt.Sprintf("built %s in %s: %s packages compiled, %s taken from Go's build cache",
 		strings.Join(programs, ", "), whole(took), count(o.compiled), count(len(o.packages)-o.compiled))
 }
 
-// receiving reports the progress of downloads.
+// receiving returns the progress of downloads.
 func receiving(received int64, left []string, took time.Duration) string {
 	return fmt.Sprintf("%s downloaded (%s); not complete yet: %s", megabytes(received), whole(took), strings.Join(left, ", "))
 }
 
-// costs is how long the parts of a run took, and how much was downloaded.
+// costs holds the duration of each part of a run and the number of downloaded bytes.
 type costs struct {
 	download, build, all time.Duration
 	bytes                int64
 }
 
-// summary reports where the programs come from. It is empty if the folder had them all.
+// summary returns the origins of the programs, or an empty string if the folder had all of them.
 func summary(items []*item, cost costs) string {
 	if len(those(items, fromCache)) == len(items) {
 		return ""
@@ -108,7 +108,7 @@ func summary(items []*item, cost costs) string {
 	return strings.Join(parts, "; ") + "; " + whole(cost.all) + " in all"
 }
 
-// versioned returns the items' names with their versions, each version once: "kubectl, kube-scheduler v1.36.3, kwok v0.8.0".
+// versioned returns the names of the items with their versions, each version once: "kubectl, kube-scheduler v1.36.3, kwok v0.8.0".
 func versioned(items []*item) string {
 	var text strings.Builder
 	for n, i := range items {
@@ -128,7 +128,7 @@ func whole(took time.Duration) string { return took.Round(time.Second).String() 
 
 func megabytes(n int64) string { return fmt.Sprintf("%d MB", (n+500_000)/1_000_000) }
 
-// count writes a number with commas: 2,310.
+// count formats a number with commas: 2,310.
 func count(n int) string {
 	digits := strconv.Itoa(n)
 	for at := len(digits) - 3; at > 0; at -= 3 {

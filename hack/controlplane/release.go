@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// release is where a program is published for a platform, with the checksum of its file.
+// release is the location of a published program for one platform, with the checksum of its file.
 type release struct {
-	file      string // URL of the program, or of a tarball with it
+	file      string // URL of the program, or of a tarball that contains it
 	member    string // name of the program in the tarball; empty if the file is the program
-	checksums string // URL of what names the file's SHA-256
+	checksums string // URL of the file's SHA-256
 	checksum  func(checksums []byte, file string) (string, error)
 }
 
-// The platforms for which files are published: those that hack/lib/golang.sh of Kubernetes and the release scripts of etcd and kwok list.
-// (etcd is published as zip for others; those are built.)
+// The platforms with published files, as listed in hack/lib/golang.sh of Kubernetes and in the release scripts of etcd and kwok. (etcd
+// publishes zip files for other platforms; for those it is built.)
 const (
 	serverPlatforms = " linux/amd64 linux/arm64 linux/ppc64le linux/s390x "
 	clientPlatforms = serverPlatforms + "linux/386 linux/arm darwin/amd64 darwin/arm64 "
@@ -46,7 +46,7 @@ func etcdRelease(version string, on platform) (release, bool) {
 	}, isAmong(etcdPlatforms, on)
 }
 
-// kwokRelease uses the digests that GitHub keeps of the files of a release: kwok publishes none itself.
+// kwokRelease uses the digests that GitHub stores for release files, because kwok does not publish checksums.
 func kwokRelease(version string, on platform) (release, bool) {
 	return release{
 		file:      fmt.Sprintf("https://github.com/kubernetes-sigs/kwok/releases/download/%s/kwok-%s-%s", version, on.os, on.arch),
@@ -55,7 +55,7 @@ func kwokRelease(version string, on platform) (release, bool) {
 	}, isAmong(kwokPlatforms, on)
 }
 
-// listedChecksum finds the checksum of a file in what sha256sum prints, or in a text that is one checksum and nothing else.
+// listedChecksum finds the checksum of a file in the output of sha256sum, or in a text that contains only a checksum.
 func listedChecksum(checksums []byte, file string) (string, error) {
 	lines := strings.Split(strings.TrimSpace(string(checksums)), "\n")
 	for _, line := range lines {
@@ -68,7 +68,7 @@ func listedChecksum(checksums []byte, file string) (string, error) {
 	return "", fmt.Errorf("it has no checksum of %s", file)
 }
 
-// githubDigest finds the checksum of a file in what GitHub's API says about a release.
+// githubDigest finds the checksum of a file in a release returned by GitHub's API.
 func githubDigest(answer []byte, file string) (string, error) {
 	var release struct {
 		Assets []struct{ Name, Digest string }
@@ -91,10 +91,10 @@ func sha256Of(text, file string) (string, error) {
 	return strings.ToLower(text), nil
 }
 
-// mirror is what TANDEM_MIRROR says.
+// mirror is the parsed value of TANDEM_MIRROR.
 type mirror struct {
 	off bool
-	url string // of the folder that has one folder for each host; empty for the hosts themselves
+	url string // of the folder that has one folder per host; empty to use the hosts themselves
 }
 
 func parseMirror(value string) (mirror, error) {
@@ -106,13 +106,13 @@ func parseMirror(value string) (mirror, error) {
 	}
 	parsed, err := url.Parse(value)
 	if err != nil || parsed.Host == "" || parsed.RawQuery != "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
-		// The value is not repeated: it may have a password.
+		// The value is not included, because it may contain a password.
 		return mirror{}, errors.New(`TANDEM_MIRROR is neither "off" nor the URL of a folder, such as https://mirror.example/files`)
 	}
 	return mirror{url: strings.TrimSuffix(value, "/")}, nil
 }
 
-// of returns where the mirror has a file.
+// of returns the URL of a file on the mirror.
 func (m mirror) of(file string) string {
 	if m.url == "" {
 		return file
@@ -120,7 +120,7 @@ func (m mirror) of(file string) string {
 	return m.url + "/" + strings.TrimPrefix(file, "https://")
 }
 
-// mention says where files come from if it is not from their hosts.
+// mention returns a note that names the mirror, or an empty string without one.
 func (m mirror) mention() string {
 	if m.url == "" {
 		return ""
@@ -128,7 +128,7 @@ func (m mirror) mention() string {
 	return " from " + redacted(m.url)
 }
 
-// redacted returns an address without the password that a mirror's may have.
+// redacted returns the URL without a password.
 func redacted(address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil {
@@ -137,12 +137,12 @@ func redacted(address string) string {
 	return parsed.Redacted()
 }
 
-// hostOf returns the host of an address, with its port.
+// hostOf returns the host of a URL, with its port.
 func hostOf(address string) string {
 	_, rest, _ := strings.Cut(address, "://")
 	host, _, _ := strings.Cut(rest, "/")
 	return host[strings.LastIndex(host, "@")+1:]
 }
 
-// fileName returns the last part of a URL's path.
+// fileName returns the last element of a URL's path.
 func fileName(file string) string { return path.Base(file) }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// copy downloads a file of a limited size.
+// copy downloads a file up to a size limit.
 func (d *downloader) copy(ctx context.Context, from string, limit int64, to io.Writer) error {
 	parent := ctx
 	ctx, cancel := context.WithCancelCause(parent)
@@ -53,8 +53,8 @@ func (d *downloader) copy(ctx context.Context, from string, limit int64, to io.W
 	return nil
 }
 
-// send asks for a file and follows redirects, each of which has to be answered in time. An answer has the file, or says that the host
-// has no such file; everything else is an error.
+// send requests a file and follows redirects. Each response has to arrive in time. The response has the file, or reports that the host does
+// not have it; any other response is an error.
 func (d *downloader) send(ctx context.Context, from string, watch *watch) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
 	if err != nil {
@@ -77,7 +77,7 @@ func (d *downloader) send(ctx context.Context, from string, watch *watch) (*http
 	answer, err := client.Do(request)
 	var failed *url.Error
 	if errors.As(err, &failed) {
-		return nil, failed.Err // without the address, which is long after a redirect
+		return nil, failed.Err // without the URL, which is long after a redirect
 	}
 	if err == nil && answer.StatusCode != http.StatusOK && answer.StatusCode != http.StatusNotFound {
 		answer.Body.Close()
@@ -86,7 +86,7 @@ func (d *downloader) send(ctx context.Context, from string, watch *watch) (*http
 	return answer, err
 }
 
-// watch ends a request for which nothing arrives in time.
+// watch cancels a request that receives no data in time.
 type watch struct {
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
@@ -103,13 +103,13 @@ func (w *watch) stop() {
 	}
 }
 
-// body is that of an answer, which has to keep arriving.
+// body is the body of a response that must keep arriving.
 type body struct {
 	from     io.Reader
 	watch    *watch
 	stall    time.Duration
 	received *atomic.Int64
-	err      error // why it broke off
+	err      error // why the response broke off
 }
 
 func (b *body) Read(into []byte) (int, error) {

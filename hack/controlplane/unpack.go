@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// unpack writes one regular file of a tarball. The names of the others do not matter: nothing is written by them.
+// unpack writes one regular file of a tarball. Other members are ignored; no file is created under their names.
 func unpack(tarball, member, to string) error {
 	packed, err := os.Open(tarball)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// requiredVersion returns the version that the text of a go.mod requires of a module.
+// requiredVersion returns the version of a module that a go.mod requires.
 func requiredVersion(goMod, module string) (string, error) {
 	for line := range strings.Lines(goMod) {
 		line, _, _ = strings.Cut(line, "//")
@@ -20,14 +20,14 @@ func requiredVersion(goMod, module string) (string, error) {
 	return "", fmt.Errorf("it does not require %s", module)
 }
 
-// saysVersion tells whether what a program prints about its version names exactly this one.
+// saysVersion reports whether the version output of a program names exactly this version.
 func (p program) saysVersion(printed, version string) bool {
 	said := p.answer.FindStringSubmatch(printed)
 	return said != nil && strings.TrimPrefix(said[1], "v") == strings.TrimPrefix(version, "v")
 }
 
-// linkerFlags make the programs say their versions as released ones do; versions are those of modules, by the modules' paths. Flags for
-// packages that a program lacks change nothing in it. (etcd has its version in its source.)
+// linkerFlags returns flags that set the programs' versions as in released builds; versions are module versions by module path. Flags for
+// packages that a program does not include have no effect. (etcd has its version in its source.)
 func linkerFlags(versions map[string]string) string {
 	const component, kwok = "k8s.io/component-base/version.", "sigs.k8s.io/kwok/pkg/consts."
 	flags := []string{"-s", "-w"}

@@ -9,14 +9,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// field is the field of a ClusterManagementAddOn's spec that Tandem adds.
+// field is the field that Tandem adds to the spec of ClusterManagementAddOn.
 const field = "dependencies"
 
-// versions are the versions of the API that Tandem converts; the first is the stored one.
+// versions are the API versions that Tandem's webhook converts; the first is the storage version.
 var versions = []string{"v1alpha1", "v1beta1"}
 
-// change returns a definition of OCM's that is converted by Tandem's webhook, and extended with the dependencies of the
-// definition own unless that is nil.
+// change returns OCM's definition, converted by Tandem's webhook and, if own is not nil, extended with the dependencies that own declares.
 func change(document []byte, own map[string]any) ([]byte, error) {
 	definition, err := parse(document)
 	if err != nil {
@@ -33,9 +32,9 @@ func change(document []byte, own map[string]any) ([]byte, error) {
 	return yaml.Marshal(definition)
 }
 
-// extend adds the schema of spec.dependencies, which each version of the definition own declares, to the same version of the
-// definition base. Everything else of base stands as it was. It is an error if either has other versions, or if base has a
-// field of that name already: then OCM has adopted dependencies, and its own schema must be looked at first.
+// extend adds the schema of spec.dependencies from each version of own to the same version of base. The rest of base is unchanged. It
+// returns an error if the versions differ, or if base already has a field of that name: in that case OCM has adopted dependencies, and its
+// schema must be reviewed first.
 func extend(base, own map[string]any) error {
 	specs, err := specProperties(base)
 	if err != nil {
@@ -58,9 +57,9 @@ func extend(base, own map[string]any) error {
 	return nil
 }
 
-// convert lets the versions of a definition be converted by addon-manager's webhook. The label says that Tandem keeps the
-// webhook's CA bundle current: other definitions of the same name, such as a stock OCM's, are left alone. It is an error if
-// the definition has other versions, or stores another one.
+// convert configures addon-manager's webhook to convert between the versions of a definition. The label marks definitions whose webhook CA
+// bundle Tandem keeps current; other definitions of the same name, such as OCM's own, are not changed. It returns an error if the
+// definition has other versions or another storage version.
 func convert(definition map[string]any) error {
 	if _, err := specProperties(definition); err != nil {
 		return err
@@ -94,7 +93,7 @@ func parse(document []byte) (map[string]any, error) {
 	return definition, nil
 }
 
-// specProperties finds the properties of the spec in each version; they are part of the definition.
+// specProperties returns the properties of the spec in each version, as references into the definition.
 func specProperties(definition map[string]any) (map[string]map[string]any, error) {
 	found := map[string]map[string]any{}
 	for _, version := range versionsOf(definition) {
@@ -118,7 +117,7 @@ func specProperties(definition map[string]any) (map[string]map[string]any, error
 	return found, nil
 }
 
-// versionsOf lists the versions of a definition.
+// versionsOf returns the versions of a definition.
 func versionsOf(definition map[string]any) []map[string]any {
 	list, _, _ := unstructured.NestedFieldNoCopy(definition, "spec", "versions")
 	entries, _ := list.([]any)

@@ -7,7 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// definition is a CustomResourceDefinition, the first version stored, whose spec has the given properties in every version.
+// definition returns a CustomResourceDefinition whose spec has the given properties in every version. The first version is the storage
+// version.
 func definition(properties string, versions ...string) string {
 	text := `kind: CustomResourceDefinition
 spec:

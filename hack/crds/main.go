@@ -1,6 +1,6 @@
-// Command crds writes the OCM part of manifests/crds: the add-on definitions of OCM's API module, converted by Tandem's
-// webhook and the ClusterManagementAddOn extended with the dependencies that Tandem's own types declare, and the module's
-// ManagedCluster as it is. It reads and writes files and touches no cluster.
+// Command crds writes the OCM part of manifests/crds: the add-on definitions of OCM's API module, with conversion by Tandem's webhook and,
+// in ClusterManagementAddOn, the dependencies that Tandem's own types declare; and the module's ManagedCluster unchanged. It reads and
+// writes files, and does not connect to a cluster.
 //
 //	controller-gen crd paths=./pkg/api/addon/... output:crd:stdout | go run ./hack/crds -upstream DIR -output DIR
 package main
@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 )
 
-// files lists the definitions.
+// files lists the definitions to write.
 var files = []file{
 	{
 		from:      "addon/v1beta1/0000_00_addon.open-cluster-management.io_clustermanagementaddons.crd.yaml",
@@ -37,12 +37,12 @@ var files = []file{
 	},
 }
 
-// file says where a definition stands in OCM's API module, and its name in the output folder.
+// file is a definition's path in OCM's API module and its name in the output folder.
 type file struct {
 	from, to string
-	// converted: it has versions that Tandem's webhook converts. Others are taken as they are.
+	// converted definitions have versions that Tandem's webhook converts. Others are copied unchanged.
 	converted bool
-	// extended: it gets the dependencies.
+	// extended definitions get the dependencies.
 	extended bool
 }
 
@@ -56,7 +56,7 @@ func main() {
 	}
 }
 
-// run reads from generated the definition that controller-gen made of Tandem's own ClusterManagementAddOn.
+// run writes all definitions. generated is controller-gen's definition of Tandem's own ClusterManagementAddOn.
 func run(generated io.Reader, upstream, output string) error {
 	if upstream == "" || output == "" {
 		return fmt.Errorf("both -upstream and -output are needed")
@@ -81,7 +81,7 @@ func run(generated io.Reader, upstream, output string) error {
 	return nil
 }
 
-// content is what is written for a definition of the module in the folder upstream.
+// content returns the text to write for a definition in the module folder upstream.
 func (f file) content(upstream string, own map[string]any) ([]byte, error) {
 	content, err := os.ReadFile(filepath.Join(upstream, f.from))
 	if err != nil {

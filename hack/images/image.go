@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// image is one for several platforms.
+// image is a container image for several platforms.
 type image struct {
 	name     reference.NamedTagged
 	index    v1.ImageIndex
@@ -41,8 +41,8 @@ func (i *image) add(platform v1.Platform, of v1.Image) {
 	i.index = mutate.AppendManifests(i.index, mutate.IndexAddendum{Add: of, Descriptor: v1.Descriptor{Platform: &platform}})
 }
 
-// save writes the image to a file in two formats at once, whose blobs are the same files: an OCI layout, which containerd (ctr, kind,
-// Docker's containerd image store), podman and skopeo read, and docker's own, for Docker's older image store.
+// save writes the image to a file in two formats that share their blobs: an OCI layout, read by containerd (ctr, kind, Docker's containerd
+// image store), podman and skopeo; and Docker's own format, for Docker's older image store.
 func (i *image) save(file string) error {
 	folder, err := os.MkdirTemp("", "images-")
 	if err != nil {
@@ -53,7 +53,7 @@ func (i *image) save(file string) error {
 	if err != nil {
 		return fmt.Errorf("writing its layout: %w", err)
 	}
-	// By the first name containerd and kind know it, by the second one podman and skopeo.
+	// containerd and kind use the first name, podman and skopeo the second.
 	names := map[string]string{"io.containerd.image.name": i.name.String(), "org.opencontainers.image.ref.name": i.name.String()}
 	if err := written.AppendIndex(i.index, layout.WithAnnotations(names)); err != nil {
 		return fmt.Errorf("writing its layout: %w", err)
@@ -76,8 +76,8 @@ func (i *image) save(file string) error {
 	return os.WriteFile(file, content, 0o644)
 }
 
-// dockerManifest lists the variants as Docker's older image store wants it. That knows one platform by a name, so where there
-// are several each has its own.
+// dockerManifest lists the variants for Docker's older image store. That store has one platform per name, so with several platforms each
+// variant gets its own name.
 func (i *image) dockerManifest() ([]byte, error) {
 	var manifest tarball.Manifest
 	for _, v := range i.variants {
@@ -97,10 +97,10 @@ func (i *image) dockerManifest() ([]byte, error) {
 	return json.Marshal(manifest)
 }
 
-// blob is where an OCI layout has it.
+// blob returns the path of a blob in an OCI layout.
 func blob(digest v1.Hash) string { return "blobs/" + digest.Algorithm + "/" + digest.Hex }
 
-// filesIn reads a folder, in the order of the alphabet.
+// filesIn returns the files of a folder, sorted by name.
 func filesIn(folder fs.FS) ([]file, error) {
 	var files []file
 	err := fs.WalkDir(folder, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -114,7 +114,7 @@ func filesIn(folder fs.FS) ([]file, error) {
 	return files, err
 }
 
-// push brings the image to the registry in its name.
+// push pushes the image to the registry in its name.
 func (i *image) push(ctx context.Context) error {
 	registry, err := name.NewRegistry(reference.Domain(i.name))
 	if err != nil {
@@ -127,7 +127,7 @@ func (i *image) push(ctx context.Context) error {
 	return nil
 }
 
-// describe writes the rows of a table: the image, and each platform of it with what a node downloads and unpacks.
+// describe writes table rows: the image, and the download and unpacked sizes of each platform.
 func (i *image) describe(table io.Writer) error {
 	digest, err := i.index.Digest()
 	if err != nil {
@@ -148,7 +148,7 @@ func (i *image) describe(table io.Writer) error {
 	return nil
 }
 
-// sizes are those of all layers, compressed and not.
+// sizes returns the total size of all layers, compressed and uncompressed.
 func sizes(of v1.Image) (download, unpacked int64, err error) {
 	layers, err := of.Layers()
 	if err != nil {

@@ -27,10 +27,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// hello stands for Tandem's programs.
+// hello is a test program in place of Tandem's programs.
 var hello = program{name: "hello", path: "./testdata/hello", description: "says its version"}
 
-// made is the archive that the flags make of hello.
+// made returns the archive that the flags build from hello.
 func made(t *testing.T, arguments ...string) string {
 	t.Helper()
 	out := t.TempDir()
@@ -189,7 +189,7 @@ func TestMistakesAreErrors(t *testing.T) {
 	}
 }
 
-// dockerImage reads an image as Docker's older image store does.
+// dockerImage loads an image as Docker's older image store does.
 func dockerImage(t *testing.T, archive, tagged string) v1.Image {
 	t.Helper()
 	tag, err := name.NewTag(tagged)
@@ -206,7 +206,7 @@ func dockerImage(t *testing.T, archive, tagged string) v1.Image {
 	return image
 }
 
-// unpacked is a folder with what is in a tar archive.
+// unpacked extracts a tar archive and returns the folder.
 func unpacked(t *testing.T, archive io.ReadCloser) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -221,7 +221,7 @@ func unpacked(t *testing.T, archive io.ReadCloser) string {
 	return folder
 }
 
-// each visits what is in a tar archive.
+// each calls visit for each entry of a tar archive.
 func each(t *testing.T, archive io.ReadCloser, visit func(*tar.Header, io.Reader) error) {
 	t.Helper()
 	defer archive.Close()

@@ -1,5 +1,5 @@
-// Command images makes the container images of addon-manager and addon-agent, without a container runtime: it cross-compiles the
-// programs, and packs each with nothing but the certificates of public authorities. It touches no cluster.
+// Command images builds the container images of addon-manager and addon-agent without a container runtime: it cross-compiles the programs
+// and packs each with the certificates of public authorities. It does not connect to a cluster.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// programs are those that run in pods.
+// programs lists the programs that run in pods.
 var programs = []program{
 	{name: "addon-manager", path: "./cmd/addon-manager", description: "Tandem's controllers on the hub"},
 	{name: "addon-agent", path: "./cmd/addon-agent", description: "Tandem's agent on a managed cluster"},
@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-// settings are the flags.
+// settings holds the values of the flags.
 type settings struct {
 	source, out, repository string
 	platforms               []v1.Platform
@@ -73,7 +73,7 @@ func parse(arguments []string) (settings, error) {
 	return s, nil
 }
 
-// run makes the image of each program, writes it to an archive, pushes it if it is told to, and says what came of it.
+// run builds the image of each program, writes it to an archive, pushes it if requested, and prints the results.
 func run(ctx context.Context, programs []program, arguments []string, out io.Writer) error {
 	s, err := parse(arguments)
 	if err != nil {
@@ -92,9 +92,9 @@ func run(ctx context.Context, programs []program, arguments []string, out io.Wri
 	return table.Flush()
 }
 
-// make makes one image for all platforms.
+// make builds one image for all platforms.
 func (s settings) make(ctx context.Context, p program, table io.Writer) error {
-	// As container runtimes spell it out: docker.io/ before a name without a registry.
+	// Container runtimes expand a name without a registry with docker.io/.
 	name, err := reference.ParseNormalizedNamed(s.repository + "/" + p.name)
 	if err != nil {
 		return err

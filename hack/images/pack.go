@@ -17,16 +17,16 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// nobody is whom the programs run as: a number, by which Kubernetes sees that it is not root.
+// nobody is the user and group of the programs. It is numeric so that Kubernetes can verify that it is not root.
 const nobody = "65532:65532"
 
-// stamp says which build an image is of.
+// stamp identifies the build of an image.
 type stamp struct {
 	version, revision string
 	created           time.Time
 }
 
-// labels are those that OCI names, for people and tools that look at an image.
+// labels returns the image's OCI annotations.
 func (s stamp) labels(p program) map[string]string {
 	return map[string]string{
 		"org.opencontainers.image.title":       p.name,
@@ -39,10 +39,11 @@ func (s stamp) labels(p program) map[string]string {
 	}
 }
 
-// pack makes the image of a program for one platform. Its first layer, the certificates, is the same in all images of all versions.
+// pack builds the image of a program for one platform. The first layer, the certificates, is identical in all images and versions.
 func pack(p program, binary []byte, platform v1.Platform, s stamp) (v1.Image, error) {
 	certificates, err := layerOf(
-		// Where crypto/x509 looks first. A pod trusts its own API server by its service account; a hub may have a public certificate.
+		// The path that crypto/x509 reads first. A pod trusts its own API server through its service account; a hub may have a public
+		// certificate.
 		file{name: "etc/", mode: 0o755}, file{name: "etc/ssl/", mode: 0o755}, file{name: "etc/ssl/certs/", mode: 0o755},
 		file{name: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, content: authorities()},
 	)
@@ -71,26 +72,26 @@ func pack(p program, binary []byte, platform v1.Platform, s stamp) (v1.Image, er
 		mutate.Addendum{Layer: executable, History: history(p.name + " " + s.version)})
 }
 
-// authorities are the certificates of the public authorities that Mozilla trusts, as PEM. The ones that it trusts up to a date only
-// are on their way out, and left away: PEM cannot say so.
+// authorities returns the certificates of the public authorities that Mozilla trusts, as PEM. Authorities trusted only up to a date are
+// omitted, because PEM cannot express the date.
 func authorities() []byte {
 	var text bytes.Buffer
 	for root := range bundle.Roots() {
 		if root.Constraint == nil {
-			_ = pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a Buffer takes everything
+			_ = pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // writes to a Buffer do not fail
 		}
 	}
 	return text.Bytes()
 }
 
-// file is one in an archive; a name that ends in a slash is a folder's.
+// file is a file in an archive; a name that ends in a slash is a folder.
 type file struct {
 	name    string
 	mode    int64
 	content []byte
 }
 
-// layerOf is a layer with files that belong to root.
+// layerOf returns a layer of files owned by root.
 func layerOf(files ...file) (v1.Layer, error) {
 	content, err := archive(files)
 	if err != nil {
@@ -101,7 +102,7 @@ func layerOf(files ...file) (v1.Layer, error) {
 		tarball.WithCompressionLevel(gzip.BestCompression), tarball.WithCompressedCaching)
 }
 
-// archive is a tar archive of files. They have no date, so that the same files make the same archive.
+// archive returns a tar archive of files. The entries have no modification time, so that the same files produce the same archive.
 func archive(files []file) ([]byte, error) {
 	var content bytes.Buffer
 	w := tar.NewWriter(&content)

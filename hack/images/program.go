@@ -10,15 +10,15 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// program is one of Tandem's.
+// program is one of Tandem's programs.
 type program struct {
 	name        string // of the program, and of its image
 	path        string // of its package in the module
 	description string
 }
 
-// build compiles the program for a platform and returns the executable. It needs nothing of the system that it runs on, and does
-// not show when and where it was built.
+// build compiles the program for a platform and returns the executable. It is static and reproducible: it does not depend on the system it
+// runs on, or on the time and place of the build.
 func (p program) build(ctx context.Context, source string, platform v1.Platform, version string) ([]byte, error) {
 	folder, err := os.MkdirTemp("", "images-")
 	if err != nil {

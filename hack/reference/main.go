@@ -1,5 +1,5 @@
-// Command reference writes the plugin's reference, from the commands themselves: an index, and a page for each command of the plugin's or
-// group of commands. It touches no cluster.
+// Command reference generates the plugin's command reference from its commands: an index, and a page for each command or command group. It
+// does not connect to a cluster.
 package main
 
 import (
@@ -26,7 +26,7 @@ func main() {
 	}
 }
 
-// write makes the folder hold these pages, and no others.
+// write writes the pages to the folder and removes all others.
 func write(folder string, pages map[string]string) error {
 	old, err := filepath.Glob(filepath.Join(folder, "*.md"))
 	if err != nil {
@@ -48,7 +48,7 @@ func write(folder string, pages map[string]string) error {
 	return nil
 }
 
-// pages are the texts by the names of their files.
+// pages returns the texts of the pages by file name.
 func pages(root *cobra.Command) map[string]string {
 	root.InitDefaultVersionFlag()
 	found := map[string]string{"README.md": index(root)}
@@ -72,7 +72,7 @@ func index(root *cobra.Command) string {
 	return b.String()
 }
 
-// link leads to a command from beside its page.
+// link returns a link to a command, relative to the folder of its page.
 func link(cmd *cobra.Command) string {
 	above := cmd
 	for above.Parent().HasParent() {
@@ -84,12 +84,12 @@ func link(cmd *cobra.Command) string {
 	return above.Name() + ".md#" + strings.ReplaceAll(title(cmd), " ", "-")
 }
 
-// title is what the command is called below the plugin.
+// title returns the command's name without the plugin's name.
 func title(cmd *cobra.Command) string {
 	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().CommandPath()+" ")
 }
 
-// page is a command with all below it.
+// page returns the page of a command and its subcommands.
 func page(of *cobra.Command) string {
 	var b strings.Builder
 	each(of, func(cmd *cobra.Command) {
@@ -102,7 +102,7 @@ func page(of *cobra.Command) string {
 	return b.String()
 }
 
-// each visits a command, and then those below it.
+// each visits a command, then its subcommands.
 func each(cmd *cobra.Command, visit func(*cobra.Command)) {
 	visit(cmd)
 	for _, below := range cmd.Commands() {
@@ -110,7 +110,7 @@ func each(cmd *cobra.Command, visit func(*cobra.Command)) {
 	}
 }
 
-// section is what there is to say of a command itself.
+// section returns the documentation of a single command.
 func section(cmd *cobra.Command) string {
 	if cmd.HasSubCommands() && cmd.Long == "" {
 		return cmd.Short + "."
@@ -134,7 +134,7 @@ func section(cmd *cobra.Command) string {
 
 func fenced(language, text string) string { return "```" + language + "\n" + text + "\n```" }
 
-// flags are a table. What depends on the machine on which it is made is not in it.
+// flags returns a table of flags. It omits values that depend on the machine.
 func flags(set *pflag.FlagSet) string {
 	var b strings.Builder
 	b.WriteString("| flag | default | meaning |\n|---|---|---|\n")
@@ -155,7 +155,7 @@ func flags(set *pflag.FlagSet) string {
 	return b.String()
 }
 
-// byDefault is a flag's default; that of a flag which is not set is left out.
+// byDefault returns the default of a flag, or an empty string if it is unset.
 func byDefault(flag *pflag.Flag) string {
 	switch value := flag.DefValue; value {
 	case "", "[]", "false":

@@ -1,9 +1,8 @@
-// Command tutorial runs the commands of a page, on whatever they are about, and writes below each what it has printed. What differs from
-// run to run, such as times, it writes as if it did not: see unstable. So a page that is true stays as it is, which -check checks.
+// Command tutorial runs the commands of a page in the current environment, and writes their output below each block. Values that differ
+// between runs, such as times, are replaced by fixed ones (see unstable), so that an up-to-date page does not change. -check verifies that.
 //
-// Commands stand in blocks of their own, ```sh, and what they print in the block ```text after them. Words after sh say what else is to be known:
-// "fails" that the last command of the block does not succeed, "tail=N" that its last N lines are enough. All run in one shell, in the
-// working directory.
+// Commands are in ```sh blocks, and their output in the following ```text block. Words after sh are options: "fails" means that the last
+// command of the block fails, "tail=N" keeps the last N lines of the output. All commands run in one shell, in the working directory.
 //
 //	go run ./hack/tutorial [-check] PAGE
 package main

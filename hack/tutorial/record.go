@@ -15,17 +15,18 @@ const (
 	fence         = "```"
 )
 
-// block is one of commands.
+// block is a block of commands in the page.
 type block struct {
-	// line of the page that it begins in.
+	// line is the block's first line in the page.
 	line     int
 	commands string
-	// fails says that its last command does; tail that only so many of the last lines are shown, unless it is 0.
+	// fails is set if the block's last command is expected to fail; tail is the number of last output lines to show, or 0 for all.
 	fails bool
 	tail  int
 }
 
-// record runs the commands of a page and returns the page with what they have printed. It stops at the first that does not end as the page says.
+// record runs the commands of a page and returns the page with their output. It stops at the first command whose result differs from the
+// page.
 func record(page string, sh *shell, log io.Writer) (string, error) {
 	var recorded []string
 	lines := strings.Split(page, "\n")
@@ -59,7 +60,7 @@ func record(page string, sh *shell, log io.Writer) (string, error) {
 	return strings.Join(recorded, "\n"), nil
 }
 
-// endOf is the line that ends the block whose first line is given.
+// endOf returns the line that ends the block starting at the given line.
 func endOf(lines []string, first int) (int, error) {
 	length := slices.Index(lines[first:], fence)
 	if length < 0 {
@@ -68,7 +69,7 @@ func endOf(lines []string, first int) (int, error) {
 	return first + length, nil
 }
 
-// afterOutput is the line at which the page goes on after a block, behind the output that stands there from before.
+// afterOutput returns the line after a block and its previously recorded output.
 func afterOutput(lines []string, next int) (int, error) {
 	if next+1 >= len(lines) || lines[next] != "" || lines[next+1] != outputFence {
 		return next, nil
@@ -77,7 +78,7 @@ func afterOutput(lines []string, next int) (int, error) {
 	return end + 1, err
 }
 
-// parse reads what stands behind the fence.
+// parse parses the info string of the fence.
 func (b *block) parse(info string) error {
 	for _, word := range strings.Fields(info) {
 		var err error
@@ -93,7 +94,7 @@ func (b *block) parse(info string) error {
 	return nil
 }
 
-// run is what the commands print, line by line.
+// run runs the block's commands and returns their output, line by line.
 func (b *block) run(sh *shell, log io.Writer) ([]string, error) {
 	fmt.Fprintf(log, "%s\n", b.commands)
 	output, status, err := sh.run(b.commands)

@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// ended is what the shell prints after what it was told to run, before the exit code.
+// ended is the line that the shell prints after the commands, before the exit code.
 const ended = "[tutorial: the commands have ended]"
 
-// shell is one that keeps what it is told, such as its variables and the working directory.
+// shell is a persistent shell: it keeps variables and the working directory between commands.
 type shell struct {
 	command *exec.Cmd
 	in      io.WriteCloser
@@ -27,7 +27,7 @@ func startShell() (*shell, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Not by StdoutPipe: both streams go to one file, in the order in which they are written.
+	// StdoutPipe is not used: both streams are written to one file, in the order of the writes.
 	out, written, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func startShell() (*shell, error) {
 	return &shell{command: command, in: in, out: bufio.NewReader(out)}, errors.Join(err, written.Close())
 }
 
-// run is what the commands print, and the exit code of the last of them.
+// run returns the output of the commands and the exit code of the last one.
 func (s *shell) run(commands string) (output string, status int, err error) {
 	script := fmt.Sprintf("eval %s </dev/null\nprintf '\\n%s%%d\\n' $?\n", quoted(commands), ended)
 	if _, err := io.WriteString(s.in, script); err != nil {
@@ -57,10 +57,10 @@ func (s *shell) run(commands string) (output string, status int, err error) {
 	}
 }
 
-// quoted is a text as one word of the shell.
+// quoted returns the text quoted as a single shell word.
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// close ends the shell; what it has started in the background goes on.
+// close ends the shell; its background processes keep running.
 func (s *shell) close() {
 	_ = s.in.Close()
 	_ = s.command.Wait()

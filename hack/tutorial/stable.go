@@ -7,12 +7,12 @@ import (
 )
 
 var (
-	// progress is a line about how something goes on, which depends on when it is looked at.
+	// progress matches a progress line, which depends on when the state is observed.
 	progress = regexp.MustCompile(`^\S+ on cluster\d+: |^waiting(: | for )`)
 	cluster  = regexp.MustCompile(`cluster\d+`)
 )
 
-// unstable is what no two runs print alike, and what stands for it.
+// unstable lists patterns of output that differ between runs, with their replacements.
 var unstable = []struct {
 	pattern *regexp.Regexp
 	instead string
@@ -23,10 +23,10 @@ var unstable = []struct {
 	{regexp.MustCompile(`-[0-9a-f]{8,10}-[0-9a-z]{5}\b`), "-0123456789-abcde"},
 }
 
-// age is a cell of a table that says how long ago something was, or how long it took.
+// age matches a table cell with an age or a duration.
 var age = regexp.MustCompile(`(?m)( {2})(\d{1,3}s|\d{1,2}m(?:\d{1,2}s)?)(  |$)`)
 
-// stable is an output without what differs from run to run.
+// stable returns the output with replacements for everything that differs between runs.
 func stable(output string) string {
 	lines := slices.DeleteFunc(strings.Split(output, "\n"), progress.MatchString)
 	inOrder(lines)
@@ -43,7 +43,7 @@ func stable(output string) string {
 	})
 }
 
-// inOrder sorts lines that follow one another and say the same of several clusters, which are worked on side by side.
+// inOrder sorts consecutive lines that report the same for several clusters, which are processed concurrently.
 func inOrder(lines []string) {
 	for first := 0; first < len(lines); {
 		said, next := cluster.ReplaceAllString(lines[first], ""), first+1

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// recorded is a page of which ~ stands for `.
+// recorded records a page in which ~ is replaced by `.
 func recorded(t *testing.T, page string) (string, error) {
 	t.Helper()
 	sh, err := startShell()

@@ -1,17 +1,17 @@
-// Package cli is the kubectl plugin: it verifies and pushes packages, enables add-ons, and runs plans and shows what they do. It reads and
-// writes the hub.
+// Package cli implements the kubectl plugin: it verifies and pushes packages, enables add-ons, runs plans and shows their status. It reads
+// and writes the hub.
 //
-// This package has the root command, completion and exit codes. The commands are in rooms by what they do: packages, inspect, change and
-// diagnose; planstatus, hubclient and terminal are what they share, each of which uses only those after it.
+// This package has the root command, completion and exit codes. The commands are in subpackages: packages, inspect, change and diagnose.
+// They share planstatus, hubclient and terminal, each of which imports only the ones after it.
 //
-// Every command X has the same anatomy, in a file of its name:
+// Every command X has the same structure, in a file of its name:
 //
 //	type XOptions struct           the factory, the arguments and the flags
-//	func NewCmdX(factory, runF)    the cobra command: it parses and checks arguments and flags into XOptions, and touches no cluster
-//	func runX(ctx, *XOptions)      does it: gathers, decides, writes, prints
+//	func NewCmdX(factory, runF)    the cobra command: parses and checks arguments and flags into XOptions, and does not connect to a cluster
+//	func runX(ctx, *XOptions)      runs it: gathers, decides, writes, prints
 //
-// Tests give runF to see the options that a command line makes, without a cluster; elsewhere it is nil, and runX runs. What another file has
-// of a command is called after it: X_text.go is what people read, X_data.go what programs read.
+// Tests pass runF to check the options of a command line without a cluster; otherwise it is nil, and runX runs. Other files of a command
+// carry its name: X_text.go has the output for people, X_data.go the output for programs.
 package cli
 
 import (
@@ -33,15 +33,15 @@ import (
 // Exit codes of the plugin.
 const (
 	ExitOK = 0
-	// ExitFailure: what was asked for could not be done, or a package is not valid.
+	// ExitFailure: the request could not be fulfilled, or a package is not valid.
 	ExitFailure = 1
-	// ExitUsage: the command line makes no sense.
+	// ExitUsage: the command line is invalid.
 	ExitUsage = 2
-	// ExitTimeout: what was waited for did not come in time, and goes on.
+	// ExitTimeout: the awaited state was not reached in time; the operation continues.
 	ExitTimeout = 3
 )
 
-// ExitCode is the exit code for what the command returned.
+// ExitCode returns the exit code for the error of a command.
 func ExitCode(err error) int {
 	var usage *terminal.UsageError
 	var timeout *terminal.TimeoutError
@@ -57,10 +57,10 @@ func ExitCode(err error) int {
 	}
 }
 
-// New is the plugin's command, `kubectl addon`. Its errors are not printed yet.
+// New returns the root command, `kubectl addon`. It does not print errors.
 func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 	flags := genericclioptions.NewConfigFlags(true)
-	flags.ClusterName = nil // --cluster names a managed cluster here
+	flags.ClusterName = nil // here --cluster names a managed cluster
 	f := &hubclient.Factory{IOStreams: streams, Flags: flags, Version: version}
 	root := group("kubectl-addon", "Manage add-ons and the plans that run them on a fleet of clusters",
 		change.NewCmdEnable(f, nil), change.NewCmdDisable(f, nil), inspect.NewCmdGet(f, nil), inspect.NewCmdFleet(f, nil),
@@ -83,7 +83,7 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		// Flags are looked at first: that of a command which is misspelled is none of its parent's.
+		// Arguments are checked first, so that the flags of a misspelled subcommand are not reported as unknown flags of its parent.
 		if before := cmd.Flags().Args(); cmd.HasSubCommands() && len(before) > 0 {
 			if unknown := cmd.ValidateArgs(before); unknown != nil {
 				return unknown
@@ -96,7 +96,7 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 	return root
 }
 
-// group is a command that only holds others.
+// group returns a command that only has subcommands.
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use,
@@ -114,7 +114,7 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// unknownCommand is the error for a word that is none of cmd's commands.
+// unknownCommand returns the error for a word that is not a subcommand of cmd.
 func unknownCommand(cmd *cobra.Command, name string) error {
 	meant := cmd.SuggestionsFor(name)
 	if len(meant) == 0 {

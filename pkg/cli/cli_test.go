@@ -16,7 +16,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// run executes the plugin and returns everything that it printed, its error and its exit code.
+// run executes the plugin and returns its output, including the error, and its exit code.
 func run(args ...string) (output string, code int) {
 	var out bytes.Buffer
 	cmd := New(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &out}, "v0.0.0")

@@ -11,7 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// commands visits every command of the plugin's that does something, and that is not of cobra's.
+// commands visits every runnable command of the plugin, except those that cobra adds.
 func commands(visit func(*cobra.Command)) {
 	var each func(*cobra.Command)
 	each = func(cmd *cobra.Command) {
@@ -43,7 +43,7 @@ func TestEveryCommandIsExplained(t *testing.T) {
 	})
 }
 
-// example demands that a line is a command of the plugin's with flags and arguments that it has, and returns which command.
+// example checks that a line is a valid command of the plugin with existing flags and arguments, and returns the command's name.
 func example(t *testing.T, line string) string {
 	words, ran := strings.CutPrefix(line, "  kubectl addon ")
 	if !ran {
@@ -65,8 +65,8 @@ func example(t *testing.T, line string) string {
 	return cmd.CommandPath()
 }
 
-// TestEveryCommandHasGoldens demands a golden of what a command prints, and one of an error: called as the command, or as the command with
-// what it is below, and then perhaps what is special about it.
+// TestEveryCommandHasGoldens checks that each command has a golden file of its output and one of an error. A golden file is named after the
+// command, or the command and its parents, with an optional suffix.
 func TestEveryCommandHasGoldens(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.golden")
 	if err != nil {
@@ -101,7 +101,7 @@ func TestEveryCommandHasGoldens(t *testing.T) {
 	})
 }
 
-// goldenOf says whether a golden of that name is of the command with that path.
+// goldenOf reports whether a golden file of that name belongs to the command with that path.
 func goldenOf(name string, path []string) bool {
 	for from := range path {
 		if called := strings.Join(path[from:], "-"); name == called || strings.HasPrefix(name, called+"-") {

@@ -19,19 +19,19 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
 )
 
-// completionTime is how long a shell waits for the hub. Nobody wants to wait for longer, or to read why there is nothing to choose from.
+// completionTime is the timeout for the hub during completion. Completion fails silently after it.
 const completionTime = 2 * time.Second
 
-// words are what is typed already: the arguments, and the cluster and namespace of packages that flags name.
+// words holds the words already typed: the arguments, and the values of the flags for the cluster and the namespace of packages.
 type words struct {
 	args               []string
 	cluster, namespace string
 }
 
-// choices are the names on the hub that an argument may be.
+// choices returns the names on the hub that complete an argument.
 type choices func(ctx context.Context, c client.Client, typed words) ([]string, error)
 
-// argumentChoices are the choices by what a command's Use calls an argument. Those that are not here are files.
+// argumentChoices maps argument names in a command's Use to choices. Other arguments are files.
 var argumentChoices = map[string]choices{
 	"NAME":    installedNames,
 	"ADDON":   allOf(addonv1alpha1.GroupVersion.WithKind("ClusterManagementAddOn")),
@@ -41,13 +41,13 @@ var argumentChoices = map[string]choices{
 	"TO":      packageNames,
 }
 
-// flagChoices are the choices for the values of flags.
+// flagChoices maps flags to the choices for their values.
 var flagChoices = map[string]choices{
 	"cluster":   allOf(hubclient.ManagedClusterKind),
 	"namespace": allOf(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}),
 }
 
-// complete lets shells complete the arguments and flags of a command and those below it, unless they know better.
+// complete adds completion to a command and its subcommands, unless they define their own.
 func complete(cmd *cobra.Command, f *hubclient.Factory) {
 	for _, below := range cmd.Commands() {
 		complete(below, f)
@@ -73,7 +73,7 @@ func complete(cmd *cobra.Command, f *hubclient.Factory) {
 	}
 }
 
-// argumentsOf are what a command's Use calls its arguments, in their order.
+// argumentsOf returns the names of a command's arguments from its Use, in order.
 func argumentsOf(cmd *cobra.Command) []string {
 	var names []string
 	for _, part := range strings.Fields(cmd.Use)[1:] {
@@ -85,7 +85,7 @@ func argumentsOf(cmd *cobra.Command) []string {
 	return names
 }
 
-// completion asks the hub for choices. Of a list with commas it completes the last.
+// completion completes with choices from the hub. In a comma-separated list it completes the last element.
 func completion(f *hubclient.Factory, found choices) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		said := words{args: args, namespace: (&packages.Finder{Factory: f}).Namespace()}
@@ -103,12 +103,12 @@ func completion(f *hubclient.Factory, found choices) cobra.CompletionFunc {
 	}
 }
 
-// inTime are the choices, sorted; none where the hub does not give them in time.
+// inTime returns the sorted choices, or none if the hub does not respond in time.
 func inTime(ctx context.Context, f *hubclient.Factory, found choices, said words) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTime)
 	defer cancel()
 	answer := make(chan []string, 1)
-	go func() { // not all that a client does ends with the context
+	go func() { // some calls of a client do not end with the context
 		c, err := f.Hub()
 		if err != nil {
 			answer <- nil
@@ -126,14 +126,14 @@ func inTime(ctx context.Context, f *hubclient.Factory, found choices, said words
 	}
 }
 
-// allOf are the names of all objects of a kind that is in no namespace.
+// allOf returns the names of all objects of a cluster-scoped kind.
 func allOf(kind schema.GroupVersionKind) choices {
 	return func(ctx context.Context, c client.Client, _ words) ([]string, error) {
 		return hubclient.NamesIn(ctx, c, "", kind)
 	}
 }
 
-// installedNames are the Instances and add-ons of the cluster.
+// installedNames returns the names of the Instances and add-ons of the cluster.
 func installedNames(ctx context.Context, c client.Client, said words) ([]string, error) {
 	if said.cluster == "" {
 		return nil, nil
@@ -146,12 +146,12 @@ func installedNames(ctx context.Context, c client.Client, said words) ([]string,
 	return append(instances, addOns...), err
 }
 
-// packageNames are the OperatorVersions.
+// packageNames returns the names of the OperatorVersions.
 func packageNames(ctx context.Context, c client.Client, said words) ([]string, error) {
 	return hubclient.NamesIn(ctx, c, said.namespace, kudo.GroupVersion.WithKind("OperatorVersion"))
 }
 
-// planChoices are the plans of the Instance that the first argument names.
+// planChoices returns the plans of the Instance named by the first argument.
 func planChoices(ctx context.Context, c client.Client, said words) ([]string, error) {
 	if said.cluster == "" || len(said.args) == 0 {
 		return nil, nil

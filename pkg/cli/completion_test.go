@@ -43,7 +43,7 @@ func TestCompletionWithoutTheHub(t *testing.T) {
 	}
 }
 
-// TestCompletionOfASilentHub lets the hub take connections and say nothing.
+// TestCompletionOfASilentHub uses a hub that accepts connections and never responds.
 func TestCompletionOfASilentHub(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -52,7 +52,7 @@ func TestNewPackageTouchesNothingThatIsThere(t *testing.T) {
 	}
 }
 
-// filesIn are the paths of all files in a tarball.
+// filesIn returns the paths of all files in a tarball.
 func filesIn(t *testing.T, tarball string) []string {
 	t.Helper()
 	content, err := os.ReadFile(tarball)

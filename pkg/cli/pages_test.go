@@ -13,10 +13,10 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 )
 
-// said is a command where pages, comments and messages name one.
+// said matches a command in pages, comments and messages.
 var said = regexp.MustCompile(`kubectl addon( +[a-z]+(?: +[-\w./=%\[\]:,*]+)*)`)
 
-// TestCommandsThatAreNamedExist is for what people type because a page or a message tells them to.
+// TestCommandsThatAreNamedExist checks the commands that pages and messages tell users to run.
 func TestCommandsThatAreNamedExist(t *testing.T) {
 	root := New(clitest.StreamsOf(""), "devel")
 	root.InitDefaultHelpFlag()
@@ -52,7 +52,7 @@ func TestCommandsThatAreNamedExist(t *testing.T) {
 	}
 }
 
-// lacks says what of a command there is not.
+// lacks returns the part of a command that does not exist.
 func lacks(root *cobra.Command, words []string) string {
 	cmd, rest, err := root.Find(words)
 	if err != nil {

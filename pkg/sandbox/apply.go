@@ -18,7 +18,7 @@ const (
 	pollInterval = 100 * time.Millisecond
 )
 
-// applyAll applies the objects in their order, by server-side apply.
+// applyAll applies the objects in order, by server-side apply.
 func applyAll(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), fieldManager, client.ForceOwnership)
@@ -29,7 +29,7 @@ func applyAll(ctx context.Context, c client.Client, objects []*unstructured.Unst
 	return nil
 }
 
-// applyStatusOnce applies the status of an object that has none yet: later ones have other writers.
+// applyStatusOnce applies the status of an object that has none yet. An existing status belongs to other writers.
 func applyStatusOnce(ctx context.Context, c client.Client, status *unstructured.Unstructured) error {
 	current := &unstructured.Unstructured{}
 	current.SetGroupVersionKind(status.GroupVersionKind())
@@ -70,8 +70,8 @@ func applyDefinitions(ctx context.Context, c client.Client, definitions []*unstr
 	return nil
 }
 
-// waitForController waits until kube-controller-manager has made the default service account, without which no pod can be
-// created. On data of a former sandbox it is there from the beginning.
+// waitForController waits until kube-controller-manager has created the default service account, which pods require. With the data of a
+// previous sandbox it already exists.
 func waitForController(ctx context.Context, c client.Client) error {
 	return waitUntil(ctx, func(ctx context.Context) error {
 		key := types.NamespacedName{Namespace: "default", Name: "default"}
@@ -101,7 +101,7 @@ func waitForNodes(ctx context.Context, c client.Client) error {
 	})
 }
 
-// nodeReady tells whether pods can be scheduled to the node.
+// nodeReady reports whether pods can be scheduled to the node.
 func nodeReady(node *corev1.Node) bool {
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
@@ -121,8 +121,7 @@ func hasTrueCondition(object *unstructured.Unstructured, kind string) bool {
 	return false
 }
 
-// waitUntil polls the check until it passes. When ctx ends first, the error is why it ended; if that was for time, with
-// what the check said last.
+// waitUntil polls the check until it passes. If ctx ends first, it returns the cause and, for a timeout, the last error of the check.
 func waitUntil(ctx context.Context, check func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {

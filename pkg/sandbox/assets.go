@@ -10,14 +10,14 @@ import (
 	"github.com/tandem-addons/tandem/pkg/sandbox/cache"
 )
 
-// controlPlanePrograms are what a folder of assets must hold; kubectl is there for whoever looks around.
+// controlPlanePrograms lists the programs required in a folder of assets; kubectl is included for users.
 func controlPlanePrograms() []string {
 	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "kubectl"}
 }
 
-// findAssets is the folder with the control plane's programs: the given one, else TANDEM_ASSETS, else KUBEBUILDER_ASSETS
-// if it holds them all, else the newest in the cache that does. A folder that was named for this purpose and lacks some is
-// an error, as is finding none; the error says what is missing where, and how to get it.
+// findAssets returns the folder of the control plane programs: the given one, else TANDEM_ASSETS, else KUBEBUILDER_ASSETS if it has all of
+// them, else the newest complete one in the cache. It returns an error if a folder given explicitly is incomplete or none is found; the
+// error lists the missing programs and how to get them.
 func findAssets(given string, getenv func(string) string) (string, error) {
 	const advice = "`make controlplane` gets them all, into the cache, where they are found"
 	for _, named := range []struct{ source, folder string }{
@@ -47,11 +47,11 @@ func findAssets(given string, getenv func(string) string) (string, error) {
 	return "", fmt.Errorf("the control plane's programs are not in %q%s; %s", cached, lacking, advice)
 }
 
-// newestFolder is the folder of the cache, among those whose names match the pattern, that holds all of the programs and was changed
-// last, empty if none does: the cache keeps former versions, and builds that were broken off.
+// newestFolder returns the most recently changed folder of the cache that matches the pattern and has all programs, or an empty string. The
+// cache also holds earlier versions and interrupted builds.
 func newestFolder(cache, pattern string, programs []string) string {
 	folders, err := filepath.Glob(filepath.Join(cache, pattern))
-	if err != nil { // the pattern is fine unless the cache's own name is odd
+	if err != nil { // the pattern is valid unless the cache's own name is unusual
 		return ""
 	}
 	var newest string
@@ -68,7 +68,7 @@ func newestFolder(cache, pattern string, programs []string) string {
 	return newest
 }
 
-// missingPrograms are those of the named programs that are not executable files in the folder.
+// missingPrograms returns the names that are not executable files in the folder.
 func missingPrograms(folder string, names []string) []string {
 	var missing []string
 	for _, name := range names {

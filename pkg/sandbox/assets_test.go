@@ -72,8 +72,7 @@ func TestFindAssets(t *testing.T) {
 	}
 }
 
-// fillCache makes a cache with an old folder, a newer one, and the newest of all, which lacks programs; newest is the one in
-// the middle.
+// fillCache creates a cache with an old folder, a newer one, and a newest one that lacks programs. It returns the second one as newest.
 func fillCache(t *testing.T) (cache, newest string) {
 	t.Helper()
 	cache = filepath.Join(t.TempDir(), ".cache", "tandem")

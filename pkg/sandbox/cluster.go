@@ -34,24 +34,24 @@ type Cluster struct {
 	mu        sync.Mutex
 	processes []*process
 
-	// What this process itself does for the cluster, and how each of that is ended.
+	// Functions that stop what this process itself runs for the cluster.
 	stops   []func()
 	serving sync.WaitGroup
 }
 
-// Name is "hub", or the name of the managed cluster and of its namespace on the hub.
+// Name returns "hub", or the name of the managed cluster and of its namespace on the hub.
 func (c *Cluster) Name() string { return c.plan.Name }
 
-// Config lets the caller in as administrator.
+// Config returns the administrator's client configuration.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
-// Kubeconfig is the path of the administrator's kubeconfig.
+// Kubeconfig returns the path of the administrator's kubeconfig.
 func (c *Cluster) Kubeconfig() string { return c.plan.Home.kubeconfig(c.plan.Name) }
 
-// AuditLog is the path of the log of all writes, one JSON object a line, without those of the cluster's own machinery.
+// AuditLog returns the path of the log of all writes, one JSON object a line, except the writes of the control plane itself.
 func (c *Cluster) AuditLog() string { return c.plan.folder().path("audit.log") }
 
-// State tells about the cluster and its programs.
+// State returns the state of the cluster and its programs.
 func (c *Cluster) State() ClusterState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,8 +64,8 @@ func (c *Cluster) State() ClusterState {
 	return state
 }
 
-// start brings the control plane up and returns when it is at work, with everything applied that does not depend on other
-// clusters. Its stages are told to progress.
+// start starts the control plane and returns when it works and everything that does not depend on other clusters is applied. Stages are
+// reported to progress.
 func (c *Cluster) start(ctx context.Context, progress func(string)) error {
 	ctx, stop := c.untilGivenUp(ctx)
 	defer stop()
@@ -86,7 +86,7 @@ func (c *Cluster) start(ctx context.Context, progress func(string)) error {
 	return nil
 }
 
-// waitForAPI waits until the API server is ready, and makes the client to it.
+// waitForAPI waits until the API server is ready, and creates its client.
 func (c *Cluster) waitForAPI(ctx context.Context) error {
 	err := waitUntil(ctx, func(ctx context.Context) error { return ready(ctx, c.config) })
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *Cluster) waitForAPI(ctx context.Context) error {
 	return nil
 }
 
-// ready asks an API server whether it is.
+// ready checks an API server's readiness.
 func ready(ctx context.Context, config *rest.Config) error {
 	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -107,7 +107,7 @@ func ready(ctx context.Context, config *rest.Config) error {
 	return discoverer.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 }
 
-// furnish applies what the cluster is to hold, and waits until its controllers work.
+// furnish applies the cluster's objects and waits until its controllers work.
 func (c *Cluster) furnish(ctx context.Context) error {
 	if err := c.furnishOCM(ctx); err != nil {
 		return err
@@ -151,14 +151,14 @@ func (c *Cluster) applyManifests(ctx context.Context, fsys fs.FS, pattern string
 	return applyAll(ctx, c.client, objects)
 }
 
-// callWebhooks makes objects call addon-manager where it serves its webhooks: there are no pods on a hub, so no Service leads to it.
+// callWebhooks points webhook configurations at addon-manager's address: a hub has no pods, so a Service has no endpoints.
 func (c *Cluster) callWebhooks(objects []*unstructured.Unstructured) {
 	for _, object := range objects {
 		manifests.WebhooksAt(object, "https://"+c.plan.webhooks())
 	}
 }
 
-// startVolumes runs the provisioner of volumes in this process.
+// startVolumes runs the volume provisioner in this process.
 func (c *Cluster) startVolumes() error {
 	config, err := clientcmd.BuildConfigFromFlags("", c.plan.identity("volumes"))
 	if err != nil {
@@ -170,7 +170,7 @@ func (c *Cluster) startVolumes() error {
 	})
 }
 
-// startPods runs the runner of pods in this process, where there can be any for it.
+// startPods runs the pod runner in this process, if the cluster can have pods for it.
 func (c *Cluster) startPods() error {
 	if !c.plan.runsPods() {
 		return nil
@@ -178,7 +178,7 @@ func (c *Cluster) startPods() error {
 	return c.manage("pods", c.newPodRunner)
 }
 
-// manage runs a manager in this process until the cluster stops, with a log of its own beside those of the programs.
+// manage runs a manager in this process until the cluster stops, with a log of its own beside the programs' logs.
 func (c *Cluster) manage(name string, newManager func(logr.Logger) (manager.Manager, error)) error {
 	log, err := openLog(c.plan.folder().log(name))
 	if err != nil {
@@ -201,8 +201,8 @@ func (c *Cluster) manage(name string, newManager func(logr.Logger) (manager.Mana
 	return nil
 }
 
-// accept registers a managed cluster on this cluster, the hub, in the place of OCM: its ManagedCluster, its namespace and the
-// rights of its agent.
+// accept registers a managed cluster on this hub in place of OCM: it creates the ManagedCluster, the namespace and the permissions of its
+// agent.
 func (c *Cluster) accept(ctx context.Context, managed *Cluster, now time.Time) error {
 	name := managed.plan.Name
 	registration := managedCluster(name, managed.plan.server(), managed.authority.Certificate)
@@ -215,18 +215,18 @@ func (c *Cluster) accept(ctx context.Context, managed *Cluster, now time.Time) e
 	return c.admitAgent(ctx, name)
 }
 
-// admitAgent gives the agent of a managed cluster its rights on this cluster, the hub.
+// admitAgent grants the agent of a managed cluster its permissions on this hub.
 func (c *Cluster) admitAgent(ctx context.Context, cluster string) error {
 	return c.applyManifests(ctx, manifests.FS, "cluster/*.yaml", manifests.ClusterParameters{Cluster: cluster})
 }
 
-// startTandem runs one of Tandem's programs and waits until it says that it is ready.
+// startTandem runs one of Tandem's programs and waits until it is ready.
 func (c *Cluster) startTandem(ctx context.Context, p program) error {
 	c.run(p)
 	return c.waitForTandem(ctx, p)
 }
 
-// receiveAgent enables Tandem's agent for this cluster as an add-on of OCM's, and waits until it has come and says that it is ready.
+// receiveAgent enables Tandem's agent for this cluster as an OCM add-on, and waits until it is delivered and ready.
 func (c *Cluster) receiveAgent(ctx context.Context, hub *Cluster) error {
 	if err := applyAll(ctx, hub.client, []*unstructured.Unstructured{agentAddOn(c.plan.Name)}); err != nil {
 		return err
@@ -234,7 +234,7 @@ func (c *Cluster) receiveAgent(ctx context.Context, hub *Cluster) error {
 	return c.waitForTandem(ctx, c.plan.addonAgent())
 }
 
-// waitForTandem waits until the program of Tandem's on this cluster says that it is ready.
+// waitForTandem waits until Tandem's program on this cluster is ready.
 func (c *Cluster) waitForTandem(ctx context.Context, p program) error {
 	ctx, stop := c.untilGivenUp(ctx)
 	defer stop()
@@ -253,14 +253,14 @@ func (c *Cluster) run(p program) {
 	c.processes = append(c.processes, startProcess(p, c.plan.folder(), c.spawner, c.onChange))
 }
 
-// runs says whether the program runs, or is about to, with the same arguments.
+// runs reports whether the program runs, or is starting, with the same arguments.
 func (c *Cluster) runs(p program) bool {
 	return slices.ContainsFunc(c.running(), func(process *process) bool {
 		return process.program.Name == p.Name && process.program.Pod == p.Pod && slices.Equal(process.program.Args, p.Args)
 	})
 }
 
-// end ends those programs of the cluster for good, and returns when they are gone.
+// end stops the selected programs of the cluster permanently, and returns when they have exited.
 func (c *Cluster) end(which func(program) bool) {
 	ending := slices.DeleteFunc(c.running(), func(p *process) bool { return !which(p.program) })
 	if len(ending) == 0 {
@@ -275,14 +275,14 @@ func (c *Cluster) end(which func(program) bool) {
 	c.onChange()
 }
 
-// untilGivenUp is a context that is cancelled once a program of the cluster has ended too often; the cause names it and has
-// the end of its log. The caller calls stop when it no longer waits.
+// untilGivenUp returns a context that is cancelled when a program of the cluster has exited too often; the cause names it and includes the
+// end of its log. The caller calls stop to end the watch.
 func (c *Cluster) untilGivenUp(ctx context.Context) (watched context.Context, stop context.CancelFunc) {
 	watched, cancel := context.WithCancelCause(ctx)
 	go wait.UntilWithContext(watched, func(context.Context) {
 		for _, process := range c.running() {
 			if process.program.Root != "" {
-				continue // of a pod, which may have to wait for others of its add-on
+				continue // a pod's program, which may have to wait for others of its add-on
 			}
 			if err := process.givenUp(); err != nil {
 				cancel(err)
@@ -298,7 +298,7 @@ func (c *Cluster) running() []*process {
 	return slices.Clone(c.processes)
 }
 
-// stop ends the cluster's programs, the last started first, and returns when all are gone.
+// stop stops the cluster's programs in reverse order of their start, and returns when all have exited.
 func (c *Cluster) stop() {
 	for _, stop := range c.stops {
 		stop()

@@ -19,13 +19,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// tokenLife is how long a service account's token is good for, in seconds: longer than any sandbox lives, for nobody renews it.
+// tokenLife is the lifetime of service account tokens in seconds. It is longer than the lifetime of a sandbox, because tokens are not
+// renewed.
 const tokenLife = 365 * 24 * 60 * 60
 
-// accountFolder is where a container finds the token of its service account.
+// accountFolder is the path of the service account token in a container.
 const accountFolder = "var/run/secrets/kubernetes.io/serviceaccount"
 
-// imageContainers are those of the Deployment's pod whose programs lie in the folder of images.
+// imageContainers returns the containers of the Deployment's pod that have a program in the folder of images.
 func (c clusterPlan) imageContainers(deployment *appsv1.Deployment) []container {
 	var containers []container
 	for _, spec := range deployment.Spec.Template.Spec.Containers {
@@ -50,8 +51,8 @@ func (c clusterPlan) imageContainers(deployment *appsv1.Deployment) []container 
 	return containers
 }
 
-// imageProgram is the file of the container's program, by the last part of the image's name; empty if there is none. A container that
-// leaves its command to the image runs nothing, for there is more to an image than its programs.
+// imageProgram returns the file of the container's program, by the last part of the image's name, or an empty string. A container without a
+// command runs nothing, because the image's entrypoint is unknown.
 func (c clusterPlan) imageProgram(spec corev1.Container) string {
 	if c.Images == "" || len(spec.Command) == 0 {
 		return ""
@@ -65,7 +66,7 @@ func (c clusterPlan) imageProgram(spec corev1.Container) string {
 	return filepath.Join(folder, name)
 }
 
-// podEnvironment is that of a container, by which client-go finds the cluster's API server.
+// podEnvironment returns the environment of a container, including the variables by which client-go finds the API server.
 func (c clusterPlan) podEnvironment(spec corev1.Container, namespace string) []string {
 	environment := []string{
 		"PATH=/", "HOME=/",
@@ -77,8 +78,7 @@ func (c clusterPlan) podEnvironment(spec corev1.Container, namespace string) []s
 	return environment
 }
 
-// furnishRoot puts into a program's root folder what a pod has beside its volumes: the program itself and the token of its service
-// account.
+// furnishRoot adds the program and its service account token to a program's root folder, in addition to the pod's volumes.
 func (r *podRunner) furnishRoot(ctx context.Context, p program, account client.ObjectKey) error {
 	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](tokenLife)}}
 	subject := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name}}
@@ -103,7 +103,7 @@ func (r *podRunner) furnishRoot(ctx context.Context, p program, account client.O
 	return nil
 }
 
-// replicate makes a program stand in a second place, by a link where the file system can.
+// replicate creates a second copy of a program, as a hard link if the file system supports it.
 func replicate(program, place string) error {
 	if err := os.RemoveAll(place); err != nil {
 		return err
@@ -124,7 +124,7 @@ func replicate(program, place string) error {
 	return errors.Join(err, target.Close())
 }
 
-// checkImages is the absolute path of a folder of images, empty if none is named.
+// checkImages returns the absolute path of a folder of images, or an empty string if none is given.
 func checkImages(folder string) (string, error) {
 	if folder == "" {
 		return "", nil

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// imagePlan has the program /agent of the image known.
+// imagePlan returns a plan with the program /agent of the image known.
 func imagePlan(t *testing.T) clusterPlan {
 	t.Helper()
 	plan := ocmPlan("cluster1")

@@ -19,17 +19,17 @@ import (
 	"github.com/tandem-addons/tandem/pkg/sandbox/kubelet"
 )
 
-// simulated is what is in a file of a container for which nobody has put one: text, and a list of environment variables as well.
+// simulated is the default content of a file in a container: valid as text and as a list of environment variables.
 const simulated = "SIMULATED=true\n"
 
-// apiServerAtKubelet is whom the simulated kubelets answer: the cluster's API server, and nobody else on this machine.
+// apiServerAtKubelet is the only client that the simulated kubelets accept: the cluster's API server.
 func apiServerAtKubelet() identity { return identity{User: "kube-apiserver-kubelet-client"} }
 
-// Files is the folder whose files stand for those that the init containers of Pipe tasks make in the cluster, each below a folder
-// that is named after its volume. Where one is missing, a line of text stands in for it.
+// Files returns the folder with the files that the init containers of Pipe tasks produce in the cluster, each below a folder named after
+// its volume. A missing file has a default line of text as its content.
 func (c *Cluster) Files() string { return c.plan.folder().path("files") }
 
-// openFile finds a file of a container, by its path there. It never leaves the folder of files.
+// openFile opens a file of a container by its path there. Paths cannot leave the folder of files.
 func (c *Cluster) openFile(name string) (io.ReadCloser, error) {
 	inside, found := strings.CutPrefix(path.Clean(name), pipe.Folder+"/")
 	if !found {
@@ -42,10 +42,10 @@ func (c *Cluster) openFile(name string) (io.ReadCloser, error) {
 	return file, err
 }
 
-// startKubelets serves, in this process, what the API server asks the kubelets of the cluster's nodes for.
+// startKubelets serves the kubelet API of the cluster's nodes in this process.
 func (c *Cluster) startKubelets() error {
 	folder := c.plan.folder()
-	pair, err := tls.LoadX509KeyPair(folder.pki("apiserver.crt"), folder.pki("apiserver.key")) // good for loopback
+	pair, err := tls.LoadX509KeyPair(folder.pki("apiserver.crt"), folder.pki("apiserver.key")) // valid for loopback
 	if err != nil {
 		return fmt.Errorf("reading the key of the kubelets: %w", err)
 	}
@@ -79,7 +79,7 @@ func (c *Cluster) startKubelets() error {
 	return nil
 }
 
-// onlyFor refuses everybody else than the identity.
+// onlyFor rejects requests of all other identities.
 func onlyFor(id identity, handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 || r.TLS.PeerCertificates[0].Subject.CommonName != id.User {

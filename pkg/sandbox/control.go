@@ -12,11 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// stopTimeout is how long a sandbox may take to stop when it is asked to.
+// stopTimeout is the timeout for stopping a sandbox.
 const stopTimeout = time.Minute
 
-// Supervise runs a sandbox until ctx ends or, if forPID is not 0, that process does. It is what a process does that Up
-// started.
+// Supervise runs a sandbox until ctx ends or, if forPID is not 0, until that process ends. It runs in the process that Up starts.
 func Supervise(ctx context.Context, options Options, forPID int) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -35,9 +34,9 @@ func Supervise(ctx context.Context, options Options, forPID int) error {
 	return nil
 }
 
-// Up makes sure that a sandbox runs in options.Home, in a process of its own: this executable, called with the
-// arguments supervise, which are to end in Supervise with the same options. It returns once the sandbox is ready; found
-// tells that one ran before. If ctx ends earlier, what Up started is stopped.
+// Up starts a sandbox in options.Home unless one is running. The sandbox runs in a separate process: this executable, called with the
+// arguments supervise, which must call Supervise with the same options. Up returns once the sandbox is ready; found reports whether it was
+// already running. If ctx ends earlier, a process started by Up is stopped.
 func Up(ctx context.Context, options Options, supervise []string) (state State, found bool, err error) {
 	if options, err = options.complete(); err != nil {
 		return State{}, false, err
@@ -71,7 +70,7 @@ func Up(ctx context.Context, options Options, supervise []string) (state State, 
 	return state, false, err
 }
 
-// find waits for the sandbox that another process runs, and checks that it is the one that is asked for.
+// find waits for a sandbox run by another process, and checks that it matches the options.
 func find(ctx context.Context, h home, options Options) (State, error) {
 	state, err := readState(h)
 	if err == nil && state.Phase != Ready {
@@ -86,7 +85,7 @@ func find(ctx context.Context, h home, options Options) (State, error) {
 	return state, nil
 }
 
-// mismatch says in what a sandbox is another than the one that is asked for, empty if it is the same.
+// mismatch describes the difference between a sandbox and the options, or returns an empty string.
 func mismatch(state State, options Options) string {
 	had := len(state.Clusters) - 1
 	switch {
@@ -107,13 +106,13 @@ func mismatch(state State, options Options) string {
 	}
 }
 
-// supervisor is the process that runs a sandbox, started by this one.
+// supervisor is a process started to run a sandbox.
 type supervisor struct {
 	process *os.Process
 	ended   chan struct{}
 }
 
-// startSupervisor starts this executable in a session of its own, so that it outlives this process and its terminal.
+// startSupervisor starts this executable in a new session, so that it outlives this process and its terminal.
 func startSupervisor(h home, arguments []string) (*supervisor, error) {
 	executable, err := os.Executable()
 	if err != nil {
@@ -133,7 +132,7 @@ func startSupervisor(h home, arguments []string) (*supervisor, error) {
 	s := &supervisor{process: command.Process, ended: make(chan struct{})}
 	go func() {
 		defer close(s.ended)
-		// How it ended stands in the state file and in its log.
+		// The result is in the state file and in the log.
 		_ = command.Wait()
 	}()
 	return s, nil
@@ -144,8 +143,7 @@ func (s *supervisor) stop() {
 	<-s.ended
 }
 
-// follow passes a sandbox's progress on until it is ready or has failed. Without a supervisor it follows whatever process
-// runs the sandbox.
+// follow reports a sandbox's progress until it is ready or has failed. Without a supervisor it follows whichever process runs the sandbox.
 func follow(ctx context.Context, h home, supervisor *supervisor, progress func(string)) (State, error) {
 	var state State
 	told := 0
@@ -176,7 +174,7 @@ func follow(ctx context.Context, h home, supervisor *supervisor, progress func(s
 	return state, nil
 }
 
-// hasEnded tells whether nothing runs the sandbox any more.
+// hasEnded reports whether no process runs the sandbox any more.
 func (s *supervisor) hasEnded(h home) bool {
 	if s == nil {
 		running, err := h.running()
@@ -190,7 +188,7 @@ func (s *supervisor) hasEnded(h home) bool {
 	}
 }
 
-// Down stops the sandbox that runs in the home, if there is one, and deletes its data unless keep is set.
+// Down stops the sandbox in the home, if one is running, and deletes its data unless keep is set.
 func Down(ctx context.Context, path string, keep bool) (stopped bool, err error) {
 	h := home(path)
 	running, err := h.running()
@@ -208,7 +206,7 @@ func Down(ctx context.Context, path string, keep bool) (stopped bool, err error)
 	return running, Remove(path)
 }
 
-// stopOwner asks the process that runs the sandbox to stop it, and waits until it has.
+// stopOwner signals the process that runs the sandbox to stop it, and waits until it has.
 func stopOwner(ctx context.Context, h home) error {
 	state, err := readState(h)
 	if err != nil {
@@ -230,7 +228,7 @@ func stopOwner(ctx context.Context, h home) error {
 	return nil
 }
 
-// Read tells about the sandbox of a home, whoever runs it.
+// Read returns the state of the sandbox in a home, whichever process runs it.
 func Read(path string) (State, error) {
 	h := home(path)
 	state, err := readState(h)

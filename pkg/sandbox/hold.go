@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// StopProgram ends one program of a cluster of the sandbox that runs in the home, and returns when it is gone. It stays away until
-// StartProgram, or until the sandbox starts again.
+// StopProgram stops a program of a cluster of the running sandbox, and returns when it has exited. It is held until StartProgram is called
+// or the sandbox restarts.
 func StopProgram(ctx context.Context, path, cluster, name string) error {
 	if _, err := findProgram(path, cluster, name); err != nil {
 		return err
@@ -29,7 +29,7 @@ func StopProgram(ctx context.Context, path, cluster, name string) error {
 		case p.Held:
 			return true
 		case p.PID != 0 && time.Now().After(deadline):
-			_ = syscall.Kill(p.PID, syscall.SIGKILL) // gone, if that fails
+			_ = syscall.Kill(p.PID, syscall.SIGKILL) // if it fails, the process has exited
 		case p.PID != asked && p.PID != 0:
 			_ = syscall.Kill(p.PID, syscall.SIGTERM)
 			asked = p.PID
@@ -38,7 +38,7 @@ func StopProgram(ctx context.Context, path, cluster, name string) error {
 	})
 }
 
-// StartProgram lets a program run again that StopProgram has ended, and returns once it does.
+// StartProgram starts a program that StopProgram has stopped, and returns once it runs.
 func StartProgram(ctx context.Context, path, cluster, name string) error {
 	if _, err := findProgram(path, cluster, name); err != nil {
 		return err
@@ -49,7 +49,7 @@ func StartProgram(ctx context.Context, path, cluster, name string) error {
 	return untilProgram(ctx, path, cluster, name, func(p ProcessState) bool { return !p.Held && p.PID != 0 })
 }
 
-// untilProgram waits until a program is as it should be.
+// untilProgram waits until done reports true for a program.
 func untilProgram(ctx context.Context, path, cluster, name string, done func(ProcessState) bool) error {
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, stopTimeout, true, func(context.Context) (bool, error) {
 		state, err := findProgram(path, cluster, name)
@@ -61,7 +61,7 @@ func untilProgram(ctx context.Context, path, cluster, name string, done func(Pro
 	return nil
 }
 
-// findProgram is a program of the sandbox that runs in the home. If there is none of the name, the error names those that there are.
+// findProgram returns a program of the running sandbox. If it does not exist, the error lists the existing programs.
 func findProgram(path, cluster, name string) (ProcessState, error) {
 	state, err := Read(path)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// startSandbox runs one program as the only one of a sandbox, which tells about it as any does.
+// startSandbox runs a sandbox of a single program, with a state file.
 func startSandbox(t *testing.T, script string) (path string, p *process) {
 	t.Helper()
 	h := home(t.TempDir())

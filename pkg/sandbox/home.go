@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// home is the folder that holds all of a sandbox: state, kubeconfigs, and one folder for each cluster.
+// home is the folder of a sandbox: state, kubeconfigs, and one folder per cluster.
 type home string
 
 func (h home) lockFile() string         { return filepath.Join(string(h), "lock") }
@@ -21,17 +21,17 @@ func (h home) cluster(name string) clusterFolder {
 	return clusterFolder(filepath.Join(string(h), name))
 }
 
-// kubeconfig is the administrator's file for the cluster.
+// kubeconfig returns the path of the administrator's kubeconfig for the cluster.
 func (h home) kubeconfig(cluster string) string {
 	return filepath.Join(h.kubeconfigFolder(), cluster+".kubeconfig")
 }
 
-// identity is the file with which somebody else reaches a cluster, like "cluster1-addon-agent-hub".
+// identity returns the path of another client's kubeconfig for a cluster, such as "cluster1-addon-agent-hub".
 func (h home) identity(name string) string {
 	return filepath.Join(h.kubeconfigFolder(), "identities", name+".kubeconfig")
 }
 
-// clusterFolder is the part of the home that belongs to one cluster.
+// clusterFolder is the folder of one cluster in the home.
 type clusterFolder string
 
 func (c clusterFolder) path(name string) string { return filepath.Join(string(c), name) }
@@ -40,17 +40,16 @@ func (c clusterFolder) log(program string) string {
 	return filepath.Join(string(c), program+".log")
 }
 
-// hold is the file by whose existence a program is held.
+// hold returns the file that holds a program as long as it exists.
 func (c clusterFolder) hold(program string) string {
 	return filepath.Join(string(c), program+".hold")
 }
 
-// errRunning means that another process runs the sandbox of this home.
+// errRunning is returned if another process runs the sandbox of this home.
 var errRunning = errors.New("a sandbox runs in this home")
 
-// lock makes the calling process the one that runs the sandbox of this home, until release is called or the process
-// ends in whatever way. The error is errRunning if there is another. It tries for a moment, because running holds the
-// lock too.
+// lock gives the calling process ownership of the sandbox of this home until release is called or the process ends. It returns errRunning
+// if another process owns it. It retries briefly, because running takes the lock too.
 func (h home) lock() (release func(), err error) {
 	const tries = 10
 	for range tries {
@@ -77,7 +76,7 @@ func (h home) tryLock() (release func(), err error) {
 	return func() { _ = file.Close() }, nil
 }
 
-// running tells whether some process runs the sandbox of this home.
+// running reports whether a process runs the sandbox of this home.
 func (h home) running() (bool, error) {
 	if _, err := os.Stat(h.lockFile()); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -93,8 +92,7 @@ func (h home) running() (bool, error) {
 	return false, nil
 }
 
-// prepare makes the home, marked by its lock file. A folder that holds something else than a sandbox is refused, because
-// Down removes a home.
+// prepare creates the home and its lock file, which marks it. It rejects a folder with other content, because Down removes a home.
 func (h home) prepare() error {
 	entries, err := os.ReadDir(string(h))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -114,7 +112,7 @@ func (h home) prepare() error {
 	return mark.Close()
 }
 
-// remove deletes what sandboxes left in the home, and the home itself if nothing else is in it.
+// remove deletes the files of sandboxes in the home, and the home itself if it is empty then.
 func (h home) remove() error {
 	clusters, err := filepath.Glob(filepath.Join(string(h), "*", "pki"))
 	if err != nil {

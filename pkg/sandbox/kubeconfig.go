@@ -7,8 +7,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// kubeconfig lets the holder of the client certificate reach the cluster at server. Context and cluster have the
-// cluster's name and the user is prefixed with it, so that the files of several clusters can be merged.
+// kubeconfig returns a kubeconfig with a client certificate for the cluster at server. Context and cluster have the cluster's name, and the
+// user has it as a prefix, so that the files of several clusters can be merged.
 func kubeconfig(cluster, server, user string, ca []byte, client keyPair) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
 	config.CurrentContext = cluster

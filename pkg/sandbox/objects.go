@@ -16,13 +16,13 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// clusterFiles are what a cluster needs besides Tandem's manifests.
+// clusterFiles are the objects that a cluster needs in addition to Tandem's manifests.
 //
 //go:embed cluster/*.yaml
 var clusterFiles embed.FS
 
-// customResourceDefinitions are Tandem's for the cluster: those of the mirrored objects for a managed cluster, unless they come with
-// its agent, and for a hub all of them, but for those that are OCM's where it runs.
+// customResourceDefinitions returns Tandem's definitions for the cluster: on a managed cluster the definitions of mirrored objects, unless
+// its agent's manifests include them; on a hub all of them, except OCM's if OCM runs.
 func (c clusterPlan) customResourceDefinitions() ([]*unstructured.Unstructured, error) {
 	all, err := manifests.Objects(manifests.FS, "crds/*.yaml", nil)
 	if err != nil || c.managed() && c.DeliverAgents {
@@ -37,7 +37,7 @@ func (c clusterPlan) customResourceDefinitions() ([]*unstructured.Unstructured, 
 	}), nil
 }
 
-// managedCluster is the registration of a cluster on the hub, without its status.
+// managedCluster returns the registration of a cluster on the hub, without its status.
 func managedCluster(name, server string, ca []byte) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": clusterv1.GroupVersion.String(),
@@ -52,7 +52,7 @@ func managedCluster(name, server string, ca []byte) *unstructured.Unstructured {
 	}}
 }
 
-// managedClusterStatus is what OCM's registration would say of a cluster that has joined and is reachable.
+// managedClusterStatus returns the status that OCM's registration sets for a cluster that has joined and is available.
 func managedClusterStatus(name string, now time.Time) *unstructured.Unstructured {
 	condition := func(kind, reason, message string) any {
 		return map[string]any{
@@ -72,7 +72,7 @@ func managedClusterStatus(name string, now time.Time) *unstructured.Unstructured
 	}}
 }
 
-// agentAddOn is Tandem's agent, enabled for a managed cluster.
+// agentAddOn returns the add-on of Tandem's agent, enabled for a managed cluster.
 func agentAddOn(cluster string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": upstream.GroupVersion.String(),

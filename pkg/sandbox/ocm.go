@@ -12,22 +12,22 @@ import (
 	"github.com/tandem-addons/tandem/pkg/sandbox/cache"
 )
 
-// The namespaces that OCM's installers choose.
+// The namespaces used by OCM's installers.
 const (
 	ocmNamespace      = "open-cluster-management"
 	ocmHubNamespace   = "open-cluster-management-hub"
 	ocmAgentNamespace = "open-cluster-management-agent"
 )
 
-// ocmBootstrap is whom a cluster registers as until the hub knows it, and whose clusters the hub accepts without asking anybody.
+// ocmBootstrap is the identity with which a cluster registers. The hub accepts its clusters automatically.
 func ocmBootstrap() identity { return serviceAccount(ocmNamespace, "agent-registration-bootstrap") }
 
-// ocmPrograms are what the folder of OCM's programs must hold.
+// ocmPrograms lists the programs required in the folder of OCM's programs.
 func ocmPrograms() []string {
 	return []string{"registration", "work", "placement", "addon", "webhooks"}
 }
 
-// FindOCM is the folder with OCM's programs and manifests: TANDEM_OCM_ASSETS, else the newest in the cache that hack/ocm builds them into.
+// FindOCM returns the folder of OCM's programs and manifests: TANDEM_OCM_ASSETS, else the newest in the cache that hack/ocm fills.
 func FindOCM(getenv func(string) string) (string, error) {
 	if named := getenv("TANDEM_OCM_ASSETS"); named != "" {
 		return checkOCM(named)
@@ -39,7 +39,7 @@ func FindOCM(getenv func(string) string) (string, error) {
 	return "", fmt.Errorf("OCM's programs are not in %q; `make ocm` builds them", cached)
 }
 
-// checkOCM is the absolute path of a folder with OCM's programs, empty if none is named.
+// checkOCM returns the absolute path of a folder of OCM's programs, or an empty string if none is given.
 func checkOCM(folder string) (string, error) {
 	if folder == "" {
 		return "", nil
@@ -53,7 +53,7 @@ func checkOCM(folder string) (string, error) {
 func (o Options) runsOCM() string { return runsOCM(o.OCM, o.DeliverAgents) }
 func (s State) runsOCM() string   { return runsOCM(s.OCM, s.DeliverAgents) }
 
-// runsOCM is how one speaks of a sandbox with that folder of OCM's programs.
+// runsOCM describes whether a sandbox with that folder runs OCM, for messages.
 func runsOCM(folder string, deliversAgents bool) string {
 	switch {
 	case folder == "":
@@ -65,7 +65,7 @@ func runsOCM(folder string, deliversAgents bool) string {
 	}
 }
 
-// The names of OCM's programs in a sandbox, of their ports and of their kubeconfigs.
+// The names of OCM's programs in a sandbox, also used for their ports and kubeconfigs.
 const (
 	ocmWebhooks          = "ocm-webhooks"
 	ocmRegistration      = "ocm-registration"
@@ -75,7 +75,7 @@ const (
 	ocmWorkAgent         = "ocm-work-agent"
 )
 
-// ocmPortUses are the uses of ports by OCM's programs on a hub or a managed cluster.
+// ocmPortUses lists the uses of ports by OCM's programs on a hub or a managed cluster.
 func ocmPortUses(cluster string) []string {
 	if cluster == hubName {
 		return []string{ocmWebhooks, ocmRegistration, ocmPlacement, ocmAddonManager}
@@ -83,7 +83,7 @@ func ocmPortUses(cluster string) []string {
 	return []string{ocmRegistrationAgent, ocmWorkAgent}
 }
 
-// ocmIdentities are those of the service accounts that OCM's operators run the programs as, by program.
+// ocmIdentities returns the service accounts of OCM's programs, by program.
 func (c clusterPlan) ocmIdentities() map[string]identity {
 	switch {
 	case c.OCM == "":
@@ -95,7 +95,7 @@ func (c clusterPlan) ocmIdentities() map[string]identity {
 		}
 	default:
 		return map[string]identity{
-			// It serves all webhooks of OCM's, of which those of registration need the most.
+			// This program serves all of OCM's webhooks; the registration webhooks need the most permissions.
 			ocmWebhooks:     serviceAccount(ocmHubNamespace, "registration-webhook-sa"),
 			ocmRegistration: serviceAccount(ocmHubNamespace, "registration-controller-sa"),
 			ocmPlacement:    serviceAccount(ocmHubNamespace, "placement-controller-sa"),
@@ -104,7 +104,7 @@ func (c clusterPlan) ocmIdentities() map[string]identity {
 	}
 }
 
-// ocm completes a program of OCM's that is built on library-go's command for controllers.
+// ocm completes an OCM program that is built on library-go's controller command.
 func (c clusterPlan) ocm(name, binary, command, namespace string, args ...string) program {
 	return program{
 		Name: name,
@@ -121,8 +121,8 @@ func (c clusterPlan) ocm(name, binary, command, namespace string, args ...string
 	}
 }
 
-// ocmServing is the configuration by which OCM's programs of the cluster serve with a certificate of its authority. They would sign
-// their own, and leave them in the folder of temporary files.
+// ocmServing returns the serving configuration of OCM's programs, with a certificate of the cluster's authority. By default they would sign
+// their own, and leave them in the folder for temporary files.
 func (c clusterPlan) ocmServing() []byte {
 	return fmt.Appendf(nil, `apiVersion: operator.openshift.io/v1alpha1
 kind: GenericOperatorConfig
@@ -132,7 +132,7 @@ servingInfo:
 `, c.folder().pki("ocm.crt"), c.folder().pki("ocm.key"))
 }
 
-// ocmHub are OCM's programs of a hub in the order of their start: what the others write has to pass the webhooks.
+// ocmHub returns OCM's programs of a hub in start order: the webhooks first, because the writes of the others have to pass them.
 func (c clusterPlan) ocmHub() []program {
 	return []program{
 		{
@@ -154,10 +154,10 @@ func (c clusterPlan) ocmHub() []program {
 	}
 }
 
-// hubKubeconfig is the folder in which the registration agent keeps what leads to the hub, and the work agent finds it.
+// hubKubeconfig returns the folder where the registration agent stores the hub's kubeconfig and the work agent reads it.
 func (c clusterPlan) hubKubeconfig() string { return c.folder().path("hub-kubeconfig") }
 
-// ocmRegistrationAgent registers the cluster and those of its add-ons, and says that they are alive.
+// ocmRegistrationAgent registers the cluster and its add-ons, and renews their leases.
 func (c clusterPlan) ocmRegistrationAgent() program {
 	return c.ocm(ocmRegistrationAgent, "registration", "agent", ocmAgentNamespace,
 		"--spoke-cluster-name="+c.Name,
@@ -167,7 +167,7 @@ func (c clusterPlan) ocmRegistrationAgent() program {
 	)
 }
 
-// ocmWorkAgent carries ManifestWorks out. It ends when the hub's kubeconfig changes, and is started again.
+// ocmWorkAgent applies ManifestWorks. It exits when the hub's kubeconfig changes, and is restarted.
 func (c clusterPlan) ocmWorkAgent() program {
 	file := filepath.Join(c.hubKubeconfig(), "kubeconfig")
 	return c.ocm(ocmWorkAgent, "work", "agent", ocmAgentNamespace,
@@ -178,18 +178,18 @@ func (c clusterPlan) ocmWorkAgent() program {
 	)
 }
 
-// ocmParameters are what OCM's manifests are templates for, with the names that its operators fill in; what is not set belongs to
-// features that are off by default.
+// ocmParameters holds the parameters of OCM's manifest templates, with the names that its operators use. Fields that are not set belong to
+// features that are disabled by default.
 type ocmParameters struct {
 	Labels map[string]string
 
-	// Of a hub.
+	// For a hub.
 	ClusterManagerName, ClusterManagerNamespace                    string
 	AddonAPIServiceCABundle, RegistrationAPIServiceCABundle        string
 	RegistrationWebhook                                            struct{ Port int }
 	ClusterImporterEnabled, ClusterProfileEnabled, GRPCAuthEnabled bool
 
-	// Of a managed cluster.
+	// For a managed cluster.
 	KlusterletName, KlusterletNamespace, AgentNamespace string
 	RegistrationServiceAccount, WorkServiceAccount      string
 	ManagedClusterRoleArn                               string
@@ -214,8 +214,8 @@ func newOCMParameters(managed bool, authority []byte) ocmParameters {
 	return p
 }
 
-// ocmPatterns find the manifests that OCM's operators apply where all their features are as by default, below the folder of OCM's
-// programs. They leave out Deployments, which the sandbox's processes stand for, and Services, to which nothing leads.
+// ocmPatterns matches the manifests that OCM's operators apply with default features, below the folder of OCM's programs. Deployments are
+// excluded, because the sandbox runs their programs as processes, and Services, because they would have no endpoints.
 func ocmPatterns(managed bool) []string {
 	if managed {
 		return []string{
@@ -235,8 +235,8 @@ func ocmPatterns(managed bool) []string {
 	return patterns
 }
 
-// ocmObjects are what OCM's installer and operators put on the cluster: resource definitions, and everything else. On a hub its
-// webhooks, which the authority's certificate is to be trusted by, are called where the sandbox runs them.
+// ocmObjects returns the objects that OCM's installer and operators create on the cluster: resource definitions, and all others. On a hub
+// the webhooks point at the sandbox's process and trust the authority's certificate.
 func (c clusterPlan) ocmObjects(authority []byte) (definitions, others []*unstructured.Unstructured, err error) {
 	own := "cluster/ocm-hub.yaml"
 	if c.managed() {

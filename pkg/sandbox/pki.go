@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// validity is how long the certificates of a sandbox last; leaves are made anew at every start.
+// validity is the lifetime of a sandbox's certificates; leaf certificates are re-created at every start.
 const validity = 365 * 24 * time.Hour
 
 // keyPair is a certificate and its private key, both in PEM.
@@ -23,7 +23,7 @@ type keyPair struct {
 	Certificate, Key []byte
 }
 
-// identity is whom a client certificate stands for.
+// identity is the subject of a client certificate.
 type identity struct {
 	User   string
 	Groups []string
@@ -36,7 +36,7 @@ type authority struct {
 	key         crypto.Signer
 }
 
-// newAuthority makes a self-signed authority for the cluster.
+// newAuthority creates a self-signed authority for the cluster.
 func newAuthority(cluster string, now time.Time) (*authority, error) {
 	template := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: cluster + "-ca"},
@@ -53,7 +53,7 @@ func newAuthority(cluster string, now time.Time) (*authority, error) {
 	return parseAuthority(pair)
 }
 
-// parseAuthority reads an authority that was kept.
+// parseAuthority parses a stored authority.
 func parseAuthority(pair keyPair) (*authority, error) {
 	certificate, err := parsePEM(pair.Certificate, "CERTIFICATE", x509.ParseCertificate)
 	if err != nil {
@@ -70,7 +70,7 @@ func parseAuthority(pair keyPair) (*authority, error) {
 	return &authority{keyPair: pair, certificate: certificate, key: signer}, nil
 }
 
-// client issues a client certificate. The group system:authenticated is the API server's to add.
+// client issues a client certificate. The API server itself adds the group system:authenticated.
 func (a *authority) client(id identity, now time.Time) (keyPair, error) {
 	pair, err := sign(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: id.User, Organization: id.Groups},
@@ -102,7 +102,7 @@ func (a *authority) server(name string, now time.Time) (keyPair, error) {
 	return pair, nil
 }
 
-// newSigningKey makes the key that a cluster's service account tokens are signed with; the Certificate is its public half.
+// newSigningKey creates the key that signs a cluster's service account tokens; the Certificate is its public half.
 func newSigningKey() (keyPair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -119,7 +119,7 @@ func newSigningKey() (keyPair, error) {
 	return keyPair{Certificate: encodePEM("PUBLIC KEY", public), Key: encodePEM("PRIVATE KEY", private)}, nil
 }
 
-// sign completes the template with a new key and a serial number, signed by issuer or, without one, by itself.
+// sign completes the template with a new key and a serial number, signed by issuer or self-signed if issuer is nil.
 func sign(template *x509.Certificate, issuer *authority) (keyPair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

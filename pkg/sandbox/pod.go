@@ -26,21 +26,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// podRunner plays the kubelet for pods whose programs the sandbox has: those of addon-agent, where somebody delivers its Deployment, and
-// those of Options.Images. kwok says that the pod runs, and this runs its programs, as the pod would: with the arguments of the
-// container, the files of its Secrets and the identity of its service account. A pod whose Secrets are not all there does not start.
+// podRunner simulates the kubelet for pods with programs known to the sandbox: addon-agent, if its Deployment is delivered, and the
+// programs of Options.Images. kwok sets the pod's status, and the podRunner runs its programs as the pod would: with the arguments of the
+// container, the files of its Secrets and the identity of its service account. A pod with missing Secrets does not start.
 type podRunner struct {
 	cluster *Cluster
 	client  client.Client
 }
 
-// container is one of a pod that runs here: its program, and the folder of each of its volumes.
+// container is a container of a pod that runs here: its program, and the folders of its volumes.
 type container struct {
 	program program
 	folders map[string]string
 }
 
-// newPodRunner makes a manager that runs pods of the cluster.
+// newPodRunner returns a manager that runs pods of the cluster.
 func (c *Cluster) newPodRunner(logger logr.Logger) (manager.Manager, error) {
 	known := labels.SelectorFromSet(agentLabels())
 	if c.plan.Images != "" {
@@ -65,19 +65,19 @@ func (c *Cluster) newPodRunner(logger logr.Logger) (manager.Manager, error) {
 	return mgr, nil
 }
 
-// agentLabels are those of addon-agent's Deployment.
+// agentLabels returns the labels of addon-agent's Deployment.
 func agentLabels() labels.Set {
 	return labels.Set{"app.kubernetes.io/name": agentProgram, "app.kubernetes.io/part-of": "tandem"}
 }
 
-// runsPods says whether there can be pods on the cluster whose programs the sandbox has.
+// runsPods reports whether the cluster can have pods with programs known to the sandbox.
 func (c clusterPlan) runsPods() bool { return c.Images != "" || c.managed() && c.DeliverAgents }
 
-// mounting are the Deployments whose pods the Secret is mounted in.
+// mounting returns the Deployments of pods that mount the Secret.
 func (r *podRunner) mounting(ctx context.Context, secret client.Object) []reconcile.Request {
 	var deployments appsv1.DeploymentList
 	if err := r.client.List(ctx, &deployments, client.InNamespace(secret.GetNamespace())); err != nil {
-		return nil // from a cache, which knows the kind
+		return nil // the cache always has the kind
 	}
 	var requests []reconcile.Request
 	for _, d := range deployments.Items {
@@ -89,7 +89,7 @@ func (r *podRunner) mounting(ctx context.Context, secret client.Object) []reconc
 	return requests
 }
 
-// Reconcile runs the programs of the Deployment's pod, or ends them.
+// Reconcile starts or stops the programs of the Deployment's pod.
 func (r *podRunner) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var deployment appsv1.Deployment
 	err := r.client.Get(ctx, request.NamespacedName, &deployment)
@@ -106,7 +106,7 @@ func (r *podRunner) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 	}
 	secrets, err := r.secrets(ctx, &deployment)
 	if err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err) // a Secret that comes is seen
+		return ctrl.Result{}, client.IgnoreNotFound(err) // creating the Secret triggers another Reconcile
 	}
 	for _, container := range containers {
 		if err := r.run(ctx, container, secrets, serviceAccountOf(&deployment)); err != nil {
@@ -116,7 +116,7 @@ func (r *podRunner) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 	return ctrl.Result{}, nil
 }
 
-// secrets are those that the Deployment's pod mounts, by volume.
+// secrets returns the Secrets mounted by the Deployment's pod, by volume.
 func (r *podRunner) secrets(ctx context.Context, deployment *appsv1.Deployment) (map[string]*corev1.Secret, error) {
 	secrets := map[string]*corev1.Secret{}
 	for _, volume := range secretVolumes(deployment) {
@@ -129,7 +129,7 @@ func (r *podRunner) secrets(ctx context.Context, deployment *appsv1.Deployment) 
 	return secrets, nil
 }
 
-// run runs a container's program unless it runs already, and keeps the files of its Secrets.
+// run starts a container's program unless it is running, and updates the files of its Secrets.
 func (r *podRunner) run(ctx context.Context, c container, secrets map[string]*corev1.Secret, account client.ObjectKey) error {
 	for volume, folder := range c.folders {
 		if err := mount(secrets[volume], folder); err != nil {
@@ -147,7 +147,7 @@ func (r *podRunner) run(ctx context.Context, c container, secrets map[string]*co
 	return nil
 }
 
-// identify lets a program reach its cluster as its pod's service account: by a kubeconfig, or as in a pod where it has a root folder.
+// identify provides a program with the credentials of its pod's service account: as a kubeconfig or, if it has a root folder, as in a pod.
 func (r *podRunner) identify(ctx context.Context, p program, account client.ObjectKey) error {
 	if p.Root != "" {
 		return r.furnishRoot(ctx, p, account)
@@ -155,8 +155,8 @@ func (r *podRunner) identify(ctx context.Context, p program, account client.Obje
 	return r.cluster.issueKubeconfig(r.cluster.plan.identity(agentProgram), serviceAccount(account.Namespace, account.Name), time.Now())
 }
 
-// mount keeps the files in a folder as the Secret has them. Each is replaced in one step, so that nobody reads half of it. Without a
-// Secret the folder is made and left empty, as for a volume of another kind.
+// mount updates the files in a folder to match the Secret. Each file is replaced atomically, so that readers never see a partial file. If
+// secret is nil, the folder is created and left empty, as for other kinds of volumes.
 func mount(secret *corev1.Secret, folder string) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil || secret == nil {
 		return err
@@ -177,7 +177,7 @@ func mount(secret *corev1.Secret, folder string) error {
 	return nil
 }
 
-// containers are those of the Deployment's pod that can run here.
+// containers returns the containers of the Deployment's pod that can run here.
 func (c clusterPlan) containers(deployment *appsv1.Deployment) []container {
 	if labels.SelectorFromSet(agentLabels()).Matches(labels.Set(deployment.Labels)) {
 		return []container{c.agentContainer(deployment)}
@@ -185,7 +185,7 @@ func (c clusterPlan) containers(deployment *appsv1.Deployment) []container {
 	return c.imageContainers(deployment)
 }
 
-// agentContainer is that of addon-agent, at the sandbox's own addresses.
+// agentContainer returns the container of addon-agent, with the sandbox's addresses.
 func (c clusterPlan) agentContainer(deployment *appsv1.Deployment) container {
 	spec := deployment.Spec.Template.Spec.Containers[0]
 	folders := map[string]string{}
@@ -209,7 +209,7 @@ func (c clusterPlan) agentContainer(deployment *appsv1.Deployment) container {
 	return container{program: p, folders: folders}
 }
 
-// serviceAccountOf is the one of the Deployment's pod.
+// serviceAccountOf returns the service account of the Deployment's pod.
 func serviceAccountOf(deployment *appsv1.Deployment) client.ObjectKey {
 	name := deployment.Spec.Template.Spec.ServiceAccountName
 	if name == "" {
@@ -218,7 +218,7 @@ func serviceAccountOf(deployment *appsv1.Deployment) client.ObjectKey {
 	return client.ObjectKey{Namespace: deployment.Namespace, Name: name}
 }
 
-// secretVolumes are the volumes of the Deployment's pod that are Secrets.
+// secretVolumes returns the Secret volumes of the Deployment's pod.
 func secretVolumes(deployment *appsv1.Deployment) []corev1.Volume {
 	var volumes []corev1.Volume
 	for _, volume := range deployment.Spec.Template.Spec.Volumes {
@@ -229,7 +229,7 @@ func secretVolumes(deployment *appsv1.Deployment) []corev1.Volume {
 	return volumes
 }
 
-// variablesOf are a container's environment variables as arguments refer to them, each with its value after it.
+// variablesOf returns old/new pairs that replace references to a container's environment variables in its arguments.
 func variablesOf(c corev1.Container, namespace string) []string {
 	var pairs []string
 	for _, variable := range c.Env {
@@ -238,7 +238,7 @@ func variablesOf(c corev1.Container, namespace string) []string {
 	return pairs
 }
 
-// valueOf is the value of an environment variable of a container in the namespace.
+// valueOf returns the value of an environment variable of a container in the namespace.
 func valueOf(variable corev1.EnvVar, namespace string) string {
 	if from := variable.ValueFrom; from != nil && from.FieldRef != nil && from.FieldRef.FieldPath == "metadata.namespace" {
 		return namespace

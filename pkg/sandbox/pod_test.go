@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// agentDeployment has a Secret and a scratch folder mounted, and says its namespace to its program.
+// agentDeployment returns a Deployment that mounts a Secret and a scratch folder, and passes its namespace to its program.
 func agentDeployment() *appsv1.Deployment {
 	secret := corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "tandem-hub-kubeconfig"}}
 	return &appsv1.Deployment{

@@ -2,8 +2,8 @@ package sandbox
 
 import "github.com/tandem-addons/tandem/pkg/sandbox/port"
 
-// allocatePorts reserves a loopback port for every key: the previous one where it is free, else any. It fails when too
-// few are free. No other sandbox gets them before release is called, not even while a program is restarted.
+// allocatePorts reserves a loopback port for every key: the previous one if it is free, else any. It returns an error if too few are free.
+// The ports stay reserved until release is called, even while a program restarts.
 func allocatePorts(keys []string, previous map[string]int) (ports map[string]int, release func(), err error) {
 	var reserved []*port.Reservation
 	release = func() {

@@ -12,11 +12,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// requestsPerSecond is what this package's clients may send to a cluster, on average.
+// requestsPerSecond is the QPS limit of this package's clients.
 const requestsPerSecond = 200
 
-// newCluster writes the files of the cluster: keys, kubeconfigs, configuration. An authority that a former start left is
-// used again, so kubeconfigs stay good.
+// newCluster writes the files of the cluster: keys, kubeconfigs, configuration. An existing authority is reused, so that kubeconfigs stay
+// valid.
 func newCluster(plan clusterPlan, spawner *spawner, onChange func(), now time.Time) (*Cluster, error) {
 	c := &Cluster{plan: plan, spawner: spawner, onChange: onChange}
 	if err := os.MkdirAll(plan.folder().path("pki"), 0o700); err != nil {
@@ -87,7 +87,7 @@ func (c *Cluster) writeKubeconfigs(now time.Time) error {
 	return nil
 }
 
-// issueKubeconfig writes a file with which the identity reaches this cluster.
+// issueKubeconfig writes a kubeconfig of this cluster for the identity.
 func (c *Cluster) issueKubeconfig(file string, id identity, now time.Time) error {
 	pair, err := c.authority.client(id, now)
 	if err != nil {
@@ -100,7 +100,7 @@ func (c *Cluster) issueKubeconfig(file string, id identity, now time.Time) error
 	return writePrivate(file, data)
 }
 
-// connect makes the administrator's client. It does not need the cluster to run.
+// connect creates the administrator's client. The cluster does not have to be running.
 func (c *Cluster) connect() error {
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
 	if err != nil {
@@ -111,7 +111,7 @@ func (c *Cluster) connect() error {
 	return nil
 }
 
-// keptPair reads a pair of the folder, or makes and keeps it.
+// keptPair reads a key pair from the folder, or generates and stores it.
 func keptPair(folder clusterFolder, name string, generate func() (keyPair, error)) (keyPair, error) {
 	certificate, err := os.ReadFile(folder.pki(name + ".crt"))
 	if err == nil {
@@ -128,7 +128,7 @@ func keptPair(folder clusterFolder, name string, generate func() (keyPair, error
 	return pair, writePair(folder, name, pair)
 }
 
-// writePair writes the key first: a certificate tells that its key is there.
+// writePair writes the key first, so that an existing certificate implies an existing key.
 func writePair(folder clusterFolder, name string, pair keyPair) error {
 	if err := writePrivate(folder.pki(name+".key"), pair.Key); err != nil {
 		return err

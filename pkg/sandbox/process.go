@@ -15,15 +15,15 @@ import (
 const (
 	firstBackoff = 200 * time.Millisecond
 	lastBackoff  = 5 * time.Second
-	// settled is how long a program must have run for its next restart to be quick again.
+	// settled is the run time after which a program's restart backoff is reset.
 	settled = 10 * time.Second
-	// stopGrace is how long a program has to end by itself once it was asked to.
+	// stopGrace is the grace period before a program is killed.
 	stopGrace = 10 * time.Second
-	// tolerableExits is how often a program may end before it is given up while the sandbox starts.
+	// tolerableExits is the number of exits allowed while the sandbox starts.
 	tolerableExits = 3
 )
 
-// process keeps one program running until it is stopped, but for while it is held.
+// process keeps one program running until it is stopped, except while it is held.
 type process struct {
 	program  program
 	folder   clusterFolder
@@ -38,10 +38,10 @@ type process struct {
 	exit  error
 }
 
-// startProcess starts the program with its log in the folder, and again whenever it ends, with growing pauses. onChange is
-// called after each change of its state.
+// startProcess starts the program with its log in the folder, and restarts it whenever it exits, with increasing delays. onChange is called
+// after each change of its state.
 func startProcess(p program, folder clusterFolder, spawner *spawner, onChange func()) *process {
-	_ = os.Remove(folder.hold(p.Name)) // of a former run, if there is one
+	_ = os.Remove(folder.hold(p.Name)) // of a previous run, if there is one
 	ctx, cancel := context.WithCancel(context.Background())
 	proc := &process{
 		program: p, folder: folder, spawner: spawner, onChange: onChange, cancel: cancel, done: make(chan struct{}),
@@ -78,13 +78,13 @@ func (p *process) keepRunning(ctx context.Context) {
 	}
 }
 
-// held says whether somebody else than the sandbox has asked the program to stay away.
+// held reports whether the program is held by StopProgram.
 func (p *process) held() bool {
 	_, err := os.Stat(p.folder.hold(p.program.Name))
 	return err == nil
 }
 
-// untilWanted waits while the program is held. It says whether it is to run.
+// untilWanted waits while the program is held. It reports whether the program is to run.
 func (p *process) untilWanted(ctx context.Context) bool {
 	if !p.held() {
 		return true
@@ -101,7 +101,7 @@ func (p *process) untilWanted(ctx context.Context) bool {
 	return true
 }
 
-// runOnce runs the program to its end. When ctx ends, the program is asked to end, and killed after the grace.
+// runOnce runs the program until it exits. When ctx ends, the program gets a termination signal, and is killed after the grace period.
 func (p *process) runOnce(ctx context.Context) error {
 	log, err := openLog(p.folder.log(p.program.Name))
 	if err != nil {
@@ -136,7 +136,7 @@ func (p *process) change(mutate func()) {
 	p.onChange()
 }
 
-// stop ends the program and returns when it is gone.
+// stop stops the program and returns when it has exited.
 func (p *process) stop() {
 	p.cancel()
 	<-p.done
@@ -148,7 +148,7 @@ func (p *process) snapshot() ProcessState {
 	return p.state
 }
 
-// givenUp is an error with the end of the program's log once it has ended too often for a sandbox that is starting.
+// givenUp returns an error with the end of the program's log once it has exited too often during the start of the sandbox.
 func (p *process) givenUp() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,12 +158,12 @@ func (p *process) givenUp() error {
 	return fmt.Errorf("%s keeps ending (%w); the end of %s:\n%s", p.state.Name, p.exit, p.state.Log, tail(p.state.Log))
 }
 
-// openLog opens a log to append to.
+// openLog opens a log for appending.
 func openLog(file string) (*os.File, error) {
 	return os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 }
 
-// tail is the end of a log, indented; empty if it cannot be read.
+// tail returns the end of a log, indented, or an empty string if it cannot be read.
 func tail(file string) string {
 	const lines, limit = 15, 16 << 10
 	data, err := os.ReadFile(file)
@@ -173,7 +173,7 @@ func tail(file string) string {
 	return lastLines(string(data[max(0, len(data)-limit):]), lines)
 }
 
-// lastLines are up to n last lines of the text, each indented by two spaces; if there are none, it says so.
+// lastLines returns up to n last lines of the text, each indented by two spaces, or a note that there are none.
 func lastLines(text string, n int) string {
 	if strings.TrimSpace(text) == "" {
 		return "  (nothing)"

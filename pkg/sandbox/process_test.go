@@ -58,7 +58,7 @@ func TestAKilledProgramIsStartedAgain(t *testing.T) {
 	}
 }
 
-// startScript keeps a shell script running until the test ends; changed tells of changes of its state.
+// startScript keeps a shell script running until the test ends; changed signals changes of its state.
 func startScript(t *testing.T, script string) (p *process, changed <-chan struct{}) {
 	t.Helper()
 	changes := make(chan struct{}, 1)

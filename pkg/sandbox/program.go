@@ -14,31 +14,31 @@ import (
 // hubName is the name of the hub among the clusters of a sandbox.
 const hubName = "hub"
 
-// packagesNamespace is where packages are pushed to on the hub (manifests/hub).
+// packagesNamespace is the namespace of packages on the hub (manifests/hub).
 const packagesNamespace = kudo.DefaultPackagesNamespace
 
-// The names of Tandem's agent: as an add-on of OCM's, and those of its program, its Deployment and that one's container.
+// The names of Tandem's agent: as an OCM add-on, of its program, of its Deployment, and of the container.
 const (
 	agentAddOnName = "tandem"
 	agentProgram   = "addon-agent"
 )
 
-// program is one program to run: where it is, what it is told, and which port it serves on (0 if none).
+// program is a program to run: its path, its arguments, and the port that it serves on (0 if none).
 type program struct {
 	Name string
 	Path string
 	Args []string
 	Port int
 
-	// Pod is the Deployment that it runs for, if it does.
+	// Pod is the Deployment that it runs for, if any.
 	Pod types.NamespacedName
-	// Root is the folder that is everything to a program of an image, where Path is; Image is its file outside, Env its environment.
-	// Others see this machine, and have an environment that the sandbox gives to all.
+	// Root is the root folder of an image's program, which contains Path; Image is the program's file outside of it, Env its environment.
+	// Other programs have the file system of this machine and the sandbox's default environment.
 	Root, Image string
 	Env         []string
 }
 
-// clusterPlan is what there is to know about a cluster before it runs.
+// clusterPlan is the configuration of a cluster.
 type clusterPlan struct {
 	Name   string
 	Home   home
@@ -47,11 +47,11 @@ type clusterPlan struct {
 
 	AgentFlags  []string
 	AuditPolicy []byte
-	// Tandem and OCM are the folders with their programs; empty if these do not run.
+	// Tandem and OCM are the folders of their programs; empty if they do not run.
 	Tandem, OCM string
-	// Images is the folder of images whose programs pods run; empty if they run none.
+	// Images is the folder of images with programs for pods; empty if pods run no programs.
 	Images string
-	// DeliverAgents leaves it to OCM to bring Tandem's agents.
+	// DeliverAgents leaves the delivery of Tandem's agents to OCM.
 	DeliverAgents bool
 }
 
@@ -60,21 +60,21 @@ func (c clusterPlan) managed() bool         { return c.Name != hubName }
 func (c clusterPlan) server() string        { return "https://" + loopback(c.port("kube-apiserver")) }
 func (c clusterPlan) port(use string) int   { return c.Ports[portKey(c.Name, use)] }
 
-// webhooks is where the hub's API server calls addon-manager.
+// webhooks returns the address of addon-manager's webhooks.
 func (c clusterPlan) webhooks() string { return loopback(c.Ports[portKey(hubName, "webhooks")]) }
 
-// identity is the kubeconfig with which a part of the cluster's own machinery reaches it.
+// identity returns the kubeconfig of a component of the cluster.
 func (c clusterPlan) identity(name string) string { return c.Home.identity(c.Name + "-" + name) }
 
-// program completes one that lies among the assets.
+// program returns a program in the folder of assets.
 func (c clusterPlan) program(name string, port int, args ...string) program {
 	return program{Name: name, Path: filepath.Join(c.Assets, name), Args: args, Port: port}
 }
 
-// portKey is how the ports of a sandbox are told apart.
+// portKey returns the key of a port of the sandbox.
 func portKey(cluster, use string) string { return cluster + "/" + use }
 
-// portKeys are all ports that such a sandbox needs.
+// portKeys returns the keys of all ports of a sandbox.
 func portKeys(o Options) []string {
 	var keys []string
 	for _, cluster := range append([]string{hubName}, o.clusterNames()...) {
@@ -89,19 +89,19 @@ func portKeys(o Options) []string {
 			keys = append(keys, portKey(cluster, use))
 		}
 	}
-	keys = append(keys, portKey(hubName, "webhooks")) // without Tandem too, for an addon-manager that the user runs
+	keys = append(keys, portKey(hubName, "webhooks")) // even without Tandem, for an addon-manager run by the user
 	for _, cluster := range o.clusterNames() {
 		keys = append(keys, portKey(cluster, "kubelet"))
 	}
 	return keys
 }
 
-// storage are the programs that answer API requests, in the order of their start.
+// storage returns the programs that serve the API, in start order.
 func (c clusterPlan) storage() []program {
 	return []program{c.etcd(), c.apiServer()}
 }
 
-// control are the programs that work through the API, to be started once it answers.
+// control returns the programs that use the API, to be started once it is ready.
 func (c clusterPlan) control() []program {
 	programs := []program{c.controllerManager()}
 	if c.managed() {
@@ -110,7 +110,7 @@ func (c clusterPlan) control() []program {
 	return programs
 }
 
-// etcd never syncs to disk: its data survives the death of processes, though not of the machine.
+// etcd never syncs to disk: its data survives killed processes, but not a crash of the machine.
 func (c clusterPlan) etcd() program {
 	url := "http://" + loopback(c.port("etcd"))
 	return c.program("etcd", c.port("etcd"),
@@ -147,12 +147,12 @@ func (c clusterPlan) apiServer() program {
 		"--endpoint-reconciler-type=none",
 		"--audit-policy-file="+folder.path("audit.yaml"),
 		"--audit-log-path="+folder.path("audit.log"),
-		"--audit-log-maxsize=1000000", // megabytes: whoever counts writes wants them all in one file
+		"--audit-log-maxsize=1000000", // megabytes: analyses of the writes need them all in one file
 		"--profiling=false",
 	)
 	if c.managed() {
 		p.Args = append(p.Args,
-			// Where the simulated kubelets answer (cluster/kwok.yaml); an IP would become their pods' as well.
+			// The name of the simulated kubelets (cluster/kwok.yaml); an IP address would become their pods' host IP as well.
 			"--kubelet-preferred-address-types=ExternalDNS",
 			"--kubelet-certificate-authority="+folder.pki("ca.crt"),
 			"--kubelet-client-certificate="+folder.pki("kubelet-client.crt"),
@@ -161,7 +161,8 @@ func (c clusterPlan) apiServer() program {
 	}
 	if c.OCM != "" {
 		p.Args = append(p.Args,
-			// OCM's programs complain without end about a cluster that has no authority for front proxies. Nobody has this one's name.
+			// Without an authority for front proxies, OCM's programs log errors continuously. No client has a certificate with this one's
+			// name.
 			"--requestheader-client-ca-file="+folder.pki("ca.crt"),
 			"--requestheader-allowed-names=front-proxy-client",
 		)
@@ -208,7 +209,7 @@ func (c clusterPlan) kwok() program {
 	)
 }
 
-// tandemManifests find what the cluster is to hold of manifests.FS before Tandem's program runs.
+// tandemManifests matches the files of manifests.FS to apply before Tandem's program runs.
 func (c clusterPlan) tandemManifests() []string {
 	switch {
 	case c.managed() && c.DeliverAgents:
@@ -220,7 +221,7 @@ func (c clusterPlan) tandemManifests() []string {
 	}
 }
 
-// addonManager runs on the hub.
+// addonManager returns the program addon-manager, which runs on the hub.
 func (c clusterPlan) addonManager() program {
 	p := program{
 		Name: "addon-manager",
@@ -239,7 +240,7 @@ func (c clusterPlan) addonManager() program {
 	return p
 }
 
-// withoutTandem says what a hub lacks on which addon-manager does not run.
+// withoutTandem states what a hub without addon-manager lacks.
 func (c clusterPlan) withoutTandem() string {
 	lacking := "nothing serves v1beta1 of the add-on API, and nothing checks writes"
 	if c.OCM != "" {
@@ -248,7 +249,7 @@ func (c clusterPlan) withoutTandem() string {
 	return lacking + ", until you run addon-manager with --webhook-bind-address=" + c.webhooks() + " --webhook-hosts=127.0.0.1"
 }
 
-// addonAgent runs beside a managed cluster.
+// addonAgent returns the program addon-agent, which runs for a managed cluster.
 func (c clusterPlan) addonAgent() program {
 	return program{
 		Name: agentProgram,
@@ -271,8 +272,7 @@ func (c clusterPlan) tandemArgs() []string {
 	}
 }
 
-// identities are the client certificates that the cluster's own machinery, OCM and Tandem on that cluster, reach it with, by
-// the name of their kubeconfig.
+// identities returns the identities with which the cluster's own components, OCM and Tandem connect to it, by the name of their kubeconfig.
 func (c clusterPlan) identities() map[string]identity {
 	ids := map[string]identity{"kube-controller-manager": {User: "system:kube-controller-manager"}}
 	maps.Copy(ids, c.ocmIdentities())
@@ -287,7 +287,7 @@ func (c clusterPlan) identities() map[string]identity {
 	return ids
 }
 
-// hubIdentities are those with which a managed cluster's programs reach the hub, by the name of their kubeconfig.
+// hubIdentities returns the identities with which a managed cluster's programs connect to the hub, by the name of their kubeconfig.
 func (c clusterPlan) hubIdentities() map[string]identity {
 	ids := map[string]identity{"addon-agent-hub": hubAgent(c.Name)}
 	if c.OCM != "" {
@@ -296,12 +296,12 @@ func (c clusterPlan) hubIdentities() map[string]identity {
 	return ids
 }
 
-// administrator is whom the kubeconfigs for people stand for.
+// administrator returns the identity of the users' kubeconfigs.
 func administrator() identity {
 	return identity{User: "admin", Groups: []string{"system:masters"}}
 }
 
-// serviceAccount is a certificate's stand-in for a service account's token: one set of RBAC serves the sandbox and real
+// serviceAccount returns a certificate identity in place of a service account's token, so that the same RBAC serves the sandbox and real
 // clusters.
 func serviceAccount(namespace, name string) identity {
 	return identity{
@@ -310,7 +310,7 @@ func serviceAccount(namespace, name string) identity {
 	}
 }
 
-// hubAgent is the identity of a managed cluster's agent on the hub, by OCM's convention for add-on agents.
+// hubAgent returns the identity of a managed cluster's agent on the hub, by OCM's convention for add-on agents.
 func hubAgent(cluster string) identity {
 	group := fmt.Sprintf("system:open-cluster-management:cluster:%s:addon:%s", cluster, agentAddOnName)
 	return identity{

@@ -100,7 +100,7 @@ func TestPortKeysWithoutTandem(t *testing.T) {
 	}
 }
 
-// The name and the groups are OCM's, so the same RBAC serves agents that OCM registered.
+// Name and groups follow OCM's convention, so that the same RBAC serves agents registered by OCM.
 func TestHubAgentIsNamedByTheConventionOfOCM(t *testing.T) {
 	want := identity{
 		User: "system:open-cluster-management:cluster:cluster1:addon:tandem:agent:addon-agent",

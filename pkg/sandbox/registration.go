@@ -16,7 +16,7 @@ import (
 	"github.com/tandem-addons/tandem/manifests"
 )
 
-// writeOCM writes what OCM's programs of the cluster serve with, where they run.
+// writeOCM writes the serving configuration of OCM's programs, if OCM runs.
 func (c *Cluster) writeOCM(now time.Time) error {
 	if c.plan.OCM == "" {
 		return nil
@@ -31,7 +31,7 @@ func (c *Cluster) writeOCM(now time.Time) error {
 	return writePrivate(c.plan.folder().path("ocm.yaml"), c.plan.ocmServing())
 }
 
-// furnishOCM applies what OCM's installer and operators put on such a cluster, where OCM runs.
+// furnishOCM applies the objects of OCM's installer and operators, if OCM runs.
 func (c *Cluster) furnishOCM(ctx context.Context) error {
 	if c.plan.OCM == "" {
 		return nil
@@ -46,8 +46,8 @@ func (c *Cluster) furnishOCM(ctx context.Context) error {
 	return applyAll(ctx, c.client, others)
 }
 
-// startOCM runs OCM's programs of a hub, each once the one before it is healthy, and applies what Tandem brings for OCM: that may be
-// stored in a version that only they convert.
+// startOCM starts OCM's programs of a hub, each once the previous one is healthy, and then applies Tandem's objects for OCM, which may be
+// stored in a version that requires OCM's conversion webhook.
 func (c *Cluster) startOCM(ctx context.Context) error {
 	ctx, stop := c.untilGivenUp(ctx)
 	defer stop()
@@ -59,7 +59,7 @@ func (c *Cluster) startOCM(ctx context.Context) error {
 	return c.applyManifests(ctx, manifests.FS, "ocm/*.yaml", nil)
 }
 
-// runOCM runs one of OCM's programs and waits until it is healthy.
+// runOCM runs an OCM program and waits until it is healthy.
 func (c *Cluster) runOCM(ctx context.Context, p program) error {
 	c.run(p)
 	trusting, err := rest.HTTPClientFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: c.authority.Certificate}})
@@ -73,7 +73,7 @@ func (c *Cluster) runOCM(ctx context.Context, p program) error {
 	return nil
 }
 
-// join runs OCM's agents of a managed cluster, and returns when the hub has accepted it and calls it available.
+// join starts OCM's agents of a managed cluster, and returns when the hub has accepted it and reports it available.
 func (c *Cluster) join(ctx context.Context, hub *Cluster) error {
 	ctx, stop := c.untilGivenUp(ctx)
 	defer stop()
@@ -81,14 +81,14 @@ func (c *Cluster) join(ctx context.Context, hub *Cluster) error {
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig for the registration of %s: %w", c.plan.Name, err)
 	}
-	// The registration agent reads the file; its Secret is what it watches, and where users of OCM look.
+	// The registration agent reads the file but watches the Secret, which is also where users of OCM expect it.
 	if err := applyAll(ctx, c.client, []*unstructured.Unstructured{bootstrapSecret(bootstrap)}); err != nil {
 		return err
 	}
 	if err := c.runOCM(ctx, c.plan.ocmRegistrationAgent()); err != nil {
 		return err
 	}
-	// Only then the work agent finds what leads to the hub, and ends if it does not.
+	// Before that, the work agent does not find the hub's kubeconfig and exits.
 	if err := hub.waitForManagedCluster(ctx, c.plan.Name, clusterv1.ManagedClusterConditionJoined); err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (c *Cluster) join(ctx context.Context, hub *Cluster) error {
 	return hub.waitForManagedCluster(ctx, c.plan.Name, clusterv1.ManagedClusterConditionAvailable)
 }
 
-// bootstrapSecret is how a klusterlet is told of its hub.
+// bootstrapSecret returns the Secret with a klusterlet's bootstrap kubeconfig.
 func bootstrapSecret(kubeconfig []byte) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1",
@@ -108,7 +108,7 @@ func bootstrapSecret(kubeconfig []byte) *unstructured.Unstructured {
 	}}
 }
 
-// waitForManagedCluster waits until this cluster, the hub, knows the managed cluster and its condition is True.
+// waitForManagedCluster waits until the managed cluster exists on this hub and its condition is True.
 func (c *Cluster) waitForManagedCluster(ctx context.Context, name, condition string) error {
 	cluster := &unstructured.Unstructured{}
 	cluster.SetAPIVersion(clusterv1.GroupVersion.String())
@@ -124,7 +124,7 @@ func (c *Cluster) waitForManagedCluster(ctx context.Context, name, condition str
 	})
 }
 
-// probe asks a program's health endpoint.
+// probe checks a program's health endpoint.
 func probe(ctx context.Context, through *http.Client, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -13,41 +13,41 @@ import (
 	"time"
 )
 
-// startTimeout is how long a sandbox may take to start; programs that keep ending are given up much earlier.
+// startTimeout is the timeout for the start of a sandbox; programs that keep exiting are given up much earlier.
 const startTimeout = 3 * time.Minute
 
-// Options say what to run, and where.
+// Options configures a sandbox.
 type Options struct {
-	// Home is the folder that holds everything; it is made if it does not exist.
+	// Home is the folder of the sandbox; it is created if it does not exist.
 	Home string
 	// Clusters is the number of managed clusters: cluster1, cluster2, …
 	Clusters int
-	// Assets is the folder with the control plane's programs. If empty, they are found by TANDEM_ASSETS, KUBEBUILDER_ASSETS or in
-	// the cache that hack/controlplane fills.
+	// Assets is the folder of the control plane programs. If empty, it is found by TANDEM_ASSETS, KUBEBUILDER_ASSETS or in the cache that
+	// hack/controlplane fills.
 	Assets string
-	// Tandem is the folder with addon-manager and addon-agent, which are run then; without it the clusters stay bare.
+	// Tandem is the folder of addon-manager and addon-agent. If empty, they do not run.
 	Tandem string
-	// OCM is the folder with OCM's programs and manifests (FindOCM), which are run then: they register the clusters, deliver
-	// ManifestWorks, decide Placements and install add-ons. Without it the sandbox registers the clusters in their place.
+	// OCM is the folder of OCM's programs and manifests (FindOCM), which register the clusters, deliver ManifestWorks, decide Placements
+	// and install add-ons. If empty, the sandbox registers the clusters itself.
 	OCM string
-	// DeliverAgents lets addon-manager deliver its agents as an add-on of OCM's, instead of starting them beside the clusters: their
-	// manifests arrive in ManifestWorks, and they get their identity by OCM's registration. It needs OCM and Tandem.
+	// DeliverAgents lets addon-manager deliver its agents as an OCM add-on, instead of starting them beside the clusters: their manifests
+	// arrive in ManifestWorks, and they get their identity from OCM's registration. It requires OCM and Tandem.
 	DeliverAgents bool
-	// Images is a folder with one for each image, named like the last part of the image's name, in which lie the programs that its
-	// containers run. Deployments of these images run as processes then, on the hub too. Each container has a root folder of its own,
-	// which takes Linux or root, and all share this machine's ports.
+	// Images is a folder with a subfolder for each image, named like the last part of the image's name, with the programs that its
+	// containers run. Deployments of these images run as processes, on the hub too. Each container has a root folder of its own, which
+	// requires Linux or root, and all share this machine's ports.
 	Images string
-	// AgentFlags are given to addon-agent beside those that it needs.
+	// AgentFlags are additional flags of addon-agent.
 	AgentFlags []string
-	// AuditPolicy, if set, says what the API servers log, in the place of cluster/audit.yaml.
+	// AuditPolicy, if set, is the audit policy of the API servers instead of cluster/audit.yaml.
 	AuditPolicy []byte
-	// Progress, if set, is told one line for each stage.
+	// Progress, if set, is called with one line for each stage.
 	Progress func(line string)
-	// DownCommand is the command line that stops this sandbox and deletes its data, for the advice in errors.
+	// DownCommand is the command line that stops this sandbox and deletes its data, for messages of errors.
 	DownCommand string
 }
 
-// clusterNames are the names of the managed clusters.
+// clusterNames returns the names of the managed clusters.
 func (o Options) clusterNames() []string {
 	names := make([]string, o.Clusters)
 	for i := range names {
@@ -56,7 +56,7 @@ func (o Options) clusterNames() []string {
 	return names
 }
 
-// complete checks the options and makes their paths absolute, except for the assets: a sandbox that runs needs none.
+// complete validates the options and makes their paths absolute, except for the assets, which a running sandbox does not need.
 func (o Options) complete() (Options, error) {
 	if o.Clusters < 0 || o.Clusters > 50 {
 		return o, fmt.Errorf("a sandbox has 0 to 50 managed clusters, not %d", o.Clusters)
@@ -78,7 +78,7 @@ func (o Options) complete() (Options, error) {
 	return o, err
 }
 
-// checkTandem is the absolute path of a folder with Tandem's programs, empty if none is named.
+// checkTandem returns the absolute path of a folder of Tandem's programs, or an empty string if none is given.
 func checkTandem(folder string) (string, error) {
 	if folder == "" {
 		return "", nil
@@ -98,15 +98,14 @@ type Sandbox struct {
 	spawner  *spawner
 	clusters []*Cluster
 
-	releasePorts func() // nil before there are any
+	releasePorts func() // nil before ports are reserved
 
 	mu    sync.Mutex
 	state State
 }
 
-// Start runs a sandbox and returns when all of it is ready; ctx bounds the start, not the life of the sandbox. Data that
-// Stop left in the home is used again. On an error nothing runs; a program that does not start is named with the end of
-// its log.
+// Start starts a sandbox and returns when all of it is ready; ctx limits the start, not the lifetime of the sandbox. Data that Stop left in
+// the home is reused. After an error nothing runs; the error of a program that does not start includes the end of its log.
 func Start(ctx context.Context, options Options) (*Sandbox, error) {
 	options, err := options.complete()
 	if err != nil {
@@ -137,13 +136,13 @@ func Start(ctx context.Context, options Options) (*Sandbox, error) {
 	return s, nil
 }
 
-// Stop ends all programs, the ones that depend on others first. The data stays; Remove deletes it.
+// Stop stops all programs in order of dependencies. The data is kept; Remove deletes it.
 func (s *Sandbox) Stop() {
 	s.change(func(state *State) { state.Phase = Stopping })
 	s.end(Stopped, nil)
 }
 
-// Remove deletes everything that a sandbox that does not run has left in the home.
+// Remove deletes everything that a stopped sandbox has left in the home.
 func Remove(path string) error {
 	h := home(path)
 	running, err := h.running()
@@ -156,10 +155,10 @@ func Remove(path string) error {
 	return h.remove()
 }
 
-// Hub is the hub.
+// Hub returns the hub.
 func (s *Sandbox) Hub() *Cluster { return s.clusters[0] }
 
-// Cluster is the cluster of that name, nil if there is none.
+// Cluster returns the cluster of that name, or nil.
 func (s *Sandbox) Cluster(name string) *Cluster {
 	for _, cluster := range s.clusters {
 		if cluster.Name() == name {
@@ -169,14 +168,14 @@ func (s *Sandbox) Cluster(name string) *Cluster {
 	return nil
 }
 
-// State tells about the sandbox and all of its programs.
+// State returns the state of the sandbox and all of its programs.
 func (s *Sandbox) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.snapshot()
 }
 
-// snapshot is State for a caller that holds the lock.
+// snapshot returns the state. The caller holds the lock.
 func (s *Sandbox) snapshot() State {
 	state := s.state
 	state.Progress = slices.Clone(state.Progress)
@@ -215,8 +214,8 @@ func (s *Sandbox) start(ctx context.Context, formerPorts map[string]int) error {
 	return s.startTandem(ctx)
 }
 
-// startHub runs what works on the hub beside its control plane. That is at once, and not after the managed clusters: the hub's garbage
-// collector reads add-ons in v1beta1, which OCM or addon-manager convert, and tries again ever more slowly while nobody does.
+// startHub starts the programs of the hub other than its control plane. They start before the managed clusters: the hub's garbage collector
+// reads add-ons in v1beta1, which requires the conversion by OCM or addon-manager, and retries with increasing delays until then.
 func (s *Sandbox) startHub(ctx context.Context) error {
 	if s.options.OCM != "" {
 		if err := s.Hub().startOCM(ctx); err != nil {
@@ -230,7 +229,7 @@ func (s *Sandbox) startHub(ctx context.Context) error {
 	return s.Hub().startTandem(ctx, s.Hub().plan.addonManager())
 }
 
-// register makes the managed clusters known to the hub.
+// register registers the managed clusters with the hub.
 func (s *Sandbox) register(ctx context.Context) error {
 	return each(s.clusters[1:], func(c *Cluster) error {
 		if s.options.OCM == "" {
@@ -250,8 +249,8 @@ func (s *Sandbox) register(ctx context.Context) error {
 	})
 }
 
-// previousState is what a former sandbox left in the home. One with more clusters is refused: the hub knows them. So is one that
-// differs in whether OCM runs: the resource definitions on its hub are others.
+// previousState returns the state of a previous sandbox in the home. It returns an error if that had more clusters, because they are
+// registered with the hub, or if only one of the two runs OCM, because their resource definitions differ.
 func previousState(h home, options Options) (State, error) {
 	previous, err := readState(h)
 	if err != nil {
@@ -269,7 +268,7 @@ func previousState(h home, options Options) (State, error) {
 	return previous, nil
 }
 
-// prepare reserves ports, former ones if they are free, and writes the files of all clusters.
+// prepare reserves ports, the previous ones if they are free, and writes the files of all clusters.
 func (s *Sandbox) prepare(formerPorts map[string]int) error {
 	ports, releasePorts, err := allocatePorts(portKeys(s.options), formerPorts)
 	if err != nil {
@@ -318,7 +317,7 @@ func (s *Sandbox) startTandem(ctx context.Context) error {
 	return err
 }
 
-// end stops what runs: Tandem and the control planes of the managed clusters, then the hub.
+// end stops Tandem and the control planes of the managed clusters, then the hub.
 func (s *Sandbox) end(phase Phase, cause error) {
 	if len(s.clusters) > 0 {
 		_ = each(s.clusters[1:], func(c *Cluster) error { c.stop(); return nil })
@@ -351,7 +350,7 @@ func (s *Sandbox) change(mutate func(*State)) {
 	s.publish()
 }
 
-// publish writes the state file. It is there for onlookers: a failure shows in their view, and must not end the sandbox.
+// publish writes the state file. The file only informs other processes, so a failure is visible there but does not end the sandbox.
 func (s *Sandbox) publish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -360,7 +359,7 @@ func (s *Sandbox) publish() {
 	}
 }
 
-// each calls do for all clusters side by side, and joins the errors.
+// each calls do for all clusters concurrently, and joins the errors.
 func each(clusters []*Cluster, do func(*Cluster) error) error {
 	failures := make([]error, len(clusters))
 	var group sync.WaitGroup

@@ -5,9 +5,8 @@ import (
 	"runtime"
 )
 
-// spawner starts processes from one thread that lives as long as it does: the kernel can then end them when that thread,
-// and with it this process, is gone (dieWithParent). From an ordinary goroutine they would die with whatever thread
-// happened to start them.
+// spawner starts processes from one thread with the same lifetime, so that the kernel can kill them when that thread, and with it this
+// process, ends (dieWithParent). Started from an ordinary goroutine they would be killed with whichever thread started them.
 type spawner struct {
 	requests chan func()
 }
@@ -24,7 +23,7 @@ func newSpawner() *spawner {
 	return s
 }
 
-// start is command.Start on the spawner's thread. If root is not empty, that folder is all that the process sees of the file system.
+// start calls command.Start on the spawner's thread. If root is not empty, it is the root of the process's file system.
 func (s *spawner) start(command *exec.Cmd, root string) error {
 	command.SysProcAttr = dieWithParent()
 	confine(command.SysProcAttr, root)
@@ -33,5 +32,5 @@ func (s *spawner) start(command *exec.Cmd, root string) error {
 	return <-result
 }
 
-// close ends the thread, and on Linux every process that still runs.
+// close ends the thread, and on Linux every process that is still running.
 func (s *spawner) close() { close(s.requests) }

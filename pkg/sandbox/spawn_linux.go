@@ -5,14 +5,13 @@ import (
 	"syscall"
 )
 
-// dieWithParent puts a child into its own process group, out of the terminal's reach, and has the kernel kill it when the
+// dieWithParent puts a child into its own process group, so that it gets no signals from the terminal, and has the kernel kill it when the
 // thread that started it ends.
 func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// confine makes a folder the root of a child's file system, unless it is empty. Only root may do that, or who is it in a user namespace
-// of the child's own.
+// confine sets the root of a child's file system, unless it is empty. This requires root, or being root in a user namespace of the child.
 func confine(child *syscall.SysProcAttr, root string) {
 	child.Chroot = root
 	if root == "" || os.Geteuid() == 0 {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// parentVariable makes the test's executable a parent that starts a child, tells its process id, and waits to be killed.
+// parentVariable makes the test's executable a parent that starts a child, prints its process ID, and waits to be killed.
 const parentVariable = "SANDBOX_TEST_PARENT"
 
 func TestMain(m *testing.M) {
@@ -53,7 +53,7 @@ func TestProgramsDieWithTheirParent(t *testing.T) {
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = parent.Wait() // it was killed, and says so
+	_ = parent.Wait() // it reports that it was killed
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	if waitForExit(ctx, child); ctx.Err() != nil {
@@ -65,7 +65,7 @@ func TestProgramsDieWithTheirParent(t *testing.T) {
 func TestAProgramSeesItsRootFolderAlone(t *testing.T) {
 	root := t.TempDir()
 	build := exec.Command("go", "build", "-o", root+"/list", "./testdata/list")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // a program that needs no files of the system's
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // a program that needs no files of the system
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Phase is where a sandbox is in its life.
+// Phase is the phase of a sandbox's life cycle.
 type Phase string
 
-// The phases of a sandbox. A sandbox that was killed leaves the phase that it had; Read tells such a one as Stopped.
+// The phases of a sandbox. A killed sandbox leaves its last phase in the state file; Read reports it as Stopped.
 const (
 	Starting Phase = "Starting"
 	Ready    Phase = "Ready"
@@ -21,31 +21,31 @@ const (
 	Stopped  Phase = "Stopped"
 )
 
-// State is what a sandbox tells about itself, in memory and in its state file.
+// State is the state of a sandbox, in memory and in its state file.
 type State struct {
 	// PID is the process that runs the sandbox.
 	PID   int   `json:"pid"`
 	Phase Phase `json:"phase"`
-	// Error says why the sandbox Failed.
+	// Error is the reason of phase Failed.
 	Error string `json:"error,omitempty"`
 	// Progress has one line for each stage of the start that was reached.
 	Progress []string `json:"progress,omitempty"`
-	// Assets is the folder with the control plane's programs.
+	// Assets is the folder of the control plane programs.
 	Assets string `json:"assets"`
-	// Tandem is the folder with Tandem's programs; empty if the sandbox runs without them.
+	// Tandem is the folder of Tandem's programs; empty if the sandbox runs without them.
 	Tandem string `json:"tandem,omitempty"`
-	// OCM is the folder with OCM's programs; empty if the sandbox runs without them.
+	// OCM is the folder of OCM's programs; empty if the sandbox runs without them.
 	OCM string `json:"ocm,omitempty"`
-	// Images is the folder of images whose programs pods run; empty if they run none.
+	// Images is the folder of images with programs for pods; empty if pods run no programs.
 	Images string `json:"images,omitempty"`
-	// DeliverAgents says that OCM brings Tandem's agents.
+	// DeliverAgents is set if OCM delivers Tandem's agents.
 	DeliverAgents bool           `json:"deliverAgents,omitempty"`
 	Clusters      []ClusterState `json:"clusters,omitempty"`
 	// Ports are kept for the next start, by cluster and use.
 	Ports map[string]int `json:"ports,omitempty"`
 }
 
-// ClusterState tells about one cluster; the first of a sandbox is the hub.
+// ClusterState is the state of one cluster; the first of a sandbox is the hub.
 type ClusterState struct {
 	Name       string         `json:"name"`
 	Server     string         `json:"server"`
@@ -54,22 +54,22 @@ type ClusterState struct {
 	Processes  []ProcessState `json:"processes"`
 }
 
-// ProcessState tells about one program of a cluster.
+// ProcessState is the state of one program of a cluster.
 type ProcessState struct {
 	Name string `json:"name"`
-	// PID is 0 while the program does not run.
+	// PID is 0 while the program is not running.
 	PID int `json:"pid,omitempty"`
-	// Port is the loopback port that it serves on, if it does.
+	// Port is the loopback port that it serves on, if any.
 	Port int `json:"port,omitempty"`
-	// Since is when it was last started.
+	// Since is the time of the last start.
 	Since    time.Time `json:"since"`
 	Restarts int       `json:"restarts"`
-	// Held says that it does not run because StopProgram has ended it.
+	// Held is set if it was stopped by StopProgram.
 	Held bool   `json:"held,omitempty"`
 	Log  string `json:"log"`
 }
 
-// readState reads the state file of a home; without one the state is zero, with Phase Stopped.
+// readState reads the state file of a home. Without one it returns a zero state with Phase Stopped.
 func readState(h home) (State, error) {
 	data, err := os.ReadFile(h.stateFile())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -81,7 +81,7 @@ func readState(h home) (State, error) {
 	return decodeState(h.stateFile(), data)
 }
 
-// decodeState parses the content of a state file, which is named in the error.
+// decodeState parses the content of a state file; the file is named in errors.
 func decodeState(file string, data []byte) (State, error) {
 	var state State
 	if err := json.Unmarshal(data, &state); err != nil {
@@ -90,7 +90,7 @@ func decodeState(file string, data []byte) (State, error) {
 	return state, nil
 }
 
-// writeState replaces the state file in one step, so that a reader never sees half of it.
+// writeState replaces the state file atomically.
 func writeState(h home, state State) error {
 	data, err := json.MarshalIndent(state, "", "  ")
 	if err != nil {

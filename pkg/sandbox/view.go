@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// WriteTable writes the state for people: a line for each program, with its age as of now.
+// WriteTable writes the state as a table with a line for each program, with its age relative to now.
 func WriteTable(w io.Writer, state State, now time.Time) error {
 	fmt.Fprintf(w, "sandbox: %s", state.Phase)
 	if state.Phase != Stopped && state.Phase != Failed {
@@ -32,7 +32,7 @@ func WriteTable(w io.Writer, state State, now time.Time) error {
 	return table.Flush()
 }
 
-// ManagedClusters is how one speaks of n managed clusters.
+// ManagedClusters returns the phrase for n managed clusters.
 func ManagedClusters(n int) string {
 	if n == 1 {
 		return "1 managed cluster"
@@ -58,8 +58,8 @@ func uptime(process ProcessState, now time.Time) string {
 	}
 }
 
-// Environment is shell code after which kubectl sees all clusters, one context for each and the hub's the current one, and
-// which puts the control plane's programs and those in the folder of programs on the path.
+// Environment returns shell code that sets KUBECONFIG to a context for each cluster, with the hub's as the current one, and adds the
+// control plane programs and the given folder to PATH.
 func Environment(state State, programs string) string {
 	kubeconfigs := make([]string, 0, len(state.Clusters))
 	for _, cluster := range state.Clusters {
@@ -69,7 +69,7 @@ func Environment(state State, programs string) string {
 		quote(strings.Join(kubeconfigs, ":")), quote(programs+":"+state.Assets))
 }
 
-// quote makes a shell word of the text.
+// quote quotes the text as a shell word.
 func quote(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -17,7 +17,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// The parts of the contract between kube-controller-manager and external provisioners of volumes.
+// Names of the contract between kube-controller-manager and external volume provisioners.
 const (
 	// volumeProvisioner is the provisioner of the sandbox's StorageClass (cluster/managed.yaml).
 	volumeProvisioner           = "tandem-addons.github.io/sandbox"
@@ -25,8 +25,8 @@ const (
 	annotationProvisionedBy     = "pv.kubernetes.io/provisioned-by"
 )
 
-// newVolumeProvisioner makes a manager that gives claims of a cluster their volumes and removes released ones. The volumes
-// exist in the API only: no simulated node mounts anything.
+// newVolumeProvisioner returns a manager that provisions volumes for the claims of a cluster and removes released ones. The volumes exist
+// in the API only: simulated nodes do not mount anything.
 func newVolumeProvisioner(config *rest.Config, logger logr.Logger) (manager.Manager, error) {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Logger:     logger,
@@ -46,18 +46,17 @@ func newVolumeProvisioner(config *rest.Config, logger logr.Logger) (manager.Mana
 	return mgr, nil
 }
 
-// uniqueNamesNotNeeded allows one provisioner for each cluster: their metrics, in which the names would clash, are not
-// served.
+// uniqueNamesNotNeeded allows one provisioner per cluster: their metrics, in which the names would clash, are not served.
 func uniqueNamesNotNeeded() config.Controller {
 	return config.Controller{SkipNameValidation: ptr.To(true)}
 }
 
-// claimReconciler provisions.
+// claimReconciler provisions volumes.
 type claimReconciler struct {
 	client client.Client
 }
 
-// Reconcile creates the volume of a claim that asks for one.
+// Reconcile creates the volume of a claim that requests one.
 func (r *claimReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var claim corev1.PersistentVolumeClaim
 	if err := r.client.Get(ctx, request.NamespacedName, &claim); err != nil {
@@ -72,12 +71,12 @@ func (r *claimReconciler) Reconcile(ctx context.Context, request ctrl.Request) (
 	return ctrl.Result{}, nil
 }
 
-// volumeReconciler reclaims.
+// volumeReconciler reclaims volumes.
 type volumeReconciler struct {
 	client client.Client
 }
 
-// Reconcile deletes a volume that was provisioned here and that no claim holds any more.
+// Reconcile deletes a released volume of this provisioner.
 func (r *volumeReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var volume corev1.PersistentVolume
 	if err := r.client.Get(ctx, request.NamespacedName, &volume); err != nil {
@@ -92,14 +91,14 @@ func (r *volumeReconciler) Reconcile(ctx context.Context, request ctrl.Request) 
 	return ctrl.Result{}, nil
 }
 
-// wantsVolume tells whether the claim waits for this provisioner.
+// wantsVolume reports whether the claim waits for this provisioner.
 func wantsVolume(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.DeletionTimestamp == nil &&
 		claim.Spec.VolumeName == "" &&
 		claim.Annotations[annotationWantedProvisioner] == volumeProvisioner
 }
 
-// volumeFor is the volume for a claim, bound to it in advance. Its name follows from the claim's uid, so a claim gets one.
+// volumeFor returns the volume for a claim, already bound to it. Its name derives from the claim's UID, so that a claim gets only one.
 func volumeFor(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	name := "pvc-" + string(claim.UID)
 	return &corev1.PersistentVolume{
@@ -127,7 +126,7 @@ func volumeFor(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	}
 }
 
-// reclaimable tells whether the volume is this provisioner's to delete.
+// reclaimable reports whether the volume is to be deleted by this provisioner.
 func reclaimable(volume *corev1.PersistentVolume) bool {
 	return volume.DeletionTimestamp == nil &&
 		volume.Status.Phase == corev1.VolumeReleased &&

@@ -1,4 +1,4 @@
-// Package audit reads the audit log of an API server: who asked for what, and when it was answered. It touches no cluster.
+// Package audit reads the audit log of an API server: the requests, their users and times. It touches no cluster.
 package audit
 
 import (
@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Entry is what is read of an event of the log: one request, if the policy lets each be logged at one stage only.
+// Entry is an event of the log: one request, if the policy logs each request at one stage only.
 type Entry struct {
 	Verb       string
 	RequestURI string
@@ -25,28 +25,28 @@ type Entry struct {
 		APIGroup, APIVersion, Resource, Subresource, Namespace, Name string
 	}
 	ResponseStatus struct{ Code int }
-	// RequestObject is the body, and ResponseObject the one of the answer, where the policy asks for them.
+	// RequestObject and ResponseObject are the bodies of the request and the response, if the policy logs them.
 	RequestObject, ResponseObject json.RawMessage
 
 	RequestReceivedTimestamp metav1.MicroTime
-	// StageTimestamp is when the response was complete, for no other stage of a write is logged.
+	// StageTimestamp is when the response was complete, because no other stage of a write is logged.
 	StageTimestamp metav1.MicroTime
 }
 
-// Object names what the request is about.
+// Object returns the name of the requested object.
 func (e *Entry) Object() types.NamespacedName {
 	return types.NamespacedName{Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name}
 }
 
-// Is says whether the request is about objects of a resource, or about their subresource.
+// Is reports whether the request is for a resource and subresource.
 func (e *Entry) Is(resource, subresource string) bool {
 	return e.ObjectRef.Resource == resource && e.ObjectRef.Subresource == subresource
 }
 
-// Succeeded says that the API server did what it was asked for.
+// Succeeded reports whether the request succeeded.
 func (e *Entry) Succeeded() bool { return e.ResponseStatus.Code < 300 }
 
-// Conflicts says that somebody else was faster: a conflict, or a JSON patch whose tests fail.
+// Conflicts reports whether the request failed because of a concurrent write: a conflict, or a JSON patch with a failed test.
 func (e *Entry) Conflicts() bool {
 	return e.ResponseStatus.Code == http.StatusConflict || e.ResponseStatus.Code == http.StatusUnprocessableEntity
 }
@@ -55,20 +55,20 @@ func (e *Entry) String() string {
 	return fmt.Sprintf("%s %s by %s: %d", e.Verb, e.RequestURI, e.User.Username, e.ResponseStatus.Code)
 }
 
-// Received is when the request arrived.
+// Received returns when the request arrived.
 func (e *Entry) Received() time.Time { return e.RequestReceivedTimestamp.Time }
 
-// Answered is when the response was complete.
+// Answered returns when the response was complete.
 func (e *Entry) Answered() time.Time { return e.StageTimestamp.Time }
 
 // Log reads an audit log while the API server writes it.
 type Log struct {
 	file *os.File
-	// part is the beginning of a line whose end is not written yet.
+	// part is the beginning of an incomplete line.
 	part []byte
 }
 
-// Open opens a log to be read from its beginning.
+// Open opens a log at its beginning.
 func Open(file string) (*Log, error) {
 	opened, err := os.Open(file)
 	if err != nil {
@@ -77,7 +77,7 @@ func Open(file string) (*Log, error) {
 	return &Log{file: opened}, nil
 }
 
-// Next reads what was logged since the last call.
+// Next returns the entries logged since the last call.
 func (l *Log) Next() ([]Entry, error) {
 	fresh, err := io.ReadAll(l.file)
 	if err != nil {
@@ -98,5 +98,5 @@ func (l *Log) Next() ([]Entry, error) {
 	}
 }
 
-// Close lets the file go.
+// Close closes the file.
 func (l *Log) Close() error { return l.file.Close() }

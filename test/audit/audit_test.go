@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// author is who wrote what line tells.
+// author is the user in line.
 const author = "system:serviceaccount:tandem-system:addon-manager"
 
-// line is how kube-apiserver logs a patch.
+// line is a patch as kube-apiserver logs it.
 const line = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Request","auditID":"1","stage":"ResponseComplete",` +
 	`"requestURI":"/apis/addon.open-cluster-management.io/v1alpha1/namespaces/c/managedclusteraddons/a/status?fieldManager=m\u0026force=true",` +
 	`"verb":"patch","user":{"username":"system:serviceaccount:tandem-system:addon-manager"},"userAgent":"addon-manager/devel",` +

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Author is somebody who writes an object. Events have random names, and are counted together in each namespace.
+// Author is a user that writes an object. Events have random names, and are counted together in each namespace.
 type Author struct {
 	User   string
 	Kind   schema.GroupResource
@@ -19,13 +19,13 @@ type Author struct {
 
 func (a Author) String() string { return fmt.Sprintf("%s %s by %s", a.Kind, a.Object, a.User) }
 
-// Count is how often: requests that the API server granted, and those of them after which something else was stored than before.
+// Count is the number of successful requests, and the number of them that changed the stored object.
 type Count struct{ Requests, Changes int }
 
-// ChangesIn counts who wrote what from a time on, in a log from its beginning. Its policy must ask for the bodies of answers: by the
-// resource version in them a write that changes nothing is told from one that does.
+// ChangesIn counts the writes by author from a time on, in a log read from its beginning. The policy must log response bodies: their
+// resource versions distinguish writes that change nothing.
 func ChangesIn(entries []Entry, from time.Time) (map[Author]Count, error) {
-	stored := map[Author]string{} // of nobody
+	stored := map[Author]string{} // of no author
 	counts := map[Author]Count{}
 	for i := range entries {
 		e := &entries[i]
@@ -55,12 +55,12 @@ func ChangesIn(entries []Entry, from time.Time) (map[Author]Count, error) {
 	return counts, nil
 }
 
-// writes says whether the request may change what is stored.
+// writes reports whether the request may change stored objects.
 func (e *Entry) writes() bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, e.Verb)
 }
 
-// author is who the request is by, and about what: an object is the same in all of its versions and subresources.
+// author returns the user and object of the request; versions and subresources of an object are the same object.
 func (e *Entry) author() Author {
 	a := Author{
 		User: e.User.Username, Object: e.Object(),
@@ -72,7 +72,7 @@ func (e *Entry) author() Author {
 	return a
 }
 
-// resourceVersion is that of the object in the answer; empty where it is none that is stored, such as a review or a token.
+// resourceVersion returns the resource version in the response; empty if the response is not a stored object, such as a review or a token.
 func (e *Entry) resourceVersion() (string, error) {
 	if len(e.ResponseObject) == 0 {
 		return "", nil

@@ -14,7 +14,7 @@ import (
 
 func TestChangesAreToldFromWritesThatChangeNothing(t *testing.T) {
 	start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	// wrote is what user did after so many seconds, to what was stored as version then.
+	// wrote is a request of user after that many seconds to an object that was then stored with that version.
 	wrote := func(second int, user, verb, resource, version string) Entry {
 		e := Entry{Verb: verb, RequestReceivedTimestamp: metav1.NewMicroTime(start.Add(time.Duration(second) * time.Second))}
 		e.User.Username, e.ResponseStatus.Code = user, 200

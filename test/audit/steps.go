@@ -11,26 +11,25 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// Step is one of an execution. Names of steps are taken to be unique in their plan.
+// Step is a step of an execution. Names of steps are assumed to be unique in their plan.
 type Step struct {
 	Execution types.UID
 	Name      string
 }
 
-// Steps is what the log of a managed cluster tells of the steps that were carried out there. Its policy must ask for the bodies of
-// what addon-agent writes.
+// Steps holds the executed steps in the log of a managed cluster. The policy must log the bodies of addon-agent's writes.
 type Steps struct {
 	// Complete is when each step was first recorded as complete.
 	Complete map[Step]time.Time
-	// Writes are those of its objects that succeeded.
+	// Writes lists the successful writes of the step's objects.
 	Writes map[Step][]*Entry
 }
 
-// Owner says, by the name of an object, which Instance and which of its steps it belongs to; the name is empty where it is none.
+// Owner returns the Instance and the step that an object belongs to, by its name; the step is empty if there is none.
 type Owner func(object types.NamespacedName) (instance types.NamespacedName, step string)
 
-// StepsIn reads them from a whole log. An object that is applied names its execution. One that is deleted does not: it is a write of
-// the execution that is recorded as running before it and after it, and of no step where these are not the same.
+// StepsIn reads the steps from a complete log. An applied object names its execution. A deleted object does not: its write belongs to the
+// execution that is recorded as running both before and after it, and to no step if these differ.
 func StepsIn(entries []Entry, owner Owner) (*Steps, error) {
 	recorded := map[types.NamespacedName][]record{}
 	s := &Steps{Complete: map[Step]time.Time{}, Writes: map[Step][]*Entry{}}
@@ -59,7 +58,7 @@ func StepsIn(entries []Entry, owner Owner) (*Steps, error) {
 	return s, nil
 }
 
-// Late are the writes that arrived after their step was recorded as complete.
+// Late returns the writes that arrived after their step was recorded as complete.
 func (s *Steps) Late() []string {
 	var late []string
 	for step, writes := range s.Writes {
@@ -74,14 +73,14 @@ func (s *Steps) Late() []string {
 	return late
 }
 
-// record is what a status says of the execution.
+// record is an execution in a written status.
 type record struct {
 	at        time.Time
 	execution types.UID
 	running   bool
 }
 
-// record takes in a status that was written.
+// record processes a written status.
 func (s *Steps) record(e *Entry) (record, error) {
 	var written kudo.Instance
 	if err := json.Unmarshal(e.RequestObject, &written); err != nil {
@@ -103,7 +102,7 @@ func (s *Steps) record(e *Entry) (record, error) {
 	return record{at: e.Received(), execution: x.UID, running: status.Status.Running()}, nil
 }
 
-// stepOf is the step that a write belongs to; without an execution if it is none's.
+// stepOf returns the step that a write belongs to; without an execution if there is none.
 func stepOf(e *Entry, owner Owner, recorded map[types.NamespacedName][]record) (Step, error) {
 	if e.Verb == "delete" {
 		instance, step := owner(e.Object())
@@ -118,8 +117,8 @@ func stepOf(e *Entry, owner Owner, recorded map[types.NamespacedName][]record) (
 	}, nil
 }
 
-// running is the execution that runs at that time; empty if that is not certain. An API server that is killed may not have logged
-// what it did last.
+// running returns the execution that runs at that time; empty if that is uncertain. A killed API server may not have logged its last
+// writes.
 func running(records []record, at time.Time) types.UID {
 	var before record
 	for _, r := range records {

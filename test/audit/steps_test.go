@@ -13,7 +13,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// written is a request for an object in namespace ns that arrived so many seconds after the first of all.
+// written returns a request for an object in namespace ns that arrived that many seconds after the first request.
 func written(t *testing.T, second int, verb, resource, name string, body any) Entry {
 	t.Helper()
 	var e Entry
@@ -27,14 +27,14 @@ func written(t *testing.T, second int, verb, resource, name string, body any) En
 	return e
 }
 
-// applied is an object of step x in an execution.
+// applied returns the write of an object of step x in an execution.
 func applied(t *testing.T, second int, execution string) Entry {
 	var o metav1.PartialObjectMetadata
 	o.Annotations = map[string]string{kudo.AnnotationExecution: execution, kudo.AnnotationStep: "x"}
 	return written(t, second, "patch", "configmaps", "one-x", o)
 }
 
-// recorded is the status of Instance one, of which step x of an execution is in that state.
+// recorded returns the status of Instance one with step x of an execution in that state.
 func recorded(t *testing.T, second int, execution types.UID, plan, step kudo.ExecutionStatus) Entry {
 	var i kudo.Instance
 	i.Status.Execution = &kudo.Execution{UID: execution, Plan: "deploy"}
@@ -50,7 +50,7 @@ func deleted(t *testing.T, second int) Entry {
 	return written(t, second, "delete", "configmaps", "one-x", nil)
 }
 
-// byPrefix takes what stands before the dash for the Instance, and what follows for the step.
+// byPrefix splits the name at the dash into Instance and step.
 func byPrefix(object types.NamespacedName) (types.NamespacedName, string) {
 	instance, step, _ := strings.Cut(object.Name, "-")
 	return types.NamespacedName{Namespace: object.Namespace, Name: instance}, step

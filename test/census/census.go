@@ -1,4 +1,4 @@
-// Package census names the objects that stand on a cluster, of whatever kind. It reads the cluster and changes nothing.
+// Package census lists the objects of all kinds on a cluster. It only reads the cluster.
 package census
 
 import (
@@ -14,7 +14,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// OfTandem are all objects that Tandem has made on a managed cluster, its mirrors among them.
+// OfTandem returns all objects that Tandem has created on a managed cluster, including its mirrors.
 func OfTandem(ctx context.Context, config *rest.Config) ([]string, error) {
 	return names(ctx, config, func(group string) []client.ListOption {
 		if group == kudo.GroupVersion.Group {
@@ -24,12 +24,12 @@ func OfTandem(ctx context.Context, config *rest.Config) ([]string, error) {
 	})
 }
 
-// OfAll are all objects of a cluster.
+// OfAll returns all objects of a cluster.
 func OfAll(ctx context.Context, config *rest.Config) ([]string, error) {
 	return names(ctx, config, func(string) []client.ListOption { return nil })
 }
 
-// names are those of all objects that options for their API group select.
+// names returns the names of all objects that match the options for their API group.
 func names(ctx context.Context, config *rest.Config, options func(group string) []client.ListOption) ([]string, error) {
 	c, err := client.New(config, client.Options{})
 	if err != nil {

@@ -22,11 +22,11 @@ import (
 )
 
 const (
-	// depth is how many add-ons that run by plans stand in the chain, each requiring the next one.
+	// depth is the number of add-ons in the chain that run by plans, each requiring the next one.
 	depth = 10
-	// base is what the last of them requires: an add-on that somebody else runs.
+	// base is the add-on that the last of them requires, which another writer runs.
 	base = "base"
-	// settled is how long the chain may take from its end to its head.
+	// settled is the time that the chain may take from its end to its head.
 	settled = 5 * time.Second
 )
 
@@ -71,7 +71,7 @@ var _ = Describe("A chain of ten add-ons, each requiring the next", Ordered, fun
 	})
 })
 
-// create makes an object that goes with the specs, which a hub outlives that is given.
+// create creates an object that is deleted after the specs, because a given hub outlives them.
 func create(ctx context.Context, hub client.Client, object client.Object) {
 	GinkgoHelper()
 	Expect(hub.Create(ctx, object)).To(Succeed())
@@ -82,7 +82,7 @@ func create(ctx context.Context, hub client.Client, object client.Object) {
 	})
 }
 
-// expectAvailable waits until the head of the chain says so, and makes the time that it took part of the report.
+// expectAvailable waits until the head of the chain has that status, and adds the duration to the report.
 func expectAvailable(ctx context.Context, hub client.Client, status metav1.ConditionStatus) {
 	GinkgoHelper()
 	start := time.Now()
@@ -94,10 +94,10 @@ func expectAvailable(ctx context.Context, hub client.Client, status metav1.Condi
 	AddReportEntry("from end to head", time.Since(start).Round(time.Millisecond).String())
 }
 
-// link is the name of an add-on of the chain, 0 at its head.
+// link returns the name of an add-on of the chain, 0 at its head.
 func link(i int) string { return fmt.Sprintf("link-%d", i) }
 
-// linkDefinition requires the next link, or the base.
+// linkDefinition returns a definition that requires the next link, or the base.
 func linkDefinition(i int) *addonv1alpha1.ClusterManagementAddOn {
 	next := base
 	if i < depth-1 {
@@ -106,7 +106,7 @@ func linkDefinition(i int) *addonv1alpha1.ClusterManagementAddOn {
 	version := linkPackage()
 	definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: link(i)}}
 	definition.Spec.Dependencies = []addonv1alpha1.AddonDependency{{Name: next, Type: addonv1alpha1.DependencyTypeRequired}}
-	// For a given hub whose definitions are OCM's, which drop the field.
+	// For a given hub with OCM's definitions, which drop the field.
 	definition.Annotations = map[string]string{addonv1alpha1.AnnotationDependencies: fmt.Sprintf(`[{"name": %q}]`, next)}
 	definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
 	definition.Spec.SupportedConfigs = []upstream.ConfigMeta{{
@@ -116,7 +116,7 @@ func linkDefinition(i int) *addonv1alpha1.ClusterManagementAddOn {
 	return definition
 }
 
-// linkPackage is a package whose plan makes one object.
+// linkPackage returns a package with a plan that creates one object.
 func linkPackage() *kudo.OperatorVersion {
 	return &kudo.OperatorVersion{
 		ObjectMeta: metav1.ObjectMeta{Name: "link-1.0.0", Namespace: kudo.DefaultPackagesNamespace},
@@ -136,18 +136,18 @@ func linkPackage() *kudo.OperatorVersion {
 	}
 }
 
-// enabled is an add-on on the sandbox's cluster.
+// enabled returns an add-on on the sandbox's cluster.
 func enabled(name string) *addonv1alpha1.ManagedClusterAddOn {
 	return &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "cluster1"}}
 }
 
-// setBase writes what the own writer of the base on cluster1 would.
+// setBase writes the status of the base on cluster1 as its own writer would.
 func setBase(ctx context.Context, hub client.Client, status metav1.ConditionStatus) {
 	GinkgoHelper()
 	probe(ctx, hub, enabled(base), status)
 }
 
-// probe says whether an add-on is available, as its own writer would; OCM's write its status, too.
+// probe sets the availability of an add-on as its own writer would; OCM's controllers write its status too.
 func probe(ctx context.Context, hub client.Client, target *addonv1alpha1.ManagedClusterAddOn, status metav1.ConditionStatus) {
 	GinkgoHelper()
 	Expect(environment.EditStatus(ctx, hub, target, func(a *addonv1alpha1.ManagedClusterAddOn) {
@@ -158,7 +158,7 @@ func probe(ctx context.Context, hub client.Client, target *addonv1alpha1.Managed
 	})).To(Succeed())
 }
 
-// reason is that of a condition of an add-on, empty where there is none.
+// reason returns the reason of a condition of an add-on, or an empty string.
 func reason(ctx context.Context, hub client.Client, name, conditionType string) (string, error) {
 	condition, err := conditionOf(ctx, hub, name, conditionType)
 	return condition.Reason, err
@@ -175,7 +175,7 @@ func conditionOf(ctx context.Context, hub client.Client, name, conditionType str
 	return metav1.Condition{}, nil
 }
 
-// hubClient reads and writes a hub as an administrator.
+// hubClient returns an administrator's client for a hub.
 func hubClient(config *rest.Config) client.Client {
 	GinkgoHelper()
 	scheme := runtime.NewScheme()

@@ -36,18 +36,18 @@ import (
 var auditPolicy []byte
 
 const (
-	// tumbled is where the Instances' resources go.
+	// tumbled is the namespace of the Instances' resources.
 	tumbled = "tumbled"
-	// soon is when something happens to a plan that was just asked for, at the latest.
+	// soon is the longest delay of a failure after a plan was requested.
 	soon = 2 * time.Second
-	// hang is how long the hub answers nobody, at the longest.
+	// hang is the longest time for which the hub does not respond.
 	hang = 4 * time.Second
-	// recovery is how long a cluster may take until everything is as it should be: the sandbox starts a program that is killed often
-	// again after five seconds, and addon-agent comes back to a task that failed after a minute at most.
+	// recovery is the time a cluster may take to reach the desired state: the sandbox restarts a program that is killed often after five
+	// seconds, and addon-agent retries a failed task after a minute at most.
 	recovery = 2 * time.Minute
 )
 
-// desired is what the hub wants of an Instance; the zero value is that there is none.
+// desired is the desired state of an Instance on the hub; the zero value means none.
 type desired struct{ version, color, metrics string }
 
 // subject is one Instance of the fleet.
@@ -65,7 +65,7 @@ var _ = Describe("Plans", Label("chaos"), onSandbox("it kills programs and reads
 			}
 			pause(ctx, c.moment(soon))
 			c.disturb(ctx)
-			if c.chance.IntN(4) > 0 { // else the next round finds plans that run
+			if c.chance.IntN(4) > 0 { // otherwise the next round starts while plans are running
 				c.expectSettled(ctx)
 			}
 		}
@@ -92,7 +92,7 @@ var _ = Describe("Plans", Label("chaos"), onSandbox("it kills programs and reads
 	}, SpecTimeout(25*time.Minute))
 })
 
-// number is what a variable of the environment says.
+// number returns the value of an environment variable.
 func number[N int | uint64](variable string, otherwise N) N {
 	GinkgoHelper()
 	text, set := os.LookupEnv(variable)
@@ -104,7 +104,7 @@ func number[N int | uint64](variable string, otherwise N) N {
 	return N(value)
 }
 
-// pause lets time pass: what happens next is to happen at any moment, and not at a certain one.
+// pause waits for a duration, so that the next action happens at an arbitrary time.
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -112,7 +112,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// chaos is a fleet, what is wanted of it, and what is to come.
+// chaos is a fleet, its desired state, and the source of random failures.
 type chaos struct {
 	box      *sandbox.Sandbox
 	hub      client.Client
@@ -122,7 +122,7 @@ type chaos struct {
 	versions []string
 }
 
-// newChaos starts a hub with two managed clusters, two Instances on each to be, and pushes the package.
+// newChaos starts a hub with two managed clusters and pushes the package. Each cluster gets two Instances.
 func newChaos(ctx context.Context, chance *rand.Rand) *chaos {
 	GinkgoHelper()
 	box := startSandbox(ctx, 2, func(o *sandbox.Options) { o.AuditPolicy = auditPolicy })
@@ -147,14 +147,14 @@ func newChaos(ctx context.Context, chance *rand.Rand) *chaos {
 
 func (c *chaos) clusters() []string { return slices.Sorted(maps.Keys(c.managed)) }
 
-// subjects are all, in an order that is always the same.
+// subjects returns all Instances in a stable order.
 func (c *chaos) subjects() []subject {
 	return slices.SortedFunc(maps.Keys(c.wanted), func(a, b subject) int {
 		return strings.Compare(a.String(), b.String())
 	})
 }
 
-// change asks for one of the four plans by chance: deploy where there is no Instance, else update, upgrade or cleanup.
+// change requests a random one of the four plans: deploy if there is no Instance, else update, upgrade or cleanup.
 func (c *chaos) change(ctx context.Context, s subject) {
 	GinkgoHelper()
 	now := c.wanted[s]
@@ -183,14 +183,14 @@ func (c *chaos) draw() desired {
 	}
 }
 
-// deploy makes the Instance; one of that name that is on its way out is waited for.
+// deploy creates the Instance, after waiting for the removal of an earlier one of the same name.
 func (c *chaos) deploy(ctx context.Context, s subject) {
 	GinkgoHelper()
 	fmt.Fprintf(GinkgoWriter, "%s: deploy %+v\n", s, c.wanted[s])
 	c.insist(ctx, func() error { return c.hub.Create(ctx, s.instance(c.wanted[s])) })
 }
 
-// write makes the Instance's spec what is wanted.
+// write sets the Instance's spec to the desired state.
 func (c *chaos) write(ctx context.Context, s subject) {
 	GinkgoHelper()
 	fmt.Fprintf(GinkgoWriter, "%s: change to %+v\n", s, c.wanted[s])
@@ -211,13 +211,13 @@ func (c *chaos) remove(ctx context.Context, s subject) {
 	c.insist(ctx, func() error { return client.IgnoreNotFound(c.hub.Delete(ctx, s.instance(desired{}))) })
 }
 
-// insist tries until it succeeds: the hub may be busy with what happened to it before.
+// insist retries until do succeeds, because the hub may still be recovering from a failure.
 func (c *chaos) insist(ctx context.Context, do func() error) {
 	GinkgoHelper()
 	Eventually(do).WithContext(ctx).WithTimeout(recovery).WithPolling(interval).Should(Succeed())
 }
 
-// disturb lets one thing fail by chance.
+// disturb causes one random failure.
 func (c *chaos) disturb(ctx context.Context) {
 	GinkgoHelper()
 	victim := c.clusters()[c.chance.IntN(len(c.managed))]
@@ -237,7 +237,7 @@ func (c *chaos) disturb(ctx context.Context) {
 	}
 }
 
-// moment is a time within the next d.
+// moment returns a random duration below d.
 func (c *chaos) moment(d time.Duration) time.Duration {
 	return time.Duration(c.chance.Int64N(int64(d)))
 }
@@ -252,7 +252,7 @@ func signal(ctx context.Context, box *sandbox.Sandbox, cluster, program string, 
 	}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(Succeed())
 }
 
-// expectSettled waits until every Instance is what the hub wants, on the hub and on its cluster.
+// expectSettled waits until every Instance has its desired state, on the hub and on its cluster.
 func (c *chaos) expectSettled(ctx context.Context) {
 	GinkgoHelper()
 	start := time.Now()
@@ -263,7 +263,7 @@ func (c *chaos) expectSettled(ctx context.Context) {
 	fmt.Fprintf(GinkgoWriter, "settled within %s\n", time.Since(start).Round(time.Millisecond))
 }
 
-// check is an error while an Instance is not what is wanted.
+// check returns an error unless an Instance has its desired state.
 func (c *chaos) check(ctx context.Context, s subject) error {
 	want := c.wanted[s]
 	if err := c.checkHub(ctx, s, want); err != nil {
@@ -279,7 +279,7 @@ func (c *chaos) check(ctx context.Context, s subject) error {
 	return nil
 }
 
-// checkHub is an error while the hub does not say of an Instance that it is what is wanted.
+// checkHub returns an error unless the hub reports the desired state of an Instance.
 func (c *chaos) checkHub(ctx context.Context, s subject, want desired) error {
 	instance := &kudo.Instance{}
 	err := c.hub.Get(ctx, s.key(), instance)
@@ -302,7 +302,7 @@ func (c *chaos) checkHub(ctx context.Context, s subject, want desired) error {
 	return nil
 }
 
-// standing are the objects of an Instance that last beyond its plans, each with what tells it from an earlier one.
+// standing returns the objects of an Instance that outlast its plans, each with a value that identifies it.
 func standing(ctx context.Context, cluster client.Client, name string) (map[string]string, error) {
 	var (
 		settings    corev1.ConfigMapList
@@ -335,7 +335,7 @@ func standing(ctx context.Context, cluster client.Client, name string) (map[stri
 	return found, nil
 }
 
-// objects are what has to stand of an Instance.
+// objects returns the expected objects of an Instance.
 func (d desired) objects(name string) map[string]string {
 	if (d == desired{}) {
 		return map[string]string{}
@@ -350,7 +350,7 @@ func (d desired) objects(name string) map[string]string {
 	return objects
 }
 
-// stepsOf reads an audit log. The first part of an object's name is its Instance's, the second its step's.
+// stepsOf reads an audit log. The first part of an object's name is its Instance, the second its step.
 func stepsOf(file string) *audit.Steps {
 	GinkgoHelper()
 	steps, err := audit.StepsIn(entriesOf(file), func(object types.NamespacedName) (types.NamespacedName, string) {
@@ -368,7 +368,7 @@ func (s subject) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: s.cluster, Name: s.name}
 }
 
-// instance is it on the hub.
+// instance returns the Instance on the hub.
 func (s subject) instance(d desired) *kudo.Instance {
 	return &kudo.Instance{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.cluster, Name: s.name},
@@ -380,8 +380,8 @@ func (s subject) instance(d desired) *kudo.Instance {
 	}
 }
 
-// tumbler is a package with a bit of everything: what is healthy at once and what is not, what is on and off, what each version has
-// for itself, what no namespace holds, and Jobs that run once. The names of its objects begin with that of their step.
+// tumbler returns a package that covers many cases: objects with and without immediate health, toggles, objects that exist in one version
+// only, cluster-scoped objects, and Jobs that run once. The names of its objects begin with the name of their step.
 func tumbler(version string) *kudo.OperatorVersion {
 	settings := func(name string) string {
 		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Name }}-" + name + "\"}\ndata: {color: \"{{ .Params.COLOR }}\"}\n"
@@ -426,12 +426,12 @@ func tumbler(version string) *kudo.OperatorVersion {
 	}
 }
 
-// prepare is a phase of steps side by side, each with the task of its name.
+// prepare returns a phase of parallel steps, each with a task of the same name.
 func prepare(names ...string) kudo.Phase {
 	return kudo.Phase{Name: "prepare", Strategy: kudo.Parallel, Steps: run(names...).Steps}
 }
 
-// run is a phase of steps one after the other, each with the task of its name.
+// run returns a phase of serial steps, each with a task of the same name.
 func run(names ...string) kudo.Phase {
 	phase := kudo.Phase{Name: "run"}
 	for _, name := range names {

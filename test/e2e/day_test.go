@@ -29,7 +29,7 @@ import (
 	"github.com/tandem-addons/tandem/test/census"
 )
 
-// A platform engineer's day with nothing but the plugin: what it prints and its exit code are judged, and beside it what the clusters hold.
+// A platform engineer's day with only the plugin. The specs check its output, its exit codes, and the resulting state of the clusters.
 var _ = Describe("A day's work by the plugin alone", Label(quick), onSandbox("plans hang by the size of its nodes"), Ordered, func() {
 	var d *day
 
@@ -81,7 +81,7 @@ var _ = Describe("A day's work by the plugin alone", Label(quick), onSandbox("pl
 
 	It("changes a parameter, having seen what comes of that, and restarts nothing", func(ctx SpecContext) {
 		pods := d.pods(ctx, "cluster1")
-		Eventually(func(g Gomega) { // once hub and agents rest
+		Eventually(func(g Gomega) { // once hub and agents are idle
 			before := d.written(ctx)
 			preview := d.run(ctx, "update", "web", "--cluster", "cluster1", "-p", "REPLICAS=3", "--dry-run")
 			g.Expect(preview.out).To(And(ContainSubstring("plan deploy"), MatchRegexp(`(?m)^ *-.*replicas: 2$`), MatchRegexp(`(?m)^ *\+.*replicas: 3$`)))
@@ -163,10 +163,10 @@ var _ = Describe("A day's work by the plugin alone", Label(quick), onSandbox("pl
 	})
 })
 
-// day is where somebody works: a folder, the plugin, and a fleet.
+// day is the environment of the user: a folder, the plugin, and a fleet.
 type day struct {
 	folder string
-	// plugin is the program; zookeeper the folder of a package.
+	// plugin is the program; zookeeper is the folder of a package.
 	plugin, zookeeper, kubeconfig string
 	hub                           client.Client
 	clusters                      map[string]client.Client
@@ -193,20 +193,20 @@ func newDay(ctx context.Context) *day {
 	return d
 }
 
-// result is what the plugin printed.
+// result is the output of the plugin.
 type result struct{ out, errOut string }
 
 func (r result) all() string { return r.out + r.errOut }
 
 func (r result) lines() []string { return strings.Split(strings.TrimSuffix(r.all(), "\n"), "\n") }
 
-// run runs the plugin, which succeeds.
+// run runs the plugin, which must succeed.
 func (d *day) run(ctx context.Context, args ...string) result {
 	GinkgoHelper()
 	return d.fails(ctx, cli.ExitOK, args...)
 }
 
-// fails runs the plugin, which ends with an exit code.
+// fails runs the plugin, which must exit with the code.
 func (d *day) fails(ctx context.Context, code int, args ...string) result {
 	GinkgoHelper()
 	var out, errOut bytes.Buffer
@@ -223,7 +223,7 @@ func (d *day) fails(ctx context.Context, code int, args ...string) result {
 	return result{out.String(), errOut.String()}
 }
 
-// edit replaces a text that stands in a file once.
+// edit replaces a text that occurs once in a file.
 func (d *day) edit(file, before, after string) {
 	GinkgoHelper()
 	file = filepath.Join(d.folder, file)
@@ -233,7 +233,7 @@ func (d *day) edit(file, before, after string) {
 	Expect(os.WriteFile(file, []byte(strings.Replace(string(text), before, after, 1)), 0o600)).To(Succeed())
 }
 
-// define describes an add-on, which is for others than the plugin to do.
+// define creates an add-on's definition, which the plugin does not do.
 func (d *day) define(ctx context.Context, name, version string, dependencies ...addonv1alpha1.AddonDependency) {
 	GinkgoHelper()
 	definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -249,7 +249,7 @@ func (d *day) define(ctx context.Context, name, version string, dependencies ...
 	Expect(d.hub.Create(ctx, definition)).To(Succeed())
 }
 
-// version is the key of an OperatorVersion of web.
+// version returns the key of an OperatorVersion of web.
 func (d *day) version(version string) client.ObjectKey {
 	return client.ObjectKey{Namespace: kudo.DefaultPackagesNamespace, Name: "web-1.27.3-" + version}
 }
@@ -268,7 +268,7 @@ func (d *day) deployment(ctx context.Context, cluster string) *appsv1.Deployment
 	return deployment
 }
 
-// pods are those of web, by name.
+// pods returns the pods of web by name.
 func (d *day) pods(ctx context.Context, cluster string) map[string]types.UID {
 	GinkgoHelper()
 	pods, uids := &corev1.PodList{}, map[string]types.UID{}
@@ -280,7 +280,7 @@ func (d *day) pods(ctx context.Context, cluster string) map[string]types.UID {
 	return uids
 }
 
-// written is how often everything on the hub that the plugin may change was written.
+// written returns the resource versions of everything on the hub that the plugin may change.
 func (d *day) written(ctx context.Context) map[string]string {
 	GinkgoHelper()
 	versions := map[string]string{}

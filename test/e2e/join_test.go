@@ -20,7 +20,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// joined is longer than common names of certificates may be by the letter, with everything that stands around it there.
+// joined makes the agent's common name longer than the standard allows in certificates.
 const joined = "a-cluster-with-a-name-that-is-rather-long"
 
 var _ = Describe("A cluster that joins a hub without OCM", Label(quick), onSandbox("another identity would not be good for an agent that runs"), Ordered, func() {
@@ -81,7 +81,7 @@ var _ = Describe("A cluster that joins a hub without OCM", Label(quick), onSandb
 	})
 })
 
-// agentOf reaches the hub as the files of the Secret say, which a pod would have.
+// agentOf returns a client for the hub with the files of the Secret, as a pod would use them.
 func agentOf(secret *corev1.Secret) client.Client {
 	GinkgoHelper()
 	folder := GinkgoT().TempDir()

@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// accounts and proxy are add-ons of OCM's community, inspector is one that runs by plans.
+	// accounts and proxy are add-ons of OCM's community; inspector is an add-on that runs by plans.
 	accounts  = "managed-serviceaccount"
 	proxy     = "cluster-proxy"
 	inspector = "inspector"
@@ -34,9 +34,9 @@ const (
 	accountsAgent = "managed-serviceaccount-addon-agent.addon-agent"
 	proxyAgent    = "cluster-proxy-proxy-agent.addon-agent"
 
-	// addOnNamespace is where they are installed on the hub.
+	// addOnNamespace is their namespace on the hub.
 	addOnNamespace = "open-cluster-management-addon"
-	// addOnPatience is how long they may take to be installed: two certificates are asked for, and leases looked at every thirty seconds.
+	// addOnPatience is the timeout of their installation, which requests two certificates and checks leases every thirty seconds.
 	addOnPatience = 3 * time.Minute
 )
 
@@ -66,7 +66,7 @@ var _ = Describe("Add-ons of OCM's community beside one that runs by plans", Lab
 		install(ctx, hub, addons, proxy)
 	})
 
-	// becomes waits until a condition of an add-on is so; a reason that is empty stands for no condition.
+	// becomes waits until a condition of an add-on has the status and reason; an empty reason means no condition.
 	becomes := func(ctx context.Context, name, condition string, status metav1.ConditionStatus, reason string) {
 		GinkgoHelper()
 		Eventually(conditionOf).WithContext(ctx).WithArguments(hub, name, condition).WithTimeout(addOnPatience).WithPolling(interval).
@@ -94,7 +94,7 @@ var _ = Describe("Add-ons of OCM's community beside one that runs by plans", Lab
 		GinkgoHelper()
 		Expect(sandbox.StartProgram(ctx, home, "cluster1", program)).To(Succeed())
 	}
-	// writes are the requests that have changed an add-on's status since the log had that many entries, of users whose names begin so.
+	// writes returns the requests that have changed an add-on's status since the log had that many entries, by users with that prefix.
 	writes := func(since int, by, name string) func() []string {
 		return func() []string {
 			var found []string
@@ -119,7 +119,7 @@ var _ = Describe("Add-ons of OCM's community beside one that runs by plans", Lab
 			"managed-serviceaccount-addon-manager.manager": "hub", accountsAgent: "cluster1",
 			"cluster-proxy-addon-manager.manager": "hub", proxyAgent: "cluster1",
 		} {
-			// Some end, and are started again, for want of a certificate that their Secret has a moment later.
+			// Some programs exit and are restarted, because a certificate is not in their Secret yet.
 			Eventually(func() int { return find(box, cluster, program).PID }).WithContext(ctx).WithTimeout(patience).WithPolling(interval).
 				ShouldNot(BeZero(), program)
 		}
@@ -209,8 +209,8 @@ var _ = Describe("Add-ons of OCM's community beside one that runs by plans", Lab
 	})
 })
 
-// install makes what the chart of an add-on has for the hub. Its manager serves neither metrics nor probes: all pods share the ports of
-// this machine, and its agent needs the same.
+// install creates the objects of an add-on's chart for the hub. Its manager serves neither metrics nor probes: all pods share the ports of
+// this machine, and its agent needs the same port.
 func install(ctx context.Context, hub client.Client, addons, name string) {
 	GinkgoHelper()
 	objects, err := manifests.Objects(os.DirFS(addons), "manifests/"+name+".yaml", nil)
@@ -228,13 +228,13 @@ func install(ctx context.Context, hub client.Client, addons, name string) {
 			}
 			Expect(unstructured.SetNestedSlice(object.Object, containers, "spec", "template", "spec", "containers")).To(Succeed())
 		}
-		// A resource definition of the chart's is served a moment after it was made, and both charts bring the same binding.
+		// A resource definition of the chart is served with a delay, and both charts contain the same binding.
 		Eventually(func() error { return client.IgnoreAlreadyExists(hub.Create(ctx, object)) }).
 			WithTimeout(patience).WithPolling(interval).Should(Succeed(), "%s %s", object.GetKind(), object.GetName())
 	}
 }
 
-// leaseOf is the lease by which a klusterlet judges an add-on of cluster1.
+// leaseOf returns the lease by which a klusterlet checks an add-on of cluster1.
 func leaseOf(ctx context.Context, hub client.Client, name string) *coordinationv1.Lease {
 	GinkgoHelper()
 	subject := enabled(name)
@@ -244,7 +244,7 @@ func leaseOf(ctx context.Context, hub client.Client, name string) *coordinationv
 	}}
 }
 
-// runOut makes a lease one that nobody has renewed for an hour. A klusterlet waits for five minutes.
+// runOut sets a lease's renewal time to an hour ago. A klusterlet waits for five minutes.
 func runOut(ctx context.Context, cluster client.Client, lease *coordinationv1.Lease) {
 	GinkgoHelper()
 	Expect(environment.Edit(ctx, cluster, lease, func(l *coordinationv1.Lease) {

@@ -40,7 +40,7 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// The add-ons of these specs: one that runs by plans where a Placement wants it, and one of the same package that is enabled by hand.
+// The add-ons of these specs: one that runs by plans and is enabled by a Placement, and one of the same package that is enabled manually.
 const (
 	shop  = "shop"
 	kiosk = "kiosk"
@@ -103,7 +103,7 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 	})
 
 	It("rolls a new version out cluster by cluster, as far as one whose plan fails", func(ctx SpecContext) {
-		for _, name := range []string{"cluster1", "cluster3"} { // where the new version finds what it needs
+		for _, name := range []string{"cluster1", "cluster3"} { // the clusters with the dependency of the new version
 			Expect(f.at(name).Create(ctx, widgets())).To(Succeed())
 		}
 		f.edit(ctx, shop, func(d *addonv1alpha1.ClusterManagementAddOn) {
@@ -274,7 +274,7 @@ type ocmFleet struct {
 	home  string
 	hub   client.Client
 	names []string
-	// before are the objects that stood on each cluster at the start.
+	// before lists the initial objects of each cluster.
 	before map[string]sets.Set[string]
 }
 
@@ -297,7 +297,7 @@ func newOCMFleet(ctx context.Context, clusters int) *ocmFleet {
 	return f
 }
 
-// at reads and writes a managed cluster as an administrator.
+// at returns an administrator's client for a managed cluster.
 func (f *ocmFleet) at(name string) client.Client {
 	GinkgoHelper()
 	scheme := runtime.NewScheme()
@@ -309,7 +309,7 @@ func (f *ocmFleet) at(name string) client.Client {
 	return c
 }
 
-// census are the objects of a cluster.
+// census returns the objects of a cluster.
 func (f *ocmFleet) census(ctx context.Context, config *rest.Config) sets.Set[string] {
 	GinkgoHelper()
 	objects, err := census.OfAll(ctx, config)
@@ -317,13 +317,13 @@ func (f *ocmFleet) census(ctx context.Context, config *rest.Config) sets.Set[str
 	return sets.New(slices.DeleteFunc(objects, func(object string) bool { return strings.HasPrefix(object, "Event ") })...)
 }
 
-// isTandem says whether an object that stood on a cluster at the start belongs to Tandem, by its name, its namespace or its kind.
+// isTandem reports whether an initial object of a cluster belongs to Tandem, by its name, namespace or kind.
 func isTandem(object string) bool {
 	return strings.Contains(object, "tandem") || strings.Contains(object, "addon-packages") || strings.Contains(object, "kudo.dev")
 }
 
-// since are the objects of a cluster that it would not have if Tandem had never been there, but for requests for certificates, which
-// Kubernetes collects after an hour.
+// since returns the objects of a cluster that would not exist without Tandem, except certificate signing requests, which Kubernetes deletes
+// after an hour.
 func (f *ocmFleet) since(ctx context.Context, name string) []string {
 	GinkgoHelper()
 	before := sets.New[string]()
@@ -337,7 +337,7 @@ func (f *ocmFleet) since(ctx context.Context, name string) []string {
 	})
 }
 
-// label puts a label of the Placement's on a cluster, or takes it off.
+// label sets the Placement's label on a cluster, or removes it.
 func (f *ocmFleet) label(ctx context.Context, name, value string) {
 	GinkgoHelper()
 	cluster := &clusterv1.ManagedCluster{}
@@ -363,12 +363,12 @@ func (f *ocmFleet) addOn(cluster, name string) *addonv1alpha1.ManagedClusterAddO
 	return &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}}
 }
 
-// work is the ManifestWork that brings Tandem's agent.
+// work returns the ManifestWork of Tandem's agent.
 func (f *ocmFleet) work(cluster string) *workv1.ManifestWork {
 	return &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "addon-tandem-deploy-0"}}
 }
 
-// enable enables an add-on by hand, in a namespace of its own.
+// enable enables an add-on manually, in a namespace of its own.
 func (f *ocmFleet) enable(ctx context.Context, cluster, name string) {
 	GinkgoHelper()
 	enabled := f.addOn(cluster, name)
@@ -376,7 +376,7 @@ func (f *ocmFleet) enable(ctx context.Context, cluster, name string) {
 	Expect(f.hub.Create(ctx, enabled)).To(Succeed())
 }
 
-// say writes what the own writer of the base would.
+// say writes the status of the base as its own writer would.
 func (f *ocmFleet) say(ctx context.Context, cluster string, status metav1.ConditionStatus) {
 	GinkgoHelper()
 	probe(ctx, f.hub, f.addOn(cluster, base), status)
@@ -392,7 +392,7 @@ func (f *ocmFleet) condition(ctx context.Context, cluster, name, conditionType s
 	return metav1.Condition{}
 }
 
-// expectCondition waits until an add-on says so.
+// expectCondition waits until an add-on has the condition.
 func (f *ocmFleet) expectCondition(ctx context.Context, cluster, name, conditionType string, status metav1.ConditionStatus, reason string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -410,7 +410,7 @@ func (f *ocmFleet) instance(ctx context.Context, cluster, name string) *kudo.Ins
 	return instance
 }
 
-// expectRuns waits until the shop of a cluster has carried out a version, with that outcome.
+// expectRuns waits until the shop of a cluster runs a version, with that reason.
 func (f *ocmFleet) expectRuns(ctx context.Context, cluster, version, reason string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -420,7 +420,7 @@ func (f *ocmFleet) expectRuns(ctx context.Context, cluster, version, reason stri
 	}).WithContext(ctx).WithTimeout(ocmPatience).WithPolling(interval).Should(Succeed(), cluster)
 }
 
-// lastApplied is the version that OCM has last counted as applied on a cluster.
+// lastApplied returns the version that OCM last recorded as applied on a cluster.
 func (f *ocmFleet) lastApplied(ctx context.Context, cluster string) string {
 	GinkgoHelper()
 	subject := f.addOn(cluster, shop)
@@ -433,14 +433,14 @@ func (f *ocmFleet) lastApplied(ctx context.Context, cluster string) string {
 	return ""
 }
 
-// expectApplied waits until OCM counts a version as applied on a cluster.
+// expectApplied waits until OCM records a version as applied on a cluster.
 func (f *ocmFleet) expectApplied(ctx context.Context, cluster, version string) {
 	GinkgoHelper()
 	Eventually(f.lastApplied).WithContext(ctx).WithArguments(cluster).WithTimeout(ocmPatience).WithPolling(interval).Should(Equal(version), cluster)
 	f.expectCondition(ctx, cluster, shop, "Progressing", metav1.ConditionFalse, upstream.ProgressingReasonCompleted)
 }
 
-// expectRollout waits until OCM says so of a rollout.
+// expectRollout waits until OCM reports the status of a rollout.
 func (f *ocmFleet) expectRollout(ctx context.Context, name string, progressing metav1.ConditionStatus, message string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -452,7 +452,7 @@ func (f *ocmFleet) expectRollout(ctx context.Context, name string, progressing m
 	}).WithContext(ctx).WithTimeout(ocmPatience).WithPolling(interval).Should(Succeed())
 }
 
-// delivered is the image of the agent that a cluster is brought.
+// delivered returns the image of the agent delivered to a cluster.
 func (f *ocmFleet) delivered(ctx context.Context, cluster string) string {
 	GinkgoHelper()
 	delivered := f.work(cluster)
@@ -470,7 +470,7 @@ func (f *ocmFleet) delivered(ctx context.Context, cluster string) string {
 	return ""
 }
 
-// metric are the samples of a metric of addon-manager's.
+// metric returns the samples of a metric of addon-manager.
 func (f *ocmFleet) metric(ctx context.Context, name string) ([]string, error) {
 	url := fmt.Sprintf("http://127.0.0.1:%d/metrics", find(f.box, "hub", "addon-manager").Port)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -491,7 +491,7 @@ func (f *ocmFleet) metric(ctx context.Context, name string) ([]string, error) {
 	return samples, nil
 }
 
-// expectRemoved waits until an add-on is gone from the hub and its cluster, after its plan cleanup.
+// expectRemoved waits until an add-on is removed from the hub and its cluster, after its plan cleanup.
 func (f *ocmFleet) expectRemoved(ctx context.Context, cluster, name string) {
 	GinkgoHelper()
 	key := metav1.ObjectMeta{Namespace: cluster, Name: name}
@@ -503,7 +503,7 @@ func (f *ocmFleet) expectRemoved(ctx context.Context, cluster, name string) {
 	Expect(f.wrote(cluster, "farewell-"+name)).To(BeTrue(), "plan cleanup has run")
 }
 
-// wrote says whether an object of that name has been written on a cluster, by the audit log.
+// wrote reports whether an object of that name has been written on a cluster, according to the audit log.
 func (f *ocmFleet) wrote(cluster, name string) bool {
 	GinkgoHelper()
 	log, err := os.ReadFile(f.box.Cluster(cluster).AuditLog())
@@ -523,7 +523,7 @@ func (f *ocmFleet) expectGone(ctx context.Context, c client.Client, objects ...c
 	}
 }
 
-// delete deletes what Tandem's manifests are, as far as it exists.
+// delete deletes the existing objects of Tandem's manifests.
 func (f *ocmFleet) delete(ctx context.Context, c client.Client, patterns ...string) {
 	GinkgoHelper()
 	for _, pattern := range patterns {
@@ -535,7 +535,7 @@ func (f *ocmFleet) delete(ctx context.Context, c client.Client, patterns ...stri
 	}
 }
 
-// rollingOut installs an add-on where a Placement says, with the configs, in steps of so many clusters; all at once if none.
+// rollingOut returns an install strategy with a Placement and configs, with that concurrency; all clusters at the same time if empty.
 func rollingOut(where *clusterv1beta1.Placement, concurrency string, configs ...client.Object) upstream.InstallStrategy {
 	rollout := clusterv1alpha1.RolloutStrategy{Type: clusterv1alpha1.All}
 	if concurrency != "" {
@@ -555,7 +555,7 @@ func rollingOut(where *clusterv1beta1.Placement, concurrency string, configs ...
 	return upstream.InstallStrategy{Type: upstream.AddonInstallStrategyPlacements, Placements: []upstream.PlacementStrategy{strategy}}
 }
 
-// resourceOf is how add-ons name configs of that kind.
+// resourceOf returns the resource by which add-ons refer to configs of that kind.
 func resourceOf(config client.Object) upstream.ConfigGroupResource {
 	if _, ok := config.(*kudo.OperatorVersion); ok {
 		return upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions}
@@ -563,7 +563,7 @@ func resourceOf(config client.Object) upstream.ConfigGroupResource {
 	return upstream.ConfigGroupResource{Group: upstream.GroupName, Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs}
 }
 
-// shopDefinition is an add-on that runs a version by default.
+// shopDefinition returns an add-on that runs a version by default.
 func shopDefinition(name string, version *kudo.OperatorVersion) *addonv1alpha1.ClusterManagementAddOn {
 	definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	definition.Spec.InstallStrategy.Type = upstream.AddonInstallStrategyManual
@@ -581,7 +581,7 @@ func shopConfig() *addonv1alpha1.AddOnDeploymentConfig {
 	return config
 }
 
-// shopPackage is a package of a Deployment and what else the version brings, which says farewell when it goes.
+// shopPackage returns a package with a Deployment and the version's additional templates, and with a cleanup plan.
 func shopPackage(version string, more ...string) *kudo.OperatorVersion {
 	apply := func(name string, resources ...string) kudo.Task {
 		return kudo.Task{Name: name, Kind: kudo.TaskApply, Spec: kudo.TaskSpec{ResourceTaskSpec: kudo.ResourceTaskSpec{Resources: resources}}}
@@ -614,7 +614,7 @@ spec:
 	}
 }
 
-// widgets are what the second version of the package needs on a cluster.
+// widgets returns the CustomResourceDefinition that the second version of the package requires on a cluster.
 func widgets() *apiextensionsv1.CustomResourceDefinition {
 	free := true
 	return &apiextensionsv1.CustomResourceDefinition{

@@ -35,7 +35,7 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// ocmPatience is how long OCM may take for anything: its work agent looks at what it has applied every ten seconds.
+// ocmPatience is the timeout for OCM: its work agent checks applied objects every ten seconds.
 const ocmPatience = time.Minute
 
 var _ = Describe("A hub with OCM", Label("ocm"), onSandbox("it is the sandbox that runs OCM"), Ordered, func() {
@@ -164,7 +164,7 @@ var _ = Describe("A hub with OCM", Label("ocm"), onSandbox("it is the sandbox th
 		newer := &unstructured.Unstructured{}
 		newer.SetGroupVersionKind(schema.GroupVersionKind{Group: upstream.GroupName, Version: "v1beta1", Kind: "ClusterManagementAddOn"})
 		newer.SetName(definition.Name)
-		Expect(environment.Edit(ctx, hub, newer, func(d *unstructured.Unstructured) { // they write its status meanwhile
+		Expect(environment.Edit(ctx, hub, newer, func(d *unstructured.Unstructured) { // its status is written concurrently
 			d.SetLabels(map[string]string{"written": "in-v1beta1"})
 		})).To(Succeed())
 
@@ -183,7 +183,7 @@ var _ = Describe("A hub with OCM", Label("ocm"), onSandbox("it is the sandbox th
 		box = again
 		hub, err = client.New(box.Hub().Config(), client.Options{Scheme: ocmScheme()})
 		Expect(err).NotTo(HaveOccurred())
-		last := link(depth - 1) // requires what is available on cluster1
+		last := link(depth - 1) // requires an add-on that is available on cluster1
 		for _, object := range []client.Object{linkPackage(), linkDefinition(depth - 1), enabled(last)} {
 			create(ctx, hub, object)
 		}
@@ -192,7 +192,7 @@ var _ = Describe("A hub with OCM", Label("ocm"), onSandbox("it is the sandbox th
 	})
 })
 
-// ocmScheme knows what a hub with OCM and Tandem holds.
+// ocmScheme returns a scheme with the kinds of a hub with OCM and Tandem.
 func ocmScheme() *runtime.Scheme {
 	GinkgoHelper()
 	scheme := runtime.NewScheme()
@@ -213,7 +213,7 @@ func note() *corev1.ConfigMap {
 	}
 }
 
-// bindingOfDefaultSet lets Placements choose among the clusters of the set that OCM puts all clusters into.
+// bindingOfDefaultSet lets Placements select clusters of the default set.
 func bindingOfDefaultSet() *clusterv1beta2.ManagedClusterSetBinding {
 	binding := &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: "default"}}
 	binding.Spec.ClusterSet = "default"
@@ -226,7 +226,7 @@ func placement(name string, clusters int) *clusterv1beta1.Placement {
 	return p
 }
 
-// decided are the clusters that a Placement has chosen.
+// decided returns the clusters selected by a Placement.
 func decided(ctx context.Context, hub client.Client, p *clusterv1beta1.Placement) ([]string, error) {
 	var decisions clusterv1beta1.PlacementDecisionList
 	err := hub.List(ctx, &decisions, client.InNamespace(p.Namespace), client.MatchingLabels{clusterv1beta1.PlacementLabel: p.Name})
@@ -240,13 +240,13 @@ func decided(ctx context.Context, hub client.Client, p *clusterv1beta1.Placement
 	return slices.Compact(chosen), err
 }
 
-// dependsOn is the annotation of an add-on that requires another.
+// dependsOn returns the annotation of an add-on that requires another.
 func dependsOn(name string) string {
 	GinkgoHelper()
 	return declares(addonv1alpha1.AddonDependency{Name: name, Type: addonv1alpha1.DependencyTypeRequired})
 }
 
-// declares is the annotation of an add-on with these dependencies.
+// declares returns the annotation of an add-on with these dependencies.
 func declares(dependencies ...addonv1alpha1.AddonDependency) string {
 	GinkgoHelper()
 	value, err := json.Marshal(dependencies)
@@ -254,7 +254,7 @@ func declares(dependencies ...addonv1alpha1.AddonDependency) string {
 	return string(value)
 }
 
-// statusOf is that of a condition of an add-on, empty where there is none.
+// statusOf returns the status of a condition of an add-on, or an empty string.
 func statusOf(ctx context.Context, hub client.Client, cluster, name, condition string) (metav1.ConditionStatus, error) {
 	var subject addonv1alpha1.ManagedClusterAddOn
 	if err := hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: name}, &subject); err != nil {

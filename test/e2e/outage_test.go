@@ -16,10 +16,10 @@ import (
 	"github.com/tandem-addons/tandem/test/audit"
 )
 
-// respite is the time between two programs that are killed.
+// respite is the time between two kills.
 const respite = 4 * time.Second
 
-// victims are killed in turn; all of them matter to cluster1.
+// victims are killed in turn; cluster1 depends on all of them.
 var victims = []struct{ cluster, program string }{
 	{"hub", "kube-apiserver"}, {"cluster1", "addon-agent"}, {"cluster1", "kube-apiserver"},
 	{"hub", "addon-manager"}, {"cluster1", "etcd"}, {"hub", "etcd"},
@@ -51,7 +51,7 @@ var _ = Describe("Tandem", onSandbox("it kills programs and reads audit logs"), 
 	}, SpecTimeout(5*time.Minute))
 })
 
-// killInTurn kills the victims until it is told to end, and returns how many it has killed.
+// killInTurn kills the victims until ctx ends, and returns the number of kills.
 func killInTurn(ctx context.Context, box *sandbox.Sandbox) int {
 	n := 0
 	wait.UntilWithContext(ctx, func(context.Context) {
@@ -78,7 +78,7 @@ func created(log, resource string) map[string]int {
 	return counts
 }
 
-// entriesOf reads an audit log to its end.
+// entriesOf returns all entries of an audit log.
 func entriesOf(file string) []audit.Entry {
 	GinkgoHelper()
 	log, err := audit.Open(file)

@@ -36,13 +36,13 @@ import (
 )
 
 const (
-	// packagesFolder names a folder with packages to run, one in each folder of it.
+	// packagesFolder names a folder with packages to test, one in each subfolder.
 	packagesFolder = "TANDEM_PACKAGES"
-	// examplePackages are run if it does not.
+	// examplePackages is the default.
 	examplePackages = root + "/examples/packages"
 )
 
-// needs is what packages require and do not say.
+// needs lists undeclared requirements of packages.
 var needs = map[string]struct {
 	requires   string
 	parameters map[string]string
@@ -51,9 +51,9 @@ var needs = map[string]struct {
 }
 
 var (
-	// namesTask is what a message says of a plan that stops: which task, and why.
+	// namesTask matches the message of a failed plan: the task, and the reason.
 	namesTask = MatchRegexp(`task "[^"]+": .+`)
-	// lacksKind is what it says where the cluster lacks a CustomResourceDefinition.
+	// lacksKind matches its message about a missing CustomResourceDefinition.
 	lacksKind = regexp.MustCompile(`no matches for kind "(\w+)" in version "([^"/]+)/([^"/]+)"`)
 	pushed    = regexp.MustCompile(`operatorversion\.kudo\.dev/(\S+) (?:created|unchanged)`)
 )
@@ -150,7 +150,7 @@ type shelf struct {
 	packages     []*packaged
 }
 
-// packaged is a package, and what became of it.
+// packaged is a package with its results.
 type packaged struct {
 	*shelf
 	name     string
@@ -159,7 +159,7 @@ type packaged struct {
 
 	stages []string
 	cells  map[string]string
-	// lacked are the messages about what the cluster had to be given.
+	// lacked lists the messages about kinds that had to be added to the cluster.
 	lacked []string
 }
 
@@ -186,7 +186,7 @@ func newShelf(ctx context.Context, folder string) *shelf {
 	return s
 }
 
-// push brings a package to the hub and returns the name of its OperatorVersion.
+// push pushes a package to the hub and returns the name of its OperatorVersion.
 func push(box *sandbox.Sandbox, folder string) string {
 	GinkgoHelper()
 	out, err := exec.Command(filepath.Join(programs, "kubectl-addon"), "package", "push", folder,
@@ -195,10 +195,10 @@ func push(box *sandbox.Sandbox, folder string) string {
 	GinkgoWriter.Print(string(out))
 	names := pushed.FindAllSubmatch(out, -1)
 	Expect(names).NotTo(BeEmpty(), string(out))
-	return string(names[len(names)-1][1]) // after what it brings along
+	return string(names[len(names)-1][1]) // after its child operators
 }
 
-// successor is a copy of a package with a higher version.
+// successor returns a copy of a package with a higher version.
 func successor(folder string) string {
 	GinkgoHelper()
 	beside, err := filepath.Abs(filepath.Dir(folder))
@@ -221,7 +221,7 @@ func successor(folder string) string {
 	return higher
 }
 
-// each does something for all packages side by side.
+// each calls do for all packages concurrently.
 func (s *shelf) each(do func(*packaged)) {
 	GinkgoHelper()
 	var all sync.WaitGroup
@@ -234,7 +234,7 @@ func (s *shelf) each(do func(*packaged)) {
 	all.Wait()
 }
 
-// table says of each package what became of every stage, how long that took, and why it stopped if it did.
+// table lists the result, duration and error of every stage of each package.
 func (s *shelf) table() string {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
@@ -251,11 +251,11 @@ func (s *shelf) table() string {
 			fmt.Fprintf(table, "%s stopped until the cluster had what it lacks: %s\n", p.name, message)
 		}
 	}
-	_ = table.Flush() // a strings.Builder takes everything
+	_ = table.Flush() // writes to a strings.Builder do not fail
 	return text.String()
 }
 
-// stage does one thing with a package. It ends in Ready, or with a message that says which task stops it and why.
+// stage runs one stage of a package. It ends in Ready, or with a message that names the failed task and the reason.
 func (p *packaged) stage(name string, do func() metav1.Condition) {
 	p.stages = append(p.stages, name)
 	p.cells[name] = "did not end"
@@ -321,7 +321,7 @@ func (p *packaged) update(ctx context.Context) metav1.Condition {
 	return p.set(ctx, p.versions[0], p.updated())
 }
 
-// updated are the parameters of a package with another number than the default in the first that takes one, or another text.
+// updated returns the parameters of a package with a new value of the first parameter that accepts another number, or else another text.
 func (p *packaged) updated() map[string]string {
 	updated := maps.Clone(needs[p.name].parameters)
 	if updated == nil {
@@ -337,7 +337,7 @@ func (p *packaged) updated() map[string]string {
 	return updated
 }
 
-// set gives an add-on parameters, and waits for what comes of that.
+// set sets an add-on's version and parameters, and waits for the result.
 func (p *packaged) set(ctx context.Context, version string, parameters map[string]string) metav1.Condition {
 	GinkgoHelper()
 	config := &addonv1alpha1.AddOnDeploymentConfig{}
@@ -348,7 +348,7 @@ func (p *packaged) set(ctx context.Context, version string, parameters map[strin
 	return p.reaches(ctx, version, parameters)
 }
 
-// run lets an add-on be of another version.
+// run changes the version of an add-on.
 func (p *packaged) run(ctx context.Context, version string) metav1.Condition {
 	GinkgoHelper()
 	subject := enabled(p.name)
@@ -359,7 +359,7 @@ func (p *packaged) run(ctx context.Context, version string) metav1.Condition {
 	return p.reaches(ctx, version, p.updated())
 }
 
-// reaches waits until the Instance of an add-on was asked for a version and parameters, and rests.
+// reaches waits until the Instance of an add-on has a version and parameters and has settled.
 func (p *packaged) reaches(ctx context.Context, version string, parameters map[string]string) metav1.Condition {
 	GinkgoHelper()
 	subject := p.own()
@@ -371,12 +371,12 @@ func (p *packaged) reaches(ctx context.Context, version string, parameters map[s
 	return p.settled(ctx, subject)
 }
 
-// own is the Instance of the add-on.
+// own returns the Instance of the add-on.
 func (p *packaged) own() *kudo.Instance {
 	return &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: p.name, Namespace: "cluster1"}}
 }
 
-// instance is one without an add-on.
+// instance returns an Instance without an add-on.
 func (p *packaged) instance(prefix, namespace string) *kudo.Instance {
 	return &kudo.Instance{
 		ObjectMeta: metav1.ObjectMeta{Name: prefix + "-" + p.name, Namespace: "cluster1"},
@@ -388,7 +388,7 @@ func (p *packaged) instance(prefix, namespace string) *kudo.Instance {
 	}
 }
 
-// everyPlan runs all plans by hand but cleanup, deploy last. A plan that waits for ever is cancelled once it says so.
+// everyPlan requests all plans except cleanup manually, deploy last. A plan that waits forever is cancelled once its status reports that.
 func (p *packaged) everyPlan(ctx context.Context) metav1.Condition {
 	GinkgoHelper()
 	plans := slices.DeleteFunc(slices.Sorted(maps.Keys(p.spec.Plans)), func(plan string) bool {
@@ -406,7 +406,7 @@ func (p *packaged) everyPlan(ctx context.Context) metav1.Condition {
 	return p.byHand(ctx, p.own(), kudo.DeployPlan)
 }
 
-// waitsForEver says whether a plan has a task that does, with which KUDO's packages forbid a change.
+// waitsForEver reports whether a plan has a task that never completes, by which KUDO's packages reject a change.
 func (p *packaged) waitsForEver(plan string) bool {
 	for _, phase := range p.spec.Plans[plan].Phases {
 		for _, step := range phase.Steps {
@@ -420,7 +420,7 @@ func (p *packaged) waitsForEver(plan string) bool {
 	return false
 }
 
-// cancel runs a plan that waits for ever, and ends it.
+// cancel runs a plan that waits forever, and cancels it.
 func (p *packaged) cancel(ctx context.Context, plan string) {
 	GinkgoHelper()
 	subject := p.own()
@@ -433,7 +433,7 @@ func (p *packaged) cancel(ctx context.Context, plan string) {
 	Expect(p.settled(ctx, subject).Message).To(HaveSuffix("cancelled"))
 }
 
-// everySwitch turns on what Toggle tasks have turned off, one after the other, and off again. What the cluster lacks it gets.
+// everySwitch enables and disables the Toggle tasks that are off by default, one after the other. Kinds that the cluster lacks are added.
 func (p *packaged) everySwitch(ctx context.Context) metav1.Condition {
 	GinkgoHelper()
 	ready := metav1.Condition{Status: metav1.ConditionTrue}
@@ -458,7 +458,7 @@ func (p *packaged) everySwitch(ctx context.Context) metav1.Condition {
 	return p.set(ctx, p.versions[1], p.updated())
 }
 
-// define gives the cluster the kind that a message misses: its name, group and version.
+// define adds the missing kind of a message to the cluster: its name, group and version.
 func (p *packaged) define(ctx context.Context, missing []string) *unstructured.Unstructured {
 	GinkgoHelper()
 	kind, group, version := missing[1], missing[2], missing[3]
@@ -490,7 +490,7 @@ func (p *packaged) lastPlan(ctx context.Context) string {
 	return subject.Status.Execution.Plan
 }
 
-// uninstall disables the add-on, and waits until it and its Instance are gone.
+// uninstall disables the add-on, and waits for the removal of the add-on and its Instance.
 func (p *packaged) uninstall(ctx context.Context) metav1.Condition {
 	GinkgoHelper()
 	p.delete(ctx, enabled(p.name))
@@ -498,7 +498,7 @@ func (p *packaged) uninstall(ctx context.Context) metav1.Condition {
 	return metav1.Condition{Status: metav1.ConditionTrue}
 }
 
-// delete deletes an object on the hub, and waits until it is gone.
+// delete deletes an object on the hub, and waits for its removal.
 func (s *shelf) delete(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	Expect(s.hub.Delete(ctx, object)).To(Succeed())
@@ -517,14 +517,14 @@ func (s *shelf) edit(ctx context.Context, subject *kudo.Instance, edit func(*kud
 	Expect(s.hub.Patch(ctx, subject, client.MergeFrom(before))).To(Succeed())
 }
 
-// request asks for a plan by hand.
+// request requests a plan manually.
 func request(plan string) func(*kudo.InstanceSpec) {
 	return func(spec *kudo.InstanceSpec) {
 		spec.PlanExecution = kudo.PlanExecution{PlanName: plan, UID: types.UID(strconv.FormatInt(time.Now().UnixNano(), 10))}
 	}
 }
 
-// byHand runs a plan and waits for its end.
+// byHand requests a plan and waits for its end.
 func (s *shelf) byHand(ctx context.Context, subject *kudo.Instance, plan string) metav1.Condition {
 	GinkgoHelper()
 	s.edit(ctx, subject, request(plan))
@@ -542,7 +542,7 @@ func (s *shelf) started(ctx context.Context, subject *kudo.Instance, version str
 	}).WithContext(ctx).WithTimeout(patience).WithPolling(interval / 10).Should(Succeed())
 }
 
-// settled is condition Ready once nothing of an Instance's spec is left to be done, or its plan has failed.
+// settled returns condition Ready once everything in an Instance's spec is executed, or its plan has failed.
 func (s *shelf) settled(ctx context.Context, subject *kudo.Instance) metav1.Condition {
 	GinkgoHelper()
 	return s.awaited(ctx, subject, func(c metav1.Condition) bool {
@@ -550,7 +550,7 @@ func (s *shelf) settled(ctx context.Context, subject *kudo.Instance) metav1.Cond
 	})
 }
 
-// awaited is condition Ready of an Instance's generation once it is as it is waited for, or as it is when patience has ended.
+// awaited returns condition Ready of an Instance's generation once it is reached, or its last state after the timeout.
 func (s *shelf) awaited(ctx context.Context, subject *kudo.Instance, reached func(metav1.Condition) bool) (ready metav1.Condition) {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
@@ -572,10 +572,10 @@ func (s *shelf) awaited(ctx context.Context, subject *kudo.Instance, reached fun
 	}
 }
 
-// transient are the kinds that come and go without Tandem.
+// transient lists kinds of objects that are created and deleted without Tandem.
 var transient = sets.New("Event", "Lease", "Namespace")
 
-// census is every object of the managed cluster, but what a namespace has by itself.
+// census returns every object of the managed cluster, except the default objects of a namespace.
 func (s *shelf) census(ctx context.Context) sets.Set[string] {
 	GinkgoHelper()
 	objects, err := census.OfAll(ctx, s.managed)
@@ -587,7 +587,7 @@ func (s *shelf) census(ctx context.Context) sets.Set[string] {
 	})...)
 }
 
-// expectNothingSince waits until the managed cluster has no object that it did not have before.
+// expectNothingSince waits until the managed cluster has no additional objects.
 func (s *shelf) expectNothingSince(ctx context.Context, before sets.Set[string]) {
 	GinkgoHelper()
 	Eventually(func() []string { return sets.List(s.census(ctx).Difference(before)) }).

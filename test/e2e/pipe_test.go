@@ -21,8 +21,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/sandbox"
 )
 
-// What is simulated here is the containers: the files that they would have made are put where the sandbox's kubelet finds them.
-// Everything else is real: pods, the way of the files through the API server, and what comes of them.
+// Only the containers are simulated: the files that they would create are placed where the sandbox's kubelet finds them. Everything else is
+// real: pods, the transfer of the files through the API server, and the resulting objects.
 var _ = Describe("A package with Pipe tasks", Label(quick), onSandbox("it makes the files of containers and kills programs"), Ordered, func() {
 	const certificate = "-----BEGIN CERTIFICATE-----\n\x00\xff"
 	var (
@@ -127,7 +127,7 @@ var _ = Describe("A package with Pipe tasks", Label(quick), onSandbox("it makes 
 	})
 })
 
-// killAgent kills the agent whenever it has come back, until it is told to end, and returns how often.
+// killAgent kills the agent whenever it has restarted, until ctx ends, and returns the number of kills.
 func killAgent(ctx context.Context, box *sandbox.Sandbox) int {
 	killed, last := 0, 0
 	ticker := time.NewTicker(700 * time.Millisecond)
@@ -170,7 +170,7 @@ func pipeDeployment(ctx context.Context, cluster client.Client) *appsv1.Deployme
 	return deployment
 }
 
-// pipePods names the pods of Pipe tasks that there are.
+// pipePods returns the names of the existing pods of Pipe tasks.
 func pipePods(ctx context.Context, cluster client.Client) []string {
 	GinkgoHelper()
 	var pods corev1.PodList
@@ -224,7 +224,7 @@ spec:
 `
 )
 
-// pipePackage makes files of all sorts, and an application that uses them.
+// pipePackage returns a package that creates files of several kinds, and an application that uses them.
 func pipePackage() *kudo.OperatorVersion {
 	maker := func(name string, files ...kudo.PipeSpec) kudo.Task {
 		return kudo.Task{Name: name, Kind: kudo.TaskPipe, Spec: kudo.TaskSpec{PipeTaskSpec: kudo.PipeTaskSpec{Pod: "maker.yaml", Pipe: files}}}

@@ -31,24 +31,24 @@ import (
 )
 
 const (
-	// restTime names how long both fleets are looked at, such as 10m. The specs that take it have the label rest, and are left out
-	// without it: they take twice as long, and what two fleets take to start and to settle.
+	// restTime is how long both fleets are observed, such as 10m. The specs that use it have the label rest, and are skipped without it:
+	// they take twice that time, in addition to the time in which two fleets start and settle.
 	restTime  = "TANDEM_REST"
 	restLabel = "rest"
 
-	// calm is how long nothing may have changed for a fleet to have settled, and settling how long that may take.
+	// calm is how long nothing may change for a fleet to count as settled, and settling the timeout for that.
 	calm     = 30 * time.Second
 	settling = 4 * time.Minute
 
-	// klusterletTick is how often OCM's klusterlet looks at the leases of add-ons.
+	// klusterletTick is the interval at which OCM's klusterlet checks the leases of add-ons.
 	klusterletTick = 30 * time.Second
 )
 
 //go:embed rest.yaml
 var restAudit []byte
 
-// The same fleet twice, with the same add-ons: OCM alone with it first, and then beside Tandem. Whatever Tandem makes others do shows in
-// the difference.
+// The same fleet with the same add-ons runs twice: with OCM alone, and with Tandem added. The difference shows all writes that Tandem
+// causes.
 var _ = Describe("A fleet at rest", Label(restLabel), onSandbox("its audit logs are read"), Ordered, func() {
 	clusters := []string{"cluster1", "cluster2"}
 	var (
@@ -115,8 +115,8 @@ var _ = Describe("A fleet at rest", Label(restLabel), onSandbox("its audit logs 
 	})
 })
 
-// enableAtRest brings everything that a fleet at rest has: an add-on that runs by plans, enabled by a Placement, and three with a lease:
-// one that requires it, and two that depend on what nobody has, one of them in earnest.
+// enableAtRest creates the workload of a fleet at rest: an add-on that runs by plans, enabled by a Placement, and three with a lease: one
+// that requires it, and two with a dependency that is not installed, one of them required.
 func enableAtRest(ctx context.Context, box *sandbox.Sandbox, hub client.Client, clusters []string) {
 	GinkgoHelper()
 	Expect(hub.Create(ctx, bindingOfDefaultSet())).To(Succeed())
@@ -154,7 +154,7 @@ func enableAtRest(ctx context.Context, box *sandbox.Sandbox, hub client.Client, 
 	}
 }
 
-// renewed makes the lease of an add-on that is alive, and stays fresh with nobody there to renew it.
+// renewed creates the lease of a live add-on, which stays valid without renewals.
 func renewed(ctx context.Context, cluster *sandbox.Cluster, name string) {
 	GinkgoHelper()
 	c, err := client.New(cluster.Config(), client.Options{})
@@ -165,7 +165,7 @@ func renewed(ctx context.Context, cluster *sandbox.Cluster, name string) {
 	Expect(c.Create(ctx, lease)).To(Succeed())
 }
 
-// storePackage is a package whose plan rolls a Deployment out.
+// storePackage returns a package with a plan that rolls out a Deployment.
 func storePackage() *kudo.OperatorVersion {
 	version := linkPackage()
 	version.Name, version.Spec.Operator = "store-1.0.0", corev1.ObjectReference{Name: "store"}
@@ -181,30 +181,30 @@ spec:
 	return version
 }
 
-// klusterlet is the user that OCM's agents of a cluster are on the hub, with a random name of their own at its end.
+// klusterlet matches the user of OCM's agents of a cluster on the hub, which ends in a random name.
 var klusterlet = regexp.MustCompile(`^(system:open-cluster-management:[^:]+):[^:]+$`)
 
-// restAuthor is somebody who writes an object on a cluster.
+// restAuthor is a user that writes an object on a cluster.
 type restAuthor struct {
 	cluster string
 	audit.Author
 }
 
-// tandems says whether it is Tandem who writes: addon-manager, or an agent on either side.
+// tandems reports whether the user is Tandem: addon-manager, or an agent on either cluster.
 func (a restAuthor) tandems() bool {
 	return strings.HasPrefix(a.User, "system:serviceaccount:tandem-system:") || strings.HasSuffix(a.User, ":addon:tandem:agent:addon-agent")
 }
 
-// lease says whether it is one by which somebody says that he is alive.
+// lease reports whether the object is a lease.
 func (a restAuthor) lease() bool { return a.Kind.Resource == "leases" }
 
-// heartbeat says whether somebody writes it again and again, though nothing happens.
+// heartbeat reports whether the object is written periodically although nothing changes.
 func (a restAuthor) heartbeat() bool {
 	return a.lease() || a.Kind.Resource == "nodes" || a.Kind.Resource == "events"
 }
 
-// restOf counts who writes what on all clusters while that time passes, from when they have settled. Programs have to last that long, and
-// Tandem's to write nothing but leases.
+// restOf counts the writes on all clusters during that time, after they have settled. Programs must run during all of it, and Tandem's must
+// write nothing but leases.
 func restOf(ctx context.Context, box *sandbox.Sandbox, lasts time.Duration) map[restAuthor]audit.Count {
 	GinkgoHelper()
 	Eventually(func() []string {
@@ -218,7 +218,7 @@ func restOf(ctx context.Context, box *sandbox.Sandbox, lasts time.Duration) map[
 	return countsSince(box, begin)
 }
 
-// changesSince are who has asked to write what since that time, of those that are wanted.
+// changesSince returns the matching writes since that time.
 func changesSince(box *sandbox.Sandbox, from time.Time, wanted func(restAuthor) bool) []string {
 	GinkgoHelper()
 	var asked []string
@@ -238,14 +238,14 @@ func countsSince(box *sandbox.Sandbox, from time.Time) map[restAuthor]audit.Coun
 		on, err := audit.ChangesIn(entriesOf(cluster.AuditLog), from)
 		Expect(err).NotTo(HaveOccurred())
 		for author, count := range on {
-			author.User = klusterlet.ReplaceAllString(author.User, "$1") // registered anew in every sandbox
+			author.User = klusterlet.ReplaceAllString(author.User, "$1") // registered with a new name in every sandbox
 			counts[restAuthor{cluster.Name, author}] = count
 		}
 	}
 	return counts
 }
 
-// restartsOf are how often each program was started again.
+// restartsOf returns the number of restarts of each program.
 func restartsOf(box *sandbox.Sandbox) map[string]int {
 	restarts := map[string]int{}
 	for _, cluster := range box.State().Clusters {
@@ -256,10 +256,10 @@ func restartsOf(box *sandbox.Sandbox) map[string]int {
 	return restarts
 }
 
-// writtenMoreOften are those who change something more often beside Tandem than without it, or who ask in vain again and again. Tandem's own
-// leases are its own affair. Some do ask in vain, and nothing comes of it: a klusterlet, at every tick, that lonely is available, whose lease is
-// fresh, for the policy tandem-add-on-conditions lets the verdict stand; and OCM's work agent, every five minutes, for the agent's Deployment
-// as it was delivered, without the defaults that it has got since.
+// writtenMoreOften returns the authors that change something more often with Tandem than without it, or that repeatedly send requests
+// without effect. Tandem's own leases are ignored. Two requests without effect are expected: a klusterlet, at every tick, reports the
+// add-on lonely as available because its lease is valid, and the policy tandem-add-on-conditions keeps the verdict; and OCM's work agent,
+// every five minutes, applies the agent's Deployment as delivered, without its defaults.
 func writtenMoreOften(alone, beside map[restAuthor]audit.Count, lasts time.Duration) []string {
 	var more []string
 	for author, count := range beside {
@@ -277,8 +277,8 @@ func writtenMoreOften(alone, beside map[restAuthor]audit.Count, lasts time.Durat
 	return more
 }
 
-// tolerated is how often something may change that changes so often without Tandem: what comes every so often may come once more
-// into the time, and OCM's periods are not exact.
+// tolerated returns how often something may change that changes this often without Tandem: a periodic write may occur once more in the
+// observed time, and OCM's periods are not exact.
 func tolerated(without int) int {
 	if without == 0 {
 		return 0
@@ -286,7 +286,7 @@ func tolerated(without int) int {
 	return without + 1 + without/20
 }
 
-// restTable has a row for everybody who has written anything, those of Tandem's apart.
+// restTable returns a table with a row for every author, Tandem's separately.
 func restTable(alone, beside map[restAuthor]audit.Count) string {
 	authors := map[restAuthor]bool{}
 	for author := range alone {
@@ -304,6 +304,6 @@ func restTable(alone, beside map[restAuthor]audit.Count) string {
 		fmt.Fprintf(table, "%s\t%s %s\t%s\t%d\t%d\t%d\t%d\t\n", a.cluster, a.Kind, a.Object, a.User,
 			alone[a].Requests, alone[a].Changes, beside[a].Requests, beside[a].Changes)
 	}
-	_ = table.Flush() // a strings.Builder takes everything
+	_ = table.Flush() // writes to a strings.Builder do not fail
 	return text.String()
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/tandem-addons/tandem/test/rights"
 )
 
-// agentsOwn is how the delivered agent of a cluster reaches the hub: by the Secret that OCM's klusterlet has filled.
+// agentsOwn returns the hub connection of a cluster's delivered agent, from the Secret written by OCM's klusterlet.
 func agentsOwn(ctx context.Context, cluster *sandbox.Cluster) *rest.Config {
 	GinkgoHelper()
 	c, err := client.New(cluster.Config(), client.Options{})
@@ -37,7 +37,7 @@ func agentsOwn(ctx context.Context, cluster *sandbox.Cluster) *rest.Config {
 	return config
 }
 
-// expectNoMoreThanDocumented uses the credentials of a cluster's agent for everything that it is not for.
+// expectNoMoreThanDocumented checks that the credentials of a cluster's agent are rejected for everything beyond its purpose.
 func expectNoMoreThanDocumented(ctx context.Context, box *sandbox.Sandbox, cluster, other string) {
 	GinkgoHelper()
 	own := agentsOwn(ctx, box.Cluster(cluster))
@@ -77,8 +77,8 @@ func expectNoMoreThanDocumented(ctx context.Context, box *sandbox.Sandbox, clust
 	expectNoWordButAvailable(ctx, own, cluster)
 }
 
-// expectNoWordButAvailable lets the agent say of its own add-on what is others' to say. What it may not say of any is tested with the
-// policies (test/integration/policy).
+// expectNoWordButAvailable checks that the agent cannot write the conditions of its own add-on that belong to other writers. Conditions
+// that it may not write on any add-on are tested with the policies (test/integration/policy).
 func expectNoWordButAvailable(ctx context.Context, own *rest.Config, cluster string) {
 	GinkgoHelper()
 	c, err := client.New(own, client.Options{Scheme: ocmScheme()})

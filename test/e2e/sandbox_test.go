@@ -71,7 +71,7 @@ var _ = Describe("A sandbox", Label(quick), onSandbox("it is what is tested"), O
 				var pods corev1.PodList
 				g.Expect(cluster.List(ctx, &pods, client.InNamespace("default"))).To(Succeed())
 				g.Expect(pods.Items).To(BeEmpty())
-				// By its retention policy the StatefulSet takes its claims along, and the provisioner then their volumes.
+				// By its retention policy the StatefulSet deletes its claims, and then the provisioner their volumes.
 				var claims corev1.PersistentVolumeClaimList
 				g.Expect(cluster.List(ctx, &claims)).To(Succeed())
 				g.Expect(claims.Items).To(BeEmpty())
@@ -106,7 +106,7 @@ var _ = Describe("A sandbox", Label(quick), onSandbox("it is what is tested"), O
 	})
 })
 
-// find is the state of one program.
+// find returns the state of one program.
 func find(box *sandbox.Sandbox, cluster, program string) sandbox.ProcessState {
 	for _, process := range box.Cluster(cluster).State().Processes {
 		if process.Name == program {
@@ -117,7 +117,7 @@ func find(box *sandbox.Sandbox, cluster, program string) sandbox.ProcessState {
 	return sandbox.ProcessState{}
 }
 
-// phases are those of all volumes of the cluster.
+// phases returns the phases of all volumes of the cluster.
 func phases(ctx context.Context, c client.Client) []corev1.PersistentVolumePhase {
 	GinkgoHelper()
 	var volumes corev1.PersistentVolumeList
@@ -181,7 +181,7 @@ func newJob() *batchv1.Job {
 	}
 }
 
-// podSpec has one container, whose image no simulated kubelet pulls.
+// podSpec returns a pod spec with one container, whose image is never pulled.
 func podSpec(mounts ...corev1.VolumeMount) corev1.PodSpec {
 	return corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "simulated", VolumeMounts: mounts}}}
 }

@@ -1,4 +1,4 @@
-// Package e2e tests the whole system, on sandboxes that it starts or on clusters that it is given.
+// Package e2e tests the whole system, on sandboxes that it starts or on given clusters.
 package e2e
 
 import (
@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// patience is how long a simulated cluster may take for anything.
+	// patience is the timeout for a simulated cluster.
 	patience = 30 * time.Second
 	interval = 100 * time.Millisecond
 )
@@ -28,18 +28,18 @@ const (
 // quick is the label of specs that need no OCM and take about a minute at most: `make test-e2e-quick` and CI run them.
 const quick = "quick"
 
-// root is the folder of the Makefile, as seen from this package.
+// root is the folder of the Makefile, relative to this package.
 const root = "../.."
 
-// programs is where `make build` puts Tandem's programs.
+// programs is the folder of the programs built by `make build`.
 const programs = root + "/bin"
 
 const (
-	// givenHub and givenClusters name kubeconfigs of clusters with Tandem on them, to test there and not on sandboxes: that of the hub,
-	// and those of the managed clusters cluster1, cluster2, and so on, separated by commas.
+	// givenHub and givenClusters name kubeconfigs of clusters with Tandem, to run the specs there instead of on sandboxes: the hub's, and
+	// the comma-separated ones of the managed clusters cluster1, cluster2, and so on.
 	givenHub      = "TANDEM_HUB"
 	givenClusters = "TANDEM_CLUSTERS"
-	// sandboxOnly is the label of specs that are left out there.
+	// sandboxOnly is the label of specs that are skipped on given clusters.
 	sandboxOnly = "sandbox"
 )
 
@@ -55,10 +55,10 @@ func TestEndToEnd(t *testing.T) {
 	RunSpecs(t, "End to end", suite, reporter)
 }
 
-// onSandbox are the labels of specs that need a sandbox, with the reason why.
+// onSandbox returns the labels of specs that require a sandbox, with the reason.
 func onSandbox(reason string) Labels { return Label(sandboxOnly, reason) }
 
-// startSandbox starts one with so many managed clusters, on which Tandem runs, unless that is changed; it ends with the specs.
+// startSandbox starts a sandbox with that many managed clusters and Tandem, as modified by change; it is stopped after the specs.
 func startSandbox(ctx context.Context, clusters int, change ...func(*sandbox.Options)) *sandbox.Sandbox {
 	GinkgoHelper()
 	options := sandbox.Options{
@@ -78,15 +78,15 @@ func startSandbox(ctx context.Context, clusters int, change ...func(*sandbox.Opt
 	return box
 }
 
-// fleet is a hub and its managed clusters, as an administrator reaches them.
+// fleet is a hub and its managed clusters, with administrator clients.
 type fleet struct {
 	hub      *rest.Config
 	clusters map[string]*rest.Config
-	// box is the sandbox that they belong to; nil where they are given.
+	// box is the sandbox of the fleet; nil for given clusters.
 	box *sandbox.Sandbox
 }
 
-// newFleet is a fleet with at least so many managed clusters: the given one, else a sandbox.
+// newFleet returns a fleet with at least that many managed clusters: the given one, else a sandbox.
 func newFleet(ctx context.Context, clusters int) *fleet {
 	GinkgoHelper()
 	f := &fleet{clusters: map[string]*rest.Config{}}
@@ -108,7 +108,7 @@ func newFleet(ctx context.Context, clusters int) *fleet {
 	return f
 }
 
-// given reads a kubeconfig; its path is seen from the root.
+// given reads a kubeconfig; its path is relative to the root.
 func given(file string) *rest.Config {
 	GinkgoHelper()
 	if !filepath.IsAbs(file) {

@@ -27,10 +27,10 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// grove is where the trees' resources go.
+// grove is the namespace of the trees' resources.
 const grove = "grove"
 
-// trees are the Instances of the proposal's tree (KEP-29), in the order in which they come about.
+// trees lists the Instances of the proposal's tree (KEP-29), in the order of their creation.
 var trees = []string{"aa", "aa.bb", "aa.bb.ee", "aa.bb.gg", "aa.cc"}
 
 var _ = Describe("The tree of operators of KEP-29", Ordered, func() {
@@ -103,7 +103,7 @@ var _ = Describe("The tree of operators of KEP-29", Ordered, func() {
 			pause(ctx, time.Duration(chance.Int64N(int64(3*time.Second))))
 			victim := victimsOfTrees[chance.IntN(len(victimsOfTrees))]
 			signal(ctx, f.box, victim.cluster, victim.program, syscall.SIGKILL)
-			if chance.IntN(4) == 0 && round < rounds-1 { // the next round finds a plan that runs
+			if chance.IntN(4) == 0 && round < rounds-1 { // the next round starts while a plan is running
 				continue
 			}
 			treeSettles(ctx, hub, "cluster1")
@@ -142,17 +142,17 @@ var _ = Describe("The tree of operators of KEP-29", Ordered, func() {
 	})
 })
 
-// holdTree gives what a task has applied these finalizers, and no others.
+// holdTree sets the finalizers of a task's applied object.
 func holdTree(ctx context.Context, cluster client.Client, name string, finalizers ...string) {
 	GinkgoHelper()
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: grove, Name: name}}
 	Expect(environment.Edit(ctx, cluster, config, func(c *corev1.ConfigMap) { c.Finalizers = finalizers })).To(Succeed())
 }
 
-// victimsOfTrees are the programs of Tandem that bring a tree on cluster1 about.
+// victimsOfTrees are Tandem's programs that create a tree on cluster1.
 var victimsOfTrees = []struct{ cluster, program string }{{"hub", "addon-manager"}, {"cluster1", "addon-agent"}}
 
-// followTree records in which order the Instances of a cluster come about on the hub, and in which their deploy plans are complete.
+// followTree records the order in which the Instances of a cluster are created on the hub, and in which their deploy plans complete.
 func followTree(ctx context.Context, hub client.WithWatch, cluster string) (seen func() (created, complete []string)) {
 	GinkgoHelper()
 	watcher, err := hub.Watch(ctx, &kudo.InstanceList{}, client.InNamespace(cluster))
@@ -174,7 +174,7 @@ func followTree(ctx context.Context, hub client.WithWatch, cluster string) (seen
 	}
 	go func() {
 		for event := range watcher.ResultChan() {
-			if instance, ok := event.Object.(*kudo.Instance); ok { // else the watch has ended
+			if instance, ok := event.Object.(*kudo.Instance); ok { // otherwise the watch has ended
 				note(instance, event.Type)
 			}
 		}
@@ -186,7 +186,7 @@ func followTree(ctx context.Context, hub client.WithWatch, cluster string) (seen
 	}
 }
 
-// treeSettles waits until the root on a cluster is ready for what its spec says.
+// treeSettles waits until the root on a cluster is ready for its current spec.
 func treeSettles(ctx context.Context, hub client.Client, cluster string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -200,7 +200,7 @@ func treeSettles(ctx context.Context, hub client.Client, cluster string) {
 
 func setTree(ctx context.Context, hub client.Client, cluster string, parameters map[string]string) {
 	GinkgoHelper()
-	Eventually(func() error { // addon-manager, which judges it, may be away
+	Eventually(func() error { // addon-manager's admission may be unavailable
 		return environment.Edit(ctx, hub, treeRoot(cluster, ""), func(i *kudo.Instance) { i.Spec.Parameters = parameters })
 	}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(Succeed())
 }
@@ -212,7 +212,7 @@ func treeInstance(ctx context.Context, hub client.Client, cluster, name string) 
 	return instance
 }
 
-// hasChild says whether an Instance is there, on the hub and on the cluster alike.
+// hasChild reports whether an Instance exists on the hub and on the cluster; it fails if only one has it.
 func hasChild(ctx context.Context, hub, cluster client.Client, name string) bool {
 	GinkgoHelper()
 	onHub := hub.Get(ctx, client.ObjectKey{Namespace: "cluster1", Name: name}, &kudo.Instance{})
@@ -224,7 +224,7 @@ func hasChild(ctx context.Context, hub, cluster client.Client, name string) bool
 	return onHub == nil
 }
 
-// treeObjects are what the tasks of a tree have applied, with its color.
+// treeObjects returns the objects applied by the tasks of a tree, with their colors.
 func treeObjects(ctx context.Context, cluster client.Client) map[string]string {
 	GinkgoHelper()
 	var configs corev1.ConfigMapList
@@ -247,8 +247,8 @@ func treeRoot(cluster, color string) *kudo.Instance {
 	}
 }
 
-// treePackages are the operators of the proposal: tasks of two letters are children, those of one apply an object. A color goes down from
-// AA by BB to EE, and AA may do without BB.
+// treePackages returns the operators of the proposal: tasks with two letters are children, tasks with one letter apply an object. A color
+// is passed from AA by BB to EE, and AA can disable BB.
 func treePackages() []*kudo.OperatorVersion {
 	colored := []kudo.Parameter{{Name: "COLOR"}}
 	optional := append(slices.Clone(colored), kudo.Parameter{Name: "BB", Type: kudo.BooleanType, Default: ptr.To("true")})

@@ -1,6 +1,6 @@
-// Package rights finds out what somebody may do on a cluster, by asking for everything: with his own credentials, every verb on every
-// resource that the API server serves, in every namespace, by the names of what is there and others. It changes nothing, for all
-// that would is a dry run.
+// Package rights determines the permissions of a user on a cluster by trying all requests: with the user's credentials, every verb on every
+// resource that the API server serves, in every namespace, by the names of existing objects and others. It changes nothing, because all
+// writes are dry runs.
 package rights
 
 import (
@@ -24,17 +24,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// sideBySide is how many requests are under way at once.
+// sideBySide is the number of concurrent requests.
 const sideBySide = 16
 
-// anything is a name that nothing has: who may do something by that name may do it by any.
+// anything is a name that no object has: a permission for this name is a permission for any name.
 const anything = "no-such-name"
 
-// Right is what somebody may do with a resource (RESOURCE.GROUP/SUBRESOURCE) in a namespace, or beyond namespaces if that is empty; with
-// the object of that name alone, if it is one.
+// Right is a permission for a resource (RESOURCE.GROUP/SUBRESOURCE) in a namespace, or cluster-scoped if that is empty; for the object of
+// that name only, if set.
 type Right struct{ Resource, Namespace, Name, Verb string }
 
-// Of are the rights of whom subject stands for, in order. admin reads what there is. More names than those of what is there are tried.
+// Of returns the sorted permissions of subject. admin reads the existing objects. names are additional names to try.
 func Of(ctx context.Context, admin, subject *rest.Config, names ...string) ([]Right, error) {
 	requests, err := everything(ctx, admin, append(names, anything))
 	if err != nil {
@@ -65,7 +65,7 @@ func Of(ctx context.Context, admin, subject *rest.Config, names ...string) ([]Ri
 	return inOrder(granted), err
 }
 
-// inOrder sorts the rights, and drops those by a name that are there by any.
+// inOrder sorts the permissions, and removes permissions by name that are covered by one for any name.
 func inOrder(granted []Right) []Right {
 	var rights []Right
 	for _, r := range granted {
@@ -85,7 +85,7 @@ func inOrder(granted []Right) []Right {
 	return slices.Compact(rights)
 }
 
-// Table has a row for each resource, as Markdown: `| RESOURCE | NAMESPACE | NAME | VERBS |`.
+// Table returns a row for each resource, as Markdown: `| RESOURCE | NAMESPACE | NAME | VERBS |`.
 func Table(rights []Right) []string {
 	var (
 		rows  []string
@@ -112,10 +112,10 @@ func Table(rights []Right) []string {
 	return rows
 }
 
-// heading is that of the table of an agent's rights in the manual.
+// heading is the heading of the table of an agent's permissions in the manual.
 const heading = "| resource on the hub | namespace | name | verbs |\n|---|---|---|---|\n"
 
-// Documented are the rows that the manual, a file, has of an agent's rights on the hub, for that cluster.
+// Documented returns the rows of an agent's permissions on the hub from the manual, a file, for that cluster.
 func Documented(manual, cluster string) ([]string, error) {
 	text, err := os.ReadFile(manual)
 	if err != nil {
@@ -129,13 +129,13 @@ func Documented(manual, cluster string) ([]string, error) {
 	return strings.Split(strings.ReplaceAll(rows, "CLUSTER", cluster), "\n"), nil
 }
 
-// request asks for one right.
+// request tests one permission.
 type request struct {
 	Right
 	method, path, query, body string
 }
 
-// allowed asks. What is not forbidden is allowed, whatever else is wrong with it.
+// allowed sends the request. Any response other than forbidden means that it is allowed.
 func (r request) allowed(ctx context.Context, by *http.Client, host string) (bool, error) {
 	ctx, cancel := context.WithCancel(ctx) // ends a watch
 	defer cancel()
@@ -154,7 +154,7 @@ func (r request) allowed(ctx context.Context, by *http.Client, host string) (boo
 	defer answer.Body.Close()
 	switch answer.StatusCode {
 	case http.StatusForbidden:
-		_, err = io.Copy(io.Discard, answer.Body) // so that the connection serves the next one
+		_, err = io.Copy(io.Discard, answer.Body) // to reuse the connection
 		return false, err
 	case http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		return false, fmt.Errorf("asking to %s %s: %s", r.Verb, r.path, answer.Status)
@@ -162,7 +162,7 @@ func (r request) allowed(ctx context.Context, by *http.Client, host string) (boo
 	return true, nil
 }
 
-// everything is all that may be asked for.
+// everything returns all possible requests.
 func everything(ctx context.Context, admin *rest.Config, names []string) ([]request, error) {
 	c, err := client.New(admin, client.Options{})
 	if err != nil {
@@ -193,17 +193,17 @@ func everything(ctx context.Context, admin *rest.Config, names []string) ([]requ
 	return requests, nil
 }
 
-// resource is one that the API server serves, or a subresource.
+// resource is a resource that the API server serves, or a subresource.
 type resource struct {
 	metav1.APIResource
 	schema.GroupVersion
-	// of is the resource that a subresource belongs to; itself otherwise.
+	// of is the resource that a subresource belongs to; otherwise the resource itself.
 	of string
-	// kind is that of its objects.
+	// kind is the kind of its objects.
 	kind string
 }
 
-// resources are all that are served, in one version each, for rights know no versions.
+// resources returns all served resources, each in one version, because permissions do not depend on versions.
 func resources(config *rest.Config) ([]resource, error) {
 	discoverer, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -237,7 +237,7 @@ func resources(config *rest.Config) ([]resource, error) {
 	return served, nil
 }
 
-// objects are the names of those that are there, by namespace.
+// objects returns the names of existing objects by namespace.
 func (r resource) objects(ctx context.Context, c client.Client) (map[string][]string, error) {
 	there := map[string][]string{}
 	if r.kind == "" || r.of == r.Name && !slices.Contains(r.Verbs, "list") {
@@ -254,13 +254,14 @@ func (r resource) objects(ctx context.Context, c client.Client) (map[string][]st
 	return there, nil
 }
 
-// methods are those of HTTP, by verb.
+// methods are the HTTP methods by verb.
 var methods = map[string]string{
 	"get": http.MethodGet, "update": http.MethodPut, "patch": http.MethodPatch, "delete": http.MethodDelete,
 	"list": http.MethodGet, "watch": http.MethodGet, "create": http.MethodPost, "deletecollection": http.MethodDelete,
 }
 
-// requests are those about the resource in a namespace. Beyond namespaces, one that has some can be listed and watched.
+// requests returns the requests for the resource in a namespace. A namespaced resource can also be listed and watched across all
+// namespaces.
 func (r resource) requests(namespace string, names []string) []request {
 	_, subresource, _ := strings.Cut(r.Name, "/")
 	var requests []request
@@ -282,7 +283,7 @@ func (r resource) requests(namespace string, names []string) []request {
 	return requests
 }
 
-// request is one about all objects of the resource in a namespace.
+// request returns a request for all objects of the resource in a namespace.
 func (r resource) request(verb, namespace string) request {
 	asked := request{
 		Right: Right{Resource: r.named(), Namespace: namespace, Verb: verb}, method: methods[verb], path: r.base(namespace),
@@ -296,7 +297,7 @@ func (r resource) request(verb, namespace string) request {
 	return asked
 }
 
-// base is the path of the resource in a namespace.
+// base returns the path of the resource in a namespace.
 func (r resource) base(namespace string) string {
 	base := "/apis/" + r.GroupVersion.String() + "/"
 	if r.GroupVersion.Group == "" {
@@ -308,7 +309,7 @@ func (r resource) base(namespace string) string {
 	return base + r.of
 }
 
-// named is RESOURCE.GROUP/SUBRESOURCE.
+// named returns RESOURCE.GROUP/SUBRESOURCE.
 func (r resource) named() string {
 	_, subresource, _ := strings.Cut(r.Name, "/")
 	return strings.TrimSuffix(schema.GroupResource{Group: r.GroupVersion.Group, Resource: r.of}.String()+"/"+subresource, "/")

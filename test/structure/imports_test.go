@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// aliases is what every file calls an API group's version.
+// aliases maps versions of API groups to their import names in all files.
 var aliases = map[string]string{
 	module + "/pkg/api/addon/v1alpha1": "addonv1alpha1",
 	module + "/pkg/api/addon/v1beta1":  "addonv1beta1",
@@ -36,7 +36,7 @@ var aliases = map[string]string{
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1": "apiextensionsv1",
 }
 
-// groupVersion matches the import paths of API groups' versions.
+// groupVersion matches the import paths of versions of API groups.
 var groupVersion = regexp.MustCompile(`^(` + module + `/pkg/api|open-cluster-management\.io/api|k8s\.io/api|` +
 	`k8s\.io/apimachinery/pkg/apis|k8s\.io/apiextensions-apiserver/pkg/apis)/[a-z]+/v[0-9]+[a-z0-9]*$`)
 

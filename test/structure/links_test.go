@@ -11,11 +11,11 @@ import (
 )
 
 var (
-	// link is one of Markdown's to a file or a place, not to another host.
+	// link matches a Markdown link to a file or an anchor on the same host.
 	link = regexp.MustCompile(`\]\(([^):#]*)(?:#([^)]*))?\)`)
-	// heading is a line that begins a section.
+	// heading matches the heading of a section.
 	heading = regexp.MustCompile(`(?m)^#+ +(.*)$`)
-	// code is what Markdown shows as it stands.
+	// code matches a code block.
 	code = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
 )
 
@@ -47,7 +47,7 @@ func TestLinksOfPagesLeadSomewhere(t *testing.T) {
 	}
 }
 
-// readPage is a page without its code.
+// readPage returns a page without its code blocks.
 func readPage(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -57,7 +57,7 @@ func readPage(t *testing.T, file string) string {
 	return code.ReplaceAllString(string(text), "")
 }
 
-// anchors are the names by which GitHub lets links lead to the sections of a page.
+// anchors returns the anchors that GitHub generates for the sections of a page.
 func anchors(page string) map[string]bool {
 	names := map[string]bool{}
 	for _, found := range heading.FindAllStringSubmatch(page, -1) {

@@ -14,11 +14,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	_ "sigs.k8s.io/controller-runtime/pkg/controller" // registers the metrics of controllers
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
-	_ "sigs.k8s.io/controller-runtime/pkg/webhook" // registers those of webhooks
+	_ "sigs.k8s.io/controller-runtime/pkg/webhook" // registers the metrics of webhooks
 )
 
 const (
-	// metricsPage lists in tables every metric of Tandem's, and those of its libraries that the dashboard shows.
+	// metricsPage lists every metric of Tandem in tables, and the metrics of its libraries that the dashboard shows.
 	metricsPage = "docs/troubleshooting.md"
 	dashboard   = "deploy/grafana/tandem.json"
 )
@@ -66,7 +66,7 @@ func TestDashboardShowsDocumentedMetrics(t *testing.T) {
 	}
 }
 
-// documentedMetrics are the metrics that begin a row of a table, with their labels as they stand: {a,b}.
+// documentedMetrics returns the metrics in the first column of a table, with their labels as written: {a,b}.
 func documentedMetrics(t *testing.T) map[string]string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(root, metricsPage))
@@ -81,7 +81,7 @@ func documentedMetrics(t *testing.T) map[string]string {
 	return found
 }
 
-// madeMetrics are the metrics that the code makes, with their labels in the order of the code.
+// madeMetrics returns the metrics that the code creates, with their labels in the order of the code.
 func madeMetrics(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -104,8 +104,8 @@ func madeMetrics(t *testing.T) map[string]string {
 	return found
 }
 
-// metricOf is the metric that a call makes in the manner of client_golang, whose constructors take the name, as it is or in a
-// struct of options, and a list of labels; the name is empty where a call makes none.
+// metricOf returns the metric that a call creates with client_golang, whose constructors take the name, directly or in a struct of options,
+// and a list of labels; the name is empty for other calls.
 func metricOf(call *ast.CallExpr) (name, labels string) {
 	isName := regexp.MustCompile(`^addon(_[a-z]+)+$`).MatchString
 	for _, argument := range call.Args {
@@ -130,16 +130,16 @@ func metricOf(call *ast.CallExpr) (name, labels string) {
 	return name, labels
 }
 
-// literal is the string that an expression spells out; empty where it does not.
+// literal returns the value of a string literal; empty for other expressions.
 func literal(expression ast.Expr) string {
 	if basic, ok := expression.(*ast.BasicLit); ok && basic.Kind == token.STRING {
-		text, _ := strconv.Unquote(basic.Value) // the parser has seen to it
+		text, _ := strconv.Unquote(basic.Value) // the parser has validated it
 		return text
 	}
 	return ""
 }
 
-// libraryMetrics are the names of those that controller-runtime, client-go and client_golang register where they are imported.
+// libraryMetrics returns the names of the metrics that controller-runtime, client-go and client_golang register on import.
 func libraryMetrics() map[string]bool {
 	descriptions := make(chan *prometheus.Desc)
 	go func() {
@@ -154,7 +154,7 @@ func libraryMetrics() map[string]bool {
 	return found
 }
 
-// queries visits the PromQL of a dashboard: that of panels, and that of variables.
+// queries visits the PromQL queries of a dashboard's panels and variables.
 func queries(node any, visit func(query string)) {
 	switch node := node.(type) {
 	case []any:
@@ -173,8 +173,8 @@ func queries(node any, visit func(query string)) {
 	}
 }
 
-// metricsIn are the metrics that a query names, each histogram by its own name. What else is spelt with underscores, no label being
-// so, is a function, which a parenthesis follows.
+// metricsIn returns the metrics in a query, each histogram by its base name. Other identifiers with underscores are functions, which are
+// followed by a parenthesis, because no label has an underscore.
 func metricsIn(query string) []string {
 	var names []string
 	for _, match := range regexp.MustCompile(`\b([a-z]+(?:_[a-z]+)+)\b(\()?`).FindAllStringSubmatch(query, -1) {

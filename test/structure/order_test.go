@@ -8,13 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// An exception is what a package is allowed beyond a rule.
+// An exception is a package's allowance beyond a rule.
 type exception struct {
 	number int
 	reason string
 }
 
-// unordered lists the packages whose files have no order: a reader who starts at the top meets names that a file above declares.
+// unordered lists the packages whose files have no order: read from the top, they use names that an earlier file declares.
 var unordered = map[string]exception{
 	"pkg/availability":     {1, "from before the rule"},
 	"pkg/dependency":       {2, "from before the rule"},
@@ -24,8 +24,8 @@ var unordered = map[string]exception{
 	"pkg/sandbox/story":    {4, "from before the rule"},
 }
 
-// A file A refers to a file B of its package if A uses a function, a type, a constant or a variable that B declares, or calls a method
-// that B declares. The files of a package are to have an order in which all references run downwards.
+// A file A refers to a file B of its package if A uses a function, a type, a constant or a variable that B declares, or calls a method that
+// B declares. The files of a package must have an order in which all references point downwards.
 func TestOrderOfFiles(t *testing.T) {
 	known := compiled(t)
 	exceptions := untouched(unordered)
@@ -47,10 +47,10 @@ func TestOrderOfFiles(t *testing.T) {
 	exceptions.checkRest(t)
 }
 
-// The number of files that a package may have beside tests and generated ones.
+// The maximum number of files of a package, without tests and generated files.
 const mostFiles = 25
 
-// large lists the packages that have more files.
+// large lists the packages with more files.
 var large = map[string]exception{
 	"pkg/sandbox": {28, "it stands beside the product, and is divided when it next changes"},
 }
@@ -69,7 +69,7 @@ func TestPackagesAreRooms(t *testing.T) {
 	exceptions.checkRest(t)
 }
 
-// exceptions are those to a rule about numbers, of which a test has met some.
+// exceptions are the exceptions to a numeric limit, and those that a test has used.
 type exceptions struct {
 	all map[string]exception
 	met map[string]bool
@@ -79,7 +79,7 @@ func untouched(all map[string]exception) exceptions {
 	return exceptions{all: all, met: map[string]bool{}}
 }
 
-// check compares the number that a package has with the limit, or with what its exception says, which is exactly that number.
+// check compares a package's number with the limit, or requires exactly the number of its exception.
 func (e exceptions) check(t *testing.T, path string, number, limit int, what string) {
 	t.Helper()
 	e.met[path] = true
@@ -96,7 +96,7 @@ func (e exceptions) check(t *testing.T, path string, number, limit int, what str
 	}
 }
 
-// checkRest reports exceptions of packages that are gone.
+// checkRest reports exceptions for packages that no longer exist.
 func (e exceptions) checkRest(t *testing.T) {
 	t.Helper()
 	for path := range e.all {
@@ -138,7 +138,7 @@ func TestOrder(t *testing.T) {
 				if diff := cmp.Diff([]string{test.order, test.upward}, []string{strings.Join(ordered, " "), strings.Join(names, " ")}); diff != "" {
 					t.Error(diff)
 				}
-				slices.Reverse(files) // the order of the list is of no account
+				slices.Reverse(files) // the order of the list does not matter
 			}
 		})
 	}

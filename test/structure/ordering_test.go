@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// order puts files into an order in which few references run upwards, from a file to one before it, and returns those that do.
-// None does exactly where the references have no cycle.
+// order sorts files so that few references point upwards, from a file to an earlier one, and returns those references. There are none
+// exactly if the references have no cycle.
 func order(files []string, found references) (ordered []string, upward []reference) {
 	for _, knot := range knots(files, found) {
 		ordered = append(ordered, untie(knot, found)...)
@@ -16,7 +16,7 @@ func order(files []string, found references) (ordered []string, upward []referen
 	return ordered, upwardIn(ordered, found)
 }
 
-// upwardIn are the references that run upwards in an order, sorted.
+// upwardIn returns the sorted references that point upwards in an order.
 func upwardIn(ordered []string, found references) []reference {
 	var upward []reference
 	for r := range found {
@@ -28,8 +28,8 @@ func upwardIn(ordered []string, found references) []reference {
 	return upward
 }
 
-// knots divides files into groups, the upper ones first: those of a group refer to each other in cycles, directly or through
-// others of it, and between groups all references run downwards (Tarjan's algorithm).
+// knots divides files into strongly connected components, upper ones first: between components all references point downwards (Tarjan's
+// algorithm).
 func knots(files []string, found references) [][]string {
 	below := map[string][]string{}
 	for _, r := range slices.SortedFunc(maps.Keys(found), func(a, b reference) int { return strings.Compare(b.to, a.to) }) {
@@ -69,8 +69,8 @@ func knots(files []string, found references) [][]string {
 	return groups
 }
 
-// untie orders the files of a knot: greedily, the file first that refers to most others and is referred to by fewest, and then by
-// moving single files for as long as that turns references downwards.
+// untie sorts the files of a component: greedily, starting with the file that refers to most others and is referred to by fewest, and then
+// by moving single files as long as that reduces upward references.
 func untie(knot []string, found references) []string {
 	weight := func(file string, among []string) (balance int) {
 		for _, other := range among {
@@ -100,12 +100,12 @@ func untie(knot []string, found references) []string {
 	return ordered
 }
 
-// moved is the order with a file in the place where fewest references run upwards; nil if it stands there.
+// moved returns the order with a file moved to the position with the fewest upward references; nil if it is already there.
 func moved(ordered []string, file string, found references) []string {
 	at := slices.Index(ordered, file)
 	rest := slices.Delete(slices.Clone(ordered), at, at+1)
 	change, best, place := 0, 0, at
-	turn := func(upper, lower string) (gain int) { // what it changes that upper, the file or the other one, comes to stand above lower
+	turn := func(upper, lower string) (gain int) { // the change if upper, one of the two files, is placed above lower
 		if _, refers := found[reference{upper, lower}]; refers {
 			gain--
 		}

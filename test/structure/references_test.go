@@ -20,13 +20,13 @@ import (
 	"testing"
 )
 
-// A reference runs from a file to one that declares names which it uses.
+// A reference points from a file to a file that declares names it uses.
 type reference struct{ from, to string }
 
-// references are those between the files of a package, with the names behind each.
+// references are the references between the files of a package, with the names of each.
 type references map[reference][]string
 
-// compiled finds what the compiler knows of every package that the module uses, by import path.
+// compiled returns the compiled export data of every package that the module uses, by import path.
 func compiled(t *testing.T) types.Importer {
 	t.Helper()
 	command := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export", "./pkg/...", "./cmd/...")
@@ -50,7 +50,7 @@ func compiled(t *testing.T) types.Importer {
 	})
 }
 
-// referencesOf checks the types of a package and returns the references between its files.
+// referencesOf type-checks a package and returns the references between its files.
 func referencesOf(p listed, known types.Importer) (references, error) {
 	files := token.NewFileSet()
 	var syntax []*ast.File
@@ -86,14 +86,14 @@ func referencesOf(p listed, known types.Importer) (references, error) {
 	return found, nil
 }
 
-// isShared says whether an object of the package is a function, a type, a constant, a variable or a method that other files see.
-// Fields are not: a file that selects one has the struct from a function or a type that it names.
+// isShared reports whether an object of the package is a function, a type, a constant, a variable or a method visible to other files.
+// Fields do not count: a file that selects one gets the struct from a function or a type that it names.
 func isShared(object types.Object, in *types.Package) bool {
 	function, ok := object.(*types.Func)
 	return object.Parent() == in.Scope() || ok && function.Signature().Recv() != nil
 }
 
-// receiversOf are the names within the receivers of methods: a type's methods may be in files below that of the type.
+// receiversOf returns the identifiers in the receivers of methods, because a type's methods may be in files below the type's file.
 func receiversOf(syntax []*ast.File) map[*ast.Ident]bool {
 	found := map[*ast.Ident]bool{}
 	for _, file := range syntax {

@@ -1,5 +1,5 @@
-// Package structure checks the shape of the code itself: which package may import which, what pure packages may not use, how
-// long functions are, and how tests are written. It reads the source and touches no cluster.
+// Package structure tests the structure of the code: which package may import which, what pure packages may not use, how long functions
+// are, and how tests are written. It reads the source and touches no cluster.
 package structure
 
 import (
@@ -20,10 +20,10 @@ import (
 
 const module = "github.com/tandem-addons/tandem"
 
-// root is the folder of go.mod, as seen from this package.
+// root is the folder of go.mod, relative to this package.
 const root = "../.."
 
-// listed is what `go list` says about a package of the module.
+// listed is the output of `go list` for a package of the module.
 type listed struct {
 	ImportPath string
 	Name       string
@@ -33,12 +33,12 @@ type listed struct {
 	Deps       []string
 }
 
-// path of the package below the module's root, such as "pkg/plan".
+// path returns the path of the package below the module's root, such as "pkg/plan".
 func (p listed) path() string {
 	return strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
 }
 
-// packages lists the module's packages that hold more than tests.
+// packages lists the module's packages that contain more than tests.
 func packages(t *testing.T) []listed {
 	t.Helper()
 	command := exec.Command("go", "list", "-e", "-json=ImportPath,Name,Doc,GoFiles,Imports,Deps", "./...")
@@ -69,21 +69,21 @@ func packages(t *testing.T) []listed {
 	return found
 }
 
-// source is one parsed Go file of the module.
+// source is a parsed Go file of the module.
 type source struct {
 	path    string // below the module's root
 	files   *token.FileSet
 	syntax  *ast.File
 	imports []string          // import paths
-	names   map[string]string // what the file calls an import -> its path
-	dotted  []string          // import paths whose names the file uses as its own
+	names   map[string]string // import name -> import path
+	dotted  []string          // import paths of dot imports
 }
 
 func (s source) folder() string  { return path.Dir(s.path) }
 func (s source) isTest() bool    { return strings.HasSuffix(s.path, "_test.go") }
 func (s source) generated() bool { return ast.IsGenerated(s.syntax) }
 
-// at names a place as compilers do.
+// at returns a position in the format of compilers.
 func (s source) at(node ast.Node) string {
 	position := s.files.Position(node.Pos())
 	return (&token.Position{Filename: s.path, Line: position.Line, Column: position.Column}).String()
@@ -103,8 +103,8 @@ func (s source) uses(visit func(node ast.Node, importPath, name string)) {
 	})
 }
 
-// sources parses every Go file of the module. Every test here calls it or is cached together with those that do, so a changed
-// file is seen although `go list` runs in a process of its own.
+// sources parses every Go file of the module. Every test calls it or shares a cached result with tests that do, so that changed files
+// invalidate the test cache although `go list` runs in a separate process.
 func sources(t *testing.T) []source {
 	t.Helper()
 	var found []source
@@ -133,7 +133,7 @@ func sources(t *testing.T) []source {
 	return found
 }
 
-// ignored says whether the go command ignores a folder of that name, or git does.
+// ignored reports whether the go command or git ignores a folder of that name.
 func ignored(folder string) bool {
 	return strings.HasPrefix(folder, ".") || strings.HasPrefix(folder, "_") || folder == "testdata" || folder == "bin"
 }
@@ -161,7 +161,7 @@ func parse(name string) (source, error) {
 	return s, nil
 }
 
-// localName is the name by which a file refers to an import: its own, else the last part of the path that is not a version.
+// localName returns the name of an import in a file: its own, else the last part of the path that is not a version.
 func localName(spec *ast.ImportSpec, importPath string) string {
 	if spec.Name != nil {
 		return spec.Name.Name

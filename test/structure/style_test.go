@@ -36,7 +36,7 @@ func TestNothingHappensAtImport(t *testing.T) {
 	}
 }
 
-// The longest a function may be, from `func` to the closing brace; the goal is 40.
+// The maximum length of a function, from `func` to the closing brace; the goal is 40.
 const longest = 60
 
 func TestFunctionsAreShort(t *testing.T) {
@@ -52,7 +52,7 @@ func TestFunctionsAreShort(t *testing.T) {
 	}
 }
 
-// The median length that methods named Reconcile may have.
+// The maximum median length of methods named Reconcile.
 const medianReconcile = 40
 
 func TestReconcileIsShort(t *testing.T) {
@@ -80,7 +80,7 @@ func TestReconcileIsShort(t *testing.T) {
 	}
 }
 
-// A test waits for what it wants and not for time, runs always, and meets a real API server.
+// Tests wait for conditions instead of durations, are never skipped, and use a real API server.
 func TestTestsNeitherSleepNorSkipNorFake(t *testing.T) {
 	for _, s := range sources(t) {
 		for _, imported := range s.imports {
@@ -101,7 +101,7 @@ func isFake(importPath string) bool {
 
 const ginkgo = "github.com/onsi/ginkgo/v2"
 
-// ginkgoDetours are the names by which Ginkgo leaves specs out; F, P and X stand before the name of a container or spec too.
+// ginkgoDetours are the names by which Ginkgo skips specs; F, P and X are also prefixes of containers and specs.
 var (
 	ginkgoDetours = []string{"Skip", "Pending", "Focus"}
 	ginkgoNodes   = []string{"Describe", "Context", "When", "It", "Specify", "DescribeTable", "DescribeTableSubtree", "Entry"}
@@ -112,8 +112,7 @@ func isGinkgoDetour(name string) bool {
 		strings.ContainsAny(name[:1], "FPX") && slices.Contains(ginkgoNodes, name[1:])
 }
 
-// detours visits what makes a test sleep or leaves it out: time.Sleep, t.Skip and the like, and Ginkgo's pending and focused
-// specs.
+// detours visits everything by which a test sleeps or is skipped: time.Sleep, t.Skip and the like, and Ginkgo's pending and focused specs.
 func detours(s source, visit func(node ast.Node, name string)) {
 	s.uses(func(node ast.Node, importPath, name string) {
 		if importPath == "time" && name == "Sleep" || importPath == ginkgo && isGinkgoDetour(name) {

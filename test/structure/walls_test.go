@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// pure lists the packages that decide: they see plain data, and neither a cluster nor a clock.
+// pure lists the packages that make decisions: their inputs are plain data, without a cluster or a clock.
 var pure = []string{
 	"pkg/availability",
 	"pkg/dependency",
@@ -25,7 +25,7 @@ var pure = []string{
 	"pkg/tree",
 }
 
-// foundation lists what every pure package may import beside the standard library and other pure packages.
+// foundation lists what every pure package may import in addition to the standard library and other pure packages.
 var foundation = []string{
 	module + "/pkg/api",
 	"go.yaml.in/yaml/v3",
@@ -36,7 +36,7 @@ var foundation = []string{
 	"sigs.k8s.io/yaml",
 }
 
-// subjects lists the libraries that are the subject of one pure package.
+// subjects lists the libraries that a single pure package may import as its subject.
 var subjects = map[string][]string{
 	"pkg/health":   {"github.com/fluxcd/cli-utils/pkg/kstatus/status"},
 	"pkg/install":  {"github.com/google/uuid"},
@@ -45,10 +45,10 @@ var subjects = map[string][]string{
 	"pkg/tree":     {"github.com/Masterminds/semver/v3"},
 }
 
-// edges lists the packages that face the outside. They are apart from each other; only the programs in cmd and tests use them.
+// edges lists the packages that do I/O. They do not import each other; only the programs in cmd and tests use them.
 var edges = []string{"pkg/hub", "pkg/agent", "pkg/cli", "pkg/sandbox"}
 
-// within says whether a path is a folder or lies in it.
+// within returns a function that reports whether a path is the folder or inside it.
 func within(folder string) func(string) bool {
 	return func(name string) bool { return name == folder || strings.HasPrefix(name, folder+"/") }
 }
@@ -57,7 +57,7 @@ func isPure(folder string) bool {
 	return slices.ContainsFunc(pure, func(p string) bool { return within(p)(folder) })
 }
 
-// edgesAmong names the packages of edges that a list of import paths contains.
+// edgesAmong returns the packages of edges in a list of import paths.
 func edgesAmong(imports []string) []string {
 	var found []string
 	for _, edge := range edges {
@@ -157,8 +157,8 @@ func TestEveryProgramImportsExactlyOneEdge(t *testing.T) {
 	}
 }
 
-// rooms lists what the rooms of a package that faces the outside may import of its other rooms. None imports the package itself, which is
-// their table of contents.
+// rooms lists what the subpackages of an I/O package may import of its other subpackages. None imports the package itself, which is their
+// table of contents.
 var rooms = map[string][]string{
 	"pkg/hub/ocm":       {"pkg/hub/read"},
 	"pkg/hub/read":      nil,

@@ -20,19 +20,19 @@ import (
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-// changeOptions say what is to become of the Instances and add-ons of one name, where, and how to go about it.
+// changeOptions selects the Instances and add-ons to change, the change, and how to apply it.
 type changeOptions struct {
 	*hubclient.Factory
 	hubclient.Selection
 	name  string
 	given givenParameters
-	// version chooses among the versions of an operator: by OperatorVersion, operatorVersion and appVersion; the highest where empty.
+	// version selects a version of an operator by OperatorVersion, operatorVersion or appVersion; the highest version if empty.
 	version, appVersion string
 	dryRunFlags
 	terminal.WaitFlags
 }
 
-// addFlags adds the flags that all commands have which change Instances.
+// addFlags adds the flags shared by all commands that change Instances.
 func (o *changeOptions) addFlags(cmd *cobra.Command, of string) {
 	o.Selection.AddFlags(cmd, of)
 	o.given.addFlags(cmd)
@@ -40,14 +40,14 @@ func (o *changeOptions) addFlags(cmd *cobra.Command, of string) {
 	o.AddWait(cmd, false, "wait until the plans have ended")
 }
 
-// addVersionFlags adds the flags that choose a version.
+// addVersionFlags adds the flags that select a version.
 func (o *changeOptions) addVersionFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.version, "operator-version", "", "version of the package, or name of the OperatorVersion; the highest if left out")
 	cmd.Flags().StringVar(&o.version, "version", "", "the same as --operator-version")
 	cmd.Flags().StringVar(&o.appVersion, "app-version", "", "version of what the package runs; the highest if left out")
 }
 
-// check refuses a command line that makes no sense.
+// check validates the flags.
 func (o *changeOptions) check(cmd *cobra.Command, of string) error {
 	if err := o.Require(cmd, of); err != nil {
 		return err
@@ -61,24 +61,24 @@ func (o *changeOptions) check(cmd *cobra.Command, of string) error {
 	return o.given.parse(cmd)
 }
 
-// changing is what there is to know before anything is changed.
+// changing holds the state that is read before a change.
 type changing struct {
 	*changeOptions
 	reader client.Reader
 	fleet  map[string]hubclient.Cluster
-	// instances are those of each cluster.
+	// instances lists the Instances by cluster.
 	instances map[string][]kudo.Instance
-	// stored are the OperatorVersions of a namespace.
+	// stored returns the OperatorVersions of a namespace.
 	stored func(namespace string) ([]kudo.OperatorVersion, error)
 }
 
-// errAbsent says that a cluster has nothing of the name.
+// errAbsent is returned for a cluster that has no object of the name.
 var errAbsent = errors.New("absent")
 
-// decider is what a command makes of a cluster.
+// decider returns the change that a command makes on a cluster.
 type decider func(ctx context.Context, c *changing, cluster string) (change, error)
 
-// run makes the change that decide wants on each of the clusters.
+// run applies the change that decide returns to each of the clusters.
 func (o *changeOptions) run(ctx context.Context, decide decider) error {
 	h, err := o.Hub()
 	if err != nil {
@@ -87,8 +87,7 @@ func (o *changeOptions) run(ctx context.Context, decide decider) error {
 	return hubclient.Advise(changeAll(ctx, h, o, decide), strings.Join(o.Names, ","))
 }
 
-// changeAll makes the change on each of the clusters, or shows what it would be. What cannot be done on one of them holds up none of the
-// others.
+// changeAll applies the change to each of the clusters, or shows it. A failure on one cluster does not affect the others.
 func changeAll(ctx context.Context, h hubclient.Hub, o *changeOptions, decide decider) error {
 	clusters, err := o.Clusters(ctx, h)
 	if err == nil {
@@ -141,7 +140,7 @@ func gatherChanging(ctx context.Context, c client.Client, clusters []string, opt
 	return found, nil
 }
 
-// onceEach is of, which it asks once for each name; an error is asked for again.
+// onceEach returns a function that caches the results of a function by name. Errors are not cached.
 func onceEach[T any](of func(name string) (T, error)) func(name string) (T, error) {
 	known := map[string]T{}
 	return func(name string) (T, error) {
@@ -156,8 +155,8 @@ func onceEach[T any](of func(name string) (T, error)) func(name string) (T, erro
 	}
 }
 
-// changes are what the command makes of the clusters. Those that have nothing of the name are left out, unless they were named. The
-// error says that none has.
+// changes returns the changes on the clusters. Clusters without an object of the name are omitted, unless they were named explicitly. It
+// returns an error if no cluster has one.
 func (c *changing) changes(ctx context.Context, clusters []string, decide decider) ([]change, refusals, error) {
 	var changes []change
 	refused := refusals{}
@@ -179,7 +178,7 @@ func (c *changing) changes(ctx context.Context, clusters []string, decide decide
 	return changes, refused, nil
 }
 
-// lacks is the error for a cluster that has nothing of the name.
+// lacks returns the error for a cluster that has no object of the name.
 func (c *changing) lacks(cluster string) error {
 	there := hubclient.Inventory{ManagedClusters: hubclient.ManagedClusters{Cluster: cluster, Unreadable: true}, AddOns: c.fleet[cluster].Installed()}
 	for _, instance := range c.instances[cluster] {
@@ -189,7 +188,7 @@ func (c *changing) lacks(cluster string) error {
 	return there.Lacks(c.name)
 }
 
-// standing is the Instance of the name on a cluster; nil if there is none.
+// standing returns the existing Instance of the name on a cluster, or nil.
 func (c *changing) standing(cluster string) *kudo.Instance {
 	i := slices.IndexFunc(c.instances[cluster], func(i kudo.Instance) bool { return i.Name == c.name })
 	if i < 0 {
@@ -198,7 +197,7 @@ func (c *changing) standing(cluster string) *kudo.Instance {
 	return &c.instances[cluster][i]
 }
 
-// versionAt is the OperatorVersion of that name; nil if there is none.
+// versionAt returns the OperatorVersion of that name, or nil.
 func (c *changing) versionAt(ctx context.Context, name client.ObjectKey) (*kudo.OperatorVersion, error) {
 	version := &kudo.OperatorVersion{}
 	err := c.reader.Get(ctx, name, version)
@@ -211,7 +210,7 @@ func (c *changing) versionAt(ctx context.Context, name client.ObjectKey) (*kudo.
 	return version, nil
 }
 
-// startedVersion is the OperatorVersion that was last started for an Instance; nil if there is none any more.
+// startedVersion returns the OperatorVersion that was last started for an Instance, or nil if it no longer exists.
 func (c *changing) startedVersion(ctx context.Context, instance *kudo.Instance) (*kudo.OperatorVersion, error) {
 	if instance == nil || instance.Status.Execution == nil {
 		return nil, nil
@@ -224,8 +223,8 @@ func (c *changing) startedVersion(ctx context.Context, instance *kudo.Instance) 
 	return version, nil
 }
 
-// candidates are the OperatorVersions that the children of these may run: those that stand where their parents' do. They are read where
-// one of these has children.
+// candidates returns the OperatorVersions that child Instances of the parents may run: the ones in the namespace of the parents. They are
+// read only if one of the parents has children.
 func (c *changing) candidates(namespace string, parents ...*kudo.OperatorVersion) []kudo.OperatorVersion {
 	hasChildren := func(v *kudo.OperatorVersion) bool {
 		return v != nil && slices.ContainsFunc(v.Spec.Tasks, tree.MakesChild)
@@ -235,12 +234,12 @@ func (c *changing) candidates(namespace string, parents ...*kudo.OperatorVersion
 	}
 	stored, err := c.stored(namespace)
 	if err != nil {
-		return nil // then the children are said to lack a version
+		return nil // the children are then reported as lacking a version
 	}
 	return stored
 }
 
-// writeChanges writes the changes, and says which Instances are to be waited for.
+// writeChanges writes the changes and returns the Instances to wait for.
 func writeChanges(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, changes []change) ([]awaitedPlan, error) {
 	var done []awaitedPlan
 	texts, faults := make([]string, len(changes)), make([]error, len(changes))
@@ -254,7 +253,7 @@ func writeChanges(ctx context.Context, h hubclient.Hub, streams genericiooptions
 	return done, errors.Join(faults...)
 }
 
-// write writes the change, and says what was done and what comes of it.
+// write writes the change and returns a message that states what was written and the resulting plans.
 func (c *change) write(ctx context.Context, h client.Client) (string, error) {
 	coming := c.comingText()
 	if c.step != nil {
@@ -280,7 +279,7 @@ func (c *change) write(ctx context.Context, h client.Client) (string, error) {
 	return fmt.Sprintf("%s %s on %s\n", name, did, c.cluster) + coming, nil
 }
 
-// awaited is the Instance as it is waited for.
+// awaited returns the wait for the plans of the Instance.
 func (c *change) awaited() awaitedPlan {
 	a := awaitedPlan{ObjectKey: client.ObjectKey{Namespace: c.cluster, Name: c.After.Name}, generation: c.After.Generation}
 	if c.step != nil {
@@ -296,7 +295,7 @@ func (o *changeOptions) addUnset(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&o.given.unset, "unset", nil, "parameters that are to have their defaults again, separated by commas")
 }
 
-// checkStanding refuses a command line that makes no sense for what stands, whose namespace is fixed.
+// checkStanding rejects flags that do not apply to an existing Instance, because its namespace is fixed.
 func (o *changeOptions) checkStanding(cmd *cobra.Command, of string) error {
 	if err := refuseNamespace(cmd); err != nil {
 		return err
@@ -304,7 +303,7 @@ func (o *changeOptions) checkStanding(cmd *cobra.Command, of string) error {
 	return o.check(cmd, of)
 }
 
-// checkNamespace refuses what no namespace on the managed clusters can be called.
+// checkNamespace rejects names that are not valid for a namespace on the managed clusters.
 func checkNamespace(cmd *cobra.Command, namespace string) error {
 	if faults := validation.IsDNS1123Label(namespace); namespace != "" && len(faults) > 0 {
 		return terminal.Usagef(cmd, "--namespace %q: %s", namespace, faults[0])

@@ -14,7 +14,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/preview"
 )
 
-// changesAcross are changes of Instances of one operator: two clusters that are alike, one that installs, and one that is refused.
+// changesAcross returns changes of Instances of one operator: two clusters with identical changes, one with an installation, and one
+// refusal.
 func changesAcross() ([]change, refusals) {
 	version := ranOf("deploy", kudo.Complete).Version
 	version.Spec.Templates = map[string]string{
@@ -168,7 +169,7 @@ func TestAtOnceTellsInOrder(t *testing.T) {
 		case writesAtOnce - 1:
 			close(last)
 		case 0:
-			<-last // the first is done after others that were begun with it
+			<-last // the first one completes after others that started with it
 		}
 	}, func(i int) { told = append(told, i) })
 	for i := range count {

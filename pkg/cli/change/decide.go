@@ -21,7 +21,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-// edit changes what stands on the cluster: the Instance, or the add-on that has one. With upgrade it gets another OperatorVersion too.
+// edit changes the existing object on the cluster: the Instance, or the add-on that owns it. With upgrade it also changes the
+// OperatorVersion.
 func (c *changing) edit(ctx context.Context, cluster string, upgrade bool) (change, error) {
 	standing, addOn := c.standing(cluster), c.fleet[cluster].AddOns[c.name]
 	switch {
@@ -48,7 +49,7 @@ func (c *changing) edit(ctx context.Context, cluster string, upgrade bool) (chan
 	return c.judged(ctx, change{cluster: cluster, Change: preview.Change{Before: standing, After: after}})
 }
 
-// chooseFor is the version that is asked for of the operator whose OperatorVersion runs: among those beside it.
+// chooseFor returns the requested version of the operator of a running OperatorVersion, from the same namespace.
 func (c *changing) chooseFor(ctx context.Context, runs client.ObjectKey) (*kudo.OperatorVersion, error) {
 	version, err := c.versionAt(ctx, runs)
 	if err != nil {
@@ -61,7 +62,7 @@ func (c *changing) chooseFor(ctx context.Context, runs client.ObjectKey) (*kudo.
 	return c.choose(runs.Namespace, version.Spec.Operator.Name)
 }
 
-// choose is the version that is asked for of an operator, among those in a namespace.
+// choose returns the requested version of an operator in a namespace.
 func (c *changing) choose(namespace, operator string) (*kudo.OperatorVersion, error) {
 	versions, err := c.stored(namespace)
 	if err != nil {
@@ -81,7 +82,7 @@ func reference(version *kudo.OperatorVersion) corev1.ObjectReference {
 	return corev1.ObjectReference{Namespace: version.Namespace, Name: version.Name}
 }
 
-// create makes an Instance of the operator. One that stands as it is to be is left as it is.
+// create creates an Instance of the operator. An existing Instance that already matches is unchanged.
 func (c *changing) create(ctx context.Context, cluster, operator, namespace string) (change, error) {
 	version, err := c.find(cluster, operator)
 	if err != nil {
@@ -106,8 +107,8 @@ func (c *changing) create(ctx context.Context, cluster, operator, namespace stri
 	return c.judged(ctx, change{cluster: cluster, Change: preview.Change{After: after}})
 }
 
-// find is the OperatorVersion of that name, or the one that is asked for of the operator of that name: among the packages for all clusters, else
-// among the cluster's own.
+// find returns the OperatorVersion of that name, or the requested version of the operator of that name. It searches the packages for all
+// clusters first, then the cluster's own.
 func (c *changing) find(cluster, name string) (*kudo.OperatorVersion, error) {
 	var first error
 	for _, namespace := range []string{kudo.DefaultPackagesNamespace, cluster} {
@@ -133,8 +134,8 @@ func (c *changing) find(cluster, name string) (*kudo.OperatorVersion, error) {
 	return nil, first
 }
 
-// judged completes the change of an Instance that is no add-on's. The error says what stands against it, as admission and condition
-// Resolved say it.
+// judged completes the change of an Instance that no add-on owns. It returns an error if the change would be rejected, with the message of
+// admission or of condition Resolved.
 func (c *changing) judged(ctx context.Context, found change) (change, error) {
 	var err error
 	if found.Version, err = c.versionAt(ctx, install.VersionOf(found.After)); err != nil {
@@ -167,9 +168,9 @@ func (c *changing) judged(ctx context.Context, found change) (change, error) {
 	return found, nil
 }
 
-// state is everything that an Instance is judged by.
+// state returns the input for the decision about an Instance.
 func (c change) state(instance *kudo.Instance, version *kudo.OperatorVersion) install.Instance {
-	// Which namespace agents may read packages in is a flag of addon-manager: whatever is named is taken for it.
+	// The namespace of the packages that agents may read is a flag of addon-manager, so any named namespace is accepted here.
 	state := install.Instance{
 		Instance: instance, Version: version, Started: c.Started, Instances: c.Instances,
 		PackagesNamespace: install.VersionOf(instance).Namespace,
@@ -184,10 +185,10 @@ func (c change) state(instance *kudo.Instance, version *kudo.OperatorVersion) in
 	return state
 }
 
-// versionResource is what an add-on's config of its OperatorVersion is called.
+// versionResource is the resource of an OperatorVersion in the configs of an add-on.
 var versionResource = upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions}
 
-// editAddOn changes what an add-on's Instance follows from: its parameters, and with upgrade its OperatorVersion.
+// editAddOn changes the add-on that determines the Instance: its parameters and, with upgrade, its OperatorVersion.
 func (c *changing) editAddOn(ctx context.Context, cluster string, upgrade bool) (change, error) {
 	found := change{cluster: cluster}
 	view := c.fleet[cluster]
@@ -210,7 +211,7 @@ func (c *changing) editAddOn(ctx context.Context, cluster string, upgrade bool) 
 	return c.followed(ctx, found, definition.Object)
 }
 
-// upgrade lets the add-on refer to the version that is asked for. One that is its definition's anyway is not referred to.
+// upgrade sets the add-on's reference to the requested version. The reference is omitted if the version is the definition's default.
 func (c *changing) upgrade(ctx context.Context, definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn) error {
 	if err := rolledOut(definition, addOn, versionResource, "OperatorVersion"); err != nil {
 		return err
@@ -232,7 +233,7 @@ func (c *changing) upgrade(ctx context.Context, definition *addonv1alpha1.Cluste
 	return nil
 }
 
-// followed completes the change of an add-on by the Instance that the hub gives it then.
+// followed completes the change of an add-on with the Instance that the hub derives from it.
 func (c *changing) followed(ctx context.Context, found change, definition *addonv1alpha1.ClusterManagementAddOn) (change, error) {
 	a, err := gatherInstall(ctx, c.reader, definition, *found.step)
 	if err != nil {

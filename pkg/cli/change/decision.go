@@ -11,22 +11,22 @@ import (
 	"github.com/tandem-addons/tandem/pkg/preview"
 )
 
-// change is what a command makes of one cluster.
+// change is the change that a command makes on one cluster.
 type change struct {
 	preview.Change
 	cluster string
-	// step is what is written of an add-on, whose Instance follows from that.
+	// step is the write of an add-on that determines the Instance.
 	step *step
-	// object is what is deleted on the hub; empty where nothing is.
+	// object is the object to delete on the hub; empty if there is none.
 	object string
-	// warnings are what admission says of the write, or who suffers from it.
+	// warnings holds the warnings of admission and the affected dependents.
 	warnings []string
 }
 
-// refusals are why clusters are left as they are.
+// refusals holds the errors of clusters that are not changed, by cluster.
 type refusals map[string]error
 
-// err names all clusters and why.
+// err returns an error that lists the clusters with their reasons.
 func (r refusals) err() error {
 	var faults []error
 	for _, cluster := range slices.Sorted(maps.Keys(r)) {
@@ -35,7 +35,7 @@ func (r refusals) err() error {
 	return errors.Join(faults...)
 }
 
-// sameSpec says whether nothing is to be written.
+// sameSpec reports whether two Instances have the same spec.
 func sameSpec(a, b *kudo.Instance) bool {
 	return referenceOf(a) == referenceOf(b) && maps.Equal(a.Spec.Parameters, b.Spec.Parameters)
 }

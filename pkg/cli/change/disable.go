@@ -13,17 +13,17 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// DisableOptions say which add-on to disable, where and how.
+// DisableOptions holds the arguments and flags of the command.
 type DisableOptions struct {
 	*hubclient.Factory
 	hubclient.Selection
 	addOn string
-	// yes asks nobody; force neither asks nor minds that others require the add-on.
+	// yes skips the prompt; force also ignores dependents that require the add-on.
 	yes, force bool
 	terminal.WaitFlags
 }
 
-// NewCmdDisable returns the command; runF, if given, replaces runDisable.
+// NewCmdDisable returns the command. If runF is set, it replaces runDisable.
 func NewCmdDisable(f *hubclient.Factory, runF func(context.Context, *DisableOptions) error) *cobra.Command {
 	o := &DisableOptions{Factory: f}
 	if runF == nil {
@@ -67,7 +67,7 @@ func runDisable(ctx context.Context, o *DisableOptions) error {
 	return hubclient.Advise(disable(ctx, h, o), strings.Join(o.Names, ","))
 }
 
-// disable deletes the add-on of each of the clusters that have it.
+// disable deletes the add-on on each cluster that has it.
 func disable(ctx context.Context, h hubclient.Hub, o *DisableOptions) error {
 	found, err := gatherDisabling(ctx, h, o.addOn, o.Selection)
 	if err != nil {
@@ -79,16 +79,17 @@ func disable(ctx context.Context, h hubclient.Hub, o *DisableOptions) error {
 	return removeAll(ctx, h, o.IOStreams, found.there, o.Wait, o.Timeout)
 }
 
-// disabling is an add-on that is to go.
+// disabling is an add-on to delete.
 type disabling struct {
 	addOn string
-	// there is what stands of it, cluster by cluster.
+	// there lists the existing objects by cluster.
 	there []installed
-	// returns says why it would come back.
+	// returns is set if the add-on would be re-created, and states why.
 	returns error
 }
 
-// gatherDisabling reads where the add-on is, and who depends on it there. If it is nowhere, or not where it is named, the error says so.
+// gatherDisabling reads the installed add-ons and their dependents. It returns an error if the add-on is not installed, or not on a named
+// cluster.
 func gatherDisabling(ctx context.Context, c client.Reader, addOn string, where hubclient.Selection) (disabling, error) {
 	found := disabling{addOn: addOn}
 	clusters, err := where.Clusters(ctx, c)
@@ -118,7 +119,7 @@ func gatherDisabling(ctx context.Context, c client.Reader, addOn string, where h
 	return found, nil
 }
 
-// agree names what suffers, and asks. The error says why the add-on stays.
+// agree lists the affected dependents and prompts for confirmation. It returns an error if the add-on must not be deleted.
 func (d disabling) agree(o *DisableOptions) error {
 	if d.returns != nil && !o.force {
 		return fmt.Errorf("add-on %q would come back: %w", d.addOn, d.returns)

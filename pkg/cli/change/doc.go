@@ -1,3 +1,3 @@
-// Package change has the commands that change add-ons and Instances, run plans, and wait for what comes of it. It writes to the hub; join
-// writes to the managed cluster too.
+// Package change implements the commands that change add-ons and Instances, run plans, and wait for the results. It writes to the hub; join
+// also writes to the managed cluster.
 package change

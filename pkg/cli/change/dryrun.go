@@ -10,8 +10,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// showChanges shows what the changes would be. The error says on how many clusters nothing would change, because something stands
-// against it.
+// showChanges prints the changes. It returns an error with the number of clusters on which the change is refused.
 func showChanges(streams genericiooptions.IOStreams, o *terminal.Output, changes []change, refused refusals) error {
 	data := changesOf(changes, refused)
 	if err := o.Print(streams.Out, terminal.Shown{Text: data.text(o.Format == terminal.FormatWide), Data: data}); err != nil {

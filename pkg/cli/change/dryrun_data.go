@@ -19,36 +19,36 @@ import (
 	"github.com/tandem-addons/tandem/pkg/preview"
 )
 
-// changesData is what --dry-run shows.
+// changesData is the output of --dry-run.
 type changesData struct {
-	// Changes of clusters that are alike stand once, as on the first of them.
+	// Changes lists identical changes of several clusters once, as on the first of them.
 	Changes []changeData `json:"changes"`
 	Refused []refusal    `json:"refused"`
 }
 
-// refusal is why clusters would be left as they are.
+// refusal is the reason why clusters are not changed.
 type refusal struct {
 	Clusters []string `json:"clusters"`
-	// Message names the first of the clusters; that of the others says the same.
+	// Message is the message for the first cluster; the other clusters have the same message apart from the name.
 	Message string `json:"message"`
 }
 
-// changeData is what would become of an Instance, on each of the clusters; it has no name where an add-on has none yet.
+// changeData is a change of an Instance on each of the clusters. The name is empty if an add-on has no Instance yet.
 type changeData struct {
 	Clusters []string `json:"clusters"`
 	Instance string   `json:"instance,omitempty"`
-	// Write is what would be written: created, changed, unchanged or removed.
+	// Write is the effect on the hub: created, changed, unchanged or removed.
 	Write preview.Effect `json:"write"`
-	// Writes are the objects on the hub that would be written.
+	// Writes lists the objects to write on the hub.
 	Writes []string `json:"writes,omitempty"`
-	// From and To are OperatorVersions.
+	// From and To are the names of OperatorVersions.
 	From     string   `json:"from,omitempty"`
 	To       string   `json:"to,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 	comingData
 }
 
-// comingData is what an Instance would do.
+// comingData lists the plans that an Instance would run.
 type comingData struct {
 	WaitsFor string       `json:"waitsFor,omitempty"`
 	Plans    []planData   `json:"plans"`
@@ -61,9 +61,9 @@ type comingData struct {
 type planData struct {
 	Plan  string     `json:"plan"`
 	Cause plan.Cause `json:"cause"`
-	// Parameters change, with which the plan runs.
+	// Parameters lists the changed parameters that the plan runs with.
 	Parameters []string `json:"parameters,omitempty"`
-	// RestartsPods says that pods restart also where nothing else of them changes; Calm are the parameters that would not have them do so.
+	// RestartsPods is set if pods restart even if nothing else in them changes; Calm lists the changed parameters that do not restart pods.
 	RestartsPods bool         `json:"restartsPods"`
 	Calm         []string     `json:"calm,omitempty"`
 	Tasks        []taskData   `json:"tasks"`
@@ -71,7 +71,7 @@ type planData struct {
 	Children     []childData  `json:"children,omitempty"`
 }
 
-// taskData is a task of it.
+// taskData is a task of a plan.
 type taskData struct {
 	Phase   string          `json:"phase"`
 	Step    string          `json:"step"`
@@ -83,7 +83,7 @@ type taskData struct {
 	Fault   string          `json:"fault,omitempty"`
 }
 
-// objectData is an object on the managed cluster. A namespace that the package does not write is left out.
+// objectData is an object on the managed cluster. The namespace is empty unless the package sets it.
 type objectData struct {
 	Group     string         `json:"group,omitempty"`
 	Kind      string         `json:"kind"`
@@ -93,7 +93,7 @@ type objectData struct {
 	Diff      string         `json:"diff,omitempty"`
 }
 
-// childData is a child Instance, and what it would do.
+// childData is a child Instance and the plans that it would run.
 type childData struct {
 	Instance        string         `json:"instance"`
 	OperatorVersion string         `json:"operatorVersion,omitempty"`
@@ -101,7 +101,7 @@ type childData struct {
 	*comingData
 }
 
-// changesOf are the changes, with clusters that are alike together.
+// changesOf returns the changes, with identical changes of several clusters grouped.
 func changesOf(changes []change, refused refusals) changesData {
 	data := changesData{Changes: []changeData{}, Refused: []refusal{}}
 	var kinds []changeData
@@ -125,7 +125,8 @@ func changesOf(changes []change, refused refusals) changesData {
 	return data
 }
 
-// anywhere is the change as on a cluster without a name: one Instance has the namespace of its cluster, and the next that of its own.
+// anywhere returns the change with the cluster's name replaced in namespaces, so that changes of different clusters can be compared: each
+// Instance is in the namespace of its cluster.
 func (c *change) anywhere() *change {
 	const nowhere = "cluster"
 	move := func(i *kudo.Instance) *kudo.Instance {
@@ -154,7 +155,7 @@ func (c *change) data() changeData {
 		Clusters: []string{c.cluster}, Write: preview.Unchanged, Warnings: c.warnings, comingData: comingOf(preview.Of(c.Change)),
 	}
 	switch {
-	case c.After == nil && c.Before == nil: // an add-on that has no Instance yet
+	case c.After == nil && c.Before == nil: // an add-on without an Instance yet
 		data.Write = preview.Removed
 	case c.After == nil:
 		data.Instance, data.Write = c.Before.Name, preview.Removed
@@ -176,7 +177,7 @@ func (c *change) data() changeData {
 	return data
 }
 
-// writes are the objects on the hub that the command writes.
+// writes returns the objects on the hub that the command writes.
 func (c *change) writes(effect preview.Effect) []string {
 	switch {
 	case c.object != "":
@@ -252,27 +253,27 @@ func objectsOf(objects []preview.Object) []objectData {
 	return data
 }
 
-// textOf is an object as people write it.
+// textOf returns an object as YAML.
 func textOf(o *unstructured.Unstructured) string {
 	if o == nil {
 		return ""
 	}
 	text, err := yaml.Marshal(o.Object)
 	if err != nil {
-		return err.Error() // what was rendered always marshals
+		return err.Error() // rendered objects always marshal
 	}
 	return string(text)
 }
 
-// unchanged says whether nothing is to be written.
+// unchanged reports whether there is nothing to write.
 func (s step) unchanged() bool {
 	return equality.Semantic.DeepEqual(s.current, s.wanted) && (s.config == nil || equality.Semantic.DeepEqual(s.currentConfig, s.config))
 }
 
-// fails says whether a task or a plan would.
+// fails reports whether a task or a plan would fail.
 func (d changeData) fails() bool { return d.comingData.fault() != nil }
 
-// fault is the first that there is.
+// fault returns the first error, or nil.
 func (d comingData) fault() error {
 	if d.Fault != "" {
 		return errors.New(d.Fault)

@@ -6,7 +6,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// dryRunFlags are --dry-run, and how to print what it shows.
+// dryRunFlags holds --dry-run and its output format.
 type dryRunFlags struct {
 	dryRun bool
 	output *terminal.Output
@@ -18,7 +18,7 @@ func (f *dryRunFlags) addDryRun(cmd *cobra.Command) {
 	f.output.AddFlag(cmd)
 }
 
-// checkDryRun refuses a format where nothing is shown.
+// checkDryRun rejects an output format without --dry-run.
 func (f *dryRunFlags) checkDryRun(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("output") && !f.dryRun {
 		return terminal.Usagef(cmd, "--output goes with --dry-run")
@@ -26,7 +26,7 @@ func (f *dryRunFlags) checkDryRun(cmd *cobra.Command) error {
 	return nil
 }
 
-// refuseNamespace refuses --namespace where that of what is changed is fixed.
+// refuseNamespace rejects --namespace if the namespace of the changed object is fixed.
 func refuseNamespace(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("namespace") {
 		return terminal.Usagef(cmd, "--namespace has no meaning here: --cluster names the managed cluster, and with it the namespace on the hub")

@@ -10,7 +10,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/preview"
 )
 
-// text is a paragraph for each group of clusters; wide has all clusters, and the whole of what is created.
+// text returns a paragraph for each group of clusters. With wide it includes all clusters and complete created objects.
 func (d changesData) text(wide bool) string {
 	var b strings.Builder
 	for i, group := range d.Changes {
@@ -28,7 +28,7 @@ func (d changesData) text(wide bool) string {
 	return b.String()
 }
 
-// heading names clusters at the beginning of a paragraph.
+// heading returns the clusters at the beginning of a paragraph.
 func heading(clusters []string, wide bool) string {
 	text := terminal.ClustersText(clusters, wide)
 	if len(clusters) == 1 {
@@ -39,7 +39,7 @@ func heading(clusters []string, wide bool) string {
 	return text
 }
 
-// writeTexts say what would be written.
+// writeTexts describes the effects on the hub.
 var writeTexts = map[preview.Effect]string{
 	preview.Created: "would be created", preview.Changed: "would be changed", preview.Unchanged: "is as it is to be",
 	preview.Removed: "would be removed",
@@ -66,7 +66,7 @@ func (d changeData) write(b *strings.Builder, wide bool) {
 	b.WriteString(d.comingData.diffs(wide))
 }
 
-// subject is what the change is about.
+// subject returns the name of the changed object.
 func (d changeData) subject() string {
 	if d.Instance == "" {
 		return strings.Join(d.Writes, ", ")
@@ -105,7 +105,7 @@ func (p planData) write(b *strings.Builder, indent string, wide bool) {
 	}
 }
 
-// causeText says why a plan runs.
+// causeText returns the reason why a plan runs.
 func (p planData) causeText() string {
 	changed := "parameter " + strings.Join(p.Parameters, ", ")
 	if len(p.Parameters) > 1 {
@@ -128,7 +128,7 @@ func (p planData) causeText() string {
 	}
 }
 
-// podsText says whether pods restart where that is not plain.
+// podsText states whether pods restart, unless that is obvious.
 func (p planData) podsText() string {
 	switch {
 	case p.Cause == plan.Installation || p.Cause == plan.RemovalRequested:
@@ -162,7 +162,7 @@ func (t taskData) write(b *strings.Builder, indent string, wide bool) {
 	}
 }
 
-// kindText is the kind of a task, and what it does where that depends on a parameter or on a pod.
+// kindText returns the kind of a task, with its action if that depends on a parameter or a pod.
 func (t taskData) kindText() string {
 	switch t.Kind {
 	case kudo.TaskToggle:
@@ -174,7 +174,7 @@ func (t taskData) kindText() string {
 	}
 }
 
-// writeObjects names objects. Those of which nothing but the version changes are counted unless everything is to be shown.
+// writeObjects lists objects. Objects in which only the version changes are counted, unless wide is set.
 func writeObjects(b *strings.Builder, indent string, objects []objectData, wide bool) {
 	annotated := 0
 	for _, o := range objects {
@@ -202,7 +202,7 @@ func (o objectData) name() string {
 	return kudo.InventoryEntry{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}.String()
 }
 
-// diffs are the differences of objects; of those that are created only where everything is to be shown.
+// diffs returns the differences of objects, including created objects if wide is set.
 func (d comingData) diffs(wide bool) string {
 	var b strings.Builder
 	for _, p := range d.Plans {
@@ -220,7 +220,7 @@ func (d comingData) diffs(wide bool) string {
 	return b.String()
 }
 
-// comingText says which plans run.
+// comingText describes the plans that would run.
 func (c *change) comingText() string {
 	var b strings.Builder
 	coming := comingOf(preview.Of(c.Change))

@@ -17,7 +17,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// EnableOptions say which add-on to enable, where and how.
+// EnableOptions holds the arguments and flags of the command.
 type EnableOptions struct {
 	*hubclient.Factory
 	hubclient.Selection
@@ -26,7 +26,7 @@ type EnableOptions struct {
 	terminal.WaitFlags
 }
 
-// NewCmdEnable returns the command; runF, if given, replaces runEnable.
+// NewCmdEnable returns the command. If runF is set, it replaces runEnable.
 func NewCmdEnable(f *hubclient.Factory, runF func(context.Context, *EnableOptions) error) *cobra.Command {
 	o := &EnableOptions{Factory: f}
 	if runF == nil {
@@ -76,7 +76,7 @@ func runEnable(ctx context.Context, o *EnableOptions) error {
 	return hubclient.Advise(enable(ctx, h, o), strings.Join(o.Names, ","))
 }
 
-// enable makes the add-on on each of the clusters. What cannot be done on one of them holds up none of the others.
+// enable creates the add-on on each of the clusters. A failure on one cluster does not affect the others.
 func enable(ctx context.Context, h hubclient.Hub, o *EnableOptions) error {
 	clusters, err := o.Clusters(ctx, h)
 	if err != nil {
@@ -112,7 +112,7 @@ func enable(ctx context.Context, h hubclient.Hub, o *EnableOptions) error {
 	return errors.Join(faults...)
 }
 
-// carryOut writes the steps, those of one cluster in their order, and says which are done. One that fails holds up what follows on its
+// carryOut writes the steps of each cluster in order and returns the completed steps. A failure stops the remaining steps of the same
 // cluster only.
 func carryOut(ctx context.Context, c client.Client, out io.Writer, steps []step) ([]step, error) {
 	byCluster := map[string][]step{}

@@ -29,7 +29,7 @@ func TestEnableSteps(t *testing.T) {
 	for name, test := range map[string]struct {
 		view    clitest.Cluster
 		desired desired
-		// want are the add-ons to write, each with its namespace.
+		// want lists the add-ons to write, each with its namespace.
 		want  []string
 		hints []string
 		err   string

@@ -24,8 +24,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
-// awaitAvailable waits until all that was written is available, and shows how that goes on. An add-on that fails ends the waiting for
-// itself only.
+// awaitAvailable waits until all written add-ons are available, and shows progress. The failure of one add-on does not stop waiting for the
+// others.
 func awaitAvailable(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, done []step, timeout time.Duration) error {
 	w := availableWait{progress: h.Progress(streams.ErrOut)}
 	for _, s := range done {
@@ -45,22 +45,22 @@ func awaitAvailable(ctx context.Context, h hubclient.Hub, streams genericiooptio
 	return errors.Join(faults...)
 }
 
-// availableWait waits for add-ons to be available.
+// availableWait waits for add-ons to become available.
 type availableWait struct {
 	targets  []*target
 	progress *terminal.Progress
 }
 
-// target is an add-on that is to be available.
+// target is an add-on to wait for.
 type target struct {
 	step
-	// seen says that it was there. settled says that nothing more is waited for: it is available, or fault says why it will not be.
+	// seen is set once the add-on was observed. settled ends the wait: the add-on is available, or fault states why it will not be.
 	seen, settled bool
 	fault         error
 	trees         []terminal.Node
 }
 
-// clusters are those that the add-ons are on.
+// clusters returns the clusters of the add-ons.
 func (w *availableWait) clusters() []string {
 	var clusters []string
 	for _, t := range w.targets {
@@ -70,7 +70,7 @@ func (w *availableWait) clusters() []string {
 	return slices.Compact(clusters)
 }
 
-// open says what is still waited for: the first few.
+// open returns the first few add-ons that are still pending.
 func (w *availableWait) open() []string {
 	var texts []string
 	for _, t := range w.targets {
@@ -119,7 +119,7 @@ func (t *target) look(ctx context.Context, reader client.Reader) error {
 	return nil
 }
 
-// judge decides whether the add-on is available by what is known of it and of its Instance; nil where it has none.
+// judge decides whether the add-on is available, from the add-on and its Instance; view is nil if it has no Instance.
 func (t *target) judge(addOn *addonv1alpha1.ManagedClusterAddOn, view *planstatus.View) {
 	t.trees = []terminal.Node{addOnLine(addOn)}
 	if fault := hopeless("add-on", addOn, addOn.Status.Conditions); fault != nil {
@@ -144,7 +144,7 @@ func (t *target) judge(addOn *addonv1alpha1.ManagedClusterAddOn, view *planstatu
 	}
 }
 
-// available says that the add-on is, and of one that has an Instance how its plan has ended.
+// available returns the line of an available add-on and, if it has an Instance, the result of its plan.
 func available(addOn *addonv1alpha1.ManagedClusterAddOn, view *planstatus.View) terminal.Node {
 	line := terminal.Node{Text: planstatus.PlaceOf(addOn) + ": available", Part: planstatus.PlaceOf(addOn), Message: "available", State: kudo.Complete}
 	if view != nil && view.Instance.Status.Execution != nil {
@@ -155,7 +155,7 @@ func available(addOn *addonv1alpha1.ManagedClusterAddOn, view *planstatus.View) 
 
 func (t *target) settle(fault error) { t.settled, t.fault = true, fault }
 
-// applied says whether the Instance has the parameters that were given.
+// applied reports whether the Instance has the given parameters.
 func (t *target) applied(instance *kudo.Instance) bool {
 	if t.config == nil {
 		return true
@@ -165,7 +165,8 @@ func (t *target) applied(instance *kudo.Instance) bool {
 	})
 }
 
-// followed says whether the hub has followed the last change of an add-on: of one that runs by plans, condition Resolved says so.
+// followed reports whether the hub has processed the last change of an add-on. For an add-on that runs by plans it checks condition
+// Resolved.
 func followed(addOn *addonv1alpha1.ManagedClusterAddOn, view *planstatus.View) bool {
 	resolved := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved)
 	if resolved == nil {
@@ -174,7 +175,7 @@ func followed(addOn *addonv1alpha1.ManagedClusterAddOn, view *planstatus.View) b
 	return resolved.Status == metav1.ConditionTrue && resolved.ObservedGeneration >= addOn.Generation
 }
 
-// addOnLine says what an add-on waits for: what holds up its installation, else why it is not available.
+// addOnLine returns the reason why the installation of an add-on is held up, or why the add-on is not available.
 func addOnLine(addOn *addonv1alpha1.ManagedClusterAddOn) terminal.Node {
 	if resolved := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved); resolved != nil && resolved.Status != metav1.ConditionTrue {
 		return planstatus.AddOnProgress(addOn)

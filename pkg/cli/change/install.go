@@ -10,17 +10,17 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// dryRunHelp is what help says of --dry-run.
+// dryRunHelp is the description of --dry-run in help texts.
 const dryRunHelp = "With --dry-run it writes nothing, and shows for each cluster which plan would run and why, what refuses it, and the objects\n" +
 	"that would be created, changed and removed; clusters that are alike are shown together."
 
-// InstallOptions say what to install, where and how.
+// InstallOptions holds the arguments and flags of the command.
 type InstallOptions struct {
 	changeOptions
 	operator, namespace string
 }
 
-// NewCmdInstall returns the command; runF, if given, replaces runInstall.
+// NewCmdInstall returns the command. If runF is set, it replaces runInstall.
 func NewCmdInstall(f *hubclient.Factory, runF func(context.Context, *InstallOptions) error) *cobra.Command {
 	o := &InstallOptions{changeOptions: changeOptions{Factory: f}}
 	if runF == nil {
@@ -71,12 +71,12 @@ func runInstall(ctx context.Context, o *InstallOptions) error {
 	})
 }
 
-// UpdateOptions say which parameters to change, where and how.
+// UpdateOptions holds the arguments and flags of the command.
 type UpdateOptions struct {
 	changeOptions
 }
 
-// NewCmdUpdate returns the command; runF, if given, replaces runUpdate.
+// NewCmdUpdate returns the command. If runF is set, it replaces runUpdate.
 func NewCmdUpdate(f *hubclient.Factory, runF func(context.Context, *UpdateOptions) error) *cobra.Command {
 	o := &UpdateOptions{changeOptions: changeOptions{Factory: f}}
 	if runF == nil {
@@ -114,12 +114,12 @@ func runUpdate(ctx context.Context, o *UpdateOptions) error {
 	})
 }
 
-// UpgradeOptions say which version to run, where and how.
+// UpgradeOptions holds the arguments and flags of the command.
 type UpgradeOptions struct {
 	changeOptions
 }
 
-// NewCmdUpgrade returns the command; runF, if given, replaces runUpgrade.
+// NewCmdUpgrade returns the command. If runF is set, it replaces runUpgrade.
 func NewCmdUpgrade(f *hubclient.Factory, runF func(context.Context, *UpgradeOptions) error) *cobra.Command {
 	o := &UpgradeOptions{changeOptions: changeOptions{Factory: f}}
 	if runF == nil {

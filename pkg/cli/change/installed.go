@@ -14,18 +14,18 @@ import (
 	"github.com/tandem-addons/tandem/pkg/dependency"
 )
 
-// installed is what stands on the hub of what is to be uninstalled.
+// installed holds the objects on the hub that are to be uninstalled from one cluster.
 type installed struct {
 	client.ObjectKey
 	addOn    *addonv1alpha1.ManagedClusterAddOn
 	instance *kudo.Instance
-	// below are the Instance's children, and theirs, each before its own.
+	// below lists the Instance's descendants, each before its own children.
 	below []kudo.Instance
-	// dependants are the add-ons on the cluster that suffer without it.
+	// dependants lists the dependents on the cluster.
 	dependants []dependency.Dependant
 }
 
-// gatherInstalled reads what there is of that key.
+// gatherInstalled reads the existing objects of that key.
 func gatherInstalled(ctx context.Context, c client.Reader, key client.ObjectKey) (installed, error) {
 	found := installed{ObjectKey: key}
 	var err error
@@ -43,7 +43,7 @@ func gatherInstalled(ctx context.Context, c client.Reader, key client.ObjectKey)
 	return found, nil
 }
 
-// now reads what is there by now. An Instance of the add-on's name that is not its own is none of this.
+// now reads the objects that still exist. An Instance that has the add-on's name but is not owned by it is ignored.
 func (i installed) now(ctx context.Context, c client.Reader) (installed, error) {
 	addOn, instance := &addonv1alpha1.ManagedClusterAddOn{}, &kudo.Instance{}
 	next := installed{ObjectKey: i.ObjectKey, dependants: i.dependants}
@@ -69,7 +69,7 @@ func (i installed) now(ctx context.Context, c client.Reader) (installed, error) 
 	return next, nil
 }
 
-// below are the Instance's children among instances, and theirs, each before its own.
+// below returns the Instance's descendants among instances, each before its own children.
 func below(parent *kudo.Instance, instances []kudo.Instance) []kudo.Instance {
 	var found []kudo.Instance
 	for i := range instances {
@@ -80,7 +80,7 @@ func below(parent *kudo.Instance, instances []kudo.Instance) []kudo.Instance {
 	return found
 }
 
-// refuse is the error for a child, which its parent would make again.
+// refuse returns an error for a child Instance, because its parent would re-create it.
 func (i installed) refuse(force bool) error {
 	if i.addOn != nil || i.instance == nil || force {
 		return nil
@@ -92,7 +92,7 @@ func (i installed) refuse(force bool) error {
 	return nil
 }
 
-// clustersOf are the clusters of what was found.
+// clustersOf returns the clusters of the found objects.
 func clustersOf(found []installed) []string {
 	var clusters []string
 	for _, i := range found {
@@ -101,7 +101,7 @@ func clustersOf(found []installed) []string {
 	return clusters
 }
 
-// left is what is still there of what was found.
+// left returns the found objects that still exist.
 func (i installed) left(ctx context.Context, c client.Reader) (installed, error) {
 	left, err := i.now(ctx, c)
 	if err != nil {
@@ -116,7 +116,7 @@ func (i installed) left(ctx context.Context, c client.Reader) (installed, error)
 	return left, nil
 }
 
-// includes says whether the Instance is what was found, and not another one of its name.
+// includes reports whether the Instance is one of the found objects, and not a new one of the same name.
 func (i installed) includes(instance *kudo.Instance) bool {
 	if i.addOn != nil {
 		return metav1.IsControlledBy(instance, i.addOn)

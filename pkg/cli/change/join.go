@@ -34,25 +34,26 @@ import (
 )
 
 const (
-	// agentSecret is where addon-agent finds its way to the hub. The Secret's keys are those that OCM's registration gives an add-on's.
+	// agentSecret is the Secret with the kubeconfig and the certificate of addon-agent. It has the same keys as the Secrets of OCM's add-on
+	// registration.
 	agentSecret = "tandem-hub-kubeconfig"
-	// signedWithin is how long the hub may take to sign a certificate.
+	// signedWithin is the timeout for the hub to sign a certificate.
 	signedWithin = time.Minute
-	// shortest is what an API server signs a certificate for at least.
+	// shortest is the shortest certificate lifetime that API servers sign.
 	shortest = 10 * time.Minute
 )
 
-// joining is a managed cluster that joins a hub.
+// joining is the registration of a managed cluster with a hub.
 type joining struct {
 	name         string
 	hub, cluster client.Client
-	// server leads to the hub from where the agent is.
+	// server is the connection from the agent's cluster to the hub.
 	server *rest.Config
-	// valid is how long the agent's certificate is asked to be.
+	// valid is the requested lifetime of the agent's certificate.
 	valid time.Duration
 }
 
-// JoinOptions say which cluster joins, and how its agent reaches the hub.
+// JoinOptions holds the arguments and flags of the command.
 type JoinOptions struct {
 	*hubclient.Factory
 	name    string
@@ -61,7 +62,7 @@ type JoinOptions struct {
 	valid   time.Duration
 }
 
-// NewCmdJoin returns the command; runF, if given, replaces runJoin.
+// NewCmdJoin returns the command. If runF is set, it replaces runJoin.
 func NewCmdJoin(f *hubclient.Factory, runF func(context.Context, *JoinOptions) error) *cobra.Command {
 	o := &JoinOptions{Factory: f}
 	if runF == nil {
@@ -112,7 +113,7 @@ func (o *JoinOptions) check(cmd *cobra.Command, name string) error {
 	}
 }
 
-// connect connects to both sides.
+// connect connects to the hub and to the managed cluster.
 func (o *JoinOptions) connect() (joining, error) {
 	j := joining{name: o.name, valid: o.valid}
 	hub, err := o.Flags.ToRESTConfig()
@@ -136,7 +137,7 @@ func (o *JoinOptions) connect() (joining, error) {
 	return j, nil
 }
 
-// run says what it has done, step by step. It may be repeated.
+// run registers the cluster and prints each step. It is idempotent.
 func (j joining) run(ctx context.Context, out io.Writer) error {
 	if err := j.register(ctx); err != nil {
 		return err
@@ -158,7 +159,7 @@ func (j joining) run(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// register makes, on the hub, the cluster's namespace with the agent's rights in it, and the ManagedCluster.
+// register creates the cluster's namespace on the hub, the agent's permissions in it, and the ManagedCluster.
 func (j joining) register(ctx context.Context) error {
 	objects, err := manifests.Objects(manifests.FS, "cluster/*.yaml", manifests.ClusterParameters{Cluster: j.name})
 	if err != nil {
@@ -176,8 +177,8 @@ func (j joining) register(ctx context.Context) error {
 	return nil
 }
 
-// identify has the hub sign a certificate for the agent's identity, which is that of OCM's add-on agents, and returns it with its key,
-// as PEM.
+// identify requests a certificate for the agent's identity, the identity of OCM's add-on agents, from the hub. It returns the key and the
+// certificate as PEM.
 func (j joining) identify(ctx context.Context) (key, certificate []byte, err error) {
 	group := "system:open-cluster-management:cluster:" + j.name + ":addon:tandem"
 	if key, err = keyutil.MakeEllipticPrivateKeyPEM(); err != nil {
@@ -209,7 +210,7 @@ func (j joining) identify(ctx context.Context) (key, certificate []byte, err err
 	return key, certificate, errors.Join(err, client.IgnoreNotFound(j.hub.Delete(ctx, csr)))
 }
 
-// signed approves the request, and waits for the certificate.
+// signed approves the request and waits for the certificate.
 func (j joining) signed(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) ([]byte, error) {
 	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
@@ -239,7 +240,7 @@ func (j joining) signed(ctx context.Context, csr *certificatesv1.CertificateSign
 	return csr.Status.Certificate, nil
 }
 
-// keep leaves the agent's identity and its way to the hub on the managed cluster.
+// keep stores the agent's certificate and hub kubeconfig on the managed cluster.
 func (j joining) keep(ctx context.Context, key, certificate []byte) error {
 	kubeconfig, err := j.kubeconfig()
 	if err != nil {
@@ -268,7 +269,7 @@ func (j joining) keep(ctx context.Context, key, certificate []byte) error {
 	return nil
 }
 
-// kubeconfig leads to the hub by the key and the certificate in the files beside it, which may change.
+// kubeconfig returns a kubeconfig for the hub that refers to the key and certificate files beside it, because these are rotated.
 func (j joining) kubeconfig() ([]byte, error) {
 	if err := rest.LoadTLSFiles(j.server); err != nil {
 		return nil, fmt.Errorf("reading the certificate of the hub: %w", err)
@@ -288,7 +289,7 @@ func (j joining) kubeconfig() ([]byte, error) {
 	return written, nil
 }
 
-// expiry is when the first certificate of a PEM ends.
+// expiry returns the expiry date of the first certificate in PEM data.
 func expiry(certificate []byte) (time.Time, error) {
 	block, _ := pem.Decode(certificate)
 	if block == nil {

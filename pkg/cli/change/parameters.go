@@ -13,10 +13,10 @@ import (
 	"github.com/tandem-addons/tandem/pkg/parameter"
 )
 
-// givenParameters are the parameters that a command line gives: to all clusters, and to some of them.
+// givenParameters holds the parameters given on the command line, for all clusters and for single clusters.
 type givenParameters struct {
 	texts, files []string
-	// unset are those that are to have their defaults again.
+	// unset lists the parameters to reset to their defaults.
 	unset     []string
 	all       map[string]string
 	byCluster map[string]map[string]string
@@ -28,7 +28,7 @@ func (g *givenParameters) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVarP(&g.files, "parameter-file", "P", nil, "YAML file of parameters, NAME: VALUE; may be repeated, and -p wins")
 }
 
-// parse reads what was given.
+// parse parses the flags.
 func (g *givenParameters) parse(cmd *cobra.Command) error {
 	values, err := parseParameters(cmd, g.texts)
 	if err != nil {
@@ -65,17 +65,17 @@ func (g *givenParameters) parse(cmd *cobra.Command) error {
 	return nil
 }
 
-// of are the parameters of a cluster.
+// of returns the parameters of a cluster.
 func (g *givenParameters) of(cluster string) map[string]string {
 	return merged(g.all, g.byCluster[cluster])
 }
 
-// none says that no parameter changes.
+// none reports whether no parameter changes.
 func (g *givenParameters) none() bool {
 	return len(g.all) == 0 && len(g.byCluster) == 0 && len(g.unset) == 0
 }
 
-// elsewhere is the error for parameters of a cluster that is not meant.
+// elsewhere returns an error for parameters of a cluster that is not selected.
 func (g *givenParameters) elsewhere(clusters []string) error {
 	for _, cluster := range slices.Sorted(maps.Keys(g.byCluster)) {
 		if !slices.Contains(clusters, cluster) {
@@ -85,7 +85,7 @@ func (g *givenParameters) elsewhere(clusters []string) error {
 	return nil
 }
 
-// changed are the parameters with those of the cluster set, and others taken out.
+// changed returns the parameters with the values of the cluster set and the unset ones removed.
 func (g *givenParameters) changed(standing map[string]string, cluster string) map[string]string {
 	next := maps.Clone(merged(standing, g.of(cluster)))
 	maps.DeleteFunc(next, func(name, _ string) bool { return slices.Contains(g.unset, name) })

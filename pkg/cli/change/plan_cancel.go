@@ -17,14 +17,14 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// PlanCancelOptions say whose plan to cancel.
+// PlanCancelOptions holds the arguments and flags of the command.
 type PlanCancelOptions struct {
 	*hubclient.Factory
 	cluster, name string
 	terminal.WaitFlags
 }
 
-// NewCmdPlanCancel returns the command; runF, if given, replaces runPlanCancel.
+// NewCmdPlanCancel returns the command. If runF is set, it replaces runPlanCancel.
 func NewCmdPlanCancel(f *hubclient.Factory, runF func(context.Context, *PlanCancelOptions) error) *cobra.Command {
 	o := &PlanCancelOptions{Factory: f}
 	if runF == nil {
@@ -56,7 +56,8 @@ func runPlanCancel(ctx context.Context, o *PlanCancelOptions) error {
 	return hubclient.Advise(planCancel(ctx, h, o.IOStreams, key, o.Wait, o.Timeout), o.cluster)
 }
 
-// planCancel ends what runs, and takes a request back that has not begun. If there is neither, the error says what ran last.
+// planCancel cancels the running plan and withdraws a request that has not started. If there is neither, it returns an error that names the
+// last plan.
 func planCancel(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, key client.ObjectKey, wait bool, timeout time.Duration) error {
 	instance, err := hubclient.ReadInstance(ctx, h, key)
 	if err != nil {
@@ -93,7 +94,7 @@ func planCancel(ctx context.Context, h hubclient.Hub, streams genericiooptions.I
 	return printers.WriteEscaped(streams.Out, text)
 }
 
-// pendingPlan is the plan that is asked for by hand and has not begun; empty if there is none.
+// pendingPlan returns the plan that was requested manually and has not started, or an empty string.
 func pendingPlan(instance *kudo.Instance) string {
 	request, last := instance.Spec.PlanExecution, instance.Status.Execution
 	if request.Cancel || last != nil && (request.UID == last.Request || request.UID == last.UID) {
@@ -102,7 +103,7 @@ func pendingPlan(instance *kudo.Instance) string {
 	return request.PlanName
 }
 
-// cancelFault says why there is nothing to cancel.
+// cancelFault returns an error that states why there is nothing to cancel.
 func cancelFault(instance *kudo.Instance) error {
 	last := instance.Status.Execution
 	switch {
@@ -119,11 +120,12 @@ func cancelFault(instance *kudo.Instance) error {
 	}
 }
 
-// seenWithin is how long it takes at most, while addon-manager runs, until the agent has reported that it has seen a change.
+// seenWithin is the longest time until the agent reports that it has observed a change, while addon-manager runs.
 const seenWithin = 3 * time.Second
 
-// awaitCancelled waits until what was cancelled does not run any more, and then until the agent has seen the rest of that change, lest
-// whoever asks next be told that it has not. An agent cancels what nobody has judged yet, so that without addon-manager it never sees the rest.
+// awaitCancelled waits until the cancelled plan has stopped, and then until the agent has observed the rest of the change, so that the next
+// command does not report a pending change. An agent cancels plans even if addon-manager has not judged the Instance, so without
+// addon-manager it never observes the rest.
 func awaitCancelled(ctx context.Context, h hubclient.Hub, cancelled awaitedPlan, timeout time.Duration) error {
 	clusters := []string{cancelled.Namespace}
 	err := h.Await(ctx, clusters, timeout, cancelled.until(func(i *kudo.Instance) bool { return !cancelled.runs(i) }), func(after string) error {
@@ -135,11 +137,11 @@ func awaitCancelled(ctx context.Context, h hubclient.Hub, cancelled awaitedPlan,
 	}
 	limited, stop := context.WithTimeout(ctx, seenWithin)
 	defer stop()
-	_ = h.Follow(limited, clusters, cancelled.until(func(i *kudo.Instance) bool { return !planstatus.Unseen(i) })) // cancelled it is, in any case
+	_ = h.Follow(limited, clusters, cancelled.until(func(i *kudo.Instance) bool { return !planstatus.Unseen(i) })) // the plan is cancelled in any case
 	return nil
 }
 
-// until looks at the Instance; one that is gone is what was waited for.
+// until returns a Look that checks the Instance; a deleted Instance counts as done.
 func (a awaitedPlan) until(done func(*kudo.Instance) bool) hubclient.Look {
 	return func(ctx context.Context, reader client.Reader) (bool, error) {
 		instance := &kudo.Instance{}
@@ -153,7 +155,7 @@ func (a awaitedPlan) until(done func(*kudo.Instance) bool) hubclient.Look {
 	}
 }
 
-// runs says whether the execution of that uid runs.
+// runs reports whether the execution with that UID is running.
 func (a awaitedPlan) runs(instance *kudo.Instance) bool {
 	last := instance.Status.Execution
 	return planstatus.RunningPlan(instance) != "" && last.UID == a.request

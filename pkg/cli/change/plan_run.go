@@ -23,7 +23,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
-// PlanRunOptions say which plan to run, of what and how.
+// PlanRunOptions holds the arguments and flags of the command.
 type PlanRunOptions struct {
 	*hubclient.Factory
 	cluster, name, plan string
@@ -31,7 +31,7 @@ type PlanRunOptions struct {
 	terminal.WaitFlags
 }
 
-// NewCmdPlanRun returns the command; runF, if given, replaces runPlanRun.
+// NewCmdPlanRun returns the command. If runF is set, it replaces runPlanRun.
 func NewCmdPlanRun(f *hubclient.Factory, runF func(context.Context, *PlanRunOptions) error) *cobra.Command {
 	o := &PlanRunOptions{Factory: f}
 	if runF == nil {
@@ -72,7 +72,7 @@ func runPlanRun(ctx context.Context, o *PlanRunOptions) error {
 	return hubclient.Advise(planRun(ctx, h, key, o), o.cluster)
 }
 
-// parametersFlag adds -p to a command, whose values parseParameters reads.
+// parametersFlag adds the flag -p, which parseParameters parses.
 func parametersFlag(cmd *cobra.Command, parameters *[]string) {
 	cmd.Flags().StringArrayVarP(parameters, "parameter", "p", nil, "parameter to set, as NAME=VALUE; may be repeated")
 }
@@ -92,7 +92,7 @@ func parseParameters(cmd *cobra.Command, given []string) (map[string]string, err
 	return parameters, nil
 }
 
-// planRun asks for the plan, and waits for its end if it is to.
+// planRun requests the plan and, if requested, waits for its end.
 func planRun(ctx context.Context, h hubclient.Hub, key client.ObjectKey, o *PlanRunOptions) error {
 	instance, err := hubclient.ReadInstance(ctx, h, key)
 	if err != nil {
@@ -116,7 +116,7 @@ func planRun(ctx context.Context, h hubclient.Hub, key client.ObjectKey, o *Plan
 	return awaitPlan(ctx, h, o.IOStreams, a, o.Timeout)
 }
 
-// askedText says of an Instance that has just been asked for a plan what comes of that.
+// askedText describes the result of a request for a plan.
 func askedText(v planstatus.View, plan string) string {
 	text := fmt.Sprintf("%s plan %s requested\n", terminal.ObjectName(kudo.GroupVersion.Group, "Instance", v.Instance.Name), plan)
 	if first := v.Due(); first != "" && first != plan {
@@ -128,8 +128,8 @@ func askedText(v planstatus.View, plan string) string {
 	return text
 }
 
-// asking is the Instance's spec as it asks for a plan, under that uid, with those parameters changed, and what the hub warns of. It asks
-// for none where the parameters alone run the plan. The error says why it cannot be.
+// asking returns the Instance's spec with a request for a plan under that UID and with changed parameters, and the warnings of the hub. It
+// omits the request if the parameters alone trigger the plan. It returns an error if the plan cannot be requested.
 func asking(v planstatus.View, plan string, uid types.UID, parameters map[string]string) (kudo.InstanceSpec, []string, error) {
 	if err := refuses(v, plan, parameters); err != nil {
 		return kudo.InstanceSpec{}, nil, err
@@ -146,7 +146,7 @@ func asking(v planstatus.View, plan string, uid types.UID, parameters map[string
 	return wanted.Spec, warnings, err
 }
 
-// merged are the values of a with those of b, which win.
+// merged returns the values of a overridden by the values of b.
 func merged(a, b map[string]string) map[string]string {
 	if len(b) == 0 {
 		return a
@@ -157,7 +157,7 @@ func merged(a, b map[string]string) map[string]string {
 	return values
 }
 
-// refuses is the error for a plan that cannot be asked for.
+// refuses returns an error for a plan that cannot be requested.
 func refuses(v planstatus.View, plan string, parameters map[string]string) error {
 	instance := v.Instance
 	if !instance.DeletionTimestamp.IsZero() {
@@ -184,7 +184,7 @@ func refuses(v planstatus.View, plan string, parameters map[string]string) error
 	}
 }
 
-// lacksPlan is the error for a plan that the OperatorVersion does not have; nil if it has it.
+// lacksPlan returns an error if the OperatorVersion does not have the plan.
 func lacksPlan(version *kudo.OperatorVersion, plan string) error {
 	plans := slices.Sorted(maps.Keys(version.Spec.Plans))
 	if slices.Contains(plans, plan) {
@@ -193,8 +193,8 @@ func lacksPlan(version *kudo.OperatorVersion, plan string) error {
 	return fmt.Errorf("OperatorVersion %q has no plan %q%s; its plans: %s", version.Name, plan, terminal.DidYouMean(plan, plans), terminal.Listed(plans))
 }
 
-// request writes what is asked for into the Instance's spec: that of this Instance, and no other of its name. It leaves alone what
-// somebody else changes of it meanwhile.
+// request patches the request into the spec of this Instance. It fails if the Instance was re-created under the same name, and preserves
+// concurrent changes to other fields.
 func request(ctx context.Context, c client.Client, instance *kudo.Instance, wanted kudo.InstanceSpec) error {
 	spec := map[string]any{}
 	if asked := wanted.PlanExecution; asked != instance.Spec.PlanExecution {
@@ -217,7 +217,7 @@ func request(ctx context.Context, c client.Client, instance *kudo.Instance, want
 	return nil
 }
 
-// execution is a request for a plan as a merge patch has it, nil for none.
+// execution returns the merge patch of a request for a plan, or nil for none.
 func execution(asked kudo.PlanExecution) any {
 	if asked.PlanName == "" {
 		return nil
@@ -229,7 +229,7 @@ func execution(asked kudo.PlanExecution) any {
 	return values
 }
 
-// changedValues are the values that differ as a merge patch has them, with nil for those that go.
+// changedValues returns the merge patch of two maps, with nil for removed keys.
 func changedValues(before, after map[string]string) map[string]any {
 	changed := map[string]any{}
 	for name, value := range after {

@@ -18,7 +18,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
 )
 
-// ranOf is how an Instance is whose plan has got that far.
+// ranOf returns the view of an Instance whose plan has the given status.
 func ranOf(plan string, status kudo.ExecutionStatus, change ...func(*kudo.Instance)) planstatus.View {
 	instance, version := clitest.Ran(plan, status, change...)
 	return planstatus.View{Instance: instance, Version: version}
@@ -36,7 +36,7 @@ func requested(plan string, uid types.UID) func(*kudo.Instance) {
 	return func(i *kudo.Instance) { i.Spec.PlanExecution = kudo.PlanExecution{PlanName: plan, UID: uid} }
 }
 
-// byHand says that the last execution was asked for under that uid.
+// byHand marks the last execution as requested under that UID.
 func byHand(uid types.UID) func(*kudo.Instance) {
 	return func(i *kudo.Instance) { i.Status.Execution.Request = uid }
 }

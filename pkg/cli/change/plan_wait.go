@@ -24,14 +24,14 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// PlanWaitOptions say whose plans are waited for.
+// PlanWaitOptions holds the arguments and flags of the command.
 type PlanWaitOptions struct {
 	*hubclient.Factory
 	cluster, name string
 	timeout       time.Duration
 }
 
-// NewCmdPlanWait returns the command; runF, if given, replaces runPlanWait.
+// NewCmdPlanWait returns the command. If runF is set, it replaces runPlanWait.
 func NewCmdPlanWait(f *hubclient.Factory, runF func(context.Context, *PlanWaitOptions) error) *cobra.Command {
 	o := &PlanWaitOptions{Factory: f}
 	if runF == nil {
@@ -62,21 +62,22 @@ func runPlanWait(ctx context.Context, o *PlanWaitOptions) error {
 		return err
 	}
 	key := client.ObjectKey{Namespace: o.cluster, Name: o.name}
-	if _, err := planstatus.Find(ctx, h, key, false); err != nil { // it names what there is instead
+	if _, err := planstatus.Find(ctx, h, key, false); err != nil { // it lists the existing names
 		return hubclient.Advise(err, o.cluster)
 	}
 	return hubclient.Advise(awaitPlan(ctx, h, o.IOStreams, awaitedPlan{ObjectKey: key}, o.timeout), o.cluster)
 }
 
-// awaitedPlan is an Instance whose plans are waited for.
+// awaitedPlan is an Instance to wait for.
 type awaitedPlan struct {
 	client.ObjectKey
-	// generation is the one that counts: what is known of an older one is out of date.
+	// generation is the generation to wait for; status of an older generation is outdated.
 	generation int64
-	// request is the uid of the request by hand whose plan is waited for; empty: whatever plans are due.
+	// request is the UID of the manual request to wait for; empty to wait for all due plans.
 	request types.UID
 	plan    string
-	// wanted is the Instance as its add-on makes it, nil where that is not waited for; stood is what was wrong with the add-on before.
+	// wanted is the Instance as derived from its add-on, or nil to not wait for it; stood is the problem that the add-on had before the
+	// change.
 	wanted *kudo.Instance
 	stood  error
 }
@@ -85,12 +86,12 @@ func (a awaitedPlan) String() string {
 	return fmt.Sprintf("Instance %s on cluster %s", terminal.Word(a.Name), terminal.Word(a.Namespace))
 }
 
-// awaitPlan waits until the plans have ended, shows how that goes on, and says how it went.
+// awaitPlan waits until the plans have ended, shows progress, and prints the result.
 func awaitPlan(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, a awaitedPlan, timeout time.Duration) error {
 	return awaitPlans(ctx, h, streams, []awaitedPlan{a}, timeout)
 }
 
-// awaitPlans waits for the plans of several Instances. One that fails ends the waiting for itself only.
+// awaitPlans waits for the plans of several Instances. The failure of one does not stop waiting for the others.
 func awaitPlans(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, awaited []awaitedPlan, timeout time.Duration) error {
 	w := plansWait{progress: h.Progress(streams.ErrOut)}
 	for _, a := range awaited {
@@ -115,7 +116,7 @@ type plansWait struct {
 	progress *terminal.Progress
 }
 
-// clusters are those that the Instances are on.
+// clusters returns the clusters of the Instances.
 func (w *plansWait) clusters() []string {
 	var clusters []string
 	for _, p := range w.plans {
@@ -142,7 +143,7 @@ func (w *plansWait) look(ctx context.Context, reader client.Reader) (bool, error
 	return all, w.progress.Show(trees...)
 }
 
-// unfinished is the error about those that have not ended.
+// unfinished returns an error that lists the plans that have not ended.
 func (w *plansWait) unfinished(after string) error {
 	var faults []error
 	for _, p := range w.plans {
@@ -157,11 +158,11 @@ func (w *plansWait) unfinished(after string) error {
 // planWait waits for the plans of an Instance.
 type planWait struct {
 	awaitedPlan
-	// found is the Instance as it was seen last, and last what it waited for then.
+	// found is the last observed Instance, and last what it was waiting for.
 	found *kudo.Instance
 	last  string
 	trees []terminal.Node
-	// settled says that nothing more is waited for: text says how it has ended, or fault why it will not.
+	// settled ends the wait: text is the result, or fault states why there will not be one.
 	settled bool
 	text    string
 	fault   error
@@ -184,7 +185,7 @@ func (w *planWait) look(ctx context.Context, reader client.Reader) (bool, error)
 	return w.judge(ctx, reader, instance)
 }
 
-// judge decides whether what is waited for has come about, by what is known of the Instance.
+// judge decides from the Instance whether the wait is over.
 func (w *planWait) judge(ctx context.Context, reader client.Reader, instance *kudo.Instance) (bool, error) {
 	view := planstatus.Gather(ctx, reader, instance)
 	if len(instance.Status.Children) > 0 {
@@ -193,7 +194,7 @@ func (w *planWait) judge(ctx context.Context, reader client.Reader, instance *ku
 		}
 	}
 	done, err := w.ended(view)
-	if w.found != nil || !done && err == nil { // what has ended long ago is no progress
+	if w.found != nil || !done && err == nil { // a plan that ended earlier is not progress
 		w.trees = planstatus.GoingOn(view)
 	}
 	w.found, w.last = instance, planstatus.HoldUp(view)
@@ -201,7 +202,7 @@ func (w *planWait) judge(ctx context.Context, reader client.Reader, instance *ku
 	return done, err
 }
 
-// gone ends the waiting for an Instance that is not there any more.
+// gone ends the wait for an Instance that no longer exists.
 func (w *planWait) gone() (bool, error) {
 	if w.found.DeletionTimestamp.IsZero() || w.request != "" {
 		return false, fmt.Errorf("%s was deleted before its plans ended", w)
@@ -210,7 +211,7 @@ func (w *planWait) gone() (bool, error) {
 	return true, nil
 }
 
-// lookAtAddOn says what keeps the Instance of an add-on from being made or changed, and fails where that will not change by itself.
+// lookAtAddOn records why the Instance of an add-on is not created or changed. It returns an error if that requires a change by the user.
 func (w *planWait) lookAtAddOn(ctx context.Context, reader client.Reader) error {
 	addOn := &addonv1alpha1.ManagedClusterAddOn{}
 	if err := reader.Get(ctx, w.ObjectKey, addOn); err != nil {
@@ -220,12 +221,12 @@ func (w *planWait) lookAtAddOn(ctx context.Context, reader client.Reader) error 
 	w.last, w.trees = tree.Message, []terminal.Node{tree}
 	fault := hopeless("add-on", addOn, addOn.Status.Conditions)
 	if fault != nil && w.stood != nil && fault.Error() == w.stood.Error() {
-		return nil // addon-manager has not looked again yet
+		return nil // addon-manager has not reconciled it yet
 	}
 	return fault
 }
 
-// planOf is the plan that was waited for: the one that was asked for, or the last one.
+// planOf returns the awaited plan: the requested plan, or the last one.
 func (a awaitedPlan) planOf(instance *kudo.Instance) string {
 	if a.plan != "" || instance.Status.Execution == nil {
 		return a.plan
@@ -233,7 +234,7 @@ func (a awaitedPlan) planOf(instance *kudo.Instance) string {
 	return instance.Status.Execution.Plan
 }
 
-// ended says whether what is waited for has come about. The error says that it has failed, or that it never will.
+// ended reports whether the wait is over. It returns an error if the plan has failed or cannot run.
 func (a awaitedPlan) ended(view planstatus.View) (bool, error) {
 	instance := view.Instance
 	if instance.Generation < a.generation {
@@ -260,7 +261,7 @@ func (a awaitedPlan) ended(view planstatus.View) (bool, error) {
 	return true, nil
 }
 
-// requestEnded says what has come of the plan that was asked for by hand.
+// requestEnded reports whether the manually requested plan has ended.
 func (a awaitedPlan) requestEnded(instance *kudo.Instance) (bool, error) {
 	ran, last := instance.Status.PlanStatus[a.plan], instance.Status.Execution
 	switch {
@@ -276,7 +277,7 @@ func (a awaitedPlan) requestEnded(instance *kudo.Instance) (bool, error) {
 	return false, nil
 }
 
-// resting says whether the agent has carried out all that the Instance asks for.
+// resting reports whether the agent has executed everything that the Instance requests.
 func resting(view planstatus.View) bool {
 	status := view.Instance.Status
 	return status.Execution != nil && status.ObservedGeneration >= view.Instance.Generation &&
@@ -289,13 +290,13 @@ func planFailed(instance *kudo.Instance, plan string) error {
 		plan, instance.Name, instance.Namespace, terminal.OneLine(instance.Status.PlanStatus[plan].Message))
 }
 
-// passingReasons are those of condition Resolved that may go by themselves: what is not there may come, and is looked for again.
+// passingReasons are the reasons of condition Resolved that may resolve themselves: a missing object may be created, and is checked again.
 var passingReasons = []string{
 	addonv1alpha1.ReasonWaitingForDependencies, addonv1alpha1.ReasonWaitingForConfiguration, addonv1alpha1.ReasonConfigurationNotFound, addonv1alpha1.ReasonInstanceRefused,
 	addonv1alpha1.ReasonManagedClusterNotFound, kudo.ReasonOperatorVersionNotFound, kudo.ReasonChildVersionNotFound,
 }
 
-// hopeless is the error of an object whose condition Resolved says of its last change that somebody has to mend it.
+// hopeless returns an error if condition Resolved reports a problem of the object's current generation that requires a change by the user.
 func hopeless(kind string, object client.Object, conditions []metav1.Condition) error {
 	resolved := meta.FindStatusCondition(conditions, kudo.ConditionResolved)
 	if resolved == nil || resolved.Status != metav1.ConditionFalse || resolved.ObservedGeneration < object.GetGeneration() ||

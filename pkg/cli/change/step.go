@@ -22,33 +22,33 @@ import (
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
-// step is one add-on to be written on one cluster.
+// step is the write of one add-on on one cluster.
 type step struct {
-	// current is the add-on as it stands, nil where it does not, and wanted as it is to stand.
+	// current is the existing add-on, or nil; wanted is its desired state.
 	current, wanted *addonv1alpha1.ManagedClusterAddOn
-	// config is the AddOnDeploymentConfig of the parameters that were given, nil where none were, and currentConfig how it stands.
+	// config is the AddOnDeploymentConfig with the given parameters, nil if there are none; currentConfig is its current state.
 	currentConfig, config *addonv1alpha1.AddOnDeploymentConfig
 }
 
-// desired is what somebody wants of an add-on on a cluster.
+// desired is the requested state of an add-on on a cluster.
 type desired struct {
-	// namespace on the managed clusters; empty: what the add-on's definition leads to.
+	// namespace on the managed clusters; if empty, the default of the add-on's definition
 	namespace  string
 	parameters map[string]string
-	// unset are parameters that are to have their default again.
+	// unset lists the parameters to reset to their defaults
 	unset            []string
 	withDependencies bool
 }
 
-// enabling is an add-on to be enabled on the cluster of a view.
+// enabling is an add-on to enable on a cluster.
 type enabling struct {
 	view  hubclient.Cluster
 	addOn string
 	desired
 }
 
-// steps are what there is to write, what is required first. hints gets what people should know of the cluster. The error says what
-// stands against it.
+// steps returns the add-ons to write, required add-ons first, and adds hints for the cluster. It returns an error if the add-on cannot be
+// enabled.
 func (e enabling) steps(ctx context.Context, reader client.Reader, hints terminal.ClusterTexts) ([]step, error) {
 	names, err := e.names(hints)
 	if err != nil {
@@ -71,8 +71,8 @@ func (e enabling) steps(ctx context.Context, reader client.Reader, hints termina
 	return steps, nil
 }
 
-// names are the add-ons to write: the one that was asked for, and before it those that it requires and that are not there, as far as
-// they are to be enabled too. Where they are not, a hint names what it waits for.
+// names returns the add-ons to write: the requested one, preceded by its missing required add-ons if they are to be enabled too. Otherwise
+// it adds a hint that names the missing add-ons.
 func (e enabling) names(hints terminal.ClusterTexts) ([]string, error) {
 	if !e.withDependencies {
 		missing := slices.DeleteFunc(e.view.Judge(e.addOn).NotReady(), func(j dependency.Judgement) bool { return j.Cause == "" })
@@ -91,7 +91,7 @@ func (e enabling) names(hints terminal.ClusterTexts) ([]string, error) {
 	return slices.DeleteFunc(all, func(name string) bool { return name != e.addOn && e.view.AddOns[name] != nil }), nil
 }
 
-// unreachable is the error for an add-on that requires what cannot be enabled.
+// unreachable returns an error if a required add-on cannot be enabled.
 func (e enabling) unreachable(name string) error {
 	if fault := e.view.Definitions[name].Malformed; fault != nil {
 		return fmt.Errorf("what add-on %q requires cannot be read: %w", name, fault)
@@ -111,7 +111,7 @@ func (e enabling) unreachable(name string) error {
 	return nil
 }
 
-// step is the add-on of that name as it is to stand.
+// step returns the write of the add-on of that name.
 func (e enabling) step(name string) (step, error) {
 	s, cluster := step{current: e.view.AddOns[name]}, e.view.Name
 	if s.current == nil {
@@ -135,7 +135,8 @@ func (e enabling) step(name string) (step, error) {
 	return s, nil
 }
 
-// namespace is the one to install the add-on of that name in. What runs by plans joins the add-on that requires it.
+// namespaceOf returns the namespace to install an add-on in. An add-on that runs by plans is installed in the namespace of the add-on that
+// requires it.
 func (e enabling) namespaceOf(name string) string {
 	if name != e.addOn && !e.view.Definitions[name].ByPlans {
 		return ""
@@ -146,13 +147,13 @@ func (e enabling) namespaceOf(name string) string {
 	return e.namespace
 }
 
-// placed is the error for an add-on that OCM enables where Placements say so: made by hand it would not stay.
+// placed returns an error for an add-on that OCM enables by Placements: OCM would remove one that was created manually.
 func placed(definition *addonv1alpha1.ClusterManagementAddOn, cluster string) error {
 	return byPlacement(definition, fmt.Sprintf("let one of them select cluster %s, such as by a label that it asks for "+
 		"('kubectl label managedcluster %[1]s NAME=VALUE')", cluster))
 }
 
-// byPlacement is the error for an add-on that OCM enables, and disables, where Placements say so; way is how to do it by those.
+// byPlacement returns an error for an add-on that OCM enables and disables by Placements; way states how to change those.
 func byPlacement(definition *addonv1alpha1.ClusterManagementAddOn, way string) error {
 	if definition == nil || definition.Spec.InstallStrategy.Type != upstream.AddonInstallStrategyPlacements {
 		return nil
@@ -172,12 +173,12 @@ func placements(definition *addonv1alpha1.ClusterManagementAddOn) string {
 
 var configResource = upstream.ConfigGroupResource{Group: addonv1alpha1.GroupVersion.Group, Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs}
 
-// configName is the AddOnDeploymentConfig of the parameters that are given here.
+// configName returns the name of the AddOnDeploymentConfig for the given parameters.
 func configName(cluster, addOn string) types.NamespacedName {
 	return types.NamespacedName{Namespace: cluster, Name: addOn + "-parameters"}
 }
 
-// configured gives the step's add-on the parameters, by an AddOnDeploymentConfig that it refers to.
+// configured adds the parameters to the step as an AddOnDeploymentConfig that the add-on refers to.
 func (e enabling) configured(ctx context.Context, reader client.Reader, s step) (step, error) {
 	own := configName(e.view.Name, e.addOn)
 	definition := e.view.Definitions[e.addOn].Object
@@ -198,8 +199,8 @@ func (e enabling) configured(ctx context.Context, reader client.Reader, s step) 
 	return s, nil
 }
 
-// refer lets the add-on refer to the AddOnDeploymentConfig own, after the one that it has by default. One that refers to another is
-// its author's to change.
+// refer adds a reference to the AddOnDeploymentConfig own to the add-on, after its default. It returns an error if the add-on already
+// refers to another one, which only its author should change.
 func refer(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, own types.NamespacedName) error {
 	supported := definition.Spec.SupportedConfigs
 	at := slices.IndexFunc(supported, func(c upstream.ConfigMeta) bool { return c.ConfigGroupResource == configResource })
@@ -230,7 +231,7 @@ func refer(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha
 	return nil
 }
 
-// rolledOut is the error for a config that OCM gives the add-on by a Placement: one of the add-on's own would take its place.
+// rolledOut returns an error if a Placement provides a config of the add-on, because a reference in the add-on itself would override it.
 func rolledOut(
 	definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, resource upstream.ConfigGroupResource, what string,
 ) error {
@@ -251,14 +252,14 @@ func rolledOut(
 	return nil
 }
 
-// hasConfig says whether OCM wants the config on the add-on's cluster.
+// hasConfig reports whether OCM has resolved the config for the add-on.
 func hasConfig(addOn *addonv1alpha1.ManagedClusterAddOn, config upstream.AddOnConfig) bool {
 	return slices.ContainsFunc(addOn.Status.ConfigReferences, func(r upstream.ConfigReference) bool {
 		return r.ConfigGroupResource == config.ConfigGroupResource && r.DesiredConfig != nil && r.DesiredConfig.ConfigReferent == config.ConfigReferent
 	})
 }
 
-// withVariables is the config with those variables changed or added, and others taken out; a new one where there is none.
+// withVariables returns the config with variables set and removed, or a new config if there is none.
 func withVariables(
 	current *addonv1alpha1.AddOnDeploymentConfig, name types.NamespacedName, given map[string]string, unset []string,
 ) *addonv1alpha1.AddOnDeploymentConfig {
@@ -278,7 +279,7 @@ func withVariables(
 	return config
 }
 
-// judge is the error for an add-on that runs by plans and that the hub would not install so.
+// judge returns an error if the add-on runs by plans and the hub would not install it in this state.
 func (e enabling) judge(ctx context.Context, reader client.Reader, s step) error {
 	definition := e.view.Definitions[s.wanted.Name]
 	if !definition.ByPlans {
@@ -289,7 +290,7 @@ func (e enabling) judge(ctx context.Context, reader client.Reader, s step) error
 		err = taken(ctx, reader, &a)
 	}
 	if apierrors.IsForbidden(err) {
-		return nil // the hub judges it then
+		return nil // the hub judges it later
 	}
 	if err != nil {
 		return err
@@ -298,7 +299,7 @@ func (e enabling) judge(ctx context.Context, reader client.Reader, s step) error
 	return err
 }
 
-// taken reads the Instance that has the name of an add-on which is to be enabled, if there is one.
+// taken reads an existing Instance that has the name of an add-on to enable.
 func taken(ctx context.Context, reader client.Reader, a *install.AddOn) error {
 	key, instance := client.ObjectKeyFromObject(a.ManagedAddOn), &kudo.Instance{}
 	switch err := reader.Get(ctx, key, instance); {
@@ -310,8 +311,8 @@ func taken(ctx context.Context, reader client.Reader, a *install.AddOn) error {
 	return nil
 }
 
-// decide is the Instance that the hub gives the add-on, nil where it waits for something; started is the OperatorVersion that was last
-// started for the one that stands. The error says what stands against it.
+// decide returns the Instance that the hub derives from the add-on, or nil if the add-on waits for something. started is the
+// OperatorVersion last started for the existing Instance. It returns an error if the hub would refuse the Instance.
 func decide(a install.AddOn, started *kudo.OperatorVersion) (*kudo.Instance, error) {
 	decision, own := install.Decide(a), a.OwnInstance()
 	wanted, condition := decision.Instance, decision.Resolved
@@ -332,11 +333,11 @@ func decide(a install.AddOn, started *kudo.OperatorVersion) (*kudo.Instance, err
 		a.ManagedAddOn.Name, a.ManagedAddOn.Namespace, condition.Reason, terminal.OneLine(condition.Message))
 }
 
-// waitingReasons are those of an add-on that waits for something which comes by itself.
+// waitingReasons are the reasons of add-ons that wait for a condition that resolves itself.
 var waitingReasons = []string{addonv1alpha1.ReasonWaitingForConfiguration, addonv1alpha1.ReasonWaitingForDependencies}
 
-// resolvable is the add-on as OCM leads it once it has followed its spec, and its definition: what it has not got from there stays as OCM
-// has resolved it. Without OCM both are as they stand.
+// resolvable returns the add-on as OCM resolves it after processing its spec and its definition. Values that come from neither are kept as
+// OCM resolved them. Without OCM both are unchanged.
 func resolvable(
 	definition *addonv1alpha1.ClusterManagementAddOn, wanted *addonv1alpha1.ManagedClusterAddOn,
 ) (*addonv1alpha1.ClusterManagementAddOn, *addonv1alpha1.ManagedClusterAddOn) {
@@ -357,10 +358,10 @@ func resolvable(
 	return definition, wanted
 }
 
-// gatherInstall reads what the hub would decide by, once the step is done. What its dependencies are is looked at elsewhere.
+// gatherInstall reads the hub's input for the installation after the step is written. Dependencies are checked elsewhere.
 func gatherInstall(ctx context.Context, reader client.Reader, definition *addonv1alpha1.ClusterManagementAddOn, s step) (install.AddOn, error) {
 	definition, wanted := resolvable(definition, s.wanted)
-	// Which namespace agents may read packages in is a flag of addon-manager: whatever is named is taken for it.
+	// The namespace of the packages that agents may read is a flag of addon-manager, so any named namespace is accepted here.
 	packages := install.Configure(definition, wanted, "").OperatorVersion.Namespace
 	a := install.AddOn{
 		Definition: definition, ManagedAddOn: wanted,
@@ -388,7 +389,7 @@ func gatherInstall(ctx context.Context, reader client.Reader, definition *addonv
 	return a, nil
 }
 
-// write makes the object, or changes it unless somebody else has meanwhile; it says what it did.
+// write creates the object, or updates it if it has not changed since it was read. It returns the effect.
 func write[T client.Object](ctx context.Context, c client.Client, current, wanted T, created string) (string, error) {
 	key := client.ObjectKeyFromObject(wanted)
 	if wanted.GetResourceVersion() == "" {
@@ -407,7 +408,7 @@ func write[T client.Object](ctx context.Context, c client.Client, current, wante
 	return "configured", nil
 }
 
-// carryOut writes the step: what the add-on refers to first.
+// carryOut writes the step: first the config, then the add-on that refers to it.
 func (s step) carryOut(ctx context.Context, c client.Client) (text string, err error) {
 	if s.config != nil {
 		did, err := write(ctx, c, s.currentConfig, s.config, "created")

@@ -20,18 +20,18 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// UninstallOptions say what to uninstall, where and how.
+// UninstallOptions holds the arguments and flags of the command.
 type UninstallOptions struct {
 	*hubclient.Factory
 	hubclient.Selection
 	name string
-	// yes asks nobody; force neither asks nor waits for what has been applied.
+	// yes skips the prompt; force also skips waiting for the removal of applied objects.
 	yes, force bool
 	dryRunFlags
 	terminal.WaitFlags
 }
 
-// NewCmdUninstall returns the command; runF, if given, replaces runUninstall.
+// NewCmdUninstall returns the command. If runF is set, it replaces runUninstall.
 func NewCmdUninstall(f *hubclient.Factory, runF func(context.Context, *UninstallOptions) error) *cobra.Command {
 	o := &UninstallOptions{Factory: f}
 	if runF == nil {
@@ -66,7 +66,7 @@ func NewCmdUninstall(f *hubclient.Factory, runF func(context.Context, *Uninstall
 	return cmd
 }
 
-// check refuses a command line that makes no sense.
+// check validates the flags.
 func (o *UninstallOptions) check(cmd *cobra.Command, of string) error {
 	if err := refuseNamespace(cmd); err != nil {
 		return err
@@ -85,7 +85,7 @@ func runUninstall(ctx context.Context, o *UninstallOptions) error {
 	return hubclient.Advise(uninstall(ctx, h, o), strings.Join(o.Names, ","))
 }
 
-// uninstall deletes the add-on of that name, else the Instance, of each of the clusters that have it, and waits until they are gone.
+// uninstall deletes the add-on of that name, or else the Instance, on each cluster that has it, and waits for the removal.
 func uninstall(ctx context.Context, h hubclient.Hub, o *UninstallOptions) error {
 	found, refused, err := gatherUninstalling(ctx, h, o)
 	if err != nil {
@@ -115,9 +115,10 @@ func uninstall(ctx context.Context, h hubclient.Hub, o *UninstallOptions) error 
 	return errors.Join(append(faults, removeAll(ctx, h, o.IOStreams, found, o.Wait, o.Timeout))...)
 }
 
-// gatherUninstalling reads what there is of that name, where. Clusters that have nothing of it are left out, unless they were named.
+// gatherUninstalling reads the existing objects of that name on the selected clusters. Clusters without one are omitted, unless they were
+// named explicitly.
 func gatherUninstalling(ctx context.Context, c client.Reader, o *UninstallOptions) ([]installed, refusals, error) {
-	clusters := o.Names // they need not be there any more
+	clusters := o.Names // they may be gone already
 	if len(clusters) == 0 {
 		var err error
 		if clusters, err = o.Clusters(ctx, c); err != nil {
@@ -151,7 +152,7 @@ func gatherUninstalling(ctx context.Context, c client.Reader, o *UninstallOption
 	return found, refused, nil
 }
 
-// agreeToUninstall names what suffers, and asks. The error says why everything stays.
+// agreeToUninstall lists the affected dependents and prompts for confirmation. It returns an error if nothing must be deleted.
 func agreeToUninstall(found []installed, o *UninstallOptions) error {
 	suffer, _ := suffering(found)
 	if err := terminal.Warn(o.ErrOut, suffer...); err != nil || o.yes || o.force || len(found) == 0 {
@@ -164,7 +165,7 @@ func agreeToUninstall(found []installed, o *UninstallOptions) error {
 	return terminal.Confirm(o.IOStreams, fmt.Sprintf("Uninstall %s on %s? What it has applied there is removed, with its data.", terminal.Word(found[0].Name), where))
 }
 
-// removeAll deletes what was found, and waits until it is gone if it is to.
+// removeAll deletes the found objects and, if requested, waits for their removal.
 func removeAll(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, found []installed, wait bool, timeout time.Duration) error {
 	var going []installed
 	var faults []error
@@ -191,8 +192,8 @@ func removeAll(ctx context.Context, h hubclient.Hub, streams genericiooptions.IO
 	return errors.Join(faults...)
 }
 
-// letGo marks the Instance, and no other of its name, so that nobody waits for its removal, and lists what it leaves behind; its
-// children go the same way.
+// letGo force-releases this Instance and its children, so that no controller waits for their removal, and lists the objects that they leave
+// behind. An Instance re-created under the same name is not affected.
 func letGo(ctx context.Context, c client.Client, out io.Writer, found installed) error {
 	instance := found.instance
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:"true"}}}`, instance.UID, kudo.AnnotationForceRelease)
@@ -207,7 +208,7 @@ func letGo(ctx context.Context, c client.Client, out io.Writer, found installed)
 	return printers.WriteEscaped(out, text)
 }
 
-// remove deletes the add-on, whose Instance addon-manager deletes, or the Instance.
+// remove deletes the add-on, so that addon-manager deletes its Instance, or else the Instance.
 func remove(ctx context.Context, c client.Client, found installed) error {
 	var object client.Object = found.instance
 	if found.addOn != nil {
@@ -223,16 +224,16 @@ func remove(ctx context.Context, c client.Client, found installed) error {
 	return nil
 }
 
-// goneWait waits for what was found to be gone.
+// goneWait waits for the removal of the found objects.
 type goneWait struct {
 	hub      client.Reader
 	progress *terminal.Progress
-	// going is what is still there, and waiting what the first of it waits for.
+	// going lists the remaining objects; waiting states what the first of them waits for.
 	going   []installed
 	waiting string
 }
 
-// await waits until everything is gone, and shows what it waits for.
+// await waits for the removal and shows progress.
 func (w *goneWait) await(ctx context.Context, h hubclient.Hub, timeout time.Duration) error {
 	return h.Await(ctx, clustersOf(w.going), timeout, w.look, func(after string) error {
 		return fmt.Errorf("%s is not gone%s, and its removal goes on%s (see 'kubectl addon uninstall --help' for --force)",
@@ -246,7 +247,7 @@ func (w *goneWait) look(ctx context.Context, reader client.Reader) (bool, error)
 	for _, i := range w.going {
 		left, err := i.left(ctx, reader)
 		if err == nil && left.gone() {
-			left, err = i.left(ctx, w.hub) // what follows the hub may be behind it
+			left, err = i.left(ctx, w.hub) // the watch cache may be behind the hub
 		}
 		if err != nil {
 			return false, err
@@ -268,7 +269,7 @@ func (w *goneWait) look(ctx context.Context, reader client.Reader) (bool, error)
 	return false, w.progress.Show(trees...)
 }
 
-// names are those of what is still there.
+// names returns the names of the remaining objects.
 func (w *goneWait) names() string {
 	if len(w.going) == 1 {
 		return w.going[0].String()

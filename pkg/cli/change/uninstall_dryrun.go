@@ -10,7 +10,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
-// uninstallChanges returns the changes that uninstalling what was found makes.
+// uninstallChanges returns the changes made by uninstalling the found objects.
 func uninstallChanges(ctx context.Context, c client.Client, found []installed) ([]change, error) {
 	known := &changing{
 		reader: hubclient.Remembering(c, c),
@@ -21,7 +21,7 @@ func uninstallChanges(ctx context.Context, c client.Client, found []installed) (
 	var changes []change
 	for _, i := range found {
 		if i.instance == nil {
-			continue // nothing was applied for the add-on
+			continue // the add-on has no applied objects
 		}
 		started, err := known.startedVersion(ctx, i.instance)
 		if err != nil {

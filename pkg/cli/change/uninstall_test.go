@@ -16,7 +16,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/dependency"
 )
 
-// deleting is an Instance on its way out, with a condition Ready.
+// deleting returns an Instance that is being deleted, with a condition Ready.
 func deleting(ready ...metav1.Condition) *kudo.Instance {
 	return &kudo.Instance{
 		ObjectMeta: metav1.ObjectMeta{
@@ -26,7 +26,8 @@ func deleting(ready ...metav1.Condition) *kudo.Instance {
 	}
 }
 
-// cleanedUpBy is one whose cleanup plan is complete, which that request asked for; none if a removal did.
+// cleanedUpBy returns an Instance with a completed cleanup plan that was requested manually or, if request is empty, started by the
+// removal.
 func cleanedUpBy(request types.UID, ready metav1.Condition) *kudo.Instance {
 	i := deleting(ready)
 	i.Status.Execution = &kudo.Execution{Plan: kudo.CleanupPlan, UID: stdcmp.Or(request, "of-the-removal"), Request: request}

@@ -14,7 +14,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// String names what is uninstalled as kubectl does: the add-on, else the Instance.
+// String returns the name as kubectl prints it: of the add-on, or else of the Instance.
 func (i installed) String() string {
 	if i.addOn != nil {
 		return terminal.ObjectName(addonv1alpha1.GroupVersion.Group, "ManagedClusterAddOn", i.Name)
@@ -22,7 +22,7 @@ func (i installed) String() string {
 	return terminal.ObjectName(kudo.GroupVersion.Group, "Instance", i.Name)
 }
 
-// suffering names the add-ons that suffer, and where; required says that one of them stops being available.
+// suffering lists the affected dependents and their clusters; required reports whether one of them becomes unavailable.
 func suffering(found []installed) (texts []string, required bool) {
 	suffers := terminal.ClusterTexts{}
 	for _, i := range found {
@@ -38,7 +38,7 @@ func suffering(found []installed) (texts []string, required bool) {
 	return suffers.Texts(), required
 }
 
-// leftText lists what an Instance that is let go of leaves behind, as far as its agent has reported.
+// leftText lists the objects that a force-released Instance leaves behind, according to its agent's last report.
 func leftText(instance *kudo.Instance) string {
 	cluster := terminal.Word(instance.Namespace)
 	if len(instance.Status.Inventory) == 0 {
@@ -51,7 +51,7 @@ func leftText(instance *kudo.Instance) string {
 	return text
 }
 
-// waitText says what keeps it from being gone.
+// waitText states why the object is not removed yet.
 func (i installed) waitText() string {
 	switch {
 	case i.instance == nil:
@@ -73,7 +73,7 @@ func (i installed) waitText() string {
 	return strings.TrimSuffix(fmt.Sprintf("%s: %s", ready.Reason, ready.Message), ": ")
 }
 
-// removedText says what keeps an Instance of which nothing is left on the cluster.
+// removedText states why an Instance still exists although all its objects are removed.
 func (i installed) removedText() string {
 	if len(i.below) == 0 {
 		return planstatus.FinalizersText("Instance", i.instance)
@@ -81,7 +81,7 @@ func (i installed) removedText() string {
 	return fmt.Sprintf("nothing else is left of Instance %s: its children go now: %s", terminal.Word(i.Name), strings.Join(belowTexts(i.below), ", "))
 }
 
-// belowTexts name Instances, each with what its condition Ready says.
+// belowTexts returns the names of Instances, each with the message of its condition Ready.
 func belowTexts(instances []kudo.Instance) []string {
 	texts := make([]string, len(instances))
 	for i := range instances {
@@ -94,7 +94,7 @@ func belowTexts(instances []kudo.Instance) []string {
 	return texts
 }
 
-// cleanedUp says whether the cleanup plan of a removal is complete. One that somebody ran by hand is not it.
+// cleanedUp reports whether the cleanup plan of a removal is complete. A manually requested cleanup does not count.
 func cleanedUp(status kudo.InstanceStatus) bool {
 	last := status.Execution
 	return last != nil && last.Plan == kudo.CleanupPlan && last.UID != last.Request && status.PlanStatus[last.Plan].Status == kudo.Complete

@@ -4,10 +4,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// writesAtOnce is how many clusters are written to at a time.
+// writesAtOnce is the number of concurrent writes.
 const writesAtOnce = 10
 
-// atOnce does so many things, writesAtOnce at a time, and tells of each in their order, as soon as it and all before it are done.
+// atOnce calls do for count items, writesAtOnce at a time. It calls tell in item order, as soon as an item and all previous items are done.
 func atOnce(count int, do, tell func(i int)) {
 	done := make([]chan struct{}, count)
 	for i := range done {

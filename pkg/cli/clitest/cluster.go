@@ -14,7 +14,7 @@ import (
 
 var onceUponATime = metav1.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// Define makes the definition of the add-on "a" out of "a: b c?", in which ? stands for Optional.
+// Define returns the definition of the add-on "a" for "a: b c?", in which ? marks an optional dependency.
 func Define(line string) *addonv1alpha1.ClusterManagementAddOn {
 	name, needs, _ := strings.Cut(line, ":")
 	d := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -29,10 +29,10 @@ func Define(line string) *addonv1alpha1.ClusterManagementAddOn {
 	return d
 }
 
-// Cluster is a cluster with add-ons that a test puts on it.
+// Cluster is a cluster with test add-ons.
 type Cluster struct{ hubclient.Cluster }
 
-// Defined are the definitions of all lines.
+// Defined returns a cluster with the definitions of all lines.
 func Defined(lines ...string) Cluster {
 	view := Cluster{hubclient.Cluster{
 		Name: "cluster1", Definitions: map[string]hubclient.Definition{}, AddOns: map[string]*addonv1alpha1.ManagedClusterAddOn{},
@@ -44,7 +44,7 @@ func Defined(lines ...string) Cluster {
 	return view
 }
 
-// With puts an add-on on the cluster.
+// With adds an add-on to the cluster.
 func (v Cluster) With(name string, conditions ...metav1.Condition) Cluster {
 	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: v.Name}}
 	for i := range conditions {
@@ -55,7 +55,7 @@ func (v Cluster) With(name string, conditions ...metav1.Condition) Cluster {
 	return v
 }
 
-// Judged writes the verdict over each add-on as addon-manager and the agent do, as often as it takes to settle.
+// Judged sets the conditions of each add-on as addon-manager and the agent do, repeatedly until they settle.
 func (v Cluster) Judged() Cluster {
 	for range v.AddOns {
 		for name, addOn := range v.AddOns {
@@ -86,7 +86,7 @@ func (v Cluster) Deleting(name string, finalizers ...string) Cluster {
 	return v
 }
 
-// Saying adds what is lost without a dependency.
+// Saying sets the message about the loss of a dependency.
 func (v Cluster) Saying(name, need, message string) Cluster {
 	needs := v.Needs(name)
 	for i := range needs {
@@ -97,13 +97,13 @@ func (v Cluster) Saying(name, need, message string) Cluster {
 	return v
 }
 
-// Customized says that the add-on has a controller of its own that looks after its health.
+// Customized marks an add-on whose own controller reports its health.
 func (v Cluster) Customized(name string) Cluster {
 	v.AddOns[name].Status.HealthCheck.Mode = upstream.HealthCheckModeCustomized
 	return v
 }
 
-// Started says which plan was started last of the add-on's Instance.
+// Started sets the last started plan of the add-on's Instance.
 func (v Cluster) Started(name, plan string) Cluster {
 	if v.Instances == nil {
 		v.Instances = map[string]*kudo.Instance{}
@@ -112,7 +112,7 @@ func (v Cluster) Started(name, plan string) Cluster {
 	return v
 }
 
-// Edited says that the add-on's Instance was changed since its agent looked at it.
+// Edited marks the add-on's Instance as changed since its agent observed it.
 func (v Cluster) Edited(name string) Cluster {
 	v = v.Started(name, kudo.DeployPlan)
 	v.Instances[name].Generation, v.Instances[name].Status.ObservedGeneration = 2, 1
@@ -120,7 +120,7 @@ func (v Cluster) Edited(name string) Cluster {
 	return v
 }
 
-// Plans says that Tandem runs the add-on.
+// Plans marks an add-on that Tandem runs by plans.
 func (v Cluster) Plans(name string) Cluster {
 	d := v.Definitions[name]
 	d.ByPlans = true
@@ -128,19 +128,19 @@ func (v Cluster) Plans(name string) Cluster {
 	return v
 }
 
-// In says where an add-on is installed.
+// In sets the installation namespace of an add-on.
 func (v Cluster) In(name, namespace string) Cluster {
 	v.AddOns[name].Spec.InstallNamespace = namespace
 	return v
 }
 
-// Hosted says that the add-on's agent runs on another cluster.
+// Hosted marks an add-on whose agent runs on another cluster.
 func (v Cluster) Hosted(name string) Cluster {
 	v.AddOns[name].Annotations = map[string]string{upstream.HostingClusterNameAnnotationKey: "hosting"}
 	return v
 }
 
-// Annotated gives an add-on the annotation instead of the field.
+// Annotated declares the dependencies of an add-on by the annotation instead of the field.
 func (v Cluster) Annotated(name, text string) Cluster {
 	v.Definitions[name] = hubclient.DefinitionOf(&addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Annotations: map[string]string{addonv1alpha1.AnnotationDependencies: text},
@@ -148,7 +148,7 @@ func (v Cluster) Annotated(name, text string) Cluster {
 	return v
 }
 
-// PlacedBy lets OCM enable an add-on where a Placement says so.
+// PlacedBy marks an add-on that OCM enables by a Placement.
 func (v Cluster) PlacedBy(name, placement string) Cluster {
 	v.Definitions[name].Object.Spec.InstallStrategy = upstream.InstallStrategy{
 		Type:       upstream.AddonInstallStrategyPlacements,

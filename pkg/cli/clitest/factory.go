@@ -11,12 +11,12 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 )
 
-// Factory makes commands of somebody who types that, and reaches no hub.
+// Factory returns a factory with the typed text as input and without a hub.
 func Factory(typed string) *hubclient.Factory {
 	return &hubclient.Factory{IOStreams: StreamsOf(typed), Flags: genericclioptions.NewConfigFlags(true), Version: "v0.0.0"}
 }
 
-// Parse runs a command by that command line, and demands that error; none where it is empty.
+// Parse runs a command with the arguments and checks its error; an empty want means no error.
 func Parse(t *testing.T, cmd *cobra.Command, args []string, want string) {
 	t.Helper()
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true

@@ -1,4 +1,4 @@
-// Package clitest has what tests of several rooms of the command line need: goldens, and Instances, clusters and packages to show.
+// Package clitest has helpers for the tests of the command-line packages: golden files, and sample Instances, clusters and packages.
 package clitest
 
 import (
@@ -14,10 +14,10 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/*.golden instead of comparing with it")
 
-// testdata is pkg/cli/testdata, also for a test that changes its working directory.
+// testdata is the path of pkg/cli/testdata, valid also after a test changes its working directory.
 var testdata, errTestdata = findTestdata()
 
-// findTestdata looks for it from pkg/cli, and from its rooms.
+// findTestdata finds the folder from pkg/cli and its subfolders.
 func findTestdata() (string, error) {
 	if _, err := os.Stat("testdata"); err == nil {
 		return filepath.Abs("testdata")
@@ -46,11 +46,12 @@ func Golden(t *testing.T, name, got string) {
 	}
 }
 
-// StreamsOf are streams of somebody who types that, and sees nothing.
+// StreamsOf returns streams with the typed text as input, which discard all output.
 func StreamsOf(typed string) genericiooptions.IOStreams {
 	return genericiooptions.IOStreams{In: bytes.NewBufferString(typed), Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}}
 }
 
+// ErrorText returns the message of an error; empty for nil.
 func ErrorText(err error) string {
 	if err == nil {
 		return ""

@@ -8,6 +8,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
+// Instance returns an Instance of kafka on cluster1, without a status.
 func Instance() *kudo.Instance {
 	return &kudo.Instance{
 		ObjectMeta: metav1.ObjectMeta{Name: "kafka", Namespace: "cluster1"},
@@ -15,6 +16,7 @@ func Instance() *kudo.Instance {
 	}
 }
 
+// Version returns an OperatorVersion of kafka with serial and parallel phases.
 func Version() *kudo.OperatorVersion {
 	return &kudo.OperatorVersion{Spec: kudo.OperatorVersionSpec{
 		Operator: corev1.ObjectReference{Name: "kafka"},
@@ -30,13 +32,14 @@ func Version() *kudo.OperatorVersion {
 	}}
 }
 
+// Condition returns a condition with the given fields.
 func Condition(conditionType, status, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: conditionType, Status: metav1.ConditionStatus(status), Reason: reason, Message: message}
 }
 
 const Waiting = "StatefulSet kafka/kafka: 1 of 3 replicas ready"
 
-// Ran is an Instance of generation 2 whose plan has got that far, and of which the agent has seen everything. Its OperatorVersion has the
+// Ran returns an Instance of generation 2 with a plan in the given status, fully observed by its agent. Its OperatorVersion has the
 // parameters SIZE, which triggers backup, and BROKERS.
 func Ran(plan string, status kudo.ExecutionStatus, change ...func(*kudo.Instance)) (*kudo.Instance, *kudo.OperatorVersion) {
 	version := Version()

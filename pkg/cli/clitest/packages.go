@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// WritePackage makes a package called as its folder. Each child is the spec of a task, in YAML.
+// WritePackage writes a package named after its folder. Each child is the spec of a task, in YAML.
 func WritePackage(t *testing.T, dir, version string, children ...string) {
 	t.Helper()
 	var tasks, steps strings.Builder
@@ -34,7 +34,7 @@ func WritePackage(t *testing.T, dir, version string, children ...string) {
 	}
 }
 
-// TarballOf is a folder's tarball as KUDO makes it: the folder's files without the folder.
+// TarballOf returns the tarball of a folder as KUDO packs it: the files without the folder itself.
 func TarballOf(t *testing.T, dir string) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -62,6 +62,7 @@ func TarballOf(t *testing.T, dir string) []byte {
 	return out.Bytes()
 }
 
+// WriteFile writes a file, or fails the test.
 func WriteFile(t *testing.T, name string, content []byte) {
 	t.Helper()
 	if err := os.WriteFile(name, content, 0o600); err != nil {
@@ -69,7 +70,7 @@ func WriteFile(t *testing.T, name string, content []byte) {
 	}
 }
 
-// Repository is a folder with tarballs of the operator zz in the versions.
+// Repository returns a folder with tarballs of the operator zz in the given versions.
 func Repository(t *testing.T, versions ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -79,7 +80,7 @@ func Repository(t *testing.T, versions ...string) string {
 	return dir
 }
 
-// Tarballs are those of the operator zz in the versions, by their path in a repository.
+// Tarballs returns tarballs of the operator zz in the given versions, by path in a repository.
 func Tarballs(t *testing.T, versions ...string) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
@@ -91,7 +92,7 @@ func Tarballs(t *testing.T, versions ...string) map[string][]byte {
 	return files
 }
 
-// IndexOf is an index.yaml with entries of the operator zz, each the inner part of a YAML map, and what it includes.
+// IndexOf returns an index.yaml with entries of the operator zz, each the body of a YAML map, and its includes.
 func IndexOf(entries []string, includes ...string) []byte {
 	text := "apiVersion: v1\nentries:\n  zz:\n"
 	for _, entry := range entries {

@@ -7,7 +7,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// Printed is what a command prints in a format.
+// Printed returns the output of a command in a format.
 func Printed(t *testing.T, format string, s terminal.Shown) string {
 	t.Helper()
 	o := terminal.NewOutput(terminal.FormatWide, terminal.FormatName)

@@ -19,31 +19,32 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// The bounds of an archive.
+// Limits of an archive.
 const (
-	// objectsPerList is how many objects of a kind are read of one namespace, or of all.
+	// objectsPerList is the number of objects of a kind that are read from one namespace, or from all.
 	objectsPerList = 500
-	// clustersInDetail is how many clusters are looked at one by one.
+	// clustersInDetail is the number of clusters that are read in detail.
 	clustersInDetail = 20
-	// longestFile is how much of one file is kept, in bytes, and longestArchive of all before they are packed.
+	// longestFile is the size limit of a file in bytes, longestArchive the limit of all files before compression.
 	longestFile    = 4 << 20
 	longestArchive = 64 << 20
-	// logLines and logBytes bound the log of a container.
+	// logLines and logBytes limit the log of a container.
 	logLines, logBytes = 5000, 2 << 20
 )
 
 const summaryFile = "summary.txt"
 
-// diagnosis is what was collected, by the names of the files to be.
+// diagnosis is the collected data, by file name.
 type diagnosis struct {
 	version string
-	// namespace of addon-manager on the hub, and of addon-agent on managed clusters.
+	// namespace is the namespace of addon-manager on the hub and of addon-agent on managed clusters.
 	namespace string
 	objects   map[string][]*unstructured.Unstructured
 	texts     map[string]string
-	// sections of the summary.
+	// sections are the sections of the summary.
 	sections []string
-	// unread is what could not be read, and why; left is what was left out for being too much; absent are kinds that a cluster does not have.
+	// unread lists what could not be read, and why; left lists what was omitted because of its size; absent lists kinds that a cluster does
+	// not have.
 	unread, left, absent []string
 	redaction            *terminal.Redaction
 }
@@ -65,7 +66,7 @@ func (d *diagnosis) failed(what string, err error) {
 	d.unread = append(d.unread, fmt.Sprintf("%s: %v", what, err))
 }
 
-// gaps are, in short, what an archive lacks.
+// gaps returns a short list of what the archive lacks.
 func (d *diagnosis) gaps() []string {
 	var gaps []string
 	for _, gap := range []struct {
@@ -79,7 +80,7 @@ func (d *diagnosis) gaps() []string {
 	return gaps
 }
 
-// write packs all files: the summary first, the others by name.
+// write packs all files: the summary first, then the others by name.
 func (d *diagnosis) write(out io.Writer, now time.Time) error {
 	files := d.files()
 	packed := gzip.NewWriter(out)
@@ -101,7 +102,7 @@ func (d *diagnosis) write(out io.Writer, now time.Time) error {
 	return nil
 }
 
-// files are what was collected, without secrets, and bounded.
+// files returns the collected files, redacted and limited in size.
 func (d *diagnosis) files() map[string][]byte {
 	for _, name := range slices.Sorted(maps.Keys(d.objects)) {
 		for _, object := range d.objects[name] {
@@ -133,7 +134,7 @@ func (d *diagnosis) files() map[string][]byte {
 	return files
 }
 
-// documents are the objects of a file, sorted.
+// documents returns the sorted objects of a file.
 func (d *diagnosis) documents(name string) []byte {
 	objects := d.objects[name]
 	slices.SortFunc(objects, func(a, b *unstructured.Unstructured) int {
@@ -152,7 +153,7 @@ func (d *diagnosis) documents(name string) []byte {
 	return content.Bytes()
 }
 
-// summary is the first file of an archive.
+// summary returns the first file of an archive.
 func (d *diagnosis) summary(now time.Time, files map[string][]byte) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "A diagnosis of Tandem, %s, by kubectl addon %s.\n\nWhat may be a secret is replaced by %s.\n", now.UTC().Format(time.RFC3339),

@@ -15,7 +15,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// Options say what to collect.
+// Options holds the arguments and flags of the command.
 type Options struct {
 	*hubclient.Factory
 	hubclient.Selection
@@ -24,7 +24,7 @@ type Options struct {
 	timeout time.Duration
 }
 
-// NewCmdDiagnose returns the command; runF, if given, replaces runDiagnose.
+// NewCmdDiagnose returns the command. If runF is set, it replaces runDiagnose.
 func NewCmdDiagnose(f *hubclient.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	o := &Options{Factory: f}
 	if runF == nil {
@@ -71,7 +71,7 @@ func runDiagnose(ctx context.Context, o *Options) error {
 	return hubclient.Advise(diagnose(ctx, o), "")
 }
 
-// diagnose collects as far as it can, and writes what it has. Only where not even a summary can be written it fails.
+// diagnose collects as much as possible and writes it. It fails only if not even a summary can be written.
 func diagnose(ctx context.Context, o *Options) error {
 	now := time.Now()
 	limited, cancel := context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("not read within %s", o.timeout))
@@ -108,7 +108,7 @@ func diagnose(ctx context.Context, o *Options) error {
 	return err
 }
 
-// writeNew writes a file that does not exist yet, for nobody else to read. What fails leaves none.
+// writeNew writes a new file that only the user can read. A file that could not be written completely is removed.
 func writeNew(name string, write func(io.Writer) error) error {
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {

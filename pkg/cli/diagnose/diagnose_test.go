@@ -23,7 +23,7 @@ import (
 
 var diagnosed = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// unpacked are the names of an archive's files in their order, and what is in them.
+// unpacked returns the names of an archive's files in order, and their contents.
 func unpacked(t *testing.T, d *diagnosis) ([]string, map[string]string) {
 	t.Helper()
 	var packed bytes.Buffer
@@ -53,7 +53,7 @@ func unpacked(t *testing.T, d *diagnosis) ([]string, map[string]string) {
 	}
 }
 
-// object is one from YAML.
+// object parses an object from YAML.
 func object(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	content := map[string]any{}
@@ -63,10 +63,10 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: content}
 }
 
-// A key as it is written to files, in two pieces, so that nobody who looks for keys in this folder finds one.
+// A key as it is written to files, split in two so that secret scanners do not report it.
 const privateKey = "-----BEGIN EC PRIVATE" + " KEY-----\nMHcCAQEEIPlanted08Key\n-----END EC PRIVATE" + " KEY-----"
 
-// planted are places where secrets stand, each with a %s for the secret.
+// planted lists places that may hold a secret, each with a %s for the secret.
 var planted = map[string]string{
 	"data of a Secret":                `{kind: Secret, metadata: {name: s}, data: {whatever: %s}}`,
 	"text of a Secret":                `{kind: Secret, metadata: {name: s}, stringData: {whatever: %s}}`,
@@ -111,7 +111,7 @@ func TestADiagnosisHoldsNoSecret(t *testing.T) {
 	}
 }
 
-// none demands that a secret stands nowhere in the archive, and something in its place.
+// none checks that the archive contains the redaction, but not the secret.
 func none(t *testing.T, d *diagnosis, secret string) {
 	t.Helper()
 	_, files := unpacked(t, d)
@@ -145,7 +145,7 @@ func TestADiagnosisHoldsNoSecretByItsLooks(t *testing.T) {
 	}
 }
 
-// What an object tells is known as a secret is looked for in all that is read beside it.
+// A secret found in an object is also redacted in everything else that was read.
 func TestADiagnosisFindsASecretAgain(t *testing.T) {
 	for sentence, test := range map[string]struct{ object, secret string }{
 		"of a parameter by its name": {`{kind: Instance, metadata: {name: s}, spec: {parameters: {PASSWORD: hunter-of-two}}}`, "hunter-of-two"},

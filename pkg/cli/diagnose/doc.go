@@ -1,2 +1,3 @@
-// Package diagnose has the command that collects what a bug report needs, without secrets. It reads the hub, and a managed cluster if asked.
+// Package diagnose implements the command that collects the data for a bug report, without secrets. It reads the hub and, if requested, a
+// managed cluster.
 package diagnose

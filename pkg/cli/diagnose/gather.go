@@ -25,7 +25,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// hub reads what the hub says. It fails where the clusters that are meant do not exist, or there is no hub.
+// hub reads the hub. It fails if the selected clusters do not exist, or the hub is not reachable.
 func (d *diagnosis) hub(ctx context.Context, h hubclient.Hub, f *hubclient.Factory, where hubclient.Selection) error {
 	clusters, err := d.fleet(ctx, h, where)
 	if err != nil {
@@ -55,7 +55,7 @@ func (d *diagnosis) hub(ctx context.Context, h hubclient.Hub, f *hubclient.Facto
 	return nil
 }
 
-// fleet sums up the clusters that are meant, and names them. A hub that answers something is worth a diagnosis, whatever that is.
+// fleet summarizes the selected clusters and returns their names. Any response of the hub is enough to continue the diagnosis.
 func (d *diagnosis) fleet(ctx context.Context, h hubclient.Hub, where hubclient.Selection) ([]string, error) {
 	fleet, err := inspect.GatherGlance(ctx, h, where)
 	if apierrors.ReasonForError(err) != metav1.StatusReasonUnknown || meta.IsNoMatchError(err) {
@@ -85,7 +85,7 @@ func (d *diagnosis) registrations(ctx context.Context, at side, clusters []strin
 	}
 }
 
-// judge says what the pure packages say now of a cluster's add-ons and Instances.
+// judge evaluates a cluster's add-ons and Instances with the current decision logic.
 func (d *diagnosis) judge(ctx context.Context, h hubclient.Hub, cluster string) {
 	view, err := hubclient.GatherCluster(ctx, h, cluster)
 	if err == nil {
@@ -110,7 +110,7 @@ func (d *diagnosis) judge(ctx context.Context, h hubclient.Hub, cluster string) 
 	}
 }
 
-// managed reads what a managed cluster says of itself.
+// managed reads a managed cluster.
 func (d *diagnosis) managed(ctx context.Context, cluster string, config *rest.Config) {
 	config.QPS, config.Burst = 50, 300
 	c, err := hubclient.AnyClient(config)
@@ -129,17 +129,17 @@ func (d *diagnosis) managed(ctx context.Context, cluster string, config *rest.Co
 	}
 }
 
-// namespacesOfInstances are those that Instances on a managed cluster are in.
+// namespacesOfInstances returns the namespaces of the Instances on a managed cluster.
 func (d *diagnosis) namespacesOfInstances(at side) []string {
 	namespaces := map[string]bool{}
 	for _, instance := range d.objects[path.Join(at.folder, "instance.yaml")] {
 		namespaces[instance.GetNamespace()] = true
 	}
-	delete(namespaces, d.namespace) // whose Events are read anyway
+	delete(namespaces, d.namespace) // its Events are read in any case
 	return slices.Sorted(maps.Keys(namespaces))
 }
 
-// server says of which version an API server is.
+// server reads the version of an API server.
 func (d *diagnosis) server(ctx context.Context, at side, config *rest.Config) {
 	clients, err := kubernetes.NewForConfig(config)
 	if err == nil {
@@ -152,7 +152,7 @@ func (d *diagnosis) server(ctx context.Context, at side, config *rest.Config) {
 	d.failed(at.name+": the version of its API server", err)
 }
 
-// program reads what there is of addon-manager or addon-agent, where it runs in pods.
+// program reads addon-manager or addon-agent, if it runs in pods.
 func (d *diagnosis) program(ctx context.Context, at side, config *rest.Config) {
 	d.collect(ctx, at, "program", d.namespace, ofProgram)
 	clients, err := kubernetes.NewForConfig(config)
@@ -175,7 +175,7 @@ func (d *diagnosis) program(ctx context.Context, at side, config *rest.Config) {
 	}
 }
 
-// logs are the last lines of each container, and of the one before where it was started again.
+// logs reads the last lines of each container's log, and of the previous container's if it was restarted.
 func (d *diagnosis) logs(ctx context.Context, at side, clients kubernetes.Interface, pod *corev1.Pod) {
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		for _, previous := range []bool{false, true} {
@@ -210,7 +210,7 @@ func readLog(ctx context.Context, clients kubernetes.Interface, pod *corev1.Pod,
 	return text.String(), err
 }
 
-// metrics are those that a pod of Tandem's serves.
+// metrics reads the metrics of a Tandem pod.
 func (d *diagnosis) metrics(ctx context.Context, at side, clients kubernetes.Interface, pod *corev1.Pod) {
 	const port = "8080"
 	if !strings.HasPrefix(pod.Name, "addon-") {

@@ -16,12 +16,12 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// collected is a kind whose objects an archive has.
+// collected is a kind of objects to collect.
 type collected struct {
-	group, version, kind string // the version that the server prefers, if it is empty
-	// only those of that this is true; all of them if nil.
+	group, version, kind string // the server's preferred version, if empty
+	// only filters the objects; nil collects all.
 	only func(*unstructured.Unstructured) bool
-	// shorten leaves out what nobody reads.
+	// shorten removes fields that are not useful.
 	shorten func(*unstructured.Unstructured)
 	options []client.ListOption
 }
@@ -29,7 +29,7 @@ type collected struct {
 var (
 	addOnGroup, kudoGroup = addonv1alpha1.GroupVersion.Group, kudo.GroupVersion.Group
 
-	// ofHub are the kinds of which the hub's objects say how Tandem is set up.
+	// ofHub lists the kinds on the hub that describe the installation of Tandem.
 	ofHub = []collected{
 		{group: addOnGroup, version: addonv1alpha1.GroupVersion.Version, kind: "ClusterManagementAddOn"},
 		{group: addOnGroup, version: addonv1alpha1.GroupVersion.Version, kind: "AddOnDeploymentConfig"},
@@ -38,7 +38,7 @@ var (
 		{group: "cluster.open-cluster-management.io", version: "v1beta1", kind: "Placement"},
 		{group: "cluster.open-cluster-management.io", version: "v1beta1", kind: "PlacementDecision"},
 	}
-	// ofServer are the kinds that say what an API server asks of whoever writes.
+	// ofServer lists the kinds by which an API server admits or rejects writes.
 	ofServer = []collected{
 		{group: "apiextensions.k8s.io", version: "v1", kind: "CustomResourceDefinition", only: definesOurs, shorten: versionsOnly},
 		{group: "admissionregistration.k8s.io", kind: "ValidatingWebhookConfiguration"},
@@ -48,7 +48,7 @@ var (
 		{group: "admissionregistration.k8s.io", kind: "MutatingAdmissionPolicy", only: ours},
 		{group: "admissionregistration.k8s.io", kind: "MutatingAdmissionPolicyBinding", only: ours},
 	}
-	// ofProgram are the kinds in the namespace where addon-manager or addon-agent runs.
+	// ofProgram lists the kinds in the namespace of addon-manager or addon-agent.
 	ofProgram = []collected{
 		{group: "apps", version: "v1", kind: "Deployment"},
 		{version: "v1", kind: "Pod"},
@@ -58,7 +58,7 @@ var (
 		{group: "rbac.authorization.k8s.io", version: "v1", kind: "Role"},
 		{group: "rbac.authorization.k8s.io", version: "v1", kind: "RoleBinding"},
 	}
-	// ofCluster are the kinds in the namespace that a managed cluster has on the hub.
+	// ofCluster lists the kinds in a managed cluster's namespace on the hub.
 	ofCluster = []collected{
 		{group: addOnGroup, version: addonv1alpha1.GroupVersion.Version, kind: "ManagedClusterAddOn"},
 		{group: kudoGroup, version: kudo.GroupVersion.Version, kind: "Instance"},
@@ -68,12 +68,12 @@ var (
 		{group: "rbac.authorization.k8s.io", version: "v1", kind: "RoleBinding"},
 		{version: "v1", kind: "Event"},
 	}
-	// ofMirror are the kinds of a managed cluster that are the hub's.
+	// ofMirror lists the kinds that a managed cluster mirrors from the hub.
 	ofMirror = []collected{
 		{group: kudoGroup, version: kudo.GroupVersion.Version, kind: "Instance"},
 		{group: kudoGroup, version: kudo.GroupVersion.Version, kind: "OperatorVersion"},
 	}
-	// ofWorkloads are the kinds of which a managed cluster has what packages apply. Their specs are the packages'.
+	// ofWorkloads lists the kinds that packages apply to a managed cluster. Their specs come from the packages.
 	ofWorkloads = []collected{
 		workload("apps", "Deployment"), workload("apps", "StatefulSet"), workload("apps", "DaemonSet"), workload("batch", "Job"),
 		workload("batch", "CronJob"), workload("", "Pod"), workload("", "PersistentVolumeClaim"), workload("", "Service"),
@@ -87,7 +87,7 @@ func workload(group, kind string) collected {
 	}
 }
 
-// ours says whether an object is Tandem's by its name, or by its label.
+// ours reports whether an object belongs to Tandem, by its name or its label.
 func ours(object *unstructured.Unstructured) bool {
 	return strings.HasPrefix(object.GetName(), "tandem") || object.GetLabels()["app.kubernetes.io/part-of"] == "tandem"
 }
@@ -97,7 +97,7 @@ func definesOurs(definition *unstructured.Unstructured) bool {
 	return group == kudoGroup || strings.HasSuffix(group, ".open-cluster-management.io")
 }
 
-// versionsOnly leaves away the schemas.
+// versionsOnly removes the schemas.
 func versionsOnly(definition *unstructured.Unstructured) {
 	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
 	for _, version := range versions {
@@ -113,18 +113,18 @@ func statusOnly(object *unstructured.Unstructured) {
 	replicas, found, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
 	delete(object.Object, "spec")
 	if found {
-		_ = unstructured.SetNestedField(object.Object, replicas, "spec", "replicas") // spec is gone
+		_ = unstructured.SetNestedField(object.Object, replicas, "spec", "replicas") // spec was removed
 	}
 }
 
-// side is one of the clusters that a diagnosis is about.
+// side is one of the diagnosed clusters.
 type side struct {
 	client.Client
 	// name in messages, and folder in the archive.
 	name, folder string
 }
 
-// collect reads the kinds, in a namespace or in all, into files of a folder.
+// collect reads the kinds, in one namespace or in all, into files of a folder.
 func (d *diagnosis) collect(ctx context.Context, of side, folder, namespace string, kinds []collected) {
 	for _, kind := range kinds {
 		found, err := d.list(ctx, of, namespace, kind)
@@ -145,7 +145,7 @@ func placeText(namespace string) string {
 	return "namespace " + namespace
 }
 
-// list reads objects of a kind, not too many.
+// list reads objects of a kind, up to a limit.
 func (d *diagnosis) list(ctx context.Context, of side, namespace string, kind collected) ([]*unstructured.Unstructured, error) {
 	mapping, err := of.RESTMapper().RESTMapping(schema.GroupKind{Group: kind.group, Kind: kind.kind}, versionsOf(kind)...)
 	if meta.IsNoMatchError(err) {

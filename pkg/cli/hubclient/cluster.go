@@ -18,32 +18,33 @@ import (
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
-// Cluster is what there is to know of the add-ons on a cluster and of what they depend on.
+// Cluster holds the add-ons of a cluster and their dependencies.
 type Cluster struct {
 	Name string
-	// definitions and addOns are keyed by name; the former are those of the whole hub.
+	// Definitions and AddOns are keyed by name; Definitions has the definitions of the whole hub.
 	Definitions map[string]Definition
 	AddOns      map[string]*addonv1alpha1.ManagedClusterAddOn
-	// instances are those of the cluster, by name; none where nobody read them.
+	// Instances holds the cluster's Instances by name; nil if they were not read.
 	Instances map[string]*kudo.Instance
 }
 
-// Definition is what a ClusterManagementAddOn declares. It is read once, for whoever follows dependencies asks often.
+// Definition holds the declarations of a ClusterManagementAddOn. It is parsed once, because evaluations of dependencies use it often.
 type Definition struct {
 	Needs []addonv1alpha1.AddonDependency
-	// malformed says what is wrong with the declaration, where that cannot be judged.
+	// Malformed is the problem of a declaration that cannot be evaluated.
 	Malformed error
-	// byPlans says that Tandem runs the add-on.
+	// ByPlans is set if Tandem runs the add-on by plans.
 	ByPlans bool
 	Object  *addonv1alpha1.ClusterManagementAddOn
 }
 
+// DefinitionOf parses the declarations of a ClusterManagementAddOn.
 func DefinitionOf(object *addonv1alpha1.ClusterManagementAddOn) Definition {
 	needs, fault := dependency.Declared(object)
 	return Definition{Needs: needs, Malformed: fault, ByPlans: install.RunsByPlans(object), Object: object}
 }
 
-// GatherCluster reads the add-ons of a cluster. If there is no such cluster, the error names those that there are.
+// GatherCluster reads the add-ons of a cluster. If the cluster does not exist, the error lists the existing ones.
 func GatherCluster(ctx context.Context, c client.Reader, cluster string) (Cluster, error) {
 	view := Cluster{Name: cluster, AddOns: map[string]*addonv1alpha1.ManagedClusterAddOn{}}
 	var err error
@@ -67,7 +68,7 @@ func GatherCluster(ctx context.Context, c client.Reader, cluster string) (Cluste
 	return view, found.missing()
 }
 
-// GatherInstances reads the Instances of a cluster; none where the user may not, or the hub has no such kind.
+// GatherInstances reads the Instances of a cluster. It returns none if the user lacks permission or the hub does not have the kind.
 func GatherInstances(ctx context.Context, c client.Reader, cluster string) (map[string]*kudo.Instance, error) {
 	var list kudo.InstanceList
 	err := c.List(ctx, &list, client.InNamespace(cluster))
@@ -84,7 +85,7 @@ func GatherInstances(ctx context.Context, c client.Reader, cluster string) (map[
 	return instances, nil
 }
 
-// GatherDefinitions reads what all ClusterManagementAddOns declare.
+// GatherDefinitions reads the declarations of all ClusterManagementAddOns.
 func GatherDefinitions(ctx context.Context, c client.Reader) (map[string]Definition, error) {
 	var list addonv1alpha1.ClusterManagementAddOnList
 	if err := c.List(ctx, &list); err != nil {
@@ -97,7 +98,7 @@ func GatherDefinitions(ctx context.Context, c client.Reader) (map[string]Definit
 	return definitions, nil
 }
 
-// Lacks is the error for an add-on of which nobody has heard; nil if the hub or the cluster has one of the name.
+// Lacks returns an error if neither the hub nor the cluster has an add-on of the name.
 func (v Cluster) Lacks(name string) error {
 	if _, defined := v.Definitions[name]; defined || v.AddOns[name] != nil {
 		return nil
@@ -109,18 +110,20 @@ func (v Cluster) Lacks(name string) error {
 		name, v.Name, terminal.Listed(v.Installed()), terminal.Listed(slices.Sorted(maps.Keys(v.Definitions))))
 }
 
-// Installed are the names of the add-ons on the cluster, sorted.
+// Installed returns the sorted names of the add-ons on the cluster.
 func (v Cluster) Installed() []string { return slices.Sorted(maps.Keys(v.AddOns)) }
 
+// Needs returns the declared dependencies of an add-on.
 func (v Cluster) Needs(name string) []addonv1alpha1.AddonDependency { return v.Definitions[name].Needs }
 
+// See returns the state of an add-on as evaluated by dependency.
 func (v Cluster) See(name string) dependency.Seen {
 	seen := dependency.See(nil, v.AddOns[name])
 	_, seen.Defined = v.Definitions[name]
 	return seen
 }
 
-// Judge judges what an add-on depends on as addon-manager does.
+// Judge evaluates the dependencies of an add-on as addon-manager does.
 func (v Cluster) Judge(name string) dependency.Verdict {
 	needs := v.Needs(name)
 	seen := make(map[string]dependency.Seen, len(needs))
@@ -136,7 +139,7 @@ func (v Cluster) Judge(name string) dependency.Verdict {
 	return dependency.Evaluate(needs, seen, meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded))
 }
 
-// Once is of, which it asks once for each name.
+// Once returns a function that caches the results of a function by name.
 func Once[T any](of func(name string) T) func(name string) T {
 	known := map[string]T{}
 	return func(name string) T {
@@ -147,7 +150,7 @@ func Once[T any](of func(name string) T) func(name string) T {
 	}
 }
 
-// Dependants are the add-ons on the cluster that would suffer without that one, and are there to stay.
+// Dependants returns the dependents of an add-on on the cluster, except those that are being deleted.
 func (v Cluster) Dependants(name string) []dependency.Dependant {
 	needs := make(map[string][]addonv1alpha1.AddonDependency, len(v.Definitions))
 	for of := range v.Definitions {

@@ -6,13 +6,13 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// ClusterFlag adds --cluster to a command, which demands it.
+// ClusterFlag adds the required flag --cluster to a command.
 func ClusterFlag(cmd *cobra.Command, cluster *string, of string) {
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return checkCluster(cmd, *cluster, of) }
 	cmd.Flags().StringVar(cluster, "cluster", "", "managed cluster that "+of+" (required)")
 }
 
-// checkCluster refuses a command line that does not name the cluster by --cluster alone.
+// checkCluster returns an error unless the cluster is given by --cluster alone.
 func checkCluster(cmd *cobra.Command, cluster, of string) error {
 	if cluster == "" {
 		return terminal.Usagef(cmd, "--cluster is required: the managed cluster that %s", of)

@@ -15,23 +15,23 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// FieldManager is that of everything that the plugin writes.
+// FieldManager is the field manager of all writes of the plugin.
 const FieldManager = "kubectl-addon"
 
-// Hub is the hub's API server.
+// Hub is a connection to the hub's API server.
 type Hub struct {
 	client.Client
 	Config  *rest.Config
 	contact *contact
 }
 
-// connect connects to the hub that the flags and the kubeconfig name. What the hub warns of goes to errOut.
+// connect connects to the hub selected by the flags and the kubeconfig. Warnings of the hub are written to errOut.
 func connect(flags *genericclioptions.ConfigFlags, errOut io.Writer) (Hub, error) {
 	config, err := flags.ToRESTConfig()
 	if err != nil {
 		return Hub{}, fmt.Errorf("reading the kubeconfig of the hub: %w", err)
 	}
-	config.QPS, config.Burst = 50, 300 // kubectl's; client-go's own would make a long list wait between its pages
+	config.QPS, config.Burst = 50, 300 // kubectl's limits; client-go's defaults would delay the pages of a long list
 	config.WarningHandler = rest.NewWarningWriter(errOut, rest.WarningWriterOptions{
 		Deduplicate: true, Color: printers.AllowsColorOutput(errOut),
 	})

@@ -10,12 +10,12 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// contact knows whether the hub answers: watches try again by themselves when it does not, and say nothing.
+// contact tracks whether the hub responds, because watches retry silently when it does not.
 type contact struct {
 	lock sync.Mutex
-	// lost says why the last request had no answer; nil where it had one.
+	// lost is the error of the last request, or nil if it succeeded.
 	lost error
-	// changed tells whoever waits that the hub is away, or back, and say is what that one does then.
+	// changed signals that the hub became unreachable or reachable; say is called on each signal.
 	changed chan struct{}
 	say     func() error
 }
@@ -24,12 +24,12 @@ func newContact() *contact {
 	return &contact{changed: make(chan struct{}, 1), say: func() error { return nil }}
 }
 
-// watch sees the requests of all clients with that config.
+// watch observes the requests of all clients that use the config.
 func (c *contact) watch(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(request)
-			if request.Context().Err() == nil { // what is given up tells nothing
+			if request.Context().Err() == nil { // a cancelled request says nothing about the hub
 				c.note(err)
 			}
 			return response, err
@@ -39,7 +39,7 @@ func (c *contact) watch(config *rest.Config) {
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
-// RoundTrip does a request.
+// RoundTrip executes a request.
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
 func (c *contact) note(err error) {
@@ -51,11 +51,11 @@ func (c *contact) note(err error) {
 	c.lost = err
 	select {
 	case c.changed <- struct{}{}:
-	default: // somebody is about to look anyway
+	default: // a signal is already pending
 	}
 }
 
-// text says that the hub does not answer; empty where it does.
+// text returns a message if the hub does not respond, or an empty string.
 func (c *contact) text() string {
 	c.lock.Lock()
 	defer c.lock.Unlock()

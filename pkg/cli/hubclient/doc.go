@@ -1,3 +1,3 @@
-// Package hubclient connects the commands to the hub: it reads clusters, add-ons and their definitions, selects clusters, follows what
-// changes, and says what to do where the hub refuses. It reads the hub.
+// Package hubclient connects the commands to the hub: it reads clusters, add-ons and their definitions, selects clusters, watches changes,
+// and adds advice to errors. It only reads the hub.
 package hubclient

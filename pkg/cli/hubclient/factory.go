@@ -7,10 +7,10 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// AgentNamespace is where addon-agent runs on managed clusters, and addon-manager on the hub, unless --namespace says otherwise.
+// AgentNamespace is the default namespace of addon-agent on managed clusters and of addon-manager on the hub.
 const AgentNamespace = "tandem-system"
 
-// Factory is what every command is made with: where it reads and prints, the flags that lead to the hub, and the plugin's version.
+// Factory holds the inputs of every command: the streams, the connection flags for the hub, and the plugin's version.
 type Factory struct {
 	genericiooptions.IOStreams
 	Flags   *genericclioptions.ConfigFlags
@@ -20,5 +20,5 @@ type Factory struct {
 // Hub connects to the hub.
 func (f *Factory) Hub() (Hub, error) { return connect(f.Flags, f.ErrOut) }
 
-// ManagerNamespace is where addon-manager is, unless --namespace says otherwise.
+// ManagerNamespace returns the namespace of addon-manager.
 func (f *Factory) ManagerNamespace() string { return cmp.Or(*f.Flags.Namespace, AgentNamespace) }

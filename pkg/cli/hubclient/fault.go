@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// Advise adds the way out to the errors that a hub which is not prepared gives.
+// Advise adds advice to errors caused by a hub that is not set up.
 func Advise(err error, namespace string) error {
 	switch {
 	case err == nil:
@@ -25,7 +25,7 @@ func Advise(err error, namespace string) error {
 	}
 }
 
-// isMissingNamespace says whether a write failed because its namespace does not exist.
+// isMissingNamespace reports whether a write failed because its namespace does not exist.
 func isMissingNamespace(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {

@@ -11,7 +11,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
-// GatherFleet reads the definitions of the hub, and the add-ons of those clusters.
+// GatherFleet reads the definitions of the hub and the add-ons of the clusters.
 func GatherFleet(ctx context.Context, c client.Reader, clusters []string) (map[string]Definition, map[string]Cluster, error) {
 	definitions, err := GatherDefinitions(ctx, c)
 	if err != nil {
@@ -42,7 +42,7 @@ func GatherFleet(ctx context.Context, c client.Reader, clusters []string) (map[s
 	return definitions, fleet, nil
 }
 
-// NamespacesOf are the namespaces to list so as to see those clusters, nil standing for all of the hub: each by itself, or all at once.
+// NamespacesOf returns the namespaces to list for the clusters, with nil for all: each one separately, or all in one list.
 func NamespacesOf(clusters []string) []string {
 	if clusters == nil || len(clusters) > watchedByName {
 		return []string{metav1.NamespaceAll}
@@ -57,7 +57,8 @@ func listFault(namespace string, err error) error {
 	return fmt.Errorf("listing the add-ons of cluster %q: %w", namespace, err)
 }
 
-// summary is what a glance over a fleet takes of a ManagedClusterAddOn; managed fields are most of it.
+// summary has the fields of a ManagedClusterAddOn that a fleet overview needs; managed fields, which are most of an object, are not
+// decoded.
 type summary struct {
 	Metadata struct {
 		Namespace         string       `json:"namespace"`
@@ -74,7 +75,7 @@ type summary struct {
 	} `json:"status"`
 }
 
-// addOn is the ManagedClusterAddOn, as far as it was read.
+// addOn returns a ManagedClusterAddOn with the decoded fields.
 func (s *summary) addOn() *addonv1alpha1.ManagedClusterAddOn {
 	return &addonv1alpha1.ManagedClusterAddOn{
 		ObjectMeta: metav1.ObjectMeta{
@@ -86,8 +87,8 @@ func (s *summary) addOn() *addonv1alpha1.ManagedClusterAddOn {
 	}
 }
 
-// EachAddOn visits the add-ons of those clusters, nil standing for all, as they come from the hub: with names, times, configs and
-// conditions, and nothing else.
+// EachAddOn visits the add-ons of the clusters, with nil for all, in the order of the hub's response. Only names, times, configs and
+// conditions are set.
 func (h Hub) EachAddOn(ctx context.Context, clusters []string, visit func(*addonv1alpha1.ManagedClusterAddOn)) error {
 	list, err := h.Lists(addonv1alpha1.GroupVersion.WithKind("ManagedClusterAddOn"))
 	if err != nil {

@@ -17,12 +17,11 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// Look reads how something stands, and says whether that is all that was waited for.
+// Look reads the current state and reports whether the wait is over.
 type Look func(ctx context.Context, reader client.Reader) (done bool, err error)
 
-// Follow looks, at first and whenever an add-on or Instance of the clusters changes, until look has seen enough or fails, or ctx ends:
-// the error is then the cause of that. It goes by watches, which outlive an interruption; what look reads of add-ons and Instances
-// comes from them.
+// Follow calls look initially and whenever an add-on or Instance of the clusters changes, until look is done or fails, or ctx ends; then it
+// returns the context's cause. It uses watches that survive interruptions; look reads add-ons and Instances from their cache.
 func (h Hub) Follow(ctx context.Context, clusters []string, look Look) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	watched, changed, err := h.watch(ctx, clusters, stop)
@@ -51,7 +50,7 @@ func (h Hub) Follow(ctx context.Context, clusters []string, look Look) error {
 	}
 }
 
-// wait waits until something has changed, and says meanwhile when the hub is away.
+// wait waits for a change, and reports an unreachable hub meanwhile.
 func (h Hub) wait(ctx context.Context, changed <-chan struct{}) error {
 	for {
 		select {
@@ -67,18 +66,18 @@ func (h Hub) wait(ctx context.Context, changed <-chan struct{}) error {
 	}
 }
 
-// Progress shows on out how things go on that are followed, and when the hub is away.
+// Progress returns a progress that is written to out and reports an unreachable hub.
 func (h Hub) Progress(out io.Writer) *terminal.Progress {
 	p := terminal.NewProgress(out)
 	p.Away, h.contact.say = h.contact.text, p.Again
 	return p
 }
 
-// watchedByName is how many clusters are watched one by one. Beyond that the whole fleet is, with one watch instead of one each.
+// watchedByName is the number of clusters that are watched individually. For more clusters a single watch covers the whole fleet.
 const watchedByName = 20
 
-// watch is a cache of the clusters' add-ons and Instances, and a channel that tells of changes; several make one. A watch that may not
-// be stops everything.
+// watch returns a cache of the clusters' add-ons and Instances, and a channel that signals changes; several changes may share a signal. A
+// forbidden watch stops everything.
 func (h Hub) watch(ctx context.Context, clusters []string, stop context.CancelCauseFunc) (cache.Cache, <-chan struct{}, error) {
 	options := cache.Options{
 		Scheme: h.Scheme(), Mapper: h.RESTMapper(), DefaultTransform: cache.TransformStripManagedFields(),
@@ -102,7 +101,7 @@ func (h Hub) watch(ctx context.Context, clusters []string, stop context.CancelCa
 	tell := func() {
 		select {
 		case changed <- struct{}{}:
-		default: // somebody is about to look anyway
+		default: // a signal is already pending
 		}
 	}
 	for _, kind := range []client.Object{&addonv1alpha1.ManagedClusterAddOn{}, &kudo.Instance{}} {
@@ -119,15 +118,15 @@ func (h Hub) watch(ctx context.Context, clusters []string, stop context.CancelCa
 	return watched, changed, nil
 }
 
-// view is what a command reads while it follows the hub: add-ons and Instances as the watches have brought them, each OperatorVersion
-// once, for it never changes, and everything else from the hub.
+// view is the reader of a command that follows the hub: add-ons and Instances come from the watch cache, each OperatorVersion is read once
+// because it is immutable, and everything else is read from the hub.
 type view struct {
 	client.Reader
 	watched  client.Reader
 	versions map[client.ObjectKey]*kudo.OperatorVersion
 }
 
-// Remembering reads from the hub, and from watched what watches have brought.
+// Remembering returns a reader that reads from watched what watches cache, and everything else from hub.
 func Remembering(hub, watched client.Reader) client.Reader {
 	return view{Reader: hub, watched: watched, versions: map[client.ObjectKey]*kudo.OperatorVersion{}}
 }
@@ -160,11 +159,11 @@ func (v view) List(ctx context.Context, list client.ObjectList, options ...clien
 	}
 }
 
-// errTimedOut ends a context whose --timeout is over.
+// errTimedOut is the cause of a context that ends because --timeout has expired.
 var errTimedOut = errors.New("timed out")
 
-// Await follows the hub for as long as timeout allows, 0 being as long as it takes. Of what takes longer, or is interrupted, unfinished
-// makes the error.
+// Await follows the hub until timeout expires; 0 means no timeout. After a timeout or an interruption it returns the error that unfinished
+// creates.
 func (h Hub) Await(ctx context.Context, clusters []string, timeout time.Duration, look Look, unfinished func(after string) error) error {
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if timeout > 0 {

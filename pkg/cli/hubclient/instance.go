@@ -11,8 +11,8 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// ReadInstance reads the Instance of that key. If there is none, the error says what keeps an add-on of that name from having one, or
-// names what there is instead.
+// ReadInstance reads the Instance of that key. If it does not exist, the error states why the add-on of that name has no Instance, or lists
+// the existing names.
 func ReadInstance(ctx context.Context, c client.Reader, key client.ObjectKey) (*kudo.Instance, error) {
 	instance := &kudo.Instance{}
 	err := c.Get(ctx, key, instance)

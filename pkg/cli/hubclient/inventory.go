@@ -17,20 +17,20 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// Inventory is what a user may have meant who asked for something that does not exist. All names are sorted.
+// Inventory lists the existing names for the error about a missing one. All names are sorted.
 type Inventory struct {
 	ManagedClusters
 	Instances, AddOns []string
 }
 
-// ManagedClusters are the managed clusters that there are, beside the one that was asked for.
+// ManagedClusters lists the existing managed clusters, apart from the requested one.
 type ManagedClusters struct {
 	Cluster    string
 	Names      []string
 	Unreadable bool
 }
 
-// GatherInventory reads what the cluster has, and which clusters there are where the user may read that.
+// GatherInventory reads the names on the cluster and, if the user has permission, the existing clusters.
 func GatherInventory(ctx context.Context, c client.Reader, cluster string) (Inventory, error) {
 	var found Inventory
 	var err error
@@ -46,7 +46,8 @@ func GatherInventory(ctx context.Context, c client.Reader, cluster string) (Inve
 
 var ManagedClusterKind = schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1", Kind: "ManagedCluster"}
 
-// GatherClusters reads which clusters of those labels there are; they are unreadable where the user may not, or the hub has no such kind.
+// GatherClusters reads the clusters that match the labels. They are marked unreadable if the user lacks permission or the hub does not have
+// the kind.
 func GatherClusters(ctx context.Context, c client.Reader, cluster string, of labels.Selector) (ManagedClusters, error) {
 	names, err := NamesIn(ctx, c, "", ManagedClusterKind, client.MatchingLabelsSelector{Selector: of})
 	if apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
@@ -58,7 +59,7 @@ func GatherClusters(ctx context.Context, c client.Reader, cluster string, of lab
 	return ManagedClusters{Cluster: cluster, Names: names}, nil
 }
 
-// NamesIn are the names of all objects of a kind in the namespace, sorted.
+// NamesIn returns the sorted names of all objects of a kind in the namespace.
 func NamesIn(
 	ctx context.Context, c client.Reader, namespace string, kind schema.GroupVersionKind, options ...client.ListOption,
 ) ([]string, error) {
@@ -75,7 +76,7 @@ func NamesIn(
 	return names, nil
 }
 
-// Lacks is the error for a name that is neither an Instance nor an add-on of the cluster.
+// Lacks returns the error for a name that is neither an Instance nor an add-on of the cluster.
 func (i Inventory) Lacks(name string) error {
 	if err := i.missing(); err != nil {
 		return err
@@ -84,7 +85,7 @@ func (i Inventory) Lacks(name string) error {
 		i.Cluster, name, terminal.Listed(i.Instances), terminal.Listed(i.AddOns))
 }
 
-// missing is the error for a cluster that does not exist; nil where it does, or nobody can say.
+// missing returns an error if the cluster is known not to exist.
 func (c ManagedClusters) missing() error {
 	if c.Unreadable || slices.Contains(c.Names, c.Cluster) {
 		return nil

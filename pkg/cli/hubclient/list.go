@@ -15,9 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// lister makes requests for the objects of a kind in a namespace, or in all, each for the page that begins there.
+// lister returns the list request for a page of objects of a kind, in one namespace or in all.
 type lister func(namespace, page string) *rest.Request
 
+// Lists returns a lister of the kind's objects.
 func (h Hub) Lists(gvk schema.GroupVersionKind) (lister, error) {
 	mapping, err := h.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
@@ -41,7 +42,7 @@ func (h Hub) Lists(gvk schema.GroupVersionKind) (lister, error) {
 	}, nil
 }
 
-// Each visits objects as they arrive, decoded as far as T goes. Of many objects all of it would take most of the time and memory of a command.
+// Each visits objects as they arrive, decoded into T. Decoding complete objects would take most of the time and memory of a command.
 func Each[T any](ctx context.Context, list lister, namespace string, visit func(*T)) error {
 	for next, first := "", true; first || next != ""; first = false {
 		var err error
@@ -52,7 +53,7 @@ func Each[T any](ctx context.Context, list lister, namespace string, visit func(
 	return nil
 }
 
-// readPage visits the items of a list as they arrive, and returns where the next page begins.
+// readPage visits the items of a list as they arrive, and returns the continue token.
 func readPage[T any](ctx context.Context, request *rest.Request, visit func(*T)) (string, error) {
 	stream, err := request.Stream(ctx)
 	if err != nil {
@@ -62,7 +63,7 @@ func readPage[T any](ctx context.Context, request *rest.Request, visit func(*T))
 	return next, errors.Join(err, stream.Close())
 }
 
-// decodePage decodes a list of objects, whatever the order of its fields is.
+// decodePage decodes a list of objects, with its fields in any order.
 func decodePage[T any](list io.Reader, visit func(*T)) (string, error) {
 	var metadata metav1.ListMeta
 	decoder := json.NewDecoder(list)
@@ -84,14 +85,14 @@ func decodePage[T any](list io.Reader, visit func(*T)) (string, error) {
 			return "", fmt.Errorf("decoding a list: %w", err)
 		}
 	}
-	if _, err := decoder.Token(); err != nil { // it ends too early
+	if _, err := decoder.Token(); err != nil { // the data ends early
 		return "", fmt.Errorf("decoding a list: %w", err)
 	}
 	return metadata.Continue, nil
 }
 
 func decodeItems[T any](decoder *json.Decoder, visit func(*T)) error {
-	if begin, err := decoder.Token(); err != nil || begin == nil { // null is a list without items
+	if begin, err := decoder.Token(); err != nil || begin == nil { // null is an empty list
 		return err
 	}
 	for decoder.More() {
@@ -105,5 +106,5 @@ func decodeItems[T any](decoder *json.Decoder, visit func(*T)) error {
 	return err
 }
 
-// PageSize bounds what is in memory at once, on both sides.
+// PageSize limits the memory needed on both sides.
 const PageSize = 1000

@@ -15,16 +15,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ManagedFlags say how to reach a managed cluster.
+// ManagedFlags holds the connection flags for a managed cluster.
 type ManagedFlags struct{ kubeconfig, context string }
 
+// AddFlags adds the flags to a command.
 func (f *ManagedFlags) AddFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.kubeconfig, "cluster-kubeconfig", "", "kubeconfig of the managed cluster, if it is not in that of the hub")
 	cmd.Flags().StringVar(&f.context, "cluster-context", "", "kubeconfig context of the managed cluster")
 }
 
+// Given reports whether one of the flags is set.
 func (f *ManagedFlags) Given() bool { return f.kubeconfig != "" || f.context != "" }
 
+// Config returns the client configuration of the managed cluster. flags provides the kubeconfig unless the flags name one.
 func (f *ManagedFlags) Config(flags *genericclioptions.ConfigFlags) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = cmp.Or(f.kubeconfig, ptr.Deref(flags.KubeConfig, ""))
@@ -35,6 +38,7 @@ func (f *ManagedFlags) Config(flags *genericclioptions.ConfigFlags) (*rest.Confi
 	return config, nil
 }
 
+// AnyClient returns a client for a hub or a managed cluster, with the core and certificates kinds.
 func AnyClient(config *rest.Config) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, certificatesv1.AddToScheme} {

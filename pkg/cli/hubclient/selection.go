@@ -17,7 +17,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// Selection says which managed clusters a command is for.
+// Selection selects managed clusters.
 type Selection struct {
 	Names     []string
 	all       bool
@@ -26,6 +26,7 @@ type Selection struct {
 	placement string
 }
 
+// AddFlags adds the flags that select clusters to a command; of completes the help text of --cluster.
 func (s *Selection) AddFlags(cmd *cobra.Command, of string) {
 	cmd.Flags().StringSliceVar(&s.Names, "cluster", nil, "managed clusters that "+of+", separated by commas")
 	cmd.Flags().BoolVar(&s.all, "all-clusters", false, "all managed clusters")
@@ -33,7 +34,7 @@ func (s *Selection) AddFlags(cmd *cobra.Command, of string) {
 	cmd.Flags().StringVar(&s.placement, "placement", "", "managed clusters that this Placement of OCM's selects, as [NAMESPACE/]NAME")
 }
 
-// Require refuses a command line that does not say which clusters are meant.
+// Require returns an error if the flags do not select clusters.
 func (s *Selection) Require(cmd *cobra.Command, of string) error {
 	if s.Everything() && !s.all {
 		return terminal.Usagef(cmd, "name the managed clusters that %s: by --cluster, --selector, --placement or --all-clusters", of)
@@ -41,7 +42,7 @@ func (s *Selection) Require(cmd *cobra.Command, of string) error {
 	return s.Check(cmd)
 }
 
-// Check refuses a command line that names clusters in two ways, or in one that makes no sense.
+// Check returns an error if the flags select clusters in more than one way, or are invalid.
 func (s *Selection) Check(cmd *cobra.Command) error {
 	ways := 0
 	for _, given := range []bool{len(s.Names) > 0, s.all, s.selector != "", s.placement != ""} {
@@ -67,12 +68,12 @@ func (s *Selection) Check(cmd *cobra.Command) error {
 	return nil
 }
 
-// Everything says that no cluster is left out.
+// Everything reports whether all clusters are selected.
 func (s *Selection) Everything() bool {
 	return len(s.Names) == 0 && s.selector == "" && s.placement == ""
 }
 
-// Clusters are the names of the clusters that are meant, sorted. Where that is by name they have to be there, as far as the user may see.
+// Clusters returns the sorted names of the selected clusters. Clusters selected by name must exist, as far as the user may read them.
 func (s *Selection) Clusters(ctx context.Context, c client.Reader) ([]string, error) {
 	if s.placement != "" {
 		return selectedBy(ctx, c, s.placementKey())
@@ -106,7 +107,7 @@ func (s *Selection) Clusters(ctx context.Context, c client.Reader) ([]string, er
 	return found.Names, nil
 }
 
-// placementKey is the Placement that is named; one without a namespace is in the namespace default.
+// placementKey returns the key of the Placement; its namespace is default unless given.
 func (s *Selection) placementKey() client.ObjectKey {
 	namespace, name, both := strings.Cut(s.placement, "/")
 	if !both {
@@ -117,10 +118,10 @@ func (s *Selection) placementKey() client.ObjectKey {
 
 var placementKinds = schema.GroupVersion{Group: ManagedClusterKind.Group, Version: "v1beta1"}
 
-// placementLabel is on the PlacementDecisions of a Placement (OCM's).
+// placementLabel is OCM's label on the PlacementDecisions of a Placement.
 const placementLabel = "cluster.open-cluster-management.io/placement"
 
-// selectedBy are the clusters that a Placement has decided on, sorted.
+// selectedBy returns the sorted clusters of a Placement's decisions.
 func selectedBy(ctx context.Context, c client.Reader, placement client.ObjectKey) ([]string, error) {
 	decisions := &unstructured.UnstructuredList{}
 	decisions.SetGroupVersionKind(placementKinds.WithKind("PlacementDecision"))

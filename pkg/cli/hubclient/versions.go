@@ -10,7 +10,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// VersionsOnce are the OperatorVersions in a namespace, which are read once and only when somebody asks.
+// VersionsOnce returns a function that returns the OperatorVersions in a namespace, read on the first call.
 func VersionsOnce(ctx context.Context, f *Factory, namespace string) func() ([]kudo.OperatorVersion, error) {
 	return sync.OnceValues(func() ([]kudo.OperatorVersion, error) {
 		c, err := f.Hub()
@@ -22,7 +22,7 @@ func VersionsOnce(ctx context.Context, f *Factory, namespace string) func() ([]k
 	})
 }
 
-// StoredVersions are the OperatorVersions in a namespace, or in all where it is empty.
+// StoredVersions returns the OperatorVersions in a namespace, or in all if it is empty.
 func StoredVersions(ctx context.Context, c client.Client, namespace string) ([]kudo.OperatorVersion, error) {
 	var stored kudo.OperatorVersionList
 	if err := c.List(ctx, &stored, client.InNamespace(namespace)); err != nil {

@@ -44,8 +44,7 @@ func TestTreeText(t *testing.T) {
 	}
 }
 
-// TestTreeShowsEverythingInstalled holds the roots of all graphs of three add-ons, of which any may be absent, against what is to
-// be shown.
+// TestTreeShowsEverythingInstalled checks the roots of all graphs of three add-ons, each of which may be missing.
 func TestTreeShowsEverythingInstalled(t *testing.T) {
 	names := []string{"a", "b", "c"}
 	for edges := range 1 << 9 {
@@ -71,7 +70,7 @@ func TestTreeShowsEverythingInstalled(t *testing.T) {
 	}
 }
 
-// checkRoots checks that what is installed is reached from the roots, and that no root is reached from another one.
+// checkRoots checks that all installed add-ons are reachable from the roots, and that no root is reachable from another one.
 func checkRoots(t *testing.T, view clitest.Cluster, lines []string) {
 	t.Helper()
 	roots, reached := treeRoots(view.Cluster), map[string]bool{}
@@ -161,7 +160,7 @@ func TestWhyText(t *testing.T) {
 	}
 }
 
-// TestWhyBreaksACircleInOnePlace asks all members: whoever follows the advice of each removes one dependency, not one each.
+// TestWhyBreaksACircleInOnePlace checks that the advice for all members of a cycle names the same dependency to remove.
 func TestWhyBreaksACircleInOnePlace(t *testing.T) {
 	for want, lines := range map[string][]string{
 		"kubectl edit clustermanagementaddon kafka":     {"shop: kafka", "kafka: zookeeper", "zookeeper: shop"},

@@ -16,14 +16,14 @@ import (
 	"github.com/tandem-addons/tandem/pkg/dependency"
 )
 
-// DependentsOptions say whose dependents are shown, and how.
+// DependentsOptions holds the arguments and flags of the command.
 type DependentsOptions struct {
 	*hubclient.Factory
 	addOn  string
 	output *terminal.Output
 }
 
-// NewCmdDependents returns the command; runF, if given, replaces runDependents.
+// NewCmdDependents returns the command. If runF is set, it replaces runDependents.
 func NewCmdDependents(f *hubclient.Factory, runF func(context.Context, *DependentsOptions) error) *cobra.Command {
 	o := &DependentsOptions{Factory: f, output: terminal.NewOutput(terminal.FormatWide, terminal.FormatName)}
 	if runF == nil {
@@ -63,7 +63,7 @@ func runDependents(ctx context.Context, o *DependentsOptions) error {
 	return o.output.Print(o.Out, terminal.Shown{Text: data.text(o.output.Format == terminal.FormatWide), Data: data, Names: data.names()})
 }
 
-// gatherDependents reads who depends on addOn, and where they are. If nobody has heard of it, the error names what there is.
+// gatherDependents reads the dependents of addOn and their clusters. If addOn is unknown, the error lists the existing add-ons.
 func gatherDependents(ctx context.Context, c client.Reader, addOn string) (dependentsView, error) {
 	view := dependentsView{addOn: addOn}
 	definitions, err := hubclient.GatherDefinitions(ctx, c)
@@ -92,7 +92,7 @@ func gatherDependents(ctx context.Context, c client.Reader, addOn string) (depen
 	return view, err
 }
 
-// gatherPlaces reads which of the add-ons are on which clusters.
+// gatherPlaces reads the clusters of the add-ons.
 func gatherPlaces(ctx context.Context, c client.Reader, names map[string]bool) (map[string]map[string]bool, error) {
 	there := map[string]map[string]bool{}
 	page := &metav1.PartialObjectMetadataList{}

@@ -11,21 +11,21 @@ import (
 	"github.com/tandem-addons/tandem/pkg/dependency"
 )
 
-// dependentsData is what `dependents` shows.
+// dependentsData is the output of `dependents`.
 type dependentsData struct {
 	AddOn      string         `json:"addOn"`
 	Dependents []dependentRow `json:"dependents"`
-	// Lacking are the clusters where others depend on the add-on, and it is not installed.
+	// Lacking lists the clusters that have dependents of the add-on, but not the add-on itself.
 	Lacking []string `json:"lacking,omitempty"`
-	// Malformed says whose dependencies cannot be read, and are not considered.
+	// Malformed lists the add-ons whose dependencies cannot be parsed and are ignored.
 	Malformed []string `json:"malformed,omitempty"`
 }
 
-// dependentRow is an add-on that suffers in one way, and the clusters where it does.
+// dependentRow is an add-on with one kind of impact, and the clusters with that impact.
 type dependentRow struct {
 	AddOn string                       `json:"addOn"`
 	Type  addonv1alpha1.DependencyType `json:"type"`
-	// Through are the add-ons by way of which it depends on the other one.
+	// Through lists the intermediate add-ons of an indirect dependency.
 	Through  []string `json:"through,omitempty"`
 	Clusters []string `json:"clusters"`
 }
@@ -39,7 +39,7 @@ func dependentsOf(view dependentsView) dependentsData {
 	return data
 }
 
-// text is a table; wide names all clusters.
+// text returns a table; wide lists all clusters.
 func (d dependentsData) text(wide bool) string {
 	text := fmt.Sprintf("No add-on depends on %s.\n", terminal.Word(d.AddOn))
 	if len(d.Dependents) > 0 {
@@ -58,7 +58,7 @@ func (d dependentsData) text(wide bool) string {
 	return text
 }
 
-// names are those of the definitions of the add-ons, each once.
+// names returns the object names of the definitions, each once.
 func (d dependentsData) names() []string {
 	var names []string
 	for _, row := range d.Dependents {
@@ -69,8 +69,9 @@ func (d dependentsData) names() []string {
 	return names
 }
 
-// dependentRows judges each cluster by itself, for who depends by way of whom is a matter of what is there. What suffers in the
-// same way on several clusters is one row, and what is on no cluster is one without any: the worst and the nearest first.
+// dependentRows evaluates each cluster separately, because indirect dependencies depend on the installed add-ons. An add-on with the same
+// impact on several clusters is one row, and one that is not installed is a row without clusters. The worst and most direct impact is
+// first.
 func dependentRows(view dependentsView) []dependentRow {
 	rows := map[string]*dependentRow{}
 	add := func(found []dependency.Dependant, clusters ...string) {
@@ -108,8 +109,8 @@ func dependentRows(view dependentsView) []dependentRow {
 	return sorted
 }
 
-// lackingClusters are the clusters where others depend on the add-on, and it is not there. Whoever does by way of others is there with
-// one that does itself.
+// lackingClusters returns the clusters that have dependents of the add-on, but not the add-on itself. Each indirect dependent is on a
+// cluster with a direct one.
 func lackingClusters(view dependentsView, rows []dependentRow) []string {
 	lacking := map[string]bool{}
 	for _, row := range rows {
@@ -122,13 +123,13 @@ func lackingClusters(view dependentsView, rows []dependentRow) []string {
 	return slices.Sorted(maps.Keys(lacking))
 }
 
-// dependentsView is what there is to know of the add-ons that depend on one.
+// dependentsView holds the add-ons that depend on an add-on.
 type dependentsView struct {
 	addOn string
-	// direct says who depends on whom.
+	// direct lists the direct dependents of each add-on.
 	direct map[string][]dependency.Dependant
-	// malformed says whose declarations cannot be read.
+	// malformed lists the errors of declarations that cannot be parsed.
 	malformed []error
-	// there are the add-ons in question by cluster.
+	// there lists the installed add-ons by cluster.
 	there map[string]map[string]bool
 }

@@ -1,2 +1,2 @@
-// Package inspect has the commands that show add-ons, plans and versions. It only reads the hub.
+// Package inspect implements the commands that show add-ons, plans and versions. It only reads the hub.
 package inspect

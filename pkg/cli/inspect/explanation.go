@@ -15,17 +15,17 @@ import (
 	"github.com/tandem-addons/tandem/pkg/dependency"
 )
 
-// explanation is what `why` says of an add-on: sentences, and the commands to type.
+// explanation is the output of `why` for an add-on: sentences and suggested commands.
 type explanation struct {
 	view      hubclient.Cluster
 	sentences []string
-	// told are the add-ons at fault that sentences speak of.
+	// told lists the root causes mentioned in the sentences.
 	told []dependency.Root
-	// enable are the commands that enable add-ons, those that others wait for last; commands are all others.
+	// enable lists the commands that enable add-ons, dependencies first; commands lists all others.
 	enable, commands []string
 }
 
-// Text is a paragraph, and below it the commands.
+// Text returns a paragraph followed by the commands.
 func (e *explanation) Text() string {
 	text := strings.Join(e.sentences, " ") + "\n"
 	if len(e.commands) > 0 {
@@ -39,18 +39,18 @@ type whyData struct {
 	AddOn       string `json:"addOn"`
 	Cluster     string `json:"cluster"`
 	Explanation string `json:"explanation"`
-	// Causes are the add-ons at fault among those that it depends on.
+	// Causes lists the root causes among its dependencies.
 	Causes []whyCause `json:"causes"`
-	// Commands are what to type, in that order.
+	// Commands lists the suggested commands in order.
 	Commands []string `json:"commands"`
 }
 
-// whyCause is an add-on at fault, and what is wrong with it.
+// whyCause is an add-on that is a root cause, and its problem.
 type whyCause struct {
 	AddOn string                       `json:"addOn"`
 	Type  addonv1alpha1.DependencyType `json:"type"`
 	Cause dependency.Cause             `json:"cause,omitempty"`
-	// Way leads there from the add-on that was asked about; Circle goes from there back to it, where that is the cause.
+	// Way is the path of dependencies from the requested add-on; Circle is the cycle through the requested add-on, if that is the cause.
 	Way    []string `json:"way"`
 	Circle []string `json:"circle,omitempty"`
 }
@@ -76,7 +76,7 @@ func (e *explanation) do(format string, args ...any) {
 	}
 }
 
-// look names the command that shows more of an add-on: its plans if it runs by plans.
+// look suggests the command that shows more about an add-on: its plans if it runs by plans.
 func (e *explanation) look(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	if meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved) != nil {
 		e.do("kubectl addon plan status %s --cluster %s", addOn.Name, e.view.Name)
@@ -85,7 +85,7 @@ func (e *explanation) look(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	e.do("kubectl describe managedclusteraddon %s --namespace %s", addOn.Name, e.view.Name)
 }
 
-// lastTold is the hub's last verdict over an add-on's dependencies, as condition Degraded tells it; nil if nothing was unmet.
+// lastTold returns condition Degraded with the hub's last verdict on an add-on's dependencies, or nil if none were unmet.
 func lastTold(addOn *addonv1alpha1.ManagedClusterAddOn) *metav1.Condition {
 	degraded := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded)
 	if degraded == nil || degraded.Status != metav1.ConditionTrue || !dependency.IsReason(degraded.Reason) {
@@ -112,7 +112,7 @@ func stateText(available *metav1.Condition) string {
 	return "not available"
 }
 
-// reasonText is reason and message without a full stop.
+// reasonText returns reason and message without a full stop.
 func reasonText(condition *metav1.Condition) string {
 	message := strings.TrimSuffix(terminal.OneLine(condition.Message), ".")
 	if message == "" {
@@ -121,5 +121,5 @@ func reasonText(condition *metav1.Condition) string {
 	return condition.Reason + ": " + message
 }
 
-// sentence is text that ends with a full stop.
+// sentence returns the text with a full stop.
 func sentence(text string) string { return strings.TrimSuffix(text, ".") + "." }

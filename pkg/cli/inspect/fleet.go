@@ -10,14 +10,14 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// FleetOptions say which clusters are shown, and how.
+// FleetOptions holds the arguments and flags of the command.
 type FleetOptions struct {
 	*hubclient.Factory
 	where  hubclient.Selection
 	output *terminal.Output
 }
 
-// NewCmdFleet returns the command; runF, if given, replaces runFleet.
+// NewCmdFleet returns the command. If runF is set, it replaces runFleet.
 func NewCmdFleet(f *hubclient.Factory, runF func(context.Context, *FleetOptions) error) *cobra.Command {
 	o := &FleetOptions{Factory: f, output: terminal.NewOutput(terminal.FormatWide)}
 	if runF == nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 )
 
-// addOnState is how an add-on is on a cluster, at a glance.
+// addOnState is the summarized state of an add-on on a cluster.
 type addOnState string
 
-// The states, the worst first.
+// The states, worst first.
 const (
 	stateNotAvailable addOnState = "NotAvailable"
 	stateUnknown      addOnState = "Unknown"
@@ -30,7 +30,7 @@ const (
 
 var addOnStates = []addOnState{stateNotAvailable, stateUnknown, stateRemoving, stateDegraded, stateAvailable, stateAbsent}
 
-// glimpse is what is seen of an add-on on a cluster.
+// glimpse is the summarized status of an add-on on a cluster.
 type glimpse struct {
 	state  addOnState
 	reason string
@@ -55,10 +55,10 @@ func glimpseOf(addOn *addonv1alpha1.ManagedClusterAddOn) glimpse {
 	return g
 }
 
-// glance is what is seen of the add-ons of a fleet, by cluster and name.
+// glance is the summarized status of the add-ons of a fleet, by cluster and name.
 type glance map[string]map[string]glimpse
 
-// GatherGlance reads the add-ons of the clusters that are meant. Clusters without any are there too, as far as the user may see them.
+// GatherGlance reads the add-ons of the selected clusters. Clusters without add-ons are included, as far as the user may read them.
 func GatherGlance(ctx context.Context, h hubclient.Hub, where hubclient.Selection) (glance, error) {
 	fleet := glance{}
 	var of []string
@@ -87,7 +87,7 @@ func GatherGlance(ctx context.Context, h hubclient.Hub, where hubclient.Selectio
 	})
 }
 
-// fleetSum is what `fleet` shows.
+// fleetSum is the output of `fleet`.
 type fleetSum struct {
 	Clusters int          `json:"clusters"`
 	AddOns   []addOnSum   `json:"addOns"`
@@ -95,30 +95,31 @@ type fleetSum struct {
 	Groups   []fleetGroup `json:"groups"`
 }
 
-// addOnSum is on how many clusters an add-on is, and how.
+// addOnSum is the number of clusters with an add-on, by state.
 type addOnSum struct {
 	AddOn    string             `json:"addOn"`
 	Clusters int                `json:"clusters"`
 	States   map[addOnState]int `json:"states"`
 }
 
-// reasonSum is where a reason stands against add-ons.
+// reasonSum is a reason why add-ons are not available or degraded, and where it occurs.
 type reasonSum struct {
 	State    addOnState `json:"state"`
 	Reason   string     `json:"reason"`
 	AddOns   []string   `json:"addOns"`
 	Clusters []string   `json:"clusters"`
-	// example is an add-on of them on the first of the clusters.
+	// example is an affected add-on on the first of the clusters.
 	example string
 }
 
-// fleetGroup are clusters on which all add-ons are alike.
+// fleetGroup is a group of clusters with the same states of all add-ons.
 type fleetGroup struct {
 	Clusters []string `json:"clusters"`
-	// States are those of the add-ons, in the order of the sum.
+	// States lists the states of the add-ons, in the order of the summary.
 	States []addOnState `json:"states"`
 }
 
+// Sum counts the add-ons by state and reason, and groups the clusters.
 func (g glance) Sum() fleetSum {
 	sum := fleetSum{Clusters: len(g), Reasons: []reasonSum{}, Groups: []fleetGroup{}}
 	clusters := slices.Sorted(maps.Keys(g))
@@ -155,7 +156,7 @@ func (g glance) Sum() fleetSum {
 	return sum
 }
 
-// add counts an add-on on a cluster. Clusters come in their order.
+// add counts an add-on on a cluster. Clusters must be added in order.
 func (r *reasonSum) add(cluster, addOn string) {
 	if len(r.Clusters) == 0 || r.Clusters[len(r.Clusters)-1] != cluster {
 		r.Clusters = append(r.Clusters, cluster)
@@ -166,10 +167,10 @@ func (r *reasonSum) add(cluster, addOn string) {
 	r.example = cmp.Or(r.example, addOn)
 }
 
-// rank orders states, the worst first.
+// rank returns the position of a state, worst first.
 func rank(state addOnState) int { return slices.Index(addOnStates, state) }
 
-// groups puts clusters together that are alike, the worst first, and of those as bad the most.
+// groups groups clusters with the same states, the worst first, then the largest.
 func (g glance) groups(clusters []string, addOns []addOnSum) []fleetGroup {
 	byMarks := map[string]*fleetGroup{}
 	for _, cluster := range clusters {
@@ -192,7 +193,7 @@ func (g glance) groups(clusters []string, addOns []addOnSum) []fleetGroup {
 	return groups
 }
 
-// worse orders what has more of the worst states first.
+// worse compares two clusters' states; more of the worst states sort first.
 func worse(a, b string) int {
 	for i := range addOnStates {
 		if order := strings.Count(b, string(byte(i))) - strings.Count(a, string(byte(i))); order != 0 {
@@ -202,7 +203,7 @@ func worse(a, b string) int {
 	return 0
 }
 
-// WorstFirst are the clusters, those first on which add-ons are worst.
+// WorstFirst returns the clusters, those with the worst states first.
 func (g glance) WorstFirst() []string {
 	var clusters []string
 	for _, group := range g.Sum().Groups {

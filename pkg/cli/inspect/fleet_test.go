@@ -13,7 +13,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// glanceOf is what is seen of the add-ons on these clusters.
+// glanceOf returns the summarized status of the clusters' add-ons.
 func glanceOf(clusters map[string]clitest.Cluster) glance {
 	fleet := glance{}
 	for name, view := range clusters {

@@ -9,7 +9,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// marks stand for states in the lines of clusters, and texts everywhere else.
+// marks are the symbols for states in the lines of clusters; texts are the names used elsewhere.
 var (
 	marks = map[addOnState]string{
 		stateNotAvailable: "✗", stateUnknown: "?", stateRemoving: "-", stateDegraded: "!", stateAvailable: "✓", stateAbsent: "·",
@@ -20,10 +20,10 @@ var (
 	}
 )
 
-// groupsShown is how many lines of clusters are shown where not all are.
+// groupsShown is the number of lines of clusters shown unless wide is set.
 const groupsShown = 20
 
-// Text is the sum as tables; wide leaves nothing out.
+// Text returns the summary as tables; wide includes everything.
 func (s fleetSum) Text(wide bool) string {
 	if len(s.AddOns) == 0 {
 		return fmt.Sprintf("No add-on is enabled on %s.\n", terminal.Counted(s.Clusters, "managed cluster"))
@@ -57,7 +57,7 @@ func (s fleetSum) headline() string {
 	return text + "\n"
 }
 
-// addOnTable begins with the letters by which the lines of clusters name the add-ons.
+// addOnTable returns the table of add-ons, with the letters that name them in the lines of clusters.
 func (s fleetSum) addOnTable() string {
 	rows := make([][]string, 0, len(s.AddOns))
 	for i, of := range s.AddOns {
@@ -74,7 +74,7 @@ func (s fleetSum) addOnTable() string {
 	return terminal.Table(header, rows)
 }
 
-// columns are the states of an add-on that is there, the best first.
+// columns are the states of an installed add-on, best first.
 var columns = []addOnState{stateAvailable, stateDegraded, stateNotAvailable, stateUnknown, stateRemoving}
 
 func (s fleetSum) reasonTable(wide bool) string {
@@ -85,7 +85,7 @@ func (s fleetSum) reasonTable(wide bool) string {
 	return terminal.Table([]string{"REASON", "STATE", "ADD-ONS", "CLUSTERS"}, rows)
 }
 
-// matrix has a line for clusters that are alike, with a mark for each add-on.
+// matrix returns a line for each group of clusters, with a mark for each add-on.
 func (s fleetSum) matrix(wide bool) string {
 	width := len(letters(len(s.AddOns) - 1))
 	var b strings.Builder
@@ -113,7 +113,7 @@ func (s fleetSum) matrix(wide bool) string {
 	return b.String() + "\n" + s.legend()
 }
 
-// legend explains the marks that are used.
+// legend explains the used marks.
 func (s fleetSum) legend() string {
 	var used []string
 	for _, state := range append(slices.Clone(columns), stateAbsent) {
@@ -124,7 +124,7 @@ func (s fleetSum) legend() string {
 	return strings.Join(used, "   ") + "\n"
 }
 
-// letters counts A, B, … Z, AA, AB and so on.
+// letters returns A, B, … Z, AA, AB and so on.
 func letters(i int) string {
 	text := string(rune('A' + i%26))
 	if i < 26 {

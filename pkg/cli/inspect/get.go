@@ -20,7 +20,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
-// GetOptions say which add-ons are listed, and how.
+// GetOptions holds the arguments and flags of the command.
 type GetOptions struct {
 	*hubclient.Factory
 	addOn  string
@@ -28,7 +28,7 @@ type GetOptions struct {
 	output *terminal.Output
 }
 
-// NewCmdGet returns the command; runF, if given, replaces runGet.
+// NewCmdGet returns the command. If runF is set, it replaces runGet.
 func NewCmdGet(f *hubclient.Factory, runF func(context.Context, *GetOptions) error) *cobra.Command {
 	o := &GetOptions{Factory: f, output: terminal.NewOutput(terminal.FormatName)}
 	if runF == nil {
@@ -70,7 +70,7 @@ func runGet(ctx context.Context, o *GetOptions) error {
 	return o.output.Print(o.Out, terminal.Shown{Text: list.text(time.Now()), Data: list, Names: list.names()})
 }
 
-// addOnList is what `get` shows.
+// addOnList is the output of `get`.
 type addOnList struct {
 	AddOns []addOnItem `json:"addOns"`
 }
@@ -79,16 +79,16 @@ type addOnList struct {
 type addOnItem struct {
 	Cluster string `json:"cluster"`
 	AddOn   string `json:"addOn"`
-	// OperatorVersion that it is to run by; empty where it does not run by plans, or that is not known.
+	// OperatorVersion is the desired OperatorVersion; empty if the add-on does not run by plans, or it is unknown.
 	OperatorVersion string `json:"operatorVersion,omitempty"`
-	// Available and Degraded are the conditions' statuses; empty where there is none.
+	// Available and Degraded are the statuses of the conditions; empty if a condition is missing.
 	Available metav1.ConditionStatus `json:"available,omitempty"`
 	Degraded  metav1.ConditionStatus `json:"degraded,omitempty"`
 	Reason    string                 `json:"reason,omitempty"`
 	Created   metav1.Time            `json:"created"`
 }
 
-// listAddOns reads the add-ons of that name, or all, of the clusters that are meant, sorted by cluster and name.
+// listAddOns returns the add-ons of the selected clusters, all or those of a name, sorted by cluster and name.
 func listAddOns(ctx context.Context, h hubclient.Hub, where hubclient.Selection, name string) (addOnList, error) {
 	list, others := addOnList{AddOns: []addOnItem{}}, map[string]bool{}
 	var clusters []string
@@ -141,8 +141,8 @@ func itemOf(addOn *addonv1alpha1.ManagedClusterAddOn, definition hubclient.Defin
 	return item
 }
 
-// reasonOf is the reason of what stands against an add-on: of its not being available, of its being degraded, of its last change being
-// held up, in this order; else that of its being available.
+// reasonOf returns the reason of the first problem of an add-on: not available, degraded, last change held up. Without a problem it returns
+// the reason of Available.
 func reasonOf(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 	if !addOn.DeletionTimestamp.IsZero() {
 		return "Deleting"
@@ -169,7 +169,7 @@ func reasonOf(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 	return available.Reason
 }
 
-// text is the list as a table.
+// text returns the list as a table.
 func (l addOnList) text(now time.Time) string {
 	if len(l.AddOns) == 0 {
 		return "No add-on is enabled.\n"

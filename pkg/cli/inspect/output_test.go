@@ -10,7 +10,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/dependency"
 )
 
-// TestWhatProgramsRead holds the names of fields: programs rely on them.
+// TestWhatProgramsRead pins the names of fields, because programs rely on them.
 func TestWhatProgramsRead(t *testing.T) {
 	cluster := clitest.Defined("shop: kafka search?", "kafka: zookeeper shop?", "search:", "broken:").
 		With("shop", clitest.Condition(addonv1alpha1.ConditionAvailable, "True", "Fine", "")).With("kafka").With("broken").Annotated("broken", "{").Judged()

@@ -17,14 +17,14 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// PlanHistoryOptions say whose plans are shown, and how.
+// PlanHistoryOptions holds the arguments and flags of the command.
 type PlanHistoryOptions struct {
 	*hubclient.Factory
 	cluster, name string
 	output        *terminal.Output
 }
 
-// NewCmdPlanHistory returns the command; runF, if given, replaces runPlanHistory.
+// NewCmdPlanHistory returns the command. If runF is set, it replaces runPlanHistory.
 func NewCmdPlanHistory(f *hubclient.Factory, runF func(context.Context, *PlanHistoryOptions) error) *cobra.Command {
 	o := &PlanHistoryOptions{Factory: f, output: terminal.NewOutput()}
 	if runF == nil {
@@ -60,7 +60,7 @@ func runPlanHistory(ctx context.Context, o *PlanHistoryOptions) error {
 	return o.output.Print(o.Out, terminal.Shown{Text: data.text(time.Now()), Data: data})
 }
 
-// history is what `plan history` shows.
+// history is the output of `plan history`.
 type history struct {
 	Instance string    `json:"instance"`
 	Cluster  string    `json:"cluster"`
@@ -71,15 +71,15 @@ type history struct {
 type lastRun struct {
 	Plan   string               `json:"plan"`
 	Status kudo.ExecutionStatus `json:"status"`
-	// ByHand says that somebody has asked for it, so far as that is known: of what was started last.
+	// ByHand is set if the run was requested manually. It is known only for the last started plan.
 	ByHand  bool         `json:"byHand,omitempty"`
 	Started *metav1.Time `json:"started,omitempty"`
-	// Ended is empty while it runs.
+	// Ended is empty while the plan runs.
 	Ended   *metav1.Time `json:"ended,omitempty"`
 	Message string       `json:"message,omitempty"`
 }
 
-// historyOf are the last runs of all plans, the latest first, then the plans that never ran.
+// historyOf returns the last runs of all plans, latest first, followed by the plans that never ran.
 func historyOf(view planstatus.View) history {
 	runs := []lastRun{}
 	last := view.Instance.Status.Execution
@@ -98,7 +98,7 @@ func historyOf(view planstatus.View) history {
 	return history{Instance: view.Instance.Name, Cluster: view.Instance.Namespace, Plans: runs}
 }
 
-// latest is when the run began, or the last that is known of one that does not say so.
+// latest returns the start of the run, or its last known time if the start is not recorded.
 func (r lastRun) latest() time.Time {
 	switch {
 	case r.Started != nil:
@@ -110,7 +110,7 @@ func (r lastRun) latest() time.Time {
 	}
 }
 
-// text is the runs as a table.
+// text returns the runs as a table.
 func (h history) text(now time.Time) string {
 	if len(h.Plans) == 0 {
 		return "No plan has run, and the OperatorVersion cannot be read.\n"
@@ -126,7 +126,7 @@ func (h history) text(now time.Time) string {
 	return terminal.Table([]string{"PLAN", "STATUS", "STARTED", "TOOK", "MESSAGE"}, rows)
 }
 
-// took is how long the run lasted, or has lasted by now.
+// took returns the duration of the run, up to now if it has not ended.
 func (r lastRun) took(now time.Time) string {
 	switch {
 	case r.Started == nil:

@@ -11,7 +11,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// PlanStatusOptions say whose plans are shown, and how.
+// PlanStatusOptions holds the arguments and flags of the command.
 type PlanStatusOptions struct {
 	*hubclient.Factory
 	cluster, name       string
@@ -19,7 +19,7 @@ type PlanStatusOptions struct {
 	output              *terminal.Output
 }
 
-// NewCmdPlanStatus returns the command; runF, if given, replaces runPlanStatus.
+// NewCmdPlanStatus returns the command. If runF is set, it replaces runPlanStatus.
 func NewCmdPlanStatus(f *hubclient.Factory, runF func(context.Context, *PlanStatusOptions) error) *cobra.Command {
 	o := &PlanStatusOptions{Factory: f, output: terminal.NewOutput(terminal.FormatName)}
 	if runF == nil {

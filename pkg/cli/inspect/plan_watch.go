@@ -17,7 +17,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// watchStatus shows the status of an Instance or add-on, and what changes of it, until the user has seen enough or it is gone.
+// watchStatus shows the status of an Instance or add-on and its changes, until the user interrupts it or the object is deleted.
 func watchStatus(ctx context.Context, h hubclient.Hub, out io.Writer, key client.ObjectKey, withChildren bool) error {
 	w := statusWatch{ObjectKey: key, withChildren: withChildren, out: out, progress: h.Progress(out)}
 	err := h.Follow(ctx, []string{key.Namespace}, w.look)
@@ -32,8 +32,8 @@ type statusWatch struct {
 	withChildren bool
 	out          io.Writer
 	progress     *terminal.Progress
-	// seen says that there was an Instance or add-on; wasInstance, that it was an Instance, which where there is no terminal is shown
-	// whole at first.
+	// seen is set once an Instance or add-on was observed; wasInstance is set if it was an Instance. Without a terminal an Instance is
+	// first printed completely.
 	seen, wasInstance bool
 }
 
@@ -62,11 +62,11 @@ func (w *statusWatch) look(ctx context.Context, reader client.Reader) (bool, err
 	case w.seen:
 		return true, printers.WriteEscaped(w.out, fmt.Sprintf("%s on %s is gone\n", terminal.Word(w.Name), terminal.Word(w.Namespace)))
 	default:
-		return false, nil // what follows the hub is behind it
+		return false, nil // the watch cache is behind the hub
 	}
 }
 
-// showInstance draws on a terminal what `plan status` prints. Elsewhere it is printed once, and then what changes.
+// showInstance draws the output of `plan status` on a terminal. Without a terminal it prints the output once, and then changes.
 func (w *statusWatch) showInstance(view planstatus.View) error {
 	first := !w.wasInstance
 	w.seen, w.wasInstance = true, true
@@ -78,7 +78,7 @@ func (w *statusWatch) showInstance(view planstatus.View) error {
 	return printers.WriteEscaped(w.out, planstatus.Text(view))
 }
 
-// header is what stands above the tree of plans.
+// header returns the lines above the tree of plans.
 func (w *statusWatch) header(view planstatus.View) []terminal.Node {
 	above, _, _ := strings.Cut(planstatus.Text(view), "\n\n")
 	var lines []terminal.Node

@@ -17,7 +17,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/dependency"
 )
 
-// TreeOptions say which add-ons are shown, all where there are none, and how.
+// TreeOptions holds the arguments and flags of the command. Without add-ons, all are shown.
 type TreeOptions struct {
 	*hubclient.Factory
 	cluster string
@@ -25,7 +25,7 @@ type TreeOptions struct {
 	output  *terminal.Output
 }
 
-// NewCmdTree returns the command; runF, if given, replaces runTree.
+// NewCmdTree returns the command. If runF is set, it replaces runTree.
 func NewCmdTree(f *hubclient.Factory, runF func(context.Context, *TreeOptions) error) *cobra.Command {
 	o := &TreeOptions{Factory: f, output: terminal.NewOutput(terminal.FormatName)}
 	if runF == nil {
@@ -69,28 +69,28 @@ func runTree(ctx context.Context, o *TreeOptions) error {
 	return o.output.Print(o.Out, terminal.Shown{Text: data.text(), Data: data, Names: data.names(view)})
 }
 
-// treeData is what `tree` shows.
+// treeData is the output of `tree`.
 type treeData struct {
 	Cluster string      `json:"cluster"`
 	AddOns  []addOnNode `json:"addOns"`
-	// Malformed says whose dependencies cannot be read, so that the last verdict over them stays.
+	// Malformed lists the add-ons whose dependencies cannot be parsed, so that their last verdict is kept.
 	Malformed []string `json:"malformed,omitempty"`
 }
 
-// addOnNode is an add-on, with the verdict of the one above over it.
+// addOnNode is an add-on, with the verdict on it as a dependency of its parent.
 type addOnNode struct {
 	AddOn string                       `json:"addOn"`
 	Type  addonv1alpha1.DependencyType `json:"type,omitempty"`
 	State string                       `json:"state"`
-	// Cause says why the one above is not satisfied; empty where it is.
+	// Cause states why the parent's dependency is not satisfied; empty if it is.
 	Cause string `json:"cause,omitempty"`
-	// Circle says that the add-on stands above on the way to it; ShownAbove, that what it depends on stands elsewhere.
+	// Circle is set if the add-on is its own ancestor; ShownAbove is set if its dependencies are shown elsewhere in the tree.
 	Circle     bool        `json:"circle,omitempty"`
 	ShownAbove bool        `json:"shownAbove,omitempty"`
 	DependsOn  []addOnNode `json:"dependsOn,omitempty"`
 }
 
-// treeOf are the trees of the given add-ons, or of all on the cluster.
+// treeOf returns the trees of the given add-ons, or of all on the cluster.
 func treeOf(view hubclient.Cluster, roots []string) treeData {
 	if len(roots) == 0 {
 		roots = treeRoots(view)
@@ -104,7 +104,7 @@ func treeOf(view hubclient.Cluster, roots []string) treeData {
 	return data
 }
 
-// text is the trees as a table.
+// text returns the trees as a table.
 func (d treeData) text() string {
 	if len(d.AddOns) == 0 {
 		return fmt.Sprintf("No add-on is installed on cluster %s.\n", d.Cluster)
@@ -136,7 +136,7 @@ func (n addOnNode) line() terminal.Node {
 	return line
 }
 
-// names are those of the add-ons in the trees that are on the cluster, each once.
+// names returns the object names of the installed add-ons in the trees, each once.
 func (d treeData) names(view hubclient.Cluster) []string {
 	found := map[string]bool{}
 	for _, root := range d.AddOns {
@@ -156,8 +156,8 @@ func (n addOnNode) visit(each func(addOnNode)) {
 	}
 }
 
-// treeRoots are the add-ons of the cluster from which all of them can be reached: those that no other one there leads to, be it by
-// way of others that are not there, and one of each circle of which that is true.
+// treeRoots returns a set of add-ons from which all add-ons of the cluster are reachable: the ones that no other installed add-on leads to,
+// directly or through missing add-ons, and one of each cycle that no other add-on leads to.
 func treeRoots(view hubclient.Cluster) []string {
 	reach := map[string]map[string]bool{}
 	for _, name := range view.Installed() {
@@ -176,7 +176,7 @@ func treeRoots(view hubclient.Cluster) []string {
 	return roots
 }
 
-// reachable adds an add-on, and all that it depends on over whatever others, to reached.
+// reachable adds an add-on and all its direct and indirect dependencies to reached.
 func reachable(v hubclient.Cluster, name string, reached map[string]bool) {
 	if reached[name] {
 		return
@@ -190,13 +190,13 @@ func reachable(v hubclient.Cluster, name string, reached map[string]bool) {
 // addOnTree builds the tree of add-ons.
 type addOnTree struct {
 	view hubclient.Cluster
-	// shown are the add-ons that stand in the tree already, with what they depend on.
+	// shown holds the add-ons that are already in the tree with their dependencies.
 	shown map[string]bool
-	// faults are the malformed declarations on the way.
+	// faults lists the malformed declarations in the tree.
 	faults []string
 }
 
-// node is the add-on that the one above has judged so, with what it depends on below. above are the add-ons on the way to it.
+// node returns the node of a dependency, with its own dependencies as children. above lists its ancestors.
 func (t *addOnTree) node(j dependency.Judgement, above []string) addOnNode {
 	n := addOnNode{AddOn: j.Name, Type: j.Type, State: stateOf(t.view, j.Name), Cause: causeText(j)}
 	if t.shown[j.Name] {
@@ -215,7 +215,7 @@ func (t *addOnTree) node(j dependency.Judgement, above []string) addOnNode {
 	return n
 }
 
-// stateOf says how an add-on is on the cluster, in the terms of the causes.
+// stateOf returns the state of an add-on on the cluster, in the terms of the causes.
 func stateOf(v hubclient.Cluster, name string) string {
 	seen := v.See(name)
 	switch {
@@ -238,7 +238,7 @@ func stateOf(v hubclient.Cluster, name string) string {
 	}
 }
 
-// causeText says why a dependency is not satisfied; nothing where it is.
+// causeText states why a dependency is not satisfied; empty if it is.
 func causeText(j dependency.Judgement) string {
 	switch {
 	case j.Cause == dependency.Circular:

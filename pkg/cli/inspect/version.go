@@ -21,7 +21,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// VersionOptions say whose versions are shown, and how.
+// VersionOptions holds the arguments and flags of the command.
 type VersionOptions struct {
 	*hubclient.Factory
 	where      hubclient.Selection
@@ -29,7 +29,7 @@ type VersionOptions struct {
 	output     *terminal.Output
 }
 
-// NewCmdVersion returns the command; runF, if given, replaces runVersion.
+// NewCmdVersion returns the command. If runF is set, it replaces runVersion.
 func NewCmdVersion(f *hubclient.Factory, runF func(context.Context, *VersionOptions) error) *cobra.Command {
 	o := &VersionOptions{Factory: f, output: terminal.NewOutput(terminal.FormatWide)}
 	if runF == nil {
@@ -63,43 +63,44 @@ func runVersion(ctx context.Context, o *VersionOptions) error {
 	if !o.clientOnly {
 		fault = found.Gather(ctx, o.Factory, o.where)
 	}
-	// What is known is shown in any case: whoever asks may be about to say so in a bug report.
+	// Known versions are printed even after an error, because they belong in a bug report.
 	if err := o.output.Print(o.Out, terminal.Shown{Text: found.Text(o.output.Format == terminal.FormatWide), Data: found}); err != nil {
 		return err
 	}
 	return hubclient.Advise(fault, o.ManagerNamespace())
 }
 
-// Versions are what `version` shows. What is not known is empty.
+// Versions is the output of `version`. Unknown versions are empty.
 type Versions struct {
 	Client string `json:"client"`
-	// Hub is addon-manager's.
+	// Hub is the version of addon-manager.
 	Hub    string         `json:"hub,omitempty"`
 	Agents []agentVersion `json:"agents,omitempty"`
-	// Skew says what does not fit together.
+	// Skew lists versions that do not match.
 	Skew []string `json:"skew,omitempty"`
 }
 
-// agentVersion is on which clusters agents of a version run. It is empty for clusters whose agent does not say it, or that have none.
+// agentVersion lists the clusters whose agents run a version. The version is empty for clusters without an agent, or with an agent that
+// does not report one.
 type agentVersion struct {
 	Version  string   `json:"version,omitempty"`
 	Clusters []string `json:"clusters"`
 }
 
-// Gather reads what the hub knows.
+// Gather reads the versions known to the hub.
 func (v *Versions) Gather(ctx context.Context, f *hubclient.Factory, where hubclient.Selection) error {
 	c, err := f.Hub()
 	if err != nil {
 		return err
 	}
-	var ofManager, ofAgents error // whoever may not read the one may well read the other
+	var ofManager, ofAgents error // a user who may not read one may be able to read the other
 	v.Hub, ofManager = managerVersion(ctx, c, f.ManagerNamespace())
 	v.Agents, ofAgents = agentVersions(ctx, c, where)
 	v.Skew = v.skew()
 	return errors.Join(ofManager, ofAgents)
 }
 
-// managerVersion is what addon-manager says on the ConfigMap of its webhooks; empty where there is none.
+// managerVersion returns the version in the ConfigMap of addon-manager's webhooks, or an empty string.
 func managerVersion(ctx context.Context, c client.Reader, namespace string) (string, error) {
 	trust := &metav1.PartialObjectMetadata{}
 	trust.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
@@ -110,7 +111,7 @@ func managerVersion(ctx context.Context, c client.Reader, namespace string) (str
 	return trust.Labels[addonv1alpha1.LabelVersion], nil
 }
 
-// agentVersions are the versions that agents say on their leases, sorted, the clusters without one last.
+// agentVersions returns the versions in the agents' leases, sorted, with clusters without a version last.
 func agentVersions(ctx context.Context, c client.Reader, where hubclient.Selection) ([]agentVersion, error) {
 	var clusters []string
 	said := map[string]string{}
@@ -165,7 +166,7 @@ func eachLease(ctx context.Context, c client.Reader, namespace string, visit fun
 	return nil
 }
 
-// grouped are clusters by version.
+// grouped returns the clusters grouped by version.
 func grouped(said map[string]string) []agentVersion {
 	by := map[string][]string{}
 	for _, cluster := range slices.Sorted(maps.Keys(said)) {
@@ -181,7 +182,7 @@ func grouped(said map[string]string) []agentVersion {
 	return found
 }
 
-// skew names what is of another version than addon-manager, which is upgraded before the agents are.
+// skew lists versions that differ from addon-manager's. addon-manager is upgraded before the agents.
 func (v *Versions) skew() []string {
 	if v.Hub == "" {
 		return nil
@@ -198,6 +199,7 @@ func (v *Versions) skew() []string {
 	return texts
 }
 
+// Text returns the versions as a table; wide lists all clusters.
 func (v *Versions) Text(wide bool) string {
 	const unknown = "unknown"
 	rows := [][]string{{"kubectl-addon", v.Client, ""}}

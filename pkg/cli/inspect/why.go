@@ -9,14 +9,14 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// WhyOptions say which add-on is explained, and how.
+// WhyOptions holds the arguments and flags of the command.
 type WhyOptions struct {
 	*hubclient.Factory
 	cluster, addOn string
 	output         *terminal.Output
 }
 
-// NewCmdWhy returns the command; runF, if given, replaces runWhy.
+// NewCmdWhy returns the command. If runF is set, it replaces runWhy.
 func NewCmdWhy(f *hubclient.Factory, runF func(context.Context, *WhyOptions) error) *cobra.Command {
 	o := &WhyOptions{Factory: f, output: terminal.NewOutput()}
 	if runF == nil {

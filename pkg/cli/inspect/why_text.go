@@ -20,7 +20,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// Explained says why an add-on is not available, and what to do.
+// Explained states why an add-on is not available, and how to fix it.
 func Explained(view hubclient.Cluster, name string) *explanation {
 	e := &explanation{view: view}
 	verdict := view.Judge(name)
@@ -40,8 +40,8 @@ func (e *explanation) notInstalled(name string) {
 	e.enableCommand(name)
 }
 
-// enableCommand names the command that enables the add-on at the end of a way of dependencies. What runs by plans joins the nearest add-on
-// that needs it in its namespace, where that looks for it; anything else goes where OCM puts it.
+// enableCommand suggests the command that enables the last add-on of a path of dependencies. An add-on that runs by plans is installed in
+// the namespace of the nearest dependent that looks for it there; any other add-on in the namespace that OCM sets.
 func (e *explanation) enableCommand(way ...string) {
 	name, namespace := way[len(way)-1], ""
 	if e.view.Definitions[name].ByPlans {
@@ -58,7 +58,7 @@ func (e *explanation) enableCommand(way ...string) {
 	e.enable = append(e.enable, command)
 }
 
-// installed explains an add-on that is on the cluster: how it is, what it lacks, and what holds up its installation.
+// installed explains an add-on on the cluster: its status, its unmet dependencies, and what holds up its installation.
 func (e *explanation) installed(addOn *addonv1alpha1.ManagedClusterAddOn, verdict dependency.Verdict) {
 	if !addOn.DeletionTimestamp.IsZero() {
 		e.say("Add-on %s is being deleted from cluster %s since %s%s.", addOn.Name, e.view.Name,
@@ -80,7 +80,7 @@ func (e *explanation) installed(addOn *addonv1alpha1.ManagedClusterAddOn, verdic
 	}
 }
 
-// headline says how the add-on is, or since when the hub does not know.
+// headline states the status of the add-on, or since when the hub does not know it.
 func (e *explanation) headline(addOn *addonv1alpha1.ManagedClusterAddOn, seen dependency.Seen, verdict dependency.Verdict) {
 	subject := fmt.Sprintf("Add-on %s", addOn.Name)
 	on := "on cluster " + e.view.Name
@@ -111,12 +111,12 @@ func (e *explanation) headline(addOn *addonv1alpha1.ManagedClusterAddOn, seen de
 	}
 }
 
-// recovered says whether an add-on has all that it requires.
+// recovered reports whether all required dependencies of an add-on are met.
 func (e *explanation) recovered(name string, verdict dependency.Verdict) bool {
 	return verdict.Reason() != addonv1alpha1.ReasonRequiredDependencyNotSatisfied && e.view.Definitions[name].Malformed == nil
 }
 
-// lacking says which dependencies of that type are unmet and what is lost, and follows them to the add-ons at fault.
+// lacking lists the unmet dependencies of that type and their impact, and follows them to the root causes.
 func (e *explanation) lacking(name string, verdict dependency.Verdict, t addonv1alpha1.DependencyType) {
 	unmet := slices.DeleteFunc(verdict.Unmet(), func(j dependency.Judgement) bool { return j.Type != t })
 	verb := "It requires"
@@ -137,7 +137,7 @@ func (e *explanation) lacking(name string, verdict dependency.Verdict, t addonv1
 	}
 }
 
-// root says what is wrong with the add-on at the end of a chain of unmet dependencies, and what mends it.
+// root states the problem of the add-on at the end of a chain of unmet dependencies, and how to fix it.
 func (e *explanation) root(verb string, root dependency.Root) {
 	subject := verb + " " + terminal.Word(root.Name)
 	if len(root.Way) > 2 {
@@ -165,8 +165,8 @@ func (e *explanation) root(verb string, root dependency.Root) {
 	}
 }
 
-// circle says which dependency to remove, the same whichever member was asked about: an Optional one where there is one, for it
-// costs the least, and the first by name.
+// circle suggests a dependency of the cycle to remove, the same for each member: an optional dependency if there is one, because it has the
+// least impact, the first by name.
 func (e *explanation) circle(way []string) {
 	type edge struct {
 		costs    int
@@ -194,7 +194,7 @@ func (e *explanation) circle(way []string) {
 	e.do("kubectl edit clustermanagementaddon %s", least.from)
 }
 
-// failing says what an add-on that is installed, and lacks nothing that it requires, says of itself.
+// failing states the problem that an installed add-on with all its required dependencies reports.
 func (e *explanation) failing(subject string, addOn *addonv1alpha1.ManagedClusterAddOn, held bool) {
 	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
 	seen := e.view.See(addOn.Name)
@@ -225,8 +225,8 @@ func (e *explanation) failing(subject string, addOn *addonv1alpha1.ManagedCluste
 	e.again(addOn)
 }
 
-// again offers to run a plan again, where that mends what an add-on that runs by plans reports: what is missing is made anew, and a plan that has
-// failed starts from its beginning.
+// again suggests running a plan again if that fixes the reported problem of an add-on that runs by plans: missing objects are re-created,
+// and a failed plan restarts from the beginning.
 func (e *explanation) again(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	instance := e.view.Instances[addOn.Name]
 	if instance == nil || instance.Status.Execution == nil {
@@ -248,7 +248,7 @@ func (e *explanation) again(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	e.do("kubectl addon plan run %s %s --cluster %s", addOn.Name, again, e.view.Name)
 }
 
-// lastVerdict says that the dependencies are malformed, and which verdict stays.
+// lastVerdict states that the dependencies are malformed, and which verdict is kept.
 func (e *explanation) lastVerdict(addOn *addonv1alpha1.ManagedClusterAddOn, fault error) {
 	e.say("Its dependencies are malformed, so that the last verdict over them stays: %s.", terminal.OneLine(fault.Error()))
 	if last := lastTold(addOn); last != nil {
@@ -257,7 +257,7 @@ func (e *explanation) lastVerdict(addOn *addonv1alpha1.ManagedClusterAddOn, faul
 	e.do("kubectl edit clustermanagementaddon %s", addOn.Name)
 }
 
-// own says what stands against the add-on besides its dependencies.
+// own states the problems of the add-on other than its dependencies.
 func (e *explanation) own(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	e.undefined(addOn, e.view.See(addOn.Name))
 	e.heldUp(addOn)
@@ -268,21 +268,21 @@ func (e *explanation) own(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	}
 }
 
-// undefined says of an add-on that is not available, where that is so, that no definition tells anybody to run it.
+// undefined states that an add-on is not available because it has no definition, if that is the case.
 func (e *explanation) undefined(addOn *addonv1alpha1.ManagedClusterAddOn, seen dependency.Seen) {
 	if !seen.Defined && seen.Available != metav1.ConditionTrue {
 		e.say("No ClusterManagementAddOn has the name %s: create it, or delete the add-on if the name is a mistake.", addOn.Name)
 	}
 }
 
-// heldUp says what holds up the installation or a change of an add-on that runs by plans; nothing if nothing does.
+// heldUp states what holds up the installation or a change of an add-on that runs by plans, if anything.
 func (e *explanation) heldUp(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	resolved := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved)
 	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
 	switch {
 	case resolved == nil || resolved.Status == metav1.ConditionTrue:
 		e.unseen(addOn)
-	case availability.Includes(available, resolved): // said already
+	case availability.Includes(available, resolved): // already stated
 		e.look(addOn)
 	case resolved.Reason == addonv1alpha1.ReasonWaitingForDependencies && e.view.Definitions[addOn.Name].Malformed != nil:
 		e.say("%s is installed by itself once they can be read and it has what it requires.", addOn.Name)
@@ -297,7 +297,7 @@ func (e *explanation) heldUp(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	}
 }
 
-// unseen says that the agent has yet to see the last change of an add-on; nothing if it has seen it.
+// unseen states that the agent has not observed the last change of an add-on, if that is the case.
 func (e *explanation) unseen(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	if instance := e.view.Instances[addOn.Name]; instance != nil && planstatus.Unseen(instance) {
 		e.say("The last change of %s was %s.", addOn.Name, planstatus.UnseenText(e.view.Name))
@@ -305,7 +305,7 @@ func (e *explanation) unseen(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	}
 }
 
-// satisfied says what an add-on depends on that is all satisfied; nothing where that cannot be read.
+// satisfied lists the dependencies if all are satisfied; empty if they cannot be parsed.
 func (e *explanation) satisfied(name string, verdict dependency.Verdict) string {
 	switch {
 	case e.view.Definitions[name].Malformed != nil:

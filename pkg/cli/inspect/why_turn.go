@@ -12,7 +12,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/dependency"
 )
 
-// lag says whose turn it is where the add-on's conditions are not those of the verdict.
+// lag states which controller is next if the add-on's conditions do not match the verdict.
 func (e *explanation) lag(addOn *addonv1alpha1.ManagedClusterAddOn, seen dependency.Seen, reason string) {
 	told := ""
 	if last := lastTold(addOn); last != nil {
@@ -31,18 +31,18 @@ func (e *explanation) lag(addOn *addonv1alpha1.ManagedClusterAddOn, seen depende
 	}
 }
 
-// overtaken says whether Available still tells of a lack of what is required, which the verdict may have overtaken.
+// overtaken reports whether Available still reports a missing required add-on that the verdict may no longer contain.
 func overtaken(seen dependency.Seen) bool {
 	return seen.Available == metav1.ConditionFalse && seen.Reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied
 }
 
-// awaited says whether somebody has yet to say how an add-on is that lacks nothing it requires.
+// awaited reports whether the status of an add-on with all its required dependencies is still to be reported.
 func awaited(seen dependency.Seen) bool {
 	return seen.Available == "" || overtaken(seen) ||
 		seen.Available == metav1.ConditionUnknown && seen.Reason != addonv1alpha1.ReasonClusterLeaseStopped
 }
 
-// turn says who is to say whether an add-on is available, now that nothing which it requires stands against it.
+// turn states which controller reports the availability of an add-on, now that all its required dependencies are met.
 func (e *explanation) turn(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	whose := "its own controller to say, for its health check is Customized: see whether that runs and writes condition Available"
 	lease, leased := availability.LeaseOf(addOn)

@@ -18,11 +18,11 @@ import (
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-// bundle is a package with all that it brings along.
+// bundle is a package with all packages that it depends on.
 type bundle struct {
-	// members are the packages, each after those that it needs, the one that was asked for last.
+	// members lists the packages, dependencies first, the requested package last.
 	members []*member
-	// stored are the versions on the hub, where a package needs one of them.
+	// stored lists the versions on the hub, if a package depends on one of them.
 	stored []kudo.OperatorVersion
 }
 
@@ -31,13 +31,13 @@ type member struct {
 	source
 	pkg      *pack.Package
 	findings []pack.Finding
-	// children are the versions that tasks mean, by the index of the task. A task that is missing here could not be resolved.
+	// children holds the versions that tasks refer to, by the index of the task. A task that could not be resolved has no entry.
 	children map[int]childVersion
-	// unsought are the names that were looked for nowhere.
+	// unsought lists the names that were not looked up.
 	unsought []string
 }
 
-// childVersion is what a task means: a member, or where that is nil a version on the hub.
+// childVersion is the version that a task refers to: a member or, if member is nil, a version on the hub.
 type childVersion struct {
 	member *member
 	name   string
@@ -46,38 +46,38 @@ type childVersion struct {
 
 func (b *bundle) root() *member { return b.members[len(b.members)-1] }
 
-// membersLimit bounds how many packages one may make this program load.
+// membersLimit is the number of packages that a bundle may load.
 const membersLimit = 100
 
-// loader loads a package with all that it brings along.
+// loader loads a package with all packages that it depends on.
 type loader struct {
 	http *http.Client
-	// repository is the URL or the folder of a KUDO repository, in which names are looked for; none if empty.
+	// repository is the URL or folder of the KUDO repository in which names are looked up; empty for none.
 	repository string
-	// catalog of the repository; nil until a name is looked for.
+	// catalog is the repository's content; nil until a name is looked up.
 	catalog catalog
-	// versions are those on the hub, where names are looked for without a repository; nil: nowhere.
+	// versions returns the versions on the hub, in which names are looked up without a repository; nil to not look up names.
 	versions func() ([]kudo.OperatorVersion, error)
 
 	downloads map[tarball]download
-	// room is how many bytes tarballs may still hold.
+	// room is the remaining number of bytes that tarballs may contain.
 	room   int64
 	met    map[string]*member
 	bundle bundle
 }
 
-// addFlag lets a command say where names are looked for.
+// addFlag adds the flag that selects the repository.
 func (l *loader) addFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&l.repository, "repository", "",
 		"URL or folder of a repository of KUDO packages, which holds index.yaml: where packages that are only a name are looked for")
 }
 
-// failure is an error that says nothing about a package, such as that the hub cannot be reached. It ends the loading.
+// failure is an error that is not a problem of a package, such as an unreachable hub. It stops loading.
 type failure struct{ error }
 
 func (f failure) Unwrap() error { return f.error }
 
-// loadBundle reads the package of that name and all that it brings along, and says everything there is to say about it.
+// loadBundle loads the package of that name with all packages that it depends on, and collects all findings.
 func (l *loader) loadBundle(ctx context.Context, name string) (*bundle, error) {
 	l.begin()
 	from, err := l.openSource(ctx, name)
@@ -91,7 +91,7 @@ func (l *loader) begin() {
 	l.http, l.downloads, l.room, l.met = httpClient(), map[tarball]download{}, roomForArchives, map[string]*member{}
 }
 
-// loadFrom is loadBundle for a package that is at a place.
+// loadFrom loads the bundle of a package at a location.
 func (l *loader) loadFrom(ctx context.Context, from source) (*bundle, error) {
 	root, err := l.load(ctx, from)
 	if err != nil {
@@ -102,7 +102,7 @@ func (l *loader) loadFrom(ctx context.Context, from source) (*bundle, error) {
 	return &l.bundle, nil
 }
 
-// load reads the package at a place, which is the same one whenever it is met.
+// load loads the package at a location. Each location is loaded once.
 func (l *loader) load(ctx context.Context, from source) (*member, error) {
 	if known := l.met[from.key()]; known != nil {
 		return known, nil
@@ -141,7 +141,8 @@ func (l *loader) load(ctx context.Context, from source) (*member, error) {
 	return m, nil
 }
 
-// misfits is what the child has against the parameters that the task gives it. What no parameter of the parent can change is an error.
+// misfits returns findings about parameters that the task passes to the child. A problem that no parameter of the parent can fix is an
+// error.
 func (m *member) misfits(i int, task kudo.Task, child childVersion) []pack.Finding {
 	parameters, known := m.pkg.ChildParameters(task)
 	if !known {
@@ -164,11 +165,11 @@ func (m *member) find(task int, severity pack.Severity, format string, args ...a
 	m.findings = append(m.findings, m.pkg.At(fmt.Sprintf("tasks[%d].spec.package", task), severity, terminal.OneLine(fmt.Sprintf(format, args...))))
 }
 
-// errNotLookedFor says that a name was looked for nowhere.
+// errNotLookedFor is returned for a name that was not looked up.
 var errNotLookedFor = errors.New("is only a name, and was not looked for: --repository says where to look for it, and without " +
 	"that 'kubectl addon package push' looks on the hub")
 
-// child finds what the task of the package at from means.
+// child returns the version that a task of the package at from refers to.
 func (l *loader) child(ctx context.Context, from source, task kudo.Task) (childVersion, error) {
 	var at source
 	var err error
@@ -190,7 +191,7 @@ func (l *loader) child(ctx context.Context, from source, task kudo.Task) (childV
 	return l.childAt(ctx, at, task)
 }
 
-// childAt is the package at a place, in the versions that the task asks for.
+// childAt returns the package at a location if it has the versions that the task requests.
 func (l *loader) childAt(ctx context.Context, at source, task kudo.Task) (childVersion, error) {
 	m, err := l.load(ctx, at)
 	if err != nil {
@@ -210,7 +211,7 @@ func (l *loader) childAt(ctx context.Context, at source, task kudo.Task) (childV
 	return childVersion{member: m, name: versionName(m.pkg), spec: spec}, nil
 }
 
-// storedVersion is the version on the hub that a task means.
+// storedVersion returns the version on the hub that a task refers to.
 func (l *loader) storedVersion(task kudo.Task) (childVersion, error) {
 	found, err := l.versions()
 	if err != nil {
@@ -224,7 +225,7 @@ func (l *loader) storedVersion(task kudo.Task) (childVersion, error) {
 	return childVersion{name: chosen.Name, spec: &chosen.Spec}, nil
 }
 
-// objects are what is stored of the package: its tasks name operators and exact versions in place of where their packages are.
+// objects returns the package's objects for the hub, in which tasks name operators and exact versions instead of the locations of packages.
 func (m *member) objects(namespace string) (*kudo.Operator, *kudo.OperatorVersion) {
 	operator, version := m.pkg.Objects(namespace)
 	for i, child := range m.children {
@@ -234,7 +235,7 @@ func (m *member) objects(namespace string) (*kudo.Operator, *kudo.OperatorVersio
 	return operator, version
 }
 
-// twins are packages at different places that make one OperatorVersion with different contents.
+// twins returns findings about packages at different locations that have the same OperatorVersion but different contents.
 func (b *bundle) twins() []pack.Finding {
 	first := map[string]*member{}
 	var findings []pack.Finding
@@ -254,7 +255,7 @@ func (b *bundle) twins() []pack.Finding {
 	return findings
 }
 
-// faults are what is wrong with the tree as a whole. What a name stands for that was looked for nowhere is taken to bring nothing along.
+// faults returns the problems of the tree of child Instances. A name that was not looked up counts as a package without dependencies.
 func (b *bundle) faults() []pack.Finding {
 	var versions, unsought []kudo.OperatorVersion
 	for _, m := range b.members {
@@ -265,10 +266,10 @@ func (b *bundle) faults() []pack.Finding {
 			switch _, resolved := m.children[i]; {
 			case resolved:
 			case slices.Contains(m.unsought, task.Spec.Package):
-				task.Spec.OperatorVersion = cmp.Or(task.Spec.OperatorVersion, "unknown") // perhaps none of those that are here
+				task.Spec.OperatorVersion = cmp.Or(task.Spec.OperatorVersion, "unknown") // it may not be one of the loaded versions
 				unsought = append(unsought, standIn(task))
 			default:
-				task.Kind = "" // what could not be resolved has a finding of its own
+				task.Kind = "" // an unresolved task has its own finding
 			}
 		}
 		versions = append(versions, *version)
@@ -286,7 +287,7 @@ func (b *bundle) faults() []pack.Finding {
 	return findings
 }
 
-// standIn is a version without anything that is what the task means.
+// standIn returns an empty version that matches the reference of the task.
 func standIn(task *kudo.Task) kudo.OperatorVersion {
 	var version kudo.OperatorVersion
 	version.Name = pack.VersionName(task.Spec.Package, task.Spec.AppVersion, task.Spec.OperatorVersion)
@@ -294,12 +295,12 @@ func standIn(task *kudo.Task) kudo.OperatorVersion {
 	return version
 }
 
-// fault is a finding about the package that was asked for, because of what it brings along.
+// fault returns a finding about the requested package that is caused by its dependencies.
 func (b *bundle) fault(message string) pack.Finding {
 	return b.root().pkg.At("tasks", pack.Error, message)
 }
 
-// openNamed is the package that a task names by the operator's name, from the repository.
+// openNamed returns the package from the repository that a task refers to by the operator's name.
 func (l *loader) openNamed(ctx context.Context, task kudo.Task) (childVersion, error) {
 	if err := l.readCatalog(ctx); err != nil {
 		return childVersion{}, failure{err}
@@ -325,7 +326,7 @@ func (l *loader) openNamed(ctx context.Context, task kudo.Task) (childVersion, e
 	return child, entry.mismatch(task.Spec.Package, child.member)
 }
 
-// loadNamed is loadBundle for a package of the repository, called as its OperatorVersion or, in the highest version, as its operator.
+// loadNamed loads the bundle of a package in the repository, named by its OperatorVersion or, for the highest version, by its operator.
 func (l *loader) loadNamed(ctx context.Context, name string) (*bundle, error) {
 	l.begin()
 	if err := l.readCatalog(ctx); err != nil {
@@ -348,8 +349,7 @@ func (l *loader) loadNamed(ctx context.Context, name string) (*bundle, error) {
 	return b, entry.mismatch(operator, b.root())
 }
 
-// mismatch is the error for a package that is not the one that the entry promises. Indexes that somebody wrote by hand may leave the
-// appVersion out.
+// mismatch returns an error for a package that does not match its index entry. Manually written indexes may omit the appVersion.
 func (e indexEntry) mismatch(operator string, m *member) error {
 	spec := m.pkg.Version
 	if spec.Operator.Name == operator && spec.Version == e.OperatorVersion && (e.AppVersion == "" || spec.AppVersion == e.AppVersion) {

@@ -23,7 +23,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/pack"
 )
 
-// shop serves files by their path, and counts the requests.
+// shop serves files by path and counts the requests.
 func shop(t *testing.T, files map[string][]byte) (address string, requests map[string]int) {
 	t.Helper()
 	requests = map[string]int{}
@@ -42,7 +42,7 @@ func shop(t *testing.T, files map[string][]byte) (address string, requests map[s
 	return server.URL, requests
 }
 
-// load loads the package, and lists its members with what their tasks mean once they are stored, and all errors.
+// load loads the package and lists its members, with the resolved references of their tasks, and all errors.
 func load(t *testing.T, l *loader, name string) (members, faults []string) {
 	t.Helper()
 	b, err := l.loadBundle(context.Background(), name)
@@ -157,8 +157,8 @@ func TestBundle(t *testing.T) {
 
 func TestBundleFitsParametersToChildren(t *testing.T) {
 	for sentence, test := range map[string]struct {
-		spec, file string // of the task, and what its parameterFile holds
-		want       string // what the findings say
+		spec, file string // of the task, and the content of its parameterFile
+		want       string // the expected findings
 	}{
 		"what the child needs": {spec: ", parameterFile: child.yaml", file: "SIZE: 3"},
 		"nothing, and the child needs something": {
@@ -228,7 +228,7 @@ entries:
 		children []string
 		loader   *loader
 		members  []string
-		faults   []string // what is in them
+		faults   []string // the expected problems
 	}{
 		"a URL, asked once": {
 			children: []string{"package: '" + address + "/zz.tgz'", "package: '" + address + "/zz.tgz', instanceName: b"},
@@ -308,7 +308,7 @@ entries:
 	}
 }
 
-// stored are versions on the hub.
+// stored returns versions on the hub.
 func stored(names ...string) func() ([]kudo.OperatorVersion, error) {
 	var versions []kudo.OperatorVersion
 	for _, name := range names {
@@ -320,7 +320,7 @@ func stored(names ...string) func() ([]kudo.OperatorVersion, error) {
 	return func() ([]kudo.OperatorVersion, error) { return versions, nil }
 }
 
-// What cannot be reached is no fault of the package.
+// An unreachable server is not a problem of the package.
 func TestLoadingEndsWhereNothingCanBeSaid(t *testing.T) {
 	address, _ := shop(t, nil)
 	none := filepath.Join(t.TempDir(), "none")
@@ -366,7 +366,7 @@ func TestPackageDoesNotLeadOut(t *testing.T) {
 	}
 }
 
-// A tarball of a few kilobytes may hold a hundred of them, and each of these many megabytes.
+// A tarball of a few kilobytes may contain a hundred tarballs, each of which unpacks to many megabytes.
 func TestTarballsTogetherAreBounded(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "zz")
 	clitest.WritePackage(t, dir, "1.0.0")
@@ -386,7 +386,7 @@ func TestTarballsTogetherAreBounded(t *testing.T) {
 	}
 }
 
-// Apache, for one, sends a tarball as a tar file in the encoding gzip to whoever takes that.
+// Apache, for example, sends a tarball as a tar file with the encoding gzip to clients that accept it.
 func TestDownloadTakesTarballsAsTheyAre(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "zz")
 	clitest.WritePackage(t, dir, "1.0.0")

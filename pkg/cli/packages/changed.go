@@ -12,9 +12,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-// changedFields names what two versions differ in.
+// changedFields returns the names of the fields that differ between two versions.
 func changedFields(stored, wanted *kudo.OperatorVersionSpec) []string {
-	if equality.Semantic.DeepEqual(stored, wanted) { // also where one has an empty list, and the other none
+	if equality.Semantic.DeepEqual(stored, wanted) { // also if one has an empty list and the other none
 		return nil
 	}
 	var changed []string
@@ -29,8 +29,8 @@ func changedFields(stored, wanted *kudo.OperatorVersionSpec) []string {
 	return slices.Compact(changed)
 }
 
-// changedName names the thing that differs. Of a task that brings another version of an operator along it says so: perhaps nobody has
-// changed the package, and its name only means a higher version now.
+// changedName names the changed field. For a task whose child operator has another version it states that: the package itself may be
+// unchanged, and the operator's name now resolves to a higher version.
 func changedName(c pack.Change, stored, wanted *kudo.OperatorVersionSpec) string {
 	if c.Section == pack.InVersion {
 		return c.Name
@@ -45,7 +45,7 @@ func changedName(c pack.Change, stored, wanted *kudo.OperatorVersionSpec) string
 	return name
 }
 
-// childName is the OperatorVersion that the resolved task of that name brings along; nothing where it brings none.
+// childName returns the child OperatorVersion of the resolved task of that name, or an empty string.
 func childName(tasks []kudo.Task, name string) string {
 	i := slices.IndexFunc(tasks, func(t kudo.Task) bool { return t.Name == name })
 	if i < 0 || !tree.MakesChild(tasks[i]) {

@@ -9,7 +9,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// DiffOptions say which packages are compared, and how.
+// DiffOptions holds the arguments and flags of the command.
 type DiffOptions struct {
 	*hubclient.Factory
 	from, to string
@@ -17,7 +17,7 @@ type DiffOptions struct {
 	output   *terminal.Output
 }
 
-// NewCmdDiff returns the command; runF, if given, replaces runDiff.
+// NewCmdDiff returns the command. If runF is set, it replaces runDiff.
 func NewCmdDiff(f *hubclient.Factory, runF func(context.Context, *DiffOptions) error) *cobra.Command {
 	o := &DiffOptions{Factory: f, finder: &Finder{Factory: f}, output: terminal.NewOutput(terminal.FormatWide)}
 	if runF == nil {

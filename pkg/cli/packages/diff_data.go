@@ -14,26 +14,26 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// diffData is what `package diff` shows.
+// diffData is the output of `package diff`.
 type diffData struct {
-	// From and To are OperatorVersions.
+	// From and To are the names of OperatorVersions.
 	From    string       `json:"from"`
 	To      string       `json:"to"`
 	Changes []diffChange `json:"changes"`
 	Upgrade diffUpgrade  `json:"upgrade"`
 }
 
-// diffChange is a change, of a template with its lines.
+// diffChange is a change; the change of a template includes its lines.
 type diffChange struct {
 	pack.Change
 	Diff string `json:"diff,omitempty"`
 }
 
-// diffUpgrade is what becomes of an Instance that goes over from one version to the other.
+// diffUpgrade describes the upgrade of an Instance from one version to the other.
 type diffUpgrade struct {
-	// Plan that runs; empty where none does.
+	// Plan is the plan that runs; empty if none does.
 	Plan string `json:"plan,omitempty"`
-	// Notes say what the Instance has to do for it, and why no plan runs.
+	// Notes lists what the Instance has to change for the upgrade, and why no plan runs.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -52,18 +52,18 @@ func difference(before, after *kudo.OperatorVersion) diffData {
 	return data
 }
 
-// Unified is the difference of two texts, a few lines around each change.
+// Unified returns the unified diff of two texts.
 func Unified(name, before, after string) string {
 	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
 		A: linesOf(before), B: linesOf(after), FromFile: "a/" + name, ToFile: "b/" + name, Context: 3,
 	})
 	if err != nil {
-		return err.Error() // a strings.Builder takes everything
+		return err.Error() // writes to a strings.Builder do not fail
 	}
 	return text
 }
 
-// linesOf are the lines of a text, each with its end.
+// linesOf returns the lines of a text, including their line breaks.
 func linesOf(text string) []string {
 	if text == "" {
 		return nil
@@ -71,7 +71,7 @@ func linesOf(text string) []string {
 	return slices.Collect(strings.Lines(strings.TrimSuffix(text, "\n") + "\n"))
 }
 
-// upgrade says what becomes of an Instance whose OperatorVersion becomes the other one, as the agent and admission judge it.
+// upgrade describes the upgrade of an Instance to the other OperatorVersion, as the agent and admission evaluate it.
 func upgrade(before, after *kudo.OperatorVersion) diffUpgrade {
 	if before.Spec.Operator.Name != after.Spec.Operator.Name {
 		return diffUpgrade{Notes: []string{fmt.Sprintf("%s and %s are different operators", before.Spec.Operator.Name, after.Spec.Operator.Name)}}
@@ -107,7 +107,7 @@ func upgrade(before, after *kudo.OperatorVersion) diffUpgrade {
 	return u
 }
 
-// mustSet says whether an Instance has to set the parameter.
+// mustSet reports whether an Instance has to set the parameter.
 func mustSet(definitions []kudo.Parameter, name string) bool {
 	for _, p := range definitions {
 		if p.Name == name {

@@ -9,7 +9,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/pack"
 )
 
-// text is a line for each change, by section; wide has values whole, and the lines of templates.
+// text returns a line for each change, by section; wide includes complete values and the lines of templates.
 func (d diffData) text(wide bool) string {
 	if len(d.Changes) == 0 {
 		return fmt.Sprintf("%s and %s do not differ.\n", d.From, d.To)
@@ -31,10 +31,10 @@ func (d diffData) text(wide bool) string {
 	return b.String()
 }
 
-// changeMarks stand before what was added, removed and changed.
+// changeMarks are the prefixes of added, removed and changed items.
 var changeMarks = map[pack.ChangeKind]string{pack.Added: "+", pack.Removed: "-", pack.Changed: "~"}
 
-// line is the change on one line.
+// line returns the change on one line.
 func (c diffChange) line(wide bool) string {
 	text := fmt.Sprintf("  %s %s", changeMarks[c.Kind], c.Name)
 	switch {
@@ -52,10 +52,10 @@ func (c diffChange) line(wide bool) string {
 	}
 }
 
-// countText says how many lines of a template are new and gone.
+// countText returns the number of added and removed lines of a template.
 func (c diffChange) countText() string {
 	var added, removed int
-	_, hunks, _ := strings.Cut(c.Diff, "\n@@") // behind the names of the files
+	_, hunks, _ := strings.Cut(c.Diff, "\n@@") // after the file names
 	for line := range strings.Lines(hunks) {
 		switch line[0] {
 		case '+':
@@ -67,7 +67,7 @@ func (c diffChange) countText() string {
 	return fmt.Sprintf(": +%d -%d lines", added, removed)
 }
 
-// parameterText says of what type a parameter is that was added or removed, and what it is by default.
+// parameterText returns the type and default of an added or removed parameter.
 func parameterText(c diffChange, wide bool) string {
 	fields, isThere := c.To.(map[string]any)
 	if !isThere {
@@ -83,7 +83,7 @@ func parameterText(c diffChange, wide bool) string {
 	return text
 }
 
-// valueText is a value of a field as a reader needs it.
+// valueText formats the value of a field.
 func valueText(value any, wide bool) string {
 	switch v := value.(type) {
 	case nil:
@@ -93,12 +93,12 @@ func valueText(value any, wide bool) string {
 	}
 	text, err := json.Marshal(value)
 	if err != nil {
-		return fmt.Sprint(value) // what was read from JSON always marshals
+		return fmt.Sprint(value) // values parsed from JSON always marshal
 	}
 	return terminal.Cell(string(text), wide)
 }
 
-// text says what an upgrade does.
+// text describes the effects of an upgrade.
 func (u diffUpgrade) text() string {
 	var b strings.Builder
 	if u.Plan != "" {

@@ -14,34 +14,35 @@ import (
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-// packageView is what there is to know of a package, wherever it is.
+// packageView is a package from any location.
 type packageView struct {
-	// place is where it was found: a folder, a tarball, a URL, or a namespace on the hub.
+	// place is the location: a folder, a tarball, a URL, or a namespace on the hub.
 	place    string
 	operator kudo.OperatorSpec
 	version  kudo.OperatorVersion
-	// tree of the Instances that it makes; fault says why nobody knows it.
+	// tree is the tree of the Instances that the package creates; fault states why it is unknown.
 	tree  packageNode
 	fault error
 }
 
-// Finder finds the packages that users name.
+// Finder finds packages by the names that users give.
 type Finder struct {
 	*hubclient.Factory
-	// repository is where names are looked for; on the hub if empty.
+	// repository is the repository in which names are looked up; the hub if empty.
 	repository string
-	// onHub says that names that packages on disk bring along are looked for on the hub as well, as they are when they are pushed.
+	// onHub looks up the child operators of packages on disk on the hub too, as push does.
 	onHub bool
 }
 
-// Namespace of packages on the hub.
+// Namespace returns the namespace of packages on the hub.
 func (f *Finder) Namespace() string { return cmp.Or(*f.Flags.Namespace, kudo.DefaultPackagesNamespace) }
 
-// naming is what help says of the names that find takes.
+// naming is the description of package names in help texts.
 const naming = "A package is named by the path of its folder or tarball, which has a / in it (./kafka), by its URL, or, on the hub or in\n" +
 	"--repository, by its OperatorVersion or its operator, which means the highest version."
 
-// find is the package of that name: one at a place, else one of the repository or the hub, also where a folder is called so.
+// find returns the package of that name: at a location if the name is one, else from the repository or the hub, even if a folder has the
+// same name.
 func (f *Finder) find(ctx context.Context, name string) (packageView, error) {
 	if IsPlace(name) {
 		return f.view(ctx, name, (*loader).loadBundle)
@@ -53,7 +54,7 @@ func (f *Finder) find(ctx context.Context, name string) (packageView, error) {
 	return view, err
 }
 
-// findNamed is the package of that name in the repository, or on the hub.
+// findNamed returns the package of that name from the repository or the hub.
 func (f *Finder) findNamed(ctx context.Context, name string) (packageView, error) {
 	if f.repository != "" {
 		return f.view(ctx, name, (*loader).loadNamed)
@@ -66,10 +67,10 @@ func (f *Finder) findNamed(ctx context.Context, name string) (packageView, error
 	return view, hubclient.Advise(err, f.Namespace())
 }
 
-// IsPlace says whether a name that a user gives is that of a place.
+// IsPlace reports whether a name is a location: a URL or a path.
 func IsPlace(name string) bool { return isURL(name) || IsPath(name) }
 
-// view is the package that a loader loads.
+// view returns the package that a loader loads.
 func (f *Finder) view(ctx context.Context, name string, load func(*loader, context.Context, string) (*bundle, error)) (packageView, error) {
 	l := &loader{repository: f.repository}
 	if f.onHub {
@@ -82,7 +83,7 @@ func (f *Finder) view(ctx context.Context, name string, load func(*loader, conte
 	return b.view(name)
 }
 
-// view is the package, unless something is wrong with it.
+// view returns the package, or an error if it is not valid.
 func (b *bundle) view(name string) (packageView, error) {
 	if invalid := b.validity(name); invalid != nil {
 		return packageView{}, fmt.Errorf("%w: see 'kubectl addon package verify %s'", invalid, terminal.Word(name))
@@ -91,7 +92,7 @@ func (b *bundle) view(name string) (packageView, error) {
 	return packageView{place: b.root().name, operator: operator.Spec, version: *version, tree: b.instances()}, nil
 }
 
-// storedPackage is a package on the hub.
+// storedPackage returns a package on the hub.
 func storedPackage(ctx context.Context, c client.Client, namespace, name string) (packageView, error) {
 	versions, err := hubclient.StoredVersions(ctx, c, namespace)
 	if err != nil {
@@ -117,7 +118,7 @@ func storedPackage(ctx context.Context, c client.Client, namespace, name string)
 	return view, nil
 }
 
-// storedNode is an Instance of that name, with what is below it.
+// storedNode returns the node of an Instance and its descendants.
 func storedNode(instance string, n *tree.Node) packageNode {
 	node := packageNode{Instance: instance, OperatorVersion: n.Version.Name}
 	for _, child := range n.Children {

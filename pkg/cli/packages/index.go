@@ -22,13 +22,13 @@ import (
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-// IndexOptions say of which folder the index is, and where it is served.
+// IndexOptions holds the arguments and flags of the command.
 type IndexOptions struct {
 	*hubclient.Factory
 	folder, base string
 }
 
-// NewCmdIndex returns the command; runF, if given, replaces runIndex.
+// NewCmdIndex returns the command. If runF is set, it replaces runIndex.
 func NewCmdIndex(f *hubclient.Factory, runF func(context.Context, *IndexOptions) error) *cobra.Command {
 	o := &IndexOptions{Factory: f}
 	if runF == nil {
@@ -64,24 +64,24 @@ func runIndex(ctx context.Context, o *IndexOptions) error {
 	return printers.WriteEscaped(o.Out, fmt.Sprintf("%s created: %s\n", filepath.Join(o.folder, indexFile), terminal.Counted(count, "package")))
 }
 
-// indexFile is where a repository says what it holds.
+// indexFile is the name of a repository's index.
 const indexFile = "index.yaml"
 
-// publishedIndex is an index as KUDO's client reads it, too.
+// publishedIndex is an index that KUDO's client can read too.
 type publishedIndex struct {
 	APIVersion string                      `yaml:"apiVersion"`
 	Entries    map[string][]publishedEntry `yaml:"entries"`
 	Includes   []string                    `yaml:"includes,omitempty"`
 }
 
-// publishedEntry is one version of a package, with what only tells people something.
+// publishedEntry is one version of a package, including descriptive fields.
 type publishedEntry struct {
 	Name        string `yaml:"name"`
 	indexEntry  `yaml:",inline"`
 	Description string       `yaml:"description,omitempty"`
 	Maintainers []maintainer `yaml:"maintainers,omitempty"`
 
-	// version of the entry, by which it is put in order.
+	// version is the version by which entries are sorted.
 	version *kudo.OperatorVersion
 }
 
@@ -90,7 +90,7 @@ type maintainer struct {
 	Email string `yaml:"email,omitempty"`
 }
 
-// writeIndex makes the index of the tarballs in a folder, all of it or nothing, and returns how many there are.
+// writeIndex writes the index of the tarballs in a folder atomically, and returns their number.
 func writeIndex(ctx context.Context, dir, base string) (int, error) {
 	names, err := tarballsIn(dir)
 	if err != nil {
@@ -126,7 +126,7 @@ func writeIndex(ctx context.Context, dir, base string) (int, error) {
 	return len(names), replaceFile(filepath.Join(dir, indexFile), content)
 }
 
-// tarballsIn are the names of the tarballs in a folder, sorted.
+// tarballsIn returns the sorted names of the tarballs in a folder.
 func tarballsIn(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -145,7 +145,7 @@ func tarballsIn(dir string) ([]string, error) {
 	return names, nil
 }
 
-// standingIndex is an index without entries that includes what the one in the folder does.
+// standingIndex returns an index without entries that has the includes of the existing one in the folder.
 func standingIndex(dir string) (publishedIndex, error) {
 	made := publishedIndex{APIVersion: "v1", Entries: map[string][]publishedEntry{}}
 	file := filepath.Join(dir, indexFile)
@@ -164,7 +164,7 @@ func standingIndex(dir string) (publishedIndex, error) {
 	return made, nil
 }
 
-// publish is the entry of a tarball, whose package has to be valid.
+// publish returns the entry of a tarball, which must contain a valid package.
 func publish(ctx context.Context, dir, name, base string) (publishedEntry, error) {
 	file := filepath.Join(dir, name)
 	content, err := os.ReadFile(file)

@@ -20,14 +20,14 @@ import (
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-// ListOptions say which packages are listed, and how.
+// ListOptions holds the arguments and flags of the command.
 type ListOptions struct {
 	*hubclient.Factory
 	finder *Finder
 	output *terminal.Output
 }
 
-// NewCmdList returns the command; runF, if given, replaces runList.
+// NewCmdList returns the command. If runF is set, it replaces runList.
 func NewCmdList(f *hubclient.Factory, runF func(context.Context, *ListOptions) error) *cobra.Command {
 	o := &ListOptions{Factory: f, finder: &Finder{Factory: f}, output: terminal.NewOutput(terminal.FormatName)}
 	if runF == nil {
@@ -58,23 +58,23 @@ func runList(ctx context.Context, o *ListOptions) error {
 	return o.output.Print(o.Out, terminal.Shown{Text: data.text(), Data: data, Names: data.names()})
 }
 
-// listData is what `package list` shows.
+// listData is the output of `package list`.
 type listData struct {
 	Packages []listedPackage `json:"packages"`
-	// Repository that the packages are in; on the hub where it is empty.
+	// Repository is the repository of the packages; empty for the hub.
 	Repository string `json:"repository,omitempty"`
 }
 
-// listedPackage is an OperatorVersion, or what becomes one.
+// listedPackage is an OperatorVersion, or a package in a repository.
 type listedPackage struct {
 	OperatorVersion string `json:"operatorVersion"`
 	Namespace       string `json:"namespace,omitempty"`
 	Operator        string `json:"operator"`
 	Version         string `json:"version"`
 	AppVersion      string `json:"appVersion,omitempty"`
-	// Instances are how many ask for it; nil where nobody may know.
+	// Instances is the number of Instances that request it; nil if the user may not read Instances.
 	Instances *int `json:"instances,omitempty"`
-	// URLs of the tarball in a repository, and its SHA-256.
+	// URLs are the addresses of the tarball in a repository; Digest is its SHA-256.
 	URLs   []string `json:"urls,omitempty"`
 	Digest string   `json:"digest,omitempty"`
 }
@@ -92,7 +92,7 @@ func (f *Finder) list(ctx context.Context) (listData, error) {
 	return listData{Packages: packages}, hubclient.Advise(err, *f.Flags.Namespace)
 }
 
-// listed are the packages of the repository.
+// listed returns the packages of the repository.
 func (l *loader) listed(ctx context.Context) ([]listedPackage, error) {
 	l.begin()
 	if err := l.readCatalog(ctx); err != nil {
@@ -114,7 +114,7 @@ func (l *loader) listed(ctx context.Context) ([]listedPackage, error) {
 	return packages, nil
 }
 
-// storedPackages are those in a namespace of the hub, or in all.
+// storedPackages returns the packages in a namespace of the hub, or in all.
 func storedPackages(ctx context.Context, h hubclient.Hub, namespace string) ([]listedPackage, error) {
 	var (
 		versions []kudo.OperatorVersion
@@ -144,7 +144,7 @@ func storedPackages(ctx context.Context, h hubclient.Hub, namespace string) ([]l
 	return packages, nil
 }
 
-// versionNames are the OperatorVersions in a namespace of the hub, or in all, with their names and versions, and nothing else.
+// versionNames returns the OperatorVersions in a namespace of the hub, or in all, with only their names and versions set.
 func versionNames(ctx context.Context, h hubclient.Hub, namespace string) ([]kudo.OperatorVersion, error) {
 	list, err := h.Lists(kudo.GroupVersion.WithKind("OperatorVersion"))
 	if err != nil {
@@ -179,14 +179,14 @@ func listedOf(v kudo.OperatorVersion) listedPackage {
 	}
 }
 
-// newestFirst sorts versions by namespace and operator, the highest of each first.
+// newestFirst sorts versions by namespace and operator, highest version first.
 func newestFirst(versions []kudo.OperatorVersion) {
 	slices.SortFunc(versions, func(a, b kudo.OperatorVersion) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Spec.Operator.Name, b.Spec.Operator.Name), tree.Compare(&b, &a))
 	})
 }
 
-// countUsers counts the Instances of all clusters by the OperatorVersion that they ask for; nil where the user may not read them.
+// countUsers returns the number of Instances on all clusters by requested OperatorVersion, or nil if the user may not read them.
 func countUsers(ctx context.Context, h hubclient.Hub) (map[client.ObjectKey]int, error) {
 	list, err := h.Lists(kudo.GroupVersion.WithKind("Instance"))
 	if err != nil {
@@ -211,7 +211,7 @@ func countUsers(ctx context.Context, h hubclient.Hub) (map[client.ObjectKey]int,
 	return users, nil
 }
 
-// text is a table.
+// text returns a table.
 func (d listData) text() string {
 	switch {
 	case len(d.Packages) == 0 && d.Repository != "":

@@ -10,7 +10,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-// Named is the OperatorVersion of that name, or the highest of the operator of that name.
+// Named returns the OperatorVersion of that name, or the highest version of the operator of that name.
 func Named(name string, versions []kudo.OperatorVersion) (kudo.OperatorVersion, error) {
 	i := slices.IndexFunc(versions, func(v kudo.OperatorVersion) bool { return v.Name == name })
 	if i >= 0 {

@@ -18,13 +18,13 @@ import (
 	"github.com/tandem-addons/tandem/pkg/pack"
 )
 
-// NewOptions say how the package is called, and where it is written.
+// NewOptions holds the arguments and flags of the command.
 type NewOptions struct {
 	*hubclient.Factory
 	name, folder string
 }
 
-// NewCmdNew returns the command; runF, if given, replaces runNew.
+// NewCmdNew returns the command. If runF is set, it replaces runNew.
 func NewCmdNew(f *hubclient.Factory, runF func(context.Context, *NewOptions) error) *cobra.Command {
 	o := &NewOptions{Factory: f}
 	if runF == nil {
@@ -68,7 +68,7 @@ func runNew(_ context.Context, o *NewOptions) error {
 	return printers.WriteEscaped(o.Out, text+fmt.Sprintf("\n  kubectl addon package verify %[1]s\n  kubectl addon package push %[1]s\n", terminal.Word(o.folder)))
 }
 
-// newPackage writes a package of that name to a folder, which is empty or does not exist, and returns the files.
+// newPackage writes a new package to a folder that is empty or does not exist, and returns the files.
 func newPackage(name, dir string) ([]string, error) {
 	scaffold, err := pack.Scaffold(name)
 	if err != nil {

@@ -22,14 +22,14 @@ import (
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-// PackOptions say which package to pack, and where to.
+// PackOptions holds the arguments and flags of the command.
 type PackOptions struct {
 	*hubclient.Factory
 	folder, file string
 	loader
 }
 
-// NewCmdPack returns the command; runF, if given, replaces runPack.
+// NewCmdPack returns the command. If runF is set, it replaces runPack.
 func NewCmdPack(f *hubclient.Factory, runF func(context.Context, *PackOptions) error) *cobra.Command {
 	o := &PackOptions{Factory: f}
 	if runF == nil {
@@ -55,7 +55,7 @@ func NewCmdPack(f *hubclient.Factory, runF func(context.Context, *PackOptions) e
 }
 
 func runPack(ctx context.Context, o *PackOptions) error {
-	root, err := os.OpenRoot(o.folder) // symbolic links cannot lead out of it
+	root, err := os.OpenRoot(o.folder) // symbolic links cannot point outside of it
 	if err != nil {
 		return fmt.Errorf("opening package: %w", err)
 	}
@@ -77,7 +77,7 @@ func runPack(ctx context.Context, o *PackOptions) error {
 	return printers.WriteEscaped(o.Out, text)
 }
 
-// loadFolder reads the package in a folder as if it were a tarball already: what it brings along by a path has to lie in the folder.
+// loadFolder loads the package in a folder as if it were packed in a tarball: packages referred to by path must be inside the folder.
 func (l *loader) loadFolder(ctx context.Context, name string, files fs.FS) (*bundle, error) {
 	if inner := operatorFolders(files); len(inner) == 1 {
 		return nil, fmt.Errorf("%s holds no operator.yaml, but %s does: name that", name, filepath.Join(name, inner[0]))
@@ -86,7 +86,7 @@ func (l *loader) loadFolder(ctx context.Context, name string, files fs.FS) (*bun
 	return l.loadFrom(ctx, source{name: filepath.Clean(name), archive: files, folder: "."})
 }
 
-// writeTarball writes a bundle to a file, all of it or nothing, and says what was written.
+// writeTarball writes a bundle to a file atomically, and returns a summary.
 func writeTarball(file string, b *bundle, files fs.FS) (string, error) {
 	names, err := b.files(files)
 	if err != nil {
@@ -97,7 +97,7 @@ func writeTarball(file string, b *bundle, files fs.FS) (string, error) {
 		return "", err
 	}
 	if _, _, err := pack.Archive(bytes.NewReader(content.Bytes())); err != nil {
-		return "", err // it is larger than anybody would read
+		return "", err // it exceeds the size limit of readers
 	}
 	if err := replaceFile(file, content.Bytes()); err != nil {
 		return "", err
@@ -105,12 +105,12 @@ func writeTarball(file string, b *bundle, files fs.FS) (string, error) {
 	return fmt.Sprintf("%s created: %s, %d bytes\nsha256=%x\n", file, terminal.Counted(len(names), "file"), content.Len(), sha256.Sum256(content.Bytes())), nil
 }
 
-// files are those that the packages in a folder consist of, and tarballs there that they name.
+// files returns the files of all packages in a folder, and the tarballs there that they refer to.
 func (b *bundle) files(folder fs.FS) ([]string, error) {
 	var names []string
 	for _, m := range b.members {
 		if m.archive != folder {
-			continue // it is in a tarball, or at a URL
+			continue // it is in a tarball or at a URL
 		}
 		files, err := fs.Sub(folder, m.folder)
 		if err != nil {
@@ -133,13 +133,13 @@ func (b *bundle) files(folder fs.FS) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// replaceFile writes a file; whoever reads it finds what was there before, or all that is there then.
+// replaceFile replaces a file atomically.
 func replaceFile(name string, content []byte) error {
 	next, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-")
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
-	defer os.Remove(next.Name()) // it is gone where all went well
+	defer os.Remove(next.Name()) // fails harmlessly after a successful rename
 	_, err = next.Write(content)
 	err = errors.Join(err, next.Chmod(0o644), next.Close())
 	if err == nil {

@@ -22,14 +22,14 @@ import (
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-// PushOptions say which package to push.
+// PushOptions holds the arguments and flags of the command.
 type PushOptions struct {
 	*hubclient.Factory
 	name string
 	loader
 }
 
-// NewCmdPush returns the command; runF, if given, replaces runPush.
+// NewCmdPush returns the command. If runF is set, it replaces runPush.
 func NewCmdPush(f *hubclient.Factory, runF func(context.Context, *PushOptions) error) *cobra.Command {
 	o := &PushOptions{Factory: f}
 	if runF == nil {
@@ -69,7 +69,8 @@ func runPush(ctx context.Context, o *PushOptions) error {
 	return hubclient.Advise(push(ctx, c, o.Out, b, namespace), namespace)
 }
 
-// push stores a package after all that it brings along, or nothing when one of the versions stands there with another content.
+// push stores a package and its dependencies, dependencies first. It stores nothing if one of the versions exists on the hub with different
+// content.
 func push(ctx context.Context, c client.Client, out io.Writer, b *bundle, namespace string) error {
 	members := b.distinct()
 	exists, err := existing(ctx, c, members, namespace)
@@ -99,7 +100,7 @@ func push(ctx context.Context, c client.Client, out io.Writer, b *bundle, namesp
 	return nil
 }
 
-// distinct are the members, each OperatorVersion once: two places may hold the same package.
+// distinct returns the members with each OperatorVersion once, because two locations may hold the same package.
 func (b *bundle) distinct() []*member {
 	met := map[string]bool{}
 	return slices.DeleteFunc(slices.Clone(b.members), func(m *member) bool {
@@ -110,7 +111,7 @@ func (b *bundle) distinct() []*member {
 	})
 }
 
-// existing says for the OperatorVersion of each member whether it stands on the hub. One that stands there with another content is an error.
+// existing reports for each member whether its OperatorVersion exists on the hub. It returns an error if one exists with different content.
 func existing(ctx context.Context, c client.Client, members []*member, namespace string) (map[string]bool, error) {
 	exists := map[string]bool{}
 	var conflicts []error
@@ -132,8 +133,8 @@ func existing(ctx context.Context, c client.Client, members []*member, namespace
 	return exists, errors.Join(conflicts...)
 }
 
-// describing are the OperatorVersions whose packages say what is stored as Operator: of each operator the highest that there is, for there
-// is one Operator for all of them. Who may not list those on the hub stores the highest of these.
+// describing returns the OperatorVersions with the packages that provide the Operator: the highest existing version of each operator,
+// because all its versions share one Operator. If the user may not list the versions on the hub, it is the highest of the members.
 func describing(ctx context.Context, c client.Client, members []*member, namespace string) (map[string]bool, error) {
 	versions, err := hubclient.StoredVersions(ctx, c, namespace)
 	if err != nil && !apierrors.IsForbidden(err) {
@@ -156,7 +157,7 @@ func describing(ctx context.Context, c client.Client, members []*member, namespa
 	return highest, nil
 }
 
-// store applies one object and reports what that did; current is an empty object of its type.
+// store applies one object and reports the result; current is an empty object of the same type.
 func store(ctx context.Context, c client.Client, out io.Writer, kind string, current, want client.Object) error {
 	err := c.Get(ctx, client.ObjectKeyFromObject(want), current)
 	if client.IgnoreNotFound(err) != nil {
@@ -181,7 +182,7 @@ func store(ctx context.Context, c client.Client, out io.Writer, kind string, cur
 	return report(out, kind, want.GetName(), did)
 }
 
-// report prints what was done as kubectl does.
+// report prints the result as kubectl does.
 func report(out io.Writer, kind, name, did string) error {
 	_, err := fmt.Fprintf(out, "%s %s\n", terminal.ObjectName(kudo.GroupVersion.Group, kind, name), did)
 	return err

@@ -18,14 +18,14 @@ import (
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-// catalog is what a KUDO repository and those that it includes hold, by operator. Of entries for one version the first counts.
+// catalog holds the entries of a KUDO repository and its includes, by operator. The first entry of a version takes precedence.
 type catalog map[string][]indexEntry
 
-// index is what matters of a KUDO repository's index.yaml.
+// index holds the relevant fields of a KUDO repository's index.yaml.
 type index struct {
 	APIVersion string                  `yaml:"apiVersion"`
 	Entries    map[string][]indexEntry `yaml:"entries"`
-	// Includes are repositories that belong to it; relative ones begin here.
+	// Includes lists included repositories; relative URLs are resolved against the index.
 	Includes []string `yaml:"includes"`
 }
 
@@ -33,18 +33,18 @@ type index struct {
 type indexEntry struct {
 	OperatorVersion string `yaml:"operatorVersion"`
 	AppVersion      string `yaml:"appVersion,omitempty"`
-	// URLs of its tarball, each as good as the others; relative ones begin at the repository.
+	// URLs lists equivalent addresses of the tarball; relative URLs are resolved against the repository.
 	URLs []string `yaml:"urls"`
-	// Digest is the SHA-256 of the tarball, in hexadecimal; empty: nothing is compared.
+	// Digest is the SHA-256 of the tarball, in hexadecimal; if empty, it is not verified.
 	Digest string `yaml:"digest,omitempty"`
-	// Removed says that it is not to be had any more.
+	// Removed is set if the version is no longer available.
 	Removed bool `yaml:"removed,omitempty"`
 
-	// index that it stands in.
+	// index is the URL of the index that contains the entry.
 	index *url.URL
 }
 
-// readCatalog reads the repository, once.
+// readCatalog reads the repository once.
 func (l *loader) readCatalog(ctx context.Context) error {
 	if l.catalog != nil {
 		return nil
@@ -57,7 +57,7 @@ func (l *loader) readCatalog(ctx context.Context) error {
 	return nil
 }
 
-// repositoryURL is where a repository is that is called by its URL, or as the folder that holds it.
+// repositoryURL returns the URL of a repository given as a URL or a folder.
 func repositoryURL(name string) (*url.URL, error) {
 	if isURL(name) || strings.HasPrefix(name, "file://") {
 		return url.Parse(name)
@@ -66,11 +66,11 @@ func repositoryURL(name string) (*url.URL, error) {
 	return &url.URL{Scheme: "file", Path: filepath.ToSlash(folder)}, err
 }
 
-// repositoriesLimit bounds how many repositories one may include.
+// repositoriesLimit is the number of repositories that one may include.
 const repositoriesLimit = 50
 
-// readRepository is what the repository holds and what those hold that it includes, each read once: a repository overrules those that it
-// includes, and these overrule later ones (KUDO's rule).
+// readRepository reads the repository and its includes, each once: a repository takes precedence over its includes, and earlier includes
+// over later ones (KUDO's rule).
 func (l *loader) readRepository(ctx context.Context) (catalog, error) {
 	first, err := repositoryURL(l.repository)
 	if err != nil {
@@ -96,7 +96,7 @@ func (l *loader) readRepository(ctx context.Context) (catalog, error) {
 	return found, nil
 }
 
-// readIndex adds what the index at an address holds to the catalog, and returns where those of the included repositories are.
+// readIndex adds the entries of the index at a URL to the catalog, and returns the URLs of its includes.
 func (l *loader) readIndex(ctx context.Context, at *url.URL, into catalog) ([]*url.URL, error) {
 	content, err := l.fetch(ctx, at.String())
 	if err != nil {
@@ -123,7 +123,7 @@ func (l *loader) readIndex(ctx context.Context, at *url.URL, into catalog) ([]*u
 	return included, nil
 }
 
-// parseIndex reads an index.yaml. Versions are the text that stands there, so that 1.10 stays 1.10.
+// parseIndex parses an index.yaml. Versions are read as text, so that 1.10 stays 1.10.
 func parseIndex(content []byte) (index, error) {
 	var found index
 	err := yaml.Unmarshal(content, &found)
@@ -140,8 +140,8 @@ func parseIndex(content []byte) (index, error) {
 	return found, nil
 }
 
-// follow is an address that the index at from names. A repository on the network does not lead to files of this machine, nor one that was
-// read over https to less than that, unless a digest says what has to be there.
+// follow resolves an address in the index at from. It rejects local files in an index from the network, and plain http in an index read
+// over https unless a digest is given.
 func follow(from *url.URL, address, digest string) (*url.URL, error) {
 	to, err := from.Parse(address)
 	switch {
@@ -154,14 +154,14 @@ func follow(from *url.URL, address, digest string) (*url.URL, error) {
 	}
 }
 
-// choose is the entry that a task means, by the rule for OperatorVersions.
+// choose returns the entry that a task refers to, by the rule for OperatorVersions.
 func (c catalog) choose(task kudo.Task) (indexEntry, error) {
 	operator := task.Spec.Package
 	chosen, err := tree.Choose(task, c.versionsOf(operator))
 	return c.entry(operator, chosen.Name), err
 }
 
-// entry is what the repository says of a version.
+// entry returns the entry of a version.
 func (c catalog) entry(operator, version string) indexEntry {
 	for _, entry := range c[operator] {
 		if entry.versionName(operator) == version {
@@ -171,7 +171,7 @@ func (c catalog) entry(operator, version string) indexEntry {
 	return indexEntry{}
 }
 
-// versions are all that are to be had.
+// versions returns all available versions.
 func (c catalog) versions() []kudo.OperatorVersion {
 	var versions []kudo.OperatorVersion
 	for operator := range c {
@@ -180,7 +180,7 @@ func (c catalog) versions() []kudo.OperatorVersion {
 	return versions
 }
 
-// versionsOf are those of an operator that are to be had.
+// versionsOf returns the available versions of an operator.
 func (c catalog) versionsOf(operator string) []kudo.OperatorVersion {
 	met := map[string]bool{}
 	var versions []kudo.OperatorVersion
@@ -200,7 +200,7 @@ func (e indexEntry) versionName(operator string) string {
 	return pack.VersionName(operator, e.AppVersion, e.OperatorVersion)
 }
 
-// openEntry is the package of an entry, from the first of its URLs that gives it.
+// openEntry returns the package of an entry, from the first of its URLs that works.
 func (l *loader) openEntry(ctx context.Context, entry indexEntry) (source, error) {
 	var faults []error
 	for _, address := range entry.URLs {

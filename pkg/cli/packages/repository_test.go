@@ -19,9 +19,9 @@ func TestRepository(t *testing.T) {
 	const old, young = "operatorVersion: 1.9.0, urls: [../zz-1.9.0.tgz]", "operatorVersion: 1.10.0, urls: [../zz-1.10.0.tgz]"
 	const lost = "operatorVersion: 1.10.0, urls: [none.tgz]"
 	for sentence, test := range map[string]struct {
-		main, other, deep []byte // what the indexes hold
+		main, other, deep []byte // the content of the indexes
 		asks              string // of the task, beside the package
-		want              string // the version that is found
+		want              string // the resolved version
 		fault             string
 	}{
 		"of several versions the highest": {main: clitest.IndexOf([]string{old, young}), want: "zz-1.10.0"},
@@ -80,7 +80,7 @@ func TestRepository(t *testing.T) {
 	}
 }
 
-// childFrom is the version that a task means which names zz, and what is wrong with that.
+// childFrom returns the resolved version of a task that refers to zz, and its problem.
 func childFrom(t *testing.T, repository, asks string) (found, fault string) {
 	t.Helper()
 	parent := filepath.Join(t.TempDir(), "parent")
@@ -179,7 +179,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// FuzzParseIndex holds that an index is either refused in one line, or there is something to choose in it that was not removed.
+// FuzzParseIndex checks that an index is either rejected with a one-line error or has an entry that is not removed.
 func FuzzParseIndex(f *testing.F) {
 	f.Add([]byte("apiVersion: v1\nentries:\n  zz:\n  - {operatorVersion: 1.0.0, appVersion: 1.10, urls: [a], digest: ff, removed: true}\nincludes: [b]\n"))
 	f.Add([]byte("apiVersion: [v1]\nentries: {zz: [null, {removed: 1}], yy: }\n"))

@@ -14,10 +14,10 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// packageData is what `package show` shows.
+// packageData is the output of `package show`.
 type packageData struct {
 	OperatorVersion string `json:"operatorVersion"`
-	// Place is where the package was found.
+	// Place is the location of the package.
 	Place      string `json:"place"`
 	Operator   string `json:"operator"`
 	Version    string `json:"version"`
@@ -26,10 +26,10 @@ type packageData struct {
 	Parameters []kudo.Parameter     `json:"parameters"`
 	Plans      map[string]kudo.Plan `json:"plans"`
 	Tasks      []kudo.Task          `json:"tasks"`
-	// Templates are the names of the files.
+	// Templates lists the names of the templates.
 	Templates    []string      `json:"templates"`
 	Dependencies []packageNode `json:"dependencies"`
-	// Fault says why nobody knows the dependencies.
+	// Fault states why the dependencies are unknown.
 	Fault string `json:"fault,omitempty"`
 }
 
@@ -52,7 +52,7 @@ func (v packageView) names() []string {
 	return []string{terminal.ObjectName(kudo.GroupVersion.Group, "OperatorVersion", v.version.Name)}
 }
 
-// showSection is a part of what `package show` shows, which has a command of its own.
+// showSection is a section of the output of `package show` that also has its own command.
 type showSection struct {
 	name, of string
 	text     func(view packageView, wide bool) string
@@ -70,7 +70,7 @@ var showSections = []showSection{
 		func(d packageData) any { return map[string]any{"dependencies": d.Dependencies, "fault": d.Fault} }},
 }
 
-// ShowOptions say which package is shown, which part of it, and how.
+// ShowOptions holds the arguments and flags of the command.
 type ShowOptions struct {
 	*hubclient.Factory
 	name    string
@@ -79,7 +79,7 @@ type ShowOptions struct {
 	output  *terminal.Output
 }
 
-// NewCmdShow returns the command, with one for each part below; runF, if given, replaces runShow.
+// NewCmdShow returns the command, with a subcommand for each section. If runF is set, it replaces runShow.
 func NewCmdShow(f *hubclient.Factory, runF func(context.Context, *ShowOptions) error) *cobra.Command {
 	if runF == nil {
 		runF = runShow
@@ -100,7 +100,7 @@ func NewCmdShow(f *hubclient.Factory, runF func(context.Context, *ShowOptions) e
 	return cmd
 }
 
-// newCmdShowing is a command that shows a section of a package.
+// newCmdShowing returns a command that shows one section of a package.
 func newCmdShowing(f *hubclient.Factory, runF func(context.Context, *ShowOptions) error, section showSection) *cobra.Command {
 	o := &ShowOptions{Factory: f, section: section, finder: &Finder{Factory: f}, output: terminal.NewOutput(terminal.FormatWide, terminal.FormatName)}
 	cmd := &cobra.Command{
@@ -125,13 +125,13 @@ func runShow(ctx context.Context, o *ShowOptions) error {
 	})
 }
 
-// addFlag lets a command look for packages in a repository.
+// addFlag adds the flag that selects the repository.
 func (f *Finder) addFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.repository, "repository", "",
 		"URL or folder of a repository of KUDO packages, to look for packages there and not on the hub")
 }
 
-// packageText is everything.
+// packageText returns all sections.
 func packageText(view packageView, wide bool) string {
 	var b strings.Builder
 	spec := view.version.Spec

@@ -15,7 +15,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-// parametersText is a table; wide has all that a definition says.
+// parametersText returns a table; wide includes all fields of a definition.
 func parametersText(view packageView, wide bool) string {
 	spec := &view.version.Spec
 	if len(spec.Parameters) == 0 {
@@ -36,7 +36,7 @@ func parametersText(view packageView, wide bool) string {
 	return terminal.Table(append(header, "DESCRIPTION"), rows)
 }
 
-// defaultText is what a parameter is unless an Instance says otherwise, or that one has to.
+// defaultText returns the default of a parameter, or a note that an Instance has to set it.
 func defaultText(p kudo.Parameter, wide bool) string {
 	switch {
 	case p.Default != nil:
@@ -48,7 +48,7 @@ func defaultText(p kudo.Parameter, wide bool) string {
 	}
 }
 
-// triggerText is the plan that a change of the parameter runs.
+// triggerText returns the plan that a change of the parameter triggers.
 func triggerText(spec *kudo.OperatorVersionSpec, p kudo.Parameter) string {
 	if p.Immutable != nil && *p.Immutable {
 		return "(immutable)"
@@ -60,7 +60,7 @@ func triggerText(spec *kudo.OperatorVersionSpec, p kudo.Parameter) string {
 	return name
 }
 
-// restartText says whether a change of the parameter restarts pods.
+// restartText states whether a change of the parameter restarts pods.
 func restartText(p kudo.Parameter) string {
 	if p.ForcePodRestart != nil && !bool(*p.ForcePodRestart) {
 		return "no"
@@ -68,7 +68,7 @@ func restartText(p kudo.Parameter) string {
 	return "yes"
 }
 
-// plansText is the trees of all plans, deploy first.
+// plansText returns the trees of all plans, deploy first.
 func plansText(view packageView) string {
 	var b strings.Builder
 	for _, name := range plansInOrder(view.version.Spec.Plans) {
@@ -90,7 +90,7 @@ func isDeploy(name string) int {
 	return 0
 }
 
-// planShape is the tree of a plan.
+// planShape returns the tree of a plan.
 func planShape(name string, p kudo.Plan) terminal.Node {
 	root := terminal.Node{Text: "Plan " + name + terminal.StrategyText(p.Strategy) + timeoutText(p.Timeout)}
 	for _, phase := range p.Phases {
@@ -114,7 +114,7 @@ func timeoutText(timeout *metav1.Duration) string {
 	return fmt.Sprintf(", at most %s", timeout.Duration)
 }
 
-// tasksText is a table.
+// tasksText returns a table.
 func tasksText(view packageView) string {
 	spec := view.version.Spec
 	if len(spec.Tasks) == 0 {
@@ -127,7 +127,7 @@ func tasksText(view packageView) string {
 	return terminal.Table([]string{"NAME", "KIND", "PLANS", "WHAT"}, rows)
 }
 
-// plansWith are the plans that run a task.
+// plansWith returns the plans that run a task.
 func plansWith(plans map[string]kudo.Plan, task string) []string {
 	return slices.DeleteFunc(plansInOrder(plans), func(name string) bool {
 		return !slices.ContainsFunc(plans[name].Phases, func(phase kudo.Phase) bool {
@@ -136,7 +136,7 @@ func plansWith(plans map[string]kudo.Plan, task string) []string {
 	})
 }
 
-// taskText is what a task works on.
+// taskText describes the operand of a task.
 func taskText(task kudo.Task) string {
 	spec := task.Spec
 	switch {
@@ -166,7 +166,7 @@ func pipeTexts(files []kudo.PipeSpec) []string {
 	return texts
 }
 
-// dependenciesText is the tree of the Instances that the package makes.
+// dependenciesText returns the tree of the Instances that the package creates.
 func dependenciesText(view packageView) string {
 	switch {
 	case view.fault != nil:

@@ -20,17 +20,17 @@ import (
 	"github.com/tandem-addons/tandem/pkg/pack"
 )
 
-// source is where a package is: a folder on disk, or in a tarball.
+// source is the location of a package: a folder on disk or in a tarball.
 type source struct {
-	// name as messages show it: a path or a URL, for a folder in a tarball followed by the way there.
+	// name is the name in messages: a path or a URL, and for a folder in a tarball the path inside it.
 	name string
-	// archive holds the package; nil: it is on disk.
+	// archive contains the package; nil if it is on disk.
 	archive fs.FS
-	// folder of the package, on disk or in the archive.
+	// folder is the package's folder, on disk or in the archive.
 	folder string
 }
 
-// key is the same for each way to write the same place.
+// key returns the canonical form of a location.
 func (s source) key() string {
 	if s.archive != nil {
 		return s.name
@@ -45,7 +45,7 @@ func (s source) key() string {
 	return place
 }
 
-// file is how messages show a file of the package.
+// file returns the name of a file of the package for messages.
 func (s source) file(name string) string {
 	if s.archive != nil {
 		return s.name + "/" + name
@@ -53,7 +53,7 @@ func (s source) file(name string) string {
 	return filepath.Join(s.name, filepath.FromSlash(name))
 }
 
-// load reads the package. It fails where there is none; what is wrong with one are findings.
+// load reads the package. It returns an error if there is none; problems of the package are findings.
 func (s source) load() (*pack.Package, error) {
 	if s.archive != nil {
 		files, err := fs.Sub(s.archive, s.folder)
@@ -63,7 +63,7 @@ func (s source) load() (*pack.Package, error) {
 		p, _ := pack.Load(files)
 		return p, nil
 	}
-	root, err := os.OpenRoot(s.folder) // symbolic links cannot lead out of it
+	root, err := os.OpenRoot(s.folder) // symbolic links cannot point outside of it
 	if err != nil {
 		return nil, fmt.Errorf("opening package: %w", err)
 	}
@@ -75,8 +75,8 @@ func (s source) load() (*pack.Package, error) {
 	return p, nil
 }
 
-// operatorFolders are the folders that hold a package where there is none: repositories of KUDO operators keep it in the folder
-// operator, and tar makes tarballs with a folder around it.
+// operatorFolders returns subfolders that contain a package: repositories of KUDO operators keep it in the folder operator, and tar packs
+// tarballs with an enclosing folder.
 func operatorFolders(files fs.FS) []string {
 	if _, err := fs.Stat(files, "operator.yaml"); err == nil {
 		return nil
@@ -91,13 +91,13 @@ func operatorFolders(files fs.FS) []string {
 	return found
 }
 
-// openSource finds the package that a command names: a folder, a tarball, or the URL of one.
+// openSource returns the location of a package given as a folder, a tarball, or the URL of a tarball.
 func (l *loader) openSource(ctx context.Context, name string) (source, error) {
 	if isURL(name) {
 		return l.openURL(ctx, name)
 	}
 	if info, err := os.Stat(name); err != nil || info.IsDir() {
-		return source{name: name, folder: name}, nil // opening it says what is wrong
+		return source{name: name, folder: name}, nil // opening it returns the error
 	}
 	if !isTarball(name) {
 		return source{}, fmt.Errorf("%s is neither a folder nor a tarball (.tgz): name the one that holds operator.yaml", name)
@@ -110,7 +110,7 @@ func (l *loader) openSource(ctx context.Context, name string) (source, error) {
 	return l.archived(name, file)
 }
 
-// openURL is the package in the tarball at a URL. Where that ends in #sha256=DIGITS, the tarball has to have that digest.
+// openURL returns the package in the tarball at a URL. If the URL ends in #sha256=DIGITS, the tarball must have that digest.
 func (l *loader) openURL(ctx context.Context, name string) (source, error) {
 	address, fragment, pinned := strings.Cut(name, "#")
 	digest, isDigest := strings.CutPrefix(fragment, "sha256=")
@@ -121,7 +121,8 @@ func (l *loader) openURL(ctx context.Context, name string) (source, error) {
 	return l.download(ctx, address, digest)
 }
 
-// openFrom finds the package that a task of the one at from names by a path: relative to it, and where that is in a tarball, in the same.
+// openFrom returns the package that a task of the package at from refers to by a path, which is relative to that package; inside a tarball
+// it stays inside.
 func (l *loader) openFrom(ctx context.Context, from source, name string) (source, error) {
 	if from.archive == nil {
 		if !filepath.IsAbs(name) {
@@ -151,10 +152,10 @@ func (l *loader) openFrom(ctx context.Context, from source, name string) (source
 	return l.archived(shown, file)
 }
 
-// roomForArchives bounds what all tarballs together hold. One may hold others, each a thousand times its size.
+// roomForArchives limits the total content of all tarballs. Tarballs may be nested, and each may unpack to a thousand times its size.
 const roomForArchives = 8 * pack.MaxArchive
 
-// archived is the package in a tarball: at its top, or in its only folder that holds one.
+// archived returns the package in a tarball: at its top, or in its only folder that contains one.
 func (l *loader) archived(name string, content io.Reader) (source, error) {
 	files, size, err := pack.Archive(content)
 	if err != nil {
@@ -178,16 +179,16 @@ func isURL(name string) bool {
 	return strings.HasPrefix(name, "https://") || strings.HasPrefix(name, "http://")
 }
 
-// IsPath says whether a task names its package by a path. A name alone is one in a repository, also where a folder is called so (KUDO's
-// rule).
+// IsPath reports whether a task refers to its package by a path. A plain name is looked up in a repository, even if a folder has the same
+// name (KUDO's rule).
 func IsPath(name string) bool {
 	return strings.ContainsAny(name, `/\`) || strings.HasPrefix(name, ".") || isTarball(name)
 }
 
-// downloadTime bounds one download; pack.MaxArchive bounds its size.
+// downloadTime limits the duration of a download; pack.MaxArchive limits its size.
 const downloadTime = time.Minute
 
-// httpClient is a client that stays on the safe side of where it was sent.
+// httpClient returns a client that does not follow redirects from https to http.
 func httpClient() *http.Client {
 	return &http.Client{Timeout: downloadTime, CheckRedirect: func(next *http.Request, before []*http.Request) error {
 		switch {
@@ -200,13 +201,14 @@ func httpClient() *http.Client {
 	}}
 }
 
-// fetch is what a URL has to give. One of a file is as good as one of a server.
+// fetch returns the content at a URL of a server or a file.
 func (l *loader) fetch(ctx context.Context, address string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, fmt.Errorf("downloading: %w", err)
 	}
-	// Some servers call a tarball a tar file in the encoding gzip, which Go would undo: it would not be what the digest is of.
+	// Some servers send a tarball as a tar file with the encoding gzip, which Go would decode, so that the content would not match the
+	// digest.
 	request.Header.Set("Accept-Encoding", "identity")
 	body, err := l.open(request)
 	if err != nil {
@@ -223,7 +225,7 @@ func (l *loader) fetch(ctx context.Context, address string) ([]byte, error) {
 	return content, nil
 }
 
-// open is the body of the answer to a request.
+// open sends a request and returns the body of the response.
 func (l *loader) open(request *http.Request) (io.ReadCloser, error) {
 	if request.URL.Scheme == "file" {
 		return os.Open(filepath.FromSlash(request.URL.Path))
@@ -239,7 +241,7 @@ func (l *loader) open(request *http.Request) (io.ReadCloser, error) {
 	return response.Body, nil
 }
 
-// shownURL is a URL without its password.
+// shownURL returns a URL without its password.
 func shownURL(address string) string {
 	if parsed, err := url.Parse(address); err == nil {
 		return parsed.Redacted()
@@ -247,16 +249,17 @@ func shownURL(address string) string {
 	return address
 }
 
-// tarball is one to be had at an address, of that digest unless it is empty.
+// tarball is the address of a tarball and its digest, or an empty digest.
 type tarball struct{ address, digest string }
 
-// download is what came of one.
+// download is the result of a download.
 type download struct {
 	source
 	err error
 }
 
-// download is the package in the tarball at a URL, of that digest unless it is empty. Nothing is asked for twice, whatever came of it.
+// download returns the package in the tarball at a URL. It verifies the digest unless that is empty. Each URL is requested once, even if
+// the request fails.
 func (l *loader) download(ctx context.Context, address, digest string) (source, error) {
 	wanted := tarball{address, digest}
 	found, known := l.downloads[wanted]
@@ -267,7 +270,7 @@ func (l *loader) download(ctx context.Context, address, digest string) (source, 
 	return found.source, found.err
 }
 
-// unpack downloads a tarball.
+// unpack downloads and unpacks a tarball.
 func (l *loader) unpack(ctx context.Context, t tarball) (source, error) {
 	content, err := l.fetch(ctx, t.address)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-// TreeOptions say which package is shown, and how.
+// TreeOptions holds the arguments and flags of the command.
 type TreeOptions struct {
 	*hubclient.Factory
 	name string
@@ -22,7 +22,7 @@ type TreeOptions struct {
 	output *terminal.Output
 }
 
-// NewCmdTree returns the command; runF, if given, replaces runTree.
+// NewCmdTree returns the command. If runF is set, it replaces runTree.
 func NewCmdTree(f *hubclient.Factory, runF func(context.Context, *TreeOptions) error) *cobra.Command {
 	o := &TreeOptions{Factory: f, output: terminal.NewOutput(terminal.FormatName)}
 	if runF == nil {
@@ -56,21 +56,21 @@ func runTree(ctx context.Context, o *TreeOptions) error {
 	return o.output.Print(o.Out, terminal.Shown{Text: made.text(), Data: made, Names: made.versions()})
 }
 
-// packageNode is an Instance that a package makes, with what is below it.
+// packageNode is an Instance that a package creates, with its descendants.
 type packageNode struct {
-	// Instance is called as where the uppermost one has the operator's name.
+	// Instance is the name of the Instance if the root Instance has the operator's name.
 	Instance string `json:"instance"`
-	// OperatorVersion of the Instance; empty where a name was looked for nowhere.
+	// OperatorVersion is the version of the Instance; empty if the name was not looked up.
 	OperatorVersion string `json:"operatorVersion,omitempty"`
-	// Package is where the package is, or its name; empty on the hub.
+	// Package is the location or the name of the package; empty on the hub.
 	Package string `json:"package,omitempty"`
-	// Task of the Instance above that makes it, and its parameter that says whether it exists.
+	// Task is the parent's task that creates the Instance, and EnablingParameter the parent's parameter that enables it.
 	Task              string        `json:"task,omitempty"`
 	EnablingParameter string        `json:"enablingParameter,omitempty"`
 	Children          []packageNode `json:"children,omitempty"`
 }
 
-// instances are those that the package makes. It was verified: there is no circle in it.
+// instances returns the tree of Instances that the package creates. The bundle is verified: it has no cycle.
 func (b *bundle) instances() packageNode {
 	root := b.root()
 	return packageNode{
@@ -78,7 +78,7 @@ func (b *bundle) instances() packageNode {
 	}
 }
 
-// instances are the children of an Instance of the package, and theirs.
+// instances returns the children of an Instance of the package, with their descendants.
 func (m *member) instances(instance string) []packageNode {
 	tasks := map[string]int{}
 	for i, task := range m.pkg.Version.Tasks {
@@ -103,10 +103,10 @@ func (m *member) instances(instance string) []packageNode {
 	return nodes
 }
 
-// text draws the tree.
+// text returns the tree.
 func (n packageNode) text() string {
 	root := n.node()
-	root.Text = fmt.Sprintf("%s: OperatorVersion %s", n.Instance, n.OperatorVersion) // whoever asks knows where it is
+	root.Text = fmt.Sprintf("%s: OperatorVersion %s", n.Instance, n.OperatorVersion) // the location is part of the command
 	var text strings.Builder
 	terminal.WriteTree(&text, root)
 	return text.String()
@@ -129,7 +129,7 @@ func (n packageNode) node() terminal.Node {
 	return line
 }
 
-// versions names the OperatorVersions in the tree, each once.
+// versions returns the OperatorVersions in the tree, each once.
 func (n packageNode) versions() []string {
 	var names []string
 	if n.OperatorVersion != "" {

@@ -16,7 +16,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/pack"
 )
 
-// VerifyOptions say which package is verified, and how that is shown.
+// VerifyOptions holds the arguments and flags of the command.
 type VerifyOptions struct {
 	*hubclient.Factory
 	name string
@@ -24,7 +24,7 @@ type VerifyOptions struct {
 	output *terminal.Output
 }
 
-// NewCmdVerify returns the command; runF, if given, replaces runVerify.
+// NewCmdVerify returns the command. If runF is set, it replaces runVerify.
 func NewCmdVerify(f *hubclient.Factory, runF func(context.Context, *VerifyOptions) error) *cobra.Command {
 	o := &VerifyOptions{Factory: f, output: terminal.NewOutput()}
 	if runF == nil {
@@ -66,20 +66,20 @@ func runVerify(ctx context.Context, o *VerifyOptions) error {
 	return invalid
 }
 
-// verdict is what verification has to say, for programs.
+// verdict is the result of a verification for programs.
 type verdict struct {
 	Package         string `json:"package"`
 	OperatorVersion string `json:"operatorVersion,omitempty"`
-	// Brings are the OperatorVersions that it brings along.
+	// Brings lists the child OperatorVersions.
 	Brings []string `json:"brings,omitempty"`
-	// NotLookedFor are the packages that are only a name, which it brings along as well, and which the verdict is not about.
+	// NotLookedFor lists child packages given only by name, which were not verified.
 	NotLookedFor []string  `json:"notLookedFor,omitempty"`
 	Valid        bool      `json:"valid"`
 	Findings     []finding `json:"findings"`
 }
 
 type finding struct {
-	// Package that is brought along and that the finding is about; empty: the one that was asked for.
+	// Package is the child package that the finding is about; empty for the requested package.
 	Package  string        `json:"package,omitempty"`
 	File     string        `json:"file"`
 	Line     int           `json:"line,omitempty"`
@@ -88,7 +88,7 @@ type finding struct {
 	Message  string        `json:"message"`
 }
 
-// verdict over a package of that name with all that it brings along.
+// verdict returns the result for a package and its child packages.
 func (b *bundle) verdict(name string) verdict {
 	v := verdict{Package: name, NotLookedFor: b.notLookedFor(), Valid: b.validity(name) == nil, Findings: []finding{}}
 	if v.Valid {
@@ -108,7 +108,7 @@ func (b *bundle) verdict(name string) verdict {
 	return v
 }
 
-// verifiedBundle loads a package with all that it brings along, and prints the findings to out. Errors in any of it are an error.
+// verifiedBundle loads a package with its child packages and prints the findings to out. It returns an error if any of them has errors.
 func verifiedBundle(ctx context.Context, l *loader, out io.Writer, name string) (*bundle, error) {
 	b, err := l.loadBundle(ctx, name)
 	if err != nil {
@@ -120,7 +120,7 @@ func verifiedBundle(ctx context.Context, l *loader, out io.Writer, name string) 
 	return b, b.validity(name)
 }
 
-// findingsText is a line for each finding, with files as seen from the working directory.
+// findingsText returns a line for each finding, with file names relative to the working directory.
 func (b *bundle) findingsText() string {
 	var text strings.Builder
 	for _, m := range b.rootFirst() {
@@ -132,13 +132,13 @@ func (b *bundle) findingsText() string {
 	return text.String()
 }
 
-// rootFirst are the members in the order in which people read about them.
+// rootFirst returns the members in the order of the output.
 func (b *bundle) rootFirst() []*member {
 	last := len(b.members) - 1
 	return append([]*member{b.members[last]}, b.members[:last]...)
 }
 
-// brings are the names of the OperatorVersions that come along, sorted.
+// brings returns the sorted names of the child OperatorVersions.
 func (b *bundle) brings() []string {
 	names := map[string]bool{}
 	for _, m := range b.members {
@@ -149,7 +149,7 @@ func (b *bundle) brings() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// notLookedFor are the names of packages that were looked for nowhere, sorted.
+// notLookedFor returns the sorted names of packages that were not looked up.
 func (b *bundle) notLookedFor() []string {
 	var names []string
 	for _, m := range b.members {
@@ -159,7 +159,7 @@ func (b *bundle) notLookedFor() []string {
 	return slices.Compact(names)
 }
 
-// along says what comes along, and what of it was not looked for; nothing where nothing does.
+// along lists the child OperatorVersions and the names that were not looked up; empty if there are none.
 func (b *bundle) along() string {
 	text := ""
 	if names := b.brings(); len(names) > 0 {
@@ -171,7 +171,7 @@ func (b *bundle) along() string {
 	return text
 }
 
-// validity is the error that a package with errors is, its own or those of what it brings along.
+// validity returns an error if the package or one of its child packages has errors.
 func (b *bundle) validity(name string) error {
 	var faults, all int
 	for _, m := range b.members {

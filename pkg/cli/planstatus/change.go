@@ -10,7 +10,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// lastChange says what holds up the last change of the Instance where none of its conditions does; empty if nothing does.
+// lastChange returns what holds up the last change of the Instance if no condition reports it; empty if nothing does.
 func lastChange(view View) string {
 	instance := view.Instance
 	if Unseen(instance) {
@@ -27,7 +27,7 @@ func lastChange(view View) string {
 	return fmt.Sprintf("plan %q waits for the end of plan %q", due, last.Plan)
 }
 
-// Due is the plan that the Instance asks for once what runs has ended; empty if there is none, or nobody can say.
+// Due returns the plan that the Instance requests after the running plan; empty if there is none, or it is unknown.
 func (v View) Due() string {
 	if v.Version == nil {
 		return ""
@@ -40,8 +40,8 @@ func (v View) Due() string {
 	})
 }
 
-// Unseen says whether the agent has yet to see the last change of an Instance that waits for nothing else. A removal that has begun it
-// has seen, and tells by condition Ready: the generation that it tells of is that of the spec.
+// Unseen reports whether the agent has not observed the last change of an Instance that waits for nothing else. A removal that has started
+// counts as observed although the observed generation is older: condition Ready reports it.
 func Unseen(instance *kudo.Instance) bool {
 	if !instance.DeletionTimestamp.IsZero() && meta.IsStatusConditionFalse(instance.Status.Conditions, kudo.ConditionReady) {
 		return false
@@ -50,11 +50,12 @@ func Unseen(instance *kudo.Instance) bool {
 		instance.Status.ObservedGeneration < instance.Generation
 }
 
+// UnseenText returns the message about a change that the agent has not observed.
 func UnseenText(cluster string) string {
 	return fmt.Sprintf("not seen by the agent yet; if that takes longer than a few seconds, see whether addon-agent runs on cluster %s", cluster)
 }
 
-// RunningPlan is the plan that runs; empty if none does.
+// RunningPlan returns the running plan, or an empty string.
 func RunningPlan(instance *kudo.Instance) string {
 	if last := instance.Status.Execution; last != nil && instance.Status.PlanStatus[last.Plan].Status.Running() {
 		return last.Plan

@@ -16,7 +16,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// GatherChildren completes what is shown about an Instance by its children, and theirs.
+// GatherChildren adds the descendants of an Instance to its view.
 func GatherChildren(ctx context.Context, c client.Reader, root *View) error {
 	var found kudo.InstanceList
 	if err := c.List(ctx, &found, client.InNamespace(root.Instance.Namespace)); err != nil {
@@ -32,12 +32,13 @@ func GatherChildren(ctx context.Context, c client.Reader, root *View) error {
 	return nil
 }
 
-// attachChildren takes those that it attaches out of owned: it ends whatever owner references say.
+// attachChildren moves children from owned into the view. It removes them from owned, so that it terminates whatever the owner references
+// are.
 func attachChildren(ctx context.Context, c client.Reader, view *View, owned map[types.UID][]*kudo.Instance) {
 	view.withChildren = true
 	children := owned[view.Instance.UID]
 	delete(owned, view.Instance.UID)
-	slices.SortFunc(children, func(a, b *kudo.Instance) int { // as plans have made them
+	slices.SortFunc(children, func(a, b *kudo.Instance) int { // in the order in which plans created them
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 	})
 	for _, instance := range children {
@@ -47,8 +48,7 @@ func attachChildren(ctx context.Context, c client.Reader, view *View, owned map[
 	}
 }
 
-// Tree is the tree of plans, and where they are shown that of the children: of those that are there, and those that are
-// switched off.
+// Tree returns the tree of plans. If children are shown, it includes the existing and the switched-off children.
 func Tree(view View, plans []string) terminal.Node {
 	root := planTree(view, plans)
 	if !view.withChildren {
@@ -67,7 +67,7 @@ func Tree(view View, plans []string) terminal.Node {
 	return root
 }
 
-// childNode is the tree of a child, which begins with what keeps it from being Ready. Plans that never ran are left out: a tree has many.
+// childNode returns the tree of a child, starting with the reason why it is not Ready. Plans that never ran are omitted.
 func childNode(view View) terminal.Node {
 	n := Tree(view, slices.DeleteFunc(PlanNames(view), func(name string) bool {
 		return State(view.Instance.Status.PlanStatus[name].Status) == kudo.NeverRun

@@ -8,34 +8,34 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// instanceStatus is what `plan status` shows of an Instance, for programs.
+// instanceStatus is the output of `plan status` of an Instance, for programs.
 type instanceStatus struct {
 	Instance        string `json:"instance"`
 	Cluster         string `json:"cluster"`
 	OperatorVersion string `json:"operatorVersion"`
-	// LastPlan was started last, of the OperatorVersion in LastVersion.
+	// LastPlan is the last started plan, and LastVersion its OperatorVersion.
 	LastPlan    string `json:"lastPlan,omitempty"`
 	LastVersion string `json:"lastVersion,omitempty"`
-	// LastChange says what holds up the last change of the Instance, where none of its conditions does.
+	// LastChange states what holds up the last change of the Instance if no condition reports it.
 	LastChange string             `json:"lastChange,omitempty"`
 	Conditions []metav1.Condition `json:"conditions"`
-	// Plans are those that there are, and those that have run, sorted by name.
+	// Plans lists the existing plans and the plans that have run, sorted by name.
 	Plans    []kudo.PlanStatus `json:"plans"`
 	Children []instanceStatus  `json:"children,omitempty"`
-	// SwitchedOff are the children that do not exist because a parameter says so.
+	// SwitchedOff lists the children that a parameter disables.
 	SwitchedOff []string `json:"switchedOff,omitempty"`
 }
 
-// addOnStatus is what `plan status` shows of an add-on without an Instance, for programs.
+// addOnStatus is the output of `plan status` of an add-on without an Instance, for programs.
 type addOnStatus struct {
 	AddOn   string `json:"addOn"`
 	Cluster string `json:"cluster"`
-	// Removing says that it is being deleted.
+	// Removing is set if it is being deleted.
 	Removing   bool               `json:"removing,omitempty"`
 	Conditions []metav1.Condition `json:"conditions"`
 }
 
-// The conditions that `plan status` shows, in their order.
+// The conditions that `plan status` shows, in order.
 var (
 	instanceConditions = []string{kudo.ConditionResolved, kudo.ConditionReady}
 	addOnConditions    = []string{addonv1alpha1.ConditionAvailable, addonv1alpha1.ConditionDegraded, addonv1alpha1.ConditionResolved}
@@ -64,7 +64,7 @@ func statusData(view View) instanceStatus {
 	return data
 }
 
-// switchedOff are the children that a parameter of the Instance says not to exist.
+// switchedOff returns the children that a parameter of the Instance disables.
 func switchedOff(instance *kudo.Instance) []string {
 	var names []string
 	for _, child := range instance.Status.Children {
@@ -82,7 +82,7 @@ func addOnData(addOn *addonv1alpha1.ManagedClusterAddOn) addOnStatus {
 	}
 }
 
-// conditionsOf are the conditions of those types, in that order, as far as they are there.
+// conditionsOf returns the existing conditions of the given types, in the given order.
 func conditionsOf(conditions []metav1.Condition, kinds []string) []metav1.Condition {
 	found := []metav1.Condition{}
 	for _, kind := range kinds {

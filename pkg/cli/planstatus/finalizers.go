@@ -10,7 +10,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// RemainingText says what the add-on of the agent stays for; empty where it does not, and of any other.
+// RemainingText states what the agent's add-on waits for before it is removed; empty for any other add-on.
 func RemainingText(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 	remaining := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAddOnsRemaining)
 	if remaining == nil || remaining.Status != metav1.ConditionTrue {
@@ -19,7 +19,7 @@ func RemainingText(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 	return remaining.Message
 }
 
-// FinalizersText says what holds an object that is being deleted.
+// FinalizersText lists the finalizers of an object that is being deleted.
 func FinalizersText(kind string, object metav1.Object) string {
 	return fmt.Sprintf("%s %s is held by finalizers: %s", kind, terminal.Word(object.GetName()), terminal.Listed(object.GetFinalizers()))
 }

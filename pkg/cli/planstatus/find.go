@@ -13,7 +13,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// Find shows the Instance of that key, perhaps with its children, else the add-on. If there is neither, the error names what there is.
+// Find returns the Instance of that key, optionally with its children, or else the add-on. If neither exists, the error lists the existing
+// names.
 func Find(ctx context.Context, c client.Reader, key client.ObjectKey, withChildren bool) (terminal.Shown, error) {
 	instance := &kudo.Instance{}
 	err := c.Get(ctx, key, instance)
@@ -48,7 +49,7 @@ func (v View) shown() terminal.Shown {
 	return terminal.Shown{Text: Text(v), Data: statusData(v), Names: v.names()}
 }
 
-// names are those of the Instance, and of its children where they are shown.
+// names returns the object names of the Instance and, if they are shown, its children.
 func (v View) names() []string {
 	names := []string{terminal.ObjectName(kudo.GroupVersion.Group, "Instance", v.Instance.Name)}
 	for _, child := range v.children {

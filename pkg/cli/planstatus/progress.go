@@ -12,12 +12,12 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// PlaceOf names an object of a cluster as progress does.
+// PlaceOf returns the name of a cluster's object as progress shows it.
 func PlaceOf(object client.Object) string {
 	return fmt.Sprintf("%s on %s", terminal.Word(object.GetName()), terminal.Word(object.GetNamespace()))
 }
 
-// GoingOn is how the plans of an Instance go on: the tree of the last one with the children below, and what its last change waits for.
+// GoingOn returns the progress of an Instance: the tree of the last plan, including children, and what its last change waits for.
 func GoingOn(view View) []terminal.Node {
 	instance := view.Instance
 	place := PlaceOf(instance)
@@ -33,7 +33,7 @@ func GoingOn(view View) []terminal.Node {
 	return trees
 }
 
-// PlanGoingOn is the tree of the plan that was started last, with the children of its Instance below.
+// PlanGoingOn returns the tree of the last started plan, including the Instance's children.
 func PlanGoingOn(view View) terminal.Node {
 	tree := Tree(view, []string{view.Instance.Status.Execution.Plan})
 	plan := tree.Children[0]
@@ -41,7 +41,7 @@ func PlanGoingOn(view View) terminal.Node {
 	return plan
 }
 
-// HoldUp says what holds up the last change of an Instance; empty if nothing does.
+// HoldUp returns what holds up the last change of an Instance; empty if nothing does.
 func HoldUp(view View) string {
 	resolved := meta.FindStatusCondition(view.Instance.Status.Conditions, kudo.ConditionResolved)
 	switch {
@@ -58,7 +58,7 @@ func HoldUp(view View) string {
 	}
 }
 
-// AddOnProgress is how an add-on without an Instance goes on.
+// AddOnProgress returns the progress of an add-on without an Instance.
 func AddOnProgress(addOn *addonv1alpha1.ManagedClusterAddOn) terminal.Node {
 	place, text := PlaceOf(addOn), "addon-manager has not looked at the add-on yet"
 	if condition := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved); condition != nil {

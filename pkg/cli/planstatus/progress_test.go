@@ -15,7 +15,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// deploying is how a deployment of kafka goes on, report by report.
+// deploying returns the successive reports of a deployment of kafka.
 func deploying() []View {
 	begun := clitest.Instance()
 	begun.Generation = 1
@@ -62,7 +62,7 @@ func deploying() []View {
 	return views
 }
 
-// shownAs is all that a progress writes of these views, escape characters made visible.
+// shownAs returns the output of a progress for these views, with escape characters made visible.
 func shownAs(t *testing.T, on func(io.Writer) *terminal.Progress, views []View) string {
 	t.Helper()
 	var out bytes.Buffer

@@ -9,7 +9,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// Text is what `plan status` prints of an Instance: what it is, how it is, and the tree of its plans.
+// Text returns the output of `plan status` for an Instance: its description, its conditions, and the tree of its plans.
 func Text(view View) string {
 	var b strings.Builder
 	instance := view.Instance
@@ -33,7 +33,7 @@ func Text(view View) string {
 	return b.String()
 }
 
-// addOnText is what `plan status` prints of an add-on without an Instance: what its installation waits for.
+// addOnText returns the output of `plan status` for an add-on without an Instance: what its installation waits for.
 func addOnText(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 	var b strings.Builder
 	state := "no Instance yet"
@@ -52,7 +52,7 @@ func addOnText(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 	return b.String()
 }
 
-// lastPlan names the plan that was last started, and what it was started with where that is not what is wanted now.
+// lastPlan returns the last started plan, with its version and parameters if they differ from the desired ones.
 func lastPlan(instance *kudo.Instance) string {
 	execution := instance.Status.Execution
 	text := execution.Plan

@@ -92,7 +92,7 @@ func failed() *kudo.Instance {
 	return i
 }
 
-// timedOut ends with a message of the step itself.
+// timedOut returns an Instance whose step failed with a message.
 func timedOut() *kudo.Instance {
 	i := failed()
 	plan := i.Status.PlanStatus["deploy"]
@@ -104,7 +104,7 @@ func timedOut() *kudo.Instance {
 	return i
 }
 
-// waitingFor runs deploy, and is asked by hand for a plan.
+// waitingFor returns an Instance that runs deploy and has a manual request for another plan.
 func waitingFor(plan string) *kudo.Instance {
 	i := running()
 	i.Status.Execution.OperatorVersion = corev1.ObjectReference{}
@@ -112,7 +112,7 @@ func waitingFor(plan string) *kudo.Instance {
 	return i
 }
 
-// heldUp is the Instance while it is removed, with something in the way.
+// heldUp returns the Instance during a blocked removal.
 func heldUp(i *kudo.Instance) *kudo.Instance {
 	i.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 	i.Status.Conditions = []metav1.Condition{
@@ -122,14 +122,14 @@ func heldUp(i *kudo.Instance) *kudo.Instance {
 	return i
 }
 
-// unseenBy its agent is the last change of it.
+// unseenBy returns an Instance whose agent has not observed its last change.
 func unseenBy() *kudo.Instance {
 	i := running()
 	i.Generation, i.Status.ObservedGeneration = 2, 1
 	return i
 }
 
-// family is an Instance with a child that fails, which has a child of its own, one that nobody has judged yet, and one that is switched off.
+// family returns an Instance with a failing child that has a child itself, a child without a verdict, and a switched-off child.
 func family() View {
 	child := func(name string, conditions ...metav1.Condition) View {
 		instance := clitest.Instance()
@@ -151,7 +151,7 @@ func family() View {
 	return root
 }
 
-// TestWhatProgramsReadOfPlans holds the names of fields: programs rely on them.
+// TestWhatProgramsReadOfPlans pins the names of fields, because programs rely on them.
 func TestWhatProgramsReadOfPlans(t *testing.T) {
 	held := addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: "kafka", Namespace: "cluster1"}}
 	held.Status.Conditions = []metav1.Condition{clitest.Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonWaitingForDependencies, "waits for zookeeper")}

@@ -13,7 +13,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
 
-// ConditionText is status, reason and message on one line, or the text for a condition that is not there.
+// ConditionText returns status, reason and message on one line, or absent if the condition does not exist.
 func ConditionText(conditions []metav1.Condition, kind, absent string) string {
 	condition := meta.FindStatusCondition(conditions, kind)
 	if condition == nil {
@@ -26,7 +26,7 @@ func ConditionText(conditions []metav1.Condition, kind, absent string) string {
 	return text
 }
 
-// planTree is KUDO's tree of plans.
+// planTree returns the tree of plans in KUDO's format.
 func planTree(view View, plans []string) terminal.Node {
 	root := terminal.Node{Text: view.Instance.Name}
 	var defined map[string]kudo.Plan
@@ -40,7 +40,7 @@ func planTree(view View, plans []string) terminal.Node {
 	return root
 }
 
-// PlanNames are the plans that there are, and those that have run, sorted.
+// PlanNames returns the existing plans and the plans that have run, sorted.
 func PlanNames(view View) []string {
 	names := map[string]bool{}
 	if view.Version != nil {
@@ -54,7 +54,8 @@ func PlanNames(view View) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// planStatus is what became of a plan, which may be one of an earlier version; what never ran has the shape of the current one.
+// planStatus returns the status of a plan, which may be a plan of an earlier version; a plan that never ran has the phases and steps of the
+// current one.
 func (v View) planStatus(name string) kudo.PlanStatus {
 	status := v.Instance.Status.PlanStatus[name]
 	status.Name, status.Status = name, State(status.Status)
@@ -93,7 +94,7 @@ func phaseNode(status kudo.PhaseStatus, plan kudo.Plan) terminal.Node {
 	return n.Explained(status.Message)
 }
 
-// stepNode shows tasks only while they have something to say.
+// stepNode returns the node of a step. Tasks are shown only if they have a message.
 func stepNode(status kudo.StepStatus) terminal.Node {
 	n := terminal.Node{
 		Text: fmt.Sprintf("Step %s [%s]", status.Name, State(status.Status)),
@@ -110,7 +111,7 @@ func stepNode(status kudo.StepStatus) terminal.Node {
 	return n.Explained(status.Message)
 }
 
-// neverRun is the shape of a plan without any progress.
+// neverRun returns the phases and steps of a plan that never ran.
 func neverRun(plan kudo.Plan) []kudo.PhaseStatus {
 	phases := make([]kudo.PhaseStatus, len(plan.Phases))
 	for i, phase := range plan.Phases {
@@ -122,6 +123,7 @@ func neverRun(plan kudo.Plan) []kudo.PhaseStatus {
 	return phases
 }
 
+// State returns the status of a plan, phase or step, with NeverRun for an empty one.
 func State(status kudo.ExecutionStatus) kudo.ExecutionStatus {
 	if status == "" {
 		return kudo.NeverRun

@@ -8,17 +8,18 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// View is all that is shown about an Instance.
+// View holds everything that is shown about an Instance.
 type View struct {
 	Instance *kudo.Instance
-	// version gives the shape of plans that never ran; nil if it cannot be read, and unreadable says why.
+	// Version provides the phases and steps of plans that never ran; nil if it cannot be read, for the reason in Unreadable.
 	Version    *kudo.OperatorVersion
 	Unreadable error
-	// withChildren says that the children are shown as well.
+	// withChildren shows the children too.
 	withChildren bool
 	children     []View
 }
 
+// Gather reads the OperatorVersion of an Instance into a view.
 func Gather(ctx context.Context, c client.Reader, instance *kudo.Instance) View {
 	ref := instance.Spec.OperatorVersion
 	version := &kudo.OperatorVersion{}

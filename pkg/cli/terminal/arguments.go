@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Exactly demands one argument for each name, and no others.
+// Exactly requires one argument for each name.
 func Exactly(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -19,7 +19,7 @@ func Exactly(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// AtMost allows one argument for each name, which may be left out.
+// AtMost allows one optional argument for each name.
 func AtMost(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > len(names) {

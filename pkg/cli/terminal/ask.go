@@ -12,10 +12,10 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 )
 
-// ErrDeclined is the answer of somebody who does not want it.
+// ErrDeclined is returned if the user declines.
 var ErrDeclined = errors.New("nothing was changed")
 
-// Confirm asks, and takes nothing but a yes for one.
+// Confirm prompts for confirmation and accepts only yes.
 func Confirm(streams genericiooptions.IOStreams, question string) error {
 	if err := printers.WriteEscaped(streams.ErrOut, question+" [y/N] "); err != nil {
 		return err
@@ -30,7 +30,7 @@ func Confirm(streams genericiooptions.IOStreams, question string) error {
 	return nil
 }
 
-// Warn tells people of something that holds nothing up.
+// Warn prints warnings.
 func Warn(out io.Writer, warnings ...string) error {
 	for _, warning := range warnings {
 		if err := printers.WriteEscaped(out, "Warning: "+warning+"\n"); err != nil {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// ClustersShown is how many clusters are named where not all are.
+// ClustersShown is the number of clusters listed unless all are shown.
 const ClustersShown = 3
 
-// ClustersText is how many clusters there are, and which: all of them if wide, else the first ones.
+// ClustersText returns the number of clusters and their names: all of them if wide, else the first ones.
 func ClustersText(clusters []string, wide bool) string {
 	if len(clusters) == 0 {
 		return "0"
@@ -22,11 +22,13 @@ func ClustersText(clusters []string, wide bool) string {
 	return fmt.Sprintf("%d (%s%s)", len(clusters), strings.Join(shown, ", "), rest)
 }
 
-// ClusterTexts are texts that say the same of several clusters, and of which.
+// ClusterTexts groups clusters by text.
 type ClusterTexts map[string][]string
 
+// Add adds a text about a cluster.
 func (t ClusterTexts) Add(cluster, text string) { t[text] = append(t[text], cluster) }
 
+// Texts returns each text once, preceded by its clusters.
 func (t ClusterTexts) Texts() []string {
 	var texts []string
 	for _, text := range slices.Sorted(maps.Keys(t)) {
@@ -35,7 +37,7 @@ func (t ClusterTexts) Texts() []string {
 	return texts
 }
 
-// OnClusters names clusters: the one that there is, else how many and the first.
+// OnClusters returns the name of a single cluster, or the number of clusters and the first one.
 func OnClusters(clusters []string) string {
 	if len(clusters) == 1 {
 		return "cluster " + clusters[0]

@@ -1,3 +1,3 @@
-// Package terminal is what the commands have in common that people and programs see: exit codes, formats of output, tables, trees, progress,
-// questions, and the secrets that are taken out of what is shown. It touches no cluster.
+// Package terminal has the input and output shared by all commands: exit codes, output formats, tables, trees, progress, prompts, and the
+// redaction of secrets. It does not connect to a cluster.
 package terminal

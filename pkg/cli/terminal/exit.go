@@ -11,15 +11,17 @@ type UsageError struct{ message string }
 
 func (e *UsageError) Error() string { return e.message }
 
+// Usagef returns a UsageError that refers to the command's help.
 func Usagef(cmd *cobra.Command, format string, args ...any) error {
 	return &UsageError{fmt.Sprintf("%s\nSee '%s --help'", fmt.Sprintf(format, args...), cmd.CommandPath())}
 }
 
-// TimeoutError says that what was waited for did not come in the time that --timeout gives.
+// TimeoutError is returned if the awaited state is not reached before --timeout.
 type TimeoutError struct{ message string }
 
 func (e *TimeoutError) Error() string { return e.message }
 
+// Timeoutf returns a TimeoutError.
 func Timeoutf(format string, args ...any) error {
 	return &TimeoutError{fmt.Sprintf(format, args...)}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// Word is a name as one word on a terminal: as it is, or quoted.
+// Word returns a name as a single word on a terminal, quoted if necessary.
 func Word(name string) string {
 	if quoted := strconv.Quote(name); quoted != `"`+name+`"` || strings.ContainsRune(name, ' ') {
 		return quoted
@@ -17,9 +17,10 @@ func Word(name string) string {
 	return name
 }
 
-// listLimit is how many names an error lists; a fleet has thousands.
+// listLimit is the number of names listed in an error.
 const listLimit = 20
 
+// Listed returns a list of names for a message, limited in length; "none" if it is empty.
 func Listed(names []string) string {
 	if len(names) == 0 {
 		return "none"
@@ -27,7 +28,7 @@ func Listed(names []string) string {
 	return text.List(names, listLimit)
 }
 
-// DidYouMean says which of the names somebody may have meant; empty if none is like it.
+// DidYouMean returns a suggestion of similar names, or an empty string.
 func DidYouMean(name string, names []string) string {
 	closest := text.ClosestMatch(name, names)
 	if closest == "" {
@@ -36,11 +37,12 @@ func DidYouMean(name string, names []string) string {
 	return fmt.Sprintf(" (did you mean %s?)", closest)
 }
 
-// ObjectName is what kubectl calls an object.
+// ObjectName returns an object's name as kubectl prints it.
 func ObjectName(group, kind, name string) string {
 	return fmt.Sprintf("%s.%s/%s", strings.ToLower(kind), group, name)
 }
 
+// StrategyText returns the suffix of a plan or phase that states its strategy.
 func StrategyText(strategy kudo.Ordering) string {
 	if strategy == "" {
 		strategy = kudo.Serial
@@ -48,11 +50,12 @@ func StrategyText(strategy kudo.Ordering) string {
 	return fmt.Sprintf(" (%s strategy)", strategy)
 }
 
-// OneLine keeps a message in its place in the tree. Lines that are no sentences are told apart by semicolons.
+// OneLine joins the lines of a message, so that it fits into a tree. Lines that are not sentences are separated by semicolons.
 func OneLine(message string) string {
 	return strings.NewReplacer(".\n", ". ", "\n", "; ").Replace(strings.TrimSpace(message))
 }
 
+// Counted returns a number with a noun, in the plural unless it is one.
 func Counted(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -15,57 +15,58 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 )
 
-// The ways to print that are the plugin's own; all others are kubectl's.
+// The plugin's own output formats; all others are kubectl's.
 const (
-	// formatTable is for people, and what is printed unless -o says otherwise.
+	// formatTable is the default format, for people.
 	formatTable = "table"
-	// formatWide is formatTable, with nothing left out.
+	// FormatWide is formatTable with nothing omitted.
 	FormatWide = "wide"
-	// formatName is what kubectl takes: a line KIND.GROUP/NAME for each object.
+	// FormatName prints a line KIND.GROUP/NAME for each object, which kubectl accepts as arguments.
 	FormatName = "name"
 )
 
-// Shown is what a command shows.
+// Shown is the output of a command.
 type Shown struct {
-	// text for people: a table, a tree, a paragraph.
+	// Text is the output for people: a table, a tree, a paragraph.
 	Text string
-	// data for programs, with field names that stay as they are.
+	// Data is the output for programs, with stable field names.
 	Data any
-	// names of objects, by objectName.
+	// Names are the names of objects, as ObjectName returns them.
 	Names []string
 }
 
-// Output is how a command prints what it shows: the value of its flag -o.
+// Output is the value of a command's flag -o.
 type Output struct {
 	Format string
-	// own are the formats of the plugin's own that the command has.
+	// own lists the plugin's own formats that the command supports.
 	own []string
-	// printer for programs; nil where the format is one of own.
+	// printer prints for programs; nil if the format is one of own.
 	printer printers.ResourcePrinter
 }
 
-// NewOutput is the flag of a command that prints a text, data, and what else is named: formatWide, formatName.
+// NewOutput returns the flag of a command that prints text, data, and the additional formats: FormatWide, FormatName.
 func NewOutput(more ...string) *Output {
 	return &Output{Format: formatTable, own: append([]string{formatTable}, more...)}
 }
 
+// AddFlag adds -o to a command, with completion.
 func (o *Output) AddFlag(cmd *cobra.Command) {
 	cmd.Flags().VarP(o, "output", "o", "how to print: "+strings.Join(o.formats(), ", "))
 	choices := append(slices.Clone(o.own), "json", "yaml")
 	utilruntime.Must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp)))
 }
 
-// formats are those that a user is told of.
+// formats returns the formats listed in help texts.
 func (o *Output) formats() []string {
 	return append(slices.Clone(o.own), "json", "yaml", "jsonpath=TEMPLATE", "go-template=TEMPLATE")
 }
 
 func (o *Output) String() string { return o.Format }
 
-// Type is what help calls the flag's value.
+// Type returns the placeholder of the flag's value in help texts.
 func (o *Output) Type() string { return "FORMAT" }
 
-// Set takes the flag's value.
+// Set sets the flag's value.
 func (o *Output) Set(format string) error {
 	o.Format, o.printer = format, nil
 	if slices.Contains(o.own, format) {
@@ -81,10 +82,10 @@ func (o *Output) Set(format string) error {
 	return err
 }
 
-// IsText says whether people are to read what is printed.
+// IsText reports whether the output is for people.
 func (o *Output) IsText() bool { return o.Format == formatTable || o.Format == FormatWide }
 
-// Print prints what a command shows in the format that was asked for.
+// Print prints the output of a command in the requested format.
 func (o *Output) Print(out io.Writer, s Shown) error {
 	switch {
 	case o.IsText():
@@ -96,11 +97,11 @@ func (o *Output) Print(out io.Writer, s Shown) error {
 	}
 }
 
-// printData lets one of kubectl's printers print what is no object of an API.
+// printData prints data that is not an API object with one of kubectl's printers.
 func printData(printer printers.ResourcePrinter, out io.Writer, data any) error {
 	var raw bytes.Buffer
 	encoder := json.NewEncoder(&raw)
-	encoder.SetEscapeHTML(false) // programs and people see what was written
+	encoder.SetEscapeHTML(false) // prints text as it was written
 	if err := encoder.Encode(data); err != nil {
 		return fmt.Errorf("encoding what is shown: %w", err)
 	}

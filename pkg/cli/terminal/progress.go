@@ -13,22 +13,22 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// Progress shows how things go on, each by a tree: on a terminal the trees are drawn over the ones before, elsewhere there is a line
-// for each change.
+// Progress shows the progress of several trees: on a terminal it redraws them in place, elsewhere it prints a line for each change.
 type Progress struct {
 	out io.Writer
-	// size is that of the terminal; nil where out is none.
+	// size returns the size of the terminal; nil if out is not a terminal.
 	size func() (width, height int)
-	// colors says that states have colours.
+	// colors enables colors for states.
 	colors bool
-	// drawn are the lines of the last picture; told is what was said last of each line of the trees, nil at first.
+	// drawn holds the last drawn lines; told holds the last text printed for each line of the trees, nil initially.
 	drawn []string
 	told  map[string]string
-	// away says that the hub does not answer, nil where nobody knows; trees are those that were shown last.
+	// Away returns a message while the hub does not respond, nil if that is not tracked; trees are the last shown trees.
 	Away  func() string
 	trees []Node
 }
 
+// NewProgress returns a progress on out, drawn in place if out is a terminal.
 func NewProgress(out io.Writer) *Progress {
 	file, ok := out.(*os.File)
 	if !ok || !printers.IsTerminal(out) || os.Getenv("TERM") == "dumb" {
@@ -42,21 +42,21 @@ func NewProgress(out io.Writer) *Progress {
 	})
 }
 
-// NewProgressOn is a progress on a terminal of that size.
+// NewProgressOn returns a progress for a terminal of that size.
 func NewProgressOn(out io.Writer, colors bool, size func() (width, height int)) *Progress {
 	return &Progress{out: out, colors: colors, size: size}
 }
 
-// Live says whether there is a terminal to draw on.
+// Live reports whether the output is a terminal.
 func (p *Progress) Live() bool { return p.size != nil }
 
-// Show shows how things stand now.
+// Show shows the current state.
 func (p *Progress) Show(trees ...Node) error {
 	p.trees = trees
 	return p.Again()
 }
 
-// Again shows what was shown last, and whether the hub is away.
+// Again shows the last state again, with the state of the hub connection.
 func (p *Progress) Again() error {
 	trees := append(slices.Clone(p.trees), p.hubLine()...)
 	if !p.Live() {
@@ -66,7 +66,7 @@ func (p *Progress) Again() error {
 	return p.draw(fitting(trees, height-1), width)
 }
 
-// hubLine says that the hub does not answer, or that it does again after it did not.
+// hubLine returns a line if the hub does not respond, or responds again.
 func (p *Progress) hubLine() []Node {
 	const place = "the hub"
 	text := ""
@@ -82,7 +82,7 @@ func (p *Progress) hubLine() []Node {
 	return []Node{{Part: place, Text: place + " " + text, Message: text}}
 }
 
-// draw draws the lines over those of the last picture, unless it has the same. The cursor ends below them.
+// draw draws the lines over the last ones, unless they are identical. The cursor ends below them.
 func (p *Progress) draw(lines []string, width int) error {
 	for i, line := range lines {
 		line = printers.EscapeTerminal(line)
@@ -107,7 +107,7 @@ func (p *Progress) draw(lines []string, width int) error {
 	return err
 }
 
-// painter gives states their colours.
+// painter adds colors to states.
 var painter = strings.NewReplacer(
 	stateMark(kudo.Complete), "\x1b[32m"+stateMark(kudo.Complete)+"\x1b[0m",
 	stateMark(kudo.InProgress), "\x1b[36m"+stateMark(kudo.InProgress)+"\x1b[0m",
@@ -117,7 +117,7 @@ var painter = strings.NewReplacer(
 	stateMark(kudo.NeverRun), "\x1b[2m"+stateMark(kudo.NeverRun)+"\x1b[0m",
 )
 
-// stateMark is a state as trees show it.
+// stateMark returns a state as trees show it.
 func stateMark(status kudo.ExecutionStatus) string { return "[" + string(status) + "]" }
 
 func (p *Progress) painted(line string) string {
@@ -127,7 +127,7 @@ func (p *Progress) painted(line string) string {
 	return painter.Replace(line)
 }
 
-// fitting are the lines of the trees, of which those that tell the least are left out until no more are left than fit.
+// fitting returns the lines of the trees, omitting the least informative ones until they fit the height.
 func fitting(trees []Node, height int) []string {
 	for _, shortened := range []func(Node) Node{whole, Node.unfinished, Node.trunk} {
 		if lines := drawn(trees, shortened); len(lines) <= height {
@@ -152,7 +152,7 @@ func drawn(trees []Node, shortened func(Node) Node) []string {
 	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 }
 
-// finished orders what goes on before what has ended well.
+// finished sorts running nodes before completed ones.
 func finished(n Node) int {
 	if n.State == kudo.Complete {
 		return 1
@@ -162,7 +162,7 @@ func finished(n Node) int {
 
 func whole(n Node) Node { return n }
 
-// unfinished leaves out what is below lines that are complete, or have not begun.
+// unfinished omits everything below lines that are complete or have not started.
 func (n Node) unfinished() Node {
 	below := n.Children
 	n.Children = nil
@@ -177,13 +177,13 @@ func (n Node) unfinished() Node {
 	return n
 }
 
-// trunk leaves out all that is below.
+// trunk omits everything below the node.
 func (n Node) trunk() Node {
 	n.Children = nil
 	return n
 }
 
-// news are the lines about what has changed in the trees since they were told of last. What had ended before that is no news.
+// news returns the lines that have changed since the last call. Nodes that had ended before the first call are not reported.
 func (p *Progress) news(trees []Node) string {
 	if p.told == nil {
 		p.Known(slices.DeleteFunc(slices.Clone(trees), func(n Node) bool { return !n.State.Terminal() }))
@@ -198,7 +198,7 @@ func (p *Progress) news(trees []Node) string {
 	return news.String()
 }
 
-// Known says that people know how things stand.
+// Known marks the trees as already reported.
 func (p *Progress) Known(trees []Node) {
 	p.told = map[string]string{}
 	for _, tree := range trees {
@@ -206,11 +206,11 @@ func (p *Progress) Known(trees []Node) {
 	}
 }
 
-// knownBelow says that people know which plans of children are complete: a plan that has begun after them says what becomes of them.
+// knownBelow marks the completed plans of children as already reported, up to a plan that started after them.
 func (p *Progress) knownBelow(above string, n Node) {
 	for _, child := range n.Children {
 		switch {
-		case child.Part == "": // the line of an Instance, which plans are below
+		case child.Part == "": // the line of an Instance, with its plans below
 			p.knownBelow(above, child)
 		case n.Part == "" && child.State == kudo.Complete:
 			p.tell(&strings.Builder{}, above, child)
@@ -218,7 +218,8 @@ func (p *Progress) knownBelow(above string, n Node) {
 	}
 }
 
-// tell tells of a line of a tree and of those below: of what has ended after them, for it ends with them, and of anything else before.
+// tell reports a line of a tree and the lines below it. A completed node is reported after its children, because it ends with them; other
+// nodes before.
 func (p *Progress) tell(b *strings.Builder, above string, n Node) {
 	name := above
 	if n.Part != "" {
@@ -234,7 +235,7 @@ func (p *Progress) tell(b *strings.Builder, above string, n Node) {
 	}
 }
 
-// tellOf writes the line if it is news. What has yet to begin is none.
+// tellOf writes the line if it has changed. Nodes that have not started are not reported.
 func (p *Progress) tellOf(b *strings.Builder, name string, n Node) {
 	said := string(n.State)
 	switch {

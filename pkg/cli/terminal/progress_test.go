@@ -41,7 +41,7 @@ shop: plan cache: Instance shop.cache: plan deploy: COMPLETE
 	}
 }
 
-// TestProgressOfManyFitsTheTerminal shows what goes on, and counts the rest.
+// TestProgressOfManyFitsTheTerminal shows running items and counts the rest.
 func TestProgressOfManyFitsTheTerminal(t *testing.T) {
 	var trees []Node
 	for i := range 30 {

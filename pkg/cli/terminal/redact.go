@@ -14,23 +14,23 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Redacted stands for a value that may be a secret.
+// Redacted replaces a value that may be a secret.
 const Redacted = "REDACTED"
 
 var (
-	// secretName is a name whose value may be a secret: of a parameter, a variable, a flag, a field, an annotation.
+	// secretName matches a name with a value that may be a secret: of a parameter, a variable, a flag, a field, an annotation.
 	secretName = regexp.MustCompile(`(?i)pass(word|wd|phrase|code)?($|[^a-z])|passw|pwd|secret|token|credential|api[-_]?key|access[-_]?key|` +
 		`private[-_]?key|client[-_]?key|encryption[-_]?key|signing[-_]?key|license|auth($|[^oe])|bearer|cookie|session|salt|kubeconfig|dsn|` +
 		`connection[-_]?string|htpasswd|keystore|truststore|(^|[-_])(pin|key)$|certificate|tls[-_.](crt|key)`)
-	// referenceName is of a field of the API that names where something is, and does not hold it.
+	// referenceName matches an API field that refers to something instead of holding it.
 	referenceName = regexp.MustCompile(`(?i)(name|namespace|ref|refs|path|file|type|kind|seconds|policy|mode|version|class)$`)
-	// plainValue tells nothing that could be used: a number, a quantity, a duration or a boolean.
+	// plainValue matches values that cannot be secrets: a number, a quantity, a duration or a boolean.
 	plainValue = regexp.MustCompile(`^(?i)(-?[0-9]{1,9}(\.[0-9]{1,6})?(m|k|Ki|M|Mi|G|Gi|T|Ti|P|Pi|E|Ei|ms|s|h|d|%)?|([0-9]+[hms])+|true|false|yes|no|on|off)?$`)
-	// secretValue is a text that is a secret by its looks: a private key, a token, a kubeconfig.
+	// secretValue matches texts that look like a secret: a private key, a token, a kubeconfig.
 	secretValue = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.|client-key-data|client-certificate-data|` +
 		`"auths"\s*:|AKIA[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}`)
 	keyWithin = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`)
-	// within are secrets inside of a line that is worth reading without them. What the first group holds stays.
+	// within matches secrets inside a line. The first group is kept.
 	within = []*regexp.Regexp{
 		regexp.MustCompile(`()eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?`),
 		regexp.MustCompile(`(://)[^/\s:@"']*:[^/\s@"']+@`),
@@ -40,32 +40,33 @@ var (
 	}
 	// secretParts are the fields of Secrets and ConfigMaps that hold values.
 	secretParts = []string{"data", "stringData", "binaryData"}
-	// hints are in every line that has one of these in it, in lower case. To look for them is much faster.
+	// hints lists lower-case substrings, one of which is in every line that within matches. Searching for them is much faster.
 	hints = []string{"eyj", "://", "authorization", "bearer", "basic", "passw", "passphrase", "secret", "token", "credential", "key"}
 )
 
-// Redaction takes secrets out of what is collected: first out of all objects, and then out of all texts what it has taken out of objects,
-// as a password that somebody's controller has logged.
+// Redaction removes secrets from collected data: first from all objects, and then the values found in objects from all texts, such as a
+// password in a controller's log.
 type Redaction struct {
-	// secrets are values that are to be found nowhere; doubtful are those that may be anything.
+	// secrets holds values to remove everywhere; doubtful holds values that may be anything.
 	secrets, doubtful map[string]bool
-	// names are those of objects, which are never taken for a secret.
+	// names holds the names of objects, which are never treated as secrets.
 	names map[string]bool
 	known *strings.Replacer
 }
 
+// NewRedaction returns a Redaction without known secrets.
 func NewRedaction() *Redaction {
 	return &Redaction{secrets: map[string]bool{}, doubtful: map[string]bool{}, names: map[string]bool{}}
 }
 
 const (
-	// shortestSecret is how long a value has to be to be looked for in texts, in bytes: what is shorter stands in too many of them.
+	// shortestSecret is the minimum length in bytes of a value to search for in texts; shorter values occur in too many of them.
 	shortestSecret = 6
-	// doubtfulLimit bounds how many values that may be anything are looked for.
+	// doubtfulLimit is the number of doubtful values to search for.
 	doubtfulLimit = 2000
 )
 
-// hide remembers a secret, also as it is where it is encoded.
+// hide records a secret, including its encoded forms.
 func (r *Redaction) hide(value string) string { return remember(r.secrets, value) }
 
 func remember(values map[string]bool, value string) string {
@@ -81,7 +82,7 @@ func remember(values map[string]bool, value string) string {
 	return Redacted
 }
 
-// Learnt ends what is learnt from objects.
+// Learnt ends the collection of secrets from objects.
 func (r *Redaction) Learnt() {
 	for name := range r.names {
 		delete(r.secrets, name)
@@ -92,7 +93,7 @@ func (r *Redaction) Learnt() {
 			r.secrets[value] = true
 		}
 	}
-	all := slices.SortedFunc(maps.Keys(r.secrets), func(a, b string) int { // where one begins with another, the longer one
+	all := slices.SortedFunc(maps.Keys(r.secrets), func(a, b string) int { // the longer one first if one is a prefix of another
 		return cmp.Or(len(b)-len(a), cmp.Compare(a, b))
 	})
 	pairs := make([]string, 0, 2*len(all))
@@ -102,10 +103,10 @@ func (r *Redaction) Learnt() {
 	r.known = strings.NewReplacer(pairs...)
 }
 
-// Text is a text without the secrets that stand in it: those that were learnt, and those that can be told by what stands before them.
+// Text returns a text without the recorded secrets and without secrets recognized by the text before them.
 func (r *Redaction) Text(text string) string { return inline(r.known.Replace(text)) }
 
-// Texts takes what was learnt out of every text of an object, in place.
+// Texts removes the recorded secrets from every text of an object, in place.
 func (r *Redaction) Texts(value any) any {
 	switch value := value.(type) {
 	case string:
@@ -122,7 +123,7 @@ func (r *Redaction) Texts(value any) any {
 	return value
 }
 
-// inline takes out secrets that can be told by what stands before them.
+// inline removes secrets recognized by the text before them.
 func inline(text string) string {
 	if strings.Contains(text, "PRIVATE KEY-----") {
 		text = keyWithin.ReplaceAllString(text, Redacted)
@@ -140,7 +141,7 @@ func inline(text string) string {
 	return b.String()
 }
 
-// Object takes the secrets out of an object, in place, and what nobody reads.
+// Object removes secrets and useless fields from an object, in place.
 func (r *Redaction) Object(content map[string]any) {
 	if metadata, ok := content["metadata"].(map[string]any); ok {
 		delete(metadata, "managedFields")
@@ -153,8 +154,8 @@ func (r *Redaction) Object(content map[string]any) {
 	r.fields(content, false)
 }
 
-// fields walks down an object, or a part of one. Objects may hold others, as ManifestWorks do. Below a field that is called like a secret,
-// secret is true.
+// fields redacts the fields of an object or of a part of one. Objects may contain others, as ManifestWorks do. secret is true below a field
+// with a secret name.
 func (r *Redaction) fields(fields map[string]any, secret bool) {
 	switch kind, _ := fields["kind"].(string); kind {
 	case "Secret", "ConfigMap":
@@ -174,7 +175,7 @@ func (r *Redaction) fields(fields map[string]any, secret bool) {
 	}
 }
 
-// value is that of a field, or of an item of a list, which has no key.
+// value redacts the value of a field, or of a list item, which has no key.
 func (r *Redaction) value(key string, value any, secret bool) any {
 	secret = (secret || secretField(key)) && key != "key" && !referenceName.MatchString(key)
 	switch value := value.(type) {
@@ -192,7 +193,7 @@ func (r *Redaction) value(key string, value any, secret bool) any {
 	return value
 }
 
-// named is the value that stands beside a name: of a variable, of a parameter's default.
+// named redacts the value next to a name: of a variable, or the default of a parameter.
 func (r *Redaction) named(name string, value any, secret bool) any {
 	switch text, isText := value.(string); {
 	case isText:
@@ -202,7 +203,7 @@ func (r *Redaction) named(name string, value any, secret bool) any {
 	}
 }
 
-// below goes down into a field.
+// below redacts the fields below a field.
 func (r *Redaction) below(key string, fields map[string]any, secret bool) {
 	switch key {
 	case "parameters", "params":
@@ -219,13 +220,13 @@ func (r *Redaction) below(key string, fields map[string]any, secret bool) {
 }
 
 func (r *Redaction) annotation(name string, value any) any {
-	if strings.Contains(name, "last-applied") { // the whole object again, as somebody wrote it
+	if strings.Contains(name, "last-applied") { // a copy of the whole object
 		return Redacted
 	}
 	return r.value("", value, secretName.MatchString(name))
 }
 
-// list goes down into a list. Of a flag that is followed by its value, as in a container's arguments, the value is a secret by the flag.
+// list redacts a list. A value that follows a flag, as in a container's arguments, is secret if the flag has a secret name.
 func (r *Redaction) list(items []any, secret bool) {
 	awaited := false
 	for i, item := range items {
@@ -241,7 +242,7 @@ func (r *Redaction) list(items []any, secret bool) {
 	}
 }
 
-// all replaces every value below, and keeps the names.
+// all replaces every value below, and keeps the keys.
 func (r *Redaction) all(value any) {
 	fields, _ := value.(map[string]any)
 	for name, value := range fields {
@@ -256,8 +257,7 @@ func (r *Redaction) all(value any) {
 	}
 }
 
-// parameter is the value of a parameter or variable. People give them what they like and call it as they like, so only what can be no
-// secret stays.
+// parameter redacts the value of a parameter or variable. Names and values are arbitrary, so only values that cannot be secrets are kept.
 func (r *Redaction) parameter(name, value string) string {
 	switch {
 	case value == "":
@@ -271,7 +271,7 @@ func (r *Redaction) parameter(name, value string) string {
 	}
 }
 
-// field is a text, which may be a secret by its looks, or have one in it.
+// field redacts a text that may be a secret or contain one.
 func (r *Redaction) field(value string, secret bool) string {
 	if value != "" && (secret || secretValue.MatchString(value)) {
 		return r.hide(value)
@@ -279,12 +279,12 @@ func (r *Redaction) field(value string, secret bool) string {
 	return inline(value)
 }
 
-// secretField says whether a field of that name holds a secret.
+// secretField reports whether a field of that name holds a secret.
 func secretField(key string) bool {
 	return key != "key" && secretName.MatchString(key) && !referenceName.MatchString(key)
 }
 
-// templates replaces the templates of a package, in which anything may stand, by what tells one from another.
+// templates replaces the templates of a package, which may contain anything, by digests.
 func templates(version map[string]any) {
 	spec, _ := version["spec"].(map[string]any)
 	files, _ := spec["templates"].(map[string]any)
@@ -294,7 +294,7 @@ func templates(version map[string]any) {
 	}
 }
 
-// RedactChange returns the objects without what Secrets hold: that it changes is told, and not what it is.
+// RedactChange returns the objects without the values of Secrets, in a way that still shows which values change.
 func RedactChange(before, after *unstructured.Unstructured) (*unstructured.Unstructured, *unstructured.Unstructured) {
 	if after.GetKind() != "Secret" || after.GroupVersionKind().Group != "" {
 		return before, after
@@ -314,7 +314,7 @@ func RedactChange(before, after *unstructured.Unstructured) (*unstructured.Unstr
 	return before, after
 }
 
-// redactValues puts something else in the place of values, by which those that change are known.
+// redactValues replaces values by placeholders that differ where the values differ.
 func redactValues(was, now map[string]any) {
 	for key, value := range now {
 		stood, had := was[key]

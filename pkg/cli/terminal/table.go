@@ -9,7 +9,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// Lines ends each text with a line break.
+// Lines joins the texts, each terminated by a line break.
 func Lines(texts []string) string {
 	var b strings.Builder
 	for _, text := range texts {
@@ -18,7 +18,7 @@ func Lines(texts []string) string {
 	return b.String()
 }
 
-// Table is rows of cells in columns below a header.
+// Table returns rows of cells in columns below a header.
 func Table(header []string, rows [][]string) string {
 	all := make([]string, 0, len(rows)+1)
 	for _, row := range append([][]string{header}, rows...) {
@@ -27,10 +27,10 @@ func Table(header []string, rows [][]string) string {
 	return Aligned(Lines(all))
 }
 
-// cellLimit bounds what stands in a cell of a table that is not wide, in bytes.
+// cellLimit is the length limit in bytes of a cell in a table that is not wide.
 const cellLimit = 60
 
-// Cell is a text as a table has it: on one line, to be seen where it is empty, and cut where it is long unless all is to be shown.
+// Cell returns a text as a table cell: on one line, with a placeholder if empty, and truncated unless wide is set.
 func Cell(value string, wide bool) string {
 	if value == "" || OneLine(value) != value {
 		value = strconv.Quote(value)
@@ -41,11 +41,11 @@ func Cell(value string, wide bool) string {
 	return text.Truncate(value, cellLimit)
 }
 
-// Aligned puts cells that tabs part into columns.
+// Aligned aligns tab-separated cells into columns.
 func Aligned(lines string) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-	_, _ = w.Write([]byte(lines)) // a strings.Builder takes everything
+	_, _ = w.Write([]byte(lines)) // writes to a strings.Builder do not fail
 	_ = w.Flush()
 	rows := strings.Split(b.String(), "\n")
 	for i := range rows {
@@ -54,4 +54,5 @@ func Aligned(lines string) string {
 	return strings.Join(rows, "\n")
 }
 
+// WriteField writes a line with a name and a value, aligned with other fields.
 func WriteField(b *strings.Builder, name, value string) { fmt.Fprintf(b, "%-18s%s\n", name+":", value) }

@@ -11,14 +11,14 @@ import (
 type Node struct {
 	Text     string
 	Children []Node
-	// part is how a message of the node above names this one, where that may repeat what this one says.
+	// Part is the name of this node in messages of its parent, if those may repeat this node's message.
 	Part    string
 	Message string
-	// state of what the line is about; empty where it has none.
+	// State is the state of the node; empty if it has none.
 	State kudo.ExecutionStatus
 }
 
-// Explained adds a message to the line, unless one below it says the same.
+// Explained adds a message to the line, unless a line below it has the same message.
 func (n Node) Explained(message string) Node {
 	n.Message = OneLine(message)
 	if n.Message != "" && !n.says(n.Message) {
@@ -33,7 +33,7 @@ func (n Node) says(message string) bool {
 	})
 }
 
-// WriteTree prints the root and, with lines drawn, everything below it.
+// WriteTree writes the root and everything below it as a tree.
 func WriteTree(b *strings.Builder, root Node) {
 	b.WriteString(root.Text + "\n")
 	writeChildren(b, root, "")

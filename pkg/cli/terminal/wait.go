@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// WaitFlags say whether a command waits for what comes of it, and how long.
+// WaitFlags holds the flags --wait and --timeout.
 type WaitFlags struct {
 	Wait    bool
 	Timeout time.Duration
@@ -24,7 +24,7 @@ func TimeoutFlag(cmd *cobra.Command, timeout *time.Duration) {
 	cmd.Flags().Var((*patience)(timeout), "timeout", "how long to wait at most; 0 means as long as it takes")
 }
 
-// patience is how long somebody waits; 0 is as long as it takes.
+// patience is a timeout; 0 means none.
 type patience time.Duration
 
 func (p *patience) String() string {
@@ -34,10 +34,10 @@ func (p *patience) String() string {
 	return time.Duration(*p).String()
 }
 
-// Type is what help calls the flag's value.
+// Type returns the placeholder of the flag's value in help texts.
 func (p *patience) Type() string { return "duration" }
 
-// Set takes the flag's value.
+// Set sets the flag's value.
 func (p *patience) Set(text string) error {
 	duration, err := time.ParseDuration(text)
 	if err != nil || duration < 0 {

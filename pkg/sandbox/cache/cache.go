@@ -1,5 +1,5 @@
-// Package cache names the folder in which programs are kept that are built or downloaded once. It imports only the standard library,
-// so that hack/controlplane, which fills that folder, starts quickly on a new machine. It touches no cluster and no disk.
+// Package cache returns the folder that caches built and downloaded programs. It imports only the standard library, so that
+// hack/controlplane, which fills the cache, compiles quickly. It touches neither a cluster nor the disk.
 package cache
 
 import "path/filepath"

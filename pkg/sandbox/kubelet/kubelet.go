@@ -1,5 +1,5 @@
-// Package kubelet plays the part of a kubelet that reads files out of containers: whoever serves it says what is in them. It touches
-// no cluster and runs no program.
+// Package kubelet simulates a kubelet that reads files from containers; its caller provides their content. It touches no cluster and runs
+// no program.
 package kubelet
 
 import (
@@ -21,17 +21,16 @@ import (
 	"k8s.io/utils/exec"
 )
 
-// How long a command may be idle, and its streams take to be made.
+// Timeouts for idle commands and for the creation of their streams.
 const (
 	idle     = time.Minute
 	creation = 10 * time.Second
 )
 
-// Opener finds a file of a container, by its path there.
+// Opener opens a file of a container by its path there.
 type Opener func(name string) (io.ReadCloser, error)
 
-// Handler answers the API server's requests to run commands. The one command that there is in its containers is `head -c BYTES --
-// FILE`.
+// Handler serves the API server's requests to run commands. The only supported command is `head -c BYTES -- FILE`.
 func Handler(open Opener) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/exec/{namespace}/{pod}/{container}", func(w http.ResponseWriter, r *http.Request) {
@@ -49,12 +48,12 @@ func Handler(open Opener) http.Handler {
 // executor runs the commands of all containers.
 type executor struct{ open Opener }
 
-// ExecInContainer makes it a remotecommand.Executor.
+// ExecInContainer implements remotecommand.Executor.
 func (e executor) ExecInContainer(_ context.Context, _ string, _ types.UID, _ string, command []string, _ io.Reader,
 	output, complaints io.WriteCloser, _ bool, _ <-chan client.TerminalSize, _ time.Duration,
 ) error {
 	if complaints == nil {
-		complaints = output // of a terminal, which has one stream
+		complaints = output // a terminal has a single stream
 	}
 	if code := execute(command, e.open, output, complaints); code != 0 {
 		return exec.CodeExitError{Err: fmt.Errorf("exit status %d", code), Code: code}
@@ -62,7 +61,7 @@ func (e executor) ExecInContainer(_ context.Context, _ string, _ types.UID, _ st
 	return nil
 }
 
-// execute is a command's exit code.
+// execute runs a command and returns its exit code.
 func execute(command []string, open Opener, output, complaints io.Writer) int {
 	const usage, notFound = 1, 127
 	if len(command) != 5 || command[0] != "head" || !slices.Equal(command[1:4:4], []string{"-c", command[2], "--"}) {

@@ -1,4 +1,4 @@
-// Package port reserves loopback ports of this machine for programs that are started later. It touches no cluster.
+// Package port reserves loopback ports of this machine for programs that start later. It touches no cluster.
 package port
 
 import (
@@ -8,22 +8,22 @@ import (
 	"strconv"
 )
 
-// Ports are taken from below the ranges that operating systems give to outgoing connections. Inside of these, a client
-// that retries while its server is down could be given the server's own port, and keep it from coming back.
+// Ports are below the ephemeral ranges of operating systems. Inside of these, a client that retries while its server is down could be
+// assigned the server's own port, and block its restart.
 const (
 	First = 20000
-	Last  = 32000 // the first that is too high
+	Last  = 32000 // exclusive
 )
 
-// Reservation keeps a port for one server, before it listens and while it is restarted: Take and Find give it to no other process.
+// Reservation reserves a port for one server, before it listens and while it restarts: Take and Find do not return it to another process.
 type Reservation struct {
 	Port int
 
-	// The port of that number for UDP, which no server here uses, is the lock: the kernel frees it with the process.
+	// The UDP port of the same number, which no server here uses, is the lock: the kernel releases it when the process ends.
 	lock net.PacketConn
 }
 
-// Take reserves that port; ok is false where it is reserved, or a server listens on it.
+// Take reserves that port; ok is false if it is reserved or a server listens on it.
 func Take(port int) (r *Reservation, ok bool) {
 	lock, err := net.ListenPacket("udp", Address(port))
 	if err != nil {
@@ -37,7 +37,7 @@ func Take(port int) (r *Reservation, ok bool) {
 	return &Reservation{Port: port, lock: lock}, true
 }
 
-// Find reserves any port between First and Last; an error says that there is none left.
+// Find reserves any free port between First and Last. It returns an error if there is none.
 func Find() (*Reservation, error) {
 	const span = Last - First
 	for next, tries := rand.IntN(span), 0; tries < span; next, tries = next+1, tries+1 {
@@ -48,11 +48,11 @@ func Find() (*Reservation, error) {
 	return nil, fmt.Errorf("finding a free port: none is left between %d and %d", First, Last)
 }
 
-// Address is the HOST:PORT of the port.
+// Address returns the HOST:PORT of the port.
 func (r *Reservation) Address() string { return Address(r.Port) }
 
-// Release gives the port up.
+// Release releases the port.
 func (r *Reservation) Release() { _ = r.lock.Close() }
 
-// Address is the HOST:PORT of a loopback port.
+// Address returns the HOST:PORT of a loopback port.
 func Address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

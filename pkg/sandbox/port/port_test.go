@@ -16,7 +16,7 @@ func TestAPortIsReservedOnceAndCanBeServedOn(t *testing.T) {
 	if _, ok := Take(found.Port); ok {
 		t.Error("a port that is reserved was given out")
 	}
-	for range 2 { // a program that is started again listens again
+	for range 2 { // a restarted program listens again
 		listener, err := net.Listen("tcp", found.Address())
 		if err != nil {
 			t.Fatalf("a reserved port cannot be served on: %v", err)
@@ -29,7 +29,7 @@ func TestAPortIsReservedOnceAndCanBeServedOn(t *testing.T) {
 }
 
 func TestAPortThatIsReleasedIsGivenOutAgain(t *testing.T) {
-	for range 3 { // another process may be quicker
+	for range 3 { // another process may take it first
 		found, err := Find()
 		if err != nil {
 			t.Fatal(err)

@@ -31,12 +31,12 @@ const (
 	lacksMonitoring = "Optional addon 'monitoring' is not installed or not available. Broker metrics are not collected."
 )
 
-// story is the list of acts.
+// story returns the list of acts.
 func story() []act {
 	return append(slices.Concat(installing(), changing(), removing()), bringingAlong())
 }
 
-// installing is how the add-ons come to the clusters.
+// installing returns the acts that install the add-ons.
 func installing() []act {
 	return []act{
 		{
@@ -74,7 +74,7 @@ func installing() []act {
 	}
 }
 
-// changing is what happens while they run.
+// changing returns the acts that change the running add-ons.
 func changing() []act {
 	return []act{
 		{
@@ -108,7 +108,7 @@ func changing() []act {
 	}
 }
 
-// removing is how they leave cluster1, and come to cluster2 after all.
+// removing returns the acts that remove the add-ons from cluster1, and then install them on cluster2.
 func removing() []act {
 	return []act{
 		{
@@ -144,7 +144,7 @@ func removing() []act {
 	}
 }
 
-// bringingAlong is how one package brings others along.
+// bringingAlong returns the act that shows a package with child operators.
 func bringingAlong() act {
 	return act{
 		title: "Both come as one (KEP-29): streaming is enabled on cluster2, and brings a zookeeper and a kafka of its own along.",
@@ -168,7 +168,7 @@ func bringingAlong() act {
 	}
 }
 
-// prepare pushes the packages, as a person would, and describes the add-ons.
+// prepare pushes the packages as a user would, and defines the add-ons.
 func prepare(ctx context.Context, s *stage) error {
 	for _, name := range addOns() {
 		if err := s.kubectlAddon(ctx, "package", "push", filepath.Join(s.Packages, name)); err != nil {
@@ -187,7 +187,7 @@ func prepare(ctx context.Context, s *stage) error {
 	return nil
 }
 
-// define makes a definition, or makes one that stands otherwise what the story needs.
+// define creates a definition, or updates an existing one.
 func (s *stage) define(ctx context.Context, want *addonv1alpha1.ClusterManagementAddOn) error {
 	current := &addonv1alpha1.ClusterManagementAddOn{}
 	err := s.hub.Get(ctx, client.ObjectKeyFromObject(want), current)
@@ -208,7 +208,7 @@ func (s *stage) define(ctx context.Context, want *addonv1alpha1.ClusterManagemen
 	return nil
 }
 
-// definition describes an add-on that runs by the plans of an OperatorVersion.
+// definition returns the definition of an add-on that runs by the plans of an OperatorVersion.
 func definition(name, version string, dependencies ...addonv1alpha1.AddonDependency) *addonv1alpha1.ClusterManagementAddOn {
 	d := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	d.Spec.Dependencies = dependencies
@@ -227,7 +227,7 @@ var deploymentConfigs = upstream.ConfigGroupResource{
 	Group: addonv1alpha1.GroupVersion.Group, Resource: addonv1alpha1.ResourceAddOnDeploymentConfigs,
 }
 
-// kubectlAddon runs the plugin on the hub and shows what it says, the same only once.
+// kubectlAddon runs the plugin on the hub and prints its output, identical output only once.
 func (s *stage) kubectlAddon(ctx context.Context, arguments ...string) error {
 	line := "kubectl addon " + strings.Join(arguments, " ")
 	s.print("   $ " + line + "\n")
@@ -242,7 +242,7 @@ func (s *stage) kubectlAddon(ctx context.Context, arguments ...string) error {
 	return nil
 }
 
-// print shows a text unless it was shown before.
+// print prints a text unless it was printed before.
 func (s *stage) print(text string) {
 	if !s.printed[text] {
 		fmt.Fprint(s.Out, text)
@@ -250,7 +250,7 @@ func (s *stage) print(text string) {
 	}
 }
 
-// enable makes ManagedClusterAddOns.
+// enable creates ManagedClusterAddOns.
 func enable(name string, clusters ...string) func(context.Context, *stage) error {
 	return func(ctx context.Context, s *stage) error {
 		for _, cluster := range clusters {
@@ -271,7 +271,7 @@ func disable(name, cluster string) func(context.Context, *stage) error {
 	}
 }
 
-// configure gives kafka on cluster1 these parameters, by an AddOnDeploymentConfig that the add-on refers to.
+// configure sets parameters of kafka on cluster1 by an AddOnDeploymentConfig that the add-on refers to.
 func configure(variables map[string]string) func(context.Context, *stage) error {
 	remembered := false
 	return func(ctx context.Context, s *stage) error {
@@ -315,7 +315,7 @@ func put(ctx context.Context, c client.Client, o client.Object) error {
 	return c.Update(ctx, o)
 }
 
-// tellOfClearing says what clear is going to remove.
+// tellOfClearing prints what clear is going to remove.
 func tellOfClearing(ctx context.Context, s *stage) error {
 	enabled := &addonv1alpha1.ManagedClusterAddOnList{}
 	if err := s.hub.List(ctx, enabled); err != nil {
@@ -334,7 +334,7 @@ func tellOfClearing(ctx context.Context, s *stage) error {
 	return nil
 }
 
-// clear takes away what an earlier telling has left. It may be called again when it failed.
+// clear removes the objects of an earlier run. It may be called again after a failure.
 func clear(ctx context.Context, s *stage) error {
 	for cluster, managed := range s.clusters {
 		for _, name := range slices.Backward(packages()) {

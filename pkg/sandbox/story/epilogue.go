@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// rest is how long nothing may be written once everything is done.
+	// rest is how long no writes may occur once everything is done.
 	rest = 15 * time.Second
 
-	// settling is the time that the last reports, which are coalesced, may take.
+	// settling is the time allowed for the last reports, which are coalesced.
 	settling = 3 * time.Second
 )
 
-// epilogue checks what cannot be seen on the stage: who wrote what, and that everything is quiet at rest.
+// epilogue returns the act that checks who wrote what, and that nothing is written at rest.
 func epilogue() act {
 	var before map[string]int
 	return act{
@@ -68,7 +68,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// heldApart looks into the managed fields of every add-on.
+// heldApart checks the managed fields of every add-on.
 func heldApart(ctx context.Context, s *stage) error {
 	list := &addonv1alpha1.ManagedClusterAddOnList{}
 	if err := s.hub.List(ctx, list); err != nil {
@@ -92,7 +92,7 @@ func heldApart(ctx context.Context, s *stage) error {
 	return nil
 }
 
-// holders are the field managers that hold a condition of that type.
+// holders returns the field managers that own a condition of that type.
 func holders(o client.Object, kind string) ([]string, error) {
 	key := fmt.Sprintf(`k:{"type":%q}`, kind)
 	var managers []string
@@ -115,7 +115,7 @@ func holders(o client.Object, kind string) ([]string, error) {
 	return managers, nil
 }
 
-// writes counts, from the API servers' audit logs, every write but those of leases, by cluster, user and resource.
+// writes counts all writes in the API servers' audit logs, except writes of leases, by cluster, user and resource.
 func writes(logs map[string]string) (map[string]int, error) {
 	counts := map[string]int{}
 	for cluster, log := range logs {

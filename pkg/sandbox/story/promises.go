@@ -29,7 +29,7 @@ func packagesPushed(ctx context.Context, s *stage) error {
 	return nil
 }
 
-// condition promises a condition of an add-on; an empty message stands for any.
+// condition promises a condition of an add-on; an empty message matches any.
 func condition(cluster, name, kind string, status metav1.ConditionStatus, reason, message string) promise {
 	return promise{
 		says: fmt.Sprintf("%s on %s is %s=%s, reason %s", name, cluster, kind, status, reason),
@@ -50,7 +50,7 @@ func condition(cluster, name, kind string, status metav1.ConditionStatus, reason
 	}
 }
 
-// held promises that kafka waits for zookeeper on a cluster: judged, not available, and without an Instance.
+// held promises that kafka waits for zookeeper on a cluster: it has a verdict, is not available, and has no Instance.
 func held(cluster string) promise {
 	lacks := lacksZookeeper + "\n" + lacksMonitoring
 	conditions := []promise{
@@ -85,7 +85,7 @@ func nothingInstalled(cluster string) promise {
 	}
 }
 
-// planComplete promises that the last execution is one of that plan, is none that ran before the act, and is complete.
+// planComplete promises that the last execution is of that plan, is not an execution from before the act, and is complete.
 func planComplete(cluster, name, plan string) promise {
 	return promise{
 		says: fmt.Sprintf("plan %q of %s on %s is complete", plan, name, cluster),
@@ -130,7 +130,7 @@ func replicas(cluster, name string, want int32) promise {
 	}
 }
 
-// installedAfter promises that one add-on was installed when another had been deployed, to the second.
+// installedAfter promises that one add-on was installed after another was deployed, with a resolution of one second.
 func installedAfter(cluster, name, other string) promise {
 	return promise{
 		says: fmt.Sprintf("%s on %s was installed when %s had been deployed", name, cluster, other),
@@ -151,7 +151,7 @@ func installedAfter(cluster, name, other string) promise {
 	}
 }
 
-// remember keeps what was executed last of an add-on, and which of its pods run.
+// remember records the last execution of an add-on and its running pods.
 func (s *stage) remember(ctx context.Context, cluster, name string) error {
 	instance, pods := &kudo.Instance{}, &corev1.PodList{}
 	if err := s.hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: name}, instance); err != nil {
@@ -191,7 +191,7 @@ func notRestarted(cluster, name string) promise {
 	}
 }
 
-// exporter promises that kafka's feature is there and works, or is not there.
+// exporter promises that kafka's exporter exists and works, or does not exist.
 func exporter(cluster string, on bool) promise {
 	says := "the exporter on " + cluster + " is gone"
 	if on {
@@ -215,7 +215,7 @@ func exporter(cluster string, on bool) promise {
 	}
 }
 
-// gone promises that nothing is left of an add-on, on the hub and on its cluster.
+// gone promises that nothing remains of an add-on, on the hub and on its cluster.
 func gone(cluster, name string) promise {
 	return promise{
 		says: fmt.Sprintf("nothing is left of %s on %s, volumes included", name, cluster),
@@ -234,7 +234,7 @@ func gone(cluster, name string) promise {
 	}
 }
 
-// nothingOf is an error that names something that an Instance of that name has left on a cluster.
+// nothingOf returns an error that names a remaining object of an Instance of that name on a cluster.
 func (s *stage) nothingOf(ctx context.Context, cluster, name string) error {
 	for _, list := range []client.ObjectList{
 		&appsv1.StatefulSetList{}, &appsv1.DeploymentList{}, &batchv1.JobList{}, &corev1.PodList{}, &corev1.ServiceList{},
@@ -259,7 +259,7 @@ func (s *stage) nothingOf(ctx context.Context, cluster, name string) error {
 	return nil
 }
 
-// cleanedUp promises that the cleanup plan was carried out: the managed cluster's events tell of it.
+// cleanedUp promises that the cleanup plan was executed, according to the managed cluster's events.
 func cleanedUp(cluster, name string) promise {
 	return promise{
 		says: fmt.Sprintf("plan %q of %s on %s was complete before", kudo.CleanupPlan, name, cluster),
@@ -278,7 +278,7 @@ func cleanedUp(cluster, name string) promise {
 	}
 }
 
-// absent is an error if the object exists.
+// absent returns an error if the object exists.
 func absent(ctx context.Context, c client.Client, o client.Object, namespace, name string) error {
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o)
 	switch {

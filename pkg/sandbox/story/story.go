@@ -1,5 +1,4 @@
-// Package story tells, on a sandbox, what Tandem is for, act by act, and checks on the API servers that every act really
-// happened. It does I/O.
+// Package story demonstrates Tandem on a sandbox, act by act, and checks the result of every act on the API servers. It does I/O.
 package story
 
 import (
@@ -21,29 +20,29 @@ import (
 	"github.com/tandem-addons/tandem/pkg/sandbox"
 )
 
-// patience is how long an act may take until everything that it promises holds.
+// patience is the timeout for the promises of an act.
 const patience = 2 * time.Minute
 
-// Options say where the story is told.
+// Options configures the story.
 type Options struct {
-	// Hub and Clusters are kubeconfig files; the clusters' by name, cluster1 and cluster2 among them.
+	// Hub and Clusters are kubeconfig files; Clusters is keyed by name and includes cluster1 and cluster2.
 	Hub      string
 	Clusters map[string]string
 
-	// Plugin is the kubectl-addon program, and Packages the folder that holds the packages zookeeper and kafka.
+	// Plugin is the path of kubectl-addon, and Packages the folder with the packages zookeeper and kafka.
 	Plugin, Packages string
 
-	// Check adds an epilogue to the story: who wrote what, and that nothing is written at rest.
+	// Check adds an epilogue that checks who wrote what, and that nothing is written at rest.
 	Check bool
 
-	// AuditLogs are the audit logs of the API servers, by cluster; needed for Check.
+	// AuditLogs are the audit logs of the API servers, by cluster; required for Check.
 	AuditLogs map[string]string
 
-	// Out is where the story is told.
+	// Out is the output of the story.
 	Out io.Writer
 }
 
-// Stand says where the clusters of a sandbox are.
+// Stand sets the kubeconfigs and audit logs from a sandbox.
 func (o *Options) Stand(state sandbox.State) {
 	o.Clusters, o.AuditLogs = map[string]string{}, map[string]string{}
 	for i, cluster := range state.Clusters {
@@ -56,7 +55,7 @@ func (o *Options) Stand(state sandbox.State) {
 	}
 }
 
-// Validate is an error if the plugin or a package is not where the options say. It touches no cluster.
+// Validate returns an error if the plugin or a package does not exist. It does not connect to a cluster.
 func (o *Options) Validate() error {
 	info, err := os.Stat(o.Plugin)
 	if err != nil {
@@ -73,13 +72,13 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// addOns are those that the story is about.
+// addOns returns the add-ons of the story.
 func addOns() []string { return []string{"zookeeper", "kafka"} }
 
-// packages are theirs, and the one that brings both along.
+// packages returns the packages of the add-ons, and the one that has both as child operators.
 func packages() []string { return append(addOns(), "streaming") }
 
-// ActError says which act failed, and what was seen instead of what it promised.
+// ActError names the failed act and the observed state.
 type ActError struct {
 	Act     string
 	Promise string
@@ -95,35 +94,34 @@ func (e *ActError) Unwrap() error { return e.Err }
 // act is one part of the story.
 type act struct {
 	title string
-	// do may be called again when it failed.
+	// do may be called again after a failure.
 	do func(context.Context, *stage) error
-	// promises hold, all at once, when the act is over.
+	// promises all hold when the act is over.
 	promises []promise
 }
 
-// promise is something that can be seen on the API servers. A nil error says that it holds; any other says what is seen
-// instead.
+// promise is a check on the API servers. It returns nil if it holds, else an error that describes the observed state.
 type promise struct {
 	says string
 	kept func(context.Context, *stage) error
 }
 
-// stage is where the story is told.
+// stage holds the connections and the state of the story.
 type stage struct {
 	Options
 	hub      client.Client
 	clusters map[string]client.Client
 	progress progress
 
-	// printed are the lines about commands that were shown already: an act may be begun more than once.
+	// printed holds the lines that were already printed, because an act may start more than once.
 	printed map[string]bool
 
-	// Before an act that changes something, what was executed last, and the pods that ran.
+	// The last executions and the running pods, recorded before an act that changes something.
 	executed map[string]types.UID
 	pods     map[string]types.UID
 }
 
-// Tell tells the story from its beginning. An *ActError says which act failed.
+// Tell runs the story from its beginning. It returns an *ActError if an act fails.
 func Tell(ctx context.Context, o Options) error {
 	if err := o.Validate(); err != nil {
 		return err
@@ -183,7 +181,7 @@ func connect(kubeconfig string, warn warnings) (client.Client, error) {
 	return client.New(config, client.Options{Scheme: scheme})
 }
 
-// play carries an act out and waits until its promises hold.
+// play executes an act and waits until its promises hold.
 func (s *stage) play(ctx context.Context, a act) error {
 	begun := promise{"it can be begun", a.do}
 	if err := s.await(ctx, a.title, []promise{begun}); err != nil {
@@ -198,7 +196,7 @@ func (s *stage) play(ctx context.Context, a act) error {
 	return nil
 }
 
-// await waits until promises hold, telling of progress meanwhile.
+// await waits until promises hold, and prints progress meanwhile.
 func (s *stage) await(ctx context.Context, title string, promises []promise) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -219,7 +217,7 @@ func (s *stage) await(ctx context.Context, title string, promises []promise) err
 	}
 }
 
-// firstBroken is the first promise that does not hold, nil if all do.
+// firstBroken returns the error of the first promise that does not hold, or nil if all do.
 func (s *stage) firstBroken(ctx context.Context, title string, promises []promise) error {
 	for _, p := range promises {
 		if err := p.kept(ctx, s); err != nil {

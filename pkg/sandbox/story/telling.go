@@ -15,7 +15,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// table shows every add-on on every cluster.
+// table prints every add-on on every cluster.
 func table(ctx context.Context, s *stage) error {
 	addOns, instances := &addonv1alpha1.ManagedClusterAddOnList{}, &kudo.InstanceList{}
 	if err := s.hub.List(ctx, addOns); err != nil {
@@ -64,14 +64,15 @@ func indent(text string) string {
 	return "     " + strings.ReplaceAll(text, "\n", "\n     ") + "\n"
 }
 
-// warnings shows, as kubectl does, what an API server answers beside the result.
+// warnings prints the warnings of an API server as kubectl does.
 type warnings struct{ out io.Writer }
 
+// HandleWarningHeader prints a warning.
 func (w warnings) HandleWarningHeader(_ int, _, text string) {
 	fmt.Fprint(w.out, indent("Warning: "+text))
 }
 
-// progress tells of plans as they advance: of each execution, every line once.
+// progress prints the progress of plans, every line once per execution.
 type progress struct {
 	out  io.Writer
 	told map[types.UID]map[string]bool
@@ -90,8 +91,8 @@ func (p *progress) tellOnce(execution types.UID, line string) {
 	}
 }
 
-// tell reads where all plans are on the hub. An error says that a serial plan was seen to overtake itself; what cannot be
-// read now is told later.
+// tell prints the progress of all plans on the hub. It returns an error if the steps of a serial plan were observed out of order; plans
+// that cannot be read are printed later.
 func (p *progress) tell(ctx context.Context, hub client.Client) error {
 	instances := &kudo.InstanceList{}
 	if hub.List(ctx, instances) != nil {
@@ -112,7 +113,7 @@ func (p *progress) tell(ctx context.Context, hub client.Client) error {
 	return nil
 }
 
-// where says in short how far a plan is.
+// where returns a short description of a plan's progress.
 func where(status kudo.PlanStatus) string {
 	var done []string
 	for _, phase := range status.Phases {
@@ -127,8 +128,8 @@ func where(status kudo.PlanStatus) string {
 	return text
 }
 
-// overtaken is an error if a phase has begun before the one before it was complete. Both packages of the story have serial
-// plans only.
+// overtaken returns an error if a phase has started before the previous one was complete. Both packages of the story have only serial
+// plans.
 func overtaken(status kudo.PlanStatus) error {
 	for i := 1; i < len(status.Phases); i++ {
 		before, phase := status.Phases[i-1], status.Phases[i]

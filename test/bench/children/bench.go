@@ -28,9 +28,9 @@ import (
 var auditPolicy []byte
 
 const (
-	// quiet is how long Tandem's programs must write nothing to have settled.
+	// quiet is how long Tandem's programs must write nothing to count as settled.
 	quiet = 3 * time.Second
-	// inFlight is how many requests of the bench itself are under way at a time.
+	// inFlight is the number of concurrent requests of the benchmark itself.
 	inFlight = 10
 )
 
@@ -38,12 +38,12 @@ const (
 type bench struct {
 	settings
 	*stage.Stage
-	// known are the executions of the scenarios before.
+	// known holds the executions of previous scenarios.
 	known map[execution]bool
 	say   func(format string, arguments ...any)
 }
 
-// Measure starts a sandbox and runs all scenarios in it. Whatever happens, nothing that it started is left.
+// Measure starts a sandbox and runs all scenarios in it. It stops everything that it started, also after an error.
 func (s *settings) Measure(ctx context.Context, progress io.Writer) (measured program.Report, err error) {
 	b := &bench{settings: *s, known: map[execution]bool{}, say: program.Progress(progress)}
 	b.Stage, err = stage.Start(ctx, sandbox.Options{
@@ -62,7 +62,7 @@ func (s *settings) Measure(ctx context.Context, progress io.Writer) (measured pr
 	return b.scenarios(ctx)
 }
 
-// scenarios runs them in an order in which each finds the fleet at rest.
+// scenarios runs the scenarios in an order in which each starts with the fleet at rest.
 func (b *bench) scenarios(ctx context.Context) (*report, error) {
 	measured := &report{}
 	if err := errors.Join(b.describe(measured), b.settle(ctx, expect(nil, nil))); err != nil {
@@ -85,7 +85,7 @@ func (b *bench) scenarios(ctx context.Context) (*report, error) {
 	return measured, nil
 }
 
-// deploy makes all parents.
+// deploy creates all parents.
 func (b *bench) deploy(ctx context.Context, r *report) error {
 	o := expect(b.fleet.names(), b.known)
 	s, err := b.change(ctx, o, b.fleet.all(), func() error {
@@ -105,7 +105,7 @@ func (b *bench) deploy(ctx context.Context, r *report) error {
 	return nil
 }
 
-// atRest watches for a while that nothing happens.
+// atRest checks for a while that nothing is written.
 func (b *bench) atRest(ctx context.Context, r *report) error {
 	o, end := expect(nil, b.known), time.Now().Add(b.rest)
 	err := program.Until(ctx, "the time is over", func(context.Context) (bool, error) {
@@ -116,7 +116,7 @@ func (b *bench) atRest(ctx context.Context, r *report) error {
 	return err
 }
 
-// update changes of all parents the parameter that reaches their first child.
+// update changes the parameter of all parents that is passed to their first child.
 func (b *bench) update(ctx context.Context, r *report) error {
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"parameters":{%q:"b"}}}`, parameterOf(0)))
 	var concerned []string
@@ -141,7 +141,7 @@ func (b *bench) update(ctx context.Context, r *report) error {
 	return nil
 }
 
-// uninstall deletes all parents; their children are to follow.
+// uninstall deletes all parents, and with them their children.
 func (b *bench) uninstall(ctx context.Context, r *report) error {
 	o := expect(nil, b.known)
 	s, err := b.change(ctx, o, nil, func() error {
@@ -168,8 +168,8 @@ func (b *bench) uninstall(ctx context.Context, r *report) error {
 	return err
 }
 
-// change carries a change of the fleet out, and observes what becomes of it until everything has settled. Each Instance of ran has one
-// plan to run, and no other any.
+// change applies a change of the fleet, and observes its effects until everything has settled. Each Instance of ran must run one plan, and
+// no other Instance any.
 func (b *bench) change(ctx context.Context, o *observation, ran []string, do func() error) (scenario, error) {
 	manager, err := b.Hub.PID("addon-manager")
 	if err != nil {
@@ -192,8 +192,8 @@ func (b *bench) change(ctx context.Context, o *observation, ran []string, do fun
 	return newScenario(o, ran, used[0], used[1]), nil
 }
 
-// settle reads the logs until nothing is missing, and nothing has been written for a while, events included: addon-manager goes on
-// writing them at a modest rate.
+// settle reads the logs until nothing is missing and nothing has been written for a while, including events, which addon-manager writes at
+// a limited rate.
 func (b *bench) settle(ctx context.Context, o *observation) error {
 	last := time.Now()
 	return program.Until(ctx, "everything has settled", func(context.Context) (bool, error) {
@@ -208,7 +208,7 @@ func (b *bench) settle(ctx context.Context, o *observation) error {
 	})
 }
 
-// read takes in what both clusters have logged. It reports whether some of it was written by Tandem's programs.
+// read processes the new entries of both clusters' logs. It reports whether some are writes of Tandem's programs.
 func (b *bench) read(o *observation) (active bool, err error) {
 	for _, log := range []*audit.Log{b.Hub.Log, b.Managed.Log} {
 		entries, err := log.Next()
@@ -223,7 +223,7 @@ func (b *bench) read(o *observation) (active bool, err error) {
 	return active, nil
 }
 
-// instances are those on the hub.
+// instances returns the names of the Instances on the hub.
 func (b *bench) instances(ctx context.Context) ([]string, error) {
 	var list kudo.InstanceList
 	if err := b.Hub.List(ctx, &list, client.InNamespace(stage.Managed)); err != nil {

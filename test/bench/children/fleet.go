@@ -13,21 +13,21 @@ import (
 	"github.com/tandem-addons/tandem/test/bench/stage"
 )
 
-// fleet is how many Instances there are: parents, with as many children each, in so many namespaces of the managed cluster.
+// fleet is the size of the fleet: the number of parents, of children per parent, and of namespaces on the managed cluster.
 type fleet struct{ parents, children, namespaces int }
 
 // The operators of the benchmark, each in one version.
 const (
 	parentOperator, childOperator = "parent", "child"
 	packageVersion                = "1.0.0"
-	// childPrefix begins the names of the tasks that bring children along, and of their steps, and the last part of the children's names.
+	// childPrefix is the prefix of the names of tasks that create children, of their steps, and of the last part of the children's names.
 	childPrefix = "child-"
 )
 
-// pods is how many there are at most: one of every child, and while one child of each parent changes, two of that.
+// pods returns the maximum number of pods: one per child, and a second one of one child per parent during an update.
 func (f fleet) pods() int { return f.parents * (f.children + 1) }
 
-// names are those of the parents.
+// names returns the names of the parents.
 func (f fleet) names() []string {
 	names := make([]string, f.parents)
 	for i := range names {
@@ -36,7 +36,7 @@ func (f fleet) names() []string {
 	return names
 }
 
-// family are the names of an Instance and its children.
+// family returns the names of an Instance and its children.
 func (f fleet) family(parent string) []string {
 	names := []string{parent}
 	for i := range f.children {
@@ -45,7 +45,7 @@ func (f fleet) family(parent string) []string {
 	return names
 }
 
-// all are the names of all Instances.
+// all returns the names of all Instances.
 func (f fleet) all() []string {
 	var all []string
 	for _, parent := range f.names() {
@@ -54,7 +54,7 @@ func (f fleet) all() []string {
 	return all
 }
 
-// instances are the parents.
+// instances returns the parents.
 func (f fleet) instances() []*kudo.Instance {
 	var parents []*kudo.Instance
 	for i, name := range f.names() {
@@ -69,8 +69,8 @@ func (f fleet) instances() []*kudo.Instance {
 	return parents
 }
 
-// parent is the package of an operator that applies its settings and then brings its children along, one after the other. Each
-// child gets a parameter of its own.
+// parent returns the package of an operator that applies its settings and then creates its children one after the other. Each child gets a
+// parameter of its own.
 func (f fleet) parent() *kudo.OperatorVersion {
 	settings := applyTask("settings", "settings.yaml")
 	version := operator(parentOperator, map[string]string{"settings.yaml": `apiVersion: v1
@@ -90,7 +90,7 @@ data: {operator: "{{ .OperatorName }}"}
 	return version
 }
 
-// child is the package of an operator that applies a Deployment of one pod, whom it tells its parameter.
+// child returns the package of an operator that applies a Deployment of one pod with its parameter.
 func child() *kudo.OperatorVersion {
 	server := applyTask("server", "server.yaml")
 	version := operator(childOperator, map[string]string{"server.yaml": `apiVersion: apps/v1
@@ -118,7 +118,7 @@ func operator(name string, templates map[string]string, tasks ...kudo.Task) *kud
 	}
 }
 
-// planOf is the one plan deploy: everything in order, as in KEP-29.
+// planOf returns the only plan, deploy: strictly serial, as in KEP-29.
 func planOf(steps []kudo.Step) map[string]kudo.Plan {
 	return map[string]kudo.Plan{kudo.DeployPlan: {Strategy: kudo.Serial, Phases: []kudo.Phase{
 		{Name: "main", Strategy: kudo.Serial, Steps: steps},
@@ -133,7 +133,7 @@ func applyTask(name, template string) kudo.Task {
 	return task
 }
 
-// childTask brings the child of that number along, as `package push` stores it: with its exact version.
+// childTask returns the task that creates the child of that number as `package push` stores it, with its exact version.
 func childTask(number int) kudo.Task {
 	name := fmt.Sprint(childPrefix, number)
 	task := kudo.Task{Name: name, Kind: kudo.TaskKudoOperator}
@@ -142,11 +142,11 @@ func childTask(number int) kudo.Task {
 	return task
 }
 
-// bringsChild tells the step of a child by its name.
+// bringsChild reports whether the step of that name creates a child.
 func bringsChild(step string) bool { return strings.HasPrefix(step, childPrefix) }
 
-// isChild tells a child by its name.
+// isChild reports whether the Instance of that name is a child.
 func isChild(instance string) bool { return strings.Contains(instance, ".") }
 
-// parameterOf is the parent's parameter that reaches the child of that number, and no other.
+// parameterOf returns the parent's parameter that is passed only to the child of that number.
 func parameterOf(number int) string { return fmt.Sprintf("COLOR_%d", number) }

@@ -1,6 +1,6 @@
-// Command children measures how soon children are brought about once the plans of their parents ask for them: it starts a sandbox, lets
-// parents deploy their children, rest, change one child each and go, and takes every time and count from the audit logs of
-// both API servers. It touches no cluster but those that it starts. docs/scale.md says how it measures.
+// Command children measures the time until child Instances exist after the plans of their parents request them: it starts a sandbox in
+// which parents deploy their children, rest, change one child each and are deleted, and reads all times and counts from the audit logs of
+// both API servers. It touches only the clusters that it starts. docs/scale.md describes the method.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 
 func main() { program.Main(&settings{}) }
 
-// settings are the flags.
+// settings holds the values of the flags.
 type settings struct {
 	programs string
 	fleet    fleet
@@ -32,10 +32,10 @@ func (s *settings) Bind(fs *flag.FlagSet) {
 	fs.DurationVar(&s.rest, "rest", 30*time.Second, "how long to watch the fleet at rest")
 }
 
-// mostPods is as many as the nodes of the sandbox have room for.
+// mostPods is the capacity of the sandbox's nodes.
 const mostPods = 1500
 
-// Check refuses what cannot be measured.
+// Check rejects settings that cannot be measured.
 func (s *settings) Check() error {
 	switch {
 	case s.fleet.parents < 1 || s.fleet.children < 1 || s.fleet.namespaces < 1:

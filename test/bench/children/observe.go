@@ -14,7 +14,8 @@ import (
 	"github.com/tandem-addons/tandem/test/bench/stage"
 )
 
-// Who writes: addon-manager on the hub, addon-agent on both clusters, and the administrator by whom each scenario begins.
+// The measured users: addon-manager on the hub, addon-agent on both clusters, and the administrator, with whose change each scenario
+// starts.
 const (
 	manager       = "system:serviceaccount:tandem-system:addon-manager"
 	agentHere     = "system:serviceaccount:tandem-system:addon-agent"
@@ -28,10 +29,10 @@ type execution struct {
 	uid      types.UID
 }
 
-// moments are when something was first answered by an API server, by the name of a child.
+// moments holds the times of the first response of an API server, by the name of a child.
 type moments map[string]time.Time
 
-// note keeps the first moment of each of the children.
+// note records the first time for each of the children.
 func (m moments) note(e *audit.Entry, children ...string) {
 	for _, child := range children {
 		if _, known := m[child]; !known {
@@ -40,10 +41,10 @@ func (m moments) note(e *audit.Entry, children ...string) {
 	}
 }
 
-// writes are those of a program.
+// writes counts the writes of a program.
 type writes struct {
 	all, conflicts int
-	// some are the first of all, failed those that failed for another reason than that somebody was faster, or that the object is gone.
+	// some lists the first writes; failed lists writes that failed for another reason than a conflict or a deleted object.
 	some, failed []string
 }
 
@@ -60,26 +61,27 @@ func (w *writes) add(e *audit.Entry) {
 	}
 }
 
-// observation is what the audit logs of both clusters tell since some moment.
+// observation holds the data from the audit logs of both clusters since a point in time.
 type observation struct {
-	// missing are the Instances of which the hub has not been told that a new execution is complete; known are those that are not new.
+	// missing lists the Instances without a report of a new complete execution on the hub; known holds the executions that are not new.
 	missing map[string]bool
 	known   map[execution]bool
-	// began is when the administrator's first change was answered, ended when the last write of Tandem's programs was, events apart.
+	// began is the response to the administrator's first change; ended is the response to the last write of Tandem's programs, except
+	// events.
 	began, ended time.Time
 
-	// asked is when the managed cluster had recorded that the step of a child is in progress, reported when the hub had, created when the
-	// hub had the child.
+	// asked is when the managed cluster recorded that the step of a child is in progress, reported when the hub recorded it, created when
+	// the hub had the child.
 	asked, reported, created moments
-	// executions are those that the managed cluster has recorded.
+	// executions lists the executions recorded by the managed cluster.
 	executions map[execution]bool
-	// broken says which plans have failed.
+	// broken lists the failed plans.
 	broken []string
 
 	manager, agent writes
 }
 
-// expect begins an observation in which each of those Instances is to complete an execution that is not known yet.
+// expect starts an observation in which each of the Instances is to complete a new execution.
 func expect(instances []string, known map[execution]bool) *observation {
 	o := &observation{
 		missing: map[string]bool{}, known: maps.Clone(known),
@@ -93,7 +95,7 @@ func expect(instances []string, known map[execution]bool) *observation {
 
 func (o *observation) complete() bool { return len(o.missing) == 0 }
 
-// add takes in what one of the clusters has logged. It reports whether some of it was written by Tandem's programs.
+// add processes the new entries of a cluster's log. It reports whether some are writes of Tandem's programs.
 func (o *observation) add(entries []audit.Entry) (active bool, err error) {
 	for i := range entries {
 		e := &entries[i]
@@ -119,7 +121,7 @@ func (o *observation) add(entries []audit.Entry) (active bool, err error) {
 	return active, nil
 }
 
-// learn takes in what a write says of Instances.
+// learn processes a write of an Instance.
 func (o *observation) learn(e *audit.Entry) error {
 	switch {
 	case !e.Succeeded():
@@ -149,7 +151,7 @@ func (o *observation) learn(e *audit.Entry) error {
 	return nil
 }
 
-// settle takes in a report of an execution.
+// settle processes a report of an execution.
 func (o *observation) settle(this execution, status kudo.PlanStatus) {
 	switch {
 	case o.known[this]:
@@ -160,7 +162,7 @@ func (o *observation) settle(this execution, status kudo.PlanStatus) {
 	}
 }
 
-// inProgress are the children whose steps are.
+// inProgress returns the children whose steps are in progress.
 func inProgress(parent string, status kudo.PlanStatus) []string {
 	var children []string
 	for _, phase := range status.Phases {
@@ -173,7 +175,7 @@ func inProgress(parent string, status kudo.PlanStatus) []string {
 	return children
 }
 
-// between are the times from one moment to another of every child that has both.
+// between returns the time between two moments for every child that has both.
 func between(from, to moments) []time.Duration {
 	var times []time.Duration
 	for child, at := range to {
@@ -184,7 +186,7 @@ func between(from, to moments) []time.Duration {
 	return times
 }
 
-// ran is how often each Instance has begun to run a plan.
+// ran returns the number of started plans of each Instance.
 func (o *observation) ran() map[string]int {
 	times := map[string]int{}
 	for e := range o.executions {

@@ -15,7 +15,7 @@ import (
 	"github.com/tandem-addons/tandem/test/audit"
 )
 
-// logged is a write of that user about Instance p or one of its children, answered so many milliseconds after noon.
+// logged returns a write of that user to Instance p or one of its children, with a response that many milliseconds after noon.
 func logged(user, subresource, name string, code, milliseconds int) audit.Entry {
 	var e audit.Entry
 	e.Verb, e.User.Username, e.ResponseStatus.Code = "patch", user, code
@@ -24,7 +24,7 @@ func logged(user, subresource, name string, code, milliseconds int) audit.Entry 
 	return e
 }
 
-// told is a status that says of an execution how far it is, and its steps.
+// told returns a status with the progress of an execution and its steps.
 func told(t *testing.T, user, name string, milliseconds int, uid types.UID, plan kudo.ExecutionStatus, steps ...kudo.StepStatus) audit.Entry {
 	t.Helper()
 	var i kudo.Instance

@@ -16,10 +16,10 @@ import (
 	"github.com/tandem-addons/tandem/test/bench/version"
 )
 
-// targetMilliseconds is how long after its step began a child is to be there, at the 99th percentile.
+// targetMilliseconds is the 99th-percentile target from the start of a step to the existence of its child.
 const targetMilliseconds = 2000.0
 
-// report is what the whole run came to.
+// report holds the results of a run.
 type report struct {
 	Parents      int            `json:"parents"`
 	ChildrenEach int            `json:"childrenEach"`
@@ -40,17 +40,17 @@ type versions struct {
 	Kubernetes   string `json:"kubernetes"`
 }
 
-// scenario is what every change of the fleet came to.
+// scenario holds the results of a change of the fleet.
 type scenario struct {
 	Seconds float64 `json:"seconds"`
 	Manager load    `json:"addonManager"`
 	Agent   load    `json:"addonAgent"`
 
-	// wrong are the writes that failed, and Instances that have run another number of plans than they had to.
+	// wrong lists failed writes, and Instances that have run an unexpected number of plans.
 	wrong []string
 }
 
-// load is what a program has done and used until everything had settled.
+// load holds the writes and resource usage of a program until everything had settled.
 type load struct {
 	Writes       int     `json:"writes"`
 	Conflicts    int     `json:"conflicts"`
@@ -62,11 +62,11 @@ func newLoad(w writes, used process.Usage) load {
 	return load{Writes: w.all, Conflicts: w.conflicts, CPUSeconds: used.CPU.Seconds(), PeakMemoryMB: used.PeakMB()}
 }
 
-// deployment is the scenario in which all children come about.
+// deployment is the scenario that creates all children.
 type deployment struct {
 	scenario
 	Children int `json:"children"`
-	// StepToChild is from the record that a child's step is in progress to the child, on the way of which is its report.
+	// StepToChild is the time from the record of a child's step in progress to the existence of the child, including the report in between.
 	StepToChild   spread.Spread `json:"stepToChild"`
 	StepToReport  spread.Spread `json:"stepToReport"`
 	ReportToChild spread.Spread `json:"reportToChild"`
@@ -79,7 +79,7 @@ type rest struct {
 	wrong []string
 }
 
-// update is the scenario in which parents change what reaches one child of each.
+// update is the scenario in which parents change a parameter of one child each.
 type update struct {
 	scenario
 	ChildrenReached int `json:"childrenReached"`
@@ -88,11 +88,11 @@ type update struct {
 
 type uninstall struct {
 	scenario
-	// Left is what stands on either cluster afterwards.
+	// Left lists the objects that remain on either cluster.
 	Left []string `json:"left"`
 }
 
-// newScenario is what was observed; each of the Instances had to run one plan, and no other any.
+// newScenario returns the results of an observation in which each of the Instances must run one plan, and no other Instance any.
 func newScenario(o *observation, ran []string, managerUsed, agentUsed process.Usage) scenario {
 	s := scenario{
 		Seconds: o.ended.Sub(o.began).Seconds(), Manager: newLoad(o.manager, managerUsed), Agent: newLoad(o.agent, agentUsed),
@@ -116,7 +116,7 @@ func union(a, b map[string]int) map[string]int {
 	return both
 }
 
-// describe adds what was measured on which machine.
+// describe adds the measured versions and the machine.
 func (b *bench) describe(r *report) (err error) {
 	r.Parents, r.ChildrenEach, r.Namespaces = b.fleet.parents, b.fleet.children, b.fleet.namespaces
 	r.Cores, r.Limits = runtime.NumCPU(), b.limits
@@ -172,11 +172,11 @@ func (r *report) scenarios() []named {
 	return []named{{"deploy", &r.Deploy.scenario}, {"update", &r.Update.scenario}, {"uninstall", &r.Uninstall.scenario}}
 }
 
-// shownWrong is how many things of a kind are shown at most.
+// shownWrong is the number of problems of a kind that are printed.
 const shownWrong = 5
 
-// Broken says which invariants do not hold: every child is there, each Instance runs the plans that it has to and no other, no write
-// fails, at rest there are none, and nothing is left in the end. How fast it was is no invariant.
+// Broken returns the violated invariants: every child exists, each Instance runs the expected plans and no other, no write fails, there are
+// no writes at rest, and nothing remains at the end. Speed is not an invariant.
 func (r *report) Broken() error {
 	var broken []error
 	for _, row := range r.scenarios() {
@@ -195,7 +195,7 @@ func (r *report) Broken() error {
 	return errors.Join(append(broken, first("uninstall: left", r.Uninstall.Left)...)...)
 }
 
-// first are some of the things that are wrong, as errors.
+// first returns the first problems as errors.
 func first(what string, wrong []string) []error {
 	var found []error
 	for _, line := range wrong[:min(shownWrong, len(wrong))] {

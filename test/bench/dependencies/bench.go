@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// poll is how often the audit log and addon-manager's metrics are read while the whole fleet changes, pollOne while one cluster
-	// does. All times are the API server's; this only makes the benchmark go on sooner.
+	// poll is the interval of reading the audit log and addon-manager's metrics while the whole fleet changes, pollOne while one cluster
+	// does. All measured times are the API server's; shorter intervals only let the benchmark continue sooner.
 	poll    = 100 * time.Millisecond
 	pollOne = 2 * time.Millisecond
-	// quiet is how long addon-manager must write nothing to have settled.
+	// quiet is how long addon-manager must write nothing to count as settled.
 	quiet = 2 * time.Second
 	// pause is how long it must write nothing between changes of single clusters.
 	pause = 50 * time.Millisecond
-	// idleShare is the part of a core, one in so many, that addon-manager may use at rest: it renews its lease.
+	// idleShare is the fraction of a core, 1/idleShare, that addon-manager may use at rest, when it renews its lease.
 	idleShare = 20
-	// patience is how long to wait for something that does not come nearer.
+	// patience is the timeout for waits without progress.
 	patience = 2 * time.Minute
 )
 
@@ -34,15 +34,15 @@ const (
 type bench struct {
 	settings
 	hub *hub
-	// manager is nil while addon-manager does not run.
+	// manager is nil while addon-manager is not running.
 	manager *manager
 	folder  string
-	// model is what every cluster should look like.
+	// model is the expected state of every cluster.
 	model *cluster
 	say   func(format string, arguments ...any)
 }
 
-// Measure makes the fleet and runs all scenarios, or the commands of the plugin. Whatever happens, nothing that it started is left.
+// Measure creates the fleet and runs all scenarios, or the plugin's commands. It stops everything that it started, also after an error.
 func (s *settings) Measure(ctx context.Context, progress io.Writer) (measured program.Report, err error) {
 	err = onHub(ctx, *s, progress, func(b *bench) error {
 		if s.plugin != "" {
@@ -58,7 +58,7 @@ func (s *settings) Measure(ctx context.Context, progress io.Writer) (measured pr
 	return measured, err
 }
 
-// onHub starts an API server, does something there, and leaves nothing.
+// onHub starts an API server, calls do, and stops the API server.
 func onHub(ctx context.Context, s settings, progress io.Writer, do func(*bench) error) (err error) {
 	b := &bench{settings: s, model: s.fleet.cluster(), say: program.Progress(progress)}
 	if b.folder, err = os.MkdirTemp("", "tandem-bench-"); err != nil {
@@ -74,7 +74,7 @@ func onHub(ctx context.Context, s settings, progress io.Writer, do func(*bench) 
 	return do(b)
 }
 
-// populate makes the fleet.
+// populate creates the fleet.
 func (b *bench) populate(ctx context.Context) error {
 	b.say("making %d clusters with %d add-ons each", b.fleet.clusters, b.fleet.addOns)
 	step := max(1, b.fleet.clusters/10)
@@ -85,7 +85,7 @@ func (b *bench) populate(ctx context.Context) error {
 	})
 }
 
-// prepare makes the fleet and lets addon-manager judge it for the first time.
+// prepare creates the fleet and lets addon-manager evaluate it for the first time.
 func (b *bench) prepare(ctx context.Context) error {
 	if err := b.populate(ctx); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (b *bench) prepare(ctx context.Context) error {
 	return b.verify(ctx)
 }
 
-// scenarios runs them in an order in which each finds the fleet at rest.
+// scenarios runs the scenarios in an order in which each starts with the fleet at rest.
 func (b *bench) scenarios(ctx context.Context) (*report, error) {
 	measured := &report{Clusters: b.fleet.clusters, AddOns: b.fleet.addOns, Limits: b.limits}
 	for _, scenario := range []struct {
@@ -132,7 +132,8 @@ func (b *bench) scenarios(ctx context.Context) (*report, error) {
 	return measured, b.describe(measured)
 }
 
-// until waits for a condition of addon-manager's work. It gives up when that has not come nearer for long, or addon-manager is gone.
+// until waits for a condition of addon-manager's work. It returns an error after a long time without progress, or if addon-manager has
+// exited.
 func (b *bench) until(ctx context.Context, interval time.Duration, condition func() (done, nearer bool, err error)) error {
 	last := time.Now()
 	return wait.PollUntilContextCancel(ctx, interval, true, func(context.Context) (bool, error) {
@@ -152,7 +153,7 @@ func (b *bench) until(ctx context.Context, interval time.Duration, condition fun
 	})
 }
 
-// observe reads the audit log until all verdicts that are due are written.
+// observe reads the audit log until all due verdicts are written.
 func (b *bench) observe(ctx context.Context, o *observation, interval time.Duration) error {
 	err := b.until(ctx, interval, func() (bool, bool, error) {
 		entries, err := b.hub.log.Next()
@@ -165,7 +166,7 @@ func (b *bench) observe(ctx context.Context, o *observation, interval time.Durat
 	return nil
 }
 
-// settle reads the audit log until addon-manager has written nothing for that long, events included.
+// settle reads the audit log until addon-manager has written nothing for that long, including events.
 func (b *bench) settle(ctx context.Context, o *observation, still, interval time.Duration) error {
 	last := time.Now()
 	return b.until(ctx, interval, func() (bool, bool, error) {
@@ -177,7 +178,7 @@ func (b *bench) settle(ctx context.Context, o *observation, still, interval time
 	})
 }
 
-// converge waits until all verdicts that are due are written, and then nothing more.
+// converge waits until all due verdicts are written and addon-manager writes nothing more.
 func (b *bench) converge(ctx context.Context, o *observation, interval time.Duration) error {
 	if err := b.observe(ctx, o, interval); err != nil {
 		return err
@@ -185,8 +186,7 @@ func (b *bench) converge(ctx context.Context, o *observation, interval time.Dura
 	return b.settle(ctx, o, quiet, interval)
 }
 
-// lead starts addon-manager. It returns when every object that is there at the beginning had its turn, and how long that took from
-// the start of the process.
+// lead starts addon-manager. It returns once every initial object was reconciled, with the time since the start of the process.
 func (b *bench) lead(ctx context.Context) (time.Duration, error) {
 	if err := b.start(); err != nil {
 		return 0, err
@@ -198,7 +198,7 @@ func (b *bench) lead(ctx context.Context) (time.Duration, error) {
 		if err != nil { // it does not serve metrics yet
 			return false, false, nil
 		}
-		// A queue may be empty for a moment because the cache is still filling.
+		// A queue may be empty temporarily while the cache is still filling.
 		if !now.idle() || now != last {
 			nearer := now != last
 			last, since = now, time.Now()
@@ -212,8 +212,8 @@ func (b *bench) lead(ctx context.Context) (time.Duration, error) {
 	return since.Sub(b.manager.started), nil
 }
 
-// standBy starts addon-manager while somebody else holds its lease: it serves the webhooks, as the API server needs for every write
-// of an add-on, and does nothing else.
+// standBy starts addon-manager while another holder has its lease: it serves the webhooks, which the API server requires for every write of
+// an add-on, and does nothing else.
 func (b *bench) standBy(ctx context.Context) error {
 	if err := b.hub.hold(ctx, true); err != nil {
 		return err
@@ -230,7 +230,7 @@ func (b *bench) standBy(ctx context.Context) error {
 	return b.rested(ctx)
 }
 
-// rested waits until addon-manager does nothing: its cache is filled, and the API server asks it for nothing.
+// rested waits until addon-manager is idle: its cache is filled, and the API server sends it no requests.
 func (b *bench) rested(ctx context.Context) error {
 	before, err := b.manager.usage()
 	if err != nil {
@@ -269,5 +269,5 @@ func (b *bench) stopManager() error {
 	return stopped.stop()
 }
 
-// oneOf picks by chance, the same in every run.
+// oneOf returns a pseudo-random item, the same in every run.
 func oneOf[T any](chance *rand.Rand, items []T) T { return items[chance.IntN(len(items))] }

@@ -16,23 +16,23 @@ import (
 	"time"
 )
 
-// commandRuns is how often each command runs; the median counts.
+// commandRuns is the number of runs of each command; the median is reported.
 const commandRuns = 5
 
-// What a command should need on 1,000 clusters × 20 add-ons, on two cores that the API server works on too.
+// Targets of a command on 1,000 clusters × 20 add-ons, on two cores shared with the API server.
 const (
 	targetSeconds  = 2.0
 	targetMemoryMB = 300.0
 )
 
-// commandsReport is what the plugin's commands came to.
+// commandsReport holds the results of the plugin's commands.
 type commandsReport struct {
 	Clusters int             `json:"clusters"`
 	AddOns   int             `json:"addons"`
 	Commands []commandResult `json:"commands"`
 }
 
-// commandResult is what a command came to: the median of the times, the least CPU time and the most memory of its process.
+// commandResult is the result of a command: the median time, and the least CPU time and the most memory of its process.
 type commandResult struct {
 	Command      string  `json:"command"`
 	Seconds      float64 `json:"seconds"`
@@ -41,7 +41,7 @@ type commandResult struct {
 	Lines        int     `json:"lines"`
 }
 
-// commands makes the fleet, which nobody judges, and runs the plugin's commands on it.
+// commands creates the fleet, without addon-manager, and runs the plugin's commands on it.
 func (b *bench) commands(ctx context.Context) (*commandsReport, error) {
 	if err := b.populate(ctx); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (b *bench) commands(ctx context.Context) (*commandsReport, error) {
 	return measured, nil
 }
 
-// administrator makes a user who may do everything, with the kubeconfig in a file.
+// administrator creates a user with all permissions and writes its kubeconfig to a file.
 func (h *hub) administrator(file string) (string, error) {
 	user, err := h.server.AddUser("tandem-bench-administrator", "system:masters")
 	if err != nil {
@@ -111,7 +111,7 @@ func runCommand(ctx context.Context, program string, arguments []string) (comman
 			r.CPUSeconds = used
 		}
 		if memory, ok := command.ProcessState.SysUsage().(*syscall.Rusage); ok {
-			r.PeakMemoryMB = max(r.PeakMemoryMB, float64(memory.Maxrss)/(1<<10)) // Linux counts in KiB
+			r.PeakMemoryMB = max(r.PeakMemoryMB, float64(memory.Maxrss)/(1<<10)) // Linux reports KiB
 		}
 		r.Lines = bytes.Count(out.Bytes(), []byte("\n"))
 	}
@@ -136,5 +136,5 @@ func (c *commandsReport) Print(out io.Writer) {
 	w.Flush()
 }
 
-// Broken is nil: a command that fails has no report.
+// Broken returns nil: a failed command has no report.
 func (c *commandsReport) Broken() error { return nil }

@@ -11,14 +11,14 @@ import (
 	"github.com/tandem-addons/tandem/pkg/dependency"
 )
 
-// fleet is how many clusters there are, and how many add-ons on each. Its shape follows from the numbers alone:
+// fleet is the number of clusters and of add-ons on each. The numbers alone determine its dependencies:
 //
-// The first three add-ons are bases, which the others share. Every third of the others belongs to the same base, and in each
-// such group chains of three stand on the base, so that chains are four deep: an add-on requires the one before it in its
-// chain, the first one its base. Every second one can do with more, an Optional dependency on the next base. One add-on has an
-// Optional dependency that is installed nowhere: the resting fleet carries verdicts too.
+// The first three add-ons are bases, shared by the others. Every third of the others belongs to the same base. Each such group forms chains
+// of three above the base, so that chains are four deep: an add-on requires the previous one in its chain, the first one its base. Every
+// second add-on has an optional dependency on the next base. One add-on has an optional dependency that is not installed anywhere, so that
+// the resting fleet has verdicts too.
 //
-// However an add-on goes, each of the others hears of it on one way only, so that one write is enough for each.
+// A change of any add-on reaches each of the others on one path only, so that one write is enough for each.
 type fleet struct{ clusters, addOns int }
 
 const (
@@ -32,7 +32,7 @@ const (
 
 func addOnName(i int) string { return fmt.Sprintf("addon-%03d", i) }
 
-// names are those of all add-ons.
+// names returns the names of all add-ons.
 func (f fleet) names() []string {
 	names := make([]string, f.addOns)
 	for i := range names {
@@ -41,7 +41,7 @@ func (f fleet) names() []string {
 	return names
 }
 
-// namespaces are those of all clusters.
+// namespaces returns the namespaces of all clusters.
 func (f fleet) namespaces() []string {
 	namespaces := make([]string, f.clusters)
 	for i := range namespaces {
@@ -50,7 +50,7 @@ func (f fleet) namespaces() []string {
 	return namespaces
 }
 
-// needs is what the add-on of that number depends on.
+// needs returns the dependencies of the add-on of that number.
 func (f fleet) needs(i int) []addonv1alpha1.AddonDependency {
 	if i < bases {
 		return nil
@@ -65,7 +65,7 @@ func (f fleet) needs(i int) []addonv1alpha1.AddonDependency {
 	return needs
 }
 
-// before is the number of the add-on that one beyond the bases requires.
+// before returns the number of the add-on that a non-base add-on requires.
 func before(i int) int {
 	if (i-bases)/bases%chainLength == 0 {
 		return i % bases
@@ -77,10 +77,10 @@ func need(name string, t addonv1alpha1.DependencyType) addonv1alpha1.AddonDepend
 	return addonv1alpha1.AddonDependency{Name: name, Type: t, Message: "What " + name + " serves is unavailable."}
 }
 
-// leaf is an add-on that no other depends on.
+// leaf returns an add-on without dependents.
 func (f fleet) leaf() string { return addOnName(f.addOns - 1) }
 
-// shared are the add-ons that others depend on.
+// shared returns the add-ons with dependents.
 func (f fleet) shared() []string {
 	found := map[string]bool{}
 	for i := range f.addOns {
@@ -92,7 +92,7 @@ func (f fleet) shared() []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// cluster is what is to be seen of the add-ons on one managed cluster, or on all of them alike.
+// cluster is the expected state of the add-ons on one managed cluster, or on all of them.
 type cluster struct {
 	names     []string
 	needs     map[string][]addonv1alpha1.AddonDependency
@@ -100,7 +100,7 @@ type cluster struct {
 	degraded  map[string]*metav1.Condition
 }
 
-// cluster is one of the fleet's before anybody judged it: everything is available.
+// cluster returns the initial state of a cluster, without verdicts: everything is available.
 func (f fleet) cluster() *cluster {
 	c := &cluster{
 		names: f.names(), needs: map[string][]addonv1alpha1.AddonDependency{},
@@ -118,16 +118,15 @@ func (c *cluster) clone() *cluster {
 	}
 }
 
-// verdict is one that has to be written.
+// verdict is a verdict to write.
 type verdict struct {
 	addOn string
-	// cause is the add-on whose availability changed before; empty where it was the definition of this one that did.
+	// cause is the add-on with the preceding change of availability; empty if this add-on's definition changed.
 	cause string
 }
 
-// settle judges, after the availability of those changed, until nothing differs any more. It returns what has to be written for that,
-// in an order in which it can be. An add-on under a Required verdict is not available: the policy inside the API server sees to
-// that in the same write.
+// settle evaluates repeatedly after a change of availability, until nothing changes. It returns the verdicts to write, in a possible order
+// of writes. An add-on with an unmet required dependency is not available: the policy in the API server sets that in the same write.
 func (c *cluster) settle(changed ...string) []verdict {
 	var written []verdict
 	for {
@@ -147,7 +146,7 @@ func (c *cluster) settle(changed ...string) []verdict {
 	}
 }
 
-// judge finds the add-ons whose verdict is not what is written, each with the condition that it should be.
+// judge returns the add-ons with an outdated verdict, each with the expected condition.
 func (c *cluster) judge() map[string]*metav1.Condition {
 	seen := map[string]dependency.Seen{}
 	for _, name := range c.names {
@@ -167,7 +166,7 @@ func (c *cluster) judge() map[string]*metav1.Condition {
 	return differ
 }
 
-// same says whether two conditions, nil where there is none, say the same.
+// same reports whether two conditions are equal; nil means none.
 func same(a, b *metav1.Condition) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -175,7 +174,7 @@ func same(a, b *metav1.Condition) bool {
 	return a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 }
 
-// causeOf is that of the add-on's dependencies which changed just before; empty if none did.
+// causeOf returns the add-on's dependency that changed just before, or an empty string.
 func (c *cluster) causeOf(name string, changed []string) string {
 	for _, need := range c.needs[name] {
 		if slices.Contains(changed, need.Name) {
@@ -185,13 +184,13 @@ func (c *cluster) causeOf(name string, changed []string) string {
 	return ""
 }
 
-// gated says that the verdict keeps the add-on from being available.
+// gated reports whether the verdict keeps the add-on from being available.
 func (c *cluster) gated(name string) bool {
 	d := c.degraded[name]
 	return d != nil && d.Reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied
 }
 
-// restorable are the add-ons that are not available although nothing keeps them from it.
+// restorable returns the add-ons that are not available although no verdict prevents it.
 func (c *cluster) restorable() []string {
 	return slices.DeleteFunc(slices.Clone(c.names), func(name string) bool { return c.available[name] || c.gated(name) })
 }

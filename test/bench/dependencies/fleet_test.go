@@ -10,7 +10,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
-// settled is a cluster of a fleet that was judged for the first time.
+// settled returns a cluster of a fleet after its first evaluation.
 func settled(f fleet) *cluster {
 	c := f.cluster()
 	c.settle()
@@ -50,7 +50,7 @@ func TestRestingFleetCarriesOneVerdictOnEveryCluster(t *testing.T) {
 	}
 }
 
-// The benchmark asks for one write for each object, so each must hear of a change once.
+// The benchmark expects one write per object, so each change must reach each object once.
 func TestWhateverGoesConcernsEachAddOnOnceAndComesBack(t *testing.T) {
 	for _, addOns := range []int{smallestFleet, 20, 47} {
 		f := fleet{clusters: 1, addOns: addOns}
@@ -102,7 +102,7 @@ func TestALostBaseCascades(t *testing.T) {
 	c := settled(fleet{clusters: 1, addOns: smallestFleet})
 	c.available[addOnName(0)] = false
 	want := []verdict{
-		{addOn: addOnName(3), cause: addOnName(0)}, {addOn: addOnName(5), cause: addOnName(0)}, // 5 by its Optional dependency
+		{addOn: addOnName(3), cause: addOnName(0)}, {addOn: addOnName(5), cause: addOnName(0)}, // 5 by its optional dependency
 		{addOn: addOnName(6), cause: addOnName(3)}, {addOn: addOnName(9), cause: addOnName(6)},
 	}
 	if diff := cmp.Diff(want, c.settle(addOnName(0)), cmp.AllowUnexported(verdict{})); diff != "" {

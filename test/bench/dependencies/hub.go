@@ -31,33 +31,34 @@ import (
 //go:embed audit.yaml
 var auditPolicy []byte
 
-// Who writes: addon-manager with its service account's name and rights, and one who plays the platform team and all klusterlets.
+// The writers: addon-manager with its service account's name and permissions, and a user that acts as the platform team and all
+// klusterlets.
 const (
 	judge      = "system:serviceaccount:tandem-system:addon-manager"
 	others     = "tandem-bench"
 	klusterlet = "klusterlet" // field manager of condition Available
 )
 
-// The place and name of addon-manager's lease.
+// The namespace and name of addon-manager's lease.
 const (
 	leaseNamespace = "tandem-system"
 	leaseName      = "tandem-addon-manager"
 )
 
-// hub is an API server with everything that Tandem puts on a hub, and those who talk to it.
+// hub is an API server with all of Tandem's objects for a hub, and its clients.
 type hub struct {
 	server *environment.Environment
-	// admin makes the fleet and reads it; the audit log leaves the administrator out.
+	// admin creates and reads the fleet; the audit log omits the administrator.
 	admin client.Client
-	// others changes what is measured.
+	// others makes the measured changes.
 	others client.Client
-	// judge is how addon-manager reaches the API server, also by the file kubeconfig.
+	// judge is addon-manager's client configuration, also stored in the file kubeconfig.
 	judge      *rest.Config
 	kubeconfig string
 	log        *audit.Log
 }
 
-// startHub starts an API server that logs to folder. It refuses no request for their number, but those that any API server does.
+// startHub starts an API server that logs to folder, with the default limits of concurrent requests.
 func startHub(ctx context.Context, folder string) (*hub, error) {
 	policy, log := filepath.Join(folder, "audit-policy.yaml"), filepath.Join(folder, "audit.log")
 	if err := os.WriteFile(policy, auditPolicy, 0o600); err != nil {
@@ -67,7 +68,7 @@ func startHub(ctx context.Context, folder string) (*hub, error) {
 		e.ControlPlane.GetAPIServer().Configure().
 			Set("audit-policy-file", policy).
 			Set("audit-log-path", log).
-			Set("audit-log-maxsize", "1000000") // megabytes: never begin another file
+			Set("audit-log-maxsize", "1000000") // megabytes: never rotate
 		e.ControlPlane.Etcd = &envtest.Etcd{}
 		e.ControlPlane.Etcd.Configure().Set("quota-backend-bytes", "8589934592")
 	})
@@ -107,12 +108,12 @@ func (h *hub) prepare(ctx context.Context, folder, log string) error {
 	return err
 }
 
-// admit puts the policies and webhooks into force. The fleet is made without them, for that is much quicker.
+// admit installs the policies and webhooks. The fleet is created before that, because it is much faster.
 func (h *hub) admit(ctx context.Context) error {
 	return h.server.Apply(ctx, "admission", manifests.ClusterParameters{})
 }
 
-// addJudge makes addon-manager's user, with its kubeconfig in a file.
+// addJudge creates addon-manager's user and writes its kubeconfig to a file.
 func (h *hub) addJudge(file string) (string, error) {
 	user, err := h.server.AddUser(judge, "system:serviceaccounts", "system:serviceaccounts:tandem-system")
 	if err != nil {
@@ -129,7 +130,7 @@ func (h *hub) addJudge(file string) (string, error) {
 	return file, nil
 }
 
-// addOthers makes the user who plays everybody else: it may change definitions, and report of add-ons.
+// addOthers creates the user of all other changes: it may change definitions, and report the status of add-ons.
 func (h *hub) addOthers(ctx context.Context) (client.Client, error) {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: others}, Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{addonv1alpha1.GroupVersion.Group},
@@ -159,7 +160,7 @@ func (h *hub) addOthers(ctx context.Context) (client.Client, error) {
 	return c, nil
 }
 
-// hold takes addon-manager's lease, so that an addon-manager which starts only stands by, or lets it go.
+// hold takes addon-manager's lease, so that a starting addon-manager only stands by, or releases it.
 func (h *hub) hold(ctx context.Context, taken bool) error {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: leaseName}}
 	holder := ""
@@ -177,7 +178,7 @@ func (h *hub) hold(ctx context.Context, taken bool) error {
 	return nil
 }
 
-// webhooksAnswer says whether addon-manager serves the webhooks: whether the API server can answer in the version that is not stored.
+// webhooksAnswer reports whether addon-manager serves the webhooks: whether the API server can respond in the version that is not stored.
 func (h *hub) webhooksAnswer(ctx context.Context) bool {
 	definitions := &metav1.PartialObjectMetadataList{}
 	definitions.SetGroupVersionKind(schema.GroupVersionKind{

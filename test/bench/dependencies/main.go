@@ -1,6 +1,6 @@
-// Command dependencies measures how addon-manager judges dependencies on a large fleet: it starts an API server, makes the fleet, runs
-// addon-manager as a process of its own, changes things, and takes every time and count from the API server's audit log. It
-// touches no cluster but the one that it starts. docs/scale.md says how it measures.
+// Command dependencies measures how addon-manager evaluates dependencies on a large fleet: it starts an API server, creates the fleet, runs
+// addon-manager as a separate process, makes changes, and reads all times and counts from the API server's audit log. It touches only the
+// cluster that it starts. docs/scale.md describes the method.
 package main
 
 import (
@@ -13,10 +13,10 @@ import (
 
 func main() { program.Main(&settings{}) }
 
-// settings are the flags.
+// settings holds the values of the flags.
 type settings struct {
 	program string
-	// plugin is the program whose commands are measured, instead of addon-manager; empty: addon-manager is.
+	// plugin is the program whose commands are measured instead of addon-manager; if empty, addon-manager is measured.
 	plugin string
 	fleet  fleet
 	limits limits
@@ -24,7 +24,7 @@ type settings struct {
 	rest   time.Duration
 }
 
-// limits are those of addon-manager's clients, and of the bare loop's.
+// limits holds the limits of addon-manager's clients and of the bare loop.
 type limits struct {
 	QPS         float64 `json:"qps"`
 	Burst       int     `json:"burst"`
@@ -44,7 +44,7 @@ func (s *settings) Bind(fs *flag.FlagSet) {
 	fs.DurationVar(&s.rest, "rest", 30*time.Second, "how long to watch the fleet at rest")
 }
 
-// Check refuses what cannot be measured.
+// Check rejects settings that cannot be measured.
 func (s *settings) Check() error {
 	switch {
 	case s.fleet.clusters < 1:

@@ -18,7 +18,7 @@ import (
 	"github.com/tandem-addons/tandem/test/bench/process"
 )
 
-// stopGrace is how long addon-manager has to end by itself once it was asked to.
+// stopGrace is the grace period before addon-manager is killed.
 const stopGrace = 20 * time.Second
 
 // manager is a running addon-manager.
@@ -27,12 +27,12 @@ type manager struct {
 	metrics string
 	log     string
 	started time.Time
-	// ended is closed when the process is gone; err says how it went.
+	// ended is closed when the process has exited; err is its result.
 	ended chan struct{}
 	err   error
 }
 
-// startManager starts the program with those arguments, and a metrics server of its own; its log is added to a file.
+// startManager starts the program with the arguments and a metrics server; its log is appended to a file.
 func startManager(program, log string, arguments ...string) (*manager, error) {
 	address, err := freeAddress()
 	if err != nil {
@@ -42,11 +42,11 @@ func startManager(program, log string, arguments ...string) (*manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening addon-manager's log: %w", err)
 	}
-	defer output.Close() // the process has its own
+	defer output.Close() // the process has its own copy
 	m := &manager{metrics: "http://" + address + "/metrics", log: log, ended: make(chan struct{})}
 	m.command = exec.Command(program, append(arguments, "--metrics-bind-address="+address)...)
 	m.command.Stdout, m.command.Stderr = output, output
-	m.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for this process to act on
+	m.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // only this process handles Ctrl-C
 	m.started = time.Now()
 	if err := m.command.Start(); err != nil {
 		return nil, fmt.Errorf("starting addon-manager: %w", err)
@@ -58,7 +58,7 @@ func startManager(program, log string, arguments ...string) (*manager, error) {
 	return m, nil
 }
 
-// freeAddress is a loopback address that nobody listens on.
+// freeAddress returns an unused loopback address.
 func freeAddress() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -67,7 +67,7 @@ func freeAddress() (string, error) {
 	return listener.Addr().String(), listener.Close()
 }
 
-// stop asks addon-manager to end and waits for it.
+// stop terminates addon-manager and waits for its exit.
 func (m *manager) stop() error {
 	if err := m.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("stopping addon-manager: %w", err)
@@ -83,7 +83,7 @@ func (m *manager) stop() error {
 	return nil
 }
 
-// gone is an error with the end of its log once addon-manager has ended, which nobody asked it to.
+// gone returns an error with the end of its log if addon-manager has exited unexpectedly.
 func (m *manager) gone() error {
 	select {
 	case <-m.ended:
@@ -99,17 +99,17 @@ func (m *manager) gone() error {
 
 func (m *manager) usage() (process.Usage, error) { return process.UsageOf(m.command.Process.Pid) }
 
-// work is how far addon-manager is, by its own metrics.
+// work is addon-manager's progress, according to its metrics.
 type work struct {
 	leads bool
-	// queued objects wait for their turn or are being worked on; reconciled counts those that had it.
+	// queued counts objects that are queued or being reconciled; reconciled counts completed reconciliations.
 	queued, reconciled float64
 }
 
-// idle says that everything had its turn.
+// idle reports whether every object was reconciled.
 func (w work) idle() bool { return w.leads && w.reconciled > 0 && w.queued == 0 }
 
-// progress asks addon-manager how far it is.
+// progress reads addon-manager's progress.
 func (m *manager) progress(ctx context.Context) (work, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.metrics, nil)
 	if err != nil {
@@ -123,7 +123,7 @@ func (m *manager) progress(ctx context.Context) (work, error) {
 	return parseWork(response.Body)
 }
 
-// parseWork reads metrics in Prometheus' text format.
+// parseWork parses metrics in Prometheus' text format.
 func parseWork(text io.Reader) (work, error) {
 	var w work
 	for lines := bufio.NewScanner(text); ; {

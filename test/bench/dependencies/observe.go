@@ -8,24 +8,23 @@ import (
 	"github.com/tandem-addons/tandem/test/audit"
 )
 
-// observation is what the audit log tells of addon-manager since some moment.
+// observation holds addon-manager's writes in the audit log since a point in time.
 type observation struct {
-	// due are the verdicts that have to be written, with what made each necessary, on every cluster.
+	// due maps the verdicts to write, on every cluster, to the objects whose change made each necessary.
 	due map[types.NamespacedName]types.NamespacedName
-	// answered is when the write of an object, whoever sent it, was answered; missing are verdicts that were not yet.
+	// answered is the time of the response to the write of an object, by any user; missing lists verdicts without one.
 	answered map[types.NamespacedName]time.Time
 	missing  map[types.NamespacedName]bool
-	// first is when the first change was answered, or the first write arrived where that was earlier; last is when the last of
-	// them all was answered.
+	// first is the response to the first change, or the arrival of the first write if that was earlier; last is the last response of all.
 	first, last time.Time
-	// sent are the writes of addon-manager in their order, events apart; surplus are those that were not due.
+	// sent lists the writes of addon-manager in order, except events; surplus lists the writes that were not due.
 	sent, surplus []audit.Entry
-	// conflicts and events count requests; failed are those that failed for another reason.
+	// conflicts and events count requests; failed lists requests that failed for another reason.
 	conflicts, events int
 	failed            []audit.Entry
 }
 
-// expect begins an observation in which verdicts are due on those clusters.
+// expect starts an observation in which verdicts are due on the clusters.
 func expect(verdicts []verdict, namespaces []string) *observation {
 	o := &observation{
 		due:      make(map[types.NamespacedName]types.NamespacedName, len(verdicts)*len(namespaces)),
@@ -44,7 +43,7 @@ func expect(verdicts []verdict, namespaces []string) *observation {
 	return o
 }
 
-// add takes in what was logged. It reports whether some of it was addon-manager's.
+// add processes new entries. It reports whether some are addon-manager's.
 func (o *observation) add(entries []audit.Entry) bool {
 	active := false
 	for i := range entries {
@@ -97,10 +96,10 @@ func (o *observation) addWrite(e *audit.Entry) {
 	o.span(e.Received(), e.Answered())
 }
 
-// isVerdict says that the request is about the status of an add-on on a cluster.
+// isVerdict reports whether the request writes the status of an add-on on a cluster.
 func isVerdict(e *audit.Entry) bool { return e.Is("managedclusteraddons", "status") }
 
-// complete says that all verdicts that are due are written, and everything that made them necessary is logged too.
+// complete reports whether all due verdicts and their causes are logged.
 func (o *observation) complete() bool {
 	if len(o.missing) > 0 {
 		return false
@@ -120,10 +119,10 @@ func (o *observation) join(other *observation) {
 	o.conflicts, o.events = o.conflicts+other.conflicts, o.events+other.events
 }
 
-// seconds is how long everything took, until the last verdict was answered.
+// seconds returns the total duration, until the response to the last verdict.
 func (o *observation) seconds() float64 { return o.last.Sub(o.first).Seconds() }
 
-// latencies are, for every verdict that was due, from the response to the write that made it necessary to its own response.
+// latencies returns, for every due verdict, the time from the response to its cause to the response to the verdict.
 func (o *observation) latencies() []time.Duration {
 	found := make([]time.Duration, 0, len(o.due))
 	for object, cause := range o.due {

@@ -11,7 +11,7 @@ import (
 	"github.com/tandem-addons/tandem/test/audit"
 )
 
-// logged is a write of an add-on's status on cluster c, received and answered so many milliseconds after an hour.
+// logged returns a write of an add-on's status on cluster c, received and answered that many milliseconds after a fixed time.
 func logged(by, name string, code, received, answered int) audit.Entry {
 	at := func(milliseconds int) metav1.MicroTime {
 		return metav1.NewMicroTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).Add(time.Duration(milliseconds) * time.Millisecond))
@@ -24,7 +24,7 @@ func logged(by, name string, code, received, answered int) audit.Entry {
 	return e
 }
 
-// on is the entry for another resource.
+// on returns the entry for another resource.
 func on(resource string, e audit.Entry) audit.Entry {
 	e.ObjectRef.Resource, e.ObjectRef.Subresource = resource, ""
 	return e

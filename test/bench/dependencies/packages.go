@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// examplePackage is what every version is made of, as seen from the Makefile.
+	// examplePackage is the package that every version is copied from, relative to the Makefile.
 	examplePackage = "examples/packages/kafka"
-	// versionsStored is how many there are on the hub, and in a repository.
+	// versionsStored is the number of versions on the hub and in the repository.
 	versionsStored = 1000
 )
 
-// versionsOf are versions of the package in a folder, all with the same content.
+// versionsOf returns versions of the package in a folder, all with the same content.
 func versionsOf(folder string) ([]*kudo.OperatorVersion, error) {
 	p, findings := pack.Load(os.DirFS(folder))
 	if faults := pack.Errors(findings); len(faults) > 0 {
@@ -37,7 +37,7 @@ func versionsOf(folder string) ([]*kudo.OperatorVersion, error) {
 	return made, nil
 }
 
-// store puts the versions on the hub, and an Instance of one of them in place of each add-on of the fleet.
+// store creates the versions on the hub, and an Instance of one of them instead of each add-on of the fleet.
 func (b *bench) store(ctx context.Context, versions []*kudo.OperatorVersion) error {
 	b.say("storing %d OperatorVersions, and an Instance for each add-on", len(versions))
 	for _, version := range versions {
@@ -59,7 +59,7 @@ func (b *bench) store(ctx context.Context, versions []*kudo.OperatorVersion) err
 	})
 }
 
-// publish makes a repository of the versions, as far as a list of it goes, and returns its folder.
+// publish creates a repository of the versions, sufficient for listing, and returns its folder.
 func (b *bench) publish(versions []*kudo.OperatorVersion) (string, error) {
 	var index strings.Builder
 	fmt.Fprintf(&index, "apiVersion: v1\nentries:\n  %s:\n", versions[0].Spec.Operator.Name)

@@ -16,8 +16,8 @@ import (
 	"github.com/tandem-addons/tandem/test/audit"
 )
 
-// bareLoop sends, in the order of their answers, the patches that addon-manager sent: the same bytes to the same addresses, as the
-// audit log has them, as the same user, with the same limits, as many at a time. It reads nothing and decides nothing.
+// bareLoop replays addon-manager's patches from the audit log in the order of their responses: the same bytes to the same URLs, as the same
+// user, with the same limits and concurrency. It reads and decides nothing.
 func bareLoop(ctx context.Context, identity *rest.Config, limits limits, sent []audit.Entry) error {
 	config := rest.CopyConfig(identity)
 	config.QPS, config.Burst = float32(limits.QPS), limits.Burst
@@ -52,7 +52,7 @@ func send(ctx context.Context, c *rest.RESTClient, e *audit.Entry) error {
 	return nil
 }
 
-// patchType finds out which kind of patch was sent, which the audit log does not say.
+// patchType infers the type of a patch, which the audit log does not record.
 func patchType(e *audit.Entry) (types.PatchType, error) {
 	address, err := url.Parse(e.RequestURI)
 	switch {
@@ -62,7 +62,7 @@ func patchType(e *audit.Entry) (types.PatchType, error) {
 		return "", errors.New("it is no patch")
 	case bytes.HasPrefix(e.RequestObject, []byte("[")):
 		return types.JSONPatchType, nil
-	case address.Query().Has("force"): // the API server takes it for no other kind
+	case address.Query().Has("force"): // the API server accepts it for no other type
 		return types.ApplyPatchType, nil
 	}
 	return types.MergePatchType, nil

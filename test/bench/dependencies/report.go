@@ -16,18 +16,18 @@ import (
 	"github.com/tandem-addons/tandem/test/bench/version"
 )
 
-// What a hub with two cores and 1,000 clusters × 20 add-ons should reach.
+// Targets of a hub with two cores and 1,000 clusters × 20 add-ons.
 const (
 	targetRatio        = 1.25
 	targetMilliseconds = 100.0
 )
 
-// result is what a scenario came to. Pointers are nil where a number does not apply.
+// result is the result of a scenario. Pointers are nil if a number does not apply.
 type result struct {
 	Seconds         float64  `json:"seconds"`
 	BareLoopSeconds *float64 `json:"bareLoopSeconds,omitempty"`
 	Ratio           *float64 `json:"ratio,omitempty"`
-	// StandbyCPUSeconds is what addon-manager used while it stood by beside the bare loop.
+	// StandbyCPUSeconds is the CPU time of addon-manager standing by beside the bare loop.
 	StandbyCPUSeconds *float64 `json:"standbyCPUSeconds,omitempty"`
 	Writes            int      `json:"writes"`
 	WritesNeeded      int      `json:"writesNeeded"`
@@ -38,13 +38,13 @@ type result struct {
 	P50Milliseconds   *float64 `json:"p50Milliseconds,omitempty"`
 	P99Milliseconds   *float64 `json:"p99Milliseconds,omitempty"`
 
-	// wrong are requests that no scenario wants: surplus writes and failures.
+	// wrong lists unexpected requests: surplus writes and failures.
 	wrong []audit.Entry
 	// resident is the memory at the end, in bytes.
 	resident int64
 }
 
-// newResult is what was observed and used.
+// newResult returns the result of an observation and the resource usage.
 func newResult(o *observation, used process.Usage) result {
 	r := result{
 		Seconds: o.seconds(), Writes: len(o.sent), WritesNeeded: len(o.due), Conflicts: o.conflicts, Events: o.events,
@@ -62,12 +62,12 @@ func (r *result) spread(latencies []time.Duration) {
 	}
 }
 
-// compare sets the result beside the bare loop's seconds.
+// compare adds the bare loop's seconds to the result.
 func (r *result) compare(bare float64, stoodBy process.Usage) {
 	r.BareLoopSeconds, r.Ratio, r.StandbyCPUSeconds = ptr.To(bare), ptr.To(r.Seconds/bare), ptr.To(stoodBy.CPU.Seconds())
 }
 
-// report is what the whole run came to.
+// report holds the results of a run.
 type report struct {
 	Clusters             int      `json:"clusters"`
 	AddOns               int      `json:"addons"`
@@ -75,7 +75,7 @@ type report struct {
 	Cores                int      `json:"cores"`
 	Versions             versions `json:"versions"`
 	Limits               limits   `json:"limits"`
-	// Memory of addon-manager for each 10,000 ManagedClusterAddOns, with what it needs anyhow: at rest, and the peak of all scenarios.
+	// Memory of addon-manager per 10,000 ManagedClusterAddOns, including its base usage: at rest, and the peak of all scenarios.
 	RestingMemoryMBPer10000 float64 `json:"restingMemoryMBPer10000"`
 	PeakMemoryMBPer10000    float64 `json:"peakMemoryMBPer10000"`
 
@@ -92,7 +92,7 @@ type versions struct {
 	Go           string `json:"go"`
 }
 
-// describe adds what was measured on which machine.
+// describe adds the measured versions and the machine.
 func (b *bench) describe(r *report) error {
 	r.Cores, r.ManagedClusterAddOns, r.Versions.Go = runtime.NumCPU(), r.Clusters*r.AddOns, runtime.Version()
 	var err error
@@ -158,11 +158,10 @@ func orDash(number *float64, digits int) string {
 	return fmt.Sprintf("%.*f", digits, *number)
 }
 
-// shownWrong is how many requests of a kind are shown at most.
+// shownWrong is the number of requests of a kind that are printed.
 const shownWrong = 5
 
-// Broken says which invariants do not hold: exactly the writes that are needed, no conflicts, no other failures. How fast it was is
-// no invariant.
+// Broken returns the violated invariants: exactly the necessary writes, no conflicts, no other failures. Speed is not an invariant.
 func (r *report) Broken() error {
 	var broken []error
 	for _, row := range r.rows() {

@@ -12,7 +12,7 @@ import (
 	"github.com/tandem-addons/tandem/test/bench/process"
 )
 
-// sample is the report of a run in which everything went well.
+// sample returns the report of a run without problems.
 func sample() *report {
 	r := &report{Clusters: 2, AddOns: 10, ManagedClusterAddOns: 20, Cores: 2}
 	r.Limits = limits{QPS: 200, Burst: 400, Concurrency: 10}

@@ -20,15 +20,15 @@ import (
 	"github.com/tandem-addons/tandem/test/bench/program"
 )
 
-// flip is a change that concerns every cluster.
+// flip is a change that affects every cluster.
 type flip struct {
-	// do and undo carry it out on the hub.
+	// do and undo apply and revert it on the hub.
 	do, undo func(context.Context) error
-	// done and undone are what it means for every cluster; they return the verdicts that become due.
+	// done and undone apply it to the model of every cluster; they return the verdicts that become due.
 	done, undone func(*cluster) []verdict
 }
 
-// definitionFlip adds a Required dependency that is installed nowhere to the definition of an add-on.
+// definitionFlip adds a required dependency that is not installed anywhere to the definition of an add-on.
 func (b *bench) definitionFlip() flip {
 	name, before := b.fleet.leaf(), b.model.needs[b.fleet.leaf()]
 	after := append(slices.Clone(before), need(absent, addonv1alpha1.DependencyTypeRequired))
@@ -44,7 +44,7 @@ func (b *bench) definitionFlip() flip {
 	return flip{do: declare(after), undo: declare(before), done: mean(after), undone: mean(before)}
 }
 
-// sharedFlip makes an add-on that others need unavailable on every cluster.
+// sharedFlip makes an add-on with dependents unavailable on every cluster.
 func (b *bench) sharedFlip() flip {
 	name := addOnName(0)
 	return flip{
@@ -55,12 +55,12 @@ func (b *bench) sharedFlip() flip {
 			c.available[name] = false
 			return c.settle(name)
 		},
-		undo:   func(context.Context) error { return nil }, // what heal does suffices
+		undo:   func(context.Context) error { return nil }, // heal does everything
 		undone: func(*cluster) []verdict { return nil },
 	}
 }
 
-// flip carries a flip out and measures what addon-manager does; then, with everything put back, what a bare loop needs for the same.
+// flip applies a flip and measures addon-manager; then, with everything reverted, it measures a bare loop with the same writes.
 func (b *bench) flip(ctx context.Context, f flip) (result, error) {
 	o := expect(f.done(b.model), b.fleet.namespaces())
 	used, err := b.metered(func() error {
@@ -92,8 +92,8 @@ func (b *bench) flip(ctx context.Context, f flip) (result, error) {
 	return r, nil
 }
 
-// bare makes the same change again while addon-manager only stands by, and sends the patches that it sent. It returns how many
-// seconds that took, by the same clock, and what standing by used meanwhile. It leaves addon-manager working.
+// bare applies the same change again while addon-manager only stands by, and sends the patches that it sent. It returns the duration in
+// seconds by the same clock, and the resource usage of standing by. Afterwards addon-manager is active again.
 func (b *bench) bare(ctx context.Context, f flip, o *observation) (float64, process.Usage, error) {
 	if err := errors.Join(b.stopManager(), b.standBy(ctx)); err != nil {
 		return 0, process.Usage{}, err
@@ -124,7 +124,7 @@ func (b *bench) bare(ctx context.Context, f flip, o *observation) (float64, proc
 	return again.seconds(), used, err
 }
 
-// putBack undoes a flip, and waits until every cluster is as before.
+// putBack reverts a flip, and waits until every cluster is in its previous state.
 func (b *bench) putBack(ctx context.Context, f flip) error {
 	o := expect(f.undone(b.model), b.fleet.namespaces())
 	if err := f.undo(ctx); err != nil {
@@ -143,8 +143,8 @@ func (b *bench) putBack(ctx context.Context, f flip) error {
 	return b.verify(ctx)
 }
 
-// heal reports every add-on available that can be, until all are: whenever a verdict is gone, those that it kept from it can be.
-// observe waits for the verdicts that become due each time.
+// heal reports add-ons as available until all are: whenever a verdict is removed, the add-ons that it kept unavailable can become
+// available. observe waits for the verdicts that become due each time.
 func (b *bench) heal(ctx context.Context, model *cluster, namespaces []string, observe func(*observation) error) error {
 	for names := model.restorable(); len(names) > 0; names = model.restorable() {
 		for _, name := range names {
@@ -161,8 +161,8 @@ func (b *bench) heal(ctx context.Context, model *cluster, namespaces []string, o
 	return nil
 }
 
-// clusterFlip makes one add-on of one cluster unavailable and then available again, many times while the rest of the fleet rests,
-// and measures how soon the verdicts over those that depend on it are written.
+// clusterFlip makes one add-on of one cluster unavailable and available again, many times while the rest of the fleet is idle, and measures
+// the latency of the verdicts on its dependents.
 func (b *bench) clusterFlip(ctx context.Context) (result, error) {
 	whole := expect(nil, nil)
 	var latencies []time.Duration
@@ -195,7 +195,7 @@ func (b *bench) clusterFlip(ctx context.Context) (result, error) {
 	return r, b.verify(ctx)
 }
 
-// flipOne lets an add-on go and come back on one cluster.
+// flipOne makes an add-on unavailable and available again on one cluster.
 func (b *bench) flipOne(ctx context.Context, name string, on []string, observe func(*observation) error) error {
 	model := b.model.clone()
 	model.available[name] = false
@@ -209,7 +209,7 @@ func (b *bench) flipOne(ctx context.Context, name string, on []string, observe f
 	return b.heal(ctx, model, on, observe)
 }
 
-// restart starts addon-manager anew and measures until every object had its turn.
+// restart restarts addon-manager and measures the time until every object was reconciled.
 func (b *bench) restart(ctx context.Context) (result, error) {
 	if err := b.stopManager(); err != nil {
 		return result{}, err
@@ -235,7 +235,7 @@ func (b *bench) restart(ctx context.Context) (result, error) {
 	return r, b.verify(ctx)
 }
 
-// atRest watches for a while that nothing happens.
+// atRest checks for a while that nothing is written.
 func (b *bench) atRest(ctx context.Context) (result, error) {
 	o := expect(nil, nil)
 	used, err := b.metered(func() error {
@@ -251,7 +251,7 @@ func (b *bench) atRest(ctx context.Context) (result, error) {
 	return r, err
 }
 
-// metered is what addon-manager uses while something is done.
+// metered returns addon-manager's resource usage during do.
 func (b *bench) metered(do func() error) (process.Usage, error) {
 	used, err := process.Metered([]int{b.manager.command.Process.Pid}, do)
 	if err != nil {
@@ -260,7 +260,7 @@ func (b *bench) metered(do func() error) (process.Usage, error) {
 	return used[0], nil
 }
 
-// declare sets what an add-on depends on, as its author does.
+// declare sets the dependencies of an add-on as its author does.
 func (b *bench) declare(ctx context.Context, name string, needs []addonv1alpha1.AddonDependency) error {
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"dependencies": needs}})
 	if err != nil {
@@ -273,7 +273,7 @@ func (b *bench) declare(ctx context.Context, name string, needs []addonv1alpha1.
 	return nil
 }
 
-// setAvailable sets Available of add-ons on clusters, as the klusterlets there do.
+// setAvailable sets condition Available of add-ons as the clusters' klusterlets do.
 func (b *bench) setAvailable(ctx context.Context, names, namespaces []string, available metav1.ConditionStatus) error {
 	return program.Each(ctx, inFlight, namespaces, func(ctx context.Context, namespace string) error {
 		for _, name := range names {
@@ -285,10 +285,10 @@ func (b *bench) setAvailable(ctx context.Context, names, namespaces []string, av
 	})
 }
 
-// pageSize is how many objects are read at a time.
+// pageSize is the number of objects read at a time.
 const pageSize = 500
 
-// verify reads the whole fleet and compares every verdict, and availability, with what is to be seen.
+// verify reads the whole fleet and compares every verdict and availability with the model.
 func (b *bench) verify(ctx context.Context) error {
 	for page := (&addonv1alpha1.ManagedClusterAddOnList{}); ; {
 		err := b.hub.admin.List(ctx, page, client.Limit(pageSize), client.Continue(page.Continue))
@@ -306,7 +306,7 @@ func (b *bench) verify(ctx context.Context) error {
 	}
 }
 
-// check says how an add-on differs from what is to be seen of it.
+// check returns an error if an add-on differs from the model.
 func (c *cluster) check(addOn *addonv1alpha1.ManagedClusterAddOn) error {
 	degraded := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded)
 	available := meta.IsStatusConditionTrue(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)

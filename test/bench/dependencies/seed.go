@@ -17,11 +17,11 @@ import (
 	"github.com/tandem-addons/tandem/test/bench/program"
 )
 
-// inFlight is how many requests of those who make and change the fleet are under way at a time.
+// inFlight is the number of concurrent requests that create and change the fleet.
 const inFlight = 10
 
-// seed makes the fleet: definitions, clusters, and their add-ons, all available. progress is told, from several
-// goroutines, how many clusters are made.
+// seed creates the fleet: definitions, clusters, and their add-ons, all available. progress is called with the number of created clusters,
+// from several goroutines.
 func seed(ctx context.Context, c client.Client, f fleet, progress func(made int)) error {
 	for i, name := range f.names() {
 		definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}

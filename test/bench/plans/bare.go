@@ -24,15 +24,15 @@ import (
 	"github.com/tandem-addons/tandem/test/bench/program"
 )
 
-// bareAgent is the bare client's user agent, by which the audit log tells it from addon-agent.
+// bareAgent is the bare client's user agent, which distinguishes it from addon-agent in the audit log.
 const bareAgent = "bare-client"
 
-// bareClient applies what addon-agent has applied: the same bytes to the same addresses, as the same user, with the same limits, every
-// Instance beside the others, each in its plan's order. It goes on to the next step when everything is healthy, and reads and writes
-// nothing else.
+// bareClient applies the same objects as addon-agent: the same bytes to the same URLs, as the same user, with the same limits, all
+// Instances concurrently, each in its plan's order. It continues with the next step when everything is healthy, and makes no other
+// requests.
 type bareClient struct{ dynamic.Interface }
 
-// newBareClient logs in with a token of addon-agent's service account; admin is a client of an administrator with that config.
+// newBareClient returns a client with a token of addon-agent's service account; admin is an administrator's client for the same config.
 func newBareClient(ctx context.Context, admin client.Client, config *rest.Config, limits program.Limits) (*bareClient, error) {
 	token := &authenticationv1.TokenRequest{}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "tandem-system", Name: "addon-agent"}}
@@ -49,7 +49,7 @@ func newBareClient(ctx context.Context, admin client.Client, config *rest.Config
 	return &bareClient{c}, nil
 }
 
-// deploy carries the plan out for all Instances, each of which has applied those objects.
+// deploy runs the plan for all Instances with their applied objects.
 func (b *bareClient) deploy(ctx context.Context, plan kudo.Plan, applied map[string][]object) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, objects := range applied {
@@ -64,7 +64,7 @@ func (b *bareClient) deploy(ctx context.Context, plan kudo.Plan, applied map[str
 	return group.Wait()
 }
 
-// inOrder does the items of a plan as its strategy says.
+// inOrder processes the items of a plan by its strategy.
 func inOrder[T any](ctx context.Context, strategy kudo.Ordering, items []T, do func(context.Context, T) error) error {
 	atATime := 1
 	if strategy == kudo.Parallel {
@@ -73,7 +73,7 @@ func inOrder[T any](ctx context.Context, strategy kudo.Ordering, items []T, do f
 	return program.Each(ctx, atATime, items, do)
 }
 
-// step applies the objects of that place and waits for the health of all.
+// step applies the objects of a step and waits until all are healthy.
 func (b *bareClient) step(ctx context.Context, at place, objects []object) error {
 	var live []*unstructured.Unstructured
 	objects = slices.DeleteFunc(slices.Clone(objects), func(o object) bool { return o.place != at })
@@ -94,7 +94,7 @@ func (b *bareClient) step(ctx context.Context, at place, objects []object) error
 	return nil
 }
 
-// wait watches an object, unless it is healthy as it was read, until it is.
+// wait watches an object until it is healthy, unless it already was when read.
 func (b *bareClient) wait(ctx context.Context, o object, live *unstructured.Unstructured) error {
 	if health.Of(live).Status == health.Healthy {
 		return nil
@@ -118,7 +118,7 @@ func (b *bareClient) wait(ctx context.Context, o object, live *unstructured.Unst
 	return errors.New("the watch ended")
 }
 
-// to is a client for objects like that one, in its namespace.
+// to returns a client for the object's resource and namespace.
 func (b *bareClient) to(o object) dynamic.ResourceInterface {
 	return b.Resource(o.resource).Namespace(o.Namespace)
 }

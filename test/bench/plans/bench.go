@@ -28,7 +28,7 @@ import (
 //go:embed audit.yaml
 var auditPolicy []byte
 
-// inFlight is how many requests of the bench itself are under way at a time.
+// inFlight is the number of concurrent requests of the benchmark itself.
 const inFlight = 10
 
 // bench is one run.
@@ -40,12 +40,12 @@ type bench struct {
 	say     func(format string, arguments ...any)
 }
 
-// Measure starts a sandbox and measures each row in it. Whatever happens, nothing that it started is left.
+// Measure starts a sandbox and measures each row in it. It stops everything that it started, also after an error.
 func (s *settings) Measure(ctx context.Context, progress io.Writer) (measured program.Report, err error) {
 	b := &bench{settings: *s, say: program.Progress(progress)}
 	b.Stage, err = stage.Start(ctx, sandbox.Options{
 		Tandem: s.programs, AuditPolicy: auditPolicy,
-		// What is measured is the managed cluster: the hub is not to slow it down.
+		// The managed cluster is measured: the hub must not slow it down.
 		AgentFlags: append(s.limits.Flags(), "--hub-api-qps=1000", "--hub-api-burst=1000"),
 		Progress:   func(line string) { b.say("%s", line) },
 	})
@@ -59,7 +59,7 @@ func (s *settings) Measure(ctx context.Context, progress io.Writer) (measured pr
 	return b.rows(ctx)
 }
 
-// connect makes the clients, and pushes the package.
+// connect creates the clients, and pushes the package.
 func (b *bench) connect(ctx context.Context) error {
 	config := b.Managed.Config()
 	var err error
@@ -96,7 +96,7 @@ func (b *bench) rows(ctx context.Context) (*report, error) {
 	return measured, nil
 }
 
-// row deploys Instances, then applies the same by the bare client while addon-agent stands still, and removes everything.
+// row deploys Instances, applies the same objects by the bare client while addon-agent is stopped, and removes everything.
 func (b *bench) row(ctx context.Context, count int) (row, error) {
 	instances := make([]string, count)
 	for i := range instances {
@@ -126,7 +126,7 @@ func (b *bench) row(ctx context.Context, count int) (row, error) {
 	return r, nil
 }
 
-// deploy lets addon-agent deploy Instances that the hub has resolved, all at once.
+// deploy lets addon-agent deploy Instances that the hub has resolved, all at the same time.
 func (b *bench) deploy(ctx context.Context, instances []string) (*deployment, process.Usage, error) {
 	thaw, err := b.freeze()
 	if err != nil {
@@ -160,7 +160,7 @@ func (b *bench) deploy(ctx context.Context, instances []string) (*deployment, pr
 	return d, used[0], nil
 }
 
-// again removes what was deployed, and applies it by the bare client; addon-agent stands still meanwhile. It returns how long that took.
+// again removes the deployed objects, and applies them by the bare client while addon-agent is stopped. It returns the duration.
 func (b *bench) again(ctx context.Context, d *deployment) (time.Duration, error) {
 	thaw, err := b.freeze()
 	if err != nil {
@@ -175,7 +175,7 @@ func (b *bench) again(ctx context.Context, d *deployment) (time.Duration, error)
 	return time.Since(began), err
 }
 
-// delete removes an object and what belongs to it, and returns when all is gone.
+// delete deletes an object and its dependents, and returns when all are gone.
 func (b *bench) delete(ctx context.Context, o object) error {
 	objects := b.managed.Resource(o.resource).Namespace(o.Namespace)
 	foreground := metav1.DeletePropagationForeground
@@ -212,7 +212,7 @@ func (b *bench) remove(ctx context.Context) error {
 	})
 }
 
-// freeze makes addon-agent stand still until thaw is called, which may be done twice.
+// freeze stops addon-agent with SIGSTOP until thaw is called, which is idempotent.
 func (b *bench) freeze() (thaw func(), err error) {
 	pid, err := b.Managed.PID("addon-agent")
 	if err != nil {
@@ -221,5 +221,5 @@ func (b *bench) freeze() (thaw func(), err error) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return nil, fmt.Errorf("stopping addon-agent: %w", err)
 	}
-	return func() { _ = syscall.Kill(pid, syscall.SIGCONT) }, nil // where that fails there is nothing to go on
+	return func() { _ = syscall.Kill(pid, syscall.SIGCONT) }, nil // there is no recovery from a failure
 }

@@ -14,23 +14,22 @@ import (
 	"github.com/tandem-addons/tandem/test/audit"
 )
 
-// deployment is what the audit log tells of addon-agent from its first request about new Instances until the plans of all are
-// recorded as complete.
+// deployment holds the audit log of addon-agent from its first request for new Instances until all plans are recorded as complete.
 type deployment struct {
-	// missing are the Instances whose plan is not recorded as complete.
+	// missing lists the Instances without a plan that is recorded as complete.
 	missing map[string]bool
-	// began is when the first write arrived, ended when the last one was answered.
+	// began is the arrival of the first write, ended the response to the last one.
 	began, ended time.Time
-	// requests counts them by their kind.
+	// requests counts the requests by kind.
 	requests map[string]int
-	// applied is what was applied, by Instance, in its order.
+	// applied lists the applied objects in order, by Instance.
 	applied map[string][]object
 }
 
-// place is that of a step in a plan.
+// place identifies a step in a plan.
 type place struct{ phase, step string }
 
-// object is one that a step has applied, with the bytes that were sent.
+// object is an object applied by a step, with the bytes of the request.
 type object struct {
 	place
 	types.NamespacedName
@@ -38,7 +37,7 @@ type object struct {
 	body     []byte
 }
 
-// expect begins the observation of a deployment.
+// expect starts the observation of a deployment.
 func expect(instances []string) *deployment {
 	d := &deployment{missing: map[string]bool{}, requests: map[string]int{}, applied: map[string][]object{}}
 	for _, name := range instances {
@@ -49,7 +48,7 @@ func expect(instances []string) *deployment {
 
 func (d *deployment) complete() bool { return len(d.missing) == 0 }
 
-// add takes in what was logged, up to the request that completes the deployment.
+// add processes entries up to the request that completes the deployment.
 func (d *deployment) add(entries []audit.Entry) error {
 	for i := range entries {
 		if d.complete() {
@@ -79,7 +78,7 @@ func (d *deployment) addOne(e *audit.Entry) error {
 	return nil
 }
 
-// record takes in a status that was written.
+// record processes a written status.
 func (d *deployment) record(e *audit.Entry) error {
 	var written kudo.Instance
 	if err := json.Unmarshal(e.RequestObject, &written); err != nil {
@@ -92,7 +91,7 @@ func (d *deployment) record(e *audit.Entry) error {
 	return nil
 }
 
-// keep remembers an object that was applied; what was applied again counts in its first place, with the bytes of the last time.
+// keep records an applied object; an object that is applied again keeps its position, with the bytes of the last request.
 func (d *deployment) keep(e *audit.Entry) error {
 	var sent metav1.PartialObjectMetadata
 	if err := json.Unmarshal(e.RequestObject, &sent); err != nil {
@@ -116,7 +115,7 @@ func (d *deployment) keep(e *audit.Entry) error {
 	return nil
 }
 
-// objects are all that were applied.
+// objects returns all applied objects.
 func (d *deployment) objects() []object {
 	var all []object
 	for _, name := range slices.Sorted(maps.Keys(d.applied)) {
@@ -125,7 +124,7 @@ func (d *deployment) objects() []object {
 	return all
 }
 
-// total is how many requests there were.
+// total returns the number of requests.
 func (d *deployment) total() int {
 	sum := 0
 	for _, count := range d.requests {
@@ -134,7 +133,7 @@ func (d *deployment) total() int {
 	return sum
 }
 
-// The kinds of requests, by what they are for.
+// The kinds of requests, by purpose.
 const (
 	objectWrites  = "objectWrites"
 	objectReads   = "objectReads"
@@ -146,7 +145,7 @@ const (
 	discoveries   = "discoveries"
 )
 
-// kindOf says what a request of addon-agent is for.
+// kindOf returns the kind of a request of addon-agent.
 func kindOf(e *audit.Entry) string {
 	switch {
 	case e.ObjectRef.Resource == "":
@@ -166,7 +165,7 @@ func kindOf(e *audit.Entry) string {
 	}
 }
 
-// kindOfOwn is kindOf for requests about Instances and OperatorVersions.
+// kindOfOwn returns the kind of a request for Instances or OperatorVersions.
 func kindOfOwn(e *audit.Entry) string {
 	switch {
 	case e.Is("instances", "status"):

@@ -12,7 +12,7 @@ import (
 	"github.com/tandem-addons/tandem/test/audit"
 )
 
-// request is one of addon-agent's that arrived so many seconds after the first of all, and was answered a second later.
+// request returns a request of addon-agent that arrived that many seconds after the first one, with a response one second later.
 func request(t *testing.T, second int, verb, resource string, body any) audit.Entry {
 	t.Helper()
 	var e audit.Entry
@@ -27,7 +27,7 @@ func request(t *testing.T, second int, verb, resource string, body any) audit.En
 	return e
 }
 
-// applied is an object of Instance a.
+// applied returns the write of an object of Instance a.
 func applied(t *testing.T, second int, color string) audit.Entry {
 	return request(t, second, "patch", "configmaps", map[string]any{"metadata": map[string]any{
 		"labels":      map[string]any{kudo.LabelInstance: "a", "color": color},
@@ -35,7 +35,7 @@ func applied(t *testing.T, second int, color string) audit.Entry {
 	}})
 }
 
-// recorded is the state of the plan of an Instance.
+// recorded returns the write of the state of an Instance's plan.
 func recorded(t *testing.T, second int, name string, status kudo.ExecutionStatus) audit.Entry {
 	var i kudo.Instance
 	i.Name, i.Status.PlanStatus = name, map[string]kudo.PlanStatus{kudo.DeployPlan: {Status: status}}

@@ -1,6 +1,6 @@
-// Command plans measures how addon-agent carries out plans: it starts a sandbox, deploys Instances on its managed cluster, and then
-// applies the same objects once more by a bare client that waits for the same health. Times and counts of addon-agent are those of
-// the API server's audit log. It touches no cluster but those that it starts. docs/scale.md says how it measures.
+// Command plans measures how addon-agent executes plans: it starts a sandbox, deploys Instances on its managed cluster, and then applies
+// the same objects again by a bare client that waits for the same health. Times and counts of addon-agent come from the API server's audit
+// log. It touches only the clusters that it starts. docs/scale.md describes the method.
 package main
 
 import (
@@ -15,16 +15,16 @@ import (
 
 func main() { program.Main(&settings{}) }
 
-// settings are the flags.
+// settings holds the values of the flags.
 type settings struct {
 	programs  string
 	instances numbers
 	runs      int
-	// limits are those of addon-agent's client to the managed cluster, and of the bare client.
+	// limits holds the limits of addon-agent's client for the managed cluster, and of the bare client.
 	limits program.Limits
 }
 
-// numbers is a flag with a list of them.
+// numbers is a flag value: a list of numbers.
 type numbers []int
 
 func (n *numbers) String() string {
@@ -53,10 +53,10 @@ func (s *settings) Bind(fs *flag.FlagSet) {
 	s.limits.Bind(fs, "addon-agent", "kube-api")
 }
 
-// most is as many Instances as the sandbox's one node has room for, two pods each.
+// most is the number of Instances, with two pods each, that fit on the sandbox's one node.
 const most = 200
 
-// Check refuses what cannot be measured.
+// Check rejects settings that cannot be measured.
 func (s *settings) Check() error {
 	switch {
 	case slices.Min(s.instances) < 1 || slices.Max(s.instances) > most:

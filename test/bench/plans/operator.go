@@ -9,7 +9,7 @@ import (
 	"github.com/tandem-addons/tandem/test/bench/stage"
 )
 
-// templates of the operator: what is healthy at once, and a Deployment whose pods kwok runs.
+// templates of the operator: objects that are healthy immediately, and a Deployment whose pods kwok runs.
 var templates = map[string]string{
 	"account.yaml": `apiVersion: v1
 kind: ServiceAccount
@@ -51,17 +51,17 @@ data: {phase: "{{ .PhaseName }}"}
 `,
 }
 
-// deploy is the plan that is measured: three steps side by side that are done as soon as they are applied, then one that waits for
-// pods, then one more.
+// deploy is the measured plan: three parallel steps that are complete as soon as they are applied, then a step that waits for pods, then
+// another one.
 var deploy = kudo.Plan{Phases: []kudo.Phase{
 	{Name: "base", Strategy: kudo.Parallel, Steps: []kudo.Step{stepOf("account"), stepOf("settings"), stepOf("service")}},
 	{Name: "server", Strategy: kudo.Serial, Steps: []kudo.Step{stepOf("server"), stepOf("status")}},
 }}
 
-// stepOf is a step with the one task of its name.
+// stepOf returns a step with one task of the same name.
 func stepOf(task string) kudo.Step { return kudo.Step{Name: task, Tasks: []string{task}} }
 
-// steps is how many steps the plan has.
+// steps returns the number of steps of the plan.
 func steps(plan kudo.Plan) int {
 	count := 0
 	for _, phase := range plan.Phases {
@@ -70,7 +70,7 @@ func steps(plan kudo.Plan) int {
 	return count
 }
 
-// operator is the package of the benchmark.
+// operator returns the package of the benchmark.
 func operator() *kudo.OperatorVersion {
 	return &kudo.OperatorVersion{
 		ObjectMeta: metav1.ObjectMeta{Namespace: kudo.DefaultPackagesNamespace, Name: "bench-1.0.0"},
@@ -91,7 +91,7 @@ func applyTask(name string, resources ...string) kudo.Task {
 	return kudo.Task{Name: name, Kind: kudo.TaskApply, Spec: kudo.TaskSpec{ResourceTaskSpec: kudo.ResourceTaskSpec{Resources: resources}}}
 }
 
-// instance is one of the operator's on the managed cluster.
+// instance returns an Instance of the operator on the managed cluster.
 func instance(name string) *kudo.Instance {
 	return &kudo.Instance{
 		ObjectMeta: metav1.ObjectMeta{Namespace: stage.Managed, Name: name},

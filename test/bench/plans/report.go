@@ -14,7 +14,7 @@ import (
 	"github.com/tandem-addons/tandem/test/bench/version"
 )
 
-// row is what deploying a number of Instances at once came to.
+// row is the result of deploying a number of Instances at the same time.
 type row struct {
 	Instances          int     `json:"instances"`
 	Steps              int     `json:"steps"`
@@ -26,7 +26,7 @@ type row struct {
 	BareClientRequests int     `json:"bareClientRequests"`
 	RequestsPerStep    float64 `json:"requestsPerStep"`
 	PeakMemoryMB       float64 `json:"peakMemoryMB"`
-	// RequestsByKind are the requests by what they are for.
+	// RequestsByKind counts the requests by purpose.
 	RequestsByKind map[string]int `json:"requestsByKind"`
 }
 
@@ -41,7 +41,7 @@ func newRow(instances int, d *deployment, used process.Usage, bare time.Duration
 	return r
 }
 
-// report is what the whole run came to.
+// report holds the results of a run.
 type report struct {
 	Cores      int            `json:"cores"`
 	AddonAgent string         `json:"addonAgent"`
@@ -51,7 +51,7 @@ type report struct {
 	Rows       []row          `json:"rows"`
 }
 
-// describe begins the report with what is measured on which machine.
+// describe returns a report with the measured versions and the machine.
 func (b *bench) describe() (*report, error) {
 	r := &report{Cores: runtime.NumCPU(), Runs: b.runs, Limits: b.limits}
 	var err error
@@ -62,7 +62,7 @@ func (b *bench) describe() (*report, error) {
 	return r, err
 }
 
-// kinds of requests in the order in which they are shown.
+// kinds of requests in the order of the report.
 var kinds = []string{objectWrites, objectReads, statusWrites, instanceReads, mirror, events, caches, discoveries}
 
 // Print writes the report as two tables.
@@ -88,5 +88,5 @@ func (r *report) Print(out io.Writer) {
 	w.Flush()
 }
 
-// Broken is nil: a run that goes wrong has no report.
+// Broken returns nil: a failed run has no report.
 func (r *report) Broken() error { return nil }

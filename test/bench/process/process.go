@@ -1,4 +1,4 @@
-// Package process reads from /proc what a process of this machine has used. It touches no cluster.
+// Package process reads the resource usage of a process on this machine from /proc. It touches no cluster.
 package process
 
 import (
@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// Usage is what a process has used.
+// Usage is the resource usage of a process.
 type Usage struct {
 	CPU time.Duration
-	// Peak is the most memory it has had, in bytes; Resident is what it has.
+	// Peak is the peak memory in bytes; Resident is the current memory.
 	Peak, Resident int64
 }
 
-// PeakMB is Peak in megabytes.
+// PeakMB returns Peak in megabytes.
 func (u Usage) PeakMB() float64 { return float64(u.Peak) / (1 << 20) }
 
-// clearPeak makes the peak of a process begin again.
+// clearPeak resets the peak memory of a process.
 func clearPeak(pid int) error {
 	if err := os.WriteFile(file(pid, "clear_refs"), []byte("5"), 0); err != nil {
 		return fmt.Errorf("beginning a new peak of a process's memory: %w", err)
@@ -27,7 +27,7 @@ func clearPeak(pid int) error {
 	return nil
 }
 
-// UsageOf is what a process has used since it started.
+// UsageOf returns the usage of a process since its start.
 func UsageOf(pid int) (Usage, error) {
 	stat, err := os.ReadFile(file(pid, "stat"))
 	if err != nil {
@@ -40,7 +40,7 @@ func UsageOf(pid int) (Usage, error) {
 	return parse(string(stat), string(status))
 }
 
-// Metered is what processes have used while something was done, each with the peak of its memory meanwhile.
+// Metered returns the usage of processes during do, each with its peak memory in that time.
 func Metered(pids []int, do func() error) ([]Usage, error) {
 	before := make([]Usage, len(pids))
 	for i, pid := range pids {
@@ -71,10 +71,10 @@ func file(pid int, name string) string { return fmt.Sprintf("/proc/%d/%s", pid, 
 // tick is the unit of times in /proc: 1/100 s on every architecture that Go knows.
 const tick = 10 * time.Millisecond
 
-// parse reads /proc/PID/stat and /proc/PID/status (man 5 proc).
+// parse parses /proc/PID/stat and /proc/PID/status (man 5 proc).
 func parse(stat, status string) (Usage, error) {
 	var used Usage
-	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:]) // after the program's name, which may hold anything
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:]) // after the program's name, which may contain any characters
 	if len(fields) < 13 {
 		return used, fmt.Errorf("reading CPU time: %q has too few fields", stat)
 	}

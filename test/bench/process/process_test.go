@@ -28,7 +28,7 @@ func TestParse(t *testing.T) {
 func TestMetered(t *testing.T) {
 	used, err := Metered([]int{os.Getpid()}, func() error {
 		before, err := UsageOf(os.Getpid())
-		for now := before; err == nil && now.CPU == before.CPU; { // reading is work enough
+		for now := before; err == nil && now.CPU == before.CPU; { // reading uses enough CPU time
 			now, err = UsageOf(os.Getpid())
 		}
 		return err

@@ -1,5 +1,5 @@
-// Package program is the frame of a benchmark: how it begins and ends, reads flags, tells how far it is, waits, does things side by side,
-// and prints and saves its report. It touches no cluster.
+// Package program is the main loop of a benchmark: it parses flags, prints progress, waits, runs functions concurrently, and prints and
+// saves the report. It touches no cluster.
 package program
 
 import (
@@ -20,23 +20,23 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Benchmark is what a program measures, as its flags say.
+// Benchmark is a measurement configured by flags.
 type Benchmark interface {
-	// Bind adds the flags, and Check refuses what makes no sense.
+	// Bind adds the flags, and Check validates them.
 	Bind(fs *flag.FlagSet)
 	Check() error
-	// Measure tells progress how far it is.
+	// Measure runs the benchmark and writes its progress.
 	Measure(ctx context.Context, progress io.Writer) (Report, error)
 }
 
-// Report is what a benchmark has come to. It can be encoded as JSON.
+// Report is the result of a benchmark. It can be encoded as JSON.
 type Report interface {
 	Print(out io.Writer)
-	// Broken says which invariants do not hold. How fast it was is none.
+	// Broken returns the violated invariants. Speed is not an invariant.
 	Broken() error
 }
 
-// Main runs a benchmark with the command line, until it ends or is interrupted, and ends the process.
+// Main runs a benchmark with the command line, until it ends or is interrupted, and exits.
 func Main(b Benchmark) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, b, os.Args[1:], os.Stdout, os.Stderr)
@@ -72,7 +72,7 @@ func run(ctx context.Context, b Benchmark, arguments []string, out, progress io.
 	return errors.Join(save(*file, measured), measured.Broken())
 }
 
-// Progress tells how far a benchmark is, in lines that begin with the seconds since now.
+// Progress returns a function that prints progress, in lines that begin with the seconds since the call.
 func Progress(out io.Writer) (say func(format string, arguments ...any)) {
 	began := time.Now()
 	return func(format string, arguments ...any) {
@@ -81,13 +81,13 @@ func Progress(out io.Writer) (say func(format string, arguments ...any)) {
 }
 
 const (
-	// poll is how often what is waited for is looked at. No measured time depends on it.
+	// poll is the polling interval of waits. No measured time depends on it.
 	poll = 100 * time.Millisecond
-	// patience is how long to wait for anything.
+	// patience is the timeout of waits.
 	patience = 10 * time.Minute
 )
 
-// Until waits for a condition, which done describes.
+// Until waits for a condition, described by done.
 func Until(ctx context.Context, done string, condition wait.ConditionWithContextFunc) error {
 	if err := wait.PollUntilContextTimeout(ctx, poll, patience, true, condition); err != nil {
 		return fmt.Errorf("waiting until %s: %w", done, err)
@@ -95,8 +95,8 @@ func Until(ctx context.Context, done string, condition wait.ConditionWithContext
 	return nil
 }
 
-// Each does something for every item, most of them at a time at the most, or all where that is below zero. Once one has failed, no other
-// is begun.
+// Each calls do for every item, with at most the given concurrency, or with all items at once if it is negative. After an error it starts
+// no further calls.
 func Each[T any](ctx context.Context, most int, items []T, do func(context.Context, T) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(most)
@@ -111,7 +111,7 @@ func Each[T any](ctx context.Context, most int, items []T, do func(context.Conte
 	return group.Wait()
 }
 
-// save writes a report as JSON, if a file is named.
+// save writes a report as JSON, if a file is given.
 func save(file string, report Report) error {
 	if file == "" {
 		return nil

@@ -1,5 +1,5 @@
-// Package stage is where whole programs are measured: a sandbox of a hub and one managed cluster in a folder of its own, with the clients
-// of an administrator and the audit logs of both. It starts and stops what runs there.
+// Package stage runs whole programs for measurements: a sandbox of a hub and one managed cluster in a temporary folder, with administrator
+// clients and the audit logs of both. It starts and stops its clusters.
 package stage
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/tandem-addons/tandem/test/audit"
 )
 
-// The names of both clusters in the sandbox; the managed cluster's is that of its namespace on the hub, too.
+// The names of both clusters in the sandbox; the managed cluster's name is also its namespace on the hub.
 const (
 	Hub     = "hub"
 	Managed = "cluster1"
@@ -27,13 +27,13 @@ const (
 // Side is one of the two clusters.
 type Side struct {
 	*sandbox.Cluster
-	// Client is an administrator's.
+	// Client is the administrator's client.
 	client.Client
-	// Log is the audit log of its API server.
+	// Log is the audit log of the API server.
 	Log *audit.Log
 }
 
-// Stage is a sandbox that runs.
+// Stage is a running sandbox.
 type Stage struct {
 	Hub, Managed Side
 
@@ -41,7 +41,7 @@ type Stage struct {
 	folder string
 }
 
-// Start starts a sandbox with those options; its home and the number of its clusters are the stage's own.
+// Start starts a sandbox with the options; the stage sets its home and its number of clusters.
 func Start(ctx context.Context, options sandbox.Options) (*Stage, error) {
 	folder, err := os.MkdirTemp("", "tandem-bench-")
 	if err != nil {
@@ -59,7 +59,7 @@ func Start(ctx context.Context, options sandbox.Options) (*Stage, error) {
 	return s, nil
 }
 
-// enter makes the clients and opens the logs.
+// enter creates the clients and opens the logs.
 func (s *Stage) enter() error {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), kudo.AddToScheme(scheme)); err != nil {
@@ -90,7 +90,7 @@ func (s *Stage) Close() error {
 	return errors.Join(failed, os.RemoveAll(s.folder))
 }
 
-// PID is the process of a program that runs on the cluster.
+// PID returns the process ID of a program on the cluster.
 func (s Side) PID(program string) (int, error) {
 	for _, p := range s.State().Processes {
 		if p.Name == program && p.PID != 0 {

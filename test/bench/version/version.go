@@ -1,4 +1,4 @@
-// Package version asks programs and API servers which version they are. It reads of a cluster nothing else.
+// Package version returns the versions of programs and API servers. It reads only the version of a cluster.
 package version
 
 import (
@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Of is what a program says of itself, without its name.
+// Of returns the version that a program prints, without its name.
 func Of(program string) (string, error) {
 	name := filepath.Base(program)
 	said, err := exec.Command(program, "--version").Output()
@@ -21,7 +21,7 @@ func Of(program string) (string, error) {
 	return strings.TrimSpace(strings.TrimPrefix(string(said), name)), nil
 }
 
-// OfServer is the version of Kubernetes that an API server is of.
+// OfServer returns the Kubernetes version of an API server.
 func OfServer(config *rest.Config) (string, error) {
 	server, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/invariants"
 )
 
-// lose takes the Instance off the hub without a deletion that an agent could see: the hub was restored, say.
+// lose removes the Instance from the hub without a deletion that an agent could observe, as when the hub is restored from a backup.
 func (h *hubPart) lose(ctx context.Context) *kudo.Instance {
 	GinkgoHelper()
 	h.release(ctx)
@@ -25,7 +25,7 @@ func (h *hubPart) lose(ctx context.Context) *kudo.Instance {
 	return lost
 }
 
-// claim is a volume claim as a StatefulSet of the Instance's makes it from its template.
+// claim returns a volume claim as a StatefulSet of the Instance creates it from its template.
 func (h *hubPart) claim(name string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: h.namespace,
@@ -37,7 +37,7 @@ func (h *hubPart) claim(name string) *corev1.PersistentVolumeClaim {
 	}
 }
 
-// again makes the Instance again after it is gone from the hub, as a user would.
+// again re-creates the Instance on the hub, as a user would.
 func (h *hubPart) again(ctx context.Context, lost *kudo.Instance, change ...func(*kudo.Instance)) {
 	GinkgoHelper()
 	lost.ResourceVersion, lost.UID, lost.Status = "", "", kudo.InstanceStatus{}
@@ -322,7 +322,7 @@ var _ = Describe("Tasks", func() {
 	})
 })
 
-// runningByHand is an Instance whose plan "wait", which was asked for by hand, runs until it is cancelled.
+// runningByHand returns an Instance with the running plan "wait", which was requested manually and runs until it is cancelled.
 func runningByHand(ctx context.Context) *hubPart {
 	GinkgoHelper()
 	spec := configOnly()

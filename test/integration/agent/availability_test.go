@@ -17,7 +17,7 @@ import (
 
 const lacks = "Required addon 'other' is not installed or not available."
 
-// enable makes a ManagedClusterAddOn on the hub.
+// enable creates a ManagedClusterAddOn on the hub.
 func enable(ctx context.Context, name string) *addonv1alpha1.ManagedClusterAddOn {
 	GinkgoHelper()
 	enabled := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: clusterName}}
@@ -25,7 +25,7 @@ func enable(ctx context.Context, name string) *addonv1alpha1.ManagedClusterAddOn
 	return enabled
 }
 
-// judge plays the hub: it sets conditions, or takes away those without a status.
+// judge acts as the hub: it sets conditions, and removes conditions without a status.
 func judge(ctx context.Context, subject *addonv1alpha1.ManagedClusterAddOn, conditions ...metav1.Condition) {
 	GinkgoHelper()
 	Expect(environment.EditStatus(ctx, hub, subject, func(a *addonv1alpha1.ManagedClusterAddOn) {
@@ -39,7 +39,7 @@ func judge(ctx context.Context, subject *addonv1alpha1.ManagedClusterAddOn, cond
 	})).To(Succeed())
 }
 
-// available reads condition Available; empty while there is none.
+// available returns condition Available; empty if there is none.
 func available(ctx context.Context, subject *addonv1alpha1.ManagedClusterAddOn) metav1.Condition {
 	GinkgoHelper()
 	Expect(hub.Get(ctx, client.ObjectKeyFromObject(subject), subject)).To(Succeed())

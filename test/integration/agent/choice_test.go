@@ -18,8 +18,8 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/invariants"
 )
 
-// choices is the standard package with a plan "backup" of its own parameter: it is in ERROR as long as there is no namespace of the
-// Instance's name with "-gate".
+// choices returns the standard package with a plan "backup" that has its own parameter: it is in ERROR until a namespace exists with the
+// Instance's name and the suffix "-gate".
 func choices() kudo.OperatorVersionSpec {
 	spec := standard()
 	spec.Parameters = append(spec.Parameters, kudo.Parameter{Name: "BACKUP", Trigger: "backup"})
@@ -33,7 +33,7 @@ data: {value: "{{ .Params.BACKUP }}"}`
 	return spec
 }
 
-// openGate lets plan "backup" come to its end.
+// openGate lets plan "backup" complete.
 func (h *hubPart) openGate(ctx context.Context) {
 	GinkgoHelper()
 	Expect(managed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.name + "-gate"}})).To(Succeed())
@@ -47,7 +47,7 @@ func (h *hubPart) gate(ctx context.Context) string {
 	return config.Data["value"]
 }
 
-// rollsOut plays the Deployment controller until a plan is complete, other than the execution given.
+// rollsOut acts as the Deployment controller until a plan is complete, in another execution than the given one.
 func (h *hubPart) rollsOut(ctx context.Context, plan string, before kudo.PlanStatus) {
 	GinkgoHelper()
 	Eventually(func() kudo.PlanStatus {
@@ -66,12 +66,12 @@ func setting(name, value string) func(*kudo.InstanceSpec) {
 	}
 }
 
-// byHand asks for a plan.
+// byHand requests a plan.
 func byHand(plan string, uid types.UID) func(*kudo.InstanceSpec) {
 	return func(s *kudo.InstanceSpec) { s.PlanExecution = kudo.PlanExecution{PlanName: plan, UID: uid} }
 }
 
-// watchReady returns what gives the reasons that condition Ready has had on the managed cluster since it was last asked.
+// watchReady returns a function that returns the reasons that condition Ready has had on the managed cluster since its last call.
 func (h *hubPart) watchReady(ctx context.Context) func() []string {
 	GinkgoHelper()
 	watcher, err := client.NewWithWatch(agentLocally, client.Options{Scheme: managed.Scheme()})
@@ -101,7 +101,7 @@ var _ = Describe("The plan that runs", func() {
 		stop()
 	})
 
-	// deployed is an Instance of a package that has been deployed.
+	// deployed returns a deployed Instance of a package.
 	deployed := func(ctx context.Context, spec kudo.OperatorVersionSpec) *hubPart {
 		GinkgoHelper()
 		h := newInstance(ctx, spec, nil)
@@ -229,7 +229,7 @@ var _ = Describe("The plan that runs", func() {
 	It("whose time ran out while no agent was there is complete all the same if all has come about", func(ctx context.Context) {
 		spec := choices()
 		deploy := serial("app")
-		deploy.Timeout = &metav1.Duration{Duration: 8 * time.Second} // longer than it takes to stop the agent
+		deploy.Timeout = &metav1.Duration{Duration: 8 * time.Second} // longer than stopping the agent takes
 		spec.Plans["deploy"] = deploy
 		h := newInstance(ctx, spec, nil)
 		h.resolve(ctx)
@@ -300,7 +300,7 @@ var _ = Describe("The plan that runs", func() {
 		next := choices()
 		next.Version = "2.0.0"
 		next.Parameters = next.Parameters[:2] // without FEATURE and BACKUP
-		next.Tasks = next.Tasks[:2]           // without what needs them
+		next.Tasks = next.Tasks[:2]           // without the tasks that use them
 		next.Plans = map[string]kudo.Plan{
 			"deploy":  serial("config"),
 			"upgrade": {Phases: []kudo.Phase{serial("config").Phases[0], {Name: "more", Steps: serial("app").Phases[0].Steps}}},

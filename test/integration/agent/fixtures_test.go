@@ -28,7 +28,7 @@ func eachItem(list client.ObjectList, do func(client.Object)) error {
 	})
 }
 
-// serial is a plan of one phase whose steps run one after the other, each with one task of its name.
+// serial returns a plan of one phase with serial steps, each with one task of the same name.
 func serial(steps ...string) kudo.Plan {
 	phase := kudo.Phase{Name: "main"}
 	for _, step := range steps {
@@ -62,7 +62,7 @@ spec:
     spec: {containers: [{name: app, image: app:1}]}
 `
 
-// standard is a package with a config map, a Deployment to wait for, a feature to toggle, and plans for all occasions.
+// standard returns a package with a ConfigMap, a Deployment to wait for, a feature to toggle, and plans for all events.
 func standard() kudo.OperatorVersionSpec {
 	toggle := task("feature", kudo.TaskToggle, "feature.yaml")
 	toggle.Spec.Parameter = "FEATURE"
@@ -96,19 +96,19 @@ func standard() kudo.OperatorVersionSpec {
 	}
 }
 
-// configOnly is a package whose one plan completes by itself.
+// configOnly returns a package with a single plan that completes without a controller.
 func configOnly() kudo.OperatorVersionSpec {
 	spec := standard()
 	spec.Plans = map[string]kudo.Plan{"deploy": serial("config")}
 	return spec
 }
 
-// hubPart plays the hub's controllers for one Instance.
+// hubPart acts as the hub's controllers for one Instance.
 type hubPart struct {
 	name, namespace string
 }
 
-// push makes an OperatorVersion on the hub.
+// push creates an OperatorVersion on the hub.
 func push(ctx context.Context, name string, spec kudo.OperatorVersionSpec) {
 	GinkgoHelper()
 	Expect(hub.Create(ctx, &kudo.OperatorVersion{
@@ -117,11 +117,11 @@ func push(ctx context.Context, name string, spec kudo.OperatorVersionSpec) {
 	})).To(Succeed())
 }
 
-// made counts the Instances, for names that no two share.
+// made counts the Instances, to give each a unique name.
 var made int
 
-// newInstance makes an OperatorVersion and an Instance of it on the hub, without resolving it, with an install namespace of
-// its own on the managed cluster.
+// newInstance creates an OperatorVersion and an unresolved Instance of it on the hub, with an install namespace of its own on the managed
+// cluster.
 func newInstance(ctx context.Context, spec kudo.OperatorVersionSpec, parameters map[string]string) *hubPart {
 	GinkgoHelper()
 	made++
@@ -130,7 +130,7 @@ func newInstance(ctx context.Context, spec kudo.OperatorVersionSpec, parameters 
 	return h
 }
 
-// bear creates the child that a task of the current execution asks for, and acknowledges it.
+// bear creates the child that a task of the current execution requests, and acknowledges it.
 func (h *hubPart) bear(ctx context.Context, task string, spec kudo.OperatorVersionSpec) *hubPart {
 	GinkgoHelper()
 	child := &hubPart{name: h.name + "." + task, namespace: h.namespace}
@@ -146,7 +146,7 @@ func (h *hubPart) bear(ctx context.Context, task string, spec kudo.OperatorVersi
 	return child
 }
 
-// make makes the OperatorVersion and the Instance.
+// make creates the OperatorVersion and the Instance.
 func (h *hubPart) make(ctx context.Context, spec kudo.OperatorVersionSpec, parameters map[string]string) {
 	GinkgoHelper()
 	push(ctx, h.name+"-1.0.0", spec)
@@ -160,7 +160,7 @@ func (h *hubPart) make(ctx context.Context, spec kudo.OperatorVersionSpec, param
 	})).To(Succeed())
 }
 
-// get reads the Instance on the hub; nil if it is gone.
+// get returns the Instance on the hub, or nil if it does not exist.
 func (h *hubPart) get(ctx context.Context) *kudo.Instance {
 	GinkgoHelper()
 	instance := h.onHub()
@@ -171,7 +171,7 @@ func (h *hubPart) get(ctx context.Context) *kudo.Instance {
 	return instance
 }
 
-// onHub and onCluster are the Instance on either side, as yet unread.
+// onHub and onCluster return the Instance on either cluster, to be read.
 func (h *hubPart) onHub() *kudo.Instance {
 	return &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: clusterName, Name: h.name}}
 }
@@ -180,8 +180,7 @@ func (h *hubPart) onCluster() *kudo.Instance {
 	return &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: h.name}}
 }
 
-// edit changes the Instance on the hub, and report its status there; tamper and tamperStatus do the same to the mirror. An agent may write
-// at the same time.
+// edit changes the Instance on the hub, and report its status; tamper and tamperStatus change the mirror. An agent may write concurrently.
 func (h *hubPart) edit(ctx context.Context, change func(*kudo.Instance)) {
 	GinkgoHelper()
 	Expect(environment.Edit(ctx, hub, h.onHub(), change)).To(Succeed())
@@ -202,14 +201,14 @@ func (h *hubPart) tamperStatus(ctx context.Context, change func(*kudo.Instance))
 	Expect(environment.EditStatus(ctx, managed, h.onCluster(), change)).To(Succeed())
 }
 
-// loseMirror deletes the mirror while no agent runs.
+// loseMirror deletes the mirror while no agent is running.
 func (h *hubPart) loseMirror(ctx context.Context) {
 	GinkgoHelper()
 	Expect(release(ctx, h.onCluster())).To(Succeed())
 	Expect(managed.Delete(ctx, h.onCluster())).To(Succeed())
 }
 
-// resolve says for the newest generation that everything was found.
+// resolve sets condition Resolved for the current generation.
 func (h *hubPart) resolve(ctx context.Context) {
 	GinkgoHelper()
 	h.report(ctx, func(i *kudo.Instance) {
@@ -218,14 +217,14 @@ func (h *hubPart) resolve(ctx context.Context) {
 	})
 }
 
-// change edits the spec and resolves what comes of it.
+// change edits the spec and resolves the Instance.
 func (h *hubPart) change(ctx context.Context, edit func(*kudo.InstanceSpec)) {
 	GinkgoHelper()
 	h.edit(ctx, func(i *kudo.Instance) { edit(&i.Spec) })
 	h.resolve(ctx)
 }
 
-// finish deletes the Instance and, once the agent reports it removed, lets it go, as the hub does.
+// finish deletes the Instance and, once the agent reports its removal, releases it as the hub does.
 func (h *hubPart) finish(ctx context.Context) {
 	GinkgoHelper()
 	Expect(client.IgnoreNotFound(hub.Delete(ctx, h.get(ctx)))).To(Succeed())
@@ -238,7 +237,7 @@ func (h *hubPart) release(ctx context.Context) {
 	h.edit(ctx, func(i *kudo.Instance) { controllerutil.RemoveFinalizer(i, kudo.Finalizer) })
 }
 
-// ready is condition Ready on the hub, empty while there is none.
+// ready returns condition Ready on the hub, empty if there is none.
 func (h *hubPart) ready(ctx context.Context) metav1.Condition {
 	GinkgoHelper()
 	instance := h.get(ctx)
@@ -251,13 +250,13 @@ func (h *hubPart) ready(ctx context.Context) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// plan is the state of a plan on the hub.
+// plan returns the status of a plan on the hub.
 func (h *hubPart) plan(ctx context.Context, name string) kudo.PlanStatus {
 	GinkgoHelper()
 	return h.get(ctx).Status.PlanStatus[name]
 }
 
-// completes waits until a plan of that name has been executed to its end, other than the execution given.
+// completes waits until a plan of that name is complete, in another execution than the given one.
 func (h *hubPart) completes(ctx context.Context, name string, before kudo.PlanStatus) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -268,7 +267,7 @@ func (h *hubPart) completes(ctx context.Context, name string, before kudo.PlanSt
 	}).Should(Succeed())
 }
 
-// local reads an object of the Instance's on the managed cluster; false if it is not there.
+// local reads an object of the Instance on the managed cluster; it returns false if there is none.
 func (h *hubPart) local(ctx context.Context, suffix string, into client.Object) bool {
 	GinkgoHelper()
 	err := managed.Get(ctx, client.ObjectKey{Namespace: h.namespace, Name: h.name + suffix}, into)
@@ -276,7 +275,7 @@ func (h *hubPart) local(ctx context.Context, suffix string, into client.Object) 
 	return err == nil
 }
 
-// config reads one of the Instance's config maps; empty if it is not there.
+// config returns the content of one of the Instance's ConfigMaps; empty if it does not exist.
 func (h *hubPart) config(ctx context.Context, suffix string) string {
 	GinkgoHelper()
 	config := &corev1.ConfigMap{}
@@ -286,7 +285,7 @@ func (h *hubPart) config(ctx context.Context, suffix string) string {
 	return config.Data["value"]
 }
 
-// mirror reads the Instance's mirror; nil if there is none.
+// mirror returns the Instance's mirror, or nil.
 func (h *hubPart) mirror(ctx context.Context) *kudo.Instance {
 	GinkgoHelper()
 	instance := h.onCluster()
@@ -296,7 +295,7 @@ func (h *hubPart) mirror(ctx context.Context) *kudo.Instance {
 	return instance
 }
 
-// versions counts the mirrored OperatorVersions in the Instance's namespace.
+// versions returns the mirrored OperatorVersions in the Instance's namespace.
 func (h *hubPart) versions(ctx context.Context) []string {
 	GinkgoHelper()
 	list := &kudo.OperatorVersionList{}
@@ -309,7 +308,7 @@ func (h *hubPart) versions(ctx context.Context) []string {
 	return names
 }
 
-// rollOut plays the Deployment controller: it makes the Deployment healthy for the generation that it has now.
+// rollOut acts as the Deployment controller: it makes the Deployment healthy in its current generation.
 func (h *hubPart) rollOut(ctx context.Context) {
 	GinkgoHelper()
 	app := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: h.name + "-app"}}

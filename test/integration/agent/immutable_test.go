@@ -20,7 +20,7 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// single is a package of one task with one object, which shows VALUE.
+// single returns a package of one task with one object that contains VALUE.
 func single(template string) kudo.OperatorVersionSpec {
 	spec := configOnly()
 	spec.Templates = map[string]string{"config.yaml": template}
@@ -122,7 +122,7 @@ var _ = Describe("A Job", func() {
 	})
 	showing := jobTemplate(`containers: [{name: app, image: "app:1", env: [{name: VALUE, value: "{{ .Params.VALUE }}"}]}]`)
 
-	// deletions counts how often the agent has deleted the Instance's Job.
+	// deletions counts the agent's deletions of the Instance's Job.
 	deletions := func(h *hubPart) (count int) {
 		for _, request := range toManaged.Requests() {
 			if request == fmt.Sprintf("DELETE /apis/batch/v1/namespaces/%s/jobs/%s", h.namespace, h.name) {
@@ -221,7 +221,7 @@ spec:
 `
 }
 
-// anywhere reads the object of the Instance's name, in its namespace or of the whole cluster; false if it is not there.
+// anywhere reads the namespaced or cluster-scoped object with the Instance's name; it returns false if there is none.
 func (h *hubPart) anywhere(ctx context.Context, into client.Object) bool {
 	GinkgoHelper()
 	namespaced, err := managed.IsObjectNamespaced(into)
@@ -242,7 +242,7 @@ func (h *hubPart) job(ctx context.Context) *batchv1.Job {
 	return job
 }
 
-// end plays the Job controller: it ends the Instance's Job by a condition.
+// end acts as the Job controller: it ends the Instance's Job with a condition.
 func (h *hubPart) end(ctx context.Context, by batchv1.JobConditionType) {
 	GinkgoHelper()
 	Expect(environment.EditStatus(ctx, managed, h.job(ctx), func(job *batchv1.Job) {

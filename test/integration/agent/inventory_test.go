@@ -59,8 +59,8 @@ metadata: {name: "{{ .Name }}-claim"}
 spec: {resources: {requests: {storage: 1Gi}}, accessModes: [ReadWriteOnce], volumeName: "{{ .Name }}-volume", storageClassName: manual}
 `
 
-// widespread is a package whose one task applies objects in the Instance's namespace, in another one and in none. VALUE stands in
-// their names.
+// widespread returns a package with one task that applies objects in the Instance's namespace, in another namespace and cluster-scoped.
+// Their names contain VALUE.
 func widespread() kudo.OperatorVersionSpec {
 	spec := configOnly()
 	spec.Templates = map[string]string{
@@ -72,7 +72,7 @@ func widespread() kudo.OperatorVersionSpec {
 	return spec
 }
 
-// there lists, as the inventory would, the config maps and cluster roles on the managed cluster that bear the Instance's name.
+// there lists, in the format of the inventory, the ConfigMaps and ClusterRoles on the managed cluster with the Instance's name.
 func (h *hubPart) there(ctx context.Context) []string {
 	GinkgoHelper()
 	var found []string
@@ -87,7 +87,7 @@ func (h *hubPart) there(ctx context.Context) []string {
 	return found
 }
 
-// listed is the inventory that the hub knows.
+// listed returns the inventory in the Instance's status on the hub.
 func (h *hubPart) listed(ctx context.Context) []string {
 	GinkgoHelper()
 	return entries(h.get(ctx))
@@ -101,14 +101,14 @@ func entries(instance *kudo.Instance) []string {
 	return names
 }
 
-// everywhere names what the widespread package applies with that VALUE.
+// everywhere returns the names of the widespread package's objects for that VALUE.
 func (h *hubPart) everywhere(value string) []string {
 	return []string{
 		"ConfigMap " + h.namespace + "/" + h.name + "-" + value, "ConfigMap default/" + h.name + "-" + value, "ClusterRole " + h.name + "-" + value,
 	}
 }
 
-// object reads a config map of the Instance's.
+// object returns a ConfigMap of the Instance.
 func (h *hubPart) object(ctx context.Context, suffix string) *corev1.ConfigMap {
 	GinkgoHelper()
 	config := &corev1.ConfigMap{}
@@ -116,7 +116,7 @@ func (h *hubPart) object(ctx context.Context, suffix string) *corev1.ConfigMap {
 	return config
 }
 
-// foreign puts a config map of somebody else's in the place of that of the Instance's.
+// foreign replaces a ConfigMap of the Instance by one of another owner.
 func (h *hubPart) foreign(ctx context.Context, suffix string) {
 	GinkgoHelper()
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: h.name + suffix, Namespace: h.namespace}}
@@ -125,7 +125,7 @@ func (h *hubPart) foreign(ctx context.Context, suffix string) {
 	Expect(managed.Create(ctx, config)).To(Succeed())
 }
 
-// holds puts a finalizer on a config map of the Instance's, or takes it off.
+// holds sets the finalizers of a ConfigMap of the Instance.
 func (h *hubPart) holds(ctx context.Context, suffix string, finalizers ...string) {
 	GinkgoHelper()
 	Expect(environment.Edit(ctx, managed, h.object(ctx, suffix), func(c *corev1.ConfigMap) { c.Finalizers = finalizers })).To(Succeed())
@@ -140,7 +140,7 @@ func gadget(name, namespace string) *unstructured.Unstructured {
 	return o
 }
 
-// release takes all finalizers off an object.
+// release removes all finalizers from an object.
 func release(ctx context.Context, o client.Object) error {
 	return managed.Patch(ctx, o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
 }
@@ -149,7 +149,7 @@ type sender func(*http.Request) (*http.Response, error)
 
 func (s sender) RoundTrip(request *http.Request) (*http.Response, error) { return s(request) }
 
-// watched is a copy of config whose requests are shown before they are sent.
+// watched returns a copy of config that calls show before each request.
 func watched(config *rest.Config, show func(*http.Request)) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -161,7 +161,7 @@ func watched(config *rest.Config, show func(*http.Request)) *rest.Config {
 	return config
 }
 
-// once does something before the first request of that method for an object of that name.
+// once calls do before the first request of that method for an object of that name.
 func once(method string, name func() string, do func()) func(*http.Request) {
 	var done atomic.Bool
 	return func(request *http.Request) {
@@ -283,7 +283,7 @@ var _ = Describe("An object that its task applies no more", func() {
 	BeforeEach(func() { stop = runAgent() })
 	AfterEach(func(ctx context.Context) { Expect(invariants.Violations(ctx, hub)).To(BeEmpty()) })
 
-	// deployed is an Instance that has been deployed.
+	// deployed returns a deployed Instance.
 	deployed := func(ctx context.Context, spec kudo.OperatorVersionSpec) *hubPart {
 		GinkgoHelper()
 		h := newInstance(ctx, spec, nil)
@@ -291,14 +291,14 @@ var _ = Describe("An object that its task applies no more", func() {
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		return h
 	}
-	// upgrade brings another version of the package.
+	// upgrade changes to another version of the package.
 	upgrade := func(ctx context.Context, h *hubPart, spec kudo.OperatorVersionSpec) {
 		GinkgoHelper()
 		spec.Version = "2.0.0"
 		push(ctx, h.name+"-2.0.0", spec)
 		h.change(ctx, func(s *kudo.InstanceSpec) { s.OperatorVersion.Name = h.name + "-2.0.0" })
 	}
-	// two is a package of two tasks that apply a config map each.
+	// two returns a package of two tasks that apply a ConfigMap each.
 	two := func() kudo.OperatorVersionSpec {
 		spec := configOnly()
 		spec.Templates["other.yaml"] = fmt.Sprintf(configTemplate, "other")
@@ -440,7 +440,7 @@ var _ = Describe("An object that its task applies no more", func() {
 })
 
 var _ = Describe("An object of somebody else's", func() {
-	// name is of the object of whose requests one is preceded by what somebody else does.
+	// name is the name of the object; one of its requests is preceded by a change of another writer.
 	var name string
 	named := func() string { return name }
 	BeforeEach(func() { name = "" })

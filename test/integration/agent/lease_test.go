@@ -25,15 +25,15 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/invariants"
 )
 
-// standalone runs the agent where there is no klusterlet.
+// standalone runs the agent without a klusterlet.
 func standalone(o *agent.Options) { o.Standalone = true }
 
-// leased is an add-on that is judged by the lease of its name in its install namespace.
+// leased is an add-on with a health check by the lease of its name in its install namespace.
 type leased struct {
 	*addonv1alpha1.ManagedClusterAddOn
 }
 
-// enableLeased makes an add-on on the hub, with an install namespace of its own on the managed cluster.
+// enableLeased creates an add-on on the hub, with an install namespace of its own on the managed cluster.
 func enableLeased(ctx context.Context, change ...func(*addonv1alpha1.ManagedClusterAddOn)) leased {
 	GinkgoHelper()
 	made++
@@ -49,12 +49,12 @@ func enableLeased(ctx context.Context, change ...func(*addonv1alpha1.ManagedClus
 	return l
 }
 
-// lease is the add-on's lease, as yet unread.
+// lease returns the add-on's lease, to be read.
 func (l leased) lease() *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: l.Spec.InstallNamespace, Name: l.Name}}
 }
 
-// renew plays the add-on: it renews its lease, as of so long ago.
+// renew acts as the add-on: it renews its lease, with a time that long ago.
 func (l leased) renew(ctx context.Context, ago time.Duration) {
 	GinkgoHelper()
 	renewed := metav1.NewMicroTime(time.Now().Add(-ago))
@@ -82,7 +82,7 @@ func (l leased) available(ctx context.Context) func() metav1.Condition {
 	return func() metav1.Condition { return available(ctx, l.ManagedClusterAddOn) }
 }
 
-// What OCM says of an add-on by its lease.
+// The conditions that OCM sets by an add-on's lease.
 func (l leased) fresh() OmegaMatcher {
 	return is(metav1.ConditionTrue, "ManagedClusterAddOnLeaseUpdated", l.Name+" add-on is available.")
 }
@@ -95,10 +95,10 @@ func (l leased) missing() OmegaMatcher {
 	return is(metav1.ConditionUnknown, "ManagedClusterAddOnLeaseNotFound", "The status of "+l.Name+" add-on is unknown.")
 }
 
-// almost is the time that is left of a lease in these specs: long enough to see the add-on available, on a busy machine too.
+// almost is the remaining time of a lease in these specs: long enough to observe the add-on as available, even on a busy machine.
 const almost = 5 * time.Second
 
-// ownLease reads the lease that the agent keeps on the hub; nil if there is none.
+// ownLease returns the agent's own lease on the hub, or nil.
 func ownLease(ctx context.Context) *coordinationv1.Lease {
 	GinkgoHelper()
 	lease := &coordinationv1.Lease{}
@@ -110,7 +110,7 @@ func ownLease(ctx context.Context) *coordinationv1.Lease {
 	return lease
 }
 
-// measured reads, from what the process tells Prometheus, a metric of an add-on: its value by the other labels, in their order.
+// measured returns the values of a metric for an add-on, from the process's Prometheus registry, by the other labels in order.
 func measured(name, addOn string) map[string]float64 {
 	GinkgoHelper()
 	families, err := metrics.Registry.Gather()
@@ -291,7 +291,7 @@ var _ = Describe("Where no klusterlet runs, an add-on in Lease mode", func() {
 })
 
 var _ = Describe("The agent's own lease on the hub", func() {
-	// lose deletes one that an earlier spec has left.
+	// lose deletes the lease of an earlier spec.
 	lose := func(ctx context.Context) {
 		GinkgoHelper()
 		left := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: clusterName, Name: addonv1alpha1.AgentLease}}

@@ -27,14 +27,14 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/invariants"
 )
 
-// link is the way to the hub, which can be cut: what is connected breaks, and nothing connects.
+// link is a connection to the hub that can be cut: open connections break, and new ones fail.
 type link struct {
 	mutex       sync.Mutex
 	isCut       bool
 	connections []net.Conn
 }
 
-// through is a copy of config whose clients take the link.
+// through returns a copy of config whose clients use the link.
 func (l *link) through(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Dial = l.dial
@@ -60,7 +60,7 @@ func (l *link) cut() {
 	defer l.mutex.Unlock()
 	l.isCut = true
 	for _, connection := range l.connections {
-		_ = connection.Close() // some have been closed by their users
+		_ = connection.Close() // some are already closed by their users
 	}
 	l.connections = nil
 }
@@ -71,7 +71,7 @@ func (l *link) mend() {
 	l.isCut = false
 }
 
-// afterOutage is how long it may take at most until what waits for the hub is tried again, and then some.
+// afterOutage is longer than the longest retry delay for the hub.
 const afterOutage = 75 * time.Second
 
 var _ = Describe("While the hub is away", func() {
@@ -105,7 +105,7 @@ var _ = Describe("While the hub is away", func() {
 		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).WithTimeout(afterOutage).Should(Equal(kudo.Complete))
 		Eventually(func() string { return h.config(ctx, "-config") }).WithTimeout(afterOutage).Should(Equal("third"))
 		Eventually(func() kudo.ExecutionStatus {
-			h.rollOut(ctx) // as often as the plan changes the Deployment
+			h.rollOut(ctx) // whenever the plan changes the Deployment
 			return h.plan(ctx, "update").Status
 		}).Should(Equal(kudo.Complete))
 		h.finish(ctx)
@@ -302,7 +302,7 @@ var _ = Describe("What the hub lets go of", func() {
 		stop()
 	})
 
-	// stuck is a package whose cleanup waits for ever.
+	// stuck returns a package with a cleanup that never completes.
 	stuck := func() kudo.OperatorVersionSpec {
 		spec := configOnly()
 		spec.Plans["cleanup"] = serial("wait")
@@ -471,7 +471,7 @@ var _ = Describe("A hub restored from a backup", func() {
 	})
 })
 
-// force marks the Instance so that nobody waits for its removal once it is deleted.
+// force marks the Instance so that no controller waits for its removal once it is deleted.
 func (h *hubPart) force(ctx context.Context) {
 	GinkgoHelper()
 	before := h.get(ctx)
@@ -480,7 +480,7 @@ func (h *hubPart) force(ctx context.Context) {
 	Expect(hub.Patch(ctx, forced, client.MergeFrom(before))).To(Succeed())
 }
 
-// restored puts the Instance on the hub as a backup has it, status and all; no tool can restore its uid.
+// restored re-creates the Instance on the hub from a backup, including its status; its UID is always new.
 func (h *hubPart) restored(ctx context.Context, backup *kudo.Instance) {
 	GinkgoHelper()
 	h.again(ctx, backup.DeepCopy())

@@ -41,7 +41,7 @@ var _ = Describe("On a cluster whose definition of Instances is older than the a
 	})
 })
 
-// withoutInventory makes the managed cluster drop the field status.inventory, until what it returns is called.
+// withoutInventory makes the managed cluster drop the field status.inventory until restore is called.
 func withoutInventory(ctx context.Context) (restore func()) {
 	GinkgoHelper()
 	definition := blank("apiextensions.k8s.io/v1 CustomResourceDefinition")

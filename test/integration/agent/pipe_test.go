@@ -45,7 +45,7 @@ metadata: {name: "{{ .Name }}-user"}
 data: {value: "{{ .Pipes.Key }}"}
 `
 
-// piped is a package whose deploy makes two files, which update uses without making them.
+// piped returns a package whose plan deploy creates two files, which update uses without creating them.
 func piped() kudo.OperatorVersionSpec {
 	spec := standard()
 	spec.Templates["maker.yaml"], spec.Templates["user.yaml"] = makerTemplate, userTemplate
@@ -57,7 +57,7 @@ func piped() kudo.OperatorVersionSpec {
 	return spec
 }
 
-// node is a node of the managed cluster on which the specs play the kubelet: they say how far pods are, and what is in their files.
+// node is a node of the managed cluster for which the specs act as the kubelet: they set the status of pods, and the content of files.
 type node struct {
 	name string
 
@@ -66,7 +66,7 @@ type node struct {
 	reads atomic.Int32
 }
 
-// newNode is a node that answers the API server at an address of its own, to the end of the spec.
+// newNode returns a node that serves the API server's requests at its own address until the end of the spec.
 func newNode(ctx context.Context) *node {
 	GinkgoHelper()
 	made++
@@ -89,11 +89,11 @@ func newNode(ctx context.Context) *node {
 	return n
 }
 
-// end lets those pods of the node go that are being deleted: their containers have stopped.
+// end removes the node's pods that are being deleted, as if their containers had stopped.
 func (n *node) end(ctx context.Context) {
 	var pods corev1.PodList
 	if managed.List(ctx, &pods, client.MatchingFields{"spec.nodeName": n.name}) != nil {
-		return // until the next time
+		return // until the next call
 	}
 	for i := range pods.Items {
 		if pods.Items[i].DeletionTimestamp != nil {
@@ -119,7 +119,7 @@ func (n *node) put(name, content string) {
 	n.files[name] = content
 }
 
-// pod is the one of the Instance's Pipe task; nil if there is none.
+// pod returns the pod of the Instance's Pipe task, or nil.
 func (h *hubPart) pod(ctx context.Context) *corev1.Pod {
 	GinkgoHelper()
 	pod := &corev1.Pod{}
@@ -131,7 +131,7 @@ func (h *hubPart) pod(ctx context.Context) *corev1.Pod {
 	return pod
 }
 
-// runs plays scheduler and kubelet up to the point that edit describes, with a pod that is there or comes.
+// runs acts as scheduler and kubelet up to the status that edit sets, with the current or the next pod.
 func (h *hubPart) runs(ctx context.Context, n *node, edit func(*corev1.PodStatus)) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -151,7 +151,7 @@ func (h *hubPart) runs(ctx context.Context, n *node, edit func(*corev1.PodStatus
 	}).Should(Succeed())
 }
 
-// waiting: the init container has succeeded, and Tandem's container runs.
+// waiting is the status in which the init container has succeeded and Tandem's container is running.
 func waiting(status *corev1.PodStatus) {
 	status.Phase = corev1.PodRunning
 	status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "make", State: corev1.ContainerState{
@@ -160,7 +160,7 @@ func waiting(status *corev1.PodStatus) {
 		Running: &corev1.ContainerStateRunning{}}}}
 }
 
-// failing: the init container has ended with an exit code.
+// failing is the status in which the init container has exited with a non-zero code.
 func failing(phase corev1.PodPhase) func(*corev1.PodStatus) {
 	return func(status *corev1.PodStatus) {
 		status.Phase = phase
@@ -169,7 +169,7 @@ func failing(phase corev1.PodPhase) func(*corev1.PodStatus) {
 	}
 }
 
-// keeps reads what the task's objects hold.
+// keeps returns the content of the task's objects.
 func (h *hubPart) keeps(ctx context.Context) (key, crt string) {
 	GinkgoHelper()
 	secret, config := &corev1.Secret{}, &corev1.ConfigMap{}
@@ -180,7 +180,7 @@ func (h *hubPart) keeps(ctx context.Context) (key, crt string) {
 	return string(secret.Data["key"]), config.Data["crt"]
 }
 
-// bare says that no pod of the Instance's is left.
+// bare expects that no pod of the Instance exists.
 func (h *hubPart) bare(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func() *corev1.Pod { return h.pod(ctx) }).Should(BeNil())

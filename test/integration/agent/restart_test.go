@@ -18,8 +18,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/pack"
 )
 
-// workloads are the package of these specs: one of every kind that makes pods, behind a gate that can fail or be stuck. Only VALUE
-// restarts pods, and no pod template shows any parameter.
+// workloads is the package of these specs: one workload of every kind with pods, behind a gate that can fail or block. Only VALUE restarts
+// pods, and no pod template contains a parameter.
 var workloads = fstest.MapFS{
 	"operator.yaml": file(`
 apiVersion: kudo.dev/v1beta1
@@ -83,7 +83,7 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: app, image: "
 
 func file(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 
-// loaded is what the package makes of an OperatorVersion.
+// loaded returns the spec of the package's OperatorVersion.
 func loaded(files fstest.MapFS) kudo.OperatorVersionSpec {
 	GinkgoHelper()
 	p, findings := pack.Load(files)
@@ -93,7 +93,7 @@ func loaded(files fstest.MapFS) kudo.OperatorVersionSpec {
 	return version.Spec
 }
 
-// templatePaths are where the workloads keep their pod templates.
+// templatePaths are the paths of the workloads' pod templates.
 var templatePaths = map[string][]string{
 	"apps/v1 Deployment":  {"spec", "template"},
 	"apps/v1 StatefulSet": {"spec", "template"},
@@ -103,7 +103,7 @@ var templatePaths = map[string][]string{
 	"batch/v1 Job":        {"spec", "template"},
 }
 
-// standingWorkload is what is compared of a workload: the bytes of its pod template, who it is, and how often its spec has changed.
+// standingWorkload holds the compared fields of a workload: the bytes of its pod template, its UID, and its generation.
 type standingWorkload struct {
 	Template, Stamp string
 	UID             types.UID
@@ -128,8 +128,8 @@ func (h *hubPart) standing(ctx context.Context) map[string]standingWorkload {
 	return all
 }
 
-// restarted makes of what stood what must stand once pods have been restarted by an execution: only the annotation of templates has
-// changed, and that of every kind but Job.
+// restarted expects the state after an execution has restarted pods: only the annotation of pod templates has changed, in all kinds except
+// Job.
 func restarted(before, after map[string]standingWorkload, execution types.UID) {
 	GinkgoHelper()
 	for kind, was := range before {
@@ -145,8 +145,8 @@ func restarted(before, after map[string]standingWorkload, execution types.UID) {
 	}
 }
 
-// untouched checks that the specs of workloads are what they were. The generation of a Deployment, alone of all kinds, moves with its
-// annotations as well, which say what has applied it last.
+// untouched expects unchanged workloads. Of Deployments only the pod templates are compared: their generation also changes with the
+// annotations that identify the last apply.
 func untouched(before, after map[string]standingWorkload) {
 	GinkgoHelper()
 	Expect(templates(after)).To(Equal(templates(before)))
@@ -157,7 +157,7 @@ func untouched(before, after map[string]standingWorkload) {
 	}
 }
 
-// unstamped is a pod template without the annotation that restarts pods.
+// unstamped returns a pod template without the annotation that restarts pods.
 func unstamped(template string) string {
 	GinkgoHelper()
 	var object map[string]any
@@ -168,7 +168,7 @@ func unstamped(template string) string {
 	return string(text)
 }
 
-// templates are the pod templates alone.
+// templates returns only the pod templates.
 func templates(all map[string]standingWorkload) map[string]string {
 	texts := map[string]string{}
 	for kind, s := range all {
@@ -185,8 +185,8 @@ func blank(kind string) *unstructured.Unstructured {
 	return o
 }
 
-// playWorkloads plays, until the spec ends, the controllers of Kubernetes for the workloads of a name: as soon as they see a generation
-// all of it is there, and a Job is complete.
+// playWorkloads acts as the workload controllers for a name until the spec ends: each generation is immediately rolled out, and Jobs are
+// complete.
 func (h *hubPart) playWorkloads() {
 	ctx, cancel := context.WithCancel(context.Background())
 	DeferCleanup(cancel)
@@ -200,13 +200,13 @@ func (h *hubPart) playWorkloads() {
 			_, ended, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 			if status := healthyStatus(o); status != nil && observed < o.GetGeneration() && !ended {
 				o.Object["status"] = status
-				_ = managed.Status().Update(ctx, o) // a conflict is tried again
+				_ = managed.Status().Update(ctx, o) // a conflict is retried
 			}
 		}
 	}, 20*time.Millisecond)
 }
 
-// healthyStatus is what the controller of the object's kind writes once everything is there; nil of a kind that needs none.
+// healthyStatus returns the status that the kind's controller writes for a healthy object; nil if the kind has none.
 func healthyStatus(o *unstructured.Unstructured) map[string]any {
 	n, _, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
 	switch o.GetKind() {
@@ -230,7 +230,7 @@ func healthyStatus(o *unstructured.Unstructured) map[string]any {
 	}
 }
 
-// set changes parameters, and those that are empty back to their default.
+// set changes parameters; an empty value resets one to its default.
 func (h *hubPart) set(ctx context.Context, values map[string]string) {
 	GinkgoHelper()
 	h.change(ctx, func(s *kudo.InstanceSpec) {
@@ -259,7 +259,7 @@ var _ = Describe("Pods restart", func() {
 	})
 	AfterEach(func(ctx context.Context) { h.finish(ctx) })
 
-	// afterwards runs one change to the end of its plan and reads what stands then.
+	// afterwards applies one change, waits for the end of its plan and reads the workloads.
 	afterwards := func(ctx context.Context, plan string, change func()) map[string]standingWorkload {
 		GinkgoHelper()
 		execution := h.plan(ctx, plan)
@@ -267,7 +267,7 @@ var _ = Describe("Pods restart", func() {
 		h.completes(ctx, plan, execution)
 		return h.standing(ctx)
 	}
-	// execution is the uid of what was last started.
+	// execution returns the UID of the last started execution.
 	execution := func(ctx context.Context) types.UID {
 		GinkgoHelper()
 		return h.get(ctx).Status.Execution.UID

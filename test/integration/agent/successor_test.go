@@ -11,8 +11,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// removed are minimal manifests, as packages of old have them, in API versions that no API server has any more, with their
-// successors.
+// removed lists minimal manifests of old packages, in API versions that were removed from Kubernetes, with their successors.
 var removed = map[string]string{
 	"policy/v1 PodDisruptionBudget": "apiVersion: policy/v1beta1\nspec: {minAvailable: 1, selector: {}}",
 	"batch/v1 CronJob": "apiVersion: batch/v1beta1\nspec: {schedule: '0 0 1 1 *', jobTemplate: {spec: {template: {spec: {restartPolicy: Never, " +

@@ -1,5 +1,5 @@
-// Package agent checks the agent between two real API servers: a hub, on which the specs play the hub's controllers, and a
-// managed cluster, on which they play the controllers of Kubernetes.
+// Package agent tests the agent between two real API servers: a hub, where the specs act as the hub's controllers, and a managed cluster,
+// where they act as the controllers of Kubernetes.
 package agent
 
 import (
@@ -33,7 +33,7 @@ const (
 	patience    = time.Minute // on a busy machine
 )
 
-// Set once, before the specs run: the API servers, clients with all rights, and the configs that the agent gets.
+// Set once before the specs run: the API servers, administrator clients, and the agent's configs.
 var (
 	hubServer, managedServer *environment.Environment
 	hub                      client.Client
@@ -56,7 +56,7 @@ var _ = BeforeSuite(func() {
 	hub, managed = clientOf(hubServer.Config), clientOf(managedServer.Config)
 	agentLocally = managedServer.Config
 
-	// With the rights that it has on a real hub, no more.
+	// The permissions are those of the agent on a real hub.
 	const group = "system:open-cluster-management:cluster:" + clusterName + ":addon:tandem"
 	agentOnHub = rest.CopyConfig(hubServer.Config)
 	agentOnHub.Impersonate = rest.ImpersonationConfig{
@@ -89,7 +89,7 @@ func clientOf(config *rest.Config) client.WithWatch {
 	return c
 }
 
-// collectGarbage collects the garbage of all kinds that the specs delete in the foreground.
+// collectGarbage acts as the garbage collector for all kinds that the specs delete in the foreground.
 func collectGarbage(ctx context.Context, managed client.WithWatch) {
 	kinds := sets.New(
 		corev1.SchemeGroupVersion.WithKind("ConfigMap"), corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
@@ -109,7 +109,8 @@ func collectGarbage(ctx context.Context, managed client.WithWatch) {
 	environment.CollectGarbage(ctx, managed, "", kinds.UnsortedList()...)
 }
 
-// runAgent starts an agent and returns what stops it and waits for its end, and that of its writes, at the latest that of the spec.
+// runAgent starts an agent and returns a function that stops it and waits for its last writes. It is stopped at the end of the spec at the
+// latest.
 func runAgent() func() { return runAgentWith(agentOnHub, agentLocally) }
 
 func runAgentWith(onHub, locally *rest.Config, change ...func(*agent.Options)) func() {

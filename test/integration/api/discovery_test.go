@@ -12,7 +12,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// table asks for what kubectl get shows of the one object in a namespace: the columns' names, and the object's cells.
+// table requests the table that kubectl get prints for the single object in a namespace: the names of the columns, and the object's cells.
 func table(ctx context.Context, resource, namespace string) (columns []string, cells []any) {
 	GinkgoHelper()
 	discoverer, err := discovery.NewDiscoveryClientForConfig(config)

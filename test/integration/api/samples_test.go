@@ -5,7 +5,7 @@ import "strings"
 // longText makes the largest OperatorVersions of the specs about one megabyte.
 var longText = strings.Repeat("# A line of a template that somebody took the time to write.\n", 650)
 
-// kudoOperatorVersion is an OperatorVersion with every field that KUDO 0.19 knows, as its client writes them.
+// kudoOperatorVersion is an OperatorVersion with every field of KUDO 0.19, as its client writes them.
 const kudoOperatorVersion = `
 metadata: {name: pond-4.2.0-1.3.1}
 spec:
@@ -75,7 +75,7 @@ spec:
         - {name: count, tasks: [sample]}
 `
 
-// kudoInstance is an Instance with every field that KUDO 0.19 knows, as its client and its manager write them.
+// kudoInstance is an Instance with every field of KUDO 0.19, as its client and its manager write them.
 const kudoInstance = `
 metadata: {name: pond}
 spec:

@@ -1,4 +1,4 @@
-// Package api checks on a real API server what the resource definitions accept, refuse, default and show.
+// Package api tests on a real API server what the resource definitions accept, reject, default and print.
 package api
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// Set once, before the specs run.
+// Set once before the specs run.
 var (
 	config *rest.Config
 	server client.Client
@@ -45,7 +45,7 @@ var _ = BeforeSuite(func() {
 	Expect(err).NotTo(HaveOccurred())
 })
 
-// newNamespace makes a namespace for one spec.
+// newNamespace creates a namespace for one spec.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "api-"}}
@@ -53,7 +53,7 @@ func newNamespace(ctx context.Context) string {
 	return namespace.Name
 }
 
-// object parses one YAML document. Unless it says otherwise, it is named "sample".
+// object parses one YAML document. The default name is "sample".
 func object(document string) *unstructured.Unstructured {
 	GinkgoHelper()
 	content := map[string]any{}
@@ -65,7 +65,7 @@ func object(document string) *unstructured.Unstructured {
 	return parsed
 }
 
-// kudoObject makes an object of kudo.dev from the YAML of its body, such as "spec: {version: 1.0.0}".
+// kudoObject returns an object of kudo.dev from the YAML of its body, such as "spec: {version: 1.0.0}".
 func kudoObject(kind, namespace, body string) *unstructured.Unstructured {
 	GinkgoHelper()
 	made := object(body)
@@ -74,7 +74,7 @@ func kudoObject(kind, namespace, body string) *unstructured.Unstructured {
 	return made
 }
 
-// clusterManagementAddOn makes one of that name with the YAML of a spec.
+// clusterManagementAddOn returns a ClusterManagementAddOn of that name with the YAML of a spec.
 func clusterManagementAddOn(name, spec string) *unstructured.Unstructured {
 	GinkgoHelper()
 	made := object("{spec: " + spec + "}")
@@ -83,7 +83,7 @@ func clusterManagementAddOn(name, spec string) *unstructured.Unstructured {
 	return made
 }
 
-// field reads a nested field; nil if there is none.
+// field returns a nested field, or nil.
 func field(from *unstructured.Unstructured, path ...string) any {
 	GinkgoHelper()
 	value, _, err := unstructured.NestedFieldNoCopy(from.Object, path...)
@@ -91,7 +91,7 @@ func field(from *unstructured.Unstructured, path ...string) any {
 	return value
 }
 
-// patch merges a JSON document into a stored object.
+// patch applies a JSON merge patch to a stored object.
 func patch(ctx context.Context, stored client.Object, document string) error {
 	return server.Patch(ctx, stored, client.RawPatch("application/merge-patch+json", []byte(document)))
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// placementDecisions defines OCM's kind, as far as it matters here.
+// placementDecisions defines the parts of OCM's kind that the specs use.
 const placementDecisions = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -44,15 +44,15 @@ spec:
     schema: {openAPIV3Schema: {type: object, properties: {status: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}
 `
 
-// The specs play addon-manager and the agents.
+// The specs act as addon-manager and the agents.
 var _ = Describe("changes", func() {
-	// reader may read everything, and write nothing.
+	// reader is a user with read-only permissions.
 	const reader = "reader"
 
 	BeforeEach(func(ctx SpecContext) {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: kudo.DefaultPackagesNamespace}}
 		Expect(client.IgnoreAlreadyExists(hub.Create(ctx, namespace))).To(Succeed())
-		DeferCleanup(func(ctx context.Context) { // no controller does it here, and another spec counts on there being none
+		DeferCleanup(func(ctx context.Context) { // no controller deletes it here, and another spec requires that none exists
 			Expect(hub.Delete(ctx, namespace)).To(Succeed())
 			Expect(hub.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)).To(Succeed())
 			namespace.Spec.Finalizers = nil
@@ -69,7 +69,7 @@ var _ = Describe("changes", func() {
 		}))).To(Succeed())
 	})
 
-	// push stores a package with a Deployment, a Secret and what EXTRA switches on, in that version, of an operator of its own.
+	// push stores a package with a Deployment, a Secret and an object enabled by EXTRA, in that version of its own operator.
 	push := func(ctx context.Context, operator, version string) {
 		GinkgoHelper()
 		dir := GinkgoT().TempDir()
@@ -104,7 +104,7 @@ plans:
 		Expect(hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: name}, instance)).To(Succeed())
 		return instance
 	}
-	// settle says that the Instance has come to rest as its spec asks, with the objects of the push package.
+	// settle reports that the Instance has executed its spec, with the objects of the push package.
 	settle := func(ctx context.Context, cluster, name, plan string) {
 		GinkgoHelper()
 		Expect(environment.EditStatus(ctx, hub, at(ctx, cluster, name), func(instance *kudo.Instance) {
@@ -126,7 +126,7 @@ plans:
 			})
 		})).To(Succeed())
 	}
-	// three are managed clusters, in the order of their names.
+	// three creates managed clusters, sorted by name.
 	three := func(ctx context.Context) []string {
 		GinkgoHelper()
 		clusters := []string{newCluster(ctx, nil), newCluster(ctx, nil), newCluster(ctx, nil)}
@@ -304,7 +304,7 @@ plans:
 			Expect(hub.Create(ctx, definition)).To(Succeed())
 			DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, definition)).To(Succeed()) })
 		}
-		// follow makes the Instance of an add-on, as addon-manager does.
+		// follow creates the Instance of an add-on, as addon-manager does.
 		follow := func(ctx context.Context, cluster, name, version string, parameters map[string]string) *addonv1alpha1.ManagedClusterAddOn {
 			GinkgoHelper()
 			addOn := &addonv1alpha1.ManagedClusterAddOn{}

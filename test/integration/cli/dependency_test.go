@@ -179,7 +179,7 @@ a                               available
 			define(ctx, "bank", requires("ledger"))
 			define(ctx, "shop", requires("bank"))
 			define(ctx, "audit", uses("ledger", ""))
-			// More than the hub gives at once, and before the others in its order.
+			// More add-ons than fit on a page of the hub, sorted before the others.
 			crowd := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a-crowd"}}
 			Expect(hub.Create(ctx, crowd)).To(Succeed())
 			var group errgroup.Group

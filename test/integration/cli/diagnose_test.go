@@ -23,7 +23,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli"
 )
 
-// unpacked are the files of an archive, by the names that they have in its folder.
+// unpacked returns the files of an archive by their names in its folder.
 func unpacked(name string) map[string]string {
 	GinkgoHelper()
 	file, err := os.Open(name)
@@ -46,7 +46,7 @@ func unpacked(name string) map[string]string {
 
 var _ = Describe("diagnose", func() {
 	const secret = "planted-S3cret"
-	// infest plants a secret wherever users put theirs, and returns the cluster.
+	// infest plants a secret everywhere users may put one, and returns the cluster.
 	infest := func(ctx context.Context) string {
 		GinkgoHelper()
 		cluster := newCluster(ctx, nil)

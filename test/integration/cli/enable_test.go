@@ -20,9 +20,9 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// The specs play addon-manager and the agents.
+// The specs act as addon-manager and the agents.
 var _ = Describe("add-ons", func() {
-	// define makes a definition, which runs by the plans of an OperatorVersion if there is one.
+	// define creates a definition, which runs by the plans of an OperatorVersion if one exists.
 	define := func(ctx context.Context, name, namespace, version string, requires ...string) {
 		GinkgoHelper()
 		definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}}

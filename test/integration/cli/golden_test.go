@@ -33,7 +33,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/*.golden instead of comparing with it")
 
-// golden compares what a command printed with testdata/NAME.golden, in which $NAME stands for what differs from run to run.
+// golden compares the output of a command with testdata/NAME.golden, in which $NAME replaces values that differ between runs.
 func golden(name string, got result, differs ...string) {
 	GinkgoHelper()
 	Expect(got.err).NotTo(HaveOccurred())
@@ -55,7 +55,7 @@ func managedCluster(name string) *unstructured.Unstructured {
 	return cluster
 }
 
-// named makes the managed cluster of that name, for one spec; its namespace stays.
+// named creates the managed cluster of that name for one spec; its namespace is kept.
 func named(ctx context.Context, name string) {
 	GinkgoHelper()
 	cluster := managedCluster(name)
@@ -64,7 +64,7 @@ func named(ctx context.Context, name string) {
 	DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, cluster)).To(Succeed()) })
 }
 
-// sign plays the signer of a hub: it signs the first request that is approved, until 2040.
+// sign acts as the hub's signer: it signs the first approved request, with an expiry in 2040.
 func sign(ctx context.Context) {
 	defer GinkgoRecover()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

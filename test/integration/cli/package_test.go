@@ -134,7 +134,7 @@ var _ = Describe("packages on the hub", func() {
 	})
 })
 
-// completions are what a shell is told that the last of the words may be.
+// completions returns the shell completions of the last word.
 func completions(ctx context.Context, words ...string) []string {
 	GinkgoHelper()
 	var out bytes.Buffer
@@ -142,5 +142,5 @@ func completions(ctx context.Context, words ...string) []string {
 	cmd.SetArgs(append([]string{"__completeNoDesc", "--kubeconfig", kubeconfig, "--cache-dir", GinkgoT().TempDir()}, words...))
 	Expect(cmd.ExecuteContext(ctx)).To(Succeed())
 	found := strings.Split(strings.TrimSpace(out.String()), "\n")
-	return found[:len(found)-1] // behind them stands what the shell is to do
+	return found[:len(found)-1] // followed by the completion directive
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// The specs play addon-manager and the agent.
+// The specs act as addon-manager and the agent.
 var _ = Describe("plans", func() {
-	// report says how the plan of an execution goes on, as addon-manager and the agent do when they have seen all changes.
+	// report sets the progress of an execution's plan, as addon-manager and the agent do after observing all changes.
 	report := func(ctx context.Context, instance *kudo.Instance, execution kudo.Execution, status kudo.ExecutionStatus, message string) {
 		GinkgoHelper()
 		Expect(environment.EditStatus(ctx, hub, instance, func(instance *kudo.Instance) {

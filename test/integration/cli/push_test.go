@@ -54,7 +54,7 @@ var _ = Describe("package push", func() {
 			`create it with 'kubectl create namespace addon-packages', or name another one with -n`))
 
 		Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "addon-packages"}})).To(Succeed())
-		DeferCleanup(func(ctx context.Context) { // other specs install an operator of that name from elsewhere
+		DeferCleanup(func(ctx context.Context) { // other specs install an operator of that name from another location
 			Expect(hub.DeleteAllOf(ctx, &kudo.OperatorVersion{}, client.InNamespace("addon-packages"))).To(Succeed())
 		})
 		Expect(run(ctx, "package", "push", packageDir("a: b\n")).err).NotTo(HaveOccurred())

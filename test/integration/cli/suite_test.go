@@ -1,4 +1,4 @@
-// Package cli runs the kubectl plugin against a real API server.
+// Package cli tests the kubectl plugin against a real API server.
 package cli
 
 import (
@@ -35,7 +35,7 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// Set once, before the specs run.
+// Set once before the specs run.
 var (
 	hub        client.Client
 	kubeconfig string
@@ -79,7 +79,7 @@ func writeKubeconfig(config *rest.Config) string {
 	return file
 }
 
-// result is what a run of the plugin gave.
+// result is the result of a run of the plugin.
 type result struct {
 	out, errOut string
 	err         error
@@ -93,19 +93,19 @@ func run(ctx context.Context, args ...string) result {
 	return result{out: out.String(), errOut: errOut.String(), err: err, code: cli.ExitCode(err)}
 }
 
-// runTo is run, of which the output can be read meanwhile.
+// runTo is like run, and the output can be read meanwhile.
 func runTo(ctx context.Context, out, errOut io.Writer, args ...string) error {
 	cmd := cli.New(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: out, ErrOut: errOut}, "v0.0.0")
 	cmd.SetArgs(append(args, "--kubeconfig", kubeconfig, "--cache-dir", GinkgoT().TempDir()))
 	return cmd.ExecuteContext(ctx)
 }
 
-// begin executes `kubectl addon` while the spec plays everybody else.
+// begin executes `kubectl addon` concurrently, while the spec acts as the controllers.
 func begin(ctx context.Context, args ...string) chan result {
 	return beginTo(ctx, gbytes.NewBuffer(), args...)
 }
 
-// beginTo is begin, of which the progress can be read meanwhile.
+// beginTo is like begin, and the progress can be read meanwhile.
 func beginTo(ctx context.Context, errOut *gbytes.Buffer, args ...string) chan result {
 	done := make(chan result, 1)
 	go func() {
@@ -117,7 +117,7 @@ func beginTo(ctx context.Context, errOut *gbytes.Buffer, args ...string) chan re
 	return done
 }
 
-// newCluster makes a managed cluster with those labels, and its namespace, for one spec.
+// newCluster creates a managed cluster with the labels, and its namespace, for one spec.
 func newCluster(ctx context.Context, labels map[string]string) string {
 	GinkgoHelper()
 	cluster := &unstructured.Unstructured{}
@@ -133,7 +133,7 @@ func newCluster(ctx context.Context, labels map[string]string) string {
 	return cluster.GetName()
 }
 
-// newNamespace makes a namespace for one spec.
+// newNamespace creates a namespace for one spec.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "cli-"}}
@@ -141,7 +141,7 @@ func newNamespace(ctx context.Context) string {
 	return namespace.Name
 }
 
-// packageDir makes a package with the given text in its only template.
+// packageDir writes a package with the given text in its only template.
 func packageDir(template string) string {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
@@ -166,7 +166,7 @@ plans:
 	return dir
 }
 
-// writePackage makes a package called as its folder, in that version, with a child of each package.
+// writePackage writes a package named after its folder in a version, with a child operator for each package.
 func writePackage(dir, version string, children ...string) {
 	GinkgoHelper()
 	var tasks, steps strings.Builder
@@ -195,7 +195,7 @@ func describe(dir, text string) {
 	Expect(file.Close()).To(Succeed())
 }
 
-// allow gives a user rights in a namespace.
+// allow grants a user permissions in a namespace.
 func allow(ctx context.Context, namespace, user string, rules ...rbacv1.PolicyRule) {
 	GinkgoHelper()
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: user}

@@ -19,7 +19,7 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// The specs play addon-manager and the agent.
+// The specs act as addon-manager and the agent.
 var _ = Describe("uninstall", func() {
 	enable := func(ctx context.Context, cluster, name string) *addonv1alpha1.ManagedClusterAddOn {
 		GinkgoHelper()

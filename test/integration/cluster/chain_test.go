@@ -21,16 +21,16 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// depth is how many add-ons that run by plans stand above the one that renews a lease.
+// depth is the number of add-ons in the chain that run by plans, above the one that renews a lease.
 const depth = 10
 
-// chain is add-ons of which each requires the next. The last is judged by its lease; all others run by plans.
+// chain is a list of add-ons, each of which requires the next. The last is checked by its lease; all others run by plans.
 type chain []*addonv1alpha1.ManagedClusterAddOn
 
 func (c chain) first() *addonv1alpha1.ManagedClusterAddOn { return c[0] }
 func (c chain) last() *addonv1alpha1.ManagedClusterAddOn  { return c[len(c)-1] }
 
-// newChain defines a chain and enables all of it at once, without the lease.
+// newChain defines a chain and enables all add-ons at the same time, without the lease.
 func newChain(ctx context.Context) chain {
 	GinkgoHelper()
 	suffix := rand.String(6)
@@ -58,7 +58,7 @@ func newChain(ctx context.Context) chain {
 	return links
 }
 
-// pushVersion stores a package whose plan is complete when one ConfigMap stands.
+// pushVersion stores a package whose plan is complete once its ConfigMap exists.
 func pushVersion(ctx context.Context, name string) *kudo.OperatorVersion {
 	GinkgoHelper()
 	version := &kudo.OperatorVersion{
@@ -79,7 +79,7 @@ func pushVersion(ctx context.Context, name string) *kudo.OperatorVersion {
 	return version
 }
 
-// renew plays the last of the chain: it has renewed its lease at that moment.
+// renew acts as the last add-on of the chain: it renews its lease with that time.
 func (c chain) renew(ctx context.Context, at time.Time) {
 	GinkgoHelper()
 	lease := c.lease()
@@ -97,7 +97,7 @@ func (c chain) lease() *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: addOns, Name: c.last().Name}}
 }
 
-// state is STATUS REASON of a condition; empty while there is none.
+// state returns STATUS REASON of a condition; empty if there is none.
 func state(addOn *addonv1alpha1.ManagedClusterAddOn, conditionType string) string {
 	condition := meta.FindStatusCondition(addOn.Status.Conditions, conditionType)
 	if condition == nil {
@@ -106,7 +106,7 @@ func state(addOn *addonv1alpha1.ManagedClusterAddOn, conditionType string) strin
 	return string(condition.Status) + " " + condition.Reason
 }
 
-// The states of condition Available that these specs are about.
+// The expected states of condition Available.
 const (
 	works   = "True PlanComplete"
 	renewed = "True ManagedClusterAddOnLeaseUpdated"
@@ -115,19 +115,19 @@ const (
 	silent  = "Unknown ManagedClusterLeaseUpdateStopped"
 )
 
-// moment is a state that a condition came to.
+// moment is a state of a condition and its time.
 type moment struct {
 	at    time.Time
 	state string
 }
 
-// timeline is every state that conditions Available and Degraded of the cluster's add-ons went through on the hub, by add-on.
+// timeline records every state of conditions Available and Degraded of the cluster's add-ons on the hub, by add-on.
 type timeline struct {
 	mutex               sync.Mutex
 	available, degraded map[string][]moment
 }
 
-// watch begins a timeline, which ends with the spec.
+// watch starts a timeline that ends with the spec.
 func watch(ctx context.Context) *timeline {
 	GinkgoHelper()
 	watched := &timeline{available: map[string][]moment{}, degraded: map[string][]moment{}}
@@ -157,12 +157,12 @@ func (t *timeline) note(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	}
 }
 
-// states are all that condition Available of an add-on went through so far.
+// states returns all recorded states of an add-on's condition Available.
 func (t *timeline) states(addOn *addonv1alpha1.ManagedClusterAddOn) []string {
 	return t.passed(t.available, addOn)
 }
 
-// verdicts are all that condition Degraded of an add-on went through so far.
+// verdicts returns all recorded states of an add-on's condition Degraded.
 func (t *timeline) verdicts(addOn *addonv1alpha1.ManagedClusterAddOn) []string {
 	return t.passed(t.degraded, addOn)
 }
@@ -177,7 +177,7 @@ func (t *timeline) passed(moments map[string][]moment, addOn *addonv1alpha1.Mana
 	return states
 }
 
-// reached reads what an add-on says of itself by now, for Eventually.
+// reached returns the current state of an add-on, for Eventually.
 func (t *timeline) reached(addOn *addonv1alpha1.ManagedClusterAddOn) func() string {
 	return func() string {
 		states := t.states(addOn)
@@ -188,7 +188,7 @@ func (t *timeline) reached(addOn *addonv1alpha1.ManagedClusterAddOn) func() stri
 	}
 }
 
-// took is the time between the last changes of two add-ons.
+// took returns the time between the last changes of two add-ons.
 func (t *timeline) took(from, to *addonv1alpha1.ManagedClusterAddOn) time.Duration {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()

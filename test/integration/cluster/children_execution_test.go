@@ -13,14 +13,14 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// gate is a task that is complete once it is opened.
+// gate returns a task that is complete once the gate is opened.
 func gate() kudo.Task {
 	task := kudo.Task{Name: "gate", Kind: kudo.TaskApply}
 	task.Spec.Resources = []string{"gate.yaml"}
 	return task
 }
 
-// gated gives an operator what its gate applies.
+// gated adds the gate's template to an operator.
 func gated(v *kudo.OperatorVersionSpec) {
 	v.Templates["gate.yaml"] = "apiVersion: v1\nkind: Service\nmetadata: {name: {{ .Name }}-gate}\nspec: {type: LoadBalancer, ports: [{port: 80}]}\n"
 }

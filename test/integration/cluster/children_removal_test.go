@@ -28,7 +28,7 @@ var _ = Describe("The removal of a tree of operators", func() {
 		g.push(ctx, "aa", "1.0.0", child("bb"))
 	})
 
-	// Kubernetes' garbage collector does so as well, where the root is deleted in the foreground.
+	// Kubernetes' garbage collector deletes everything too if the root is deleted in the foreground.
 	It("goes from the top, also where everything is deleted at once", func(ctx SpecContext) {
 		g.root(ctx, "aa", "aa-1.0.0", nil)
 		g.settles(ctx, "aa")

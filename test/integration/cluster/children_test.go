@@ -25,7 +25,7 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// grove is a cluster of one spec's own, with its agent, on which trees of Instances stand.
+// grove is a cluster with its agent for one spec, with trees of Instances.
 type grove struct {
 	*site
 	stopHub, stopAgent func()
@@ -41,7 +41,7 @@ func plant(ctx context.Context) *grove {
 	return g
 }
 
-// planted gives each spec a grove of its own, of which nothing may be left on the hub in the end.
+// planted creates a grove for each spec, and checks that nothing remains on the hub at the end.
 func planted(g **grove) {
 	BeforeEach(func(ctx SpecContext) { *g = plant(ctx) })
 	AfterEach(func(ctx SpecContext) {
@@ -55,7 +55,7 @@ func planted(g **grove) {
 	})
 }
 
-// child is a KudoOperator task of the operator's name.
+// child returns a KudoOperator task with the operator's name.
 func child(operator string, change ...func(*kudo.Task)) kudo.Task {
 	task := kudo.Task{Name: operator, Kind: kudo.TaskKudoOperator}
 	task.Spec.Package = operator
@@ -81,8 +81,8 @@ func stringParameter(name, value string) kudo.Parameter {
 	return kudo.Parameter{Name: name, Default: &value}
 }
 
-// push stores a version of an operator in the cluster's own namespace. Its plan runs tasks one after the other, and then one that applies a
-// ConfigMap with the operator's parameters.
+// push stores a version of an operator in the cluster's own namespace. Its plan runs the tasks one after the other, and then a task that
+// applies a ConfigMap with the operator's parameters.
 func (g *grove) push(ctx context.Context, operator, version string, tasks ...kudo.Task) *kudo.OperatorVersion {
 	GinkgoHelper()
 	return g.pushWith(ctx, operator, version, nil, tasks...)
@@ -117,7 +117,7 @@ func (g *grove) pushWith(
 	return pushed
 }
 
-// root makes an Instance that is no child, of an OperatorVersion in the cluster's own namespace.
+// root creates an Instance without a parent, of an OperatorVersion in the cluster's own namespace.
 func (g *grove) root(ctx context.Context, name, version string, parameters map[string]string) {
 	GinkgoHelper()
 	Expect(server.Create(ctx, &kudo.Instance{
@@ -134,19 +134,19 @@ func (g *grove) edit(ctx context.Context, name string, change func(*kudo.Instanc
 	return server.Patch(ctx, instance, client.MergeFrom(before))
 }
 
-// runs asks for a plan of an Instance by hand.
+// runs requests a plan of an Instance manually.
 func (g *grove) runs(ctx context.Context, name, plan string, uid types.UID) {
 	GinkgoHelper()
 	Expect(g.edit(ctx, name, func(s *kudo.InstanceSpec) { s.PlanExecution = kudo.PlanExecution{PlanName: plan, UID: uid} })).To(Succeed())
 }
 
-// sets gives an Instance these parameters.
+// sets sets an Instance's parameters.
 func (g *grove) sets(ctx context.Context, name string, parameters map[string]string) {
 	GinkgoHelper()
 	Expect(g.edit(ctx, name, func(s *kudo.InstanceSpec) { s.Parameters = parameters })).To(Succeed())
 }
 
-// settles waits until the Instance is ready for what its spec says.
+// settles waits until the Instance is ready for its current spec.
 func (g *grove) settles(ctx context.Context, name string) *kudo.Instance {
 	GinkgoHelper()
 	Eventually(func(check Gomega) {
@@ -160,7 +160,7 @@ func (g *grove) settles(ctx context.Context, name string) *kudo.Instance {
 	return g.onHub(ctx, name)
 }
 
-// fails waits until the last plan of an Instance has failed with a message that holds text.
+// fails waits until the last plan of an Instance has failed with a message that contains text.
 func (g *grove) fails(ctx context.Context, name, text string) {
 	GinkgoHelper()
 	Eventually(func(check Gomega) {
@@ -172,7 +172,7 @@ func (g *grove) fails(ctx context.Context, name, text string) {
 	}).WithContext(ctx).Should(Succeed())
 }
 
-// gone waits until nothing of these Instances is left, on the hub or on the cluster.
+// gone waits until nothing of these Instances exists on the hub or on the cluster.
 func (g *grove) gone(ctx context.Context, names ...string) {
 	GinkgoHelper()
 	Eventually(func(check Gomega) {
@@ -184,7 +184,7 @@ func (g *grove) gone(ctx context.Context, names ...string) {
 	}).WithContext(ctx).Should(Succeed())
 }
 
-// config is what an Instance of that name has applied; nil where there is nothing.
+// config returns the data applied by an Instance of that name; nil if there is none.
 func (g *grove) config(ctx context.Context, name string) map[string]string {
 	GinkgoHelper()
 	config := &corev1.ConfigMap{}
@@ -199,7 +199,7 @@ func (g *grove) config(ctx context.Context, name string) map[string]string {
 	return config.Data
 }
 
-// executions are the uids of what was last executed for Instances.
+// executions returns the UIDs of the Instances' last executions.
 func (g *grove) executions(ctx context.Context, names ...string) map[string]types.UID {
 	GinkgoHelper()
 	uids := map[string]types.UID{}
@@ -209,7 +209,7 @@ func (g *grove) executions(ctx context.Context, names ...string) map[string]type
 	return uids
 }
 
-// What a record tells of Instances.
+// The recorded events of Instances.
 const (
 	created  = "created"
 	deployed = "deployed"
@@ -218,13 +218,13 @@ const (
 	deleted  = "deleted"
 )
 
-// record has the names of Instances, by what has happened to them on the hub, in that order.
+// record lists the names of Instances by event on the hub, in order.
 type record struct {
 	mutex sync.Mutex
 	names map[string][]string
 }
 
-// follow records what happens to the Instances of the cluster, until the spec ends.
+// follow records the events of the cluster's Instances until the spec ends.
 func (g *grove) follow(ctx context.Context) *record {
 	GinkgoHelper()
 	watcher, err := server.Watch(ctx, &kudo.InstanceList{}, client.InNamespace(g.name))
@@ -233,7 +233,7 @@ func (g *grove) follow(ctx context.Context) *record {
 	r := &record{names: map[string][]string{}}
 	go func() {
 		for event := range watcher.ResultChan() {
-			if instance, ok := event.Object.(*kudo.Instance); ok { // else the watch has ended
+			if instance, ok := event.Object.(*kudo.Instance); ok { // otherwise the watch has ended
 				r.note(event.Type, instance)
 			}
 		}
@@ -255,7 +255,7 @@ func (r *record) note(event apiwatch.EventType, i *kudo.Instance) {
 	}
 }
 
-// all are the names of those to which that has happened so far, for Eventually: a watch lags behind reads.
+// all returns the names of the Instances with that event so far, for Eventually, because a watch lags behind reads.
 func (r *record) all(what string) func() []string {
 	return func() []string {
 		r.mutex.Lock()
@@ -564,7 +564,7 @@ var _ = Describe("A tree of operators", func() {
 	})
 })
 
-// forget takes mirrors out of the way of the next ones of their names, once no agent runs.
+// forget removes mirrors, so that Instances of the same names can be created again, once no agent is running.
 func (g *grove) forget(ctx context.Context, names ...string) {
 	GinkgoHelper()
 	for _, name := range names {
@@ -574,7 +574,7 @@ func (g *grove) forget(ctx context.Context, names ...string) {
 	}
 }
 
-// message is that of condition Ready of an Instance on the hub.
+// message returns the message of condition Ready of an Instance on the hub.
 func (g *grove) message(ctx context.Context, name string) string {
 	GinkgoHelper()
 	instance := g.onHub(ctx, name)
@@ -587,7 +587,7 @@ func (g *grove) message(ctx context.Context, name string) string {
 	return ""
 }
 
-// acknowledged are the tasks that the hub has answered, each with its state.
+// acknowledged returns the tasks acknowledged by the hub, each with its state.
 func acknowledged(instance *kudo.Instance) []string {
 	var tasks []string
 	for _, child := range instance.Status.Children {

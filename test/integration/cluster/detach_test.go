@@ -24,10 +24,10 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// gcFinalizer plays OCM's: it keeps a ManagedCluster until everything in its namespace was deleted.
+// gcFinalizer acts as OCM's finalizer: it keeps a ManagedCluster until everything in its namespace is deleted.
 const gcFinalizer = "tandem.test/gc"
 
-// site is a cluster of one spec's own, with an add-on that runs by plans and a user's Instance on it.
+// site is a cluster for one spec, with an add-on that runs by plans and a user's Instance.
 type site struct {
 	name     string
 	addOn    *addonv1alpha1.ManagedClusterAddOn
@@ -55,7 +55,7 @@ func (s *site) prepare(ctx context.Context) {
 	}
 }
 
-// install makes the add-on and the Instance, and waits until both are ready.
+// install creates the add-on and the Instance, and waits until both are ready.
 func (s *site) install(ctx context.Context) {
 	GinkgoHelper()
 	Expect(server.Create(ctx, s.addOn.DeepCopy())).To(Succeed())
@@ -82,19 +82,19 @@ func (s *site) register(ctx context.Context) {
 	Expect(server.Create(ctx, cluster)).To(Succeed())
 }
 
-// unregister lets the ManagedCluster go.
+// unregister removes the finalizer of the ManagedCluster.
 func (s *site) unregister(ctx context.Context) {
 	GinkgoHelper()
 	Expect(server.Patch(ctx, s.cluster(), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
 	Expect(client.IgnoreNotFound(server.Delete(ctx, s.cluster()))).To(Succeed())
 }
 
-// onHub reads an Instance on the hub; nil if it is gone.
+// onHub returns an Instance on the hub, or nil.
 func (s *site) onHub(ctx context.Context, name string) *kudo.Instance {
 	return s.read(ctx, server, name)
 }
 
-// mirror reads an Instance on the managed cluster; nil if it is gone.
+// mirror returns an Instance on the managed cluster, or nil.
 func (s *site) mirror(ctx context.Context, name string) *kudo.Instance {
 	return s.read(ctx, managed, name)
 }
@@ -116,7 +116,7 @@ func (s *site) isReady(ctx context.Context, name string) func() bool {
 	}
 }
 
-// holds gives what an Instance of that name has applied these finalizers, and no others.
+// holds sets the finalizers of the object applied by an Instance of that name.
 func (s *site) holds(ctx context.Context, name string, finalizers ...string) {
 	GinkgoHelper()
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": finalizers}})
@@ -125,7 +125,7 @@ func (s *site) holds(ctx context.Context, name string, finalizers ...string) {
 	Expect(managed.Patch(ctx, config, client.RawPatch(types.MergePatchType, patch))).To(Succeed())
 }
 
-// stands says whether what the Instance has applied is there to stay.
+// stands reports whether the object applied by the Instance exists and is not being deleted.
 func (s *site) stands(ctx context.Context, name string) bool {
 	GinkgoHelper()
 	config := &corev1.ConfigMap{}
@@ -134,7 +134,7 @@ func (s *site) stands(ctx context.Context, name string) bool {
 	return err == nil && config.DeletionTimestamp == nil
 }
 
-// isDetached waits until nothing is left on the hub, and checks that all is still there on the cluster.
+// isDetached waits until nothing remains on the hub, and checks that everything still exists on the cluster.
 func (s *site) isDetached(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -158,7 +158,7 @@ func (s *site) isOrphaned(ctx context.Context) {
 	}
 }
 
-// empty plays the namespace controller: it deletes the namespace and what is in it.
+// empty acts as the namespace controller: it deletes the namespace and its content.
 func (s *site) empty(ctx context.Context) {
 	GinkgoHelper()
 	Expect(server.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}})).To(Succeed())
@@ -278,7 +278,7 @@ var _ = Describe("An Instance that is let go of by force", func() {
 	})
 })
 
-// collectGarbage collects the garbage of a namespace on the managed cluster until the spec ends.
+// collectGarbage acts as the garbage collector of a namespace on the managed cluster until the spec ends.
 func collectGarbage(namespace string) {
 	ctx, stop := context.WithCancel(context.Background())
 	DeferCleanup(stop)
@@ -286,14 +286,14 @@ func collectGarbage(namespace string) {
 		corev1.SchemeGroupVersion.WithKind("ConfigMap"), corev1.SchemeGroupVersion.WithKind("Service"), appsv1.SchemeGroupVersion.WithKind("Deployment"))
 }
 
-// attachWithAgent attaches a cluster whose agent runs until the spec ends.
+// attachWithAgent attaches a cluster with an agent that runs until the spec ends.
 func attachWithAgent(ctx context.Context) *site {
 	GinkgoHelper()
 	s, _ := attachStoppable(ctx)
 	return s
 }
 
-// attachStoppable attaches a cluster, and returns what stops its agent.
+// attachStoppable attaches a cluster, and returns a function that stops its agent.
 func attachStoppable(ctx context.Context) (*site, func()) {
 	GinkgoHelper()
 	s := &site{name: "site-" + rand.String(6)}
@@ -304,7 +304,7 @@ func attachStoppable(ctx context.Context) (*site, func()) {
 	return s, stop
 }
 
-// readyOf is the reason of condition Ready; empty where there is none.
+// readyOf returns the reason of condition Ready; empty if there is none.
 func readyOf(instance *kudo.Instance) string {
 	if condition := meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionReady); condition != nil {
 		return condition.Reason
@@ -312,7 +312,7 @@ func readyOf(instance *kudo.Instance) string {
 	return ""
 }
 
-// notesOf reads the notes of the events on the hub in a namespace that have that reason.
+// notesOf returns the notes of the events on the hub in a namespace that have that reason.
 func notesOf(ctx context.Context, namespace, reason string) []string {
 	GinkgoHelper()
 	var events eventsv1.EventList

@@ -17,7 +17,7 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// OCM calls such a hub self-managed, and the cluster that it is local-cluster.
+// OCM calls such a hub self-managed, and names its cluster local-cluster.
 var _ = Describe("A hub that is a managed cluster of its own", Ordered, func() {
 	const name, workloads = "local-cluster", "workloads"
 	var (

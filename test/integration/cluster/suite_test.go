@@ -1,5 +1,5 @@
-// Package cluster runs the hub and the agent of one managed cluster together, each with its real rights, between two real API
-// servers; the specs play the users and an add-on that renews a lease.
+// Package cluster runs the hub and the agent of one managed cluster together, each with its real permissions, between two real API servers;
+// the specs act as the users and as an add-on that renews a lease.
 package cluster
 
 import (
@@ -29,7 +29,7 @@ const (
 	leasePeriod = time.Second
 )
 
-// Set once, before the specs run: the hub, clients with all rights, and how the programs reach both sides.
+// Set once before the specs run: the hub, administrator clients, and the programs' configs for both clusters.
 var (
 	hubServer       *environment.Environment
 	server, managed client.WithWatch
@@ -64,7 +64,7 @@ var _ = AfterEach(func(ctx SpecContext) {
 	Expect(violations).To(BeEmpty(), "who wrote what")
 })
 
-// servers are all that were started.
+// servers lists all started API servers.
 var servers []*environment.Environment
 
 func start() *environment.Environment {
@@ -85,14 +85,14 @@ func clientOf(config *rest.Config) client.WithWatch {
 	return c
 }
 
-// as is config for another identity.
+// as returns config for another identity.
 func as(config *rest.Config, user string, groups ...string) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
 	return config
 }
 
-// runHub runs the hub's controllers until stop is called, at the latest until the spec ends.
+// runHub runs the hub's controllers until stop is called or the spec ends.
 func runHub() (stop func()) {
 	return runUntilStopped(func(ctx context.Context) error {
 		return hub.Run(ctx, hubOnHub, hub.Options{
@@ -101,10 +101,10 @@ func runHub() (stop func()) {
 	})
 }
 
-// runAgent runs the agent until stop is called, at the latest until the spec ends.
+// runAgent runs the agent until stop is called or the spec ends.
 func runAgent() (stop func()) { return runAgentOf(clusterName) }
 
-// runAgentOf runs the agent of a cluster by that name.
+// runAgentOf runs the agent of the named cluster.
 func runAgentOf(cluster string) (stop func()) {
 	group := "system:open-cluster-management:cluster:" + cluster + ":addon:tandem"
 	onHub := as(hubServer.Config, group+":agent:addon-agent", group, "system:open-cluster-management:addon:tandem")

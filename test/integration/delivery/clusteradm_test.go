@@ -27,7 +27,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/apply"
 )
 
-// clusteradm sends what the commands of clusteradm 1.x send, by the clients that it uses, one request after the other.
+// clusteradm sends the requests of clusteradm 1.x's commands, by the same clients and in the same order.
 type clusteradm struct {
 	addOns   addonclient.Interface
 	clusters clusterclient.Interface
@@ -52,15 +52,15 @@ func newClusteradm() *clusteradm {
 	return c
 }
 
-// HandleWarningHeader hears what the API server warns of, which clusteradm prints.
+// HandleWarningHeader records the API server's warnings, which clusteradm prints.
 func (c *clusteradm) HandleWarningHeader(_ int, _, text string) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.warnings = append(c.warnings, text)
 }
 
-// enable is `clusteradm addon enable`: flags --labels, --annotate, --namespace and --config-file say what is in the add-on. The user
-// repeats it on a conflict with the hub.
+// enable acts as `clusteradm addon enable`; the flags --labels, --annotate, --namespace and --config-file determine the add-on. The user
+// repeats it after a conflict.
 func (c *clusteradm) enable(ctx context.Context, addOn upstream.ManagedClusterAddOn) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error { return c.enableOnce(ctx, addOn) })
 }
@@ -90,7 +90,7 @@ func (c *clusteradm) enableOnce(ctx context.Context, addOn upstream.ManagedClust
 	return err
 }
 
-// disable is `clusteradm addon disable`.
+// disable acts as `clusteradm addon disable`.
 func (c *clusteradm) disable(ctx context.Context, cluster, name string) error {
 	if _, err := c.clusters.ClusterV1().ManagedClusters().Get(ctx, cluster, metav1.GetOptions{}); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (c *clusteradm) disable(ctx context.Context, cluster, name string) error {
 	return c.addOns.AddonV1alpha1().ManagedClusterAddOns(cluster).Delete(ctx, name, metav1.DeleteOptions{})
 }
 
-// listed is what `clusteradm get addon` shows of an add-on: on how many clusters it is, and for each of them three conditions and the
+// listed is the output of `clusteradm get addon` for an add-on: the number of its clusters, and for each of them three conditions and the
 // ManifestWorks.
 type listed struct {
 	Clusters   int
@@ -106,7 +106,7 @@ type listed struct {
 	Works      []string
 }
 
-// getAddOn is `clusteradm get addon NAME`, for Eventually.
+// getAddOn acts as `clusteradm get addon NAME`, for Eventually.
 func (c *clusteradm) getAddOn(name string) func(Gomega, context.Context) listed {
 	return func(g Gomega, ctx context.Context) listed {
 		clusters, err := c.clusters.ClusterV1().ManagedClusters().List(ctx, metav1.ListOptions{})
@@ -141,8 +141,8 @@ func (c *clusteradm) getAddOn(name string) func(Gomega, context.Context) listed 
 	}
 }
 
-// getClusters is `clusteradm get clusters --clusterset SET`: of each cluster its name, whether it is accepted and available, its capacity,
-// and the version of its Kubernetes.
+// getClusters acts as `clusteradm get clusters --clusterset SET`: for each cluster it returns the name, whether it is accepted and
+// available, its capacity, and its Kubernetes version.
 func (c *clusteradm) getClusters(ctx context.Context, set string) [][]any {
 	GinkgoHelper()
 	clusters, err := c.clusters.ClusterV1().ManagedClusters().List(ctx, metav1.ListOptions{
@@ -161,7 +161,7 @@ func (c *clusteradm) getClusters(ctx context.Context, set string) [][]any {
 	return rows
 }
 
-// shownAs is how a condition is shown: whatever is neither true nor missing is false.
+// shownAs returns a condition as it is printed: a status other than true is printed as false, a missing condition as such.
 func shownAs(condition *metav1.Condition) string {
 	switch {
 	case condition == nil:
@@ -198,13 +198,13 @@ var _ = Describe("clusteradm", func() {
 				Labels: map[string]string{"tier": "gold"}, Annotations: map[string]string{"team": "streams"},
 			},
 			Spec: upstream.ManagedClusterAddOnSpec{
-				InstallNamespace: "open-cluster-management-agent-addon", // what clusteradm fills in
+				InstallNamespace: "open-cluster-management-agent-addon", // clusteradm's default
 				Configs:          []upstream.AddOnConfig{{ConfigGroupResource: deploymentConfigs, ConfigReferent: referent(config)}},
 			},
 		}
 		asStored = &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: kafka.Name}}
 	})
-	// available plays addon-agent.
+	// available acts as addon-agent.
 	available := func(ctx context.Context, name string, status metav1.ConditionStatus) {
 		GinkgoHelper()
 		current := get(ctx, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}})
@@ -213,7 +213,7 @@ var _ = Describe("clusteradm", func() {
 		}, time.Now())
 		Expect(err).NotTo(HaveOccurred())
 	}
-	// installed enables both add-ons, of which one requires the other.
+	// installed enables both add-ons, one of which requires the other.
 	installed := func(ctx context.Context) {
 		GinkgoHelper()
 		Expect(user.enable(ctx, kafka)).To(Succeed())
@@ -332,7 +332,7 @@ var _ = Describe("clusteradm", func() {
 	})
 })
 
-// withoutGeneration are conditions but for the generation that each is about.
+// withoutGeneration returns conditions without their observed generations.
 func withoutGeneration(conditions []metav1.Condition) []metav1.Condition {
 	conditions = slices.Clone(conditions)
 	for i := range conditions {

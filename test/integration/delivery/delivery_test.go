@@ -30,7 +30,7 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// manifestsOf are the objects that a cluster is brought, by KIND NAME, for Eventually; none where there is no ManifestWork.
+// manifestsOf returns the objects delivered to a cluster, by KIND NAME, for Eventually; none if there is no ManifestWork.
 func manifestsOf(cluster string) func(Gomega, context.Context) map[string]*unstructured.Unstructured {
 	return func(g Gomega, ctx context.Context) map[string]*unstructured.Unstructured {
 		found := map[string]*unstructured.Unstructured{}
@@ -46,7 +46,7 @@ func manifestsOf(cluster string) func(Gomega, context.Context) map[string]*unstr
 	}
 }
 
-// agentOf is the Deployment that a cluster is brought, for Eventually.
+// agentOf returns the Deployment delivered to a cluster, for Eventually.
 func agentOf(cluster string) func(Gomega, context.Context) *appsv1.Deployment {
 	return func(g Gomega, ctx context.Context) *appsv1.Deployment {
 		object, found := manifestsOf(cluster)(g, ctx)["Deployment addon-agent"]
@@ -63,7 +63,7 @@ var _ = Describe("The delivery of addon-agent", func() {
 	var cluster string
 	BeforeEach(func(ctx SpecContext) { cluster = register(ctx) })
 
-	// deliver enables the agent on the cluster, with a config of a placement's, and the image unless that names one.
+	// deliver enables the agent on the cluster with a placement's config; the image is set unless the config names one.
 	deliver := func(ctx context.Context, change func(*upstream.AddOnDeploymentConfigSpec)) (*addonv1alpha1.ManagedClusterAddOn, *addonv1alpha1.AddOnDeploymentConfig) {
 		GinkgoHelper()
 		config := deploymentConfig(ctx, cluster, func(c *upstream.AddOnDeploymentConfigSpec) {
@@ -318,7 +318,7 @@ var _ = Describe("A hub without OCM", func() {
 	})
 })
 
-// askAs asks for the certificate of a cluster's agent as the klusterlet of a cluster, for more groups than it is to have.
+// askAs requests the certificate of a cluster's agent as the klusterlet of a cluster, with additional groups.
 func askAs(ctx context.Context, klusterlet, cluster string, more ...string) *certificatesv1.CertificateSigningRequest {
 	GinkgoHelper()
 	as := rest.CopyConfig(started.Config)
@@ -348,7 +348,7 @@ func askAs(ctx context.Context, klusterlet, cluster string, more ...string) *cer
 	return request
 }
 
-// approved says whether a request is, for Eventually.
+// approved reports whether a request is approved, for Eventually.
 func approved(request *certificatesv1.CertificateSigningRequest) func(Gomega, context.Context) bool {
 	return func(g Gomega, ctx context.Context) bool {
 		current := &certificatesv1.CertificateSigningRequest{}

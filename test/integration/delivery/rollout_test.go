@@ -38,7 +38,7 @@ func push(ctx context.Context, operator string) *kudo.OperatorVersion {
 	return version
 }
 
-// define makes a ClusterManagementAddOn that runs the version by default.
+// define creates a ClusterManagementAddOn that runs the version by default.
 func define(ctx context.Context, name string, version *kudo.OperatorVersion) *addonv1alpha1.ClusterManagementAddOn {
 	GinkgoHelper()
 	definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name + "-" + rand.String(6)}}
@@ -51,12 +51,12 @@ func define(ctx context.Context, name string, version *kudo.OperatorVersion) *ad
 	return definition
 }
 
-// instanceOf is the Instance of an add-on, by name.
+// instanceOf returns the Instance of an add-on, by name.
 func instanceOf(addOn *addonv1alpha1.ManagedClusterAddOn) *kudo.Instance {
 	return &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: addOn.Namespace, Name: addOn.Name}}
 }
 
-// held waits until the hub holds an Instance, and so waits for its agent when it is deleted.
+// held waits until the hub has added its finalizer to an Instance, and therefore waits for its agent on deletion.
 func held(ctx context.Context, instance *kudo.Instance) {
 	GinkgoHelper()
 	Eventually(func(g Gomega, ctx context.Context) []string {
@@ -66,7 +66,7 @@ func held(ctx context.Context, instance *kudo.Instance) {
 	}).WithContext(ctx).Should(ContainElement(kudo.Finalizer))
 }
 
-// removed reports, as addon-agent does, that nothing of an Instance is left on its cluster.
+// removed reports, as addon-agent does, that nothing of an Instance remains on its cluster.
 func removed(ctx context.Context, instance *kudo.Instance) {
 	GinkgoHelper()
 	current := get(ctx, instance)
@@ -238,7 +238,7 @@ var _ = Describe("The rollout of an add-on that runs by plans", func() {
 	})
 })
 
-// text is the parameter that an add-on's Instance has, for Eventually; empty where there is none.
+// text returns the parameter of an add-on's Instance, for Eventually; empty if there is none.
 func text(addOn *addonv1alpha1.ManagedClusterAddOn) func(Gomega, context.Context) string {
 	return func(g Gomega, ctx context.Context) string {
 		current := instanceOf(addOn)
@@ -247,12 +247,12 @@ func text(addOn *addonv1alpha1.ManagedClusterAddOn) func(Gomega, context.Context
 	}
 }
 
-// mark is the ManifestWork that marks how far an add-on has got.
+// mark returns the ManifestWork that reports the progress of an add-on to OCM.
 func mark(addOn *addonv1alpha1.ManagedClusterAddOn) client.Object {
 	return workNamed(addOn.Namespace, "addon-"+addOn.Name+"-plan")
 }
 
-// marked is what it says, for Eventually; nil where there is none.
+// marked returns its content, for Eventually; nil if it does not exist.
 func marked(addOn *addonv1alpha1.ManagedClusterAddOn) func(Gomega, context.Context) map[string]string {
 	return func(g Gomega, ctx context.Context) map[string]string {
 		current := mark(addOn)
@@ -266,7 +266,7 @@ func marked(addOn *addonv1alpha1.ManagedClusterAddOn) func(Gomega, context.Conte
 	}
 }
 
-// desired is what OCM compares the mark with.
+// desired returns the hashes that OCM compares the mark with.
 func desired(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) map[string]string {
 	GinkgoHelper()
 	hashes := map[string]string{}

@@ -1,5 +1,5 @@
-// Package delivery runs the hub's controllers on a hub with OCM's resource definitions, against a real API server: what OCM's own
-// controllers, klusterlets and addon-agent do there, the specs play.
+// Package delivery runs the hub's controllers on a hub with OCM's resource definitions, against a real API server. The specs act as OCM's
+// own controllers, klusterlets and addon-agent.
 package delivery
 
 import (
@@ -39,7 +39,7 @@ const (
 	image    = "registry.example/addon-agent:1"
 )
 
-// Set once, before the specs run.
+// Set once before the specs run.
 var (
 	started *environment.Environment
 	server  client.Client
@@ -69,7 +69,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	}
 })
 
-// moduleOfOCM is the folder of OCM's API, which has its resource definitions.
+// moduleOfOCM returns the folder of OCM's API module, which has its resource definitions.
 func moduleOfOCM() string {
 	GinkgoHelper()
 	folder, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "open-cluster-management.io/api").Output()
@@ -87,7 +87,7 @@ func newClient(config *rest.Config) client.Client {
 	return c
 }
 
-// writes are those of the hub that runs in every spec, stopHub stops it.
+// writes records the writes of the hub that runs in every spec, stopHub stops it.
 var (
 	writes  *environment.Writes
 	stopHub func()
@@ -101,11 +101,11 @@ var _ = AfterEach(func(ctx SpecContext) {
 	Expect(violations).To(BeEmpty(), "who wrote what")
 })
 
-// runHub runs the hub's controllers on an API server until stop is called, at the latest until the spec ends.
+// runHub runs the hub's controllers on an API server until stop is called or the spec ends.
 func runHub(on *environment.Environment) (writes *environment.Writes, stop func()) {
 	GinkgoHelper()
 	config, writes := environment.Recorded(on.Config)
-	// With the rights that it has on a real hub, no more.
+	// The permissions are those of addon-manager on a real hub.
 	config.Impersonate.UserName = "system:serviceaccount:tandem-system:addon-manager"
 	options := hub.Options{
 		PackagesNamespace: packages, Namespace: "tandem-system", MetricsBindAddress: "0", HealthProbeBindAddress: "0", Concurrency: 4,
@@ -136,7 +136,7 @@ func in(cluster string, writes *environment.Writes) func() []string {
 	}
 }
 
-// settled waits until the hub has nothing left to write in a cluster's namespace, and sees that it stays so.
+// settled waits until the hub writes nothing more in a cluster's namespace.
 func settled(ctx context.Context, cluster string) {
 	GinkgoHelper()
 	last := -1
@@ -148,7 +148,7 @@ func settled(ctx context.Context, cluster string) {
 	Consistently(func() int { return len(in(cluster, writes)()) }).Should(Equal(last))
 }
 
-// register makes a managed cluster that OCM has accepted, as it stands on the hub then.
+// register creates a managed cluster in the state after its acceptance by OCM.
 func register(ctx context.Context) (cluster string) {
 	GinkgoHelper()
 	cluster = "cluster-" + rand.String(6)
@@ -165,7 +165,7 @@ func managedCluster(name string) *unstructured.Unstructured {
 	return cluster
 }
 
-// enable makes a ManagedClusterAddOn, which OCM makes its ClusterManagementAddOn's.
+// enable creates a ManagedClusterAddOn with the owner reference to its ClusterManagementAddOn that OCM sets.
 func enable(ctx context.Context, cluster, name string, change ...func(*addonv1alpha1.ManagedClusterAddOn)) *addonv1alpha1.ManagedClusterAddOn {
 	GinkgoHelper()
 	definition := get(ctx, &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name}})
@@ -201,8 +201,8 @@ func referent(object client.Object) upstream.ConfigReferent {
 	return upstream.ConfigReferent{Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
-// place gives a definition a placement with configs, and plays OCM's addon-manager, which names them in the status; their hashes are
-// filled in by whoever runs the add-on.
+// place adds a placement with configs to a definition, and acts as OCM's addon-manager, which lists them in the status without hashes; the
+// runner of the add-on sets the hashes.
 func place(ctx context.Context, definition string, configs ...client.Object) {
 	GinkgoHelper()
 	strategy := upstream.PlacementStrategy{PlacementRef: upstream.PlacementRef{Namespace: "default", Name: "all"}}
@@ -225,7 +225,7 @@ func place(ctx context.Context, definition string, configs ...client.Object) {
 	})
 }
 
-// edit and editStatus change an object, which the hub may write at the same time.
+// edit and editStatus change an object, which the hub may write concurrently.
 func edit[T any, O environment.Object[T]](ctx context.Context, object O, change func(O)) {
 	GinkgoHelper()
 	Expect(environment.Edit(ctx, server, object, change)).To(Succeed())
@@ -236,7 +236,7 @@ func editStatus[T any, O environment.Object[T]](ctx context.Context, object O, c
 	Expect(environment.EditStatus(ctx, server, object, change)).To(Succeed())
 }
 
-// say gives a config another value of its first variable.
+// say changes the value of a config's first variable.
 func say(ctx context.Context, config *addonv1alpha1.AddOnDeploymentConfig, value string) {
 	GinkgoHelper()
 	edit(ctx, config, func(c *addonv1alpha1.AddOnDeploymentConfig) { c.Spec.CustomizedVariables[0].Value = value })
@@ -249,7 +249,7 @@ func resourceOf(config client.Object) upstream.ConfigGroupResource {
 	return deploymentConfigs
 }
 
-// placed are the hashes that stand in a definition, in the order of its configs, for Eventually.
+// placed returns the hashes in a definition's status, in the order of its configs, for Eventually.
 func placed(definition string) func(Gomega, context.Context) []string {
 	return func(g Gomega, ctx context.Context) []string {
 		current := &addonv1alpha1.ClusterManagementAddOn{}
@@ -264,7 +264,7 @@ func placed(definition string) func(Gomega, context.Context) []string {
 	}
 }
 
-// rollOut plays OCM's addon-manager on an add-on: the configuration that its definition has now is for this cluster.
+// rollOut acts as OCM's addon-manager on an add-on: it rolls out the current configuration of the definition to this cluster.
 func rollOut(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) {
 	GinkgoHelper()
 	Eventually(placed(addOn.Name)).WithContext(ctx).ShouldNot(Or(BeEmpty(), ContainElement("")))
@@ -272,7 +272,7 @@ func rollOut(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) {
 	configure(ctx, addOn, definition.Status.InstallProgressions[0].ConfigReferences...)
 }
 
-// configure names the configs of an add-on in its status, and says that it is configured.
+// configure lists the configs of an add-on in its status, and marks it as configured.
 func configure(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, references ...upstream.InstallConfigReference) {
 	GinkgoHelper()
 	editStatus(ctx, addOn, func(a *addonv1alpha1.ManagedClusterAddOn) {
@@ -288,7 +288,7 @@ func configure(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, re
 	})
 }
 
-// get reads an object as it is now.
+// get reads the current state of an object.
 func get[O client.Object](ctx context.Context, object O) O {
 	GinkgoHelper()
 	current := object.DeepCopyObject().(O)
@@ -296,7 +296,7 @@ func get[O client.Object](ctx context.Context, object O) O {
 	return current
 }
 
-// exists says whether an object exists, for Eventually.
+// exists reports whether an object exists, for Eventually.
 func exists(object client.Object) func(Gomega, context.Context) bool {
 	return func(g Gomega, ctx context.Context) bool {
 		err := server.Get(ctx, client.ObjectKeyFromObject(object), object.DeepCopyObject().(client.Object))
@@ -305,10 +305,10 @@ func exists(object client.Object) func(Gomega, context.Context) bool {
 	}
 }
 
-// seen is what a spec expects of a condition.
+// seen is the expected state of a condition.
 type seen struct{ Status, Reason string }
 
-// conditionOf reads a condition of a ManagedClusterAddOn, for Eventually.
+// conditionOf returns a condition of a ManagedClusterAddOn, for Eventually.
 func conditionOf(addOn *addonv1alpha1.ManagedClusterAddOn, conditionType string) func(Gomega, context.Context) seen {
 	return func(g Gomega, ctx context.Context) seen {
 		current := &addonv1alpha1.ManagedClusterAddOn{}
@@ -321,7 +321,7 @@ func conditionOf(addOn *addonv1alpha1.ManagedClusterAddOn, conditionType string)
 	}
 }
 
-// finalizersOf are those of a ManagedClusterAddOn, for Eventually.
+// finalizersOf returns the finalizers of a ManagedClusterAddOn, for Eventually.
 func finalizersOf(addOn *addonv1alpha1.ManagedClusterAddOn) func(Gomega, context.Context) []string {
 	return func(g Gomega, ctx context.Context) []string {
 		current := &addonv1alpha1.ManagedClusterAddOn{}
@@ -330,12 +330,12 @@ func finalizersOf(addOn *addonv1alpha1.ManagedClusterAddOn) func(Gomega, context
 	}
 }
 
-// workNamed is a ManifestWork of the cluster, by name.
+// workNamed returns a ManifestWork of the cluster, by name.
 func workNamed(cluster, name string) *workv1.ManifestWork {
 	return &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}}
 }
 
-// applied plays OCM's work agent: everything in a ManifestWork is on the cluster.
+// applied acts as OCM's work agent: it reports a ManifestWork as applied.
 func applied(ctx context.Context, w *workv1.ManifestWork) {
 	GinkgoHelper()
 	editStatus(ctx, w, func(w *workv1.ManifestWork) {
@@ -347,7 +347,7 @@ func applied(ctx context.Context, w *workv1.ManifestWork) {
 	})
 }
 
-// reports plays addon-agent: the Instance's last plan has brought its current generation to that.
+// reports acts as addon-agent: it reports the result of the last plan for the Instance's current generation.
 func reports(ctx context.Context, instance *kudo.Instance, status metav1.ConditionStatus, reason string) {
 	GinkgoHelper()
 	current := get(ctx, instance)

@@ -115,7 +115,7 @@ var _ = Describe("What deploy/ installs", func() {
 	})
 })
 
-// overlay is a folder with a kustomization, in which %[1]s is the way to deploy/.
+// overlay writes a folder with a kustomization, in which %[1]s is the path of deploy/.
 func overlay(kustomization string) string {
 	GinkgoHelper()
 	folder, err := filepath.EvalSymlinks(GinkgoT().TempDir())
@@ -128,7 +128,7 @@ func overlay(kustomization string) string {
 	return folder
 }
 
-// ports are those of a container, by name and by number.
+// ports returns the ports of a container, by name and by number.
 func ports(container corev1.Container) []string {
 	var ports []string
 	for _, port := range container.Ports {
@@ -137,7 +137,7 @@ func ports(container corev1.Container) []string {
 	return ports
 }
 
-// selected is the pod of the objects that the selector finds.
+// selected returns the pod among the objects that matches the selector.
 func selected(objects []*unstructured.Unstructured, namespace string, selector labels.Selector) *corev1.Pod {
 	GinkgoHelper()
 	for _, pod := range pods(objects) {

@@ -1,5 +1,5 @@
-// Package deploy checks what deploy/ installs: a real API server has to take all of it as it is, and the pods that it would run have to
-// pass the strictest of the Pod Security Standards there.
+// Package deploy tests the manifests of deploy/: a real API server has to accept all of them unchanged, and their pods have to pass the
+// strictest Pod Security Standard.
 package deploy
 
 import (
@@ -23,13 +23,13 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// root is the folder of the module, as seen from this package.
+// root is the folder of the module, relative to this package.
 const root = "../../.."
 
-// Set once, before the specs run.
+// Set once before the specs run.
 var (
 	server   client.Client
-	warnings bytes.Buffer // what the API server has warned of
+	warnings bytes.Buffer // the API server's warnings
 )
 
 func TestDeploy(t *testing.T) {
@@ -48,7 +48,7 @@ var _ = BeforeSuite(func() {
 
 var _ = BeforeEach(func() { warnings.Reset() })
 
-// rendered are the objects that kubectl makes of a folder with a kustomization, namespaces first.
+// rendered returns the objects that kubectl builds from a folder with a kustomization, namespaces first.
 func rendered(ctx context.Context, folder string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	kubectl := exec.CommandContext(ctx, filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"), "kustomize", folder)
@@ -61,13 +61,13 @@ func rendered(ctx context.Context, folder string) []*unstructured.Unstructured {
 	return objects
 }
 
-// deployed is what a folder of deploy/ installs.
+// deployed returns the objects that a folder of deploy/ installs.
 func deployed(ctx context.Context, folder string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	return rendered(ctx, filepath.Join(root, "deploy", folder))
 }
 
-// install brings the objects to the API server. A server-side apply refuses fields that it does not know.
+// install applies the objects. A server-side apply rejects unknown fields.
 func install(ctx context.Context, objects []*unstructured.Unstructured) {
 	GinkgoHelper()
 	for _, object := range objects {
@@ -76,7 +76,7 @@ func install(ctx context.Context, objects []*unstructured.Unstructured) {
 	}
 }
 
-// named are the names of the objects of a kind.
+// named returns the names of the objects of a kind.
 func named(objects []*unstructured.Unstructured, kind string) []string {
 	var names []string
 	for _, object := range objects {
@@ -87,7 +87,7 @@ func named(objects []*unstructured.Unstructured, kind string) []string {
 	return names
 }
 
-// pods are one of each workload among the objects.
+// pods returns a pod for each workload among the objects.
 func pods(objects []*unstructured.Unstructured) []*corev1.Pod {
 	GinkgoHelper()
 	var pods []*corev1.Pod
@@ -104,7 +104,7 @@ func pods(objects []*unstructured.Unstructured) []*corev1.Pod {
 	return pods
 }
 
-// as is an object of a kind that Go knows.
+// as converts an object to its Go type.
 func as[T any](object *unstructured.Unstructured) T {
 	GinkgoHelper()
 	var typed T

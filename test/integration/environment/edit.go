@@ -9,22 +9,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// often is how a write is tried again: soon, and for about four seconds.
+// often is the backoff of conflicting writes: short delays, for about four seconds.
 var often = wait.Backoff{Steps: 14, Duration: 10 * time.Millisecond, Factor: 1.5, Jitter: 0.1}
 
-// Object is one of Go type T.
+// Object is an object of Go type T.
 type Object[T any] interface {
 	*T
 	client.Object
 }
 
-// Edit reads an object, changes it and updates it, again on a conflict with another writer. The object becomes what is stored; errors
-// are the API server's.
+// Edit reads an object, changes it and updates it, and retries on a conflict with another writer. The object is set to the stored state;
+// errors are the API server's.
 func Edit[T any, O Object[T]](ctx context.Context, c client.Client, o O, change func(O), options ...client.UpdateOption) error {
 	return edit(ctx, c, o, change, func(changed O) error { return c.Update(ctx, changed, options...) })
 }
 
-// EditStatus is Edit for an object's status.
+// EditStatus is like Edit for an object's status.
 func EditStatus[T any, O Object[T]](ctx context.Context, c client.Client, o O, change func(O)) error {
 	return edit(ctx, c, o, change, func(changed O) error { return c.Status().Update(ctx, changed) })
 }
@@ -32,7 +32,7 @@ func EditStatus[T any, O Object[T]](ctx context.Context, c client.Client, o O, c
 func edit[T any, O Object[T]](ctx context.Context, c client.Client, o O, change func(O), write func(O) error) error {
 	return retry.RetryOnConflict(often, func() error {
 		current := O(new(T))
-		current.GetObjectKind().SetGroupVersionKind(o.GetObjectKind().GroupVersionKind()) // for those that are not of a type of their own
+		current.GetObjectKind().SetGroupVersionKind(o.GetObjectKind().GroupVersionKind()) // for objects without a Go type of their own
 		if err := c.Get(ctx, client.ObjectKeyFromObject(o), current); err != nil {
 			return err
 		}

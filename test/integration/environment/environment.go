@@ -1,4 +1,4 @@
-// Package environment starts, for a suite of integration tests, an API server that has Tandem's resource definitions.
+// Package environment starts an API server with Tandem's resource definitions for a suite of integration tests.
 package environment
 
 import (
@@ -20,15 +20,15 @@ import (
 	"github.com/tandem-addons/tandem/pkg/sandbox/port"
 )
 
-// patience is how long a program may take to start or to stop on a machine that runs many of them.
+// patience is the timeout for starting or stopping a program on a machine that runs many of them.
 const patience = 2 * time.Minute
 
 // Environment is a running API server with its etcd.
 type Environment struct {
-	// Config reaches it as an administrator.
+	// Config is the administrator's client configuration.
 	Config *rest.Config
-	// WebhookAddress is the HOST:PORT where the API server looks for addon-manager's webhooks. Nothing is there until a suite runs a
-	// hub that serves them.
+	// WebhookAddress is the HOST:PORT at which the API server calls addon-manager's webhooks. It is not served until a suite runs a hub
+	// with webhooks.
 	WebhookAddress string
 
 	server   *envtest.Environment
@@ -37,7 +37,7 @@ type Environment struct {
 	writes   flight
 }
 
-// Start starts a Bare one with the resource definitions of manifests.FS. It returns when they are served.
+// Start starts a Bare environment with the resource definitions of manifests.FS. It returns when they are served.
 func Start(change ...func(*envtest.Environment)) (*Environment, error) {
 	e, err := Bare(change...)
 	if err != nil {
@@ -47,14 +47,14 @@ func Start(change ...func(*envtest.Environment)) (*Environment, error) {
 	if err != nil {
 		return nil, errors.Join(err, e.Stop())
 	}
-	// Not as a part of its start: that takes the conversion out of them.
+	// They are not installed during the start, because envtest would remove the conversion.
 	if _, err := envtest.InstallCRDs(e.Config, envtest.CRDInstallOptions{CRDs: definitions, MaxTime: patience}); err != nil {
 		return nil, errors.Join(fmt.Errorf("installing the resource definitions: %w", err), e.Stop())
 	}
 	return e, nil
 }
 
-// Bare starts etcd and kube-apiserver, which KUBEBUILDER_ASSETS holds. The caller stops what it has started. How they run may be changed.
+// Bare starts etcd and kube-apiserver from KUBEBUILDER_ASSETS, as modified by change. The caller stops the environment.
 func Bare(change ...func(*envtest.Environment)) (*Environment, error) {
 	quiet()
 	reserved, err := reserve()
@@ -82,7 +82,7 @@ func Bare(change ...func(*envtest.Environment)) (*Environment, error) {
 	return e, nil
 }
 
-// Apply puts all objects of a folder of manifests.FS, such as "hub", onto the API server, as for that managed cluster.
+// Apply applies all objects of a folder of manifests.FS, such as "hub", with the parameters of a managed cluster.
 func (e *Environment) Apply(ctx context.Context, folder string, cluster manifests.ClusterParameters) error {
 	c, err := client.New(e.Config, client.Options{})
 	if err != nil {
@@ -102,7 +102,7 @@ func (e *Environment) Apply(ctx context.Context, folder string, cluster manifest
 	return nil
 }
 
-// AddUser makes somebody who reaches the API server with a client certificate, and has the rights that RBAC gives.
+// AddUser creates a user with a client certificate and the permissions granted by RBAC.
 func (e *Environment) AddUser(name string, groups ...string) (*envtest.AuthenticatedUser, error) {
 	user, err := e.server.AddUser(envtest.User{Name: name, Groups: groups}, e.Config)
 	if err != nil {
@@ -111,13 +111,13 @@ func (e *Environment) AddUser(name string, groups ...string) (*envtest.Authentic
 	return user, nil
 }
 
-// Stop ends both processes.
+// Stop stops both processes.
 func (e *Environment) Stop() error {
 	defer e.ports.release()
 	return errors.Join(e.server.Stop(), callOff(e.watchdog))
 }
 
-// definitions reads the resource definitions as they are embedded; what they call is at address.
+// definitions reads the embedded resource definitions and points their webhooks at address.
 func definitions(address string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	objects, err := manifests.Objects(manifests.FS, "crds/*.yaml", nil)
 	if err != nil {
@@ -135,11 +135,10 @@ func definitions(address string) ([]*apiextensionsv1.CustomResourceDefinition, e
 	return definitions, nil
 }
 
-// ports are those of one API server. envtest's own choice is among the ports of outgoing connections, and free for others until the
-// programs listen.
+// ports are the ports of one API server. envtest's own choices are in the ephemeral range, and unreserved until the programs listen.
 type ports struct{ etcd, server, webhooks *port.Reservation }
 
-// reserve keeps three ports from all other processes.
+// reserve reserves three ports.
 func reserve() (ports, error) {
 	var p ports
 	for _, use := range []**port.Reservation{&p.etcd, &p.server, &p.webhooks} {
@@ -153,14 +152,14 @@ func reserve() (ports, error) {
 	return p, nil
 }
 
-// give makes the programs listen on the ports.
+// give configures the programs to listen on the ports.
 func (p ports) give(programs *envtest.ControlPlane) {
 	programs.Etcd.URL = &url.URL{Scheme: "http", Host: p.etcd.Address()}
 	programs.Etcd.Configure().Set("listen-peer-urls", "http://127.0.0.1:0") // there are no peers
 	programs.GetAPIServer().SecureServing.ListenAddr = envtest.ListenAddr{Address: "127.0.0.1", Port: strconv.Itoa(p.server.Port)}
 }
 
-// release gives up those that were found.
+// release releases the reserved ports.
 func (p ports) release() {
 	for _, r := range []*port.Reservation{p.etcd, p.server, p.webhooks} {
 		if r != nil {

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// flight holds the writes that are on their way to an API server.
+// flight tracks the writes in flight to an API server.
 type flight struct{ *semaphore.Weighted }
 
 func newFlight() flight { return flight{semaphore.NewWeighted(math.MaxInt64)} }
 
-// carry sends writes that cannot be cancelled: the API server may carry out a request after its sender has cancelled it and ended.
+// carry sends writes without cancellation, because the API server may execute a request after its sender has cancelled it and ended.
 func (f flight) carry(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		ctx := request.Context()
@@ -28,8 +28,8 @@ func (f flight) carry(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// Landed waits until the API server has answered every write of clients of Config. A program that has stopped writes nothing more then.
+// Landed waits until the API server has responded to every write of Config's clients. A stopped program writes nothing after that.
 func (e *Environment) Landed() {
-	_ = e.writes.Acquire(context.Background(), math.MaxInt64) // only the end of the context is an error
+	_ = e.writes.Acquire(context.Background(), math.MaxInt64) // fails only if the context ends
 	e.writes.Release(math.MaxInt64)
 }

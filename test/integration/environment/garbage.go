@@ -11,16 +11,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// CollectGarbage does until ctx ends what Kubernetes' garbage collector does with objects that are deleted in the foreground and have no
-// dependants: it removes their finalizer, and that of volume claims. It returns at once. An empty namespace means all.
+// CollectGarbage acts until ctx ends as Kubernetes' garbage collector for objects that are deleted in the foreground and have no
+// dependents: it removes their finalizer, and the finalizer of volume claims. It does not block. An empty namespace means all.
 func CollectGarbage(ctx context.Context, c client.WithWatch, namespace string, kinds ...schema.GroupVersionKind) {
 	for _, kind := range kinds {
-		// A watch ends now and then, and cannot begin before its kind is defined.
+		// A watch ends from time to time, and cannot start before its kind is defined.
 		go wait.UntilWithContext(ctx, func(ctx context.Context) { finalize(ctx, c, namespace, kind) }, 200*time.Millisecond)
 	}
 }
 
-// finalize removes the finalizers of deleted objects of a kind until the watch ends, which begins with all objects that exist.
+// finalize removes the finalizers of deleted objects of a kind until the watch ends. The watch starts with all existing objects.
 func finalize(ctx context.Context, c client.WithWatch, namespace string, kind schema.GroupVersionKind) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind)
@@ -34,7 +34,7 @@ func finalize(ctx context.Context, c client.WithWatch, namespace string, kind sc
 		if !ok || object.GetDeletionTimestamp() == nil {
 			continue
 		}
-		object.SetGroupVersionKind(kind) // the watch says PartialObjectMetadata
+		object.SetGroupVersionKind(kind) // the watch returns PartialObjectMetadata
 		before := object.DeepCopy()
 		finalized := controllerutil.RemoveFinalizer(object, metav1.FinalizerDeleteDependents)
 		if !controllerutil.RemoveFinalizer(object, "kubernetes.io/pvc-protection") && !finalized {
@@ -42,7 +42,7 @@ func finalize(ctx context.Context, c client.WithWatch, namespace string, kind sc
 		}
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 		if c.Patch(ctx, object, patch) != nil {
-			return // it was changed meanwhile: the next watch shows it again
+			return // after a concurrent change the watch returns it again
 		}
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Writes records the requests that change something, leases and events aside.
+// Writes records write requests, except writes of leases and events.
 type Writes struct {
 	mutex    sync.Mutex
 	requests []string
 }
 
-// Recorded is a copy of config whose clients record their writes.
+// Recorded returns a copy of config that records the writes of its clients.
 func Recorded(config *rest.Config) (*rest.Config, *Writes) {
 	writes := &Writes{}
 	config = rest.CopyConfig(config)
@@ -27,7 +27,7 @@ func Recorded(config *rest.Config) (*rest.Config, *Writes) {
 	return config, writes
 }
 
-// Requests are the writes so far, each as METHOD PATH.
+// Requests returns the recorded writes, each as METHOD PATH.
 func (w *Writes) Requests() []string {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()

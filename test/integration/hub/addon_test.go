@@ -192,7 +192,7 @@ var _ = Describe("The add-on controller", func() {
 	It("waits for OCM where OCM manages the add-on, and takes what it has resolved", func(ctx SpecContext) {
 		f.define(ctx, "kafka", runs(version))
 		chosen := f.push(ctx, "chosen", packages)
-		stopHub() // so that OCM comes first
+		stopHub() // so that OCM is first
 		kafka := f.enable(ctx, cluster, "kafka")
 		setCondition(ctx, kafka, "ocm", metav1.Condition{Type: "Configured", Status: metav1.ConditionFalse, Reason: "Resolving"})
 		runHub()
@@ -385,7 +385,7 @@ var _ = Describe("The add-on controller", func() {
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
 		addOns := "PATCH /apis/addon.open-cluster-management.io/v1alpha1/namespaces/" + cluster + "/managedclusteraddons/" + kafka.Name
 		instances := "PATCH /apis/kudo.dev/v1beta1/namespaces/" + cluster + "/instances/" + kafka.Name
-		// What is said of the add-on: the finalizer, the health check mode, Resolved. Of the Instance: itself, its finalizer, Resolved.
+		// On the add-on: the finalizer, the health check mode, Resolved. On the Instance: the Instance itself, its finalizer, Resolved.
 		Consistently(on(cluster, writes)).Should(ConsistOf(
 			addOns, addOns+"/status", addOns+"/status", instances, instances, instances+"/status"))
 	})

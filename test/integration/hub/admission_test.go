@@ -25,7 +25,7 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// warnings are what the API server warns a user of.
+// warnings records the API server's warnings to a user.
 type warnings struct {
 	mutex sync.Mutex
 	texts []string
@@ -37,7 +37,7 @@ func (w *warnings) HandleWarningHeader(_ int, _, text string) {
 	w.texts = append(w.texts, text)
 }
 
-// of are the warnings that come while do runs.
+// of returns the warnings during do.
 func (w *warnings) of(do func()) []string {
 	w.mutex.Lock()
 	before := len(w.texts)
@@ -48,7 +48,7 @@ func (w *warnings) of(do func()) []string {
 	return slices.Clone(w.texts[before:])
 }
 
-// newUser is an administrator as kubectl makes one, with what the API server warns of.
+// newUser returns a client of an administrator as kubectl would create it, and its warnings.
 func newUser() (client.Client, *warnings) {
 	GinkgoHelper()
 	heard := &warnings{}
@@ -59,7 +59,7 @@ func newUser() (client.Client, *warnings) {
 	return user, heard
 }
 
-// checked waits until the hub's webhooks answer, for all versions.
+// checked waits until the hub's webhooks respond, for all versions.
 func checked(ctx context.Context) {
 	GinkgoHelper()
 	probe := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, GenerateName: "probe-"}}
@@ -69,7 +69,7 @@ func checked(ctx context.Context) {
 	converts(ctx)
 }
 
-// unchecked runs the hub without its webhooks, so that what they refuse gets in and is judged where it stands.
+// unchecked runs the hub without its webhooks, so that invalid objects are stored and evaluated by the controllers.
 func unchecked() {
 	GinkgoHelper()
 	stopHub()
@@ -89,7 +89,7 @@ var _ = Describe("Admission", func() {
 		user, heard = newUser()
 		checked(ctx)
 	})
-	// refused expects a write to be refused with that text, as its dry run is.
+	// refused expects a write and its dry run to be rejected with that text.
 	refused := func(write func(...client.CreateOption) error, text string) {
 		GinkgoHelper()
 		for _, options := range [][]client.CreateOption{{client.DryRunAll}, nil} {
@@ -221,7 +221,7 @@ var _ = Describe("Admission", func() {
 			}
 			want := fmt.Sprintf("%s, %s require %s and will stop being available where it goes with its definition (kubectl addon dependents %s)",
 				f.named("kafka"), f.named("spark"), zookeeper.Name, zookeeper.Name)
-			// What the webhook knows comes from watches, which may be a moment behind.
+			// The webhook reads from a watch cache, which may lag behind.
 			Eventually(func() []string {
 				return heard.of(func() { Expect(user.Delete(ctx, zookeeper, client.DryRunAll)).To(Succeed()) })
 			}).WithContext(ctx).Should(Equal([]string{want}))
@@ -271,7 +271,7 @@ var _ = Describe("Admission", func() {
 			zookeeper := f.enable(ctx, cluster, "zookeeper")
 			want := fmt.Sprintf("%s, %s on %s require %s and will stop being available (kubectl addon dependents %s)",
 				f.named("kafka"), f.named("spark"), cluster, f.named("zookeeper"), f.named("zookeeper"))
-			// What the webhook knows comes from watches, which may be a moment behind.
+			// The webhook reads from a watch cache, which may lag behind.
 			Eventually(func() []string {
 				return heard.of(func() { Expect(user.Delete(ctx, zookeeper, client.DryRunAll)).To(Succeed()) })
 			}).WithContext(ctx).Should(Equal([]string{want}))
@@ -318,7 +318,7 @@ var _ = Describe("Admission", func() {
 
 	Describe("of an Instance", func() {
 		var version, later *kudo.OperatorVersion
-		// strict adds a parameter that is immutable, and two that trigger plans of their own.
+		// strict adds an immutable parameter, and two parameters that trigger plans of their own.
 		strict := func(ctx context.Context, name, fixed string) *kudo.OperatorVersion {
 			GinkgoHelper()
 			v := f.pushPlans(ctx, name+"-base", packages, "scale", "backup")
@@ -332,7 +332,7 @@ var _ = Describe("Admission", func() {
 		BeforeEach(func(ctx SpecContext) {
 			version, later = strict(ctx, "strict", "small"), strict(ctx, "later", "large")
 		})
-		// start plays the agent: it reports that it has started what the Instance asks for.
+		// start acts as the agent: it reports that it has started the Instance's desired state.
 		start := func(ctx context.Context, i *kudo.Instance, version *kudo.OperatorVersion) {
 			GinkgoHelper()
 			started := get(ctx, i)

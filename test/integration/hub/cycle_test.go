@@ -22,7 +22,7 @@ var _ = Describe("A circular dependency", func() {
 		cluster = f.cluster(ctx, "cluster")
 	})
 	AfterEach(func(ctx SpecContext) { f.writesNothing(ctx, cluster) })
-	// way is the line over a circle.
+	// way returns the message line about a cycle.
 	way := func(names ...string) string {
 		line := "circular dependency: " + f.named(names[0])
 		for _, name := range names[1:] {
@@ -31,7 +31,7 @@ var _ = Describe("A circular dependency", func() {
 		return line
 	}
 	circular := func(names ...string) seen { return unmet("RequiredDependencyNotSatisfied", way(names...)) }
-	// atOnce makes edits at the same time.
+	// atOnce makes edits concurrently.
 	atOnce := func(edits ...func()) {
 		var group sync.WaitGroup
 		for _, e := range edits {
@@ -115,7 +115,7 @@ var _ = Describe("A circular dependency", func() {
 				func() { edit(ctx, b, f.needs(need{Name: "c"})) },
 				func() { edit(ctx, c, f.needs(need{Name: "a"})) })
 			everywhere(circular("a", "b", "c", "a"), circular("b", "c", "a", "b"), circular("c", "a", "b", "c"))
-			atOnce( // b and c remain, on a circle of their own
+			atOnce( // b and c still form a cycle
 				func() { edit(ctx, a, f.needs()) },
 				func() { edit(ctx, c, f.needs(need{Name: "b"})) })
 			everywhere(none, circular("b", "c", "b"), circular("c", "b", "c"))
@@ -144,7 +144,7 @@ var _ = Describe("A circular dependency", func() {
 	})
 })
 
-// settle waits until add-ons have those conditions Degraded, while their agent says of each that it is available, or why not.
+// settle waits until add-ons have the given conditions Degraded, while their agent reports each as available, or why it is not.
 func settle(ctx context.Context, addOns []*addonv1alpha1.ManagedClusterAddOn, want ...seen) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) (found []seen) {

@@ -14,20 +14,20 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// need is one dependency that a definition declares.
+// need is one dependency declared by a definition.
 type need = addonv1alpha1.AddonDependency
 
-// unmet is a condition Degraded of unmet dependencies.
+// unmet returns a condition Degraded about unmet dependencies.
 func unmet(reason string, lines ...string) seen {
 	return seen{"True", reason, strings.Join(lines, "\n")}
 }
 
-// missing is the sentence over a dependency that is not satisfied.
+// missing returns the sentence about a dependency that is not satisfied.
 func (f fleet) missing(dependencyType, name string) string {
 	return dependencyType + " addon '" + f.named(name) + "' is not installed or not available."
 }
 
-// required and optional are conditions Degraded over dependencies of one type.
+// required and optional return conditions Degraded about dependencies of one type.
 func (f fleet) required(names ...string) seen {
 	return unmet("RequiredDependencyNotSatisfied", f.allMissing("Required", names)...)
 }
@@ -44,7 +44,7 @@ func (f fleet) allMissing(dependencyType string, names []string) []string {
 	return lines
 }
 
-// install enables an add-on whose agent reports it available.
+// install enables an add-on that its agent reports as available.
 func (f fleet) install(ctx context.Context, cluster, name string) *addonv1alpha1.ManagedClusterAddOn {
 	GinkgoHelper()
 	addOn := f.enable(ctx, cluster, name)
@@ -52,17 +52,17 @@ func (f fleet) install(ctx context.Context, cluster, name string) *addonv1alpha1
 	return addOn
 }
 
-// edit changes an object, which the hub may write at the same time.
+// edit changes an object, which the hub may write concurrently.
 func edit[T any, O environment.Object[T]](ctx context.Context, object O, change func(O)) {
 	GinkgoHelper()
 	Expect(environment.Edit(ctx, server, object, change)).To(Succeed())
 }
 
-// held puts a finalizer on an add-on, and letGo takes it off.
+// held adds a finalizer to an add-on, and letGo removes it.
 func held(addOn *addonv1alpha1.ManagedClusterAddOn)  { addOn.Finalizers = []string{"hub.test/held"} }
 func letGo(addOn *addonv1alpha1.ManagedClusterAddOn) { addOn.Finalizers = nil }
 
-// needs makes these all that a definition declares.
+// needs sets the dependencies of a definition.
 func (f fleet) needs(needs ...need) func(*addonv1alpha1.ClusterManagementAddOn) {
 	return func(d *addonv1alpha1.ClusterManagementAddOn) {
 		d.Spec.Dependencies = nil
@@ -76,14 +76,14 @@ func degraded(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, wan
 	Eventually(conditionOf(addOn, "Degraded")).WithContext(ctx).Should(Equal(want))
 }
 
-// staysDegraded expects that it does not change.
+// staysDegraded expects that the condition does not change.
 func staysDegraded(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, want seen) {
 	GinkgoHelper()
 	Consistently(conditionOf(addOn, "Degraded")).WithContext(ctx).Should(Equal(want))
 }
 
-// writesNothing expects that a second pass over a cluster writes nothing. That there is one shows an add-on elsewhere, which is enabled
-// before it.
+// writesNothing expects that another reconciliation of a cluster writes nothing. An add-on on another cluster, which is enabled before,
+// shows that the reconciliation has happened.
 func (f fleet) writesNothing(ctx context.Context, cluster string) {
 	GinkgoHelper()
 	stopHub()
@@ -104,7 +104,7 @@ var _ = Describe("A dependency", func() {
 		f = newFleet()
 		cluster = f.cluster(ctx, "cluster")
 	})
-	// Whatever a spec has come to, a second pass over it writes nothing.
+	// In any final state, another reconciliation writes nothing.
 	AfterEach(func(ctx SpecContext) { f.writesNothing(ctx, cluster) })
 
 	DescribeTable("is judged by what is on the cluster:",
@@ -193,7 +193,7 @@ var _ = Describe("A dependency", func() {
 			report(ctx, b, metav1.ConditionFalse, "Broken")
 			report(ctx, b, metav1.ConditionTrue, "Works")
 		}
-		// What is read at first may be a verdict on the way there.
+		// The first read may return an intermediate verdict.
 		Eventually(func(g Gomega, ctx context.Context) {
 			g.Consistently(conditionOf(a, "Degraded"), "500ms").WithContext(ctx).Should(Equal(none))
 		}).WithContext(ctx).Should(Succeed())
@@ -438,7 +438,7 @@ var _ = Describe("A dependency", func() {
 			managers = append(managers, entry.Manager+" "+string(entry.Operation)+" "+entry.Subresource)
 		}
 		Expect(managers).To(ConsistOf(
-			HavePrefix("hub.test Update"), // who enabled it
+			HavePrefix("hub.test Update"), // the user that enabled it
 			Equal("addon-manager-dependency Apply status"), Equal("addon-agent-availability Apply status")))
 	})
 })

@@ -25,12 +25,12 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// fleet is one spec's own part of the hub: names in it are its alone.
+// fleet is the part of the hub that belongs to one spec, with unique names.
 type fleet struct{ suffix string }
 
 func newFleet() fleet { return fleet{suffix: rand.String(6)} }
 
-// named is a name that no other spec uses.
+// named returns a name that no other spec uses.
 func (f fleet) named(name string) string { return name + "-" + f.suffix }
 
 func makeNamespace(ctx context.Context, name string) {
@@ -38,7 +38,7 @@ func makeNamespace(ctx context.Context, name string) {
 	Expect(server.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
 }
 
-// cluster registers a managed cluster, with its namespace.
+// cluster registers a managed cluster with its namespace.
 func (f fleet) cluster(ctx context.Context, name string) string {
 	GinkgoHelper()
 	name = f.named(name)
@@ -55,7 +55,7 @@ func managedCluster(name string) *unstructured.Unstructured {
 	return cluster
 }
 
-// define makes a ClusterManagementAddOn and removes it with the spec.
+// define creates a ClusterManagementAddOn that is deleted after the spec.
 func (f fleet) define(ctx context.Context, name string, change func(*addonv1alpha1.ClusterManagementAddOn)) *addonv1alpha1.ClusterManagementAddOn {
 	GinkgoHelper()
 	definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: f.named(name)}}
@@ -87,7 +87,7 @@ func annotated(text string) func(*addonv1alpha1.ClusterManagementAddOn) {
 	}
 }
 
-// enable makes a ManagedClusterAddOn, as `clusteradm addon enable` does.
+// enable creates a ManagedClusterAddOn, as `clusteradm addon enable` does.
 func (f fleet) enable(ctx context.Context, cluster, name string, change ...func(*addonv1alpha1.ManagedClusterAddOn)) *addonv1alpha1.ManagedClusterAddOn {
 	GinkgoHelper()
 	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: f.named(name)}}
@@ -106,8 +106,8 @@ func report(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, statu
 	})
 }
 
-// setCondition sets a condition as the given writer. It tries again, as every writer does, while the API server takes in a new
-// resource definition: addon-manager puts a caBundle there.
+// setCondition sets a condition as the given writer. Like every writer it retries while the API server reloads a resource definition whose
+// caBundle addon-manager has changed.
 func setCondition(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, manager string, condition metav1.Condition) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -117,7 +117,7 @@ func setCondition(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn,
 	}).WithContext(ctx).Should(Succeed())
 }
 
-// get reads an object as it is now.
+// get reads the current state of an object.
 func get[O client.Object](ctx context.Context, object O) O {
 	GinkgoHelper()
 	current := object.DeepCopyObject().(O)
@@ -125,13 +125,13 @@ func get[O client.Object](ctx context.Context, object O) O {
 	return current
 }
 
-// seen is what a spec expects of a condition.
+// seen is the expected state of a condition.
 type seen struct{ Status, Reason, Message string }
 
-// none is a condition that is not there.
+// none is a missing condition.
 var none = seen{}
 
-// conditionOf reads a condition of a ManagedClusterAddOn, for Eventually.
+// conditionOf returns a condition of a ManagedClusterAddOn, for Eventually.
 func conditionOf(addOn *addonv1alpha1.ManagedClusterAddOn, conditionType string) func(Gomega, context.Context) seen {
 	return func(g Gomega, ctx context.Context) seen {
 		current := &addonv1alpha1.ManagedClusterAddOn{}
@@ -140,7 +140,7 @@ func conditionOf(addOn *addonv1alpha1.ManagedClusterAddOn, conditionType string)
 	}
 }
 
-// resolvedOf reads condition Resolved of an Instance for its current generation, for Eventually.
+// resolvedOf returns condition Resolved of an Instance's current generation, for Eventually.
 func resolvedOf(instance *kudo.Instance) func(Gomega, context.Context) seen {
 	return func(g Gomega, ctx context.Context) seen {
 		current := &kudo.Instance{}
@@ -186,7 +186,7 @@ func (f fleet) push(ctx context.Context, name, namespace string) *kudo.OperatorV
 	return f.pushPlans(ctx, name, namespace)
 }
 
-// pushPlans stores one that has plans besides.
+// pushPlans stores an OperatorVersion with additional plans.
 func (f fleet) pushPlans(ctx context.Context, name, namespace string, plans ...string) *kudo.OperatorVersion {
 	GinkgoHelper()
 	text := "a"
@@ -253,7 +253,7 @@ func (f fleet) variables(ctx context.Context, name, namespace string, pairs ...s
 	return config
 }
 
-// configured makes an add-on use configuration objects, in that order.
+// configured sets the configuration objects of an add-on, in that order.
 func configured(configs ...client.Object) func(*addonv1alpha1.ManagedClusterAddOn) {
 	return func(a *addonv1alpha1.ManagedClusterAddOn) {
 		for _, config := range configs {
@@ -269,12 +269,12 @@ func configured(configs ...client.Object) func(*addonv1alpha1.ManagedClusterAddO
 	}
 }
 
-// instanceOf is the Instance of an add-on, by name.
+// instanceOf returns the Instance of an add-on, by name.
 func instanceOf(addOn *addonv1alpha1.ManagedClusterAddOn) *kudo.Instance {
 	return &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: addOn.Namespace, Name: addOn.Name}}
 }
 
-// exists says whether an object exists, for Eventually.
+// exists reports whether an object exists, for Eventually.
 func exists(object client.Object) func(Gomega, context.Context) bool {
 	return func(g Gomega, ctx context.Context) bool {
 		err := server.Get(ctx, client.ObjectKeyFromObject(object), object.DeepCopyObject().(client.Object))
@@ -283,7 +283,7 @@ func exists(object client.Object) func(Gomega, context.Context) bool {
 	}
 }
 
-// specOf reads the spec of an Instance, for Eventually.
+// specOf returns the spec of an Instance, for Eventually.
 func specOf(instance *kudo.Instance) func(Gomega, context.Context) kudo.InstanceSpec {
 	return func(g Gomega, ctx context.Context) kudo.InstanceSpec {
 		current := &kudo.Instance{}
@@ -302,8 +302,8 @@ func executes(ctx context.Context, instance *kudo.Instance, request types.UID) {
 	}).WithContext(ctx).Should(Succeed())
 }
 
-// on lists the writes about objects in a cluster's namespace. What earlier specs have left on the hub, above all add-ons whose
-// definition went with its spec, may still be settling and does not count.
+// on lists the writes of objects in a cluster's namespace. Objects of earlier specs, mainly add-ons whose definition was deleted with its
+// spec, may still be settling and are ignored.
 func on(cluster string, writes *environment.Writes) func() []string {
 	return func() []string {
 		return slices.DeleteFunc(writes.Requests(), func(request string) bool {
@@ -312,7 +312,7 @@ func on(cluster string, writes *environment.Writes) func() []string {
 	}
 }
 
-// count is how many of the requests end in that path.
+// count returns the number of requests with that path suffix.
 func count(requests []string, path string) int {
 	n := 0
 	for _, request := range requests {
@@ -323,7 +323,7 @@ func count(requests []string, path string) int {
 	return n
 }
 
-// removed reports, as the agent does, that nothing of an Instance is left on its cluster.
+// removed reports, as the agent does, that nothing of an Instance remains on its cluster.
 func removed(ctx context.Context, instance *kudo.Instance) {
 	GinkgoHelper()
 	Eventually(func() error {

@@ -27,7 +27,7 @@ var _ = Describe("The Instance controller", func() {
 		cluster = f.cluster(ctx, "cluster")
 		version = f.push(ctx, "kafka", packages)
 	})
-	// create makes a user's Instance.
+	// create creates a user's Instance.
 	create := func(ctx SpecContext, name string, change func(*kudo.Instance)) *kudo.Instance {
 		GinkgoHelper()
 		instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name}}
@@ -114,7 +114,7 @@ var _ = Describe("The Instance controller", func() {
 		requestOf := func(instance *kudo.Instance) func(Gomega, context.Context) kudo.PlanExecution {
 			return func(g Gomega, ctx context.Context) kudo.PlanExecution { return specOf(instance)(g, ctx).PlanExecution }
 		}
-		// ask does what KUDO's client does: it names a plan and nothing else.
+		// ask requests a plan as KUDO's client does: by its name only.
 		ask := func(ctx SpecContext, instance *kudo.Instance, plan string) {
 			GinkgoHelper()
 			Expect(server.Patch(ctx, instance.DeepCopy(), client.RawPatch(types.MergePatchType,

@@ -23,13 +23,14 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// leaseGrace is how long the agents of these specs may be silent, whatever their leases say; on a busy machine, renewals come late.
+// leaseGrace is the grace period of the agents in these specs, whatever the durations of their leases; on a busy machine, renewals are
+// late.
 const leaseGrace = 3 * time.Second
 
-// impatient gives agents no more time than that.
+// impatient sets that grace period.
 func impatient(_ *rest.Config, options *hub.Options) { options.LeaseGrace = leaseGrace }
 
-// renew plays an agent: it renews a lease of that name until it is stopped, by a clock that nobody else has.
+// renew acts as an agent: it renews a lease of that name until it is stopped, with a clock of its own.
 func renew(ctx context.Context, cluster, name string) (stop func()) {
 	GinkgoHelper()
 	clock := time.Date(1999, 12, 31, 23, 59, 59, 0, time.UTC)
@@ -56,7 +57,7 @@ func renew(ctx context.Context, cluster, name string) (stop func()) {
 	}
 }
 
-// hearing is the body of a watch that stands still, open but silent, while deaf is locked.
+// hearing is the body of a watch that stays open but silent while deaf is locked.
 type hearing struct {
 	io.ReadCloser
 	deaf *sync.RWMutex
@@ -69,7 +70,7 @@ func (h *hearing) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// deaf makes the watches of the hub's leases stand still while it is locked.
+// deaf stalls the watches of the hub's leases while it is locked.
 func deaf(locked *sync.RWMutex) func(*rest.Config, *hub.Options) {
 	return transported(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
 		response, err := next.RoundTrip(request)

@@ -13,8 +13,8 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
-// series are the metrics of that name whose first label, the add-on, is this fleet's: by the other labels' values, each with its value,
-// or the number of observations.
+// series returns the metrics of that name with this fleet's add-ons in the first label: the values, or the numbers of observations, by the
+// values of the other labels.
 func (f fleet) series(name string) func(Gomega) map[string]float64 {
 	return func(g Gomega) map[string]float64 {
 		found := map[string]float64{}
@@ -36,7 +36,7 @@ func (f fleet) series(name string) func(Gomega) map[string]float64 {
 	}
 }
 
-// gathered are the metrics of that name that this process shows.
+// gathered returns the metrics of that name in this process.
 func gathered(g Gomega, name string) []*dto.Metric {
 	families, err := metrics.Registry.Gather()
 	g.Expect(err).NotTo(HaveOccurred())
@@ -50,7 +50,7 @@ func gathered(g Gomega, name string) []*dto.Metric {
 
 var _ = Describe("The metrics of dependencies", func() {
 	const (
-		unsatisfied = "addon_dependency_unsatisfied" // labels in the order of their names: addon, cause, dependency, type
+		unsatisfied = "addon_dependency_unsatisfied" // labels sorted by name: addon, cause, dependency, type
 		changes     = "addon_dependency_verdict_changes_total"
 		seconds     = "addon_dependency_verdict_seconds"
 	)
@@ -67,7 +67,7 @@ var _ = Describe("The metrics of dependencies", func() {
 		GinkgoHelper()
 		Eventually(f.series(unsatisfied)).WithContext(ctx).Should(Equal(want))
 	}
-	// measured is how many verdicts were timed, those over what earlier specs have left among them.
+	// measured returns the number of timed verdicts, including verdicts on objects of earlier specs.
 	measured := func(g Gomega) uint64 {
 		var n uint64
 		for _, metric := range gathered(g, seconds) {
@@ -122,7 +122,7 @@ var _ = Describe("The metrics of dependencies", func() {
 
 	It("count the changes of verdicts, and time each from the change that was seen", func(ctx SpecContext) {
 		f.define(ctx, "first", f.needing(need{Name: "b"}))
-		degraded(ctx, f.enable(ctx, away, "first"), f.required("b")) // the hub has started: what comes now are changes
+		degraded(ctx, f.enable(ctx, away, "first"), f.required("b")) // the hub has started: later verdicts are changes
 		before := measured(Default)
 		f.define(ctx, "a", f.needing(need{Name: "b", Type: addonv1alpha1.DependencyTypeOptional}))
 		a, b := f.enable(ctx, here, "a"), f.enable(ctx, here, "b")

@@ -30,7 +30,7 @@ var _ = Describe("Operators that depend on operators", func() {
 	named := func(text string) string {
 		return strings.NewReplacer("<aa>", f.named("aa"), "<bb>", f.named("bb"), "<cc>", f.named("cc")).Replace(text)
 	}
-	// bringing is a version that has a child of each of those operators, an operator perhaps in a version: bb@1.0.0.
+	// bringing returns a version with a child of each of those operators, optionally in a version: bb@1.0.0.
 	bringing := func(operator, version string, children ...string) *kudo.OperatorVersion {
 		v := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: f.named(operator) + "-" + version}}
 		v.Spec.Operator = corev1.ObjectReference{Name: f.named(operator)}

@@ -10,7 +10,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/apply"
 )
 
-// What a JSON patch comes to depends on how the API server says no; pkg/apply reads that from its answers.
+// pkg/apply evaluates how the API server rejects a JSON patch.
 var _ = Describe("A patch of what was read", func() {
 	var (
 		f        fleet
@@ -18,7 +18,7 @@ var _ = Describe("A patch of what was read", func() {
 	)
 	BeforeEach(func(ctx SpecContext) {
 		f = newFleet()
-		namespace := f.named("elsewhere") // no managed cluster's: the hub leaves it alone
+		namespace := f.named("elsewhere") // not a managed cluster's: the hub ignores it
 		makeNamespace(ctx, namespace)
 		instance = &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a"}}
 		instance.Spec.Parameters = map[string]string{"TEXT": "one"}

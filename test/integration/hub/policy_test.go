@@ -12,8 +12,8 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// refuse makes the API server refuse every Instance of a cluster for which the CEL expression is false, until the spec ends or lift
-// is called. It returns once the Instance probe is refused.
+// refuse makes the API server reject every Instance of a cluster for which the CEL expression is false, until the spec ends or lift is
+// called. It returns once the Instance probe is rejected.
 func (f fleet) refuse(ctx context.Context, cluster, unless, message string, probe *kudo.Instance) (lift func(context.Context)) {
 	GinkgoHelper()
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: f.named("refuse")}}

@@ -12,7 +12,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// sluice holds back what a watch says while it is locked.
+// sluice holds back the events of a watch while it is locked.
 type sluice struct {
 	io.ReadCloser
 	gate *sync.RWMutex
@@ -26,7 +26,7 @@ func (s sluice) Read(into []byte) (int, error) {
 }
 
 var _ = Describe("On a cluster that is detached", func() {
-	// What is being deleted and held by a finalizer is what an agent takes for its order to remove it.
+	// An agent removes an Instance that is being deleted and has a finalizer.
 	It("an add-on's Instance is never seen in deletion, however late the hub learns that the ManagedCluster goes", func(ctx SpecContext) {
 		stopHub()
 		var gate sync.RWMutex

@@ -22,7 +22,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/hub"
 )
 
-// storm changes what it has of a fleet at random.
+// storm makes random changes to a fleet.
 type storm struct {
 	fleet
 	names, clusters []string
@@ -49,7 +49,7 @@ func (storm) definition(name string) *addonv1alpha1.ClusterManagementAddOn {
 	return definition
 }
 
-// change makes one change; one that somebody else was faster with, or that changes nothing, counts too.
+// change makes one change. Conflicting and empty changes count too.
 func (s storm) change(ctx context.Context, dice *rand.Rand) {
 	GinkgoHelper()
 	name := s.names[dice.IntN(len(s.names))]
@@ -64,7 +64,7 @@ func (s storm) change(ctx context.Context, dice *rand.Rand) {
 		err = server.Create(ctx, addOn)
 	case n < 11:
 		err = server.Delete(ctx, addOn)
-	case n < 12: // disabled and enabled at once
+	case n < 12: // disabled and immediately enabled
 		if err = client.IgnoreNotFound(server.Delete(ctx, addOn)); err == nil {
 			err = server.Create(ctx, addOn)
 		}
@@ -80,7 +80,7 @@ func (s storm) change(ctx context.Context, dice *rand.Rand) {
 	}
 }
 
-// declare makes up to two others, or itself, all that an add-on depends on.
+// declare sets up to two dependencies of an add-on, which may include itself.
 func (s storm) declare(ctx context.Context, name string, dice *rand.Rand) error {
 	definition := s.definition(name)
 	if err := server.Get(ctx, client.ObjectKeyFromObject(definition), definition); client.IgnoreNotFound(err) != nil {
@@ -98,7 +98,7 @@ func (s storm) declare(ctx context.Context, name string, dice *rand.Rand) error 
 	return server.Update(ctx, definition)
 }
 
-// judged expects every condition and the metric to be what follows from the objects as they are.
+// judged expects every condition and the metric to match the current objects.
 func (s storm) judged(g Gomega, ctx context.Context) {
 	var list addonv1alpha1.ClusterManagementAddOnList
 	g.Expect(server.List(ctx, &list)).To(Succeed())
@@ -137,10 +137,10 @@ func (s storm) judged(g Gomega, ctx context.Context) {
 	g.Expect(s.series("addon_dependency_unsatisfied")(g)).To(Equal(counted))
 }
 
-// plain is a name without what makes it this spec's.
+// plain returns a name without the spec's suffix.
 func (f fleet) plain(name string) string { return strings.TrimSuffix(name, "-"+f.suffix) }
 
-// watches are those that the hub has open, of resources whose name ends so.
+// watches are the hub's open watches of resources with that suffix.
 type watches struct {
 	resource string
 	mutex    sync.Mutex
@@ -154,7 +154,7 @@ func newWatches(resource string) *watches {
 	return w
 }
 
-// carry carries a request of the hub's; a watch waits until there is no gap.
+// carry sends a request of the hub; a watch waits until there is no gap.
 func (w *watches) carry(request *http.Request, next http.RoundTripper) (*http.Response, error) {
 	if request.URL.Query().Get("watch") == "" || !strings.HasSuffix(request.URL.Path, w.resource) {
 		return next.RoundTrip(request)
@@ -176,7 +176,7 @@ func (w *watches) carry(request *http.Request, next http.RoundTripper) (*http.Re
 	return response, err
 }
 
-// cut breaks all of them, and lets no new one through until mended.
+// cut breaks all watches, and delays new ones until mended is called.
 func (w *watches) cut() (mended func()) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -211,7 +211,7 @@ var _ = Describe("A fleet in a storm", func() {
 			Eventually(s.judged).WithContext(ctx).Should(Succeed())
 		}
 		for range 3 {
-			// Few changes at once, of which none is made up for by a later one.
+			// Few concurrent changes, none of which is compensated by a later one.
 			for range 20 {
 				spell(1)
 				judged()

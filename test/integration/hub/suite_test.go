@@ -1,4 +1,4 @@
-// Package hub runs the hub's controllers against a real API server; the specs play the users, OCM and the agents.
+// Package hub tests the hub's controllers against a real API server; the specs act as the users, OCM and the agents.
 package hub
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/invariants"
 )
 
-// Set once, before the specs run.
+// Set once before the specs run.
 var (
 	started        *environment.Environment
 	config         *rest.Config
@@ -51,14 +51,14 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	for _, folder := range []string{"hub", "admission"} {
 		Expect(started.Apply(ctx, folder, manifests.ClusterParameters{})).To(Succeed())
 	}
-	// The first hub writes the CA bundles of the resource definitions, which the API server then serves anew.
+	// The first hub writes the CA bundles of the resource definitions, after which the API server reloads them.
 	_, stop := runHub(serving)
 	bundlesAreCurrent(ctx)
 	converts(ctx)
 	stop()
 })
 
-// transported makes do carry the requests that the hub sends.
+// transported makes do send the hub's requests.
 func transported(do func(request *http.Request, next http.RoundTripper) (*http.Response, error)) func(*rest.Config, *hub.Options) {
 	return func(config *rest.Config, _ *hub.Options) {
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -67,7 +67,7 @@ func transported(do func(request *http.Request, next http.RoundTripper) (*http.R
 	}
 }
 
-// before makes a function run before each request that the hub sends.
+// before calls a function before each request of the hub.
 func before(do func(*http.Request)) func(*rest.Config, *hub.Options) {
 	return transported(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
 		do(request)
@@ -80,7 +80,7 @@ func elected(_ *rest.Config, options *hub.Options) {
 	options.LeaderElection, options.LeaderElectionNamespace = true, "tandem-system"
 }
 
-// serving makes the hub serve webhooks where the API server looks for them; one at a time can.
+// serving makes the hub serve webhooks at the address that the API server calls; only one hub at a time can.
 func serving(_ *rest.Config, options *hub.Options) {
 	options.WebhookBindAddress, options.WebhookHosts = webhookAddress, []string{"127.0.0.1"}
 }
@@ -100,12 +100,11 @@ var _ = AfterEach(func(ctx SpecContext) {
 	Expect(violations).To(BeEmpty(), "who wrote what")
 })
 
-// runHub runs the hub's controllers until stop is called, at the latest until the spec ends, and records what they write. How
-// they run may be changed.
+// runHub runs the hub's controllers, as modified by change, until stop is called or the spec ends, and records their writes.
 func runHub(change ...func(*rest.Config, *hub.Options)) (writes *environment.Writes, stop func()) {
 	GinkgoHelper()
 	recorded, writes := environment.Recorded(config)
-	// With the rights that it has on a real hub, no more.
+	// The permissions are those of addon-manager on a real hub.
 	recorded.Impersonate.UserName = "system:serviceaccount:tandem-system:addon-manager"
 	options := hub.Options{
 		PackagesNamespace:      packages,

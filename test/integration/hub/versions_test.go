@@ -23,11 +23,11 @@ var _ = Describe("The add-on API", func() {
 	var (
 		f       fleet
 		cluster string
-		newer   client.WithWatch // a client that speaks v1beta1, as addon-framework
+		newer   client.WithWatch // a client of v1beta1, like addon-framework
 	)
 	v1alpha1, v1beta1 := addonv1alpha1.GroupVersion, addonv1beta1.GroupVersion
 
-	// object makes one of the fleet's, named a; its body is YAML.
+	// object returns an object of the fleet, named a; its body is YAML.
 	object := func(version schema.GroupVersion, kind, body string) *unstructured.Unstructured {
 		GinkgoHelper()
 		made := &unstructured.Unstructured{}
@@ -39,8 +39,7 @@ var _ = Describe("The add-on API", func() {
 		}
 		return made
 	}
-	// apply applies an object as a writer that is named after the version; what has a status goes there. The object becomes what is
-	// stored.
+	// apply applies an object, or its status if it has one, as a writer named after the version. The object is set to the stored state.
 	apply := func(ctx context.Context, object *unstructured.Unstructured) error {
 		writer, configuration := client.FieldOwner(object.GroupVersionKind().Version), client.ApplyConfigurationFromUnstructured(object)
 		if _, found := object.Object["status"]; found {
@@ -49,7 +48,7 @@ var _ = Describe("The add-on API", func() {
 		return server.Apply(ctx, configuration, writer)
 	}
 
-	// into is the install namespace.
+	// into sets the install namespace.
 	into := func(namespace string) func(*addonv1alpha1.ManagedClusterAddOn) {
 		return func(addOn *addonv1alpha1.ManagedClusterAddOn) { addOn.Spec.InstallNamespace = namespace }
 	}

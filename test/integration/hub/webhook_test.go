@@ -34,7 +34,7 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// Where addon-manager keeps the keys of its webhooks, and what they are trusted by.
+// The Secret and ConfigMap with the keys and the CA bundle of addon-manager's webhooks.
 var kept = metav1.ObjectMeta{Namespace: "tandem-system", Name: "addon-manager-webhooks"}
 
 func keys() *corev1.Secret     { return &corev1.Secret{ObjectMeta: kept} }
@@ -53,7 +53,7 @@ func definitionOf(resource string) *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// bundle is what addon-manager says that its webhooks are trusted by; empty while it says nothing.
+// bundle returns the published CA bundle of addon-manager's webhooks; empty if there is none.
 func bundle(ctx context.Context) []byte {
 	current := trust()
 	if err := server.Get(ctx, client.ObjectKeyFromObject(current), current); err != nil {
@@ -62,7 +62,7 @@ func bundle(ctx context.Context) []byte {
 	return []byte(current.Data["ca-bundle.crt"])
 }
 
-// authorities are the certificates in a bundle.
+// authorities returns the certificates in a bundle.
 func authorities(bundle []byte) []*x509.Certificate {
 	GinkgoHelper()
 	var found []*x509.Certificate
@@ -74,8 +74,7 @@ func authorities(bundle []byte) []*x509.Certificate {
 	return found
 }
 
-// call asks the webhook server on a connection of its own, trusting the bundle as the API server does, and returns the certificate
-// that it serves with.
+// call connects to the webhook server on a new connection, trusting the bundle as the API server does, and returns the serving certificate.
 func call(ctx context.Context, address string, bundle []byte) (*x509.Certificate, error) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(bundle)
@@ -92,7 +91,7 @@ func call(ctx context.Context, address string, bundle []byte) (*x509.Certificate
 	return response.TLS.PeerCertificates[0], nil
 }
 
-// served is the certificate at address, trusted by the bundle of the moment, for Eventually.
+// served returns the certificate at address, verified with the current bundle, for Eventually.
 func served(address string) func(Gomega, context.Context) *x509.Certificate {
 	return func(g Gomega, ctx context.Context) *x509.Certificate {
 		certificate, err := call(ctx, address, bundle(ctx))
@@ -109,14 +108,14 @@ func waitServed(ctx context.Context, address string) *x509.Certificate {
 	return certificate
 }
 
-// lose takes an entry out of the Secret.
+// lose removes an entry from the Secret.
 func lose(ctx context.Context, entry string) {
 	GinkgoHelper()
 	Expect(server.Patch(ctx, keys(), client.RawPatch("application/json-patch+json",
 		fmt.Appendf(nil, `[{"op":"remove","path":"/data/%s"}]`, entry)))).To(Succeed())
 }
 
-// bundlesOfCallers are the bundles in everything of Tandem's that calls the webhooks.
+// bundlesOfCallers returns the bundles in all of Tandem's objects that call the webhooks.
 func bundlesOfCallers(g Gomega, ctx context.Context) map[string]string {
 	bundles := map[string]string{}
 	for _, resource := range []string{"clustermanagementaddons", "managedclusteraddons", "addondeploymentconfigs"} {
@@ -133,7 +132,7 @@ func bundlesOfCallers(g Gomega, ctx context.Context) map[string]string {
 	return bundles
 }
 
-// bundlesAreCurrent succeeds once every caller has the bundle of the moment.
+// bundlesAreCurrent succeeds once every caller has the current bundle.
 func bundlesAreCurrent(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -143,8 +142,7 @@ func bundlesAreCurrent(ctx context.Context) {
 	}).Should(Succeed())
 }
 
-// converts waits until the API server converts everything about add-ons from v1beta1: it trusts the webhook once each definition
-// has the bundle.
+// converts waits until the API server converts all add-on kinds from v1beta1, which requires the bundle in each definition.
 func converts(ctx context.Context) {
 	GinkgoHelper()
 	for kind, spec := range map[string]map[string]any{
@@ -161,7 +159,7 @@ func converts(ctx context.Context) {
 	}
 }
 
-// otherAddress is where another replica can serve, until the spec ends.
+// otherAddress returns an address for another replica, reserved until the spec ends.
 func otherAddress() string {
 	GinkgoHelper()
 	reserved, err := port.Find()
@@ -170,7 +168,7 @@ func otherAddress() string {
 	return reserved.Address()
 }
 
-// ofWebhooks lists the writes but those about add-ons and Instances: what earlier specs have left of them may still be settling.
+// ofWebhooks lists the writes except those of add-ons and Instances, because objects of earlier specs may still be settling.
 func ofWebhooks(writes *environment.Writes) func() []string {
 	return func() []string {
 		return slices.DeleteFunc(writes.Requests(), func(request string) bool {
@@ -364,8 +362,8 @@ var _ = Describe("The webhook server", func() {
 	})
 })
 
-// callAgainAndAgain calls the webhook server until the spec ends, as the API server does: with the bundle that stands in the webhook
-// configuration at that moment.
+// callAgainAndAgain calls the webhook server until the spec ends as the API server does: with the current bundle of the webhook
+// configuration.
 func callAgainAndAgain(ctx context.Context) (calls func() int, failed func() []string) {
 	type outcome struct {
 		calls  int
@@ -404,7 +402,7 @@ func callAgainAndAgain(ctx context.Context) (calls func() int, failed func() []s
 	return func() int { return read().calls }, func() []string { return read().failed }
 }
 
-// readiness is what /readyz answers, for Eventually.
+// readiness returns the response of /readyz, for Eventually.
 func readiness(address string) func(Gomega, context.Context) string {
 	return func(g Gomega, ctx context.Context) string {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
@@ -459,7 +457,7 @@ var _ = Describe("The CA bundle", func() {
 		DeferCleanup(func(ctx SpecContext) { Expect(server.Delete(ctx, theirs)).To(Succeed()) })
 		definition := get(ctx, definitionOf("addondeploymentconfigs"))
 		labels := definition.Labels
-		edit(ctx, definition, func(d *apiextensionsv1.CustomResourceDefinition) { // as a stock OCM's, without the label
+		edit(ctx, definition, func(d *apiextensionsv1.CustomResourceDefinition) { // like a stock OCM definition, without the label
 			d.Labels, d.Spec.Conversion.Webhook.ClientConfig.CABundle = nil, nil
 		})
 		DeferCleanup(func(ctx SpecContext) {
@@ -468,7 +466,7 @@ var _ = Describe("The CA bundle", func() {
 		})
 
 		before := bundle(ctx)
-		lose(ctx, "ca.crt") // there is a new bundle for everything of Tandem's
+		lose(ctx, "ca.crt") // all of Tandem's objects get a new bundle
 		Eventually(func(g Gomega) {
 			current := bundlesOfCallers(g, ctx)
 			delete(current, "addondeploymentconfigs")
@@ -501,7 +499,7 @@ var _ = Describe("The CA bundle", func() {
 	})
 })
 
-// fieldsOf are the leaves that a field manager holds.
+// fieldsOf returns the leaf fields owned by a field manager.
 func fieldsOf(ctx context.Context, object client.Object, manager string) []string {
 	GinkgoHelper()
 	var found []string

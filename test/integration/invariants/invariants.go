@@ -1,5 +1,5 @@
-// Package invariants checks, from the managed fields that an API server keeps, that every writer of Tandem writes its own fields
-// and no others. Integration tests ask it after every step.
+// Package invariants checks, by the managed fields of an API server, that every writer of Tandem writes only its own fields. Integration
+// tests run it after every step.
 package invariants
 
 import (
@@ -23,9 +23,9 @@ const (
 	instance = "Instance"
 )
 
-// The one exception to a writer for each condition: while a cluster is silent the hub takes condition Available over, until the agent
-// takes it back. What both have applied with the same value the hub keeps then: the condition's key, and the time of a transition
-// where both fell into one second.
+// The only exception to one writer per condition: while a cluster is silent the hub takes over condition Available, until the agent takes
+// it back. Fields that both have applied with the same value remain the hub's too: the condition's key, and the transition time if both are
+// in the same second.
 const (
 	managerLease  = "addon-manager-lease"
 	available     = `.status.conditions[type="Available"]`
@@ -33,16 +33,16 @@ const (
 	availableTime = available + ".lastTransitionTime"
 )
 
-// The one exception to a condition for each writer: the API server notes whose a field is before its policies run, and so a stranger
-// who sends a Degraded of its own holds what the policies keep in its place, the hub's verdict.
+// The only exception to one condition per writer: the API server records the field owner before its policies run, so a foreign writer that
+// sends its own Degraded owns the value that the policies restore, the hub's verdict.
 const degraded = `.status.conditions[type="Degraded"]`
 
-// allowed are the fields, by prefix, that each field manager of Tandem may hold on the hub, by kind. A manager that begins with
-// addon-manager or addon-agent and is not named here may hold none.
+// allowed lists the fields, by prefix, that each field manager of Tandem may own on the hub, by kind. A manager with the prefix
+// addon-manager or addon-agent that is not listed here may own none.
 var allowed = map[string]map[string][]string{
 	"addon-manager-dependency": {addOn: {`.status.conditions[type="Degraded"]`}},
 	"addon-manager-resolved":   {addOn: {`.status.conditions[type="Resolved"]`, `.status.healthCheck`}},
-	// OCM's addon-manager writes status.configReferences, and leaves the hashes in it to whoever runs the add-on.
+	// OCM's addon-manager writes status.configReferences, and leaves their hashes to the add-on's own manager.
 	"addon-manager-rollout": {addOn: {
 		`.status.conditions[type="ManifestApplied"]`, `.status.supportedConfigs`, `.status.configReferences`,
 	}},
@@ -54,7 +54,7 @@ var allowed = map[string]map[string][]string{
 	"addon-manager-instance": {
 		instance: {`.metadata.finalizers`, `.spec.planExecution.uid`, `.status.conditions[type="Resolved"]`},
 	},
-	// On a child what its parent says of it, on the parent the answers to its tasks.
+	// On a child the data from its parent, on the parent the answers to its tasks.
 	"addon-manager-children": {instance: {
 		`.metadata.labels.kudo.dev/root`, `.metadata.ownerReferences`, `.metadata.annotations.kudo.dev/force-release`,
 		`.spec.operatorVersion`, `.spec.parameters`, `.spec.installNamespace`, `.spec.serviceAccountName`, `.spec.planExecution`,
@@ -68,8 +68,8 @@ var allowed = map[string]map[string][]string{
 	},
 }
 
-// Violations lists, for every ManagedClusterAddOn and Instance on the hub, the fields that a writer of Tandem holds although they
-// are not its own, and those that it shares with another writer. Errors are those of reading.
+// Violations lists, for every ManagedClusterAddOn and Instance on the hub, the fields that a writer of Tandem owns although they are not
+// its own, and the fields that it shares with another writer. It returns an error only if reading fails.
 func Violations(ctx context.Context, hub client.Reader) ([]string, error) {
 	ofAddOns, err := OfAddOns(ctx, hub)
 	if err != nil {
@@ -79,7 +79,7 @@ func Violations(ctx context.Context, hub client.Reader) ([]string, error) {
 	return append(ofAddOns, ofInstances...), err
 }
 
-// OfAddOns lists those of ManagedClusterAddOns alone.
+// OfAddOns lists the violations of ManagedClusterAddOns.
 func OfAddOns(ctx context.Context, hub client.Reader) ([]string, error) {
 	var addOns addonv1alpha1.ManagedClusterAddOnList
 	if err := hub.List(ctx, &addOns); err != nil {
@@ -96,7 +96,7 @@ func OfAddOns(ctx context.Context, hub client.Reader) ([]string, error) {
 	return violations, nil
 }
 
-// OfInstances lists those of Instances alone.
+// OfInstances lists the violations of Instances.
 func OfInstances(ctx context.Context, hub client.Reader) ([]string, error) {
 	var instances kudo.InstanceList
 	if err := hub.List(ctx, &instances); err != nil {
@@ -141,7 +141,7 @@ func Of(kind string, object client.Object) ([]string, error) {
 	return violations, nil
 }
 
-// accountable are the managers of a field but those that hold it by one of the exceptions.
+// accountable returns the managers of a field without those allowed by an exception.
 func accountable(object client.Object, field string, managers []string) []string {
 	shared := len(managers) > 1
 	return slices.DeleteFunc(managers, func(m string) bool {
@@ -150,7 +150,7 @@ func accountable(object client.Object, field string, managers []string) []string
 	})
 }
 
-// faults says what is wrong about a field that managers hold.
+// faults returns the violations of a field owned by the managers.
 func faults(kind string, object client.Object, field string, managers []string) []string {
 	var faults []string
 	for _, manager := range managers {
@@ -168,7 +168,7 @@ func faults(kind string, object client.Object, field string, managers []string) 
 	return faults
 }
 
-// silent says whether an add-on's Available is Unknown for want of its cluster's lease.
+// silent reports whether an add-on's Available is Unknown because its cluster's lease has expired.
 func silent(object client.Object) bool {
 	return anyCondition(object, func(c metav1.Condition) bool {
 		return c.Type == addonv1alpha1.ConditionAvailable && c.Status == metav1.ConditionUnknown &&
@@ -176,7 +176,7 @@ func silent(object client.Object) bool {
 	})
 }
 
-// judged says whether an add-on's Degraded is a verdict over its dependencies.
+// judged reports whether an add-on's Degraded is a verdict on its dependencies.
 func judged(object client.Object) bool {
 	return anyCondition(object, func(c metav1.Condition) bool {
 		return c.Type == addonv1alpha1.ConditionDegraded &&

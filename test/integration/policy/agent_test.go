@@ -27,8 +27,8 @@ import (
 	"github.com/tandem-addons/tandem/test/rights"
 )
 
-// held is an add-on of which the hub has written all that it writes: it runs by plans, requires what is missing, and names an
-// OperatorVersion that does not exist. OCM has written the rest.
+// held creates an add-on with all fields that the hub can write: it runs by plans, requires a missing add-on, and refers to an
+// OperatorVersion that does not exist. OCM has written the other fields.
 func held(ctx context.Context) types.NamespacedName {
 	GinkgoHelper()
 	key := enable(ctx, server)
@@ -44,14 +44,14 @@ func held(ctx context.Context) types.NamespacedName {
 	return key
 }
 
-// What agents may write of an add-on's status is one condition. Each word below holds something else, too.
+// Agents may write only one condition of an add-on's status. Each status below contains something else too.
 var _ = Describe("An agent that writes, of an add-on's status,", Ordered, ContinueOnFailure, func() {
 	var key types.NamespacedName
 	BeforeAll(func(ctx SpecContext) { key = held(ctx) })
 	DescribeTableSubtree("",
 		func(says word, except ...string) {
 			send := maps.Clone(ways)
-			delete(send, "update") // which RBAC refuses, whatever it says
+			delete(send, "update") // which RBAC rejects in any case
 			for _, version := range versions {
 				for by := range send {
 					if slices.Contains(except, by) || slices.Contains(except, version) {
@@ -101,7 +101,7 @@ var _ = Describe("An agent that writes, of an add-on's status,", Ordered, Contin
 	)
 })
 
-// instance is a user's Instance in cluster, which the hub has judged, and to which it has given a child.
+// instance returns a user's Instance in cluster with the hub's verdict and a child.
 func instance(ctx context.Context) *kudo.Instance {
 	GinkgoHelper()
 	created := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "instance-" + rand.String(6)}}
@@ -161,7 +161,7 @@ var _ = Describe("An agent that writes, of an Instance's status,", Ordered, Cont
 
 const resolvedByAgent = `{"type":"Resolved","status":"True","reason":"Resolved","message":"","lastTransitionTime":"2026-01-02T03:04:05Z"}`
 
-// Everything else is RBAC's to refuse, which gives an agent nothing beyond its cluster's namespace, and little in it.
+// RBAC rejects everything else: an agent has no permissions outside of its cluster's namespace, and few inside.
 var _ = Describe("An agent is refused", Ordered, func() {
 	var (
 		c           client.WithWatch

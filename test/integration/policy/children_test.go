@@ -14,7 +14,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// bindUser gives a user the rights of a ClusterRole.
+// bindUser binds a user to a ClusterRole.
 func bindUser(ctx context.Context, user, role string) {
 	GinkgoHelper()
 	binding := &rbacv1.ClusterRoleBinding{
@@ -26,7 +26,7 @@ func bindUser(ctx context.Context, user, role string) {
 	DeferCleanup(func(ctx SpecContext) { Expect(server.Delete(ctx, binding)).To(Succeed()) })
 }
 
-// In a namespace that is no cluster's, so that addon-manager leaves it alone.
+// In a namespace that belongs to no cluster, so that addon-manager ignores it.
 var _ = Describe("The parameters of a child Instance", Ordered, func() {
 	child := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: "parent.child", Labels: map[string]string{kudo.LabelRoot: "parent"},
@@ -55,7 +55,7 @@ var _ = Describe("The parameters of a child Instance", Ordered, func() {
 			if may {
 				want = Succeed()
 			}
-			Eventually(func() error { // rights come to be known by and by
+			Eventually(func() error { // new permissions take effect with a delay
 				return tandem.as(user).Patch(ctx, child.DeepCopy(), change, client.DryRunAll)
 			}).WithContext(ctx).Should(want)
 		},

@@ -33,14 +33,14 @@ func (l *lines) log(options *hub.Options) {
 	}, funcr.Options{})
 }
 
-// about are the lines that say what is not enforced.
+// about returns the lines that report policies that are not enforced.
 func (l *lines) about() []string {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	return slices.DeleteFunc(slices.Clone(l.all), func(line string) bool { return !strings.HasPrefix(line, "policy ") })
 }
 
-// An API server of the release before MutatingAdmissionPolicy was stable.
+// An API server of the last release before MutatingAdmissionPolicy was stable.
 var _ = Describe("addon-manager where the API server does not enforce everything", Ordered, func() {
 	var (
 		older *site
@@ -110,7 +110,7 @@ var _ = Describe("addon-manager where the API server does not enforce everything
 	})
 })
 
-// applyServed puts the objects of a folder onto the API server whose kinds it serves.
+// applyServed applies the objects of a folder whose kinds the API server serves.
 func (s *site) applyServed(ctx context.Context, folder string) {
 	GinkgoHelper()
 	objects, err := manifests.Objects(manifests.FS, folder+"/*.yaml", nil)

@@ -20,7 +20,7 @@ const (
 	onTheHub   = "change or delete this one on the hub"
 )
 
-// On a managed cluster, an API server of its own.
+// On a managed cluster, with an API server of its own.
 var _ = Describe("A mirror", Ordered, func() {
 	var (
 		managed *site

@@ -1,5 +1,5 @@
-// Package policy checks what Tandem's policies make of writes, on real API servers: those of the agents, which may be hostile,
-// of OCM's controllers, which know nothing of dependencies, and of administrators; and that uninstalling takes it all back.
+// Package policy tests Tandem's admission policies on real API servers: with writes of agents, which may be hostile, of OCM's controllers,
+// which ignore dependencies, and of administrators; and that uninstalling removes them.
 package policy
 
 import (
@@ -25,13 +25,13 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/invariants"
 )
 
-// The clusters that the hub manages, and whose agents it has given rights to.
+// The clusters of the hub, with permissions for their agents.
 const cluster, otherCluster = "cluster1", "cluster2"
 
-// Set once, before the specs run.
+// Set once before the specs run.
 var (
-	tandem *site            // where addon-manager runs
-	server client.WithWatch // it, with all rights
+	tandem *site            // the server of addon-manager
+	server client.WithWatch // an administrator's client of it
 )
 
 func TestPolicy(t *testing.T) {
@@ -52,16 +52,16 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	tandem.untilEnforced(ctx)
 })
 
-// Instances are looked at by the specs that have some: the API server takes 100 ms to list what nobody has written lately.
+// Instances are checked only by the specs that have some: the API server takes 100 ms to list objects that were not written recently.
 var _ = AfterEach(func(ctx SpecContext) {
 	Expect(invariants.OfAddOns(ctx, server)).To(BeEmpty(), "who wrote what")
 })
 
-// site is an API server of its own.
+// site is an API server with its clients.
 type site struct {
 	*environment.Environment
 
-	// clients are those that as has made, by user and groups: making one asks the API server for all that it serves.
+	// clients caches the clients of as by user and groups, because creating one requires API discovery.
 	clients map[string]client.WithWatch
 }
 
@@ -73,7 +73,7 @@ func startSite(change ...func(*envtest.Environment)) *site {
 	return &site{Environment: started, clients: map[string]client.WithWatch{}}
 }
 
-// furnish makes it a hub of two clusters, on which OCM's writers have their rights.
+// furnish sets up a hub of two clusters, with permissions for OCM's writers.
 func (s *site) furnish(ctx context.Context, folders ...string) {
 	GinkgoHelper()
 	for _, folder := range folders {
@@ -103,7 +103,7 @@ func (s *site) furnish(ctx context.Context, folders ...string) {
 	})).To(Succeed())
 }
 
-// as is a client of that user, of an administrator if it is empty.
+// as returns a client of that user, or of an administrator if it is empty.
 func (s *site) as(user string, groups ...string) client.WithWatch {
 	GinkgoHelper()
 	who := strings.Join(append([]string{user}, groups...), " ")
@@ -120,14 +120,14 @@ func (s *site) as(user string, groups ...string) client.WithWatch {
 	return made
 }
 
-// asAgent is a client of a cluster's agent.
+// asAgent returns a client of a cluster's agent.
 func (s *site) asAgent(cluster string) client.WithWatch {
 	GinkgoHelper()
 	group := "system:open-cluster-management:cluster:" + cluster + ":addon:tandem"
 	return s.as(group+":agent:addon-agent", group, "system:open-cluster-management:addon:tandem")
 }
 
-// asOCM is a client of one of OCM's writers, which may write the status of add-ons and knows nothing of their dependencies.
+// asOCM returns a client of an OCM writer, which may write the status of add-ons and ignores dependencies.
 func (s *site) asOCM() client.WithWatch {
 	GinkgoHelper()
 	return s.as("system:serviceaccount:open-cluster-management:"+ocm, ocm)
@@ -136,10 +136,10 @@ func (s *site) asOCM() client.WithWatch {
 // ocm is the group of OCM's writers.
 const ocm = "ocm-writers"
 
-// addonManager is whom the hub's controllers run as.
+// addonManager is the user of the hub's controllers.
 const addonManager = "system:serviceaccount:tandem-system:addon-manager"
 
-// options are those of the hub's controllers.
+// options returns the options of the hub's controllers.
 func (s *site) options() hub.Options {
 	return hub.Options{
 		PackagesNamespace: kudo.DefaultPackagesNamespace, Namespace: "tandem-system",
@@ -147,23 +147,22 @@ func (s *site) options() hub.Options {
 	}
 }
 
-// serving makes the hub serve the webhooks where the API server looks for them.
+// serving makes the hub serve the webhooks at the address that the API server calls.
 func serving(s *site) func(*hub.Options) {
 	return func(options *hub.Options) {
 		options.WebhookBindAddress, options.WebhookHosts = s.WebhookAddress, []string{"127.0.0.1"}
 	}
 }
 
-// stopHub stops the hub that runs.
+// stopHub stops the running hub.
 var stopHub = func() {}
 
-// runHub runs the hub's controllers on this site, until stopHub is called. A process has one hub at a time: the one that ran before is
-// stopped.
+// runHub runs the hub's controllers on this site until stopHub is called. A process runs one hub at a time: the previous one is stopped.
 func (s *site) runHub(change ...func(*hub.Options)) {
 	GinkgoHelper()
 	stopHub()
 	config, options := rest.CopyConfig(s.Config), s.options()
-	config.Impersonate.UserName = addonManager // with the rights that it has on a real hub, no more
+	config.Impersonate.UserName = addonManager // with the permissions of addon-manager on a real hub
 	for _, c := range change {
 		c(&options)
 	}
@@ -179,7 +178,7 @@ func (s *site) runHub(change ...func(*hub.Options)) {
 	}
 }
 
-// elsewhere makes the specs of a container run hubs on other sites.
+// elsewhere lets the specs of a container run hubs on other sites.
 func elsewhere() {
 	AfterAll(func() { tandem.runHub(serving(tandem)) })
 }

@@ -25,10 +25,10 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// fleetSize takes more than one page.
+// fleetSize requires more than one page.
 const fleetSize = 110
 
-// interrupter ends a context as soon as a word is written.
+// interrupter cancels a context as soon as a text is written.
 type interrupter struct {
 	bytes.Buffer
 	word string
@@ -55,7 +55,7 @@ var _ = Describe("Uninstalling", Ordered, func() {
 	}
 	uninstall := func(ctx context.Context, out *interrupter) error {
 		config := rest.CopyConfig(old.Config)
-		config.Impersonate.UserName = addonManager // with the rights that it has on a real hub, no more
+		config.Impersonate.UserName = addonManager // with the permissions of addon-manager on a real hub
 		return hub.Uninstall(ctx, config, old.options(), out)
 	}
 	all := func(ctx context.Context) []addonv1alpha1.ManagedClusterAddOn {
@@ -64,7 +64,7 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		Expect(admin.List(ctx, &list)).To(Succeed())
 		return list.Items
 	}
-	// verdicts is how many add-ons lack what they require.
+	// verdicts returns the number of add-ons with unmet required dependencies.
 	verdicts := func(ctx context.Context) int {
 		GinkgoHelper()
 		count := 0
@@ -75,7 +75,7 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		}
 		return count
 	}
-	// byPlans is an add-on that runs an OperatorVersion.
+	// byPlans creates an add-on that runs an OperatorVersion.
 	byPlans := func(ctx context.Context, version string, needs ...addonv1alpha1.AddonDependency) types.NamespacedName {
 		GinkgoHelper()
 		key := enable(ctx, admin, needs...)
@@ -114,7 +114,7 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		}
 		Eventually(stands(admin, preferred, "Degraded")).WithContext(ctx).Should(Equal(optionalUnmet))
 		for _, key := range []types.NamespacedName{required, preferred, own} {
-			said(ctx, old.asOCM(), "v1beta1", key, leaseUpdated) // by a writer of the version that goes
+			said(ctx, old.asOCM(), "v1beta1", key, leaseUpdated) // by a writer of the version to be removed
 		}
 		said(ctx, old.asOCM(), "v1alpha1", own, ownDegraded)
 		said(ctx, old.asAgent(cluster), "v1alpha1", waits, condition("Available", "False", addonv1alpha1.ReasonNotInstalled, ""))

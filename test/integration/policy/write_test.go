@@ -27,21 +27,21 @@ import (
 
 const addOnGroup = "addon.open-cluster-management.io"
 
-// The versions in which add-ons are served, and the ways in which their status is written.
+// The versions in which add-ons are served, and the ways to write their status.
 var (
 	versions = []string{"v1alpha1", "v1beta1"}
 	ways     = map[string]way{"merge patch": mergePatch, "JSON patch": jsonPatch, "update": update, "server-side apply": serverSideApply}
 )
 
-// word is what a writer says of an add-on: conditions, and other fields of the status.
+// word is a status written by a writer: conditions, and other fields.
 type word struct {
 	conditions []metav1.Condition
 	fields     map[string]any
-	// alone says that the writer knows of no conditions but its own.
+	// alone is set if the writer sends only its own conditions.
 	alone bool
 }
 
-// at is what the writer says at that time: a condition's status has changed then, unless it is stored like that.
+// at returns the word with transition times: now for a condition whose stored status differs.
 func (w word) at(now time.Time, stored []metav1.Condition) word {
 	w.conditions = slices.Clone(w.conditions)
 	for i := range w.conditions {
@@ -54,7 +54,7 @@ func (w word) at(now time.Time, stored []metav1.Condition) word {
 	return w
 }
 
-// all are the conditions that the writer wants to be stored, given those that it has read.
+// all returns the conditions that the writer sends, given the ones that it has read.
 func (w word) all(stored []metav1.Condition) []metav1.Condition {
 	if w.alone {
 		return w.conditions
@@ -65,18 +65,18 @@ func (w word) all(stored []metav1.Condition) []metav1.Condition {
 	return stored
 }
 
-// way sends a writer's word, given the object as the writer has read it, which becomes what the API server answers.
+// way writes a status, given the object as the writer has read it, which is set to the API server's response.
 type way func(ctx context.Context, c client.Client, read *unstructured.Unstructured, w word) error
 
-// mergePatch is how the patcher of OCM's sdk-go does it, for klusterlets, addon-framework and the hub's controllers alike: from the
-// object that was read to the one that is wanted, lists as a whole.
+// mergePatch patches like the patcher of OCM's sdk-go, which klusterlets, addon-framework and the hub's controllers use: from the read
+// object to the desired one, with complete lists.
 func mergePatch(ctx context.Context, c client.Client, read *unstructured.Unstructured, w word) error {
 	before := read.DeepCopy()
 	set(read, w.all(conditionsOf(read)), w.fields)
 	return c.Status().Patch(ctx, read, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-// say is mergePatch of what admin reads, again on a conflict with another writer.
+// say applies mergePatch to the object read by admin, and retries on a conflict with another writer.
 func say(ctx context.Context, admin, c client.Client, version string, key types.NamespacedName, w word) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		object := addOnIn(version, key)
@@ -108,7 +108,7 @@ func update(ctx context.Context, c client.Client, read *unstructured.Unstructure
 	return c.Status().Update(ctx, read)
 }
 
-// serverSideApply applies, by force, the writer's own conditions and fields, and no others.
+// serverSideApply applies, with force, only the writer's own conditions and fields.
 func serverSideApply(ctx context.Context, c client.Client, read *unstructured.Unstructured, w word) error {
 	applied := &unstructured.Unstructured{}
 	applied.SetGroupVersionKind(read.GroupVersionKind())
@@ -120,7 +120,7 @@ func serverSideApply(ctx context.Context, c client.Client, read *unstructured.Un
 	return err
 }
 
-// set makes a status say so.
+// set sets conditions and fields of a status.
 func set(object *unstructured.Unstructured, conditions []metav1.Condition, fields map[string]any) {
 	GinkgoHelper()
 	status := map[string]any{"conditions": plain(conditions)}
@@ -135,7 +135,7 @@ func set(object *unstructured.Unstructured, conditions []metav1.Condition, field
 	object.Object["status"] = status
 }
 
-// plain are conditions as an unstructured object holds them.
+// plain converts conditions for an unstructured object.
 func plain(conditions []metav1.Condition) []any {
 	GinkgoHelper()
 	list := []any{}
@@ -147,7 +147,7 @@ func plain(conditions []metav1.Condition) []any {
 	return list
 }
 
-// conditionsOf are the conditions of an object in any version.
+// conditionsOf returns the conditions of an object in any version.
 func conditionsOf(object *unstructured.Unstructured) []metav1.Condition {
 	GinkgoHelper()
 	var typed struct {
@@ -159,7 +159,7 @@ func conditionsOf(object *unstructured.Unstructured) []metav1.Condition {
 	return typed.Status.Conditions
 }
 
-// read is an add-on as it is stored, in a version.
+// read returns the stored add-on in a version.
 func read(ctx context.Context, version string, key types.NamespacedName) *unstructured.Unstructured {
 	GinkgoHelper()
 	object := addOnIn(version, key)
@@ -175,7 +175,7 @@ func addOnIn(version string, key types.NamespacedName) *unstructured.Unstructure
 	return object
 }
 
-// condition is one whose status changed some time ago.
+// condition returns a condition whose status changed some time ago.
 func condition(conditionType, status, reason, message string) metav1.Condition {
 	return metav1.Condition{
 		Type: conditionType, Status: metav1.ConditionStatus(status), Reason: reason, Message: message,
@@ -183,10 +183,10 @@ func condition(conditionType, status, reason, message string) metav1.Condition {
 	}
 }
 
-// seen is what a spec expects of a condition.
+// seen is the expected state of a condition.
 type seen struct{ Status, Reason, Message string }
 
-// none is a condition that is not there.
+// none is a missing condition.
 var none = seen{}
 
 func seenOf(conditions []metav1.Condition, conditionType string) seen {
@@ -197,19 +197,19 @@ func seenOf(conditions []metav1.Condition, conditionType string) seen {
 	return seen{string(c.Status), c.Reason, c.Message}
 }
 
-// unmet is the verdict over a dependency that is not installed.
+// unmet returns the verdict on a dependency that is not installed.
 func unmet(kind addonv1alpha1.DependencyType, reason string) seen {
 	return seen{"True", reason, fmt.Sprintf("%s addon 'missing' is not installed or not available.", kind)}
 }
 
-// The verdicts, and what the Required one makes of Available.
+// The verdicts, and the resulting Available of an unmet required dependency.
 var (
 	requiredUnmet = unmet(addonv1alpha1.DependencyTypeRequired, addonv1alpha1.ReasonRequiredDependencyNotSatisfied)
 	optionalUnmet = unmet(addonv1alpha1.DependencyTypeOptional, addonv1alpha1.ReasonDependencyNotSatisfied)
 	gated         = seen{"False", requiredUnmet.Reason, requiredUnmet.Message}
 )
 
-// enable makes an add-on in cluster, and its definition with what it depends on.
+// enable creates an add-on in cluster, and its definition with dependencies.
 func enable(ctx context.Context, c client.Client, needs ...addonv1alpha1.AddonDependency) types.NamespacedName {
 	GinkgoHelper()
 	key := types.NamespacedName{Namespace: cluster, Name: "addon-" + rand.String(6)}
@@ -246,12 +246,12 @@ func runs(version string) func(*addonv1alpha1.ClusterManagementAddOn) {
 	}
 }
 
-// needs is a dependency on an add-on that nobody installs.
+// needs returns a dependency on an add-on that is never installed.
 func needs(kind addonv1alpha1.DependencyType) addonv1alpha1.AddonDependency {
 	return addonv1alpha1.AddonDependency{Name: "missing", Type: kind}
 }
 
-// stands reads a condition of an add-on, for Eventually.
+// stands returns a condition of an add-on, for Eventually.
 func stands(c client.Client, key types.NamespacedName, conditionType string) func(Gomega, context.Context) seen {
 	return func(g Gomega, ctx context.Context) seen {
 		addOn := &addonv1alpha1.ManagedClusterAddOn{}
@@ -260,7 +260,7 @@ func stands(c client.Client, key types.NamespacedName, conditionType string) fun
 	}
 }
 
-// judged is an add-on that the hub has judged so.
+// judged returns an add-on with that verdict of the hub.
 func judged(ctx context.Context, kind addonv1alpha1.DependencyType, verdict seen) types.NamespacedName {
 	GinkgoHelper()
 	key := enable(ctx, server, needs(kind))
@@ -268,8 +268,8 @@ func judged(ctx context.Context, kind addonv1alpha1.DependencyType, verdict seen
 	return key
 }
 
-// requiring, preferring and independent are add-ons as a writer may meet them: under a Required verdict, under an Optional one, and
-// under none.
+// requiring, preferring and independent return add-ons with a verdict on a required dependency, on an optional dependency, and without a
+// verdict.
 func requiring(ctx context.Context) types.NamespacedName {
 	GinkgoHelper()
 	return judged(ctx, addonv1alpha1.DependencyTypeRequired, requiredUnmet)
@@ -285,7 +285,7 @@ func independent(ctx context.Context) types.NamespacedName {
 	return enable(ctx, server)
 }
 
-// untilEnforced waits until the API server enforces the policies, in all versions: it takes them up within seconds.
+// untilEnforced waits until the API server enforces the policies in all versions, which takes a few seconds.
 func (s *site) untilEnforced(ctx context.Context) {
 	GinkgoHelper()
 	admin := s.as("")

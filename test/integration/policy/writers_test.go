@@ -18,7 +18,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
-// What OCM's writers say of an add-on.
+// The status that OCM's writers set on an add-on.
 var (
 	leaseUpdated = condition("Available", "True", "ManagedClusterAddOnLeaseUpdated", "the add-on is available.")
 	leaseStopped = condition("Available", "False", "ManagedClusterAddOnLeaseUpdateStopped", "the add-on is not available.")
@@ -29,16 +29,16 @@ var (
 	ownRecovered = condition("Degraded", "False", "DiskFree", "the add-on's own word")
 	stale        = condition("Degraded", "True", requiredUnmet.Reason, "from before")
 	denied       = condition("Degraded", "False", requiredUnmet.Reason, "it is not so")
-	verbose      = condition("Available", "True", "Verbose", strings.Repeat("é", 32768)) // as long as a message can be
+	verbose      = condition("Available", "True", "Verbose", strings.Repeat("é", 32768)) // the longest possible message
 	ownVerbose   = condition("Degraded", "True", "Verbose", strings.Repeat("é", 32768))
 )
 
-// of is what a spec expects where a condition is stored as it was written.
+// of returns the expected state of a condition that is stored as written.
 func of(c metav1.Condition) seen { return seen{string(c.Status), c.Reason, c.Message} }
 
-// A write by somebody who knows nothing of dependencies is never refused, and ends as the verdict wants it.
+// A write of a client that ignores dependencies is never rejected, and the stored status respects the verdict.
 var _ = Describe("A writer of OCM's kind", func() {
-	// One for each verdict and way to write, so that it has one writer: whose a field is changes from writer to writer.
+	// One add-on for each verdict and way to write, so that it has a single writer, because field ownership depends on the writer.
 	addOns := map[string]types.NamespacedName{}
 	DescribeTableSubtree("that",
 		func(says word, underRequired, underOptional, otherwise [2]seen) {
@@ -100,7 +100,7 @@ var _ = Describe("A writer of OCM's kind", func() {
 	)
 })
 
-// forget takes everything off the conditions of an add-on but the hub's verdict, as if nobody had written any yet.
+// forget removes all conditions of an add-on except the hub's verdict, as if no other writer had written any.
 func forget(ctx context.Context, key types.NamespacedName) {
 	GinkgoHelper()
 	object := read(ctx, "v1alpha1", key)

@@ -1,4 +1,4 @@
-// Command hello says its version. The tests pack it: it is built sooner than Tandem's programs.
+// Command hello prints its version. Tests pack it because it builds faster than Tandem's programs.
 package main
 
 import "fmt"

@@ -1,4 +1,4 @@
-// Command list prints what lies in the root of the file system.
+// Command list prints the root of the file system.
 package main
 
 import (
