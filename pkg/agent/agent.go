@@ -62,7 +62,7 @@ type Options struct {
 	// Version of the program, for the hub to know.
 	Version string
 
-	// Standalone says that no OCM klusterlet runs on the managed cluster: the agent judges add-ons by their leases, and renews one
+	// Standalone is true if no OCM klusterlet runs on the managed cluster: the agent judges add-ons by their leases, and renews one
 	// of its own on the hub.
 	Standalone bool
 
@@ -182,7 +182,7 @@ func (o Options) awaitOther(ctx context.Context, config *rest.Config) bool {
 	return err == nil
 }
 
-// sameWay says whether two configs lead to the same server as the same identity.
+// sameWay reports whether two configs lead to the same server as the same identity.
 func sameWay(a, b *rest.Config) bool {
 	way := func(c *rest.Config) []any {
 		return []any{c.Host, c.APIPath, c.TLSClientConfig, c.Username, c.Password, c.BearerToken, c.BearerTokenFile, c.ExecProvider}

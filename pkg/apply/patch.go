@@ -72,7 +72,7 @@ func bare(gvk schema.GroupVersionKind, object client.Object) *metav1.PartialObje
 	return target
 }
 
-// doesNotApply says whether err is how an API server answers a JSON patch that does not apply to the object: a test fails, or
+// doesNotApply reports whether err is how an API server answers a JSON patch that does not apply to the object: a test fails, or
 // a path does not exist. It is a 422 like the refusals of policies and schemas. Those name the object or a cause; this one
 // carries nothing but the message that the code has by itself (patchResource in k8s.io/apiserver, endpoints/handlers/patch.go).
 func doesNotApply(err error) bool {

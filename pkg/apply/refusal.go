@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// ImmutableError says that the API server refuses a change of fields that an object keeps as long as it exists.
+// ImmutableError reports that the API server refuses a change of fields that an object keeps as long as it exists.
 type ImmutableError struct {
 	// Fields are the paths of what would have to change, sorted: `spec.selector`.
 	Fields []string
@@ -54,7 +54,7 @@ func Refused(err error, live, want *unstructured.Unstructured) error {
 	return &ImmutableError{Fields: slices.Compact(fields)}
 }
 
-// Final says whether the API server will refuse the same object again whatever becomes of the rest of the cluster. Everything else,
+// Final reports whether the API server will refuse the same object again whatever becomes of the rest of the cluster. Everything else,
 // such as a lack of rights, a quota, or a port that another Service still has, may pass.
 func Final(err error) bool {
 	var immutable *ImmutableError
@@ -117,7 +117,7 @@ func changedFields(cause metav1.StatusCause, live, want *unstructured.Unstructur
 	return []string{cause.Field}
 }
 
-// covers says whether a live value has all that is wanted of it; what the API server has added by default does not count.
+// covers reports whether a live value has all that is wanted of it; what the API server has added by default does not count.
 func covers(live, want any) bool {
 	switch want := want.(type) {
 	case map[string]any:

@@ -21,7 +21,7 @@ type Seen struct {
 	AddOn *addonv1alpha1.ManagedClusterAddOn
 	// Instance is its Instance on the managed cluster; nil if there is none.
 	Instance *kudo.Instance
-	// Standalone says that no OCM klusterlet judges leases on the managed cluster.
+	// Standalone is true if no OCM klusterlet judges leases on the managed cluster.
 	Standalone bool
 	// Lease is what LeaseOf names; nil if there is none.
 	Lease *coordinationv1.Lease
@@ -31,7 +31,7 @@ type Seen struct {
 type Judgement struct {
 	// Condition is Available as it is to be; nil where it is somebody else's to write.
 	Condition *metav1.Condition
-	// Release says that Available, somebody else's to write, still repeats a verdict that is lifted. It is to be removed: nothing is
+	// Release is true if Available, somebody else's to write, still repeats a verdict that is lifted. It is to be removed: nothing is
 	// known until its writer speaks, and an add-on whose health nobody checks would stay unavailable for a reason that is gone.
 	Release bool
 	// Until is when the add-on must be judged again even if nothing changes; zero if that is never so.
@@ -82,7 +82,7 @@ func notInstalled(addOn *addonv1alpha1.ManagedClusterAddOn, resolved *metav1.Con
 	return fmt.Sprintf("the add-on is not installed: %s: %s", resolved.Reason, resolved.Message)
 }
 
-// Includes says whether condition Available says what condition Resolved does.
+// Includes reports whether condition Available says what condition Resolved does.
 func Includes(available, resolved *metav1.Condition) bool {
 	return available != nil && resolved.Message != "" && strings.Contains(available.Message, resolved.Message)
 }

@@ -58,7 +58,7 @@ func Grace(lease *coordinationv1.Lease) time.Duration {
 	return missed * period
 }
 
-// Fresh says whether a lease was renewed lately, and until when it counts as that. A lease that was never renewed is not fresh.
+// Fresh reports whether a lease was renewed lately, and until when it counts as that. A lease that was never renewed is not fresh.
 func Fresh(lease *coordinationv1.Lease, now time.Time) (until time.Time, fresh bool) {
 	if lease.Spec.RenewTime == nil {
 		return time.Time{}, false

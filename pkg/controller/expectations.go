@@ -92,7 +92,7 @@ func (e *Expectations[K]) Awaits(object client.Object) time.Duration {
 	return 0
 }
 
-// UpToDate says whether an object in the cache is as new as what was noted; known says whether anything was. Versions that have no order,
+// UpToDate reports whether an object in the cache is as new as what was noted; known reports whether anything was. Versions that have no order,
 // as some aggregated API server's may, are new only where they are the same.
 func (e *Expectations[K]) UpToDate(cached client.Object) (upToDate, known bool) {
 	last, known := e.last(cached)
@@ -112,7 +112,7 @@ func (e *Expectations[K]) News() predicate.Predicate {
 	}
 }
 
-// has says whether an object is just what was noted.
+// has reports whether an object is just what was noted.
 func (e *Expectations[K]) has(object client.Object) bool {
 	last, known := e.last(object)
 	return known && last.resource == object.GetResourceVersion()

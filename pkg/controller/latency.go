@@ -62,7 +62,7 @@ func (l *Latency) Queue(
 // Take ends the wait of a request, and returns since when it waited; zero if no change led to it.
 func (l *Latency) Take(request reconcile.Request) time.Time { return l.waiting.Take(request) }
 
-// Again says that what a request waits for, since then, has not been done.
+// Again reports that what a request waits for, since then, has not been done.
 func (l *Latency) Again(request reconcile.Request, since time.Time) {
 	if !since.IsZero() {
 		l.waiting.Keep(request, since)

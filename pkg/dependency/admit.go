@@ -8,7 +8,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
-// CircularError says that a dependency which is about to be declared leads back to the add-on that declares it.
+// CircularError reports that a dependency which is about to be declared leads back to the add-on that declares it.
 type CircularError struct {
 	// AddOn is the name of the ClusterManagementAddOn, Where the field or annotation with the index of the dependency.
 	AddOn, Where string
@@ -76,7 +76,7 @@ func connect(
 	return refused, warnings
 }
 
-// sameDeclaration says whether field and annotation are the same in both.
+// sameDeclaration reports whether field and annotation are the same in both.
 func sameDeclaration(a, b *addonv1alpha1.ClusterManagementAddOn) bool {
 	textA, annotatedA := a.Annotations[addonv1alpha1.AnnotationDependencies]
 	textB, annotatedB := b.Annotations[addonv1alpha1.AnnotationDependencies]
@@ -100,7 +100,7 @@ func added(faults, known []*MalformedError) (fresh []error, stood []*MalformedEr
 	return fresh, stood
 }
 
-// named says whether needs hold an add-on of that name.
+// named reports whether needs hold an add-on of that name.
 func named(needs []addonv1alpha1.AddonDependency, name string) bool {
 	return slices.ContainsFunc(needs, func(n addonv1alpha1.AddonDependency) bool { return n.Name == name })
 }

@@ -10,7 +10,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
-// MalformedError says that an add-on's dependencies are declared in a way that cannot be judged.
+// MalformedError reports that an add-on's dependencies are declared in a way that cannot be judged.
 type MalformedError struct {
 	// AddOn is the name of the ClusterManagementAddOn.
 	AddOn string

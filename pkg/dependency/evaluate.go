@@ -17,7 +17,7 @@ type Cause string
 
 // The causes, in the order in which they are looked for.
 const (
-	// Circular: the add-on depends, over others or at once, on the one that is judged. Neither can ever come first.
+	// Circular: the add-on depends, over others or immediately, on the one that is judged. Neither can ever come first.
 	Circular Cause = "Circular"
 	// NoSuchAddOn: neither a ClusterManagementAddOn nor a ManagedClusterAddOn of the name exists.
 	NoSuchAddOn Cause = "NoSuchAddOn"
@@ -33,11 +33,11 @@ const (
 
 // Seen is what is known of one add-on that is depended on. The zero value is an add-on that does not exist anywhere.
 type Seen struct {
-	// Defined says that a ClusterManagementAddOn of the name exists.
+	// Defined is true if a ClusterManagementAddOn of the name exists.
 	Defined bool
-	// Installed says that a ManagedClusterAddOn of the name exists in the cluster's namespace.
+	// Installed is true if a ManagedClusterAddOn of the name exists in the cluster's namespace.
 	Installed bool
-	// Deleting says that the ManagedClusterAddOn has a deletion timestamp.
+	// Deleting is true if the ManagedClusterAddOn has a deletion timestamp.
 	Deleting bool
 	// Available and Reason are those of its condition Available; empty where it has none.
 	Available metav1.ConditionStatus
@@ -67,9 +67,9 @@ type Judgement struct {
 	Type addonv1alpha1.DependencyType
 	// Message is what the declaration says is lost without the dependency, as one line.
 	Message string
-	// Satisfied says that the dependency is there and available, or was when that was last known (Held).
+	// Satisfied is true if the dependency is there and available, or was when that was last known (Held).
 	Satisfied bool
-	// Held says that the dependency cannot be reached, so that the last verdict over it stands.
+	// Held is true if the dependency cannot be reached, so that the last verdict over it stands.
 	Held bool
 	// Cause is empty for a satisfied dependency.
 	Cause Cause
@@ -119,7 +119,7 @@ func judge(need addonv1alpha1.AddonDependency, seen Seen, last memory) Judgement
 	return j
 }
 
-// outOfReach says that the add-on is there, but its cluster cannot be reached, so that nobody knows how it is.
+// outOfReach reports that the add-on is there, but its cluster cannot be reached, so that nobody knows how it is.
 func (s Seen) outOfReach() bool {
 	return s.Installed && !s.Deleting &&
 		s.Available == metav1.ConditionUnknown && s.Reason == addonv1alpha1.ReasonClusterLeaseStopped

@@ -463,7 +463,7 @@ func checkJudgement(t *testing.T, j Judgement, seen Seen, message string) {
 	}
 }
 
-// isCut says whether the message leaves something out: a dependency, or the end of a sentence.
+// isCut reports whether the message leaves something out: a dependency, or the end of a sentence.
 func isCut(message string) bool {
 	return strings.HasSuffix(message, " more dependencies are not satisfied.") || strings.Contains(message, "…")
 }

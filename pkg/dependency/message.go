@@ -54,7 +54,7 @@ func cut(sentences []string) string {
 	return message.String()
 }
 
-// sentence says that the dependency is not satisfied, and what is lost; of one on a circle, which way that goes.
+// sentence reports that the dependency is not satisfied, and what is lost; of one on a circle, which way that goes.
 func (j Judgement) sentence() string {
 	switch {
 	case j.Cause == Circular:
@@ -87,7 +87,7 @@ func oneLine(text string) string {
 type memory struct {
 	reason string
 	lines  []string
-	// incomplete says that the message was cut, so that a dependency may be unmet that it does not name.
+	// incomplete is true if the message was cut, so that a dependency may be unmet that it does not name.
 	incomplete bool
 }
 
@@ -103,7 +103,7 @@ func recall(previous *metav1.Condition) memory {
 	return last
 }
 
-// unmet says whether the dependency was not satisfied in the last verdict; its type may have been another one then.
+// unmet reports whether the dependency was not satisfied in the last verdict; its type may have been another one then.
 func (m memory) unmet(j Judgement) bool {
 	required := opening(addonv1alpha1.DependencyTypeRequired, j.Name)
 	optional := opening(addonv1alpha1.DependencyTypeOptional, j.Name)
@@ -149,14 +149,14 @@ func Recalled(degraded *metav1.Condition) []Judgement {
 	return unmet
 }
 
-// circularOver says whether the line tells of a circle that begins with the dependency of that name.
+// circularOver reports whether the line tells of a circle that begins with the dependency of that name.
 func circularOver(line, name string) bool {
 	way, circular := strings.CutPrefix(line, circularOpening)
 	steps := strings.SplitN(way, arrow, 3)
 	return circular && len(steps) > 1 && steps[1] == oneLine(name)
 }
 
-// IsReason says whether reason is one of those that a verdict gives condition Degraded.
+// IsReason reports whether reason is one of those that a verdict gives condition Degraded.
 func IsReason(reason string) bool {
 	return reason == addonv1alpha1.ReasonDependencyNotSatisfied || reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied
 }

@@ -14,7 +14,7 @@ type Root struct {
 	Judgement
 }
 
-// Same says whether both name the same add-on at fault, or the same circle, by whatever way.
+// Same reports whether both name the same add-on at fault, or the same circle, by whatever way.
 func (r Root) Same(other Root) bool {
 	if r.Cause == Circular || other.Cause == Circular {
 		return sameCycle(r.Cycle, other.Cycle)
@@ -51,7 +51,7 @@ func Roots(addOn string, unmet []Judgement, verdictOf func(name string) Verdict)
 	return roots
 }
 
-// passesOn says whether the dependency is there and lacks only what others do.
+// passesOn reports whether the dependency is there and lacks only what others do.
 func passesOn(j Judgement, verdictOf func(name string) Verdict) bool {
 	return (j.Cause == NotAvailable || j.Cause == Unknown) && len(requiredOf(verdictOf(j.Name))) > 0
 }
@@ -63,7 +63,7 @@ func requiredOf(verdict Verdict) []Judgement {
 	})
 }
 
-// sameCycle says whether both ways lead over the same add-ons in the same order, wherever they begin.
+// sameCycle reports whether both ways lead over the same add-ons in the same order, wherever they begin.
 func sameCycle(a, b []string) bool {
 	if len(a) != len(b) {
 		return false

@@ -112,7 +112,7 @@ func (c condition) isTrue() bool { return c.status == "True" }
 
 func (c condition) isFalse() bool { return c.status == "False" }
 
-// outdated says whether the condition is known to be that of an older generation; most kinds do not tell.
+// outdated reports whether the condition is known to be that of an older generation; most kinds do not tell.
 func (c condition) outdated(generation int64) bool {
 	return c.observedGeneration > 0 && c.observedGeneration < generation
 }

@@ -118,7 +118,7 @@ var observing = map[schema.GroupKind]bool{
 	{Group: "policy", Kind: "PodDisruptionBudget"}: true,
 }
 
-// generationOf says whether the status belongs to an older generation than the spec.
+// generationOf reports whether the status belongs to an older generation than the spec.
 func generationOf(f *fields, kind schema.GroupKind) (v verdict, outdated bool) {
 	if kind == instanceKind {
 		return verdict{}, false // its observed generation is the hub's

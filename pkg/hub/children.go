@@ -110,7 +110,7 @@ func (c *children) gatherAround(ctx context.Context, state *install.Parent) (err
 	return nil
 }
 
-// bringsAlong says whether the version, if there is one, has children.
+// bringsAlong reports whether the version, if there is one, has children.
 func bringsAlong(version *kudo.OperatorVersion) bool {
 	return version != nil && len(tree.Tasks(&version.Spec)) > 0
 }

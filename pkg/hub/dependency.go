@@ -81,7 +81,7 @@ func (d *dependencies) current(ctx context.Context, name types.NamespacedName) (
 	return &addOn, nil
 }
 
-// judge brings the add-on's condition to the verdict over its dependencies, and says whether that took a write.
+// judge brings the add-on's condition to the verdict over its dependencies, and reports whether that took a write.
 func (d *dependencies) judge(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (bool, error) {
 	needs, fault, err := read.DeclaredBy(ctx, d.client, addOn.Name)
 	if err != nil {

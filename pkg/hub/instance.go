@@ -28,7 +28,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
-// instances admits Instances in the namespaces of managed clusters, an add-on's or a user's alike: condition Resolved says whether
+// instances admits Instances in the namespaces of managed clusters, an add-on's or a user's alike: condition Resolved reports whether
 // the agent may run the generation. Instances elsewhere on the hub are left alone, and so are mirrors: they are an agent's.
 type instances struct {
 	client            client.Client
@@ -100,7 +100,7 @@ func (i *instances) gather(ctx context.Context, instance *kudo.Instance) (instal
 }
 
 // act brings the request for a plan by hand forward, and puts the finalizer on before the Instance first becomes Resolved. The agent runs
-// nothing before that, so that an Instance without the finalizer has left no trace on its cluster and may go at once.
+// nothing before that, so that an Instance without the finalizer has left no trace on its cluster and may go immediately.
 func (i *instances) act(ctx context.Context, instance *kudo.Instance, resolved metav1.Condition) error {
 	if resolved.Status == metav1.ConditionTrue {
 		if err := controller.Hold(ctx, i.client, instance, kudo.Finalizer, ManagerInstance); err != nil {

@@ -135,7 +135,7 @@ func (l *leases) silence(ctx context.Context, cluster string) error {
 	return errors.Join(failed...)
 }
 
-// silent says whether nothing is known of an add-on since its cluster cannot be reached.
+// silent reports whether nothing is known of an add-on since its cluster cannot be reached.
 func silent(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
 	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
 	return available != nil && available.Status == metav1.ConditionUnknown &&

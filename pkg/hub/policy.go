@@ -94,7 +94,7 @@ func (e *enforcement) obstacle(ctx context.Context, policy *unstructured.Unstruc
 	return "", nil
 }
 
-// exists says whether there is a cluster-scoped object of that kind and name; the error is a NoMatchError where there is no such kind.
+// exists reports whether there is a cluster-scoped object of that kind and name; the error is a NoMatchError where there is no such kind.
 func (e *enforcement) exists(ctx context.Context, gvk schema.GroupVersionKind, name string) (bool, error) {
 	if _, err := e.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
 		return false, err

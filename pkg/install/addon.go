@@ -28,7 +28,7 @@ type AddOn struct {
 	ManagedAddOn  *addonv1alpha1.ManagedClusterAddOn
 	Configuration Configuration
 
-	// Unmanaged says that the add-on's namespace is no managed cluster's.
+	// Unmanaged is true if the add-on's namespace is no managed cluster's.
 	Unmanaged bool
 
 	// Version is the OperatorVersion that Configuration names; nil where it does not exist.
@@ -50,7 +50,7 @@ type Decision struct {
 	Instance *kudo.Instance
 	// Resolved is the condition of the ManagedClusterAddOn; nil: the one that stands is left alone.
 	Resolved *metav1.Condition
-	// Release says that the add-on is none of Tandem's any more: its condition Resolved and health check mode are given up.
+	// Release is true if the add-on is none of Tandem's any more: its condition Resolved and health check mode are given up.
 	Release bool
 }
 
@@ -108,7 +108,7 @@ func (d Decision) Refused(addOn *addonv1alpha1.ManagedClusterAddOn, why error) D
 	return d
 }
 
-// OwnedBy says whether the Instance is that of the add-on, and not of a user or of another add-on that had its name before.
+// OwnedBy reports whether the Instance is that of the add-on, and not of a user or of another add-on that had its name before.
 func OwnedBy(instance *kudo.Instance, addOn *addonv1alpha1.ManagedClusterAddOn) bool {
 	owner := metav1.GetControllerOf(instance)
 	return owner != nil && owner.UID == addOn.UID
@@ -274,7 +274,7 @@ func follow(a AddOn, own, want *kudo.Instance, undefined []Obstacle) *metav1.Con
 	}
 }
 
-// Matches says whether the fields that the hub writes are in current as in want.
+// Matches reports whether the fields that the hub writes are in current as in want.
 func Matches(current, want *kudo.Instance) bool {
 	owner, wantOwner := metav1.GetControllerOf(current), metav1.GetControllerOf(want)
 	return owner != nil && wantOwner != nil && owner.UID == wantOwner.UID &&

@@ -56,12 +56,12 @@ func Admit(before *Instance, after Instance) (warnings []string, err error) {
 	return warnings, err
 }
 
-// choosesVersion says whether the write says anew which OperatorVersion is run.
+// choosesVersion reports whether the write says anew which OperatorVersion is run.
 func (w write) choosesVersion() bool {
 	return w.before == nil || VersionOf(w.before.Instance) != VersionOf(w.after.Instance)
 }
 
-// sets says whether the write gives the parameter another value, or another OperatorVersion to be judged by.
+// sets reports whether the write gives the parameter another value, or another OperatorVersion to be judged by.
 func (w write) sets(name string) bool {
 	if w.choosesVersion() {
 		return true
@@ -71,7 +71,7 @@ func (w write) sets(name string) bool {
 	return given != stays || was != is
 }
 
-// setsAny says whether the write gives any parameter another value.
+// setsAny reports whether the write gives any parameter another value.
 func (w write) setsAny() bool {
 	return w.choosesVersion() || !maps.Equal(w.before.Instance.Spec.Parameters, w.after.Instance.Spec.Parameters)
 }
@@ -149,7 +149,7 @@ func requestFaults(w write) []string {
 	return faults
 }
 
-// requests says whether the write asks for a plan, or to cancel one.
+// requests reports whether the write asks for a plan, or to cancel one.
 func (w write) requests() bool {
 	return w.before == nil || w.before.Instance.Spec.PlanExecution != w.after.Instance.Spec.PlanExecution
 }

@@ -37,7 +37,7 @@ type ChildStep struct {
 	// Apply is the child as it is to be, Rerun the plan of it that is to run again.
 	Apply *kudo.Instance
 	Rerun *kudo.PlanExecution
-	// Delete says that the child is to go, Force that nobody shall wait for what it has applied.
+	// Delete is true if the child is to go, Force that nobody shall wait for what it has applied.
 	Delete, Force bool
 	// Status is what the agent is told once that is done: nothing as long as it has no State. It has neither uid nor generation of a child
 	// that is to be applied, or whose plan is to run again.
@@ -332,7 +332,7 @@ func unresolved(child *kudo.Instance) string {
 	return resolved.Message
 }
 
-// matchesChild says whether the child stands as it is wanted, in what is its parent's to say.
+// matchesChild reports whether the child stands as it is wanted, in what is its parent's to say.
 func matchesChild(current, want *kudo.Instance) bool {
 	return current.Labels[kudo.LabelRoot] == want.Labels[kudo.LabelRoot] &&
 		VersionOf(current) == VersionOf(want) &&
@@ -365,7 +365,7 @@ func (p Parent) rerun(step ChildStep, want *kudo.Instance, version *kudo.Operato
 	return &kudo.PlanExecution{PlanName: last.Plan, UID: uid}
 }
 
-// asksForPlan says whether a plan is asked for by hand that was not started yet.
+// asksForPlan reports whether a plan is asked for by hand that was not started yet.
 func asksForPlan(i *kudo.Instance) bool {
 	request := i.Spec.PlanExecution
 	return request.PlanName != "" && !request.Cancel && !isHandled(i)
@@ -387,7 +387,7 @@ func (p Parent) vanished() []ChildStep {
 	return steps
 }
 
-// isWhole says whether no plan runs and one that brings the whole of the version about is complete.
+// isWhole reports whether no plan runs and one that brings the whole of the version about is complete.
 func (p Parent) isWhole() bool {
 	statuses := p.Instance.Status.PlanStatus
 	return !statuses[p.Instance.Status.Execution.Plan].Status.Running() && plan.IsWhole(statuses)
@@ -402,13 +402,13 @@ func (p Parent) childNames() map[string]bool {
 	return names
 }
 
-// owns says whether the Instance is a child of this parent.
+// owns reports whether the Instance is a child of this parent.
 func (p Parent) owns(i *kudo.Instance) bool {
 	owner := i.Parent()
 	return owner != nil && owner.UID == p.Instance.UID
 }
 
-// isPredecessors says whether the Instance is a child of another parent of this one's name, which is gone.
+// isPredecessors reports whether the Instance is a child of another parent of this one's name, which is gone.
 func (p Parent) isPredecessors(i *kudo.Instance) bool {
 	owner := i.Parent()
 	return owner != nil && owner.Name == p.Instance.Name && owner.UID != p.Instance.UID

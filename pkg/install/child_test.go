@@ -60,7 +60,7 @@ func deploying(change ...func(*kudo.Instance)) *kudo.Instance {
 	return aa
 }
 
-// completed says that the plan is complete, with a child that was told of.
+// completed reports that the plan is complete, with a child that was told of.
 func completed(aa *kudo.Instance) {
 	aa.Status.PlanStatus[kudo.DeployPlan] = kudo.PlanStatus{Name: kudo.DeployPlan, UID: "x", Status: kudo.Complete}
 	aa.Status.Children = []kudo.ChildStatus{{Task: "child", Execution: "x", Instance: "aa.bb", UID: "bb", Generation: 3, State: kudo.ChildApplied}}
@@ -69,7 +69,7 @@ func completed(aa *kudo.Instance) {
 // off switches the child off.
 func off(aa *kudo.Instance) { aa.Status.Execution.Parameters["ON"] = "false" }
 
-// toldOf says that the agent was told of the child in that execution.
+// toldOf reports that the agent was told of the child in that execution.
 func toldOf(execution types.UID) func(*kudo.Instance) {
 	return func(aa *kudo.Instance) {
 		aa.Status.Children = []kudo.ChildStatus{{Task: "child", Execution: execution, Instance: "aa.bb", UID: "bb", Generation: 3, State: kudo.ChildApplied}}
@@ -100,7 +100,7 @@ func bb(change ...func(*kudo.Instance)) kudo.Instance {
 
 func deleting(i *kudo.Instance) { i.DeletionTimestamp = ptr.To(at(30)) }
 
-// failedIn says that a plan of the child, run with those parameters, has failed.
+// failedIn reports that a plan of the child, run with those parameters, has failed.
 func failedIn(name string, parameters map[string]string) func(*kudo.Instance) {
 	return func(i *kudo.Instance) {
 		i.Status.Execution = &kudo.Execution{
@@ -187,7 +187,7 @@ func TestChildren(t *testing.T) {
 	}
 }
 
-// refused says that the agent was told of a child that cannot be.
+// refused reports that the agent was told of a child that cannot be.
 func refused(aa *kudo.Instance) {
 	said := &aa.Status.Children[0]
 	said.UID, said.Generation, said.State, said.Message = "", 0, kudo.ChildFailed, "no such parameter"
@@ -199,7 +199,7 @@ func removed(i *kudo.Instance) {
 
 func forced(i *kudo.Instance) { i.Annotations = map[string]string{kudo.AnnotationForceRelease: "true"} }
 
-// notResolved says that the hub has not resolved the child's generation.
+// notResolved reports that the hub has not resolved the child's generation.
 func notResolved(generation int64) func(*kudo.Instance) {
 	return func(i *kudo.Instance) {
 		i.Status.Conditions = []metav1.Condition{{

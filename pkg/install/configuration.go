@@ -32,7 +32,7 @@ var (
 	}
 )
 
-// RunsByPlans says whether Tandem runs the add-on: its supported configs name OperatorVersions. Without definition (nil) it
+// RunsByPlans reports whether Tandem runs the add-on: its supported configs name OperatorVersions. Without definition (nil) it
 // does not.
 func RunsByPlans(definition *addonv1alpha1.ClusterManagementAddOn) bool {
 	if definition == nil {
@@ -103,7 +103,7 @@ func (c *Configuration) invalid(format string, args ...any) {
 	c.Obstacles = append(c.Obstacles, Obstacle{addonv1alpha1.ReasonConfigurationInvalid, fmt.Sprintf(format, args...)})
 }
 
-// managedByOCM says whether OCM's addon-manager looks after the add-on's configs: it has left its marks on one of the objects.
+// managedByOCM reports whether OCM's addon-manager looks after the add-on's configs: it has left its marks on one of the objects.
 func managedByOCM(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn) bool {
 	return len(addOn.Status.ConfigReferences) > 0 ||
 		meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionConfigured) != nil ||

@@ -55,7 +55,7 @@ func VersionOf(i *kudo.Instance) types.NamespacedName {
 	return types.NamespacedName{Namespace: cmp.Or(reference.Namespace, i.Namespace), Name: reference.Name}
 }
 
-// MayRead says whether the Instance's OperatorVersion stands where the agent of its cluster may read. Elsewhere nobody looks for it,
+// MayRead reports whether the Instance's OperatorVersion stands where the agent of its cluster may read. Elsewhere nobody looks for it,
 // so that an Instance tells its author nothing of other namespaces.
 func (i Instance) MayRead() bool {
 	namespace := VersionOf(i.Instance).Namespace
@@ -98,7 +98,7 @@ func SlotOf(i *kudo.Instance) Slot {
 	return Slot{Cluster: i.Namespace, Namespace: i.TargetNamespace(), Name: Dashed(i.Name)}
 }
 
-// olderThan says whether a was there before b; one that does not exist yet is the youngest.
+// olderThan reports whether a was there before b; one that does not exist yet is the youngest.
 func olderThan(a, b *kudo.Instance) bool {
 	switch {
 	case b.CreationTimestamp.IsZero():

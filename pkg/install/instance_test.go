@@ -53,7 +53,7 @@ func installedIn(namespace string) func(*kudo.Instance) {
 	return func(i *kudo.Instance) { i.Spec.InstallNamespace = namespace }
 }
 
-// started says that the Instance was last started with those parameters.
+// started reports that the Instance was last started with those parameters.
 func started(parameters map[string]string, i *kudo.Instance) *kudo.Instance {
 	i.Status.Execution = &kudo.Execution{UID: "x", Plan: kudo.DeployPlan, Parameters: parameters}
 	return i

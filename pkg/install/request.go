@@ -18,7 +18,7 @@ const hubRequest = "hub."
 type RequestChange struct {
 	// UID is what the request gets as its uid.
 	UID types.UID
-	// Clear says that the request is taken out of the spec.
+	// Clear is true if the request is taken out of the spec.
 	Clear bool
 }
 
@@ -53,7 +53,7 @@ func hubUID(plan, occasion string) types.UID {
 	return types.UID(hubRequest + plan + "." + uuid.NewSHA1(uuid.NameSpaceURL, []byte(occasion)).String())
 }
 
-// requestedFromHub says whether the hub gave the uid, and for which plan.
+// requestedFromHub reports whether the hub gave the uid, and for which plan.
 func requestedFromHub(uid types.UID) (plan string, given bool) {
 	rest, given := strings.CutPrefix(string(uid), hubRequest)
 	end := strings.LastIndex(rest, ".")
@@ -63,7 +63,7 @@ func requestedFromHub(uid types.UID) (plan string, given bool) {
 	return rest[:end], true
 }
 
-// isHandled says whether the agent has started what the Instance's request asks for.
+// isHandled reports whether the agent has started what the Instance's request asks for.
 func isHandled(i *kudo.Instance) bool {
 	execution, uid := i.Status.Execution, i.Spec.PlanExecution.UID
 	return execution != nil && uid != "" && execution.Request == uid

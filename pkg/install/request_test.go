@@ -17,7 +17,7 @@ func asking(plan string, uid types.UID, generation int64, change ...func(*kudo.I
 	}}, change...)...)
 }
 
-// handled says that the agent has handled the request with that uid.
+// handled reports that the agent has handled the request with that uid.
 func handled(uid types.UID) func(*kudo.Instance) {
 	return func(i *kudo.Instance) { i.Status.Execution = &kudo.Execution{UID: uid, Request: uid} }
 }

@@ -90,13 +90,13 @@ func rolloutState(a AddOn, applied bool) RolloutState {
 	}
 }
 
-// hasFailed says whether the last plan of an Instance has, at its current generation.
+// hasFailed reports whether the last plan of an Instance has, at its current generation.
 func hasFailed(i *kudo.Instance) bool {
 	ready := meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionReady)
 	return ready != nil && ready.Reason == kudo.ReasonPlanFailed && ready.ObservedGeneration == i.Generation
 }
 
-// reached says whether an add-on's Instance runs as its configuration wants it, by the very OperatorVersion that there is now. Each may be
+// reached reports whether an add-on's Instance runs as its configuration wants it, by the very OperatorVersion that there is now. Each may be
 // nil; there is one where an Instance is wanted.
 func reached(own, want *kudo.Instance, version *kudo.OperatorVersion) bool {
 	if own == nil || want == nil || !Matches(own, want) {

@@ -84,7 +84,7 @@ func eachTask(plan kudo.Plan, visit func(at turn, task string)) {
 	}
 }
 
-// anyBefore says whether one of these places comes before another one in the plan, whatever runs side by side.
+// anyBefore reports whether one of these places comes before another one in the plan, whatever runs side by side.
 func anyBefore(plan kudo.Plan, places []turn, at turn) bool {
 	for _, p := range places {
 		switch {

@@ -36,7 +36,7 @@ type key struct {
 	name     string
 	read     reader
 	required bool
-	// describes says that the field only tells people something: nothing runs by it.
+	// describes is true if the field only tells people something: nothing runs by it.
 	describes bool
 }
 

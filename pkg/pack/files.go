@@ -36,7 +36,7 @@ func (d *document) operator(root *yaml.Node, p *Package) {
 	d.stands("operator.name", "name")
 }
 
-// stands says that the OperatorVersion has at path what the file has at the other one.
+// stands reports that the OperatorVersion has at path what the file has at the other one.
 func (d *document) stands(path, inFile string) {
 	if at, ok := d.places[inFile]; ok {
 		d.places[path] = at

@@ -35,7 +35,7 @@ type Package struct {
 	findings []Finding
 	// places of the fields of operator.yaml and params.yaml, by the field's path in the OperatorVersion.
 	places map[string]place
-	// readable says whether there is an operator.yaml to apply the rules to, hasParams whether there is a params.yaml.
+	// readable reports whether there is an operator.yaml to apply the rules to, hasParams whether there is a params.yaml.
 	readable, hasParams bool
 }
 

@@ -45,7 +45,7 @@ type walker struct {
 	// lines are the offsets at which the lines of the template begin, from the second on.
 	lines []int
 	found []reference
-	// main says whether this is the template itself, not one defined in it: there $ is what it was called with.
+	// main reports whether this is the template itself, not one defined in it: there $ is what it was called with.
 	main bool
 }
 
@@ -58,7 +58,7 @@ func (w *walker) list(list *parse.ListNode, top bool) {
 	}
 }
 
-// node walks a node; top says whether the dot is the one that the template was called with.
+// node walks a node; top reports whether the dot is the one that the template was called with.
 func (w *walker) node(node parse.Node, top bool) {
 	switch n := node.(type) {
 	case *parse.ListNode:

@@ -17,7 +17,7 @@ type subject struct {
 	*kudo.OperatorVersionSpec
 	// operator is what a package says beside its version; nothing where only an OperatorVersion is judged.
 	operator kudo.OperatorSpec
-	// blind says that the parameters could not be read: then nothing is said about one that does not exist.
+	// blind is true if the parameters could not be read: then nothing is said about one that does not exist.
 	blind bool
 	// What there is by name, the first of a name that stands twice, and what messages list: a package may have thousands of each.
 	parameters                                          map[string]*kudo.Parameter

@@ -19,7 +19,7 @@ type Setting struct {
 // define any more.
 //
 // An OperatorVersion may make a parameter mutable and change it from then on (KEP-30), which is also how a package gets rid of
-// one. Unlike in KUDO it may not drop one at once: the version after that could bring it back with another value.
+// one. Unlike in KUDO it may not drop one immediately: the version after that could bring it back with another value.
 func Immutable(before, after Setting) []Fault {
 	var faults []Fault
 	definitions := byName(after.Definitions)
@@ -50,7 +50,7 @@ func standing(def *kudo.Parameter, kept string) string {
 	return text.Quote(kept)
 }
 
-// same says whether two values mean the same. Lists and maps do by their content, however they are written.
+// same reports whether two values mean the same. Lists and maps do by their content, however they are written.
 func same(t kudo.ParameterType, a, b string) bool {
 	if a == b || (t != kudo.ArrayType && t != kudo.MapType) {
 		return a == b

@@ -43,7 +43,7 @@ func Validate(version *kudo.OperatorVersionSpec, given map[string]string) error 
 	return err
 }
 
-// SwitchesOf are the parameters that say whether the task does its work; none where it always does.
+// SwitchesOf are the parameters that report whether the task does its work; none where it always does.
 func SwitchesOf(task *kudo.Task) []string {
 	switch {
 	case task.Kind == kudo.TaskToggle && task.Spec.Parameter != "":
@@ -128,7 +128,7 @@ type Fault struct {
 	Value string
 	// Reason says what is wrong and what would be right.
 	Reason string
-	// Whole says that it is all parameters together that are wrong, and this one more than the others.
+	// Whole is true if it is all parameters together that are wrong, and this one more than the others.
 	Whole bool
 }
 

@@ -102,7 +102,7 @@ func Fill(artifact *unstructured.Unstructured, file kudo.PipeSpec, content []byt
 	return filled, nil
 }
 
-// isText says whether a value can stand in a ConfigMap's data without growing much in JSON.
+// isText reports whether a value can stand in a ConfigMap's data without growing much in JSON.
 func isText(value []byte) bool {
 	return utf8.Valid(value) && !bytes.ContainsFunc(value, func(r rune) bool {
 		return unicode.IsControl(r) && !strings.ContainsRune("\t\n\r", r)

@@ -119,7 +119,7 @@ func mountOf(spec corev1.PodSpec, maker corev1.Container, file string) (corev1.V
 	return in, fmt.Errorf("file %q lies in volume %q, which is not an emptyDir of the Pod", file, in.Name)
 }
 
-// below says whether a file lies in a folder.
+// below reports whether a file lies in a folder.
 func below(folder, file string) bool {
 	folder, file = path.Clean(folder), path.Clean(file)
 	return strings.HasPrefix(file, strings.TrimSuffix(folder, "/")+"/")

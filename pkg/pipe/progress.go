@@ -57,7 +57,7 @@ func Progress(live *unstructured.Unstructured) (Stage, string) {
 	return Working, health.Of(live).Message + unpulled(pod.Status.ContainerStatuses)
 }
 
-// waits says whether the container that waits beside the files runs. It starts once the init container has succeeded.
+// waits reports whether the container that waits beside the files runs. It starts once the init container has succeeded.
 func waits(pod *corev1.Pod) bool {
 	for _, status := range pod.Status.ContainerStatuses {
 		if status.Name == Container {

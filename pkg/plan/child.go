@@ -25,10 +25,10 @@ type Child struct {
 	// Mirror is nil where there is none.
 	Mirror *kudo.Instance
 
-	// Due says that a plan is to run of which nothing has started.
+	// Due is true if a plan is to run of which nothing has started.
 	Due bool
 
-	// Vanished says that the version that stands has no task which makes it: the hub is to remove it.
+	// Vanished is true if the version that stands has no task which makes it: the hub is to remove it.
 	Vanished bool
 }
 
@@ -93,7 +93,7 @@ func (c Child) fault() string {
 	}
 }
 
-// AsksForChild says whether the hub, which was told one status, learns by the next of a KudoOperator task in progress: the execution
+// AsksForChild reports whether the hub, which was told one status, learns by the next of a KudoOperator task in progress: the execution
 // goes no further until it has heard of that.
 func AsksForChild(version *kudo.OperatorVersionSpec, told, next kudo.InstanceStatus) bool {
 	known := childrenAsked(version, told)
@@ -129,7 +129,7 @@ func childrenAsked(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus
 	return asked
 }
 
-// stands says whether the mirror is that of the Instance which the hub means, and neither of another one of its name nor of one that
+// stands reports whether the mirror is that of the Instance which the hub means, and neither of another one of its name nor of one that
 // the hub does not have any more.
 func (c Child) stands() bool {
 	return c.Mirror != nil && c.Mirror.Annotations[kudo.AnnotationHubUID] == string(c.Acknowledged.UID) &&

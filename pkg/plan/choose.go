@@ -26,7 +26,7 @@ type Wish struct {
 	// Request is the Instance's spec.planExecution.
 	Request kudo.PlanExecution
 
-	// Removing says that the Instance is to be removed.
+	// Removing is true if the Instance is to be removed.
 	Removing bool
 
 	// Last is what was last started, nil if nothing ever was, and LastStatus what became of it.
@@ -46,17 +46,17 @@ type Choice struct {
 	// Version is what Start runs.
 	Version *kudo.OperatorVersionSpec
 
-	// Cancel says that the running execution is to be ended.
+	// Cancel is true if the running execution is to be ended.
 	Cancel bool
 
-	// Remove says that what the Instance applied is to be removed, whatever else runs.
+	// Remove is true if what the Instance applied is to be removed, whatever else runs.
 	Remove bool
 }
 
-// Due says whether something is to be begun.
+// Due reports whether something is to be begun.
 func (c Choice) Due() bool { return c.Start != nil || c.Remove }
 
-// MissingPlanError says that an OperatorVersion lacks the plan that should run.
+// MissingPlanError reports that an OperatorVersion lacks the plan that should run.
 type MissingPlanError struct{ Plan string }
 
 func (e *MissingPlanError) Error() string {
@@ -116,7 +116,7 @@ func chooseCleanup(w Wish) Choice {
 	return Choice{Start: &start, Version: w.LastVersion}
 }
 
-// mustWait says whether a running plan holds back another one. A change that selects the running plan restarts it; one that
+// mustWait reports whether a running plan holds back another one. A change that selects the running plan restarts it; one that
 // selects another plan waits, unless the running one is in ERROR, or cannot go on because its OperatorVersion is lost. What has
 // stood in the spec since the running plan started is no change: of two plans that one edit triggers, the second waits for the
 // end of the first, whatever comes of that.
@@ -159,7 +159,7 @@ func (w Wish) difference() (*kudo.Execution, error) {
 	return nil, nil
 }
 
-// requested says whether a plan is asked for by hand that was not run for it yet. The uid of what was last started asks for nothing
+// requested reports whether a plan is asked for by hand that was not run for it yet. The uid of what was last started asks for nothing
 // either: that is what is left of a request to cancel it.
 func (w Wish) requested() bool {
 	request := w.Request

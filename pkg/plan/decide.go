@@ -107,12 +107,12 @@ func (o Observation) action(choice Choice, err error) Action {
 	}
 }
 
-// runs says whether there is an execution that can go on.
+// runs reports whether there is an execution that can go on.
 func (o Observation) runs() bool {
 	return o.Instance.Status.Execution != nil && o.Running != nil && o.lastStatus().Status.Running()
 }
 
-// isRemoved says whether nothing is left of the Instance, or nothing ever was there.
+// isRemoved reports whether nothing is left of the Instance, or nothing ever was there.
 func (o Observation) isRemoved() bool {
 	return o.Instance.Removed() || o.Instance.Status.Execution == nil && len(o.Instance.Status.Inventory) == 0
 }

@@ -81,10 +81,10 @@ func Surplus(inventory []kudo.InventoryEntry, task string, wants []*unstructured
 // wholePlans bring the whole of a version about.
 var wholePlans = []string{kudo.UpgradePlan, kudo.UpdatePlan, kudo.DeployPlan}
 
-// BringsAll says whether the plan of that name brings the whole of a version about.
+// BringsAll reports whether the plan of that name brings the whole of a version about.
 func BringsAll(name string) bool { return slices.Contains(wholePlans, name) }
 
-// IsWhole says whether a plan that brings the whole of a version about is complete. Until then nothing may have taken the place of what the
+// IsWhole reports whether a plan that brings the whole of a version about is complete. Until then nothing may have taken the place of what the
 // version before has left.
 func IsWhole(statuses map[string]kudo.PlanStatus) bool {
 	return slices.ContainsFunc(wholePlans, func(name string) bool { return statuses[name].Status == kudo.Complete })

@@ -138,7 +138,7 @@ func (l *life) running() *kudo.OperatorVersionSpec {
 	return l.versions[0]
 }
 
-// pass is one pass of an agent; killed says that it does not live to commit. It says whether anything was done.
+// pass is one pass of an agent; killed says that it does not live to commit. It reports whether anything was done.
 func (l *life) pass(killed bool) bool {
 	w := l.seen()
 	choice, err := plan.Choose(w)

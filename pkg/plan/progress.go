@@ -66,7 +66,7 @@ func Normalize(name string, spec kudo.Plan, status kudo.PlanStatus, uid types.UI
 	return settle(spec, fitted, status, now)
 }
 
-// fits says whether a status has the shape of its plan.
+// fits reports whether a status has the shape of its plan.
 func fits(spec kudo.Plan, status kudo.PlanStatus) bool {
 	return slices.EqualFunc(spec.Phases, status.Phases, func(p kudo.Phase, recorded kudo.PhaseStatus) bool {
 		return p.Name == recorded.Name && slices.EqualFunc(p.Steps, recorded.Steps, func(s kudo.Step, recorded kudo.StepStatus) bool {
@@ -90,7 +90,7 @@ func keep[T any](parts, recorded []T, match func(part, recorded T) (T, bool)) []
 	return parts
 }
 
-// Progressed says whether more tasks may have their turn now than before.
+// Progressed reports whether more tasks may have their turn now than before.
 func Progressed(before, after kudo.PlanStatus) bool {
 	for p := range after.Phases {
 		for s := range after.Phases[p].Steps {
@@ -104,7 +104,7 @@ func Progressed(before, after kudo.PlanStatus) bool {
 	return false
 }
 
-// OnlyMessagesDiffer says whether two statuses of an Instance differ in nothing but the messages of the execution that runs.
+// OnlyMessagesDiffer reports whether two statuses of an Instance differ in nothing but the messages of the execution that runs.
 func OnlyMessagesDiffer(before, after kudo.InstanceStatus) bool {
 	if before.Execution == nil || after.Execution == nil {
 		return false

@@ -84,7 +84,7 @@ func Pending(last kudo.PlanStatus, next Choice) metav1.Condition {
 // missing ends what a condition says of an object that was applied and is gone.
 const missing = ": is missing"
 
-// Missing says whether the condition is false because an object is gone: reason Unhealthy covers objects that fail as well.
+// Missing reports whether the condition is false because an object is gone: reason Unhealthy covers objects that fail as well.
 func Missing(condition metav1.Condition) bool {
 	return condition.Reason == kudo.ReasonUnhealthy && strings.Contains(condition.Message, missing)
 }
@@ -108,7 +108,7 @@ func faultOf(owner Owner, o Object) string {
 	return ""
 }
 
-// passing says whether the object is of a kind that does its work and may go then.
+// passing reports whether the object is of a kind that does its work and may go then.
 func (o Object) passing() bool {
 	kind := o.Want.GroupVersionKind().GroupKind()
 	return kind == schema.GroupKind{Group: "batch", Kind: "Job"} || kind == schema.GroupKind{Kind: "Pod"}

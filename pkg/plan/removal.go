@@ -49,7 +49,7 @@ func isDefinition(entry kudo.InventoryEntry) bool {
 	return entry.Group == "apiextensions.k8s.io" && entry.Kind == "CustomResourceDefinition"
 }
 
-// Held says whether somebody's finalizer keeps any of the objects, which do not go by themselves then.
+// Held reports whether somebody's finalizer keeps any of the objects, which do not go by themselves then.
 func Held(objects []Object) bool { return slices.ContainsFunc(objects, Object.held) }
 
 // Claims parts volume claims from the rest, and with them volumes, which Kubernetes keeps until their claims are gone.
@@ -65,7 +65,7 @@ func Claims(entries []kudo.InventoryEntry) (claims, others []kudo.InventoryEntry
 	return claims, others
 }
 
-// IsClaim says whether objects of the kind are volume claims.
+// IsClaim reports whether objects of the kind are volume claims.
 func IsClaim(kind schema.GroupKind) bool {
 	return kind == schema.GroupKind{Kind: "PersistentVolumeClaim"}
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/tandem-addons/tandem/pkg/health"
 )
 
-// Unchangeable says whether the object is a Job: once it exists, next to nothing of it can be changed.
+// Unchangeable reports whether the object is a Job: once it exists, next to nothing of it can be changed.
 func Unchangeable(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "batch", Kind: "Job"}
 }
 
-// Replaceable says whether a task that has not begun may delete the object to make it anew. That holds for Jobs but those that the
+// Replaceable reports whether a task that has not begun may delete the object to make it anew. That holds for Jobs but those that the
 // execution itself has applied: so none is replaced twice in one execution, whatever its tasks render.
 func (o Object) Replaceable(execution types.UID) bool {
 	return o.Live != nil && Unchangeable(o.Live) && !o.AppliedBy(execution)
 }
 
-// Spent says whether the object can no longer become healthy, however it is applied: it is on its way out, or has failed.
+// Spent reports whether the object can no longer become healthy, however it is applied: it is on its way out, or has failed.
 func (o Object) Spent() bool {
 	return o.Deleted() || health.Of(o.Live).Status == health.Failed
 }

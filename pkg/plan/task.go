@@ -39,10 +39,10 @@ const (
 	Nothing TaskAction = "Nothing"
 )
 
-// Makes says whether objects are there once the task is complete.
+// Makes reports whether objects are there once the task is complete.
 func (a TaskAction) Makes() bool { return a == Apply || a == Pipe }
 
-// HasObjects says whether the task renders objects that the agent itself applies or deletes.
+// HasObjects reports whether the task renders objects that the agent itself applies or deletes.
 func (a TaskAction) HasObjects() bool { return a.Makes() || a == Delete }
 
 // TaskActionOf says what a task does with the parameters of its execution. The error is final: the task cannot be carried out.
@@ -95,21 +95,21 @@ func DummyOutcome(spec kudo.DummyTaskSpec) Outcome {
 	}
 }
 
-// AppliedBy says whether the object stands as that execution has applied it, or another task of it.
+// AppliedBy reports whether the object stands as that execution has applied it, or another task of it.
 func (o Object) AppliedBy(execution types.UID) bool {
 	return o.Live != nil && o.Live.GetAnnotations()[kudo.AnnotationExecution] == string(execution)
 }
 
-// Expired says whether the object is gone because it was to be: a Job is deleted some time after it has finished, if it says so.
+// Expired reports whether the object is gone because it was to be: a Job is deleted some time after it has finished, if it says so.
 func (o Object) Expired() bool {
 	_, expires, _ := unstructured.NestedFieldNoCopy(o.Want.Object, "spec", "ttlSecondsAfterFinished")
 	return o.Live == nil && o.Want.GetKind() == "Job" && expires
 }
 
-// Deleted says whether the object is gone or about to go.
+// Deleted reports whether the object is gone or about to go.
 func (o Object) Deleted() bool { return o.Live == nil || o.Live.GetDeletionTimestamp() != nil }
 
-// ForeignError says that an object exists and belongs to somebody else: it must not be touched.
+// ForeignError reports that an object exists and belongs to somebody else: it must not be touched.
 type ForeignError struct{ Live *unstructured.Unstructured }
 
 func (e *ForeignError) Error() string {
@@ -124,7 +124,7 @@ func (w Owner) Claim(o Object) error {
 	return &ForeignError{Live: o.Live}
 }
 
-// Owns says whether an object on the cluster carries the labels of the owner.
+// Owns reports whether an object on the cluster carries the labels of the owner.
 func (w Owner) Owns(live *unstructured.Unstructured) bool {
 	labels := live.GetLabels()
 	if labels[kudo.LabelHeritage] != kudo.Heritage || labels[kudo.LabelInstance] != w.Name {
@@ -168,7 +168,7 @@ func ApplyOutcome(objects []Object) Outcome {
 	return Outcome{kudo.Complete, ""}
 }
 
-// waitsForConsumer says whether the object is a volume claim that is not bound yet. It does not hold up a step, for many are
+// waitsForConsumer reports whether the object is a volume claim that is not bound yet. It does not hold up a step, for many are
 // bound only when a pod uses them, and that pod may be a later step's. Condition Ready does not overlook it.
 func waitsForConsumer(live *unstructured.Unstructured) bool {
 	phase, _, _ := unstructured.NestedString(live.Object, "status", "phase")
@@ -186,7 +186,7 @@ func DeleteOutcome(objects []Object) Outcome {
 	return Outcome{kudo.InProgress, deleting(there[max(held, 0)].Live)}
 }
 
-// held says whether another writer's finalizer keeps the object.
+// held reports whether another writer's finalizer keeps the object.
 func (o Object) held() bool { return o.Live != nil && len(holders(o.Live)) > 0 }
 
 // deleting says what holds an object that is on its way out.

@@ -85,7 +85,7 @@ const (
 	Replaced Effect = "replaced"
 	// Renewed is made from what a pod of a Pipe task writes, which nobody knows before.
 	Renewed Effect = "renewed"
-	// Unknown is applied, and nobody can say whether it changes: what it was made from is lost.
+	// Unknown is applied, and nobody can report whether it changes: what it was made from is lost.
 	Unknown Effect = "unknown"
 )
 

@@ -40,7 +40,7 @@ func RestartPods(obj, live *unstructured.Unstructured, execution types.UID, rest
 	return obj
 }
 
-// HasPods says whether RestartPods restarts pods of the object.
+// HasPods reports whether RestartPods restarts pods of the object.
 func HasPods(obj *unstructured.Unstructured) bool { return podTemplate(obj) != nil }
 
 // podTemplate is the object's; nil if it has none. The API server refuses a malformed one with a better message than could be given here.

@@ -37,7 +37,7 @@ func Choose(task kudo.Task, candidates []kudo.OperatorVersion) (kudo.OperatorVer
 	return *chosen, nil
 }
 
-// means says whether a version fits what a task asks for; it may ask for any.
+// means reports whether a version fits what a task asks for; it may ask for any.
 func means(asked, version string) bool { return asked == "" || asked == version }
 
 // Compare orders versions of one operator as KUDO's repositories do: by appVersion, then by version. Those that are no semantic versions
@@ -75,7 +75,7 @@ func compareText(a, b string) int {
 // choiceLimit is how many versions a message lists as the way out.
 const choiceLimit = 8
 
-// AbsenceError says that no version is what a task means.
+// AbsenceError reports that no version is what a task means.
 type AbsenceError struct {
 	// Wanted is the OperatorVersion as far as the task says which.
 	Wanted string

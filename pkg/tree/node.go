@@ -21,7 +21,7 @@ type Child struct {
 	*Node
 }
 
-// MakesChild says whether the task ensures a child Instance (KEP-29).
+// MakesChild reports whether the task ensures a child Instance (KEP-29).
 func MakesChild(task kudo.Task) bool {
 	return task.Kind == kudo.TaskKudoOperator || task.Kind == kudo.TaskOperator
 }

@@ -47,7 +47,7 @@ type Options struct {
 	// Cluster is the name of the managed cluster, which is its namespace on the hub.
 	Cluster string
 
-	// Standalone says that no OCM klusterlet judges add-ons by their leases.
+	// Standalone is true if no OCM klusterlet judges add-ons by their leases.
 	Standalone bool
 
 	// Metrics outlive a connection to the hub.

@@ -29,11 +29,11 @@ type result struct {
 	status kudo.InstanceStatus
 	ready  metav1.Condition
 
-	// again says that there is more to do at once, if anything changed; after, when to come back in any case.
+	// again is true if there is more to do immediately, if anything changed; after, when to come back in any case.
 	again bool
 	after time.Duration
 
-	// unhurried says that a change of nothing but messages can wait.
+	// unhurried is true if a change of nothing but messages can wait.
 	unhurried bool
 }
 
@@ -44,7 +44,7 @@ func recorded(action plan.Action) result {
 
 // statusOf completes the status with condition Ready and the generation that it speaks of, and returns when to come back. What would only
 // change the messages of a stored status that was written just now is put off: of a Deployment with many pods there is more to say every
-// moment. What tasks have come to is written at once.
+// moment. What tasks have come to is written immediately.
 func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus) (kudo.InstanceStatus, time.Duration) {
 	status, ready := r.status, r.ready
 	status.ObservedGeneration = o.Instance.HubGeneration()

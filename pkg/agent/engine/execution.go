@@ -95,7 +95,7 @@ func (x *execution) context(placed plan.Placed) render.Context {
 	}
 }
 
-// defines says whether the package itself has the CustomResourceDefinition of that kind.
+// defines reports whether the package itself has the CustomResourceDefinition of that kind.
 func (x *execution) defines(kind schema.GroupKind) bool {
 	objects, _ := everything(x)
 	return slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {

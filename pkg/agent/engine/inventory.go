@@ -12,7 +12,7 @@ import (
 )
 
 // listAhead lists what the tasks apply whose turn has come and that have not begun, so that the commit of this pass names every
-// object before there is one. It says whether there was anything that was not listed yet. What is wrong with a task is said when
+// object before there is one. It reports whether there was anything that was not listed yet. What is wrong with a task is said when
 // it is carried out.
 func (e *engine) listAhead(x *execution, status kudo.PlanStatus) bool {
 	before := len(x.inventory.entries)

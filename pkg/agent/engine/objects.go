@@ -26,7 +26,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// errUnwatchable says that a kind can be neither listed nor watched, so that nobody could tell what became of an object.
+// errUnwatchable reports that a kind can be neither listed nor watched, so that nobody could tell what became of an object.
 var errUnwatchable = errors.New("objects of this kind can be neither listed nor watched, and so not be a part of an operator")
 
 // readPatience is how long the read of an object may take, and a list of a kind that was never read before. An API server behind the
@@ -145,7 +145,7 @@ func (o *objects) place(owner *kudo.Instance, want *unstructured.Unstructured) e
 	return nil
 }
 
-// cached is what the cache has of an object, which must carry KUDO's label; nil if nothing. Filled says whether the cache has everything
+// cached is what the cache has of an object, which must carry KUDO's label; nil if nothing. Filled reports whether the cache has everything
 // of that kind. The kind is watched then.
 func (o *objects) cached(ctx context.Context, want *unstructured.Unstructured) (object *unstructured.Unstructured, filled bool, err error) {
 	if err := o.ensureWatch(want.GroupVersionKind()); err != nil {
@@ -293,7 +293,7 @@ func (o *objects) pods(ctx context.Context, owner plan.Owner) ([]plan.Object, er
 	return pods, nil
 }
 
-// delete removes an object unless it is on its way out already, and looks again: many are gone at once.
+// delete removes an object unless it is on its way out already, and looks again: many are gone immediately.
 func (e *engine) delete(ctx context.Context, object plan.Object) (plan.Object, error) {
 	if object.Deleted() {
 		return object, nil

@@ -31,7 +31,7 @@ func (e *engine) cleanupWait(instance *kudo.Instance, now time.Time) time.Durati
 	return e.backoff.Get(key)
 }
 
-// hasPipes says whether a version has Pipe tasks.
+// hasPipes reports whether a version has Pipe tasks.
 func hasPipes(version *kudo.OperatorVersionSpec) bool {
 	return version != nil && slices.ContainsFunc(version.Tasks, func(t kudo.Task) bool { return t.Kind == kudo.TaskPipe })
 }

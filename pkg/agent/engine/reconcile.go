@@ -19,7 +19,7 @@ import (
 // inARow bounds the rounds of one Instance before others have their turn.
 const inARow = 10
 
-// Reconcile takes an Instance further, round by round, as long as there is more to do at once. The Instance is read from the API
+// Reconcile takes an Instance further, round by round, as long as there is more to do immediately. The Instance is read from the API
 // server, so that no task is carried out again for want of a fresh cache; after that, it is what the last commit was answered with.
 func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	instance := &kudo.Instance{}
@@ -40,7 +40,7 @@ func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reco
 }
 
 // advance takes an Instance one round further: it observes, lets plan.Decide say what is to be done, does that, and commits what came of it.
-// written is the Instance as it is then if there is more to do at once; otherwise it is nil, and the result says when to look again.
+// written is the Instance as it is then if there is more to do immediately; otherwise it is nil, and the result says when to look again.
 func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written *kudo.Instance, result reconcile.Result, err error) {
 	if e, err = e.as(instance); err != nil {
 		return nil, reconcile.Result{}, err

@@ -38,7 +38,7 @@ func (e *engine) onceListed(c cache.Cache, object client.Object) source.Source {
 	})
 }
 
-// judgeAgain asks for a pass over every Instance that lists objects of a kind, and says whether it could. It reads the API server: what was
+// judgeAgain asks for a pass over every Instance that lists objects of a kind, and reports whether it could. It reads the API server: what was
 // listed before the cache was has to be known, and an object that is listed later is made later as well.
 func (e *engine) judgeAgain(ctx context.Context, kind schema.GroupKind, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) bool {
 	instances := &kudo.InstanceList{}

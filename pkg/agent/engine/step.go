@@ -13,7 +13,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// sideBySide bounds how many tasks of one execution run at once.
+// sideBySide bounds how many tasks of one execution run immediately.
 const sideBySide = 8
 
 // step carries out, side by side, the tasks that are next.

@@ -92,7 +92,7 @@ func (e *engine) makeWay(ctx context.Context, x *execution, wants []*unstructure
 	return plan.ReplaceOutcome(going)
 }
 
-// wouldChange says whether applying the object would change what cannot be changed. Whatever else the API server has against it
+// wouldChange reports whether applying the object would change what cannot be changed. Whatever else the API server has against it
 // is left to the apply.
 func (e *engine) wouldChange(ctx context.Context, object plan.Object) bool {
 	var immutable *apply.ImmutableError

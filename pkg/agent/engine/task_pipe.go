@@ -87,7 +87,7 @@ func (p *piping) render(placed plan.Placed, image string) error {
 	return nil
 }
 
-// kept says whether this execution has kept all files.
+// kept reports whether this execution has kept all files.
 func (e *engine) kept(ctx context.Context, p *piping) (bool, error) {
 	kept := true
 	for _, artifact := range p.artifacts {

@@ -42,7 +42,7 @@ func onHubChanged() predicate.Predicate {
 	})
 }
 
-// hasLetGo says whether the children of an Instance on the hub do not wait for its removal, or not any more.
+// hasLetGo reports whether the children of an Instance on the hub do not wait for its removal, or not any more.
 func hasLetGo(parent client.Object) bool {
 	i := parent.(*kudo.Instance)
 	return i.Removed() || i.ForceReleased()
@@ -103,7 +103,7 @@ func (m *mirror) usersOf(ctx context.Context, version *kudo.OperatorVersion) []r
 	return requests
 }
 
-// resolved says whether the hub has found everything that this very generation refers to.
+// resolved reports whether the hub has found everything that this very generation refers to.
 func resolved(i *kudo.Instance) bool {
 	condition := meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionResolved)
 	return condition != nil && condition.Status == metav1.ConditionTrue && condition.ObservedGeneration == i.Generation

@@ -123,7 +123,7 @@ func (m *mirror) follow(ctx context.Context, wanted, standing *kudo.Instance) er
 	return nil
 }
 
-// isOf says whether a mirror is that of exactly this Instance on the hub, which has not let go of it.
+// isOf reports whether a mirror is that of exactly this Instance on the hub, which has not let go of it.
 func isOf(standing, wanted *kudo.Instance) bool {
 	return wanted != nil && !wanted.ForceReleased() && standing.Annotations[kudo.AnnotationHubUID] == string(wanted.UID)
 }

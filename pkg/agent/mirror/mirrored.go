@@ -18,7 +18,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// Workers bounds how many Instances and add-ons a controller of the agent works on at once.
+// Workers bounds how many Instances and add-ons a controller of the agent works on immediately.
 const Workers = 8
 
 // StaleCachePause is how long a cache is given to catch up with a write that it has not seen.
@@ -69,7 +69,7 @@ func HubReference(mirrored *kudo.OperatorVersion) corev1.ObjectReference {
 	return corev1.ObjectReference{Namespace: namespace, Name: name, UID: types.UID(mirrored.Annotations[kudo.AnnotationHubUID])}
 }
 
-// HandedOver says whether the mirror has finished with the Instance and still stands behind it. Removal is never held up.
+// HandedOver reports whether the mirror has finished with the Instance and still stands behind it. Removal is never held up.
 func HandedOver(instance *kudo.Instance) bool {
 	_, copied := instance.Annotations[kudo.AnnotationHubGeneration]
 	_, orphaned := instance.Annotations[kudo.AnnotationOrphaned]

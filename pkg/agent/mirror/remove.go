@@ -53,8 +53,8 @@ func (m *mirror) remove(ctx context.Context, wanted, standing *kudo.Instance) er
 	return m.handOver(ctx, wanted, standing)
 }
 
-// waitsForParent says whether a child that is being deleted stays until nothing else is left of its parent, whose cleanup plan may need
-// it. The hub deletes them in that order; Kubernetes' garbage collector, and whoever deletes all Instances at once, do not.
+// waitsForParent reports whether a child that is being deleted stays until nothing else is left of its parent, whose cleanup plan may need
+// it. The hub deletes them in that order; Kubernetes' garbage collector, and whoever deletes all Instances immediately, do not.
 func (m *mirror) waitsForParent(ctx context.Context, child *kudo.Instance) (bool, error) {
 	owner := child.Parent()
 	if owner == nil {
@@ -71,7 +71,7 @@ func (m *mirror) waitsForParent(ctx context.Context, child *kudo.Instance) (bool
 	return parent.UID == owner.UID && parent.DeletionTimestamp != nil && !hasLetGo(parent), nil
 }
 
-// detached says whether the cluster is being taken off the hub: its namespace goes, and everything in it because of that. It is asked
+// detached reports whether the cluster is being taken off the hub: its namespace goes, and everything in it because of that. It is asked
 // of the API server, for the namespace is marked before anything in it is.
 func (m *mirror) detached(ctx context.Context) (bool, error) {
 	namespace := &corev1.Namespace{}

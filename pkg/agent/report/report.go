@@ -128,7 +128,7 @@ type report struct {
 	read string
 }
 
-// ended says whether no plan of the Instance runs any more.
+// ended reports whether no plan of the Instance runs any more.
 func (r *report) ended() bool {
 	last := r.want.Execution
 	return last != nil && r.want.PlanStatus[last.Plan].Status.Terminal()
@@ -192,7 +192,7 @@ func (r *reporter) catchUp(due *report) {
 	}
 }
 
-// asksForChild says whether the hub has something to do before the plan goes on.
+// asksForChild reports whether the hub has something to do before the plan goes on.
 func (r *reporter) asksForChild(ctx context.Context, due *report) (bool, error) {
 	if due.standing == nil || due.want.Execution == nil {
 		return false, nil

@@ -228,7 +228,7 @@ func (d *delivery) Manifests(_ context.Context, on *clusterv1.ManagedCluster, ad
 	return agentManifests(image, config)
 }
 
-// errNotRolledOut says that the add-on's AddOnDeploymentConfig is not as OCM wants it on the cluster so far.
+// errNotRolledOut reports that the add-on's AddOnDeploymentConfig is not as OCM wants it on the cluster so far.
 var errNotRolledOut = errors.New("the add-on's AddOnDeploymentConfig has changed, and OCM's addon-manager has not rolled it out here yet")
 
 // configuration is the AddOnDeploymentConfig that OCM wants for the agent on its cluster; the zero one where it wants none.
@@ -312,7 +312,7 @@ func (d *delivery) installNamespace(_ context.Context, addOn *upstreamv1beta1.Ma
 	return installNamespaceOf(config), err
 }
 
-// approve says whether a request for a certificate is that of a cluster for its agent.
+// approve reports whether a request for a certificate is that of a cluster for its agent.
 func (d *delivery) approve(
 	_ context.Context, on *clusterv1.ManagedCluster, _ *upstreamv1beta1.ManagedClusterAddOn, csr *certificatesv1.CertificateSigningRequest,
 ) bool {

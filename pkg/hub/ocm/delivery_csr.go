@@ -51,14 +51,14 @@ func csrFault(csr *certificatesv1.CertificateSigningRequest, cluster, user strin
 	return ""
 }
 
-// isKlusterlet says whether a user of the hub is the registration agent of that cluster: system:open-cluster-management:CLUSTER:AGENT.
+// isKlusterlet reports whether a user of the hub is the registration agent of that cluster: system:open-cluster-management:CLUSTER:AGENT.
 // One whose cluster's name only begins alike is not, nor is an add-on's agent, whatever a cluster may be called.
 func isKlusterlet(user, cluster string) bool {
 	agent, found := strings.CutPrefix(user, "system:open-cluster-management:"+cluster+":")
 	return found && agent != "" && !strings.Contains(agent, ":")
 }
 
-// clientOnly says whether usages are those of a client's certificate.
+// clientOnly reports whether usages are those of a client's certificate.
 func clientOnly(usages []certificatesv1.KeyUsage) bool {
 	client := []certificatesv1.KeyUsage{
 		certificatesv1.UsageClientAuth, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment,

@@ -147,7 +147,7 @@ func configureAgent(
 	return &unstructured.Unstructured{Object: configured}, nil
 }
 
-// matchesContainer says whether an id, TYPE:NAME:CONTAINER with * for anything in each, is that of the container.
+// matchesContainer reports whether an id, TYPE:NAME:CONTAINER with * for anything in each, is that of the container.
 func matchesContainer(id string, names ...string) bool {
 	patterns := strings.Split(id, ":")
 	if len(patterns) != len(names) {

@@ -28,7 +28,7 @@ func checkProxy(proxy upstreamv1beta1.ProxyConfig) error {
 	return nil
 }
 
-// isProxied says whether the way to the hub leads through a proxy.
+// isProxied reports whether the way to the hub leads through a proxy.
 func isProxied(proxy upstreamv1beta1.ProxyConfig) bool {
 	return proxy.HTTPProxy != "" || proxy.HTTPSProxy != ""
 }

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// IsManaged says whether the namespace is a managed cluster's, and that cluster is to stay.
+// IsManaged reports whether the namespace is a managed cluster's, and that cluster is to stay.
 func IsManaged(ctx context.Context, c client.Reader, namespace string) (bool, error) {
 	cluster := ManagedCluster()
 	err := c.Get(ctx, types.NamespacedName{Name: namespace}, cluster)
@@ -24,7 +24,7 @@ func IsManaged(ctx context.Context, c client.Reader, namespace string) (bool, er
 	return cluster.DeletionTimestamp.IsZero(), nil
 }
 
-// IsDetached says whether nothing is to be removed from the cluster any more, whatever is deleted in its namespace: its ManagedCluster
+// IsDetached reports whether nothing is to be removed from the cluster any more, whatever is deleted in its namespace: its ManagedCluster
 // or the namespace itself is gone or being deleted.
 func IsDetached(ctx context.Context, c client.Reader, namespace string) (bool, error) {
 	managed, err := IsManaged(ctx, c, namespace)

@@ -37,7 +37,7 @@ func (u *uninstallation) releaseAddOns(ctx context.Context) error {
 	return errors.New("add-ons change faster than they can be released: stop whoever writes them, above all any addon-manager")
 }
 
-// pass releases all add-ons once. It says whether there was anything to release.
+// pass releases all add-ons once. It reports whether there was anything to release.
 func (u *uninstallation) pass(ctx context.Context) (bool, error) {
 	var seen, released int
 	for page, err := range u.pages(ctx) {
@@ -79,7 +79,7 @@ func (u *uninstallation) releaseEach(ctx context.Context, addOns []addonv1alpha1
 	return int(released.Load()), err
 }
 
-// Release takes off one add-on what addon-manager has written, and says whether there was anything. An add-on whose Instance stands
+// Release takes off one add-on what addon-manager has written, and reports whether there was anything. An add-on whose Instance stands
 // keeps what belongs to that: its agent goes on by it.
 func (u *uninstallation) release(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (bool, error) {
 	runs := u.owners.Has(addOn.UID)

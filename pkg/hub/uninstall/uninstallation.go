@@ -66,7 +66,7 @@ func (u *uninstallation) pages(ctx context.Context) iter.Seq2[[]addonv1alpha1.Ma
 	}
 }
 
-// isVerdict says whether a condition is addon-manager's verdict over dependencies.
+// isVerdict reports whether a condition is addon-manager's verdict over dependencies.
 func isVerdict(condition metav1.Condition) bool {
 	return condition.Type == addonv1alpha1.ConditionDegraded &&
 		(condition.Reason == addonv1alpha1.ReasonDependencyNotSatisfied || condition.Reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied)

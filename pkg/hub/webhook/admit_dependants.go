@@ -33,7 +33,7 @@ func losing(dependants []string, on, addOn, when string) opinion {
 	return opinion{warnings: []string{warning}}
 }
 
-// declares says whether the add-on of that name is declared to require another one, need.
+// declares reports whether the add-on of that name is declared to require another one, need.
 func (a *admissions) declares(ctx context.Context, addOn, need string) (bool, error) {
 	if addOn == need {
 		return false, nil

@@ -34,7 +34,7 @@ func (a *admissions) addOn(ctx context.Context, w write[*addonv1alpha1.ManagedCl
 	return losing(dependants, " on "+w.before.Namespace, w.before.Name, ""), nil
 }
 
-// requires says whether that add-on is installed, to stay, and cannot work without need.
+// requires reports whether that add-on is installed, to stay, and cannot work without need.
 func (a *admissions) requires(ctx context.Context, addOn types.NamespacedName, need string) (bool, error) {
 	var installed addonv1alpha1.ManagedClusterAddOn
 	switch err := a.client.Get(ctx, addOn, &installed); {

@@ -258,7 +258,7 @@ func (k keyring) replace(terms certificateTerms, now time.Time) (keyring, error)
 	return replaced.trusting(now), nil
 }
 
-// proves says whether whoever trusts the bundle accepts the serving certificate for every host.
+// proves reports whether whoever trusts the bundle accepts the serving certificate for every host.
 func (k keyring) proves(hosts []string, now time.Time) bool {
 	if k.serving == nil {
 		return false

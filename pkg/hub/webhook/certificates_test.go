@@ -48,7 +48,7 @@ func (s stored) pass(t *testing.T, terms certificateTerms, now time.Time) (store
 	return stored{secret: secret, bundle: bundle}, renewed
 }
 
-// accepted says whether somebody who trusts the bundle accepts what the Secret serves with.
+// accepted reports whether somebody who trusts the bundle accepts what the Secret serves with.
 func accepted(t *testing.T, bundle string, secret map[string][]byte, now time.Time) error {
 	t.Helper()
 	roots := x509.NewCertPool()

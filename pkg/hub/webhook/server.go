@@ -127,7 +127,7 @@ func (s *server) present(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return nil, errors.New("there is no serving certificate yet")
 }
 
-// ready says whether the server, which started checks, can shake hands.
+// ready reports whether the server, which started checks, can shake hands.
 func (s *server) ready(started healthz.Checker) healthz.Checker {
 	return func(request *http.Request) error {
 		if _, err := s.present(nil); err != nil {

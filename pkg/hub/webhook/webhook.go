@@ -42,7 +42,7 @@ type Options struct {
 	Version string
 }
 
-// serves says whether there is an address to serve webhooks at.
+// serves reports whether there is an address to serve webhooks at.
 func (o Options) serves() bool { return o.Address != "" && o.Address != "0" }
 
 // Controllers is what serving webhooks takes; nothing where they are not served.
