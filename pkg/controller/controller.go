@@ -54,7 +54,7 @@ func Every() config.Controller {
 const LongestRetry = time.Minute
 
 // Retries makes a controller try again ever more slowly what it fails with, each object for itself. client-go's default is slower in the
-// end, and lets all objects together have ten retries a second, so that a fleet would wait for hours. How many requests there are immediately,
+// end, and lets all objects together have ten retries a second, so that a fleet would wait for hours. How many requests run concurrently,
 // workers and client limits say.
 func Retries() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, LongestRetry)

@@ -10,7 +10,7 @@ import (
 
 // Limit is how many requests a process sends to one API server, whatever they are for.
 type Limit struct {
-	// QPS is how many a second on average, Burst how many immediately.
+	// QPS is the average number of requests per second, Burst the maximum number in a burst.
 	QPS   float64
 	Burst int
 

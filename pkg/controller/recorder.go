@@ -16,7 +16,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// What a recorder writes a second and immediately, and how many events wait at most: little beside the hundreds of verdicts a second that
+// The rate per second and the burst of a recorder, and how many events wait at most: little beside the hundreds of verdicts a second that
 // an API server takes, so that a change of the whole fleet is not held up by what is told of it.
 const (
 	eventQPS   = 10

@@ -13,7 +13,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// sideBySide bounds how many tasks of one execution run immediately.
+// sideBySide bounds how many tasks of one execution run in parallel.
 const sideBySide = 8
 
 // step carries out, side by side, the tasks that are next.

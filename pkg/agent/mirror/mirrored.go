@@ -18,7 +18,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// Workers bounds how many Instances and add-ons a controller of the agent works on immediately.
+// Workers bounds how many Instances and add-ons a controller of the agent reconciles in parallel.
 const Workers = 8
 
 // StaleCachePause is how long a cache is given to catch up with a write that it has not seen.

@@ -54,7 +54,7 @@ func (m *mirror) remove(ctx context.Context, wanted, standing *kudo.Instance) er
 }
 
 // waitsForParent reports whether a child that is being deleted stays until nothing else is left of its parent, whose cleanup plan may need
-// it. The hub deletes them in that order; Kubernetes' garbage collector, and whoever deletes all Instances immediately, do not.
+// it. The hub deletes them in that order; Kubernetes' garbage collector, and whoever deletes all Instances together, do not.
 func (m *mirror) waitsForParent(ctx context.Context, child *kudo.Instance) (bool, error) {
 	owner := child.Parent()
 	if owner == nil {
