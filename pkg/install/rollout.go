@@ -136,7 +136,7 @@ func Desired(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 	return desired.String()
 }
 
-// missingHashes returns the hashes of configs that the add-on itself names: OCM takes them from status, other configs from its rollout
+// missingHashes returns the hashes of configs that the add-on itself names: OCM takes those as they are, and other configs by its rollout
 // strategy.
 func missingHashes(a AddOn) map[int]string {
 	missing := map[int]string{}
