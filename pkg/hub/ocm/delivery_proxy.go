@@ -13,7 +13,7 @@ import (
 	"github.com/tandem-addons/tandem/manifests"
 )
 
-// The path of the proxy's certificate authority in the pod of addon-agent.
+// The volume and the path of the proxy's certificate authority in the pod of addon-agent.
 const (
 	proxyVolume        = "proxy"
 	proxyFolder        = "/var/run/tandem/proxy"

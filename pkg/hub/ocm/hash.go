@@ -111,7 +111,7 @@ func hashedConfigs(definition *addonv1alpha1.ClusterManagementAddOn) map[string]
 	return found
 }
 
-// hashedView holds the fields of a ManagedClusterAddOn's definition that the hashes of its configs depend on.
+// hashedView holds the fields of a ClusterManagementAddOn that the hashes of its configs depend on.
 type hashedView struct {
 	declaration read.DeclarationView
 	configs     string

@@ -79,7 +79,7 @@ func (u *uninstallation) releaseEach(ctx context.Context, addOns []addonv1alpha1
 	return int(released.Load()), err
 }
 
-// Release removes the fields written by addon-manager from one add-on, and reports whether there were any. An add-on with an Instance keeps
+// release removes the fields written by addon-manager from one add-on, and reports whether there were any. An add-on with an Instance keeps
 // the fields that belong to it: its agent continues to use them.
 func (u *uninstallation) release(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (bool, error) {
 	runs := u.owners.Has(addOn.UID)
