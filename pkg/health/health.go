@@ -106,7 +106,7 @@ func verdictOf(f *fields, obj *unstructured.Unstructured) verdict {
 	return f.checked(byConditions(f, obj))
 }
 
-// observing are the kinds whose controllers always write status.observedGeneration: if it is missing, they have not observed the object
+// observing are the kinds that always have status.observedGeneration: if it is missing, they have not observed the object
 // yet.
 var observing = map[schema.GroupKind]bool{
 	{Group: "apps", Kind: "Deployment"}:            true,

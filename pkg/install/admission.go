@@ -96,7 +96,7 @@ func parameterFaults(w write) []string {
 // immutableFaults requires that an immutable parameter keeps the value in the spec, started or not. An OperatorVersion that does not exist
 // is assumed to have the same definitions as the other one, so that a missing version cannot bypass the rule.
 //
-// If a value that differs from the last started one got past admission, Resolved asks for the last started value: that change is allowed.
+// If a value that differs from the last started one got past admission, Resolved names the last started value: that change is allowed.
 func immutableFaults(w write) []string {
 	if w.before == nil {
 		return nil

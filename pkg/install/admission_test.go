@@ -76,7 +76,7 @@ func asks(request kudo.PlanExecution, i *kudo.Instance) *kudo.Instance {
 	return i
 }
 
-// executing returns the Instance of with, whose last started plan is deploy with that status.
+// executing returns the Instance of with, after plan deploy was started and reached that status.
 func executing(uid types.UID, status kudo.ExecutionStatus, pairs ...string) *kudo.Instance {
 	i := with(pairs...)
 	i.Status.Execution = &kudo.Execution{UID: uid, Plan: kudo.DeployPlan, Parameters: with().Spec.Parameters}
@@ -384,7 +384,7 @@ func TestAdmitOfAValueThatSwitchesATask(t *testing.T) {
 	}
 }
 
-// A version whose child is enabled by an undefined parameter does not run on any cluster, even if the version was admitted (KEP-36).
+// A version with a child that an undefined parameter enables does not run on any cluster, even if the version was admitted (KEP-36).
 func TestAdmitOfAnEnablingParameterThatDoesNotExist(t *testing.T) {
 	v := strict()
 	v.Spec.Tasks = append(v.Spec.Tasks, kudo.Task{Name: "t", Kind: kudo.TaskKudoOperator, Spec: kudo.TaskSpec{

@@ -241,7 +241,7 @@ func (d *document) number(node *yaml.Node, path string) {
 	}
 }
 
-// optionalFlag decodes a boolean whose absence differs from false.
+// optionalFlag decodes a boolean that distinguishes unset from false.
 func (d *document) optionalFlag(into **bool) reader {
 	return func(node *yaml.Node, path string) {
 		if isNull(node) {

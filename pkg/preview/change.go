@@ -11,8 +11,8 @@ import (
 
 // Change is a change of an Instance. It is read-only.
 type Change struct {
-	// Before is the current Instance, nil if it does not exist, and After the desired one, nil if it is to be deleted. After equals Before
-	// except for its spec, and its planExecution is unchanged too.
+	// Before is the current Instance, nil if it does not exist, and After the desired one, nil if it is to be deleted. They only differ
+	// in the spec, except for planExecution.
 	Before, After *kudo.Instance
 	// Version is the OperatorVersion of After; nil if it does not exist.
 	Version *kudo.OperatorVersion

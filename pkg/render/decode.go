@@ -80,7 +80,7 @@ func (d document) objects() ([]map[string]any, error) {
 	}
 }
 
-// expand replaces a list by its items: kind List, or a list of one kind, whose items may omit their kind.
+// expand replaces a list by its items: kind List, or a list of one kind with items that may omit their kind.
 func expand(object map[string]any) ([]map[string]any, error) {
 	kind, _ := object["kind"].(string)
 	itemKind, isList := strings.CutSuffix(kind, "List")
@@ -141,7 +141,7 @@ func validate(object map[string]any) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("apiVersion %q must be VERSION or GROUP/VERSION", object["apiVersion"])
-	case gv.Group == kudo.GroupVersion.Group: // no controller would run it, and one with the marks of a mirror would be mistaken for a mirror
+	case gv.Group == kudo.GroupVersion.Group: // it would never run, or be mistaken for a mirror
 		return fmt.Errorf("objects of %s come from the hub and cannot be made by a template: use a task of kind %s", gv.Group, kudo.TaskKudoOperator)
 	}
 	metadata, ok := object["metadata"].(map[string]any)

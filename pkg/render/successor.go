@@ -13,7 +13,7 @@ type removal struct {
 	replacement string
 }
 
-// successors are removed API versions of kinds whose schema is unchanged in the replacement. Source: the "Deprecated API Migration Guide"
+// successors are removed API versions with an unchanged schema in the replacement. Source: the "Deprecated API Migration Guide"
 // of the Kubernetes documentation, and the release notes for alpha versions.
 var successors = removals(map[string][]gone{
 	"policy/v1beta1": {{"1.25", "policy/v1", kinds{"PodDisruptionBudget"}}},

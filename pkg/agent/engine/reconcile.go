@@ -58,7 +58,7 @@ func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written 
 	switch {
 	case apierrors.IsConflict(err):
 		return nil, reconcile.Result{RequeueAfter: mirror.StaleCachePause}, nil
-	case written != nil && done.again: // terminates: every such round starts a due execution, completes a task, lists new objects, or ends a plan
+	case written != nil && done.again: // terminates: every such round makes progress
 		return written, reconcile.Result{}, nil
 	}
 	return nil, reconcile.Result{RequeueAfter: after}, err

@@ -40,7 +40,7 @@ func (h *configurationHashes) SetUp(mgr manager.Manager) error {
 		Complete(h)
 }
 
-// configuredWith returns the definitions whose configuration may refer to a changed object of that resource.
+// configuredWith returns the definitions with a configuration that may refer to a changed object of that resource.
 func (h *configurationHashes) configuredWith(resource string) func(context.Context, client.Object) ([]reconcile.Request, error) {
 	return func(ctx context.Context, object client.Object) ([]reconcile.Request, error) {
 		return read.DefinitionsConfiguredWith(ctx, h.client, resource, object)
@@ -63,7 +63,7 @@ func (h *configurationHashes) Reconcile(ctx context.Context, request ctrl.Reques
 		}
 	}
 	if len(operations) > 0 {
-		target := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: *definition.ObjectMeta.DeepCopy()} // the read object belongs to the cache
+		target := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: *definition.ObjectMeta.DeepCopy()} // the cache owns it
 		failed = append(failed,
 			apply.PatchStatus(ctx, h.client, target, asRead(definition, operations), client.FieldOwner(ManagerRollout)))
 	}

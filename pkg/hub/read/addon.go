@@ -91,7 +91,7 @@ func (a *AddOns) Namesakes(ctx context.Context, instance client.Object) ([]recon
 	return requests, nil
 }
 
-// ConfiguredWith returns the add-ons whose configuration may refer to a changed object of that resource.
+// ConfiguredWith returns the add-ons with a configuration that may refer to a changed object of that resource.
 func (a *AddOns) ConfiguredWith(resource string) func(context.Context, client.Object) ([]reconcile.Request, error) {
 	return func(ctx context.Context, object client.Object) ([]reconcile.Request, error) {
 		key := client.MatchingFields{byConfig: configKey(resource, client.ObjectKeyFromObject(object))}
@@ -118,7 +118,7 @@ func (a *AddOns) ConfiguredWith(resource string) func(context.Context, client.Ob
 	}
 }
 
-// DefinitionsConfiguredWith returns requests for the definitions whose configuration may refer to a changed object of that resource.
+// DefinitionsConfiguredWith returns requests for the definitions with a configuration that may refer to a changed object of that resource.
 func DefinitionsConfiguredWith(ctx context.Context, c client.Reader, resource string, object client.Object) ([]reconcile.Request, error) {
 	key := client.MatchingFields{byConfig: configKey(resource, client.ObjectKeyFromObject(object))}
 	var definitions addonv1alpha1.ClusterManagementAddOnList

@@ -41,7 +41,7 @@ func (c *Cycles) Of(addOn string) map[string][]string {
 	return c.found[addOn]
 }
 
-// learn records the dependencies of addOn, and returns the names of the add-ons whose cycles changed.
+// learn records the dependencies of addOn, and returns the names of the add-ons with changed cycles.
 func (c *Cycles) learn(addOn string, needs []addonv1alpha1.AddonDependency) []string {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

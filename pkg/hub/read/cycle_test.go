@@ -25,7 +25,7 @@ func TestCyclesLearn(t *testing.T) {
 	type step struct {
 		addOn string
 		needs []string
-		want  []string // add-ons whose cycles change
+		want  []string // add-ons with changed cycles
 	}
 	for name, steps := range map[string][]step{
 		"a chain concerns nobody else": {{"a", []string{"b"}, nil}, {"b", []string{"c"}, nil}, {"c", nil, nil}},
@@ -58,7 +58,7 @@ func TestCyclesLearn(t *testing.T) {
 	}
 }
 
-// After any order of changes, the cycles equal those of the whole graph, and every add-on whose cycles change is enqueued.
+// After any order of changes, the cycles equal those of the whole graph, and every add-on with changed cycles is enqueued.
 func TestCyclesFollowAnyHistory(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "f"}
 	for seed := range uint64(200) {
