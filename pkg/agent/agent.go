@@ -1,12 +1,12 @@
-// Package agent runs on a managed cluster: it mirrors what the hub wants there, carries out plans, and reports. It does I/O;
-// what to do is decided by the pure packages plan and availability.
+// Package agent runs on a managed cluster: it mirrors Instances from the hub, runs their plans, and reports their status. It does I/O; the
+// pure packages plan and availability decide.
 //
 //	hub ──mirror──▶ Instance, OperatorVersion ──engine──▶ workloads
 //	hub ◀─report──  Instance status           ◀─engine──  health
 //	hub ◀─availability── Available
 //	hub ◀─lease──        the agent is alive
 //
-// The engine needs the managed cluster only, so that plans go on while the hub is away.
+// The engine only needs the managed cluster, so plans continue while the hub is unreachable.
 package agent
 
 import (
@@ -39,48 +39,47 @@ import (
 	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
-// Options say which cluster the agent speaks for and how it reaches both sides.
+// Options configure the agent: its managed cluster and its connections to both clusters.
 type Options struct {
 	// ClusterName is the name of the managed cluster, which is its namespace on the hub.
 	ClusterName string
 
-	// Hub leads to the hub, with the agent's narrow identity. It is asked again every HubPeriod (a minute if zero), and where it leads
-	// elsewhere, or by another identity, the connection is made anew. Certificates that stand in files are renewed without it.
+	// Hub returns the configuration of the connection to the hub, with the agent's restricted identity. It is called again every HubPeriod
+	// (a minute if zero). The agent reconnects if the server or the identity changed. Certificates in files are renewed without it.
 	Hub       func() (*rest.Config, error)
 	HubPeriod time.Duration
 
-	// Local leads to the managed cluster.
+	// Local is the configuration of the connection to the managed cluster.
 	Local *rest.Config
 
-	// MetricsAddress and ProbeAddress are host:port to listen on; "0" turns one off.
+	// MetricsAddress and ProbeAddress are host:port to listen on; "0" disables the endpoint.
 	MetricsAddress, ProbeAddress string
 
-	// LeaderElection keeps a second agent of the same cluster waiting; the Lease is in LeaderElectionNamespace.
+	// LeaderElection keeps a second agent of the same cluster on standby; the Lease is in LeaderElectionNamespace.
 	LeaderElection          bool
 	LeaderElectionNamespace string
 
-	// Version of the program, for the hub to know.
+	// Version of the program, reported to the hub.
 	Version string
 
-	// Standalone says that no OCM klusterlet runs on the managed cluster: the agent judges add-ons by their leases, and renews one
-	// of its own on the hub.
+	// Standalone is true if no OCM klusterlet runs on the managed cluster: the agent judges add-ons by their leases, and renews its own
+	// lease on the hub.
 	Standalone bool
 
-	// LeaseNamespace is where, on the managed cluster, the agent keeps the lease by which OCM's klusterlet sees that it is alive; none if
-	// empty.
+	// LeaseNamespace is the namespace on the managed cluster of the lease by which OCM's klusterlet judges the agent; no lease if empty.
 	LeaseNamespace string
 
-	// LeasePeriod is how often a lease of the agent's own is renewed; one minute if zero.
+	// LeasePeriod is how often the agent renews its own leases; one minute if zero.
 	LeasePeriod time.Duration
 
-	// PipeImage is the image of the container that waits beside the files of a Pipe task; pipe.DefaultImage if empty.
+	// PipeImage is the image of the waiting container in the pod of a Pipe task; pipe.DefaultImage if empty.
 	PipeImage string
 
-	// ReportInterval is the least time between two reports of one Instance to the hub; one second if zero.
+	// ReportInterval is the minimum time between two reports of one Instance to the hub; one second if zero.
 	ReportInterval time.Duration
 }
 
-// Run works until ctx ends. While the hub cannot be reached, the engine goes on and the rest is tried again.
+// Run runs the agent until ctx ends. While the hub is unreachable, the engine continues and the connection is retried.
 func Run(ctx context.Context, o Options) error {
 	local, err := localManager(o)
 	if err != nil {
@@ -102,7 +101,7 @@ func Run(ctx context.Context, o Options) error {
 	return group.Wait()
 }
 
-// addLocal adds what needs the managed cluster only.
+// addLocal adds the controllers that only need the managed cluster.
 func addLocal(o Options, local ctrl.Manager) error {
 	return cmp.Or(
 		engine.Add(engine.Options{PipeImage: o.PipeImage}, local),
@@ -110,7 +109,7 @@ func addLocal(o Options, local ctrl.Manager) error {
 	)
 }
 
-// addHub adds the controllers that speak with the hub.
+// addHub adds the controllers that connect to the hub.
 func addHub(o Options, measured *availability.Metrics, hub, local ctrl.Manager) error {
 	statuses := mirror.NewStatuses()
 	return cmp.Or(
@@ -125,7 +124,7 @@ func (o Options) lease() availability.LeaseOptions {
 	return availability.LeaseOptions{Version: o.Version, Period: o.LeasePeriod}
 }
 
-// keepHub runs the controllers that speak with the hub, again and again: they end when the hub cannot be reached for long.
+// keepHub runs the controllers that connect to the hub, and restarts them when they end because the hub was unreachable for too long.
 func keepHub(ctx context.Context, o Options, measured *availability.Metrics, local ctrl.Manager) error {
 	select {
 	case <-local.Elected():
@@ -148,7 +147,7 @@ func keepHub(ctx context.Context, o Options, measured *availability.Metrics, loc
 	return nil
 }
 
-// runHub adds the controllers that speak with the hub to a manager of it, and runs them until the way there is another.
+// runHub adds the controllers that connect to the hub to a manager of it, and runs them until the connection's configuration changes.
 func runHub(ctx context.Context, o Options, measured *availability.Metrics, local ctrl.Manager) error {
 	config, err := o.Hub()
 	if err != nil {
@@ -172,7 +171,7 @@ func runHub(ctx context.Context, o Options, measured *availability.Metrics, loca
 	return hub.Start(ctx)
 }
 
-// awaitOther waits until Hub says something else than config, or ctx ends. What cannot be read has not changed.
+// awaitOther waits until Hub returns another config, or ctx ends. A config that cannot be read counts as unchanged.
 func (o Options) awaitOther(ctx context.Context, config *rest.Config) bool {
 	period := cmp.Or(o.HubPeriod, time.Minute)
 	err := wait.PollUntilContextCancel(ctx, period, false, func(context.Context) (bool, error) {
@@ -182,7 +181,7 @@ func (o Options) awaitOther(ctx context.Context, config *rest.Config) bool {
 	return err == nil
 }
 
-// sameWay says whether two configs lead to the same server as the same identity.
+// sameWay reports whether two configs connect to the same server with the same identity.
 func sameWay(a, b *rest.Config) bool {
 	way := func(c *rest.Config) []any {
 		return []any{c.Host, c.APIPath, c.TLSClientConfig, c.Username, c.Password, c.BearerToken, c.BearerTokenFile, c.ExecProvider}
@@ -190,10 +189,10 @@ func sameWay(a, b *rest.Config) bool {
 	return reflect.DeepEqual(way(a), way(b))
 }
 
-// Scheme holds every type that the agent reads or writes typed.
+// Scheme returns a scheme with every type that the agent reads or writes typed.
 func Scheme() (*runtime.Scheme, error) { return controller.Scheme() }
 
-// localManager caches Instances and OperatorVersions, and of everything else only what carries KUDO's heritage label.
+// localManager caches Instances and OperatorVersions, and other objects only if they carry KUDO's heritage label.
 func localManager(o Options) (ctrl.Manager, error) {
 	scheme, err := Scheme()
 	if err != nil {
@@ -208,7 +207,7 @@ func localManager(o Options) (ctrl.Manager, error) {
 			ByObject: map[client.Object]cache.ByObject{
 				&kudo.Instance{}:        everything,
 				&kudo.OperatorVersion{}: everything,
-				// Those of nodes are many, and no add-on's.
+				// Node leases are many, and belong to no add-on.
 				&coordinationv1.Lease{}: {
 					Label: labels.Everything(), Field: fields.OneTermNotEqualSelector("metadata.namespace", corev1.NamespaceNodeLease),
 				},
@@ -225,7 +224,7 @@ func localManager(o Options) (ctrl.Manager, error) {
 		LeaderElection:                o.LeaderElection,
 		LeaderElectionID:              "tandem-addon-agent",
 		LeaderElectionNamespace:       o.LeaderElectionNamespace,
-		LeaderElectionConfig:          controller.Apart(o.Local), // however much there is to do, the Lease is kept
+		LeaderElectionConfig:          controller.Apart(o.Local), // a separate client renews the Lease under any load
 		LeaderElectionReleaseOnCancel: true,
 	})
 	if err != nil {
@@ -237,21 +236,21 @@ func localManager(o Options) (ctrl.Manager, error) {
 	return local, local.AddReadyzCheck("ping", healthz.Ping)
 }
 
-// hubManager sees nothing of the hub but the cluster's own namespace.
+// hubManager only reads the cluster's own namespace on the hub.
 func hubManager(o Options, config *rest.Config) (ctrl.Manager, error) {
 	scheme, err := Scheme()
 	if err != nil {
 		return nil, err
 	}
 	patient := controller.Every()
-	patient.CacheSyncTimeout = 24 * time.Hour // a hub that is away is waited for, not given up
+	patient.CacheSyncTimeout = 24 * time.Hour // wait for an unreachable hub instead of giving up
 	return ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme,
 		Cache: cache.Options{
 			DefaultTransform:  cache.TransformStripManagedFields(),
 			DefaultNamespaces: map[string]cache.Config{o.ClusterName: {}},
 		},
-		// OperatorVersions may be got but neither listed nor watched.
+		// OperatorVersions may be read with get, but not with list or watch.
 		Client:                 client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&kudo.OperatorVersion{}}}},
 		Controller:             patient,
 		Metrics:                metricsserver.Options{BindAddress: "0"},

@@ -1,5 +1,4 @@
-// Package apply brings objects onto a cluster and off it, and writes status: server-side apply, deletion, and single
-// conditions. It does I/O.
+// Package apply writes objects and status to a cluster: server-side apply, deletion, and single conditions. It does I/O.
 package apply
 
 import (
@@ -14,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Object applies want by forced server-side apply under manager, and returns the object as the API server has it then. The
-// input is not changed. Errors are those of the API server.
+// Object applies want by forced server-side apply under manager, and returns the resulting object. It does not modify the input. Errors are
+// those of the API server.
 func Object(ctx context.Context, c client.Client, want *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
 	applied := want.DeepCopy()
 	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner(manager), client.ForceOwnership)
@@ -25,11 +24,11 @@ func Object(ctx context.Context, c client.Client, want *unstructured.Unstructure
 	return applied, nil
 }
 
-// unmade is a resource version that no object has. An apply that asks for it makes an object and changes none that is there.
+// unmade is a resource version that no object has. An apply with it creates an object and never changes an existing one.
 const unmade = "1"
 
-// Onto is Object for what was seen as live before, nil if it was not there: an object that was made or replaced since is a conflict
-// (apierrors.IsConflict), and stays as it is.
+// Onto is Object with live as the expected current object, nil if it did not exist: if the object was created or replaced since, the error
+// is a conflict (apierrors.IsConflict), and nothing changes.
 func Onto(ctx context.Context, c client.Client, live, want *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
 	want = want.DeepCopy()
 	if live == nil {
@@ -44,14 +43,14 @@ func Onto(ctx context.Context, c client.Client, live, want *unstructured.Unstruc
 	return applied, err
 }
 
-// Rehearse is what Object would answer, and changes nothing.
+// Rehearse is a dry run of Object.
 func Rehearse(ctx context.Context, c client.Client, want *unstructured.Unstructured, manager string) error {
 	config := client.ApplyConfigurationFromUnstructured(want.DeepCopy())
 	return c.Apply(ctx, config, client.FieldOwner(manager), client.ForceOwnership, client.DryRunAll)
 }
 
-// Delete removes exactly the object that live is, and with it, before it, everything that it owns (foreground). An object
-// that is gone already, or was replaced by another one of its name, is no error.
+// Delete deletes exactly the object live, after everything that it owns (foreground). It returns no error if the object is already deleted,
+// or was replaced by another one of the same name.
 func Delete(ctx context.Context, c client.Client, live client.Object) error {
 	err := c.Delete(ctx, live,
 		client.PropagationPolicy(metav1.DeletePropagationForeground),
@@ -59,7 +58,7 @@ func Delete(ctx context.Context, c client.Client, live client.Object) error {
 	return client.IgnoreNotFound(ignoreReplaced(err))
 }
 
-// ignoreReplaced drops the conflict that a failed precondition is: the object is not the one that was meant.
+// ignoreReplaced drops the conflict of a failed precondition: the object was replaced.
 func ignoreReplaced(err error) error {
 	if apierrors.IsConflict(err) {
 		return nil

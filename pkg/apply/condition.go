@@ -16,12 +16,11 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// Condition sets one condition of obj's status by forced server-side apply under manager, unless current (the conditions
-// that obj was read with) holds it already. It reports whether it wrote. now becomes lastTransitionTime where the status
-// changes.
+// Condition sets one condition of obj's status by forced server-side apply under manager, unless current (the conditions that obj was read
+// with) already contains it. It reports whether it wrote. lastTransitionTime is set to now if the status changes.
 //
-// It is all that manager applies to the status: fields that manager applied before and that are not the condition go. An object
-// that was made anew under its name since it was read gets the condition as well.
+// manager applies nothing else to the status: other fields that it applied before are removed. If the object was re-created under the same
+// name since it was read, the new one gets the condition.
 func Condition(
 	ctx context.Context, c client.Client, obj client.Object, current []metav1.Condition, manager string,
 	want metav1.Condition, now time.Time,
@@ -38,12 +37,11 @@ func Condition(
 	return err == nil, err
 }
 
-// messageLimit is the length of a condition's message in bytes at most; the API server takes that many characters.
+// messageLimit is the maximum length of a condition's message in bytes; the API server allows that number of characters.
 const messageLimit = 32768
 
-// Settle is want as it is to be stored beside current, with its lastTransitionTime: that of the stored condition while the
-// status stays the same, else now. A message that the API server would refuse for its length is cut. It reports whether
-// storing it changes anything but that time.
+// Settle returns want as it is to be stored, given current: it keeps lastTransitionTime while the status stays the same, else sets it to
+// now, and truncates a message that exceeds the API server's limit. It reports whether anything but that time changes.
 func Settle(current []metav1.Condition, want metav1.Condition, now time.Time) (metav1.Condition, bool) {
 	want.Message = text.Truncate(want.Message, messageLimit)
 	want.LastTransitionTime = metav1.NewTime(now).Rfc3339Copy()
@@ -59,15 +57,15 @@ func Settle(current []metav1.Condition, want metav1.Condition, now time.Time) (m
 	return want, !same
 }
 
-// Status makes fields all that manager holds of obj's status, by forced server-side apply. obj gets the resource version that this
-// led to, and stays as it was read otherwise. An object that was made anew under its name since it was read gets them as well, for
-// API servers do not compare the uid of what is applied to the status of a custom resource. Errors are the API server's.
+// Status sets fields as all fields of obj's status under manager, by forced server-side apply. It sets the resulting resource version on
+// obj and changes nothing else of it. If the object was re-created under the same name since it was read, the new one gets the fields,
+// because API servers do not compare the uid in an apply to the status of a custom resource. Errors are those of the API server.
 func Status(ctx context.Context, c client.Client, obj client.Object, manager string, fields map[string]any) error {
 	return applyStatus(ctx, c, obj, manager, map[string]any{}, fields)
 }
 
-// StatusAsRead is Status for exactly what was read of obj: where it has changed since, or is another one, nothing is written and the
-// error is a conflict (apierrors.IsConflict).
+// StatusAsRead is Status for exactly the object that was read: if it changed or was replaced since, nothing is written and the error is a
+// conflict (apierrors.IsConflict).
 func StatusAsRead(ctx context.Context, c client.Client, obj client.Object, manager string, fields map[string]any) error {
 	return applyStatus(ctx, c, obj, manager, map[string]any{"resourceVersion": obj.GetResourceVersion()}, fields)
 }
@@ -96,12 +94,12 @@ func applyStatus(ctx context.Context, c client.Client, obj client.Object, manage
 	return nil
 }
 
-// ReleaseCondition removes a condition of obj's status, so that no field manager holds it any longer. Nothing happens unless
-// current (the conditions that obj was read with) holds it with one of reasons. It reports whether it wrote.
+// ReleaseCondition removes a condition from obj's status for all field managers. It does nothing unless current (the conditions that obj
+// was read with) contains it with one of reasons. It reports whether it wrote.
 //
-// It is a JSON patch that tests what it removes: when the object or the condition is another by now, the error is a conflict
-// (apierrors.IsConflict) and nothing has changed. Applying an empty status instead would fail, or leave the condition
-// standing as soon as another manager owns it too.
+// It uses a JSON patch that tests what it removes: if the object or the condition changed since, the error is a conflict
+// (apierrors.IsConflict) and nothing changes. Applying an empty status instead would fail, or keep the condition if another manager owns it
+// too.
 func ReleaseCondition(
 	ctx context.Context, c client.Client, obj client.Object, current []metav1.Condition, conditionType string, reasons ...string,
 ) (bool, error) {
@@ -115,7 +113,7 @@ func ReleaseCondition(
 	return true, nil
 }
 
-// Release removes, as part of a status patch, the condition of that type; it is nothing where current does not hold it with one of
+// Release returns the operations of a status patch that remove the condition of that type; none if current does not contain it with one of
 // reasons.
 func Release(current []metav1.Condition, conditionType string, reasons ...string) []Operation {
 	at := slices.IndexFunc(current, func(c metav1.Condition) bool { return c.Type == conditionType })

@@ -6,7 +6,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
-// ReleaseHealthCheck gives the health check mode back to OCM's klusterlet, as part of a status patch.
+// ReleaseHealthCheck returns the operations of a status patch that return the health check mode to OCM's klusterlet.
 func ReleaseHealthCheck(addOn *addonv1alpha1.ManagedClusterAddOn) []Operation {
 	mode := addOn.Status.HealthCheck.Mode
 	if mode != upstream.HealthCheckModeCustomized {

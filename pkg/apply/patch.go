@@ -21,10 +21,10 @@ type Operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// Patch applies operations to exactly the object that was read, which gets the resource version that this led to, and stays as it is
-// otherwise. They test what they change: where the object was replaced since, or one of them does not apply to it any more, nothing
-// has changed and the error is a conflict (apierrors.IsConflict). Whatever else the API server refuses, as a policy or the schema does,
-// is its own error.
+// Patch applies operations to exactly the object that was read. It sets the resulting resource version on the object and changes nothing
+// else of it. Operations test what they change: if the object was replaced since, or an operation no longer applies, nothing changes and
+// the error is a conflict (apierrors.IsConflict). Other rejections by the API server, such as by a policy or the schema, are returned as
+// they are.
 func Patch(ctx context.Context, c client.Client, object client.Object, operations []Operation, options ...client.PatchOption) error {
 	return patch(c, object, operations, func(target client.Object, patch client.Patch) error {
 		return c.Patch(ctx, target, patch, options...)
@@ -62,8 +62,8 @@ func patch(c client.Client, object client.Object, operations []Operation, send f
 	return nil
 }
 
-// bare is an object to send a patch of object through: what the caller's shares with a cache stays as it is, and the API server answers
-// with no more than metadata.
+// bare returns an object for sending a patch of object: the caller's object, which may belong to a cache, stays unmodified, and the API
+// server returns only metadata.
 func bare(gvk schema.GroupVersionKind, object client.Object) *metav1.PartialObjectMetadata {
 	target := &metav1.PartialObjectMetadata{}
 	target.SetGroupVersionKind(gvk)
@@ -72,9 +72,9 @@ func bare(gvk schema.GroupVersionKind, object client.Object) *metav1.PartialObje
 	return target
 }
 
-// doesNotApply says whether err is how an API server answers a JSON patch that does not apply to the object: a test fails, or
-// a path does not exist. It is a 422 like the refusals of policies and schemas. Those name the object or a cause; this one
-// carries nothing but the message that the code has by itself (patchResource in k8s.io/apiserver, endpoints/handlers/patch.go).
+// doesNotApply reports whether err is the response of an API server to a JSON patch that does not apply to the object: a test fails, or a
+// path does not exist. It is a 422 like the rejections of policies and schemas. Those name the object or a cause; this one has only the
+// default message of the code (patchResource in k8s.io/apiserver, endpoints/handlers/patch.go).
 func doesNotApply(err error) bool {
 	var refused apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &refused) {

@@ -13,24 +13,23 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// ImmutableError says that the API server refuses a change of fields that an object keeps as long as it exists.
+// ImmutableError reports that the API server rejects a change of immutable fields.
 type ImmutableError struct {
-	// Fields are the paths of what would have to change, sorted: `spec.selector`.
+	// Fields are the sorted paths of the fields to change: `spec.selector`.
 	Fields []string
 }
 
-// Error names the fields and the way out, and none of their values, of which the API server's own message is full.
+// Error names the fields and how to proceed, and none of their values, which the API server's own message includes.
 func (e *ImmutableError) Error() string {
 	return fmt.Sprintf("%s cannot be changed while the object exists: delete the object and run the plan again, or give it another name in the package",
 		strings.Join(e.Fields, ", "))
 }
 
-// errGoing is no refusal for good: what cannot be changed is about to make room.
+// errGoing is not a permanent rejection: the immutable object is being deleted.
 var errGoing = errors.New("the object that cannot be changed is being deleted, and is made anew once it is gone")
 
-// Refused makes an *ImmutableError of the API server's refusal to change live into want, where nothing but immutable fields stands in
-// the way. Where other faults do as well, immutable fields are left out: there the API server shows all of their values. Every other
-// error is returned as it is.
+// Refused returns an *ImmutableError if the API server rejected a change of live into want only because of immutable fields. If there are
+// other causes, it omits the immutable fields, for which the API server prints all values. It returns any other error unchanged.
 func Refused(err error, live, want *unstructured.Unstructured) error {
 	var fields, faults []string
 	for _, cause := range causesOf(err) {
@@ -38,7 +37,7 @@ func Refused(err error, live, want *unstructured.Unstructured) error {
 		switch {
 		case live != nil && cause.Field != "" && keeps.MatchString(cause.Message):
 			fields = append(fields, changedFields(cause, live, want)...)
-		case !slices.Contains(faults, fault): // some are found twice
+		case !slices.Contains(faults, fault): // some are reported twice
 			faults = append(faults, fault)
 		}
 	}
@@ -54,8 +53,8 @@ func Refused(err error, live, want *unstructured.Unstructured) error {
 	return &ImmutableError{Fields: slices.Compact(fields)}
 }
 
-// Final says whether the API server will refuse the same object again whatever becomes of the rest of the cluster. Everything else,
-// such as a lack of rights, a quota, or a port that another Service still has, may pass.
+// Final reports whether the API server will always reject the same object, whatever changes on the cluster. Other errors, such as missing
+// permissions, a quota, or a port that another Service uses, may be temporary.
 func Final(err error) bool {
 	var immutable *ImmutableError
 	var status apierrors.APIStatus
@@ -66,7 +65,7 @@ func Final(err error) bool {
 		return false
 	case apierrors.IsInvalid(err):
 		return !slices.ContainsFunc(causesOf(err), func(c metav1.StatusCause) bool { return strings.Contains(c.Message, "already allocated") })
-	// What the schema does not know or types otherwise; server-side apply answers so before any validation.
+	// Fields that are unknown to the schema or have another type; server-side apply returns this before any validation.
 	case strings.Contains(err.Error(), "failed to create typed patch object"):
 		return true
 	default:
@@ -74,15 +73,15 @@ func Final(err error) bool {
 	}
 }
 
-// keeps matches what the API server says of a field that cannot change: most often "field is immutable". There is no code for it.
-// Sources: the validation packages of k8s.io/kubernetes, and what authors of CustomResourceDefinitions write into CEL rules.
+// keeps matches the API server's messages about immutable fields: most often "field is immutable". There is no code for it. Sources: the
+// validation packages of k8s.io/kubernetes, and common CEL rules of CustomResourceDefinitions.
 var keeps = regexp.MustCompile(`(?i)immutable|may not (be )?chang|can ?not (be )?chang|may not be updated|fields other than|` +
 	`updates to .* are forbidden|can not be less than|can only be modified in tandem|self == oldSelf`)
 
-// exceptions matches the parts of a field that may change after all.
+// exceptions matches the mutable parts of a field.
 var exceptions = regexp.MustCompile(`(other than|except) .*`)
 
-// causesOf are the causes of a refusal of the object as such (422), each of which is about one field.
+// causesOf returns the causes of a rejection of the object itself (422), each about one field.
 func causesOf(err error) []metav1.StatusCause {
 	var status apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
@@ -91,13 +90,13 @@ func causesOf(err error) []metav1.StatusCause {
 	return status.Status().Details.Causes
 }
 
-// changedFields are the fields that a cause is about. Of a StatefulSet, a volume claim and a few more the API server names only the whole
-// spec, and which parts of it may change at times; then those that differ and never may are named, or else all that differ.
+// changedFields returns the fields that a cause refers to. For a StatefulSet, a volume claim and a few more, the API server only names the
+// whole spec, and sometimes its mutable parts. Then it returns the immutable fields that differ, or else all that differ.
 func changedFields(cause metav1.StatusCause, live, want *unstructured.Unstructured) []string {
 	path := strings.Split(cause.Field, ".")
 	wanted, _, _ := unstructured.NestedMap(want.Object, path...)
 	standing, _, _ := unstructured.NestedMap(live.Object, path...)
-	line, _, _ := strings.Cut(cause.Message, "\n") // what follows is a comparison
+	line, _, _ := strings.Cut(cause.Message, "\n") // the rest is a comparison
 	changeable := exceptions.FindString(line)
 	var fixed, excepted []string
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
@@ -117,7 +116,7 @@ func changedFields(cause metav1.StatusCause, live, want *unstructured.Unstructur
 	return []string{cause.Field}
 }
 
-// covers says whether a live value has all that is wanted of it; what the API server has added by default does not count.
+// covers reports whether a live value contains the wanted one, ignoring defaults added by the API server.
 func covers(live, want any) bool {
 	switch want := want.(type) {
 	case map[string]any:

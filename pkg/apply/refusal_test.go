@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// refusal is what an API server (Kubernetes 1.36) answered when live was to become want, by server-side apply.
+// refusal is the response of an API server (Kubernetes 1.36) to a change of live into want by server-side apply.
 type refusal struct {
 	Live, Want map[string]any
 	Status     metav1.Status

@@ -1,5 +1,5 @@
-// Package availability decides condition Available of an add-on on its managed cluster: what the add-on's own health says,
-// and-ed with the hub's verdict over its dependencies (OCM's Addon Dependency Management proposal). It is pure.
+// Package availability decides the condition Available of an add-on on its managed cluster: the add-on's own health, combined with the
+// hub's verdict on its dependencies (OCM's Addon Dependency Management proposal). It is pure and touches no cluster.
 package availability
 
 import (
@@ -15,31 +15,32 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// Seen is what an add-on is judged by.
+// Seen holds everything that decides whether an add-on is available.
 type Seen struct {
-	// AddOn is the add-on as it stands on the hub, with the verdict over its dependencies.
+	// AddOn is the observed add-on on the hub, including the verdict on its dependencies.
 	AddOn *addonv1alpha1.ManagedClusterAddOn
-	// Instance is its Instance on the managed cluster; nil if there is none.
+	// Instance is the add-on's Instance on the managed cluster; nil if there is none.
 	Instance *kudo.Instance
-	// Standalone says that no OCM klusterlet judges leases on the managed cluster.
+	// Standalone is true if no OCM klusterlet evaluates leases on the managed cluster.
 	Standalone bool
-	// Lease is what LeaseOf names; nil if there is none.
+	// Lease is the lease that LeaseOf names; nil if it does not exist.
 	Lease *coordinationv1.Lease
 }
 
-// Judgement is what comes of it.
+// Judgement is the result of judging an add-on.
 type Judgement struct {
-	// Condition is Available as it is to be; nil where it is somebody else's to write.
+	// Condition is the desired condition Available; nil where another writer owns it.
 	Condition *metav1.Condition
-	// Release says that Available, somebody else's to write, still repeats a verdict that is lifted. It is to be removed: nothing is
-	// known until its writer speaks, and an add-on whose health nobody checks would stay unavailable for a reason that is gone.
+	// Release is true if Available belongs to another writer but still repeats a verdict that no longer holds. The condition is then
+	// removed: its status is unknown until its writer sets it, and an add-on without a health check would otherwise stay unavailable for an
+	// outdated reason.
 	Release bool
-	// Until is when the add-on must be judged again even if nothing changes; zero if that is never so.
+	// Until is when the add-on must be judged again even if nothing changes; zero if never.
 	Until time.Time
 }
 
-// Of judges an add-on. Available is somebody else's to write where the add-on lacks nothing that it requires and neither runs by
-// plans nor is judged by a lease here.
+// Of judges an add-on. Another writer owns Available if the add-on lacks no required dependency, does not run by plans, and is not judged
+// by a lease here.
 func Of(seen Seen, now time.Time) Judgement {
 	conditions := seen.AddOn.Status.Conditions
 	if degraded := meta.FindStatusCondition(conditions, addonv1alpha1.ConditionDegraded); degraded != nil &&
@@ -56,7 +57,7 @@ func Of(seen Seen, now time.Time) Judgement {
 	return Judgement{Release: available != nil && available.Reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied}
 }
 
-// byInstance judges an add-on that runs by plans: its Instance speaks for all that are below it.
+// byInstance judges an add-on that runs by plans. Its Instance covers all child Instances.
 func byInstance(seen Seen, resolved *metav1.Condition) Judgement {
 	if seen.Instance == nil {
 		return judgement(metav1.ConditionFalse, addonv1alpha1.ReasonNotInstalled, notInstalled(seen.AddOn, resolved))
@@ -82,7 +83,7 @@ func notInstalled(addOn *addonv1alpha1.ManagedClusterAddOn, resolved *metav1.Con
 	return fmt.Sprintf("the add-on is not installed: %s: %s", resolved.Reason, resolved.Message)
 }
 
-// Includes says whether condition Available says what condition Resolved does.
+// Includes reports whether condition Available carries the verdict of condition Resolved.
 func Includes(available, resolved *metav1.Condition) bool {
 	return available != nil && resolved.Message != "" && strings.Contains(available.Message, resolved.Message)
 }

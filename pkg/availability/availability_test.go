@@ -17,14 +17,14 @@ func condition(kind string, status metav1.ConditionStatus, reason, message strin
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
 }
 
-// addOn is a ManagedClusterAddOn with those conditions.
+// addOn returns a ManagedClusterAddOn with the given conditions.
 func addOn(conditions ...metav1.Condition) *addonv1alpha1.ManagedClusterAddOn {
 	return &addonv1alpha1.ManagedClusterAddOn{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "cluster", Name: "a"}, Status: upstream.ManagedClusterAddOnStatus{Conditions: conditions},
 	}
 }
 
-// TestOfAnAddOnThatIsBeingRemoved: what is below its Instance may take longer to go than the Instance's mirror.
+// The child Instances and objects of an Instance may take longer to be removed than the mirror of the Instance.
 func TestOfAnAddOnThatIsBeingRemoved(t *testing.T) {
 	subject := addOn(condition(addonv1alpha1.ConditionResolved, metav1.ConditionTrue, kudo.ReasonResolved, ""))
 	subject.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
@@ -52,7 +52,7 @@ func TestOf(t *testing.T) {
 	for name, test := range map[string]struct {
 		conditions []metav1.Condition
 		instance   *kudo.Instance
-		want       metav1.Condition // without a type: not ours to write
+		want       metav1.Condition // no type: written by another writer
 		release    bool
 	}{
 		"an add-on that somebody else runs and that lacks nothing is left to its own writer": {

@@ -14,24 +14,24 @@ import (
 )
 
 const (
-	// DefaultPeriod is how often a lease is renewed that does not say so itself, as in OCM.
+	// DefaultPeriod is the renewal period of a lease that does not set one, as in OCM.
 	DefaultPeriod = time.Minute
 
-	// LongestPeriod bounds what a lease may say.
+	// LongestPeriod is the upper limit for the renewal period that a lease sets.
 	LongestPeriod = 24 * time.Hour
 
-	// missed is how many periods may pass without a renewal, as in OCM.
+	// missed is the number of periods that may pass without a renewal, as in OCM.
 	missed = 5
 
-	// settling is how long nothing is made of a lease that a new add-on does not have: it may yet turn out to run by plans.
+	// settling is how long a missing lease of a new add-on is ignored: the add-on may turn out to run by plans.
 	settling = 2 * time.Second
 
-	// installNamespace is OCM's, for an add-on that names none.
+	// installNamespace is OCM's default for an add-on that sets no install namespace.
 	installNamespace = "open-cluster-management-agent-addon"
 )
 
-// LeaseOf names the lease on the managed cluster by which OCM judges the add-on; false for an add-on that is judged by something
-// else: one that runs by plans, one with another health check, and one whose agent runs outside of the managed cluster.
+// LeaseOf returns the name of the lease on the managed cluster by which OCM judges the add-on. It returns false for an add-on that runs by
+// plans, has another health check, or has its agent outside of the managed cluster.
 func LeaseOf(addOn *addonv1alpha1.ManagedClusterAddOn) (types.NamespacedName, bool) {
 	mode := addOn.Status.HealthCheck.Mode
 	if mode != "" && mode != upstream.HealthCheckModeLease ||
@@ -49,7 +49,7 @@ func LeaseOf(addOn *addonv1alpha1.ManagedClusterAddOn) (types.NamespacedName, bo
 	return name, true
 }
 
-// Grace is how long a lease counts as fresh after a renewal: five of its periods.
+// Grace returns how long a lease is fresh after a renewal: five of its periods.
 func Grace(lease *coordinationv1.Lease) time.Duration {
 	period := DefaultPeriod
 	if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil && *seconds > 0 {
@@ -58,7 +58,7 @@ func Grace(lease *coordinationv1.Lease) time.Duration {
 	return missed * period
 }
 
-// Fresh says whether a lease was renewed lately, and until when it counts as that. A lease that was never renewed is not fresh.
+// Fresh reports whether a lease was renewed recently, and until when it is fresh. A lease that was never renewed is not fresh.
 func Fresh(lease *coordinationv1.Lease, now time.Time) (until time.Time, fresh bool) {
 	if lease.Spec.RenewTime == nil {
 		return time.Time{}, false
@@ -67,7 +67,7 @@ func Fresh(lease *coordinationv1.Lease, now time.Time) (until time.Time, fresh b
 	return until, now.Before(until)
 }
 
-// byLease judges an add-on by its lease, in OCM's words.
+// byLease judges an add-on by its lease, with OCM's reasons and messages.
 func byLease(addOn *addonv1alpha1.ManagedClusterAddOn, lease *coordinationv1.Lease, now time.Time) Judgement {
 	if lease == nil {
 		created := addOn.CreationTimestamp.Time

@@ -18,7 +18,7 @@ import (
 
 var now = time.Date(2025, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// renewed is a lease that was renewed so long ago.
+// renewed returns a lease that was renewed the given time ago.
 func renewed(ago time.Duration, change ...func(*coordinationv1.Lease)) *coordinationv1.Lease {
 	lease := &coordinationv1.Lease{}
 	lease.Spec.RenewTime = &metav1.MicroTime{Time: now.Add(-ago)}
@@ -28,7 +28,7 @@ func renewed(ago time.Duration, change ...func(*coordinationv1.Lease)) *coordina
 	return lease
 }
 
-// every makes a lease say how often it is renewed.
+// every sets the renewal period of a lease.
 func every(seconds int32) func(*coordinationv1.Lease) {
 	return func(l *coordinationv1.Lease) { l.Spec.LeaseDurationSeconds = &seconds }
 }

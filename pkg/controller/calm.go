@@ -2,8 +2,8 @@ package controller
 
 import "github.com/go-logr/logr"
 
-// Calm is a logger for controller-runtime's managers that leaves out one error: at every good end of one that leads, it logs that it leads
-// no more, with a stack trace. A lease that is really lost ends the manager with that error instead.
+// Calm returns a logger for controller-runtime's managers that drops one error: whenever a leader shuts down properly, it logs the lost
+// leadership with a stack trace. If a lease is really lost, the manager ends with that error instead.
 func Calm(logger logr.Logger) logr.Logger {
 	if logger.GetSink() == nil {
 		return logger

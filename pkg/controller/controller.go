@@ -1,6 +1,5 @@
-// Package controller holds what the controllers of the hub and of the agent share: how they are built and retried, which events wake
-// them, how they wait for a stale cache, finalizers, events, metrics, and the limits of their clients. It touches clusters through the
-// clients that it is given.
+// Package controller holds the common parts of the controllers of the hub and of the agent: setup and retries, event filters, stale caches,
+// finalizers, events, metrics, and client rate limits. It touches clusters through the clients that it is given.
 package controller
 
 import (
@@ -24,47 +23,45 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// A Runner adds to a manager what it runs: a controller, a server, an index.
+// A Runner adds a controller, a server or an index to a manager.
 type Runner interface {
 	SetUp(mgr manager.Manager) error
 }
 
-// Options are those of one controller.
+// Options configure one controller.
 type Options = controller.Options
 
-// New begins a controller that tries again as Retries says.
+// New returns a builder for a controller with the retry policy of Retries.
 func New(mgr manager.Manager, name string, options Options) *builder.Builder {
 	options.RateLimiter = Retries()
 	return ctrl.NewControllerManagedBy(mgr).Named(name).WithOptions(options)
 }
 
-// Every is what holds for all controllers of a manager.
+// Every returns the configuration of all controllers of a manager.
 func Every() config.Controller {
 	return config.Controller{
-		// A process may run its controllers again after they ended, and their names are unique where they are listed.
+		// A process may restart its controllers, which validation would reject as duplicates. The lists of controllers keep names unique.
 		SkipNameValidation: ptr.To(true),
-		// The priority queue of controller-runtime 0.23 may never end while it is busy (its issue 3538): the process would hang until
+		// The priority queue of controller-runtime 0.23 may never shut down while it is busy (its issue 3538): the process would hang until
 		// it is killed, and keep the leader's Lease.
 		UsePriorityQueue: ptr.To(false),
 	}
 }
 
-// LongestRetry is how long a controller waits at most before it looks again at what it failed with: after an outage, however long, all
-// is up to date again within that.
+// LongestRetry is the maximum time between two attempts for a failing object: after an outage, however long, everything is up to date again
+// within that time.
 const LongestRetry = time.Minute
 
-// Retries makes a controller try again ever more slowly what it fails with, each object for itself. client-go's default is slower in the
-// end, and lets all objects together have ten retries a second, so that a fleet would wait for hours. How many requests there are at once,
-// workers and client limits say.
+// Retries returns a rate limiter with exponential backoff per object. client-go's default backs off longer, and limits all objects together
+// to ten retries a second, so that a fleet would wait for hours. Workers and client limits bound the number of concurrent requests.
 func Retries() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, LongestRetry)
 }
 
-// ConflictPause is how long to wait for the cache after another writer was faster.
+// ConflictPause is how long to wait for the cache after a conflict with another writer.
 const ConflictPause = 100 * time.Millisecond
 
-// RetryConflict turns a conflict into another look soon, which is no error: another writer was faster. An object that is gone is no
-// error either.
+// RetryConflict turns a conflict with another writer into an early retry without an error. It also ignores an object that no longer exists.
 func RetryConflict(err error) (reconcile.Result, error) {
 	return RetryConflictAfter(ConflictPause, err)
 }
@@ -77,7 +74,7 @@ func RetryConflictAfter(pause time.Duration, err error) (reconcile.Result, error
 	return reconcile.Result{}, client.IgnoreNotFound(err)
 }
 
-// Scheme knows Kubernetes' own kinds, add-ons and Instances, and the kinds that also adds.
+// Scheme returns a scheme with Kubernetes' own kinds, add-ons and Instances, and the kinds that also adds.
 func Scheme(also ...func(*runtime.Scheme) error) (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range append([]func(*runtime.Scheme) error{

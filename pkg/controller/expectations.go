@@ -12,9 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// Expectations remember, by a key, the version of each object that the last write led to or that was last seen, so that a cache that is
-// behind is told from one that is not. It cannot be read anywhere: a controller that decides by the cache alone takes its own write for
-// undone, and writes again. They may be used by several goroutines.
+// Expectations record, by a key, the last written or last seen version of each object, to detect a stale cache. There is no other source
+// for it: a controller that relies only on the cache takes its own write for missing, and writes again. They are safe for concurrent use.
 type Expectations[K comparable] struct {
 	key func(client.Object) K
 
@@ -22,38 +21,38 @@ type Expectations[K comparable] struct {
 	versions *lru.Cache
 }
 
-// version is a resource version, and when it was noted.
+// version is a resource version, and when it was recorded.
 type version struct {
 	resource string
 	at       time.Time
 }
 
-// NewExpectations remembers at most limit objects, those noted last; 0 is no limit.
+// NewExpectations returns Expectations for at most limit objects, the most recently recorded ones; 0 means no limit.
 func NewExpectations[K comparable](key func(client.Object) K, limit int) *Expectations[K] {
 	return &Expectations[K]{key: key, versions: lru.New(limit)}
 }
 
-// Writes are Expectations of what a controller has written, by namespace and name.
+// Writes are Expectations of a controller's writes, by namespace and name.
 type Writes = Expectations[types.NamespacedName]
 
-// NewWrites expects nothing yet. It is not bounded: what the cache has is not remembered.
+// NewWrites returns empty Writes. They need no limit: a write is forgotten once the cache has it.
 func NewWrites() *Writes { return NewExpectations(client.ObjectKeyFromObject, 0) }
 
-// Note remembers the version of an object that was just written.
+// Note records the version of an object that was just written.
 func (e *Expectations[K]) Note(object client.Object) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
 	e.add(object)
 }
 
-// NoteSince is Note where the object has another version by now than the one that was read.
+// NoteSince is Note if the object's version differs from the one that was read.
 func (e *Expectations[K]) NoteSince(object client.Object, read string) {
 	if object.GetResourceVersion() != read {
 		e.Note(object)
 	}
 }
 
-// NoteNewest is Note unless a newer version is remembered: for what was read, or was written by several at a time.
+// NoteNewest is Note unless a newer version is recorded: for objects that were read, or have several concurrent writers.
 func (e *Expectations[K]) NoteNewest(object client.Object) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
@@ -65,18 +64,18 @@ func (e *Expectations[K]) NoteNewest(object client.Object) {
 	e.add(object)
 }
 
-// Forget drops what is remembered of an object that is gone.
+// Forget drops the recorded version of a deleted object.
 func (e *Expectations[K]) Forget(key K) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
 	e.versions.Remove(key)
 }
 
-// patience is how long a write is waited for: one into an API server that was restored from a backup since will never come.
+// patience is how long to wait for a write: after the API server is restored from a backup, it never arrives.
 const patience = 10 * time.Second
 
-// Awaits is how long to wait, at most, for the cache to have the version that was noted last; zero where object, as the cache has it, is
-// not older. What is not awaited any more is forgotten.
+// Awaits returns how long to wait, at most, until the cache has the last recorded version; zero if object, as read from the cache, is not
+// older. It forgets versions that need no further waiting.
 func (e *Expectations[K]) Awaits(object client.Object) time.Duration {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
@@ -92,8 +91,8 @@ func (e *Expectations[K]) Awaits(object client.Object) time.Duration {
 	return 0
 }
 
-// UpToDate says whether an object in the cache is as new as what was noted; known says whether anything was. Versions that have no order,
-// as some aggregated API server's may, are new only where they are the same.
+// UpToDate reports whether a cached object is as new as the recorded version; known reports whether there is one. Versions without an
+// order, as of some aggregated API servers, are up to date only if they are equal.
 func (e *Expectations[K]) UpToDate(cached client.Object) (upToDate, known bool) {
 	last, known := e.last(cached)
 	if !known || cached.GetResourceVersion() == last.resource {
@@ -103,8 +102,8 @@ func (e *Expectations[K]) UpToDate(cached client.Object) (upToDate, known bool) 
 	return err == nil && order > 0, true
 }
 
-// News lets through events that tell more than was noted, and not that something was just applied. An older version is news: where an
-// API server was restored from a backup, versions come again.
+// News admits events that differ from the recorded version, and not the event of the object's own apply. An older version is admitted:
+// after an API server is restored from a backup, versions repeat.
 func (e *Expectations[K]) News() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(created event.CreateEvent) bool { return !e.has(created.Object) },
@@ -112,7 +111,7 @@ func (e *Expectations[K]) News() predicate.Predicate {
 	}
 }
 
-// has says whether an object is just what was noted.
+// has reports whether an object has exactly the recorded version.
 func (e *Expectations[K]) has(object client.Object) bool {
 	last, known := e.last(object)
 	return known && last.resource == object.GetResourceVersion()

@@ -18,7 +18,7 @@ func TestWritesAreAwaited(t *testing.T) {
 		return &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "c", Name: "a", ResourceVersion: version}}
 	}
 	for name, tc := range map[string]struct {
-		written string // the version that a write led to
+		written string // the version after a write
 		cached  string
 		after   time.Duration
 		want    time.Duration
@@ -55,7 +55,7 @@ func TestWritesAreAwaited(t *testing.T) {
 	}
 }
 
-// configMap is a ConfigMap as it was at a resource version.
+// configMap returns a ConfigMap at a resource version.
 func configMap(resourceVersion string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c", ResourceVersion: resourceVersion}}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/apply"
 )
 
-// Hold puts a finalizer on object under manager, unless it is there. object gets the resource version that this led to, and stays as
-// it was read otherwise. One that was replaced since is a conflict, never a new object.
+// Hold adds a finalizer to object under manager, unless it has it. It sets the resulting resource version on object and changes nothing
+// else of it. If the object was replaced since it was read, the error is a conflict; Hold never creates an object.
 func Hold(ctx context.Context, c client.Client, object client.Object, finalizer, manager string) error {
 	if controllerutil.ContainsFinalizer(object, finalizer) {
 		return nil
@@ -36,7 +36,7 @@ func Hold(ctx context.Context, c client.Client, object client.Object, finalizer,
 	return nil
 }
 
-// Release takes a finalizer off object, whoever else holds that field.
+// Release removes a finalizer from object, regardless of its field manager.
 func Release(ctx context.Context, c client.Client, object client.Object, finalizer string) error {
 	at := slices.Index(object.GetFinalizers(), finalizer)
 	if at < 0 {

@@ -7,9 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Gauge counts something over all clusters, by labels that a key stands for. It remembers what it counts of each add-on, so that
-// another judgement of the same add-on takes its place; what is in order takes no room. After a start it fills while every add-on is
-// judged once.
+// Gauge counts over all clusters, by the labels of a key. It remembers the keys of each add-on, so that a new result for the same add-on
+// replaces the old one; add-ons without keys use no memory. After a start it fills while every add-on is reconciled once.
 type Gauge[K comparable] struct {
 	clusters *prometheus.Desc
 	labels   func(K) []string
@@ -19,12 +18,12 @@ type Gauge[K comparable] struct {
 	count   map[K]int
 }
 
-// NewGauge is the collector of a gauge with these labels.
+// NewGauge returns the collector of a gauge with these labels.
 func NewGauge[K comparable](clusters *prometheus.Desc, labels func(K) []string) *Gauge[K] {
 	return &Gauge[K]{clusters: clusters, labels: labels, counted: map[types.NamespacedName][]K{}, count: map[K]int{}}
 }
 
-// Recall counts what was last known of an add-on that cannot be judged, where this process knows nothing better.
+// Recall counts the last known keys of an add-on that cannot be judged, unless this process has newer ones.
 func (g *Gauge[K]) Recall(addOn types.NamespacedName, keys []K) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
@@ -33,7 +32,7 @@ func (g *Gauge[K]) Recall(addOn types.NamespacedName, keys []K) {
 	}
 }
 
-// Set takes the place of what was counted of that add-on on that cluster.
+// Set replaces the keys of that add-on on that cluster.
 func (g *Gauge[K]) Set(addOn types.NamespacedName, keys []K) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()
@@ -57,7 +56,7 @@ func (g *Gauge[K]) replace(addOn types.NamespacedName, keys []K) {
 	g.counted[addOn] = keys
 }
 
-// Describe and Collect make it a prometheus.Collector.
+// Describe and Collect implement prometheus.Collector.
 func (g *Gauge[K]) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- g.clusters }
 
 func (g *Gauge[K]) Collect(found chan<- prometheus.Metric) {

@@ -10,16 +10,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Sightings remember when a change was first seen of what has not been looked at since. They may be used by several goroutines.
+// Sightings record when a change was first observed, by key, until it is handled. They are safe for concurrent use.
 type Sightings[K comparable] struct {
 	mutex sync.Mutex
 	since map[K]time.Time
 }
 
-// NewSightings has seen nothing yet.
+// NewSightings returns empty Sightings.
 func NewSightings[K comparable]() *Sightings[K] { return &Sightings[K]{since: map[K]time.Time{}} }
 
-// Keep notes a sighting, unless an earlier one still waits.
+// Keep records a sighting, unless an earlier one is still recorded.
 func (s *Sightings[K]) Keep(key K, at time.Time) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -28,7 +28,7 @@ func (s *Sightings[K]) Keep(key K, at time.Time) {
 	}
 }
 
-// Take ends the wait, and returns since when; zero if no change was seen.
+// Take removes and returns the sighting; zero if there is none.
 func (s *Sightings[K]) Take(key K) time.Time {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -37,21 +37,21 @@ func (s *Sightings[K]) Take(key K) time.Time {
 	return since
 }
 
-// Latency measures the time from a change to the write that it leads to. What is there when the controller starts is no change: nothing
-// says when it came about.
+// Latency measures the time from a change to the resulting write. Objects that exist when the controller starts do not count as changes:
+// the time of their last change is unknown.
 type Latency struct {
-	// Seconds are the times that were measured.
+	// Seconds is the histogram of the measured times.
 	Seconds prometheus.Histogram
 
 	waiting *Sightings[reconcile.Request]
 }
 
-// NewLatency measures into a histogram.
+// NewLatency returns a Latency with a histogram.
 func NewLatency(options prometheus.HistogramOpts) *Latency {
 	return &Latency{Seconds: prometheus.NewHistogram(options), waiting: NewSightings[reconcile.Request]()}
 }
 
-// Queue is a controller's queue whose requests are timed.
+// Queue returns a controller's queue that records when requests are added.
 func (l *Latency) Queue(
 	controller string, limiter workqueue.TypedRateLimiter[reconcile.Request],
 ) workqueue.TypedRateLimitingInterface[reconcile.Request] {
@@ -59,25 +59,25 @@ func (l *Latency) Queue(
 		limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: controller})}
 }
 
-// Take ends the wait of a request, and returns since when it waited; zero if no change led to it.
+// Take removes and returns the time since when a request waits; zero if no change led to it.
 func (l *Latency) Take(request reconcile.Request) time.Time { return l.waiting.Take(request) }
 
-// Again says that what a request waits for, since then, has not been done.
+// Again records that a request still waits since that time.
 func (l *Latency) Again(request reconcile.Request, since time.Time) {
 	if !since.IsZero() {
 		l.waiting.Keep(request, since)
 	}
 }
 
-// Done measures a write.
+// Done observes the time of a write.
 func (l *Latency) Done(since time.Time) {
 	if !since.IsZero() {
 		l.Seconds.Observe(time.Since(since).Seconds())
 	}
 }
 
-// timedQueue tells Latency of the requests that come from changes: not of those that the controller itself puts back, nor of what
-// is there at the start, which is all added before the first is taken.
+// timedQueue records requests caused by changes: neither retries by the controller itself, nor requests for objects that exist at the
+// start, which are all added before the first is taken.
 type timedQueue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	latency *Latency
@@ -92,7 +92,7 @@ func (q *timedQueue) Add(request reconcile.Request) {
 	q.TypedRateLimitingInterface.Add(request)
 }
 
-// Get waits for a request. What is left when the queue ends is left, for nothing could be written any more.
+// Get waits for a request. Requests that remain when the queue shuts down are dropped, because nothing can be written any more.
 func (q *timedQueue) Get() (reconcile.Request, bool) {
 	q.started.Store(true)
 	request, ended := q.TypedRateLimitingInterface.Get()

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// timed plays a controller whose requests are timed.
+// timed simulates a controller with timed requests.
 type timed struct {
 	*Latency
 	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -25,7 +25,7 @@ func (p timed) begin() time.Time {
 	return p.Take(request)
 }
 
-// write takes the request, and carries it out with a write.
+// write takes the request, and handles it with a write.
 func (p timed) write() {
 	p.Done(p.begin())
 	p.queue.Done(p.request)
@@ -33,14 +33,14 @@ func (p timed) write() {
 
 func (p timed) change() { p.queue.Add(p.request) }
 
-// second passes, in the time of synctest.
+// second waits one second, in the time of synctest.
 func second() { <-time.After(time.Second) }
 
 func TestLatency(t *testing.T) {
 	for name, tc := range map[string]struct {
 		play    func(p timed)
-		writes  uint64  // how many are timed
-		seconds float64 // how long all of them took
+		writes  uint64  // number of measured writes
+		seconds float64 // their total time
 	}{
 		"a change is timed from when it came":      {func(p timed) { p.change(); second(); p.write() }, 1, 1},
 		"several changes are timed from the first": {func(p timed) { p.change(); second(); p.change(); second(); p.write() }, 1, 2},
@@ -98,7 +98,7 @@ func TestLatency(t *testing.T) {
 					queue: l.Queue("test", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]()),
 				}
 				defer p.queue.ShutDown()
-				p.change() // what is there at the start, which is no change
+				p.change() // exists at the start, which is no change
 				second()
 				p.write()
 				tc.play(p)

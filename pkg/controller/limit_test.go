@@ -14,7 +14,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
-// clients are made of the config as controller-runtime makes them, for two kinds of objects.
+// clients returns clients of the config as controller-runtime creates them, for two kinds.
 func clients(t *testing.T, config *rest.Config) (one, other rest.Interface) {
 	t.Helper()
 	var made []rest.Interface

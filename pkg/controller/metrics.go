@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Register registers a collector, or returns the one that is registered already: a second one in one process shares that of the first.
+// Register registers a collector, or returns the registered one: a second user in the same process shares it.
 func Register[C prometheus.Collector](registry prometheus.Registerer, collector C) (C, error) {
 	err := registry.Register(collector)
 	var shared prometheus.AlreadyRegisteredError

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Changed lets an update pass only where what view shows of the object differs; creation and deletion always pass. It keeps the
-// status writes of others from waking a controller that they do not concern.
+// Changed admits an update only if view differs between the old and the new object; it always admits creation and deletion. It filters out
+// status writes of other controllers that are irrelevant to this one.
 func Changed[O client.Object, V comparable](view func(O) V) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, known := e.ObjectOld.(O)
@@ -30,22 +30,22 @@ func TypedChanged[O client.Object, V comparable](view func(O) V) predicate.Typed
 	}}
 }
 
-// AfterStart lets everything pass but what is there at the start already.
+// AfterStart admits all events except those for objects that exist at the start.
 func AfterStart() predicate.Predicate {
 	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
 }
 
-// Existence lets creation and deletion pass only.
+// Existence admits only creation and deletion.
 func Existence() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 }
 
-// DeletionBegun lets creation and deletion pass, and the beginning of a deletion.
+// DeletionBegun admits creation, deletion, and the setting of the deletion timestamp.
 func DeletionBegun() predicate.Predicate {
 	return Changed(func(o client.Object) bool { return o.GetDeletionTimestamp() != nil })
 }
 
-// Deletion lets deletions pass only.
+// Deletion admits only deletion.
 func Deletion() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
@@ -53,7 +53,7 @@ func Deletion() predicate.Predicate {
 	}
 }
 
-// Mapped makes a handler of a function that may fail: its cache can only fail while it shuts down, and then the requests are moot.
+// Mapped returns a handler for a function that may fail: its cache only fails during shutdown, when requests are irrelevant.
 func Mapped(to func(context.Context, client.Object) ([]reconcile.Request, error)) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		requests, err := to(ctx, o)
@@ -64,14 +64,14 @@ func Mapped(to func(context.Context, client.Object) ([]reconcile.Request, error)
 	})
 }
 
-// ConditionView is what matters of a condition to a reader of its meaning.
+// ConditionView holds the fields of a condition that matter to its readers.
 type ConditionView struct {
 	status             metav1.ConditionStatus
 	reason, message    string
 	observedGeneration int64
 }
 
-// ViewCondition is that of the condition of a type; the zero one where there is none.
+// ViewCondition returns the view of the condition of a type; the zero value if there is none.
 func ViewCondition(conditions []metav1.Condition, conditionType string) ConditionView {
 	c := meta.FindStatusCondition(conditions, conditionType)
 	if c == nil {

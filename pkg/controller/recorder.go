@@ -16,17 +16,17 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// What a recorder writes a second and at once, and how many events wait at most: little beside the hundreds of verdicts a second that
-// an API server takes, so that a change of the whole fleet is not held up by what is told of it.
+// The rate per second and the burst of a recorder, and the maximum number of queued events: small compared to the hundreds of verdicts a
+// second that an API server accepts, so that events do not slow down a change of the whole fleet.
 const (
 	eventQPS   = 10
 	eventBurst = 25
 	eventRoom  = 500
 )
 
-// Recorder hands the events of all controllers on at a modest rate, so that a verdict over a whole fleet does not put as many
-// events beside its writes. It never blocks a controller: what does not fit is dropped, counted, and logged once for all that are
-// dropped in a row. client-go's own queue is no bound, because every event in it is a goroutine that waits.
+// Recorder sends the events of all controllers at a limited rate, so that verdicts on a whole fleet do not cause the same number of event
+// writes. It never blocks a controller: excess events are dropped, counted, and logged once per series. client-go's own queue has no limit,
+// because every queued event is a waiting goroutine.
 type Recorder struct {
 	program string
 	to      events.EventRecorder
@@ -37,12 +37,12 @@ type Recorder struct {
 	full    atomic.Bool
 }
 
-// NewRecorder records as the program of that name, and counts what it drops.
+// NewRecorder returns a recorder that reports as the program of that name, and counts dropped events.
 func NewRecorder(program string, log logr.Logger, dropped prometheus.Counter) *Recorder {
 	return &Recorder{program: program, log: log, dropped: dropped, waiting: make(chan func(), eventRoom)}
 }
 
-// SetUp gives the recorder a client of its own: what is told of verdicts must not take requests from those who write them.
+// SetUp gives the recorder its own client: events must not delay the requests of the controllers.
 func (r *Recorder) SetUp(mgr manager.Manager) error {
 	client, err := eventsclient.NewForConfigAndClient(Apart(mgr.GetConfig()), mgr.GetHTTPClient())
 	if err != nil {
@@ -53,7 +53,7 @@ func (r *Recorder) SetUp(mgr manager.Manager) error {
 	return mgr.Add(r)
 }
 
-// Eventf records an event, as events.EventRecorder does. The objects must not be changed afterwards.
+// Eventf records an event, like events.EventRecorder. The objects must not be modified afterwards.
 func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
 	select {
 	case r.waiting <- func() { r.to.Eventf(regarding, related, eventType, reason, action, note, args...) }:
@@ -65,7 +65,7 @@ func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, 
 	}
 }
 
-// Start hands events on until ctx ends. What waits then is lost with the process, as in client-go.
+// Start sends events until ctx ends. Queued events are then lost, as in client-go.
 func (r *Recorder) Start(ctx context.Context) error {
 	defer r.sink.Shutdown()
 	if err := r.sink.StartRecordingToSinkWithContext(ctx); err != nil {
@@ -92,8 +92,8 @@ func (r *Recorder) handOn(ctx context.Context) error {
 	}
 }
 
-// noteLimit is the length of an event's note in bytes at most, as the API server has it.
+// noteLimit is the API server's limit for an event's note, in bytes.
 const noteLimit = 1024
 
-// Note is a message as it fits into an event.
+// Note truncates a message to fit into an event.
 func Note(message string) string { return text.Truncate(message, noteLimit) }

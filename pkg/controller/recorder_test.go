@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// notes keeps the notes of the events that come through.
+// notes collects the notes of the sent events.
 type notes struct {
 	mutex sync.Mutex
 	kept  []string
@@ -50,7 +50,7 @@ func TestRecorderIsBounded(t *testing.T) {
 			}
 		}
 
-		flood(eventRoom + 500) // nobody takes them yet: that none of them blocks is the point
+		flood(eventRoom + 500) // not started yet: none of the calls may block
 		var counted dto.Metric
 		if err := dropped.Write(&counted); err != nil || counted.Counter.GetValue() != 500 {
 			t.Errorf("dropped %v events (%v), want 500", counted.Counter, err)

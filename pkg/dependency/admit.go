@@ -8,11 +8,11 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
-// CircularError says that a dependency which is about to be declared leads back to the add-on that declares it.
+// CircularError reports that a new dependency leads back to the add-on that declares it.
 type CircularError struct {
 	// AddOn is the name of the ClusterManagementAddOn, Where the field or annotation with the index of the dependency.
 	AddOn, Where string
-	// Cycle is the way from the add-on back to it.
+	// Cycle is the path from the add-on back to itself.
 	Cycle []string
 }
 
@@ -20,7 +20,7 @@ func (e *CircularError) Error() string {
 	return fmt.Sprintf("ClusterManagementAddOn %q: %s: %s", e.AddOn, e.Where, e.fault())
 }
 
-// fault says which way the circle goes, and how to break it.
+// fault returns the path of the cycle and how to break it.
 func (e *CircularError) fault() string {
 	if len(e.Cycle) == 2 {
 		return fmt.Sprintf("%q depends on itself: remove the entry", e.AddOn)
@@ -28,11 +28,11 @@ func (e *CircularError) fault() string {
 	return circularOpening + Way(e.Cycle) + ": remove the entry, or another dependency on this way"
 }
 
-// Admit says what admission has against the dependencies in a write of a ClusterManagementAddOn; old is nil on create. Only what
-// the write itself adds is refused: one that leaves the dependencies as they are passes in silence whatever is wrong with them,
-// and one that mends one of two faults passes with a warning of the other. The error joins *MalformedError and *CircularError.
+// Admit validates the dependencies in a write of a ClusterManagementAddOn; old is nil on create. It rejects only problems that the write
+// itself adds: a write that leaves the dependencies unchanged passes without warnings, and a write that fixes one of two problems passes
+// with a warning about the other. The error joins *MalformedError and *CircularError.
 //
-// needsOf says what the add-ons depend on, as Needs does: nil means that the add-on has no ClusterManagementAddOn.
+// needsOf returns the dependencies of an add-on, as Needs does: nil means that the add-on has no ClusterManagementAddOn.
 func Admit(
 	old, new *addonv1alpha1.ClusterManagementAddOn, needsOf func(name string) []addonv1alpha1.AddonDependency,
 ) (warnings []string, err error) {
@@ -48,7 +48,7 @@ func Admit(
 	}
 	needs, where, faults := read(new)
 	if needs == nil {
-		known = nil // no entry can be told from another in what is no list: whoever writes that is refused
+		known = nil // without a list, entries cannot be compared: the write is rejected
 	}
 	refused, stood := added(faults, known)
 	for _, fault := range stood {
@@ -58,7 +58,8 @@ func Admit(
 	return append(warnings, remarks...), join(append(refused, circular...))
 }
 
-// connect says which of the dependencies make a circle, and warns of those that did before, or that lead nowhere yet.
+// connect returns an error for each dependency that creates a cycle, and warns about existing cycles and dependencies that do not exist
+// yet.
 func connect(
 	addOn, where string, needs, before []addonv1alpha1.AddonDependency, needsOf func(name string) []addonv1alpha1.AddonDependency,
 ) (refused []error, warnings []string) {
@@ -76,14 +77,14 @@ func connect(
 	return refused, warnings
 }
 
-// sameDeclaration says whether field and annotation are the same in both.
+// sameDeclaration reports whether field and annotation are equal in both.
 func sameDeclaration(a, b *addonv1alpha1.ClusterManagementAddOn) bool {
 	textA, annotatedA := a.Annotations[addonv1alpha1.AnnotationDependencies]
 	textB, annotatedB := b.Annotations[addonv1alpha1.AnnotationDependencies]
 	return annotatedA == annotatedB && textA == textB && slices.Equal(a.Spec.Dependencies, b.Spec.Dependencies)
 }
 
-// added parts faults into those that were not known before, in whatever place, and those that were.
+// added splits faults into new ones and ones that were known before, at any index.
 func added(faults, known []*MalformedError) (fresh []error, stood []*MalformedError) {
 	left := map[string]int{}
 	for _, fault := range known {
@@ -100,15 +101,15 @@ func added(faults, known []*MalformedError) (fresh []error, stood []*MalformedEr
 	return fresh, stood
 }
 
-// named says whether needs hold an add-on of that name.
+// named reports whether needs contain an add-on of that name.
 func named(needs []addonv1alpha1.AddonDependency, name string) bool {
 	return slices.ContainsFunc(needs, func(n addonv1alpha1.AddonDependency) bool { return n.Name == name })
 }
 
-// faultLimit is how many faults an error names; who mends those is told the others.
+// faultLimit is the maximum number of problems in one error. The others are reported once those are fixed.
 const faultLimit = 10
 
-// join is one error of all faults; nil if there are none.
+// join joins all faults into one error; nil if there are none.
 func join(faults []error) error {
 	if left := len(faults) - faultLimit; left > 0 {
 		faults = append(slices.Clip(faults[:faultLimit]), fmt.Errorf("%d more faults", left))

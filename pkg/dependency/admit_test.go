@@ -29,7 +29,7 @@ func TestAdmit(t *testing.T) {
 	need := func(name string) addonv1alpha1.AddonDependency {
 		return addonv1alpha1.AddonDependency{Name: name, Type: required}
 	}
-	// What the others declare. b, c and d lead back to kafka.
+	// The dependencies of the other add-ons. b, c and d lead back to kafka.
 	others := graph("a:", "b: kafka", "c: d", "d: kafka?", "e: b")
 
 	for name, tc := range map[string]struct {

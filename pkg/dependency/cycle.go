@@ -7,10 +7,10 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
-// Cycle is the way from addOn over its dependency need back to it, such as ["a", "b", "a"]; nil where the dependency is on no
-// circle. It is the shortest way, and among those as short the one declared first. A dependency on itself is ["a", "a"].
+// Cycle returns the path from addOn over its dependency need back to addOn, such as ["a", "b", "a"]; nil if the dependency is on no cycle.
+// It returns the shortest path, and the one declared first among paths of equal length. A dependency on itself is ["a", "a"].
 //
-// needsOf says what an add-on depends on. It is asked once about each add-on that need leads to, and never about addOn.
+// needsOf returns the dependencies of an add-on. It is called once for each add-on that need leads to, and never for addOn.
 func Cycle(addOn, need string, needsOf func(name string) []addonv1alpha1.AddonDependency) []string {
 	if need == addOn {
 		return []string{addOn, addOn}
@@ -31,7 +31,7 @@ func Cycle(addOn, need string, needsOf func(name string) []addonv1alpha1.AddonDe
 	return nil
 }
 
-// wayTo is the way from addOn to name, and back.
+// wayTo returns the path from addOn to name and back.
 func wayTo(name, addOn string, cameFrom map[string]string) []string {
 	back := []string{addOn}
 	for ; name != addOn; name = cameFrom[name] {
@@ -47,11 +47,11 @@ func wayTo(name, addOn string, cameFrom map[string]string) []string {
 const (
 	circularOpening = "circular dependency: "
 	arrow           = " -> "
-	// A longer way is shown by its first add-ons and its last two.
+	// A longer path is shown by its first add-ons and its last two.
 	wayLimit = 16
 )
 
-// Way is a way from add-on to add-on as text: "a -> b -> a". One of more than 16 add-ons leaves out the middle.
+// Way formats a path of add-ons: "a -> b -> a". It shortens a path of more than 16 add-ons in the middle.
 func Way(names []string) string {
 	shown := make([]string, 0, wayLimit)
 	for i, name := range names {

@@ -12,7 +12,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
-// graph is who depends on whom, each written as "a: b c": a ? after a name makes that dependency Optional.
+// graph parses lines of the form "a: b c" into the dependencies of each add-on. A ? after a name makes that dependency Optional.
 func graph(lines ...string) map[string][]addonv1alpha1.AddonDependency {
 	g := map[string][]addonv1alpha1.AddonDependency{}
 	for _, line := range lines {
@@ -30,7 +30,7 @@ func graph(lines ...string) map[string][]addonv1alpha1.AddonDependency {
 	return g
 }
 
-// in looks names up in g.
+// in returns a function that looks names up in g.
 func in(g map[string][]addonv1alpha1.AddonDependency) func(string) []addonv1alpha1.AddonDependency {
 	return func(name string) []addonv1alpha1.AddonDependency { return g[name] }
 }
@@ -116,7 +116,7 @@ func TestTheMessageOfALongCycleIsBounded(t *testing.T) {
 	}
 }
 
-// TestCycleProperties holds Cycle against the transitive closure of random graphs.
+// TestCycleProperties compares Cycle with the transitive closure of random graphs.
 func TestCycleProperties(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 500 {
@@ -136,7 +136,7 @@ func TestCycleProperties(t *testing.T) {
 	}
 }
 
-// checkCircle checks that circle leads from addOn over need back, by dependencies, and meets no add-on twice.
+// checkCycle checks that cycle leads from addOn over need back along dependencies, and contains no other add-on twice.
 func checkCycle(t *testing.T, g map[string][]addonv1alpha1.AddonDependency, cycle []string, addOn, need string) {
 	t.Helper()
 	met := map[string]bool{}
@@ -174,7 +174,7 @@ func randomGraph(random *rand.Rand) map[string][]addonv1alpha1.AddonDependency {
 	return g
 }
 
-// closure says for each add-on which ones it depends on, over however many others (Warshall).
+// closure returns the transitive dependencies of each add-on (Warshall).
 func closure(g map[string][]addonv1alpha1.AddonDependency) map[string]map[string]bool {
 	reach := map[string]map[string]bool{}
 	for name, needs := range g {

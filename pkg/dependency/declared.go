@@ -10,13 +10,13 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
-// MalformedError says that an add-on's dependencies are declared in a way that cannot be judged.
+// MalformedError reports that the declaration of an add-on's dependencies is invalid.
 type MalformedError struct {
 	// AddOn is the name of the ClusterManagementAddOn.
 	AddOn string
-	// Where is the field or annotation at fault, with the index of the dependency where there is one.
+	// Where is the invalid field or annotation, with the index of the dependency where there is one.
 	Where string
-	// Fault says what is wrong, and the way out.
+	// Fault describes the problem and how to fix it.
 	Fault string
 }
 
@@ -29,11 +29,11 @@ const (
 	annotation = "annotation " + addonv1alpha1.AnnotationDependencies
 )
 
-// Declared is what addOn depends on, in the order declared, each with its type. The field wins where both it and the
-// annotation exist. The error is a *MalformedError.
+// Declared returns the dependencies of addOn in the declared order, each with its type. The field takes precedence over the annotation. The
+// error is a *MalformedError.
 //
-// Both are held to the same rules, although the API server already refuses most faults of the field: a hub's CRD may be
-// somebody else's. A dependency on itself is not malformed: it is a circle, which the judgement shows and admission refuses.
+// Both follow the same rules. The API server already rejects most problems of the field, but a hub may have a CRD that Tandem did not
+// install. A dependency on itself is not malformed: it is a cycle, which the verdict shows and admission rejects.
 func Declared(addOn *addonv1alpha1.ClusterManagementAddOn) ([]addonv1alpha1.AddonDependency, error) {
 	needs, _, faults := read(addOn)
 	if len(faults) > 0 {
@@ -42,8 +42,8 @@ func Declared(addOn *addonv1alpha1.ClusterManagementAddOn) ([]addonv1alpha1.Addo
 	return needs, nil
 }
 
-// Needs is what an add-on depends on as far as that is known: nil without a definition, and none, but not nil, where the
-// declaration is malformed. It is the needsOf of Cycle and Admit.
+// Needs returns the known dependencies of an add-on: nil without a definition, and an empty non-nil slice if the declaration is malformed.
+// It serves as needsOf of Cycle and Admit.
 func Needs(definition *addonv1alpha1.ClusterManagementAddOn) []addonv1alpha1.AddonDependency {
 	if definition == nil {
 		return nil
@@ -55,8 +55,7 @@ func Needs(definition *addonv1alpha1.ClusterManagementAddOn) []addonv1alpha1.Add
 	return needs
 }
 
-// read gives the dependencies as they stand with their types, the field or annotation where they stand, and everything that
-// is malformed in them.
+// read returns the declared dependencies with their types, the field or annotation that holds them, and every problem of the declaration.
 func read(addOn *addonv1alpha1.ClusterManagementAddOn) (
 	needs []addonv1alpha1.AddonDependency, where string, faults []*MalformedError,
 ) {
@@ -83,12 +82,12 @@ func read(addOn *addonv1alpha1.ClusterManagementAddOn) (
 	return needs, where, faults
 }
 
-// entry names the dependency of that index.
+// entry formats the path of the dependency at index.
 func entry(where string, index int) string { return fmt.Sprintf("%s[%d]", where, index) }
 
-// parse reads the annotation: a JSON array, whose unknown and repeated fields are errors.
+// parse parses the annotation: a JSON array. Unknown and repeated fields are errors.
 func parse(text []byte) ([]addonv1alpha1.AddonDependency, error) {
-	// null would read as no dependencies without a word.
+	// null would decode to no dependencies without an error.
 	if text = bytes.TrimSpace(text); len(text) == 0 || text[0] != '[' {
 		return nil, errors.New(`want a JSON array such as [{"name":"other-addon","type":"Required"}]; ` +
 			"remove the annotation if there are no dependencies")
@@ -101,7 +100,7 @@ func parse(text []byte) ([]addonv1alpha1.AddonDependency, error) {
 	return needs, nil
 }
 
-// faultOf says what is wrong with one dependency, given the names before it; empty if nothing is.
+// faultOf describes the problem of one dependency, given the names before it; empty if it is valid.
 func faultOf(need addonv1alpha1.AddonDependency, before map[string]bool) string {
 	switch {
 	case need.Name == "":

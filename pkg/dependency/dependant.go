@@ -7,16 +7,16 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
-// Dependant is an add-on that suffers when another one is not available.
+// Dependant is an add-on that is affected when another add-on is not available.
 type Dependant struct {
 	Name string
-	// Type says how: with Required it is not available either, with Optional it is degraded.
+	// Type is the effect: a Required dependency makes the add-on unavailable, an Optional one degrades it.
 	Type addonv1alpha1.DependencyType
-	// Through are the add-ons by way of which it depends on the other one, the nearest to that first; empty where it does itself.
+	// Through lists the add-ons between the two, starting next to the one that is not available; empty for a direct dependent.
 	Through []string
 }
 
-// Direct turns who needs what around: who depends, itself, on an add-on, sorted by name.
+// Direct inverts needs: it returns the direct dependents of each add-on, sorted by name.
 func Direct(needs map[string][]addonv1alpha1.AddonDependency) map[string][]Dependant {
 	direct := map[string][]Dependant{}
 	for _, name := range slices.Sorted(maps.Keys(needs)) {
@@ -27,9 +27,9 @@ func Direct(needs map[string][]addonv1alpha1.AddonDependency) map[string][]Depen
 	return direct
 }
 
-// Dependants are those of the add-ons there that suffer when addOn is not available: first all that stop being available, for they
-// require it or require one that stops, each by the shortest way; then those that are degraded because what stops is Optional
-// to them. An add-on that suffers both ways stands among the first. direct says who depends on whom.
+// Dependants returns the existing add-ons that are affected when addOn is not available. First come all that become unavailable because
+// they require addOn directly or transitively, each by the shortest path. Then come those that are degraded because an unavailable add-on
+// is Optional for them. An add-on that is affected in both ways is listed once, in the first group. direct holds the direct dependents.
 func Dependants(addOn string, direct map[string][]Dependant, there func(name string) bool) []Dependant {
 	met := map[string]bool{addOn: true}
 	next := func(of Dependant, t addonv1alpha1.DependencyType) []Dependant {

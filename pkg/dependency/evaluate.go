@@ -1,5 +1,5 @@
-// Package dependency decides what the add-ons that an add-on depends on mean for it on one managed cluster (OCM's Addon
-// Dependency Management proposal): needs and seen add-ons in, verdict out. It is pure and touches no cluster.
+// Package dependency evaluates the dependencies of an add-on on one managed cluster (OCM's Addon Dependency Management proposal): it turns
+// declared dependencies and observed add-ons into a verdict. It is pure and touches no cluster.
 package dependency
 
 import (
@@ -12,41 +12,41 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
-// Cause says why a dependency is not satisfied. It goes to events, metrics and the CLI; the condition does not carry it.
+// Cause is why a dependency is not satisfied. Events, metrics and the CLI show it; the condition does not.
 type Cause string
 
-// The causes, in the order in which they are looked for.
+// The causes, in the order in which they are checked.
 const (
-	// Circular: the add-on depends, over others or at once, on the one that is judged. Neither can ever come first.
+	// Circular: the dependency depends, directly or transitively, on the add-on that declares it. Neither can ever be installed first.
 	Circular Cause = "Circular"
-	// NoSuchAddOn: neither a ClusterManagementAddOn nor a ManagedClusterAddOn of the name exists.
+	// NoSuchAddOn: neither a ClusterManagementAddOn nor a ManagedClusterAddOn of that name exists.
 	NoSuchAddOn Cause = "NoSuchAddOn"
 	// NotInstalled: the add-on is not enabled on the cluster.
 	NotInstalled Cause = "NotInstalled"
 	// Deleting: the add-on is being removed from the cluster.
 	Deleting Cause = "Deleting"
-	// Unknown: nobody knows at the moment whether the add-on is available.
+	// Unknown: the availability of the add-on is currently unknown.
 	Unknown Cause = "Unknown"
-	// NotAvailable: the add-on is not available, or has not said so yet.
+	// NotAvailable: the add-on is not available, or has not reported its availability yet.
 	NotAvailable Cause = "NotAvailable"
 )
 
-// Seen is what is known of one add-on that is depended on. The zero value is an add-on that does not exist anywhere.
+// Seen is the observed state of a dependency. The zero value is an add-on that does not exist.
 type Seen struct {
-	// Defined says that a ClusterManagementAddOn of the name exists.
+	// Defined is true if a ClusterManagementAddOn of that name exists.
 	Defined bool
-	// Installed says that a ManagedClusterAddOn of the name exists in the cluster's namespace.
+	// Installed is true if a ManagedClusterAddOn of that name exists in the cluster's namespace.
 	Installed bool
-	// Deleting says that the ManagedClusterAddOn has a deletion timestamp.
+	// Deleting is true if the ManagedClusterAddOn has a deletion timestamp.
 	Deleting bool
-	// Available and Reason are those of its condition Available; empty where it has none.
+	// Available and Reason are the status and reason of condition Available; empty if the condition is missing.
 	Available metav1.ConditionStatus
 	Reason    string
-	// Cycle is the way from the judged add-on over this one back to it (see Cycle); nil where it is on none.
+	// Cycle is the path from the declaring add-on over this one and back (see Cycle); nil if it is on no cycle.
 	Cycle []string
 }
 
-// See is what is known of an add-on from its objects, each nil where it does not exist.
+// See returns the observed state of an add-on from its objects, each nil if it does not exist.
 func See(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn) Seen {
 	seen := Seen{Defined: definition != nil, Installed: addOn != nil}
 	if addOn == nil {
@@ -61,33 +61,33 @@ func See(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.
 	return seen
 }
 
-// Judgement is the verdict over one dependency.
+// Judgement is the verdict on one dependency.
 type Judgement struct {
 	Name string
 	Type addonv1alpha1.DependencyType
-	// Message is what the declaration says is lost without the dependency, as one line.
+	// Message is the declared effect of a missing dependency, on one line.
 	Message string
-	// Satisfied says that the dependency is there and available, or was when that was last known (Held).
+	// Satisfied is true if the dependency is installed and available, or was at the last observation (Held).
 	Satisfied bool
-	// Held says that the dependency cannot be reached, so that the last verdict over it stands.
+	// Held is true if the dependency is unreachable and keeps its last verdict.
 	Held bool
 	// Cause is empty for a satisfied dependency.
 	Cause Cause
-	// Cycle is the way from the judged add-on back to it, where that is the cause.
+	// Cycle is the path from the declaring add-on back to itself; only set if Cause is Circular.
 	Cycle []string
 }
 
-// Verdict judges every dependency of an add-on: the Required ones first, then the Optional ones, each in the order declared.
+// Verdict holds a Judgement for each dependency of an add-on: first the Required ones, then the Optional ones, each in the declared order.
 type Verdict []Judgement
 
-// Evaluate judges needs by the add-ons seen on the cluster, keyed by name; one that is missing there does not exist.
+// Evaluate judges needs by the observed add-ons of the cluster, keyed by name. An add-on that is missing from the map does not exist.
 //
-// previous is the add-on's own condition Degraded as it stands (nil if none). It holds the last verdict, which a dependency
-// keeps while its cluster cannot be reached: an outage of a link does not cascade, and recovery does not flap. A dependency
-// that was never judged before counts as satisfied then, for nothing speaks against it yet; NotReady still lists it.
+// previous is the current condition Degraded of the add-on (nil if none). It holds the last verdict, which a dependency keeps while its
+// cluster is unreachable: a network outage does not cascade, and recovery does not flap. A dependency without a previous verdict is then
+// satisfied; NotReady still lists it.
 //
-// A dependency on a circle is not satisfied whatever is seen of it: otherwise the members that happen to be available would
-// hold each other up until one of them fails, and then never come back.
+// A dependency on a cycle is never satisfied. Otherwise the members that happen to be available would keep each other available until one
+// of them fails, and then never recover.
 func Evaluate(needs []addonv1alpha1.AddonDependency, seen map[string]Seen, previous *metav1.Condition) Verdict {
 	last := recall(previous)
 	verdict := make(Verdict, 0, len(needs))
@@ -98,7 +98,7 @@ func Evaluate(needs []addonv1alpha1.AddonDependency, seen map[string]Seen, previ
 	return verdict
 }
 
-// judge judges one dependency; last is what was decided before.
+// judge judges one dependency; last is the previous verdict.
 func judge(need addonv1alpha1.AddonDependency, seen Seen, last memory) Judgement {
 	j := Judgement{Name: need.Name, Type: need.Type, Message: oneLine(need.Message)}
 	if j.Type == "" {
@@ -119,13 +119,13 @@ func judge(need addonv1alpha1.AddonDependency, seen Seen, last memory) Judgement
 	return j
 }
 
-// outOfReach says that the add-on is there, but its cluster cannot be reached, so that nobody knows how it is.
+// outOfReach reports whether the add-on is installed on a cluster that is unreachable, so that its availability is unknown.
 func (s Seen) outOfReach() bool {
 	return s.Installed && !s.Deleting &&
 		s.Available == metav1.ConditionUnknown && s.Reason == addonv1alpha1.ReasonClusterLeaseStopped
 }
 
-// cause says why the add-on does not satisfy those that depend on it; empty if it does.
+// cause returns why the add-on does not satisfy its dependents; empty if it does.
 func (s Seen) cause() Cause {
 	switch {
 	case !s.Installed && !s.Defined:
@@ -151,7 +151,7 @@ func rank(t addonv1alpha1.DependencyType) int {
 	return 0
 }
 
-// Unmet are the dependencies that are not satisfied, in the verdict's order.
+// Unmet returns the dependencies that are not satisfied, in the verdict's order.
 func (v Verdict) Unmet() []Judgement {
 	var unmet []Judgement
 	for _, j := range v {
@@ -162,20 +162,20 @@ func (v Verdict) Unmet() []Judgement {
 	return unmet
 }
 
-// Reason is the reason of condition Degraded, empty where all dependencies are satisfied.
+// Reason returns the reason of condition Degraded; empty if all dependencies are satisfied.
 func (v Verdict) Reason() string {
 	unmet := v.Unmet()
 	switch {
 	case len(unmet) == 0:
 		return ""
-	case unmet[0].Type == addonv1alpha1.DependencyTypeOptional: // Required ones stand first
+	case unmet[0].Type == addonv1alpha1.DependencyTypeOptional: // Required dependencies are first
 		return addonv1alpha1.ReasonDependencyNotSatisfied
 	default:
 		return addonv1alpha1.ReasonRequiredDependencyNotSatisfied
 	}
 }
 
-// Condition is the condition Degraded that the verdict asks for, or nil where it asks for none.
+// Condition returns the condition Degraded of the verdict; nil if all dependencies are satisfied.
 func (v Verdict) Condition() *metav1.Condition {
 	reason := v.Reason()
 	if reason == "" {
@@ -189,8 +189,8 @@ func (v Verdict) Condition() *metav1.Condition {
 	}
 }
 
-// NotReady are the Required dependencies that keep the add-on from being installed for the first time: those that are not
-// satisfied, and those of which that is not known at the moment.
+// NotReady returns the Required dependencies that block the first installation of the add-on: those that are not satisfied, and those with
+// a currently unknown state.
 func (v Verdict) NotReady() []Judgement {
 	var missing []Judgement
 	for _, j := range v {
@@ -201,7 +201,7 @@ func (v Verdict) NotReady() []Judgement {
 	return missing
 }
 
-// Names are the names of the add-ons that are judged.
+// Names returns the names of the judged add-ons.
 func Names(judgements []Judgement) []string {
 	names := make([]string, 0, len(judgements))
 	for _, j := range judgements {
@@ -210,7 +210,7 @@ func Names(judgements []Judgement) []string {
 	return names
 }
 
-// Summary names the given dependencies with type and cause, for events and logs: "Required zookeeper (NotInstalled)".
+// Summary lists the given dependencies with type and cause, for events and logs: "Required zookeeper (NotInstalled)".
 func Summary(judgements []Judgement) string {
 	parts := make([]string, 0, len(judgements))
 	for _, j := range judgements {

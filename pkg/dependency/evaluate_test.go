@@ -32,7 +32,7 @@ var (
 	undefined = Seen{Installed: true, Available: metav1.ConditionTrue, Reason: "Works"}
 )
 
-// onCircle is seen, on a circle of that way.
+// onCycle returns seen with the given cycle.
 func onCycle(seen Seen, way ...string) Seen {
 	seen.Cycle = way
 	return seen
@@ -58,7 +58,7 @@ func TestEvaluate(t *testing.T) {
 		previous *metav1.Condition
 		reason   string
 		message  string
-		causes   string // of the unmet ones
+		causes   string // of the unmet dependencies
 		notReady string
 	}{
 		"no dependencies ask for nothing": {},
@@ -397,7 +397,7 @@ func TestManyStandInTheOrderDeclared(t *testing.T) {
 	}
 }
 
-// TestEvaluateProperties plays random fleets: whatever is declared and seen, what checkVerdict and checkHold say holds.
+// TestEvaluateProperties evaluates random fleets and checks the properties of checkVerdict and checkHold.
 func TestEvaluateProperties(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	kinds := []Seen{{}, available, unavailable, silent, unknown, cutOff, deleting, notOnIt, undefined}
@@ -408,8 +408,8 @@ func TestEvaluateProperties(t *testing.T) {
 	}
 }
 
-// checkVerdict checks that needs are all judged, each unmet one with a cause and by name; that the reason is that of the types
-// that are unmet; that the message is bounded; and that nothing changes when the same is judged again.
+// checkVerdict checks that every dependency is judged, that each unmet one has a cause and is named, that the reason matches the types of
+// the unmet ones, that the message is bounded, and that a second evaluation changes nothing.
 func checkVerdict(t *testing.T, needs []addonv1alpha1.AddonDependency, seen map[string]Seen, previous *metav1.Condition) {
 	t.Helper()
 	before := cmp.Diff(nil, needs) + cmp.Diff(nil, seen)
@@ -442,7 +442,7 @@ func checkVerdict(t *testing.T, needs []addonv1alpha1.AddonDependency, seen map[
 	}
 	again := Evaluate(needs, seen, v.Condition())
 	if isCut(message) {
-		// What a cut message leaves out counts as unmet while it is held: one pass later, nothing changes any more.
+		// A dependency that a truncated message omits counts as unmet while it is held. After one more pass, nothing changes.
 		v, again = again, Evaluate(needs, seen, again.Condition())
 	}
 	if diff := cmp.Diff(v, again); diff != "" {
@@ -463,12 +463,12 @@ func checkJudgement(t *testing.T, j Judgement, seen Seen, message string) {
 	}
 }
 
-// isCut says whether the message leaves something out: a dependency, or the end of a sentence.
+// isCut reports whether the message is truncated: it omits a dependency or the end of a sentence.
 func isCut(message string) bool {
 	return strings.HasSuffix(message, " more dependencies are not satisfied.") || strings.Contains(message, "…")
 }
 
-// checkHold cuts the cluster off: no reason and no message changes unless something disappears.
+// checkHold disconnects the cluster: reason and message stay unchanged unless an add-on disappears.
 func checkHold(t *testing.T, needs []addonv1alpha1.AddonDependency, seen map[string]Seen) {
 	t.Helper()
 	v := Evaluate(needs, seen, nil)
@@ -507,7 +507,8 @@ func randomFleet(random *rand.Rand, kinds []Seen) ([]addonv1alpha1.AddonDependen
 	return needs, seen
 }
 
-// FuzzEvaluate judges what text declares, in the manner of the annotation, by what each byte of states says of one dependency.
+// FuzzEvaluate evaluates the dependencies that text declares in the annotation's format. Each byte of states gives the state of one
+// dependency.
 func FuzzEvaluate(f *testing.F) {
 	for _, seed := range []struct{ text, states, reason, message string }{
 		{`[{"name":"a"},{"name":"b","type":"Optional","message":"no graphs"}]`, "\x03\x1b", "", ""},
@@ -525,7 +526,7 @@ func FuzzEvaluate(f *testing.F) {
 		}
 		seen := map[string]Seen{}
 		for i, need := range needs {
-			// Other names are those of no object: they are judged, but a condition cannot always tell them apart.
+			// Other names belong to no object. They are judged, but a condition does not always distinguish them.
 			if len(validation.IsDNS1123Subdomain(need.Name)) > 0 {
 				return
 			}
@@ -539,7 +540,7 @@ func FuzzEvaluate(f *testing.F) {
 	})
 }
 
-// seenOf is what the bits of state say of the add-on.
+// seenOf decodes the bits of state into the observed state of an add-on.
 func seenOf(state byte, name string) Seen {
 	seen := Seen{
 		Defined: state&1 != 0, Installed: state&2 != 0, Deleting: state&4 != 0,

@@ -11,18 +11,18 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// MessageLimit is the length of Message in bytes at most: what the API server takes as a condition's message.
+// MessageLimit is the maximum length of Message in bytes: the API server's limit for a condition's message.
 const MessageLimit = 32768
 
-// remainderFormat is the last line of a message that had to be cut; remainderRoom is kept free for it, in bytes.
+// remainderFormat is the last line of a truncated message; remainderRoom is the space reserved for it, in bytes.
 const (
 	remainderFormat = "%d more dependencies are not satisfied."
 	remainderRoom   = 64
 )
 
-// Message is the message of condition Degraded: one sentence for each dependency that is not satisfied, joined by newlines, in the
-// proposal's wording, or "circular dependency: a -> b -> a" for one on a circle. A message beyond MessageLimit is cut after the last
-// sentence that fits (inside of the first one if that alone is too long) and then says how many dependencies it leaves out.
+// Message returns the message of condition Degraded: one sentence per unsatisfied dependency, joined by newlines, in the proposal's
+// wording, or "circular dependency: a -> b -> a" for a dependency on a cycle. A message beyond MessageLimit is cut after the last sentence
+// that fits (within the first one if that alone is too long) and ends with the number of omitted dependencies.
 func (v Verdict) Message() string {
 	unmet := v.Unmet()
 	sentences := make([]string, 0, len(unmet))
@@ -35,7 +35,7 @@ func (v Verdict) Message() string {
 	return cut(sentences)
 }
 
-// cut joins as many of sentences as fit, and counts the others.
+// cut joins as many sentences as fit, and appends the number of the others.
 func cut(sentences []string) string {
 	var message strings.Builder
 	for i, sentence := range sentences {
@@ -54,7 +54,7 @@ func cut(sentences []string) string {
 	return message.String()
 }
 
-// sentence says that the dependency is not satisfied, and what is lost; of one on a circle, which way that goes.
+// sentence describes the unsatisfied dependency and its effect, or the path of its cycle.
 func (j Judgement) sentence() string {
 	switch {
 	case j.Cause == Circular:
@@ -66,32 +66,32 @@ func (j Judgement) sentence() string {
 	}
 }
 
-// An opening goes from the type to openingMiddle, the name and openingEnd.
+// An opening consists of the type, openingMiddle, the name and openingEnd.
 const (
 	openingMiddle = " addon '"
 	openingEnd    = "' is not installed or not available."
 )
 
-// opening is how the sentence about a dependency begins.
+// opening returns the beginning of the sentence about a dependency.
 func opening(t addonv1alpha1.DependencyType, name string) string {
 	return string(t) + openingMiddle + oneLine(name) + openingEnd
 }
 
-// oneLine is text on one line and in valid UTF-8, so that a message has exactly one line for each dependency.
+// oneLine returns text on one line and in valid UTF-8, so that a message has exactly one line per dependency.
 func oneLine(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	return strings.TrimSpace(strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ").Replace(text))
 }
 
-// memory is the last verdict as the add-on's own condition Degraded tells it.
+// memory is the last verdict, as recorded in the add-on's own condition Degraded.
 type memory struct {
 	reason string
 	lines  []string
-	// incomplete says that the message was cut, so that a dependency may be unmet that it does not name.
+	// incomplete is true if the message was truncated and may omit unmet dependencies.
 	incomplete bool
 }
 
-// recall reads the last verdict; a condition that carries none of the dependency reasons says that nothing was unmet.
+// recall reads the last verdict. A condition without a dependency reason means that all dependencies were satisfied.
 func recall(previous *metav1.Condition) memory {
 	if previous == nil || previous.Status != metav1.ConditionTrue || !IsReason(previous.Reason) {
 		return memory{}
@@ -103,7 +103,7 @@ func recall(previous *metav1.Condition) memory {
 	return last
 }
 
-// unmet says whether the dependency was not satisfied in the last verdict; its type may have been another one then.
+// unmet reports whether the dependency was not satisfied in the last verdict. Its type may have been different then.
 func (m memory) unmet(j Judgement) bool {
 	required := opening(addonv1alpha1.DependencyTypeRequired, j.Name)
 	optional := opening(addonv1alpha1.DependencyTypeOptional, j.Name)
@@ -115,16 +115,16 @@ func (m memory) unmet(j Judgement) bool {
 	if !m.incomplete {
 		return false
 	}
-	// Left out of a message that was cut: unmet, unless the reason says that no Required dependency was.
+	// The truncated message omits the dependency: it was unmet, unless the reason excludes unmet Required dependencies.
 	return j.Type == addonv1alpha1.DependencyTypeOptional || m.reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied
 }
 
-// Recalled are the dependencies that condition Degraded, as it stands, says are not satisfied, for whoever has nothing but that: a declaration
-// that has become malformed cannot be judged. Why they were not is not told any more: the cause is Unknown. What a message that was cut
-// leaves out is missing.
+// Recalled returns the unsatisfied dependencies that condition Degraded names, for callers that have no other source: a declaration that
+// has become malformed cannot be judged. The condition does not record causes, so the cause is Unknown. Dependencies that a truncated
+// message omits are missing.
 func Recalled(degraded *metav1.Condition) []Judgement {
 	last := recall(degraded)
-	// Of a circle the type is not told either: Required ones stand first, wherever the reason says that there are any.
+	// The line of a cycle does not record the type. Required dependencies are first if the reason includes them.
 	t := addonv1alpha1.DependencyTypeOptional
 	if last.reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied {
 		t = addonv1alpha1.DependencyTypeRequired
@@ -149,14 +149,14 @@ func Recalled(degraded *metav1.Condition) []Judgement {
 	return unmet
 }
 
-// circularOver says whether the line tells of a circle that begins with the dependency of that name.
+// circularOver reports whether the line describes a cycle that begins with the dependency of that name.
 func circularOver(line, name string) bool {
 	way, circular := strings.CutPrefix(line, circularOpening)
 	steps := strings.SplitN(way, arrow, 3)
 	return circular && len(steps) > 1 && steps[1] == oneLine(name)
 }
 
-// IsReason says whether reason is one of those that a verdict gives condition Degraded.
+// IsReason reports whether a verdict sets reason on condition Degraded.
 func IsReason(reason string) bool {
 	return reason == addonv1alpha1.ReasonDependencyNotSatisfied || reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied
 }

@@ -2,11 +2,11 @@ package dependency
 
 import addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 
-// Prerequisites are the add-ons that addOn requires, itself or by way of others, each behind those that it requires itself: an order in
-// which they can be enabled. A member of a circle stands behind those that lead to it; what is wrong with it, the judgement says. What
-// is Optional is no prerequisite.
+// Prerequisites returns the add-ons that addOn requires, directly or transitively, each after its own required add-ons: an order in which
+// they can be enabled. A member of a cycle follows the add-ons that lead to it; the verdict reports the cycle. Optional dependencies are
+// not included.
 //
-// needsOf says what an add-on depends on. It is asked once about each.
+// needsOf returns the dependencies of an add-on. It is called once for each.
 func Prerequisites(addOn string, needsOf func(name string) []addonv1alpha1.AddonDependency) []string {
 	var found []string
 	met := map[string]bool{}

@@ -6,15 +6,15 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
-// Root is where a chain of unmet dependencies ends: what has to be mended before the add-ons above it can recover.
+// Root is the end of a chain of unmet dependencies: the problem to fix before the add-ons above it can recover.
 type Root struct {
-	// Way leads from the add-on in question to the one at fault: ["shop", "kafka", "zookeeper"].
+	// Way is the path from the given add-on to the failing one: ["shop", "kafka", "zookeeper"].
 	Way []string
-	// Judgement is the verdict of the last but one over the last.
+	// Judgement is the verdict on the last add-on of Way as a dependency of the one before it.
 	Judgement
 }
 
-// Same says whether both name the same add-on at fault, or the same circle, by whatever way.
+// Same reports whether both name the same failing add-on or the same cycle, regardless of the path.
 func (r Root) Same(other Root) bool {
 	if r.Cause == Circular || other.Cause == Circular {
 		return sameCycle(r.Cycle, other.Cycle)
@@ -22,9 +22,9 @@ func (r Root) Same(other Root) bool {
 	return r.Name == other.Name
 }
 
-// Roots follows unmet dependencies of addOn over the Required ones of those that are not available to where they end, the nearest
-// first. An add-on that is at fault is named once, by the shortest way, and a circle once, from where it is first met.
-// What is not installed is followed too: it would lack the same once it is.
+// Roots follows the unmet dependencies of addOn, and the Required dependencies of those that are not available, to their ends. It returns
+// the nearest first. It lists a failing add-on once, by the shortest path, and a cycle once, from the add-on that leads to it first. It
+// also follows add-ons that are not installed: they would lack the same dependencies once installed.
 func Roots(addOn string, unmet []Judgement, verdictOf func(name string) Verdict) []Root {
 	var roots []Root
 	met := map[string]bool{addOn: true}
@@ -51,19 +51,19 @@ func Roots(addOn string, unmet []Judgement, verdictOf func(name string) Verdict)
 	return roots
 }
 
-// passesOn says whether the dependency is there and lacks only what others do.
+// passesOn reports whether the dependency is installed and fails only because of its own dependencies.
 func passesOn(j Judgement, verdictOf func(name string) Verdict) bool {
 	return (j.Cause == NotAvailable || j.Cause == Unknown) && len(requiredOf(verdictOf(j.Name))) > 0
 }
 
-// requiredOf are the Required dependencies that are not satisfied.
+// requiredOf returns the Required dependencies that are not satisfied.
 func requiredOf(verdict Verdict) []Judgement {
 	return slices.DeleteFunc(verdict.Unmet(), func(j Judgement) bool {
 		return j.Type != addonv1alpha1.DependencyTypeRequired
 	})
 }
 
-// sameCycle says whether both ways lead over the same add-ons in the same order, wherever they begin.
+// sameCycle reports whether both paths visit the same add-ons in the same order, regardless of the start.
 func sameCycle(a, b []string) bool {
 	if len(a) != len(b) {
 		return false

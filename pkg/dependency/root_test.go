@@ -9,7 +9,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
-// judged says how add-ons judge each other in g where seen says how they are; an add-on that is not in seen is available.
+// judged returns the verdicts of all add-ons in g for the states in seen. An add-on that is not in seen is available.
 func judged(g map[string][]addonv1alpha1.AddonDependency, seen map[string]Seen) func(name string) Verdict {
 	return func(name string) Verdict {
 		around := map[string]Seen{}
@@ -29,7 +29,7 @@ func TestRoots(t *testing.T) {
 	for name, tc := range map[string]struct {
 		graph []string
 		seen  map[string]Seen
-		want  []string // way: cause
+		want  []string // path: cause
 	}{
 		"nothing is unmet": {graph: []string{"a: b", "b:"}},
 		"a dependency that is not installed": {
@@ -97,7 +97,7 @@ func TestDependants(t *testing.T) {
 	for name, tc := range map[string]struct {
 		graph  []string
 		absent string
-		want   []string // type, name and the add-ons between
+		want   []string // type, name and the add-ons in between
 	}{
 		"nobody": {graph: []string{"a: b", "b:"}},
 		"those that require it stop, those to which it is Optional are degraded": {

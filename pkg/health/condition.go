@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// byConditions judges a kind without a rule of its own as kstatus does: Reconciling and Stalled, then Ready; an object
-// without any of them is healthy. Beyond kstatus, neither Ready nor Stalled counts while it is that of an older generation.
+// byConditions judges a kind without its own rule like kstatus does: Reconciling and Stalled, then Ready; an object without these
+// conditions is healthy. Unlike kstatus, it ignores Ready and Stalled of an older generation.
 func byConditions(f *fields, obj *unstructured.Unstructured) verdict {
 	ready, stalled := f.condition("Ready"), f.condition("Stalled")
 	generation := f.integer(0, "metadata", "generation")
@@ -34,7 +34,7 @@ func byConditions(f *fields, obj *unstructured.Unstructured) verdict {
 	}
 }
 
-// reasonOf is the reason and message of the first condition that kstatus gives, else its message.
+// reasonOf returns the reason and message of the first condition that kstatus gives, else its message.
 func reasonOf(result *status.Result) string {
 	for _, c := range result.Conditions {
 		if why := foreign(c.Reason, c.Message); why != "" {

@@ -7,13 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// fields reads an object and remembers the first field that has a type it should not have.
+// fields reads an object and records the first field of a wrong type.
 type fields struct {
 	object map[string]any
 	fault  string
 }
 
-// checked is v, unless something that was read is malformed.
+// checked returns v, unless a field that was read is malformed.
 func (f *fields) checked(v verdict) verdict {
 	if f.fault != "" {
 		return unknown("%s", f.fault)
@@ -21,7 +21,7 @@ func (f *fields) checked(v verdict) verdict {
 	return v
 }
 
-// value is a field; nil if it is missing or null.
+// value returns a field; nil if it is missing or null.
 func (f *fields) value(path ...string) any {
 	value, _, err := unstructured.NestedFieldNoCopy(f.object, path...)
 	if err != nil {
@@ -32,7 +32,7 @@ func (f *fields) value(path ...string) any {
 
 func (f *fields) has(path ...string) bool { return f.value(path...) != nil }
 
-// integer is a number without fraction, or missing where the field is not set.
+// integer returns a number without fraction, or missing if the field is not set.
 func (f *fields) integer(missing int64, path ...string) int64 {
 	switch value := f.value(path...).(type) {
 	case nil:
@@ -70,7 +70,7 @@ func (f *fields) boolean(path ...string) bool {
 	return false
 }
 
-// list is the objects of a list.
+// list returns the objects of a list.
 func (f *fields) list(path ...string) []*fields {
 	value := f.value(path...)
 	items, ok := value.([]any)
@@ -89,7 +89,7 @@ func (f *fields) list(path ...string) []*fields {
 	return objects
 }
 
-// adopt takes over the fault of a part of the object, which stands under path.
+// adopt takes over the recorded error of a part of the object, which is under path.
 func (f *fields) adopt(part *fields, path string) {
 	if f.fault == "" && part.fault != "" {
 		f.fault = path + ": " + part.fault
@@ -112,15 +112,15 @@ func (c condition) isTrue() bool { return c.status == "True" }
 
 func (c condition) isFalse() bool { return c.status == "False" }
 
-// outdated says whether the condition is known to be that of an older generation; most kinds do not tell.
+// outdated reports whether the condition belongs to an older generation. Most kinds do not record the generation.
 func (c condition) outdated(generation int64) bool {
 	return c.observedGeneration > 0 && c.observedGeneration < generation
 }
 
-// why is the condition's reason and message.
+// why returns the condition's reason and message.
 func (c condition) why() string { return foreign(c.reason, c.message) }
 
-// condition is the condition of that type; the zero condition if there is none.
+// condition returns the condition of that type; the zero value if there is none.
 func (f *fields) condition(conditionType string) condition {
 	for _, entry := range f.list("status", "conditions") {
 		if entry.text("type") == conditionType {

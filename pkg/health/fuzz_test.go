@@ -12,8 +12,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// FuzzOf holds that any object gets one status and a message of one line that names it, stays as it is, and that an outdated
-// or deleted object is never healthy.
+// FuzzOf checks that any object gets one status and a one-line message that names it, and stays unmodified, and that an outdated or deleted
+// object is never healthy.
 func FuzzOf(f *testing.F) {
 	for kind := range judges {
 		apiVersion := strings.TrimPrefix(kind.Group+"/v1", "/")

@@ -1,5 +1,5 @@
-// Package health decides whether one object has become what its spec asks for: Healthy, Progressing, Failed or Unknown, with
-// a sentence that says why. It is pure and touches no cluster.
+// Package health judges whether one object has reached the state in its spec: Healthy, Progressing, Failed or Unknown, with a sentence that
+// explains it. It is pure and touches no cluster.
 package health
 
 import (
@@ -15,17 +15,17 @@ import (
 type Status string
 
 const (
-	// Healthy objects are what their current generation asks for.
+	// Healthy objects match their current generation.
 	Healthy Status = "Healthy"
 	// Progressing objects may become healthy by themselves.
 	Progressing Status = "Progressing"
-	// Failed objects do not become healthy unless somebody changes something.
+	// Failed objects do not become healthy without a change.
 	Failed Status = "Failed"
-	// Unknown is what cannot be judged: the status is malformed.
+	// Unknown objects cannot be judged: the status is malformed.
 	Unknown Status = "Unknown"
 )
 
-// Result is a status and why.
+// Result is a status and its explanation.
 type Result struct {
 	Status Status
 	// Message names the object first: `Deployment ns/x: 1 of 3 replicas updated`. It is one line and carries no time.
@@ -54,11 +54,10 @@ func unknown(format string, args ...any) verdict {
 	return verdict{Unknown, fmt.Sprintf(format, args...)}
 }
 
-// judge decides about one kind. What it reads of a wrong type, the fields remember: the object is Unknown then, whatever
-// the judge says.
+// judge judges one kind. The fields record values of a wrong type: the object is then Unknown, whatever judge returns.
 type judge func(*fields) verdict
 
-// judges of the kinds that have their own rule. The others are judged by their conditions, as kstatus does.
+// judges maps kinds to their own rules. Other kinds are judged by their conditions, as in kstatus.
 var judges = map[schema.GroupKind]judge{
 	{Group: "apps", Kind: "Deployment"}:                               deployment,
 	{Group: "apps", Kind: "StatefulSet"}:                              statefulSet,
@@ -84,7 +83,7 @@ var judges = map[schema.GroupKind]judge{
 	instanceKind: instance,
 }
 
-// Of judges an object as it was read from a cluster.
+// Of judges an object as read from a cluster.
 func Of(obj *unstructured.Unstructured) Result {
 	if obj == nil || obj.Object == nil {
 		return Result{Unknown, "there is no object to judge"}
@@ -107,8 +106,8 @@ func verdictOf(f *fields, obj *unstructured.Unstructured) verdict {
 	return f.checked(byConditions(f, obj))
 }
 
-// observing are the kinds whose controllers always write status.observedGeneration: without it they have not seen the
-// object yet.
+// observing are the kinds that always have status.observedGeneration: if it is missing, they have not observed the object
+// yet.
 var observing = map[schema.GroupKind]bool{
 	{Group: "apps", Kind: "Deployment"}:            true,
 	{Group: "apps", Kind: "StatefulSet"}:           true,
@@ -118,10 +117,10 @@ var observing = map[schema.GroupKind]bool{
 	{Group: "policy", Kind: "PodDisruptionBudget"}: true,
 }
 
-// generationOf says whether the status belongs to an older generation than the spec.
+// generationOf reports whether the status belongs to an older generation than the spec.
 func generationOf(f *fields, kind schema.GroupKind) (v verdict, outdated bool) {
 	if kind == instanceKind {
-		return verdict{}, false // its observed generation is the hub's
+		return verdict{}, false // its observed generation refers to the hub
 	}
 	generation := f.integer(0, "metadata", "generation")
 	if !f.has("status", "observedGeneration") {
@@ -134,7 +133,7 @@ func generationOf(f *fields, kind schema.GroupKind) (v verdict, outdated bool) {
 // existing objects are healthy.
 func existing(*fields) verdict { return healthy("exists") }
 
-// subject names an object: `Kind namespace/name`.
+// subject formats an object: `Kind namespace/name`.
 func subject(obj *unstructured.Unstructured) string {
 	kind := obj.GetKind()
 	if kind == "" {
@@ -146,10 +145,10 @@ func subject(obj *unstructured.Unstructured) string {
 	return kind + " " + obj.GetName()
 }
 
-// maxForeignRunes bounds what is taken over from a message that another controller wrote.
+// maxForeignRunes is the maximum length of a message taken over from another controller.
 const maxForeignRunes = 1024
 
-// foreign makes a reason and a message of another controller part of a sentence.
+// foreign formats a reason and a message of another controller as part of a sentence.
 func foreign(reason, message string) string {
 	switch {
 	case reason == "":

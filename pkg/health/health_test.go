@@ -10,14 +10,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// cases maps a sentence to an object and what is said about it. An object is written without metadata.name and namespace.
+// cases maps a sentence to an object and its expected result. An object is written without metadata.name and namespace.
 type cases map[string]struct {
 	object  string
 	status  Status
 	message string
 }
 
-// run judges objects of one kind, named ns/x, and checks that judging leaves them as they are.
+// run judges objects of one kind, named ns/x, and checks that they stay unmodified.
 func (cs cases) run(t *testing.T, apiVersion, kind string) {
 	t.Helper()
 	for name, test := range cs {

@@ -10,8 +10,8 @@ import (
 
 var instanceKind = schema.GroupKind{Group: kudo.GroupVersion.Group, Kind: "Instance"}
 
-// instance judges a child by its condition Ready. Generations in an Instance's status are those of the hub, which a mirror
-// carries in an annotation.
+// instance judges a child by its condition Ready. The generations in an Instance's status refer to the hub. A mirror carries the hub's
+// generation in an annotation.
 func instance(f *fields) verdict {
 	generation, ok := hubGeneration(f)
 	if !ok {
@@ -33,7 +33,7 @@ func instance(f *fields) verdict {
 	}
 }
 
-// hubGeneration is the generation of the Instance on the hub.
+// hubGeneration returns the generation of the Instance on the hub.
 func hubGeneration(f *fields) (int64, bool) {
 	annotation := f.text("metadata", "annotations", kudo.AnnotationHubGeneration)
 	if annotation == "" {

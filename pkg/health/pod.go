@@ -2,8 +2,8 @@ package health
 
 import "fmt"
 
-// job judges by the conditions that end a Job. SuccessCriteriaMet stands before Complete while its last pods go away: the
-// outcome is decided then.
+// job judges a Job by its terminal conditions. SuccessCriteriaMet precedes Complete while the last pods are being deleted: the outcome is
+// already determined.
 func job(f *fields) verdict {
 	if c := f.condition("Failed"); c.isTrue() {
 		return failed("failed: %s", c.why())
@@ -55,8 +55,8 @@ func pod(f *fields) verdict {
 	return progressing("is not ready: %s", ready.why())
 }
 
-// waitingContainer says which container waits for what. The message beside the reason is left out: it carries a back-off time
-// that changes again and again.
+// waitingContainer describes the first container that waits, and why. It omits the message, which contains a back-off time that changes
+// repeatedly.
 func waitingContainer(f *fields) string {
 	for _, list := range []string{"initContainerStatuses", "containerStatuses"} {
 		for _, status := range f.list("status", list) {

@@ -13,7 +13,7 @@ func persistentVolumeClaim(f *fields) verdict {
 	return progressing("is not bound yet, and has no StorageClass")
 }
 
-// persistentVolume is healthy as well once its claim is gone: what happens then is up to its reclaim policy.
+// persistentVolume is also healthy once its claim is deleted: the reclaim policy determines what happens then.
 func persistentVolume(f *fields) verdict {
 	switch phase := f.text("status", "phase"); phase {
 	case "Available", "Bound", "Released":
@@ -25,7 +25,7 @@ func persistentVolume(f *fields) verdict {
 	}
 }
 
-// service waits for a load balancer's address; every other type works as soon as it exists.
+// service waits for the address of a load balancer; every other type is healthy as soon as it exists.
 func service(f *fields) verdict {
 	if f.text("spec", "type") != "LoadBalancer" {
 		return healthy("exists")
@@ -57,7 +57,7 @@ func customResourceDefinition(f *fields) verdict {
 	return healthy("is established")
 }
 
-// apiService is Progressing while nothing answers behind it: the server may be about to start.
+// apiService is Progressing while the service behind it does not respond: the server may still be starting.
 func apiService(f *fields) verdict {
 	c := f.condition("Available")
 	switch {

@@ -1,11 +1,11 @@
 package health
 
-// onDelete is the update strategy that leaves it to somebody else to delete pods of an older revision.
+// onDelete is the update strategy that does not delete pods of an older revision.
 const onDelete = "OnDelete"
 
-// deployment follows `kubectl rollout status`, and asks for the progress deadline last: the controller leaves the condition of
-// a rollout that failed beside the counts of the next one for a write or more. A Deployment whose replicas cannot be created
-// (a quota, an admission) goes on trying until its deadline, so it is Progressing until then.
+// deployment follows `kubectl rollout status`, and checks the progress deadline last: after a failed rollout, the controller may leave its
+// condition in place for one or more writes of the next rollout. A Deployment whose replicas cannot be created (a quota, an admission)
+// retries until its deadline, so it is Progressing until then.
 func deployment(f *fields) verdict {
 	v, complete := rollout(f)
 	if c := f.condition("Progressing"); !complete && c.isFalse() && c.reason == "ProgressDeadlineExceeded" {
@@ -14,8 +14,8 @@ func deployment(f *fields) verdict {
 	return v
 }
 
-// rollout judges a Deployment by its counts. It is complete once there are enough replicas of the current template and every
-// replica is available: those of an older template may still be on their way out, but nothing can miss a deadline any more.
+// rollout judges a Deployment by its counts. It is complete once there are enough replicas of the current template and every replica is
+// available: replicas of an older template may still be terminating, but no deadline can be exceeded any more.
 func rollout(f *fields) (v verdict, complete bool) {
 	replicas := f.integer(1, "spec", "replicas")
 	updated := f.integer(0, "status", "updatedReplicas")
@@ -62,8 +62,8 @@ func replicaSet(f *fields) verdict {
 	}
 }
 
-// statefulSet waits for all pods to be ready, and for those that the update strategy covers to be updated: with a partition
-// those from its ordinal on, with OnDelete none.
+// statefulSet waits until all pods are ready, and until those that the update strategy covers are updated: with a partition those from its
+// ordinal on, with OnDelete none.
 func statefulSet(f *fields) verdict {
 	replicas := f.integer(1, "spec", "replicas")
 	total := f.integer(0, "status", "replicas")

@@ -31,13 +31,13 @@ import (
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
-// addOns gives every add-on that runs by plans its Instance, keeps it up to date, and lets the add-on go only after it.
+// addOns creates and updates the Instance of every add-on that runs by plans, and releases the add-on only after its Instance is removed.
 type addOns struct {
 	reader   *read.AddOns
 	client   client.Client
-	live     client.Reader // not from the cache
+	live     client.Reader // bypasses the cache
 	recorder events.EventRecorder
-	// written are the add-ons' last writes, applied those of their Instances.
+	// written tracks the last writes of add-ons, applied those of their Instances.
 	written, applied *controller.Writes
 }
 
@@ -56,13 +56,13 @@ func (a *addOns) SetUp(mgr manager.Manager) error {
 		Complete(a)
 }
 
-// Reconcile brings one add-on's Instance, on one cluster, to what its configuration says.
+// Reconcile brings the Instance of one add-on on one cluster to its desired state.
 func (a *addOns) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	addOn, err := a.current(ctx, request.NamespacedName)
 	if err != nil || addOn == nil {
 		return ctrl.Result{}, err
 	}
-	// Where the cache does not have the last write yet, it would be repeated. As a rule its own event leads here again.
+	// The cache lacks the last write, which would be repeated. Usually its own event triggers the next reconciliation.
 	if wait := a.written.Awaits(addOn); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
@@ -93,7 +93,7 @@ func (a *addOns) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	return controller.RetryConflict(errors.Join(refused, err))
 }
 
-// current is the add-on as the cache has it; nil where there is none.
+// current returns the add-on from the cache; nil if it does not exist.
 func (a *addOns) current(ctx context.Context, name types.NamespacedName) (*addonv1alpha1.ManagedClusterAddOn, error) {
 	addOn := &addonv1alpha1.ManagedClusterAddOn{}
 	err := a.client.Get(ctx, name, addOn)
@@ -108,7 +108,7 @@ func (a *addOns) current(ctx context.Context, name types.NamespacedName) (*addon
 	return addOn, nil
 }
 
-// act writes the Instance as it is wanted, after the finalizer that keeps the add-on until the Instance is gone.
+// act sets the finalizer that keeps the add-on until the Instance is removed, and then applies the desired Instance.
 func (a *addOns) act(ctx context.Context, state install.AddOn, want *kudo.Instance) error {
 	if want == nil {
 		return nil
@@ -141,9 +141,9 @@ func (a *addOns) act(ctx context.Context, state install.AddOn, want *kudo.Instan
 	return nil
 }
 
-// absent makes sure, past the cache, that no Instance of that name stands before the first apply, which would take over a user's
-// wherever the two do not differ. One that stands is a conflict: the next look, once the cache has it, says whose it is. What
-// remains is the moment between this look and the apply, which is not forced and so conflicts with every value that differs.
+// absent checks with a live read that no Instance of that name exists before the first apply, which would take over a user's Instance
+// wherever the two agree. An existing Instance is a conflict: the next reconciliation, once the cache has it, determines its owner. A race
+// remains between this read and the apply, but the apply is not forced and conflicts with every value that differs.
 func (a *addOns) absent(ctx context.Context, want *kudo.Instance) error {
 	err := a.live.Get(ctx, client.ObjectKeyFromObject(want), &kudo.Instance{})
 	if apierrors.IsNotFound(err) {
@@ -155,8 +155,8 @@ func (a *addOns) absent(ctx context.Context, want *kudo.Instance) error {
 	return unknownToCache(want, "it exists already")
 }
 
-// commit sets the condition Resolved, if there is anything new to say, and the health check mode that keeps OCM's klusterlet from
-// writing Available; or it gives both up. An add-on that Tandem has nothing to do with stays as it is.
+// commit updates the condition Resolved if it changed, and the health check mode that keeps OCM's klusterlet from writing Available; or it
+// releases both. It leaves add-ons that Tandem does not manage unchanged.
 func (a *addOns) commit(ctx context.Context, state install.AddOn, decision install.Decision) (bool, error) {
 	addOn, want := state.ManagedAddOn, decision.Resolved
 	current := addOn.Status.Conditions
@@ -169,7 +169,7 @@ func (a *addOns) commit(ctx context.Context, state install.AddOn, decision insta
 	}
 	fields := map[string]any{"healthCheck": map[string]any{"mode": string(upstream.HealthCheckModeCustomized)}}
 	dirty := addOn.Status.HealthCheck.Mode != upstream.HealthCheckModeCustomized
-	if want == nil { // what this field manager does not apply, it gives up
+	if want == nil { // apply without the condition releases it
 		want = meta.FindStatusCondition(current, addonv1alpha1.ConditionResolved)
 	}
 	if want != nil {
@@ -188,7 +188,7 @@ func (a *addOns) commit(ctx context.Context, state install.AddOn, decision insta
 	return err == nil, err
 }
 
-// giveUp removes what ManagerResolved has written.
+// giveUp removes all fields of ManagerResolved.
 func (a *addOns) giveUp(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) error {
 	current := addOn.Status.Conditions
 	stored := meta.FindStatusCondition(current, addonv1alpha1.ConditionResolved)
@@ -196,7 +196,7 @@ func (a *addOns) giveUp(ctx context.Context, addOn *addonv1alpha1.ManagedCluster
 	return apply.PatchStatus(ctx, a.client, addOn, append(operations, apply.ReleaseHealthCheck(addOn)...))
 }
 
-// tell makes an event of a condition Resolved that was written, where it says something else than the one before.
+// tell emits an event for a written condition Resolved that differs from the previous one.
 func (a *addOns) tell(addOn *addonv1alpha1.ManagedClusterAddOn, now *metav1.Condition) {
 	before := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved)
 	if now == nil || before != nil && before.Reason == now.Reason && before.Message == now.Message {
@@ -209,14 +209,14 @@ func (a *addOns) tell(addOn *addonv1alpha1.ManagedClusterAddOn, now *metav1.Cond
 	a.recorder.Eventf(addOn, nil, eventType, now.Reason, actionResolve, "%s", controller.Note(now.Message))
 }
 
-// remove deletes the add-on's Instance and lets the add-on go once the Instance is gone. Where the cluster is detached, the Instance
-// is let go of first: it vanishes without a deletion that the agent could see and carry out.
+// remove deletes the add-on's Instance, and releases the add-on once the Instance is removed. On a detached cluster, the Instance is
+// released first, so that the agent sees no deletion to carry out.
 func (a *addOns) remove(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) error {
 	if !controllerutil.ContainsFinalizer(addOn, kudo.Finalizer) {
 		return nil
 	}
 	var instance kudo.Instance
-	// Read past the cache, which may not know of an Instance yet that was made a moment ago.
+	// A live read, because the cache may lack an Instance that was just created.
 	err := a.live.Get(ctx, client.ObjectKeyFromObject(addOn), &instance)
 	if apierrors.IsNotFound(err) || err == nil && !install.OwnedBy(&instance, addOn) {
 		return controller.Release(ctx, a.client, addOn, kudo.Finalizer)
@@ -247,7 +247,7 @@ func (a *addOns) dependants(ctx context.Context, addOn client.Object) ([]reconci
 	return read.DependantsOf(ctx, a.client, addOn)
 }
 
-// addOnView is what matters of a ManagedClusterAddOn to the add-on controller.
+// addOnView holds the fields of a ManagedClusterAddOn that the add-on controller depends on.
 type addOnView struct {
 	generation int64
 	deleting   bool

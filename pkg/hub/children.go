@@ -26,13 +26,13 @@ import (
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-// children brings the children of Instances about, and removes them, as the KudoOperator tasks ask for it that agents report to be in
-// progress (KEP-29, KEP-36), and tells the agents in status.children.
+// children creates, updates and removes the children of Instances for the KudoOperator tasks that agents report to be in progress (KEP-29,
+// KEP-36), and reports to the agents in status.children.
 type children struct {
 	client   client.Client
-	live     client.Reader // not from the cache
+	live     client.Reader // bypasses the cache
 	recorder events.EventRecorder
-	// written are the parents' last writes, applied those of children.
+	// written tracks the last writes of parents, applied those of children.
 	written, applied *controller.Writes
 }
 
@@ -44,7 +44,7 @@ func (c *children) SetUp(mgr manager.Manager) error {
 		Complete(c)
 }
 
-// Reconcile brings the children of one Instance to what its execution asks for.
+// Reconcile brings the children of one Instance to the state that its execution requires.
 func (c *children) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	parent := &kudo.Instance{}
 	err := c.client.Get(ctx, request.NamespacedName, parent)
@@ -56,7 +56,7 @@ func (c *children) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading Instance %s: %w", request.NamespacedName, err)
 	}
-	// Where the cache does not have the last write yet, it would be repeated. As a rule its own event leads here again.
+	// The cache lacks the last write, which would be repeated. Usually its own event triggers the next reconciliation.
 	if wait := c.written.Awaits(parent); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
@@ -69,8 +69,8 @@ func (c *children) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	return controller.RetryConflict(errors.Join(failed, c.commit(ctx, state, told)))
 }
 
-// gather reads everything that matters about the children of an Instance; nil where it neither has nor wants any, as most do, or where
-// nothing is to be removed from its cluster any more.
+// gather reads everything that decides about the children of an Instance. It returns nil if the Instance neither has nor needs children, as
+// most do, or if nothing is removed from its cluster any more.
 func (c *children) gather(ctx context.Context, parent *kudo.Instance) (*install.Parent, error) {
 	state := &install.Parent{Instance: parent}
 	var err error
@@ -110,12 +110,12 @@ func (c *children) gatherAround(ctx context.Context, state *install.Parent) (err
 	return nil
 }
 
-// bringsAlong says whether the version, if there is one, has children.
+// bringsAlong reports whether the version, which may be nil, has children.
 func bringsAlong(version *kudo.OperatorVersion) bool {
 	return version != nil && len(tree.Tasks(&version.Spec)) > 0
 }
 
-// act carries the steps out, each as if it were the only one, and returns what the agent is to be told.
+// act carries out the steps independently of each other, and returns the status for the agent.
 func (c *children) act(ctx context.Context, parent *kudo.Instance, steps []install.ChildStep) ([]kudo.ChildStatus, error) {
 	var (
 		told   []kudo.ChildStatus
@@ -131,7 +131,7 @@ func (c *children) act(ctx context.Context, parent *kudo.Instance, steps []insta
 	return told, failed
 }
 
-// carryOut does what one step says, and returns its status, complete.
+// carryOut carries out one step, and returns its complete status.
 func (c *children) carryOut(ctx context.Context, parent *kudo.Instance, step install.ChildStep) (kudo.ChildStatus, error) {
 	status := step.Status
 	switch {
@@ -165,7 +165,7 @@ func (c *children) carryOut(ctx context.Context, parent *kudo.Instance, step ins
 	return status, nil
 }
 
-// apply makes the child, or changes exactly the one that was read.
+// apply creates the child, or updates it if it is unchanged since it was read.
 func (c *children) apply(ctx context.Context, parent *kudo.Instance, step install.ChildStep) (*kudo.Instance, error) {
 	want, reason := step.Apply, eventChildCreated
 	var live *unstructured.Unstructured
@@ -192,7 +192,7 @@ func (c *children) apply(ctx context.Context, parent *kudo.Instance, step instal
 	return child, nil
 }
 
-// childConfiguration is what the hub applies of a child.
+// childConfiguration returns the apply configuration of a child.
 func childConfiguration(want *kudo.Instance) (*unstructured.Unstructured, error) {
 	configuration, err := instanceConfiguration(want)
 	if err != nil {
@@ -202,7 +202,7 @@ func childConfiguration(want *kudo.Instance) (*unstructured.Unstructured, error)
 	return configuration, nil
 }
 
-// rerun asks for a plan of the child to be run again, and returns the child as it is then.
+// rerun requests another run of a plan of the child, and returns the updated child.
 func (c *children) rerun(ctx context.Context, parent, child *kudo.Instance, request kudo.PlanExecution) (*kudo.Instance, error) {
 	err := apply.Patch(ctx, c.client, child.DeepCopy(), []apply.Operation{
 		{Op: "add", Path: "/spec/planExecution", Value: request},
@@ -220,7 +220,7 @@ func (c *children) rerun(ctx context.Context, parent, child *kudo.Instance, requ
 	return current, nil
 }
 
-// delete lets the child's agent remove it, or, by force, lets go of it first. What is below it follows as it follows its parent.
+// delete deletes the child for its agent to remove; a forced removal releases it first. Grandchildren follow in the same way.
 func (c *children) delete(ctx context.Context, parent, child *kudo.Instance, force bool) error {
 	if force && child.Annotations[kudo.AnnotationForceRelease] != "true" {
 		mark := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:"true"}}}`, child.UID, kudo.AnnotationForceRelease)
@@ -240,7 +240,7 @@ func (c *children) delete(ctx context.Context, parent, child *kudo.Instance, for
 	return nil
 }
 
-// commit tells the agent what was done, if there is anything new.
+// commit reports the results to the agent if they changed.
 func (c *children) commit(ctx context.Context, state *install.Parent, told []kudo.ChildStatus) error {
 	parent := state.Instance
 	want := install.Acknowledgements(*state, told)
@@ -267,12 +267,12 @@ func (c *children) commit(ctx context.Context, state *install.Parent, told []kud
 	return nil
 }
 
-// naming are the Instances that ask for an OperatorVersion. Where it has replaced the one that runs, the plan that runs is stranded.
+// naming returns the Instances that name an OperatorVersion. If it replaces the running one, the running plan is stranded.
 func (c *children) naming(ctx context.Context, version client.Object) ([]reconcile.Request, error) {
 	return read.InstanceRequests(ctx, c.client, client.MatchingFields{read.ByVersion: client.ObjectKeyFromObject(version).String()})
 }
 
-// parentView is what matters of an Instance to its children.
+// parentView holds the fields of an Instance that its children depend on.
 type parentView struct {
 	generation                int64
 	deleting, removed, forced bool
@@ -287,7 +287,7 @@ func viewParent(i *kudo.Instance) parentView {
 	if i.Status.Execution != nil {
 		view.execution = i.Status.Execution.UID
 	}
-	if len(i.Status.PlanStatus) > 0 { // of most Instances the cache has none
+	if len(i.Status.PlanStatus) > 0 { // the cache drops it for most Instances
 		view.progress = fmt.Sprint(i.Status.PlanStatus)
 	}
 	if len(i.Status.Children) > 0 {
@@ -296,7 +296,7 @@ func viewParent(i *kudo.Instance) parentView {
 	return view
 }
 
-// childView is what matters of an Instance to its parent.
+// childView holds the fields of an Instance that its parent depends on.
 type childView struct {
 	uid              types.UID
 	generation       int64

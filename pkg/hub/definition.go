@@ -17,8 +17,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/hub/read"
 )
 
-// definitions says, by an event on a ClusterManagementAddOn, that its dependencies are malformed: once for each change of them,
-// on however many clusters the add-on runs. It writes nothing else.
+// definitions emits an event on a ClusterManagementAddOn with malformed dependencies: once for each change of them, regardless of the
+// number of clusters with the add-on. It writes nothing else.
 type definitions struct {
 	client   client.Client
 	recorder events.EventRecorder

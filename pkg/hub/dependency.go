@@ -24,8 +24,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/hub/read"
 )
 
-// dependencies judges, for every add-on on every cluster, the add-ons that it depends on there, and says so in its condition
-// Degraded, of which it writes those with a dependency reason and no others.
+// dependencies evaluates the dependencies of every add-on on every cluster, and reports the verdict in the add-on's condition Degraded. It
+// only writes Degraded with a dependency reason.
 type dependencies struct {
 	client   client.Client
 	recorder events.EventRecorder
@@ -43,15 +43,15 @@ func (d *dependencies) SetUp(mgr manager.Manager) error {
 		Complete(d)
 }
 
-// Reconcile judges the dependencies of one add-on on one cluster.
+// Reconcile evaluates the dependencies of one add-on on one cluster.
 func (d *dependencies) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	since := d.metrics.verdictLatency.Take(request)
 	addOn, err := d.current(ctx, request.NamespacedName)
 	if err != nil || addOn == nil {
 		return ctrl.Result{}, err
 	}
-	// Where the cache does not have the last verdict yet, it would be written again, and what is held would be held by the one before.
-	// As a rule it is the verdict's own event that leads here again.
+	// The cache lacks the last verdict, which would be written again, and held verdicts would be taken from the one before. Usually the
+	// verdict's own event triggers the next reconciliation.
 	if wait := d.written.Awaits(addOn); wait > 0 {
 		d.metrics.verdictLatency.Again(request, since)
 		return ctrl.Result{RequeueAfter: wait}, nil
@@ -66,7 +66,7 @@ func (d *dependencies) Reconcile(ctx context.Context, request ctrl.Request) (ctr
 	return controller.RetryConflict(err)
 }
 
-// current is the add-on as the cache has it, to be read only; nil where there is nothing to judge.
+// current returns the add-on from the cache, read-only; nil if there is nothing to judge.
 func (d *dependencies) current(ctx context.Context, name types.NamespacedName) (*addonv1alpha1.ManagedClusterAddOn, error) {
 	var addOn addonv1alpha1.ManagedClusterAddOn
 	err := d.client.Get(ctx, name, &addOn, client.UnsafeDisableDeepCopy)
@@ -81,14 +81,14 @@ func (d *dependencies) current(ctx context.Context, name types.NamespacedName) (
 	return &addOn, nil
 }
 
-// judge brings the add-on's condition to the verdict over its dependencies, and says whether that took a write.
+// judge updates the add-on's condition to the verdict on its dependencies, and reports whether that required a write.
 func (d *dependencies) judge(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (bool, error) {
 	needs, fault, err := read.DeclaredBy(ctx, d.client, addOn.Name)
 	if err != nil {
 		return false, err
 	}
 	previous := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded)
-	if fault != nil { // it was reported where it stands; the last verdict stays
+	if fault != nil { // the definitions controller reports it; the last verdict stays
 		d.metrics.unsatisfied.Recall(client.ObjectKeyFromObject(addOn), unmetKeys(addOn.Name, dependency.Recalled(previous)))
 		return false, nil
 	}
@@ -107,7 +107,7 @@ func (d *dependencies) judge(ctx context.Context, addOn *addonv1alpha1.ManagedCl
 	return wrote, err
 }
 
-// commit sets Degraded as the verdict asks for, or releases it where it carries a dependency reason for no reason any more.
+// commit sets condition Degraded to the verdict, or removes it if its dependency reason no longer applies.
 func (d *dependencies) commit(
 	ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, verdict dependency.Verdict,
 ) (bool, error) {
@@ -119,7 +119,7 @@ func (d *dependencies) commit(
 		addonv1alpha1.ReasonDependencyNotSatisfied, addonv1alpha1.ReasonRequiredDependencyNotSatisfied)
 }
 
-// tell makes an event of a verdict that was written.
+// tell emits an event for a written verdict.
 func (d *dependencies) tell(addOn *addonv1alpha1.ManagedClusterAddOn, previous *metav1.Condition, verdict dependency.Verdict) {
 	unmet := verdict.Unmet()
 	if len(unmet) == 0 {
@@ -131,12 +131,12 @@ func (d *dependencies) tell(addOn *addonv1alpha1.ManagedClusterAddOn, previous *
 		controller.Note("not satisfied: "+dependency.Summary(unmet)))
 }
 
-// dependants are the add-ons on the same cluster that depend on the one that changed.
+// dependants returns the dependents of a changed add-on on the same cluster.
 func (d *dependencies) dependants(ctx context.Context, addOn client.Object) ([]reconcile.Request, error) {
 	return read.DependantsOf(ctx, d.client, addOn)
 }
 
-// judgedView is what matters of an add-on to the verdict over it.
+// judgedView holds the fields of an add-on that its own verdict depends on.
 type judgedView struct {
 	uid      types.UID
 	deleting bool

@@ -1,24 +1,24 @@
 package hub
 
-// The reasons of the hub's events, beside those of the conditions that they accompany.
+// The reasons of the hub's events, in addition to those of the conditions that they accompany.
 const (
-	// eventDependenciesMalformed: a ClusterManagementAddOn's dependencies cannot be read.
+	// eventDependenciesMalformed: the dependencies of a ClusterManagementAddOn are malformed.
 	eventDependenciesMalformed = "DependenciesMalformed"
 	// eventDependenciesSatisfied: all dependencies of an add-on are satisfied again.
 	eventDependenciesSatisfied = "DependenciesSatisfied"
-	// eventForceReleased: an Instance was let go of before its agent had removed what it applied.
+	// eventForceReleased: an Instance was released before its agent had removed all applied objects.
 	eventForceReleased = "ForceReleased"
-	// eventChildCreated, eventChildChanged, eventChildDeleted: a child of an Instance was made, changed, deleted.
+	// eventChildCreated, eventChildChanged, eventChildDeleted: a child of an Instance was created, changed, deleted.
 	eventChildCreated = "ChildCreated"
 	eventChildChanged = "ChildChanged"
 	eventChildDeleted = "ChildDeleted"
-	// eventChildRerun: a plan of a child that has failed runs again, because its parent's does.
+	// eventChildRerun: a failed plan of a child runs again because its parent's plan does.
 	eventChildRerun = "ChildRerun"
-	// eventChildFailed: a child cannot be what its parent wants.
+	// eventChildFailed: a child cannot reach the state that its parent requires.
 	eventChildFailed = "ChildFailed"
 )
 
-// The actions of the hub's events: what the controller was doing.
+// The actions of the hub's events.
 const (
 	actionEvaluate = "EvaluateDependencies"
 	actionResolve  = "Resolve"

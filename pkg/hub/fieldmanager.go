@@ -1,6 +1,6 @@
 package hub
 
-// The field managers of the hub, one for each concern, so that none drops another's fields; those of the rooms ocm and webhook stand there.
+// The field managers of the hub, one per concern, so that none drops another's fields. Packages ocm and webhook define their own.
 const (
 	ManagerDependency = "addon-manager-dependency" // condition Degraded of a ManagedClusterAddOn
 	ManagerAddOn      = "addon-manager-addon"      // a ManagedClusterAddOn's finalizer; metadata and spec of its Instance
@@ -9,6 +9,6 @@ const (
 
 	ManagerChildren = "addon-manager-children" // metadata and spec of children, status.children of their parents
 
-	// Condition Available of the add-ons of a cluster whose agent has stopped; the agent takes it back.
+	// Condition Available of the add-ons of a cluster whose agent has stopped; the agent takes ownership back.
 	ManagerLease = "addon-manager-lease"
 )

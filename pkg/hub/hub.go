@@ -1,5 +1,5 @@
-// Package hub is what runs on the hub: controllers that judge add-on dependencies, turn add-ons into Instances and admit
-// Instances. Each controller reads the hub, lets a pure package decide, and writes what changed.
+// Package hub runs the controllers of the hub: they evaluate add-on dependencies, turn add-ons into Instances and admit Instances. Each
+// controller reads the hub, calls a pure package to decide, and writes the changes.
 package hub
 
 import (
@@ -31,44 +31,44 @@ import (
 	"github.com/tandem-addons/tandem/pkg/hub/webhook"
 )
 
-// leaderLease is the Lease by which one of several processes works.
+// leaderLease is the name of the Lease for leader election.
 const leaderLease = "tandem-addon-manager"
 
-// Options say how the hub's controllers run.
+// Options configure the hub's controllers.
 type Options struct {
-	// PackagesNamespace is where OperatorVersions for all clusters stand; OperatorVersions elsewhere serve their own cluster only.
+	// PackagesNamespace is the namespace of OperatorVersions for all clusters; OperatorVersions elsewhere serve only their own cluster.
 	PackagesNamespace string
-	// LeaderElection lets one of several processes work; the others stand by.
+	// LeaderElection runs the controllers in one of several processes; the others are on standby.
 	LeaderElection bool
-	// LeaderElectionNamespace holds the lease; the pod's own namespace if empty.
+	// LeaderElectionNamespace is the namespace of the Lease; the pod's own namespace if empty.
 	LeaderElectionNamespace string
-	// MetricsBindAddress and HealthProbeBindAddress are HOST:PORT; "0" serves nothing.
+	// MetricsBindAddress and HealthProbeBindAddress are HOST:PORT; "0" disables the endpoint.
 	MetricsBindAddress     string
 	HealthProbeBindAddress string
-	// WebhookBindAddress is HOST:PORT where webhooks are served, on every replica; empty or "0" serves none.
+	// WebhookBindAddress is the HOST:PORT of the webhook server, on every replica; empty or "0" disables it.
 	WebhookBindAddress string
-	// WebhookHosts are the DNS names and IPs by which API servers call the webhooks.
+	// WebhookHosts are the DNS names and IP addresses at which API servers call the webhooks.
 	WebhookHosts []string
-	// Namespace is where the webhook server's certificates are kept.
+	// Namespace is the namespace of the webhook server's certificates.
 	Namespace string
-	// WebhookCertificateValidity and WebhookAuthorityValidity are how long its certificate and the authority that signs it are valid:
-	// 30 days and a year if zero. They are renewed at two thirds of that.
+	// WebhookCertificateValidity and WebhookAuthorityValidity are the validity of its certificate and of the signing authority: 30 days and
+	// a year if zero. They are renewed at two thirds of their validity.
 	WebhookCertificateValidity, WebhookAuthorityValidity time.Duration
-	// LeaseGrace is how long an agent may leave its lease unrenewed before its add-ons are Unknown; five of the lease's periods if zero.
+	// LeaseGrace is how long an agent may fail to renew its lease before its add-ons are Unknown; five of the lease's periods if zero.
 	LeaseGrace time.Duration
-	// PprofBindAddress is the HOST:PORT that serves profiles; "0" serves none.
+	// PprofBindAddress is the HOST:PORT of the profiling endpoint; "0" disables it.
 	PprofBindAddress string
-	// Concurrency is how many objects each controller works on at a time.
+	// Concurrency is the number of objects that each controller reconciles in parallel.
 	Concurrency int
-	// DeliverAgents delivers addon-agent to managed clusters as an add-on of OCM's, where the hub has OCM.
+	// DeliverAgents installs addon-agent on managed clusters as an OCM add-on, if the hub has OCM.
 	DeliverAgents bool
-	// Version of the program, for `kubectl addon version`.
+	// Version of the program, shown by `kubectl addon version`.
 	Version string
-	// Logger gets everything that the controllers log.
+	// Logger is the logger of the controllers.
 	Logger logr.Logger
 }
 
-// controllers is the table of contents: everything that runs on the hub.
+// controllers lists all controllers of the hub.
 func controllers(mgr manager.Manager, options Options) []controller.Runner {
 	metrics := newMetrics()
 	recorder := controller.NewRecorder("addon-manager", mgr.GetLogger().WithName("events"), metrics.eventsDropped)
@@ -96,7 +96,7 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 	}, webhook.Controllers(mgr, options.webhook())...)
 }
 
-// webhook is what serving webhooks needs of them.
+// webhook returns the options of the webhook server.
 func (o Options) webhook() webhook.Options {
 	return webhook.Options{
 		Address: o.WebhookBindAddress, Hosts: o.WebhookHosts, Namespace: o.Namespace,
@@ -105,7 +105,7 @@ func (o Options) webhook() webhook.Options {
 	}
 }
 
-// Run runs the hub's controllers until ctx ends. It fails when the hub cannot be reached at the start, or the leadership is lost.
+// Run runs the hub's controllers until ctx ends. It fails if the hub is unreachable at the start, or if leadership is lost.
 func Run(ctx context.Context, cfg *rest.Config, options Options) error {
 	mgr, err := newManager(cfg, options)
 	if err != nil {
@@ -122,7 +122,7 @@ func Run(ctx context.Context, cfg *rest.Config, options Options) error {
 	return nil
 }
 
-// Uninstall takes what Tandem enforces and what it has judged off a hub, as uninstall.Run does.
+// Uninstall removes the rules and verdicts of Tandem from a hub, see uninstall.Run.
 func Uninstall(ctx context.Context, cfg *rest.Config, options Options, out io.Writer) error {
 	scheme, err := Scheme()
 	if err != nil {
@@ -135,7 +135,7 @@ func Uninstall(ctx context.Context, cfg *rest.Config, options Options, out io.Wr
 	return uninstall.Run(ctx, c, uninstall.Options{Lease: options.leaseKey(), Concurrency: options.Concurrency}, out)
 }
 
-// leaseKey is the Lease that the leader holds.
+// leaseKey returns the name of the leader's Lease.
 func (o Options) leaseKey() types.NamespacedName {
 	return types.NamespacedName{Namespace: cmp.Or(o.LeaderElectionNamespace, o.Namespace), Name: leaderLease}
 }
@@ -154,7 +154,7 @@ func newManager(cfg *rest.Config, options Options) (manager.Manager, error) {
 		LeaderElection:                options.LeaderElection,
 		LeaderElectionID:              leaderLease,
 		LeaderElectionNamespace:       options.LeaderElectionNamespace,
-		LeaderElectionConfig:          controller.Apart(cfg), // however much there is to do, the Lease is kept
+		LeaderElectionConfig:          controller.Apart(cfg), // a separate client renews the Lease under any load
 		LeaderElectionReleaseOnCancel: true,
 		Metrics:                       metricsserver.Options{BindAddress: options.MetricsBindAddress},
 		HealthProbeBindAddress:        options.HealthProbeBindAddress,
@@ -172,12 +172,12 @@ func newManager(cfg *rest.Config, options Options) (manager.Manager, error) {
 	return mgr, nil
 }
 
-// cached limits what the cache holds of kinds of which few objects are read.
+// cached limits the cache for kinds of which only few objects are read.
 func cached(options Options) map[client.Object]cache.ByObject {
 	objects := webhook.Cache(options.Namespace)
 	objects[&coordinationv1.Lease{}] = cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", addonv1alpha1.AgentLease)}
 	return objects
 }
 
-// Scheme knows every kind that the hub's controllers read or write.
+// Scheme returns a scheme with every kind that the hub's controllers read or write.
 func Scheme() (*runtime.Scheme, error) { return controller.Scheme(apiextensionsv1.AddToScheme) }

@@ -28,11 +28,11 @@ import (
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
-// instances admits Instances in the namespaces of managed clusters, an add-on's or a user's alike: condition Resolved says whether
-// the agent may run the generation. Instances elsewhere on the hub are left alone, and so are mirrors: they are an agent's.
+// instances resolves Instances in the namespaces of managed clusters, whether they belong to an add-on or a user: condition Resolved
+// reports whether the agent may run the generation. It ignores other Instances on the hub, and mirrors, which belong to an agent.
 type instances struct {
 	client            client.Client
-	live              client.Reader // not from the cache, which has no inventories
+	live              client.Reader // bypasses the cache, which has no inventories
 	recorder          events.EventRecorder
 	packagesNamespace string
 	verifications     read.Verifications
@@ -51,7 +51,7 @@ func (i *instances) SetUp(mgr manager.Manager) error {
 		Complete(i)
 }
 
-// Reconcile judges one Instance, or lets it go.
+// Reconcile resolves or releases one Instance.
 func (i *instances) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var instance kudo.Instance
 	err := i.client.Get(ctx, request.NamespacedName, &instance)
@@ -62,7 +62,7 @@ func (i *instances) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading Instance %s: %w", request.NamespacedName, err)
 	}
-	// Where the cache does not have the last write yet, it would be repeated. As a rule its own event leads here again.
+	// The cache lacks the last write, which would be repeated. Usually its own event triggers the next reconciliation.
 	if wait := i.written.Awaits(&instance); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
@@ -89,7 +89,7 @@ func (i *instances) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 	return controller.RetryConflict(err)
 }
 
-// gather reads everything that matters about the Instance.
+// gather reads everything that decides about the Instance.
 func (i *instances) gather(ctx context.Context, instance *kudo.Instance) (install.Instance, error) {
 	state, err := read.Instance(ctx, i.client, instance, i.packagesNamespace)
 	if err != nil {
@@ -99,8 +99,8 @@ func (i *instances) gather(ctx context.Context, instance *kudo.Instance) (instal
 	return state, read.Tree(ctx, i.client, &state)
 }
 
-// act brings the request for a plan by hand forward, and puts the finalizer on before the Instance first becomes Resolved. The agent runs
-// nothing before that, so that an Instance without the finalizer has left no trace on its cluster and may go at once.
+// act updates the manual plan request, and sets the finalizer before the Instance first becomes Resolved. The agent runs nothing before
+// that, so an Instance without the finalizer has no objects on its cluster and may be deleted immediately.
 func (i *instances) act(ctx context.Context, instance *kudo.Instance, resolved metav1.Condition) error {
 	if resolved.Status == metav1.ConditionTrue {
 		if err := controller.Hold(ctx, i.client, instance, kudo.Finalizer, ManagerInstance); err != nil {
@@ -121,8 +121,8 @@ func (i *instances) act(ctx context.Context, instance *kudo.Instance, resolved m
 	}, client.FieldOwner(ManagerInstance))
 }
 
-// letGo drops the finalizer once the agent has reported that nothing of the Instance is left, or where nobody shall wait for that:
-// on a cluster that is detached, before anything is deleted there, and by force. An Instance goes after its children.
+// letGo removes the finalizer once the agent has reported that the removal of the Instance is complete. It does not wait on a detached
+// cluster, where nothing is deleted, or if the release is forced. An Instance is released after its children.
 func (i *instances) letGo(ctx context.Context, instance *kudo.Instance, detached bool) error {
 	if !controllerutil.ContainsFinalizer(instance, kudo.Finalizer) {
 		return nil
@@ -142,7 +142,7 @@ func (i *instances) letGo(ctx context.Context, instance *kudo.Instance, detached
 	return nil
 }
 
-// forceRelease drops the finalizer, and tells what its agent had not removed yet.
+// forceRelease removes the finalizer, and reports the objects that its agent had not removed yet.
 func (i *instances) forceRelease(ctx context.Context, instance *kudo.Instance) error {
 	current := &kudo.Instance{}
 	if err := i.live.Get(ctx, client.ObjectKeyFromObject(instance), current); err != nil {
@@ -155,7 +155,7 @@ func (i *instances) forceRelease(ctx context.Context, instance *kudo.Instance) e
 	return nil
 }
 
-// leftBehind says what stays on the managed cluster, as far as its agent has reported.
+// leftBehind describes the objects that remain on the managed cluster, according to the agent's reports.
 func leftBehind(instance *kudo.Instance) string {
 	if len(instance.Status.Inventory) == 0 {
 		return "let go of by force; its agent has reported nothing that it applied"
@@ -167,7 +167,7 @@ func leftBehind(instance *kudo.Instance) string {
 	return "let go of by force; what stays on the managed cluster unless it was removed since: " + strings.Join(names, ", ")
 }
 
-// tell makes an event of a condition Resolved that was written, where it says something else than the one before.
+// tell emits an event for a written condition Resolved that differs from the previous one.
 func (i *instances) tell(instance *kudo.Instance, now metav1.Condition) {
 	before := meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionResolved)
 	if before != nil && before.Reason == now.Reason && before.Message == now.Message {
@@ -180,22 +180,22 @@ func (i *instances) tell(instance *kudo.Instance, now metav1.Condition) {
 	i.recorder.Eventf(instance, nil, eventType, now.Reason, actionResolve, "%s", controller.Note(now.Message))
 }
 
-// rivals are the Instances that want the changed Instance's place on the managed cluster.
+// rivals returns the Instances with the same slot on the managed cluster as the changed Instance.
 func (i *instances) rivals(ctx context.Context, object client.Object) ([]reconcile.Request, error) {
 	return read.InstanceRequests(ctx, i.client, client.MatchingFields{read.BySlot: read.SlotKey(object.(*kudo.Instance))})
 }
 
-// runningVersion are the Instances that a changed OperatorVersion concerns.
+// runningVersion returns the Instances that a changed OperatorVersion affects.
 func (i *instances) runningVersion(ctx context.Context, version client.Object) ([]reconcile.Request, error) {
 	return read.InstancesRunning(ctx, i.client, version)
 }
 
-// forget drops what is remembered of an OperatorVersion that was deleted; nothing is to be done about it.
+// forget drops the cached problems of a deleted OperatorVersion. It requests no reconciliation.
 func (i *instances) forget(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	i.verifications.Forget(e.Object.GetUID())
 }
 
-// onCluster are the Instances of a changed ManagedCluster.
+// onCluster returns the Instances of a changed ManagedCluster.
 func (i *instances) onCluster(ctx context.Context, cluster client.Object) ([]reconcile.Request, error) {
 	return read.InstanceRequests(ctx, i.client, client.InNamespace(cluster.GetName()))
 }

@@ -26,26 +26,27 @@ import (
 	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
-// messageClusterLeaseStopped is how OCM puts it.
+// messageClusterLeaseStopped is OCM's wording.
 const messageClusterLeaseStopped = "Registration agent stopped updating its lease."
 
-// leases sets the add-ons of a cluster to Unknown when its agent stops renewing the agent's lease, as OCM does by a lease of its own:
-// a cluster without that lease, or whose lease has no time, is left alone. It never says that an add-on is available again; the agent does, once it is back.
+// leases sets the add-ons of a cluster to Unknown when its agent stops renewing its lease, as OCM does with its own lease: a cluster
+// without a lease, or with a lease without a time, is ignored. It never sets an add-on to available again; the agent does so once it
+// reconnects.
 //
-// What counts is when the hub saw a renewal, not what time the lease says, so that no two clocks need to agree. That is kept in
-// memory: a hub that starts sees every lease renewed at that moment.
+// The time at which the hub observed a renewal counts, not the time in the lease, so clocks need not be synchronized. It is kept in memory:
+// when the hub starts, every lease counts as renewed at that moment.
 type leases struct {
 	client client.Client
 	live   client.Reader
-	grace  time.Duration // in the place of what the lease says, if not zero
+	grace  time.Duration // overrides the period of the lease, if not zero
 
 	mutex    sync.Mutex
 	renewals map[types.NamespacedName]renewal
 }
 
-// renewal is the last one that was seen of a lease.
+// renewal is the last observed renewal of a lease.
 type renewal struct {
-	renewed *metav1.MicroTime // as the lease says
+	renewed *metav1.MicroTime // according to the lease
 	seen    time.Time
 }
 
@@ -56,22 +57,22 @@ func newLeases(mgr manager.Manager, grace time.Duration) *leases {
 func (l *leases) SetUp(mgr manager.Manager) error {
 	return controller.New(mgr, "lease", controller.Options{}).
 		For(&coordinationv1.Lease{}).
-		// What is enabled on a cluster whose agent has stopped is Unknown, too.
+		// Add-ons that are enabled on a cluster whose agent has stopped become Unknown, too.
 		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.Mapped(leaseOf), builder.WithPredicates(
 			predicate.And(controller.Existence(), controller.AfterStart()))).
 		Complete(l)
 }
 
-// leaseOf is the lease of the agent that an add-on's cluster has.
+// leaseOf returns the lease of the agent on an add-on's cluster.
 func leaseOf(_ context.Context, addOn client.Object) ([]reconcile.Request, error) {
 	return []reconcile.Request{{
 		NamespacedName: types.NamespacedName{Namespace: addOn.GetNamespace(), Name: addonv1alpha1.AgentLease},
 	}}, nil
 }
 
-// Reconcile looks whether the lease of one agent is renewed. Before add-ons are set to Unknown the lease is read from the API server: a
-// watch that is broken must not look like a fleet that is. Where that does not answer, agents cannot have renewed anything either, and
-// are given time anew.
+// Reconcile checks whether the lease of one agent is renewed. It reads the lease from the API server before it sets add-ons to Unknown: a
+// broken watch must not be mistaken for a broken fleet. If the API server does not respond, agents cannot have renewed anything either, and
+// their grace period restarts.
 func (l *leases) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	for _, reader := range []client.Reader{l.client, l.live} {
 		var lease coordinationv1.Lease
@@ -86,7 +87,7 @@ func (l *leases) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	return controller.RetryConflict(l.silence(ctx, request.Namespace))
 }
 
-// left is how long a lease counts as fresh from now on.
+// left returns the time for which a lease stays fresh.
 func (l *leases) left(lease *coordinationv1.Lease, now time.Time) time.Duration {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -135,7 +136,7 @@ func (l *leases) silence(ctx context.Context, cluster string) error {
 	return errors.Join(failed...)
 }
 
-// silent says whether nothing is known of an add-on since its cluster cannot be reached.
+// silent reports whether the state of an add-on is unknown because its cluster is unreachable.
 func silent(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
 	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
 	return available != nil && available.Status == metav1.ConditionUnknown &&

@@ -11,8 +11,8 @@ import (
 
 func TestALeaseIsFreshForFivePeriodsFromWhenItsRenewalWasSeen(t *testing.T) {
 	type look struct {
-		after   time.Duration // since the first look
-		renewed time.Duration // as the lease says, since then; its clock may be any
+		after   time.Duration // since the first reconciliation
+		renewed time.Duration // according to the lease, since then; its clock may be off
 		want    time.Duration
 	}
 	for name, looks := range map[string][]look{

@@ -13,8 +13,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/hub/ocm"
 )
 
-// metrics are what the hub measures beside controller-runtime. Only the process that leads shows them, so that they may be summed
-// over replicas.
+// metrics are the hub's metrics in addition to controller-runtime's. Only the leader exposes them, so that they can be summed over
+// replicas.
 type metrics struct {
 	unsatisfied    *controller.Gauge[unmetKey]
 	verdictChanges *prometheus.CounterVec
@@ -38,7 +38,7 @@ func newMetrics() *metrics {
 		verdictLatency: controller.NewLatency(prometheus.HistogramOpts{
 			Name: "addon_dependency_verdict_seconds",
 			Help: "Time from the first change that was seen to the API server's response to the verdict that it led to.",
-			// The goal is 100 ms for one cluster; a whole fleet takes as long as its writes do.
+			// The goal is 100 ms for one cluster; a whole fleet takes as long as its writes.
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120},
 		}),
 		eventsDropped: prometheus.NewCounter(prometheus.CounterOpts{
@@ -50,7 +50,7 @@ func newMetrics() *metrics {
 
 func (m *metrics) SetUp(mgr manager.Manager) error { return mgr.Add(m) }
 
-// Start shows the metrics until ctx ends.
+// Start exposes the metrics until ctx ends.
 func (m *metrics) Start(ctx context.Context) error {
 	for _, collector := range append([]prometheus.Collector{
 		m.unsatisfied, m.verdictChanges, m.verdictLatency.Seconds, m.eventsDropped,
@@ -64,10 +64,10 @@ func (m *metrics) Start(ctx context.Context) error {
 	return nil
 }
 
-// verdictSatisfied is the label of a verdict that finds nothing; the others are their reasons.
+// verdictSatisfied is the label of a verdict without unmet dependencies; the labels of others are their reasons.
 const verdictSatisfied = "Satisfied"
 
-// verdictChanged counts a verdict that was written.
+// verdictChanged counts a written verdict.
 func (m *metrics) verdictChanged(addOn string, verdict dependency.Verdict) {
 	label := verdict.Reason()
 	if label == "" {
@@ -76,10 +76,10 @@ func (m *metrics) verdictChanged(addOn string, verdict dependency.Verdict) {
 	m.verdictChanges.WithLabelValues(addOn, label).Inc()
 }
 
-// unmetKey are the labels of addon_dependency_unsatisfied.
+// unmetKey holds the labels of addon_dependency_unsatisfied.
 type unmetKey struct{ addOn, dependency, dependencyType, cause string }
 
-// unmetKeys are those under which the unmet dependencies of an add-on are counted.
+// unmetKeys returns the labels under which the unmet dependencies of an add-on are counted.
 func unmetKeys(addOn string, unmet []dependency.Judgement) []unmetKey {
 	keys := make([]unmetKey, 0, len(unmet))
 	for _, j := range unmet {

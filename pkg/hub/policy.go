@@ -16,29 +16,29 @@ import (
 	"github.com/tandem-addons/tandem/manifests"
 )
 
-// annotationDescription holds, on a policy, the rule that it enforces (one of Kubernetes' own annotations).
+// annotationDescription holds the rule that a policy enforces (one of Kubernetes' own annotations).
 const annotationDescription = "kubernetes.io/description"
 
-// The kinds of policies; each has bindings of its name and "Binding".
+// The kinds of policies; the kind of a binding is the policy's kind followed by "Binding".
 const (
 	kindMutatingPolicy   = "MutatingAdmissionPolicy"
 	kindValidatingPolicy = "ValidatingAdmissionPolicy"
 )
 
-// enforcement looks, once at the start of every replica, which of Tandem's rules the API server enforces itself, and says which it
-// does not. Tandem works all the same: its own writers keep the rules, and mend what others do against them.
+// enforcement checks at the start of every replica which of Tandem's rules the API server enforces, and reports those that it does not.
+// Tandem works without enforcement: its own writers follow the rules, and revert violations by others.
 type enforcement struct {
-	live   client.Reader // not from the cache: nothing is watched
+	live   client.Reader // bypasses the cache: nothing is watched
 	mapper meta.RESTMapper
 	logger logr.Logger
 }
 
 func (e *enforcement) SetUp(mgr manager.Manager) error { return mgr.Add(e) }
 
-// NeedLeaderElection is false: whoever stands by has the same to say.
+// NeedLeaderElection returns false: a standby replica reports the same.
 func (*enforcement) NeedLeaderElection() bool { return false }
 
-// Start looks and says; nothing that it cannot read keeps the controllers from running.
+// Start checks and reports. Read errors do not keep the controllers from running.
 func (e *enforcement) Start(ctx context.Context) error {
 	unenforced, err := e.unenforced(ctx)
 	if err != nil {
@@ -51,7 +51,7 @@ func (e *enforcement) Start(ctx context.Context) error {
 	return nil
 }
 
-// unenforcedRule is a rule of Tandem's that the API server does not enforce.
+// unenforcedRule is a rule of Tandem that the API server does not enforce.
 type unenforcedRule struct{ rule, cause string }
 
 // unenforced lists the rules that the API server does not enforce, in the order of the manifests.
@@ -76,7 +76,7 @@ func (e *enforcement) unenforced(ctx context.Context) ([]unenforcedRule, error) 
 	return found, nil
 }
 
-// obstacle says why the API server does not enforce a policy; it is empty where the policy and the binding of its name stand.
+// obstacle returns why the API server does not enforce a policy; empty if the policy and the binding of the same name exist.
 func (e *enforcement) obstacle(ctx context.Context, policy *unstructured.Unstructured) (string, error) {
 	gvk := policy.GroupVersionKind()
 	for _, kind := range []string{gvk.Kind, gvk.Kind + "Binding"} {
@@ -94,7 +94,7 @@ func (e *enforcement) obstacle(ctx context.Context, policy *unstructured.Unstruc
 	return "", nil
 }
 
-// exists says whether there is a cluster-scoped object of that kind and name; the error is a NoMatchError where there is no such kind.
+// exists reports whether a cluster-scoped object of that kind and name exists; the error is a NoMatchError if the kind does not exist.
 func (e *enforcement) exists(ctx context.Context, gvk schema.GroupVersionKind, name string) (bool, error) {
 	if _, err := e.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
 		return false, err

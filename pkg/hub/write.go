@@ -16,7 +16,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/hub/read"
 )
 
-// releaseTree lets go of an Instance, after everything below it: on a cluster that is detached no deletion may be seen.
+// releaseTree releases an Instance after all its descendants: on a detached cluster, the agent must not see a deletion.
 func releaseTree(ctx context.Context, c client.Client, instance *kudo.Instance) error {
 	below, err := read.Children(ctx, c, instance)
 	if err != nil {
@@ -30,7 +30,7 @@ func releaseTree(ctx context.Context, c client.Client, instance *kudo.Instance) 
 	return controller.Release(ctx, c, instance, kudo.Finalizer)
 }
 
-// instanceConfiguration is what the hub applies of an add-on's Instance.
+// instanceConfiguration returns the apply configuration of an add-on's Instance.
 func instanceConfiguration(want *kudo.Instance) (*unstructured.Unstructured, error) {
 	owner, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&want.OwnerReferences[0])
 	if err != nil {
@@ -45,7 +45,7 @@ func instanceConfiguration(want *kudo.Instance) (*unstructured.Unstructured, err
 			"namespace": want.Spec.OperatorVersion.Namespace,
 			"name":      want.Spec.OperatorVersion.Name,
 		},
-		"parameters": parameters, // also when there are none: the hub's word holds
+		"parameters": parameters, // always set, so that the hub owns the field
 	}
 	if want.Spec.InstallNamespace != "" {
 		spec["installNamespace"] = want.Spec.InstallNamespace
@@ -63,7 +63,7 @@ func instanceConfiguration(want *kudo.Instance) (*unstructured.Unstructured, err
 	return configuration, nil
 }
 
-// unknownToCache is the conflict that what is known of an Instance is behind what was done.
+// unknownToCache returns a conflict: the cached Instance is older than the last write.
 func unknownToCache(instance *kudo.Instance, what string) error {
 	resource := schema.GroupResource{Group: kudo.GroupVersion.Group, Resource: "instances"}
 	return apierrors.NewConflict(resource, instance.Name, errors.New(what+", unknown to the cache"))

@@ -8,8 +8,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// Acknowledgements are status.children of the Instance once the agent is to be told that. Of a task that the version does not have any
-// more nothing is said once its child is gone.
+// Acknowledgements returns the desired status.children of the Instance, given what the hub has told the agent before. It omits tasks that
+// the version no longer has once their child is gone.
 func Acknowledgements(p Parent, told []kudo.ChildStatus) []kudo.ChildStatus {
 	forget := p.Instance.Status.Execution != nil && p.Running != nil && p.isWhole()
 	var statuses []kudo.ChildStatus
@@ -30,8 +30,8 @@ func Acknowledgements(p Parent, told []kudo.ChildStatus) []kudo.ChildStatus {
 	return statuses
 }
 
-// Progress is what Children needs to know of the states of an Instance's plans: which tasks are in progress, whether the last execution
-// has failed, and of one that has children what is complete. Of most Instances that is nothing.
+// Progress returns the part of an Instance's plan states that Children needs: which tasks are in progress, whether the last execution has
+// failed, and the completed parts of an execution that has children. It is empty for most Instances.
 func Progress(status kudo.InstanceStatus) map[string]kudo.PlanStatus {
 	kept := map[string]kudo.PlanStatus{}
 	for name, state := range status.PlanStatus {
@@ -53,7 +53,7 @@ func Progress(status kudo.InstanceStatus) map[string]kudo.PlanStatus {
 	return kept
 }
 
-// working are the steps that have tasks in progress, with nothing but those.
+// working returns the steps with tasks in progress, and only those tasks.
 func working(phases []kudo.PhaseStatus) []kudo.PhaseStatus {
 	var kept []kudo.PhaseStatus
 	for _, phase := range phases {

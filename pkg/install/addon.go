@@ -1,5 +1,5 @@
-// Package install decides what runs on a managed cluster: which OperatorVersion with which parameters an add-on gets there,
-// when it is first installed, and whether an Instance can be run at all. It is pure and touches no cluster.
+// Package install decides what runs on a managed cluster: which OperatorVersion with which parameters an add-on gets there, when it is
+// first installed, and whether an Instance can run at all. It is pure and touches no cluster.
 package install
 
 import (
@@ -20,49 +20,48 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// AddOn is everything that matters about one add-on on one cluster. Nothing in it is changed.
+// AddOn holds everything that decides about one add-on on one cluster. It is read-only.
 type AddOn struct {
-	// Definition is the ClusterManagementAddOn; nil where it does not exist. Where it does not run by plans, all that matters
-	// beside it is the add-on's own Instance.
+	// Definition is the ClusterManagementAddOn; nil if it does not exist. If the add-on does not run by plans, only its own Instance
+	// matters besides the definition.
 	Definition    *addonv1alpha1.ClusterManagementAddOn
 	ManagedAddOn  *addonv1alpha1.ManagedClusterAddOn
 	Configuration Configuration
 
-	// Unmanaged says that the add-on's namespace is no managed cluster's.
+	// Unmanaged is true if the add-on's namespace does not belong to a managed cluster.
 	Unmanaged bool
 
-	// Version is the OperatorVersion that Configuration names; nil where it does not exist.
+	// Version is the OperatorVersion that Configuration names; nil if it does not exist.
 	Version *kudo.OperatorVersion
-	// DeploymentConfigs are those that Configuration names and that exist.
+	// DeploymentConfigs are the existing AddOnDeploymentConfigs that Configuration names.
 	DeploymentConfigs map[types.NamespacedName]*addonv1alpha1.AddOnDeploymentConfig
 
-	// Instances are all those of the cluster, the add-on's own among them if it exists.
+	// Instances are all Instances of the cluster, including the add-on's own if it exists.
 	Instances []kudo.Instance
 
-	// Dependencies is the verdict over the add-on's dependencies; DependencyFault says why there is none.
+	// Dependencies is the verdict on the add-on's dependencies; DependencyFault is why there is none.
 	Dependencies    dependency.Verdict
 	DependencyFault error
 }
 
-// Decision is what is to be done about an add-on.
+// Decision is the action for one add-on.
 type Decision struct {
-	// Instance is the add-on's Instance as it is to stand; nil: whatever stands is left alone.
+	// Instance is the desired Instance of the add-on; nil: the existing one is left unchanged.
 	Instance *kudo.Instance
-	// Resolved is the condition of the ManagedClusterAddOn; nil: the one that stands is left alone.
+	// Resolved is the desired condition of the ManagedClusterAddOn; nil: the existing one is left unchanged.
 	Resolved *metav1.Condition
-	// Release says that the add-on is none of Tandem's any more: its condition Resolved and health check mode are given up.
+	// Release is true if Tandem no longer manages the add-on: its condition Resolved and health check mode are released.
 	Release bool
 }
 
-// Decide says which Instance the add-on gets, and what its condition Resolved says.
+// Decide returns the desired Instance and condition Resolved of an add-on.
 //
-// An obstacle leaves an Instance that runs as it is. A first install waits until the Required dependencies are satisfied;
-// nothing after it does. Variables that the OperatorVersion does not define hold nothing up: the Instance gets the others, and
-// Resolved names them.
+// An obstacle leaves a running Instance unchanged. A first installation waits until the Required dependencies are satisfied; later changes
+// do not wait. Variables that the OperatorVersion does not define block nothing: the Instance gets the others, and Resolved names them.
 func Decide(a AddOn) Decision {
 	own := a.OwnInstance()
 	if own != nil && !own.DeletionTimestamp.IsZero() {
-		return Decision{} // it is made anew once it is gone
+		return Decision{} // it is re-created once it is gone
 	}
 	if !RunsByPlans(a.Definition) {
 		return forsaken(a, own)
@@ -80,8 +79,8 @@ func Decide(a AddOn) Decision {
 	return Decision{Instance: want, Resolved: follow(a, own, want, undefined)}
 }
 
-// forsaken decides about an add-on that does not run by plans. Usually it never did, and nothing is done about it. Where it did,
-// its Instance stays until the add-on is disabled: a definition that is edited or deleted uninstalls nothing.
+// forsaken decides about an add-on that does not run by plans. Usually it never did, and nothing changes. If it did, its Instance stays
+// until the add-on is disabled: editing or deleting a definition uninstalls nothing.
 func forsaken(a AddOn, own *kudo.Instance) Decision {
 	if own == nil || !OwnedBy(own, a.ManagedAddOn) {
 		return Decision{Release: meta.FindStatusCondition(a.ManagedAddOn.Status.Conditions, addonv1alpha1.ConditionResolved) != nil}
@@ -97,8 +96,8 @@ func forsaken(a AddOn, own *kudo.Instance) Decision {
 	)}}, "", a.ManagedAddOn.Generation)}
 }
 
-// Refused is what becomes of the decision when the API server refuses the Instance that it asks for: Resolved says so, before
-// what it would have said otherwise. The same refusal always makes the same condition.
+// Refused returns the decision after the API server has rejected the desired Instance: Resolved reports the rejection first, then its
+// original message. The same rejection always results in the same condition.
 func (d Decision) Refused(addOn *addonv1alpha1.ManagedClusterAddOn, why error) Decision {
 	obstacles := []Obstacle{{addonv1alpha1.ReasonInstanceRefused, fmt.Sprintf("the hub's API server refuses the add-on's Instance: %v", why)}}
 	if d.Resolved != nil && d.Resolved.Status != metav1.ConditionTrue {
@@ -108,13 +107,13 @@ func (d Decision) Refused(addOn *addonv1alpha1.ManagedClusterAddOn, why error) D
 	return d
 }
 
-// OwnedBy says whether the Instance is that of the add-on, and not of a user or of another add-on that had its name before.
+// OwnedBy reports whether the Instance belongs to the add-on, and not to a user or an earlier add-on of the same name.
 func OwnedBy(instance *kudo.Instance, addOn *addonv1alpha1.ManagedClusterAddOn) bool {
 	owner := metav1.GetControllerOf(instance)
 	return owner != nil && owner.UID == addOn.UID
 }
 
-// OwnInstance is the Instance of the add-on's name, whoever made it; nil if there is none.
+// OwnInstance returns the Instance with the add-on's name, regardless of its owner; nil if there is none.
 func (a AddOn) OwnInstance() *kudo.Instance {
 	at := slices.IndexFunc(a.Instances, func(i kudo.Instance) bool { return i.Name == a.ManagedAddOn.Name })
 	if at < 0 {
@@ -123,7 +122,7 @@ func (a AddOn) OwnInstance() *kudo.Instance {
 	return &a.Instances[at]
 }
 
-// obstaclesOf lists what keeps the add-on's Instance from being made or updated.
+// obstaclesOf lists the obstacles that keep the add-on's Instance from being created or updated.
 func obstaclesOf(a AddOn, own *kudo.Instance) []Obstacle {
 	var obstacles []Obstacle
 	if a.Unmanaged {
@@ -158,8 +157,8 @@ func obstaclesOf(a AddOn, own *kudo.Instance) []Obstacle {
 	return obstacles
 }
 
-// collect joins the variables of all AddOnDeploymentConfigs, later ones winning, and divides them by whether the
-// OperatorVersion defines them: those that it does not are named by an obstacle, and not passed on.
+// collect merges the variables of all AddOnDeploymentConfigs, later ones taking precedence. Variables that the OperatorVersion does not
+// define are named by an obstacle and not passed on.
 func collect(a AddOn) (parameters map[string]string, undefined []Obstacle) {
 	defined, names := make(map[string]bool, len(a.Version.Spec.Parameters)), make([]string, len(a.Version.Spec.Parameters))
 	for i, p := range a.Version.Spec.Parameters {
@@ -190,7 +189,7 @@ func collect(a AddOn) (parameters map[string]string, undefined []Obstacle) {
 			"correct or remove them, all others are passed on", a.Version.Name, strings.Join(misspelt, ", "))}}
 }
 
-// desired is the add-on's Instance. Its install namespace is that of the Instance that stands, if one does.
+// desired returns the desired Instance of the add-on. It keeps the install namespace of an existing Instance.
 func desired(a AddOn, own *kudo.Instance, parameters map[string]string) *kudo.Instance {
 	version := a.Configuration.OperatorVersion
 	instance := &kudo.Instance{
@@ -207,7 +206,7 @@ func desired(a AddOn, own *kudo.Instance, parameters map[string]string) *kudo.In
 			InstallNamespace: installNamespace(a),
 		},
 	}
-	// An owner that blocks deletion takes a right on the owner's finalizers, and nothing here deletes in the foreground.
+	// Blocking owner deletion requires permission on the owner's finalizers, and nothing here uses foreground deletion.
 	instance.OwnerReferences[0].BlockOwnerDeletion = nil
 	if own != nil {
 		instance.Spec.InstallNamespace = own.Spec.InstallNamespace
@@ -215,12 +214,12 @@ func desired(a AddOn, own *kudo.Instance, parameters map[string]string) *kudo.In
 	return instance
 }
 
-// defaultInstallNamespace is what OCM's resource definitions put into an AddOnDeploymentConfig's agentInstallNamespace, and into a
-// ManagedClusterAddOn's installNamespace, where their authors name none.
+// defaultInstallNamespace is OCM's CRD default for the agentInstallNamespace of an AddOnDeploymentConfig and the installNamespace of a
+// ManagedClusterAddOn.
 const defaultInstallNamespace = "open-cluster-management-agent-addon"
 
-// installNamespace is that of the last AddOnDeploymentConfig that names one, else the ManagedClusterAddOn's. OCM's default counts
-// as not named, for nobody can tell whether it was written or filled in; it holds where nothing else is named.
+// installNamespace returns the namespace set by the last AddOnDeploymentConfig that sets one, else by the ManagedClusterAddOn. OCM's
+// default counts as unset, because a default cannot be distinguished from an explicit value; it applies if no other namespace is set.
 func installNamespace(a AddOn) string {
 	var sources []string
 	for _, name := range slices.Backward(a.Configuration.DeploymentConfigs) {
@@ -234,7 +233,7 @@ func installNamespace(a AddOn) string {
 	return cmp.Or(sources...)
 }
 
-// holdsOf lists what holds a first install up: a name that is taken, and the install gate, which opens once the Required
+// holdsOf lists the obstacles of a first installation: a name that is already in use, and the install gate, which opens once the Required
 // dependencies are known to be satisfied.
 func holdsOf(a AddOn, want *kudo.Instance) []Obstacle {
 	var holds []Obstacle
@@ -246,15 +245,15 @@ func holdsOf(a AddOn, want *kudo.Instance) []Obstacle {
 			"the add-on's dependencies cannot be read, and so it is not installed: %v", a.DependencyFault)})
 	}
 	if missing := a.Dependencies.NotReady(); len(missing) > 0 {
-		// Without the causes, which change while the dependencies come up: Degraded and its events tell them.
+		// Omit the causes, which change while the dependencies start: Degraded and its events report them.
 		holds = append(holds, Obstacle{addonv1alpha1.ReasonWaitingForDependencies,
 			"the add-on is installed once these add-ons are available on the cluster: " + strings.Join(dependency.Names(missing), ", ")})
 	}
 	return holds
 }
 
-// follow is the condition Resolved of an add-on whose Instance stands, or is about to: that of the Instance, once the Instance
-// is as it is wanted and was judged so.
+// follow returns the condition Resolved of an add-on with an Instance: the Instance's own condition, once the Instance is as desired and
+// has been judged at that generation.
 func follow(a AddOn, own, want *kudo.Instance, undefined []Obstacle) *metav1.Condition {
 	var judged *metav1.Condition
 	if own != nil && Matches(own, want) {
@@ -274,7 +273,7 @@ func follow(a AddOn, own, want *kudo.Instance, undefined []Obstacle) *metav1.Con
 	}
 }
 
-// Matches says whether the fields that the hub writes are in current as in want.
+// Matches reports whether the fields that the hub writes are equal in current and want.
 func Matches(current, want *kudo.Instance) bool {
 	owner, wantOwner := metav1.GetControllerOf(current), metav1.GetControllerOf(want)
 	return owner != nil && wantOwner != nil && owner.UID == wantOwner.UID &&

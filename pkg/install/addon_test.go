@@ -15,7 +15,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/dependency"
 )
 
-// addOn is one that can be installed: version 1.0.0, the given AddOnDeploymentConfigs, no dependencies.
+// addOn returns an add-on that can be installed: version 1.0.0, the given AddOnDeploymentConfigs, no dependencies.
 func addOn(configs ...*addonv1alpha1.AddOnDeploymentConfig) AddOn {
 	a := AddOn{
 		Definition:        supporting(nil, nil),
@@ -44,7 +44,7 @@ func variables(name, namespace string, pairs ...string) *addonv1alpha1.AddOnDepl
 	return c
 }
 
-// own is the add-on's Instance as it was made, judged with a reason ("" if not yet) at a generation.
+// own returns the add-on's Instance as created, judged with a reason ("" if not judged yet) at a generation.
 func own(reason string, generation int64, change ...func(*kudo.Instance)) kudo.Instance {
 	instance := running("kafka", installedIn("default-namespace"))
 	instance.OwnerReferences = []metav1.OwnerReference{{UID: "add-on", Controller: ptrTo(true)}}
@@ -69,7 +69,7 @@ func unmet(t addonv1alpha1.DependencyType) dependency.Verdict {
 	return dependency.Verdict{{Name: "zookeeper", Type: t, Cause: dependency.NotInstalled}}
 }
 
-// wanted is what an Instance is to run with, and where.
+// wanted holds the expected version, parameters and namespace of an Instance.
 type wanted struct {
 	Parameters map[string]string
 	Namespace  string
@@ -80,8 +80,8 @@ func TestDecide(t *testing.T) {
 
 	for name, tc := range map[string]struct {
 		addOn    AddOn
-		instance *wanted // nil: it is left alone
-		reason   string  // of Resolved; "" if it is left alone
+		instance *wanted // nil: left unchanged
+		reason   string  // of Resolved; "" if left unchanged
 		mentions []string
 	}{
 		"a new add-on gets an Instance, and nothing is said until that is judged": {addOn: addOn(), instance: fresh},
@@ -235,7 +235,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// checkInstance checks whose the Instance is and what it runs, where one is wanted.
+// checkInstance checks the owner and the spec of the Instance, if one is expected.
 func checkInstance(t *testing.T, want *wanted, got *kudo.Instance) {
 	t.Helper()
 	if (want == nil) != (got == nil) {
@@ -264,7 +264,7 @@ func TestDecideAboutAnAddOnThatDoesNotRunByPlans(t *testing.T) {
 		definition *addonv1alpha1.ClusterManagementAddOn
 		changes    []func(*AddOn)
 		release    bool
-		reason     string // of Resolved; "" if it is left alone
+		reason     string // of Resolved; "" if left unchanged
 	}{
 		"it never did: it is left alone": {definition: supportingOther()},
 		"it never had a definition":      {},

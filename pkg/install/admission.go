@@ -15,23 +15,22 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// write is a write of an Instance.
+// write is a create or update of an Instance.
 type write struct {
 	before *Instance // nil on create
 	after  Instance
 }
 
-// refusals are what an Instance's write is refused for, in the order in which the faults are named.
+// refusals are the rules that reject a write, in the order in which their problems are listed.
 var refusals = []func(write) []string{parameterFaults, immutableFaults, triggerFaults, requestFaults}
 
-// reservations are what a write is let in with, for it may still come right without another one: Resolved says the same then.
+// reservations are the rules that only warn, because the problem may resolve without another write: Resolved then reports it.
 var reservations = []func(Instance) []Obstacle{nameRule, collisionRule, namespaceRule, versionRule, childrenRule}
 
-// Admit says what admission has against a write of an Instance; before is nil on create. Only what the write itself brings about
-// is refused or warned of: one that leaves the spec as it is, and one of an Instance that is being deleted, pass in silence.
+// Admit validates a write of an Instance; before is nil on create. It rejects or warns about problems that the write itself adds: a write
+// that leaves the spec unchanged, or of an Instance that is being deleted, passes without warnings.
 //
-// It applies the rules of Judge, which looks at what stands, to what changes. What Judge cannot see, for it is about the edit, is
-// that one edit triggers two plans.
+// It applies the rules of Judge to the changes. In addition it rejects an edit that triggers two plans, which Judge cannot detect.
 func Admit(before *Instance, after Instance) (warnings []string, err error) {
 	if !after.Instance.DeletionTimestamp.IsZero() {
 		return nil, nil
@@ -56,12 +55,12 @@ func Admit(before *Instance, after Instance) (warnings []string, err error) {
 	return warnings, err
 }
 
-// choosesVersion says whether the write says anew which OperatorVersion is run.
+// choosesVersion reports whether the write changes the OperatorVersion.
 func (w write) choosesVersion() bool {
 	return w.before == nil || VersionOf(w.before.Instance) != VersionOf(w.after.Instance)
 }
 
-// sets says whether the write gives the parameter another value, or another OperatorVersion to be judged by.
+// sets reports whether the write changes the value of the parameter, or the OperatorVersion that defines it.
 func (w write) sets(name string) bool {
 	if w.choosesVersion() {
 		return true
@@ -71,12 +70,12 @@ func (w write) sets(name string) bool {
 	return given != stays || was != is
 }
 
-// setsAny says whether the write gives any parameter another value.
+// setsAny reports whether the write changes the value of any parameter.
 func (w write) setsAny() bool {
 	return w.choosesVersion() || !maps.Equal(w.before.Instance.Spec.Parameters, w.after.Instance.Spec.Parameters)
 }
 
-// parameterFaults: a parameter that is set is defined, and has a value of its type; those that are required are set.
+// parameterFaults requires that every set parameter is defined and has a value of its type, and that all required parameters are set.
 func parameterFaults(w write) []string {
 	if w.after.Version == nil {
 		return nil
@@ -94,10 +93,10 @@ func parameterFaults(w write) []string {
 	return faults
 }
 
-// immutableFaults: an immutable parameter keeps the value that the spec gives it, started or not. An OperatorVersion that does not
-// exist is taken to define what the other one does, so that no way leads round this over one that is missing.
+// immutableFaults requires that an immutable parameter keeps the value in the spec, started or not. An OperatorVersion that does not exist
+// is assumed to have the same definitions as the other one, so that a missing version cannot bypass the rule.
 //
-// Where a value got past admission that differs from what was last started, Resolved asks for the latter: that way back is open.
+// If a value that differs from the last started one got past admission, Resolved names the last started value: that change is allowed.
 func immutableFaults(w write) []string {
 	if w.before == nil {
 		return nil
@@ -120,7 +119,7 @@ func immutableFaults(w write) []string {
 	return faults
 }
 
-// triggerFaults: what one edit changes triggers one plan. Another OperatorVersion runs a plan of its own, whatever else changes.
+// triggerFaults requires that the changes of one edit trigger one plan. A changed OperatorVersion runs its own plan, whatever else changes.
 func triggerFaults(w write) []string {
 	if w.after.Version == nil || w.choosesVersion() {
 		return nil
@@ -137,7 +136,7 @@ func triggerFaults(w write) []string {
 		len(triggers), strings.Join(named, " and "))}
 }
 
-// requestFaults: a plan that is asked for by hand exists.
+// requestFaults requires that a manually requested plan exists.
 func requestFaults(w write) []string {
 	if !w.choosesVersion() && !w.requests() {
 		return nil
@@ -149,12 +148,12 @@ func requestFaults(w write) []string {
 	return faults
 }
 
-// requests says whether the write asks for a plan, or to cancel one.
+// requests reports whether the write requests a plan or its cancellation.
 func (w write) requests() bool {
 	return w.before == nil || w.before.Instance.Spec.PlanExecution != w.after.Instance.Spec.PlanExecution
 }
 
-// revertedEdit warns of an edit that addon-manager takes back, since it is the owner that says what the Instance is.
+// revertedEdit warns about an edit that the addon-manager reverts because the Instance has an owner that defines its spec.
 func revertedEdit(w write) []string {
 	owner := metav1.GetControllerOf(w.after.Instance)
 	if w.before == nil || owner == nil || !w.setsAny() {
@@ -164,8 +163,9 @@ func revertedEdit(w write) []string {
 		"change what that one gives it", owner.Kind, owner.Name)}
 }
 
-// idleCancel warns of a request that cancels nothing: what it names has ended, or it is meant to ask for a plan, and an earlier request has
-// left cancel behind, which KUDO's clients know nothing of. It is not refused, for an execution may have ended a moment ago.
+// idleCancel warns about a request that cancels nothing: either the execution that it names has ended, or the request is meant to run a
+// plan and still has cancel set by an earlier request, a field that KUDO's clients do not know. It is not rejected, because the execution
+// may have ended a moment ago.
 func idleCancel(w write) []string {
 	request, status := w.after.Instance.Spec.PlanExecution, &w.after.Instance.Status
 	if !request.Cancel || !w.requests() {

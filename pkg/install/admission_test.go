@@ -13,7 +13,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/parameter"
 )
 
-// strict is a version whose parameters have every kind of rule.
+// strict returns a version with a parameter for every kind of rule.
 func strict() *kudo.OperatorVersion {
 	v := version()
 	v.Spec.Parameters = []kudo.Parameter{
@@ -30,7 +30,7 @@ func strict() *kudo.OperatorVersion {
 	return v
 }
 
-// later is another one, with another default for FIXED, and without BACKUP and its plan.
+// later returns a version with another default for FIXED, and without BACKUP and its plan.
 func later() *kudo.OperatorVersion {
 	v := strict()
 	v.Name = "kafka-2.0.0"
@@ -40,7 +40,7 @@ func later() *kudo.OperatorVersion {
 	return v
 }
 
-// dropping is one without FIXED.
+// dropping returns a version without FIXED.
 func dropping() *kudo.OperatorVersion {
 	v := later()
 	v.Name = "kafka-3.0.0"
@@ -48,10 +48,10 @@ func dropping() *kudo.OperatorVersion {
 	return v
 }
 
-// versions are those that exist.
+// versions are the existing versions.
 var versions = []*kudo.OperatorVersion{strict(), later(), dropping()}
 
-// with makes a running Instance of strict with parameters NAME, VALUE, NAME, VALUE.
+// with returns a running Instance of strict with parameters NAME, VALUE, NAME, VALUE.
 func with(pairs ...string) *kudo.Instance {
 	return running("kafka", func(i *kudo.Instance) {
 		i.Spec.Parameters = map[string]string{"NEEDED": "x"}
@@ -76,7 +76,7 @@ func asks(request kudo.PlanExecution, i *kudo.Instance) *kudo.Instance {
 	return i
 }
 
-// executing is with, of which deploy was last started and has that status.
+// executing returns the Instance of with, after plan deploy was started and reached that status.
 func executing(uid types.UID, status kudo.ExecutionStatus, pairs ...string) *kudo.Instance {
 	i := with(pairs...)
 	i.Status.Execution = &kudo.Execution{UID: uid, Plan: kudo.DeployPlan, Parameters: with().Spec.Parameters}
@@ -84,13 +84,13 @@ func executing(uid types.UID, status kudo.ExecutionStatus, pairs ...string) *kud
 	return i
 }
 
-// owned is an add-on's.
+// owned makes an add-on the owner of the Instance.
 func owned(i *kudo.Instance) *kudo.Instance {
 	i.OwnerReferences = []metav1.OwnerReference{{Kind: "ManagedClusterAddOn", Name: "kafka", Controller: new(true)}}
 	return i
 }
 
-// gathered is what matters about the Instance where versions exist.
+// gathered returns the Instance together with the existing versions.
 func gathered(i *kudo.Instance) Instance {
 	state := Instance{Instance: i, PackagesNamespace: packages}
 	for _, v := range versions {
@@ -116,7 +116,7 @@ func TestAdmit(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		before, after *kudo.Instance
-		want          string // the error; none if empty
+		want          string // the error; empty for none
 		warnings      []string
 	}{
 		"a valid Instance is created": {after: with("TEXT", "a", "COUNT", "3", "COLOUR", "red", "FIXED", "huge")},
@@ -270,7 +270,7 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// What an upgrade does to the parameters that an Instance has.
+// An upgrade of an Instance with existing parameters.
 func TestAdmitOfAnUpgrade(t *testing.T) {
 	defining := func(name string, parameters ...kudo.Parameter) *kudo.OperatorVersion {
 		v := version()
@@ -346,7 +346,7 @@ func TestAdmitOfAnUpgrade(t *testing.T) {
 	}
 }
 
-// Whichever parameter makes them too large, the one that can be shortened most is named.
+// The error names the parameter that can be shortened most, whichever one was changed.
 func TestAdmitOfMoreThanAnInstanceHolds(t *testing.T) {
 	large := strings.Repeat("x", parameter.MaxBytes-100)
 	before, after := with("TEXT", large), with("TEXT", large, "SCALE", strings.Repeat("y", 100))
@@ -364,7 +364,7 @@ func TestAdmitOfMoreThanAnInstanceHolds(t *testing.T) {
 	}
 }
 
-// A value that a task cannot be switched by must not get as far as failing the task.
+// A value that cannot switch a task is rejected before it fails the task.
 func TestAdmitOfAValueThatSwitchesATask(t *testing.T) {
 	v := strict()
 	v.Spec.Tasks = append(v.Spec.Tasks, kudo.Task{Name: "t", Kind: kudo.TaskToggle, Spec: kudo.TaskSpec{
@@ -384,7 +384,7 @@ func TestAdmitOfAValueThatSwitchesATask(t *testing.T) {
 	}
 }
 
-// A version that got in, and whose child is enabled by a parameter that it does not have, runs nowhere (KEP-36).
+// A version with a child that an undefined parameter enables does not run on any cluster, even if the version was admitted (KEP-36).
 func TestAdmitOfAnEnablingParameterThatDoesNotExist(t *testing.T) {
 	v := strict()
 	v.Spec.Tasks = append(v.Spec.Tasks, kudo.Task{Name: "t", Kind: kudo.TaskKudoOperator, Spec: kudo.TaskSpec{
@@ -414,7 +414,7 @@ func TestAdmitNamesSoManyFaults(t *testing.T) {
 	}
 }
 
-// As many parameters as fit into an OperatorVersion must not keep admission from answering in time.
+// Admission answers in time for the maximum number of parameters of an OperatorVersion.
 func BenchmarkAdmitOfManyParameters(b *testing.B) {
 	v, before, after := strict(), with(), with()
 	for i := range 20000 {
@@ -429,7 +429,7 @@ func BenchmarkAdmitOfManyParameters(b *testing.B) {
 	}
 }
 
-// What admission lets in of a fresh Instance is what Judge finds nothing wrong with, and the other way round.
+// Admission accepts a new Instance if and only if Judge finds no problem with it.
 func TestAdmitAgreesWithJudge(t *testing.T) {
 	for name, i := range map[string]*kudo.Instance{
 		"valid": with(), "a wrong parameter": with("COUNT", "many"), "no such version": of("kafka-9.0.0", with()),

@@ -18,35 +18,35 @@ import (
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-// Parent is everything that matters on the hub about the children of one Instance. Nothing in it is changed.
+// Parent holds everything on the hub that decides about the children of one Instance. It is read-only.
 type Parent struct {
 	Instance *kudo.Instance
-	// Running is the OperatorVersion that status.execution names. Where it does not exist any more it is nil, and Wanted is the one that
-	// the spec names, unless that does not exist either.
+	// Running is the OperatorVersion that status.execution names. If it no longer exists, Running is nil and Wanted is the one that the
+	// spec names, unless that does not exist either.
 	Running, Wanted *kudo.OperatorVersion
-	// Instances are all those of the cluster.
+	// Instances are all Instances of the cluster.
 	Instances []kudo.Instance
-	// Candidates are the OperatorVersions of Operators that children may run.
+	// Candidates are the OperatorVersions of the Operators that children may run.
 	Candidates []kudo.OperatorVersion
 }
 
-// ChildStep is what is to be done about one child. The zero value of each field is nothing.
+// ChildStep is the action for one child. The zero value of each field means no action.
 type ChildStep struct {
-	// Current is the child as it stands; nil where it does not.
+	// Current is the existing child; nil if it does not exist.
 	Current *kudo.Instance
-	// Apply is the child as it is to be, Rerun the plan of it that is to run again.
+	// Apply is the desired child; Rerun is the plan of the child to run again.
 	Apply *kudo.Instance
 	Rerun *kudo.PlanExecution
-	// Delete says that the child is to go, Force that nobody shall wait for what it has applied.
+	// Delete is true if the child is to be deleted; Force is true if its applied objects are not waited for.
 	Delete, Force bool
-	// Status is what the agent is told once that is done: nothing as long as it has no State. It has neither uid nor generation of a child
-	// that is to be applied, or whose plan is to run again.
+	// Status is reported to the agent after the action; nothing is reported without a State. It has neither uid nor generation if the child
+	// is to be applied or its plan is to run again.
 	Status kudo.ChildStatus
 }
 
-// Children decides what is to be done about the children of an Instance (KEP-29): about each whose task the agent reports to be in progress, about
-// those that the version has no task for any more once its plan is complete, and about all of them once nothing else is left of
-// an Instance that is being deleted.
+// Children decides about the children of an Instance (KEP-29): about each child with a task that the agent reports as in progress, about
+// children without a task in the version once its plan is complete, and about all children once everything else of a deleted Instance is
+// removed.
 func Children(p Parent) []ChildStep {
 	switch {
 	case !p.Instance.DeletionTimestamp.IsZero():
@@ -63,7 +63,7 @@ func Children(p Parent) []ChildStep {
 	return append(steps, p.vanished()...)
 }
 
-// Operators are those that the tasks in progress name: Children chooses among their versions.
+// Operators returns the operators that the tasks in progress name: Children chooses among their versions.
 func (p Parent) Operators() []string {
 	if !p.Instance.DeletionTimestamp.IsZero() || p.Instance.Status.Execution == nil || p.Running == nil {
 		return nil
@@ -77,7 +77,7 @@ func (p Parent) Operators() []string {
 	return names
 }
 
-// removal deletes the children of an Instance of which nothing else is left, or of which nobody waits for that.
+// removal deletes the children of an Instance once everything else is removed, or immediately if the removal is forced.
 func (p Parent) removal() []ChildStep {
 	force := p.Instance.ForceReleased()
 	if !force && !p.Instance.Removed() {
@@ -93,8 +93,8 @@ func (p Parent) removal() []ChildStep {
 	return steps
 }
 
-// stranded gives up the tasks of an execution whose OperatorVersion is gone: nobody can say any more what they ask for. So the plan ends,
-// and that of the OperatorVersion that the spec names can begin, by which alone the tasks are known for what they are.
+// stranded fails the tasks of an execution whose OperatorVersion no longer exists, because their definitions are lost. This ends the plan,
+// so that the plan of the OperatorVersion that the spec names can start. Only that version identifies the tasks as KudoOperator tasks.
 func (p Parent) stranded() []ChildStep {
 	if p.Wanted == nil {
 		return nil
@@ -111,7 +111,7 @@ func (p Parent) stranded() []ChildStep {
 	return steps
 }
 
-// atWork lists the KudoOperator tasks of the current execution that are in progress, as the version has them.
+// atWork lists the KudoOperator tasks of the version that are in progress in the current execution.
 func (p Parent) atWork(version *kudo.OperatorVersion) []plan.Placed {
 	execution := p.Instance.Status.Execution
 	status := p.Instance.Status.PlanStatus[execution.Plan]
@@ -132,7 +132,7 @@ func (p Parent) atWork(version *kudo.OperatorVersion) []plan.Placed {
 	return placed
 }
 
-// childTask is the KudoOperator task of that name which the version has.
+// childTask returns the KudoOperator task of that name.
 func childTask(version *kudo.OperatorVersion, name string) (kudo.Task, bool) {
 	tasks := tree.Tasks(&version.Spec)
 	i := slices.IndexFunc(tasks, func(t kudo.Task) bool { return t.Name == name })
@@ -159,7 +159,7 @@ func (p Parent) step(placed plan.Placed) ChildStep {
 	}
 }
 
-// begin is a step about which nothing is decided yet.
+// begin returns a step without a decision.
 func (p Parent) begin(task kudo.Task) ChildStep {
 	name := tree.ChildName(p.Instance.Name, task)
 	return ChildStep{Current: p.named(name), Status: kudo.ChildStatus{
@@ -167,7 +167,7 @@ func (p Parent) begin(task kudo.Task) ChildStep {
 	}}
 }
 
-// disable removes the child. Another Instance of its name is none of the task's.
+// disable removes the child. It leaves an Instance of the same name alone if that does not belong to the task.
 func (p Parent) disable(step ChildStep) ChildStep {
 	switch {
 	case step.Current == nil || !p.owns(step.Current):
@@ -178,7 +178,7 @@ func (p Parent) disable(step ChildStep) ChildStep {
 	return step
 }
 
-// enable brings the child about. One that is on its way out is waited for.
+// enable creates or updates the child. It waits for a child that is being deleted.
 func (p Parent) enable(step ChildStep, placed plan.Placed) ChildStep {
 	current, said := step.Current, p.answer(step.Status)
 	switch {
@@ -206,8 +206,8 @@ func (p Parent) enable(step ChildStep, placed plan.Placed) ChildStep {
 	return p.settle(step, want, &version)
 }
 
-// stands is about a child that was brought about for this very execution. What it is to be is not decided again: a template may draw
-// random values, and a version that was pushed since is for the next execution.
+// stands decides about a child that was applied by this execution. Its spec is not computed again: a template may draw random values, and a
+// version that was pushed since belongs to the next execution.
 func (s ChildStep) stands(said kudo.ChildStatus) ChildStep {
 	if fault := unresolved(s.Current); fault != "" {
 		return s.failed(fault)
@@ -215,13 +215,13 @@ func (s ChildStep) stands(said kudo.ChildStatus) ChildStep {
 	return s.repeat(said)
 }
 
-// repeat says what was said before.
+// repeat reports the same status again.
 func (s ChildStep) repeat(said kudo.ChildStatus) ChildStep {
 	s.Status = said
 	return s
 }
 
-// settle says what is missing of a child that can be as it is wanted.
+// settle applies the differences between the existing and the desired child.
 func (p Parent) settle(step ChildStep, want *kudo.Instance, version *kudo.OperatorVersion) ChildStep {
 	step.Status.State = kudo.ChildApplied
 	if step.Current == nil || !matchesChild(step.Current, want) {
@@ -234,16 +234,16 @@ func (p Parent) settle(step ChildStep, want *kudo.Instance, version *kudo.Operat
 	return step
 }
 
-// failed gives up: nothing but another execution can help.
+// failed reports a failure that only another execution can resolve.
 func (s ChildStep) failed(why string) ChildStep {
 	s.Status.State, s.Status.Message = kudo.ChildFailed, text.Truncate(why, messageLimit)
 	return s
 }
 
-// messageLimit is the length of a child's message in bytes at most; the resource definition takes that many characters.
+// messageLimit is the maximum length of a child's message in bytes; the resource definition allows that number of characters.
 const messageLimit = 4096
 
-// answer is what the agent was told in the execution about the task of that status; nothing yet where it has no State.
+// answer returns the status reported for the task in this execution; without a State if there is none yet.
 func (p Parent) answer(to kudo.ChildStatus) kudo.ChildStatus {
 	for _, said := range p.Instance.Status.Children {
 		if said.Task == to.Task && said.Execution == to.Execution {
@@ -253,7 +253,7 @@ func (p Parent) answer(to kudo.ChildStatus) kudo.ChildStatus {
 	return kudo.ChildStatus{}
 }
 
-// child is the child as the execution wants it, and never a newer spec of its parent.
+// child returns the desired child of the execution, which never uses a newer spec of the parent.
 func (p Parent) child(name string, placed plan.Placed, version *kudo.OperatorVersion) (*kudo.Instance, error) {
 	parameters, err := p.parameters(placed)
 	if err != nil {
@@ -274,12 +274,13 @@ func (p Parent) child(name string, placed plan.Placed, version *kudo.OperatorVer
 			ServiceAccountName: p.Instance.Spec.ServiceAccountName,
 		},
 	}
-	// An owner that blocks deletion takes a right on the owner's finalizers, and the order of a removal is none of the garbage collector's.
+	// Blocking owner deletion requires permission on the owner's finalizers, and the garbage collector does not determine the removal
+	// order.
 	child.OwnerReferences[0].BlockOwnerDeletion = nil
 	return child, nil
 }
 
-// parameters are what the parent's parameter file gives its child: nothing else does.
+// parameters returns the child's parameters, which come only from the parent's parameter file.
 func (p Parent) parameters(placed plan.Placed) (map[string]string, error) {
 	file := placed.Task.Spec.ParameterFile
 	if file == "" {
@@ -306,7 +307,7 @@ func (p Parent) parameters(placed plan.Placed) (map[string]string, error) {
 	return parameters, nil
 }
 
-// obstacle says why the child cannot be, or cannot run, as it is wanted; empty if nothing is known against it.
+// obstacle returns why the desired child cannot exist or run; empty if no obstacle is known.
 func (p Parent) obstacle(want, current *kudo.Instance) string {
 	if fault := NameFault(want.Name); fault != "" {
 		return fault + ": give the uppermost Instance a shorter name, or the task a shorter instanceName"
@@ -323,7 +324,7 @@ func (p Parent) obstacle(want, current *kudo.Instance) string {
 	return ""
 }
 
-// unresolved says why the hub has not resolved the child as it stands; empty if it has, or has not judged it yet.
+// unresolved returns why the hub has not resolved the existing child; empty if it has, or has not judged it yet.
 func unresolved(child *kudo.Instance) string {
 	resolved := meta.FindStatusCondition(child.Status.Conditions, kudo.ConditionResolved)
 	if resolved == nil || resolved.Status != metav1.ConditionFalse || resolved.ObservedGeneration != child.Generation {
@@ -332,7 +333,7 @@ func unresolved(child *kudo.Instance) string {
 	return resolved.Message
 }
 
-// matchesChild says whether the child stands as it is wanted, in what is its parent's to say.
+// matchesChild reports whether the existing child is as desired in the fields that the parent defines.
 func matchesChild(current, want *kudo.Instance) bool {
 	return current.Labels[kudo.LabelRoot] == want.Labels[kudo.LabelRoot] &&
 		VersionOf(current) == VersionOf(want) &&
@@ -340,8 +341,8 @@ func matchesChild(current, want *kudo.Instance) bool {
 		maps.Equal(current.Spec.Parameters, want.Spec.Parameters)
 }
 
-// rerun is the plan of a child that has failed before this execution, to be run again for it, once. None is, where the change that the
-// parent makes leads to it by itself, or to another OperatorVersion; or where somebody has asked for a plan by hand already.
+// rerun returns the plan of a child that failed before this execution, to run it again once. It returns none if the change by the parent
+// triggers that plan or changes the OperatorVersion, or if a plan is already requested manually.
 func (p Parent) rerun(step ChildStep, want *kudo.Instance, version *kudo.OperatorVersion) *kudo.PlanExecution {
 	current := step.Current
 	if current == nil || current.Status.Execution == nil || asksForPlan(current) {
@@ -359,19 +360,19 @@ func (p Parent) rerun(step ChildStep, want *kudo.Instance, version *kudo.Operato
 		return nil
 	}
 	uid := hubUID(last.Plan, fmt.Sprintf("%s/%s", step.Status.Execution, current.UID))
-	if uid == last.Request { // it was, and has failed again
+	if uid == last.Request { // it was rerun and has failed again
 		return nil
 	}
 	return &kudo.PlanExecution{PlanName: last.Plan, UID: uid}
 }
 
-// asksForPlan says whether a plan is asked for by hand that was not started yet.
+// asksForPlan reports whether a manually requested plan has not started yet.
 func asksForPlan(i *kudo.Instance) bool {
 	request := i.Spec.PlanExecution
 	return request.PlanName != "" && !request.Cancel && !isHandled(i)
 }
 
-// vanished removes the children for which the version has no task any more, once it has been brought about.
+// vanished removes the children without a task in the version, once the version is completely applied.
 func (p Parent) vanished() []ChildStep {
 	if !p.isWhole() {
 		return nil
@@ -387,13 +388,13 @@ func (p Parent) vanished() []ChildStep {
 	return steps
 }
 
-// isWhole says whether no plan runs and one that brings the whole of the version about is complete.
+// isWhole reports whether no plan runs and a plan that applies the whole version is complete.
 func (p Parent) isWhole() bool {
 	statuses := p.Instance.Status.PlanStatus
 	return !statuses[p.Instance.Status.Execution.Plan].Status.Running() && plan.IsWhole(statuses)
 }
 
-// childNames are the names of the children that the running version has tasks for.
+// childNames returns the names of the children that the running version has tasks for.
 func (p Parent) childNames() map[string]bool {
 	names := map[string]bool{}
 	for _, task := range tree.Tasks(&p.Running.Spec) {
@@ -402,13 +403,13 @@ func (p Parent) childNames() map[string]bool {
 	return names
 }
 
-// owns says whether the Instance is a child of this parent.
+// owns reports whether the Instance is a child of this parent.
 func (p Parent) owns(i *kudo.Instance) bool {
 	owner := i.Parent()
 	return owner != nil && owner.UID == p.Instance.UID
 }
 
-// isPredecessors says whether the Instance is a child of another parent of this one's name, which is gone.
+// isPredecessors reports whether the Instance is a child of a deleted parent of the same name.
 func (p Parent) isPredecessors(i *kudo.Instance) bool {
 	owner := i.Parent()
 	return owner != nil && owner.Name == p.Instance.Name && owner.UID != p.Instance.UID
@@ -423,7 +424,7 @@ func (p Parent) named(name string) *kudo.Instance {
 	return nil
 }
 
-// root is the name of the Instance at the root of the tree.
+// root returns the name of the Instance at the root of the tree.
 func (p Parent) root() string {
 	if root := p.Instance.Labels[kudo.LabelRoot]; root != "" && p.Instance.Parent() != nil {
 		return root

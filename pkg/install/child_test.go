@@ -13,7 +13,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// operatorVersion is a version of an operator of which an Instance is a child.
+// operatorVersion returns a version of the operator of a child Instance.
 func operatorVersion(operator, number string, plans ...string) kudo.OperatorVersion {
 	version := kudo.OperatorVersion{
 		ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: operator + "-" + number, UID: types.UID(operator + "-" + number)},
@@ -28,7 +28,7 @@ func operatorVersion(operator, number string, plans ...string) kudo.OperatorVers
 	return version
 }
 
-// parentVersion brings operator bb along, which ON switches.
+// parentVersion returns a version with child operator bb, which parameter ON enables.
 func parentVersion() *kudo.OperatorVersion {
 	version := operatorVersion("aa", "1.0.0")
 	version.Spec.Parameters = []kudo.Parameter{{Name: "TEXT"}, {Name: "ON", Default: ptr.To("true")}}
@@ -42,7 +42,7 @@ func parentVersion() *kudo.OperatorVersion {
 	return &version
 }
 
-// deploying is the Instance aa, of which plan deploy runs with the child's task in progress.
+// deploying returns the Instance aa, which runs plan deploy with the child's task in progress.
 func deploying(change ...func(*kudo.Instance)) *kudo.Instance {
 	aa := running("aa", installedIn("apps"))
 	aa.Status.Execution = &kudo.Execution{
@@ -60,23 +60,23 @@ func deploying(change ...func(*kudo.Instance)) *kudo.Instance {
 	return aa
 }
 
-// completed says that the plan is complete, with a child that was told of.
+// completed marks the plan as complete, with the child reported to the agent.
 func completed(aa *kudo.Instance) {
 	aa.Status.PlanStatus[kudo.DeployPlan] = kudo.PlanStatus{Name: kudo.DeployPlan, UID: "x", Status: kudo.Complete}
 	aa.Status.Children = []kudo.ChildStatus{{Task: "child", Execution: "x", Instance: "aa.bb", UID: "bb", Generation: 3, State: kudo.ChildApplied}}
 }
 
-// off switches the child off.
+// off disables the child.
 func off(aa *kudo.Instance) { aa.Status.Execution.Parameters["ON"] = "false" }
 
-// toldOf says that the agent was told of the child in that execution.
+// toldOf records that the agent was told about the child in that execution.
 func toldOf(execution types.UID) func(*kudo.Instance) {
 	return func(aa *kudo.Instance) {
 		aa.Status.Children = []kudo.ChildStatus{{Task: "child", Execution: execution, Instance: "aa.bb", UID: "bb", Generation: 3, State: kudo.ChildApplied}}
 	}
 }
 
-// bb is the child as the parent wants it.
+// bb returns the child as desired by the parent.
 func bb(change ...func(*kudo.Instance)) kudo.Instance {
 	child := kudo.Instance{
 		ObjectMeta: metav1.ObjectMeta{
@@ -100,7 +100,7 @@ func bb(change ...func(*kudo.Instance)) kudo.Instance {
 
 func deleting(i *kudo.Instance) { i.DeletionTimestamp = ptr.To(at(30)) }
 
-// failedIn says that a plan of the child, run with those parameters, has failed.
+// failedIn records that a plan of the child, run with those parameters, has failed.
 func failedIn(name string, parameters map[string]string) func(*kudo.Instance) {
 	return func(i *kudo.Instance) {
 		i.Status.Execution = &kudo.Execution{
@@ -110,7 +110,7 @@ func failedIn(name string, parameters map[string]string) func(*kudo.Instance) {
 	}
 }
 
-// parent is that Instance among others, with two versions of its child's operator.
+// parent returns the Instance among others, with two versions of its child's operator.
 func parent(aa *kudo.Instance, others ...kudo.Instance) Parent {
 	return Parent{
 		Instance: aa, Running: parentVersion(), Instances: append(others, *aa),
@@ -187,7 +187,7 @@ func TestChildren(t *testing.T) {
 	}
 }
 
-// refused says that the agent was told of a child that cannot be.
+// refused records that the agent was told about a child that cannot exist.
 func refused(aa *kudo.Instance) {
 	said := &aa.Status.Children[0]
 	said.UID, said.Generation, said.State, said.Message = "", 0, kudo.ChildFailed, "no such parameter"
@@ -199,7 +199,7 @@ func removed(i *kudo.Instance) {
 
 func forced(i *kudo.Instance) { i.Annotations = map[string]string{kudo.AnnotationForceRelease: "true"} }
 
-// notResolved says that the hub has not resolved the child's generation.
+// notResolved records that the hub has not resolved the child's generation.
 func notResolved(generation int64) func(*kudo.Instance) {
 	return func(i *kudo.Instance) {
 		i.Status.Conditions = []metav1.Condition{{
@@ -208,7 +208,7 @@ func notResolved(generation int64) func(*kudo.Instance) {
 	}
 }
 
-// describe is a step in a few words.
+// describe formats a step in a few words.
 func describe(step ChildStep) string {
 	var words []string
 	add := func(is bool, parts ...string) {

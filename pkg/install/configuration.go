@@ -13,15 +13,15 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// Configuration is what an add-on's configs name for one cluster.
+// Configuration holds the configuration objects of an add-on on one cluster.
 type Configuration struct {
-	// OperatorVersion is the package to run.
+	// OperatorVersion is the package version to run.
 	OperatorVersion types.NamespacedName
 	// DeploymentConfigs hold the parameters, in the order in which they are applied.
 	DeploymentConfigs []types.NamespacedName
-	// Hashes are those of the DeploymentConfigs that OCM wants on the cluster so far; one that it does not know is not in it.
+	// Hashes are the spec hashes of the DeploymentConfigs that OCM currently requires on the cluster. Configs unknown to OCM are missing.
 	Hashes map[types.NamespacedName]string
-	// Obstacles say why the above is not to be used.
+	// Obstacles are the reasons not to use this configuration.
 	Obstacles []Obstacle
 }
 
@@ -32,8 +32,8 @@ var (
 	}
 )
 
-// RunsByPlans says whether Tandem runs the add-on: its supported configs name OperatorVersions. Without definition (nil) it
-// does not.
+// RunsByPlans reports whether Tandem runs the add-on: its supported configs include OperatorVersions. It returns false without a definition
+// (nil).
 func RunsByPlans(definition *addonv1alpha1.ClusterManagementAddOn) bool {
 	if definition == nil {
 		return false
@@ -46,9 +46,9 @@ func RunsByPlans(definition *addonv1alpha1.ClusterManagementAddOn) bool {
 	return false
 }
 
-// Configure resolves the add-on's configs. Where OCM manages the add-on, it is OCM that resolves them (rollout, placements) and
-// its result is waited for; elsewhere those of the ManagedClusterAddOn override the definition's defaults, each resource by
-// itself. An OperatorVersion may stand in packagesNamespace or in the cluster's own namespace, which agents may read.
+// Configure resolves the add-on's configs. If OCM manages the add-on, OCM resolves them (rollout, placements) and Configure uses that
+// result once it exists. Otherwise the configs of the ManagedClusterAddOn override the definition's defaults, separately for each resource.
+// The OperatorVersion must be in packagesNamespace or in the cluster's own namespace, which agents may read.
 func Configure(
 	definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, packagesNamespace string,
 ) Configuration {
@@ -79,7 +79,7 @@ func Configure(
 	return c
 }
 
-// takeVersion takes the one OperatorVersion out of what was found.
+// takeVersion takes the single OperatorVersion from the found references.
 func (c *Configuration) takeVersion(found []upstream.ConfigSpecHash, cluster, packagesNamespace string) {
 	switch {
 	case len(found) == 0:
@@ -103,7 +103,7 @@ func (c *Configuration) invalid(format string, args ...any) {
 	c.Obstacles = append(c.Obstacles, Obstacle{addonv1alpha1.ReasonConfigurationInvalid, fmt.Sprintf(format, args...)})
 }
 
-// managedByOCM says whether OCM's addon-manager looks after the add-on's configs: it has left its marks on one of the objects.
+// managedByOCM reports whether OCM's addon-manager manages the add-on's configs, as its marks on one of the objects show.
 func managedByOCM(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn) bool {
 	return len(addOn.Status.ConfigReferences) > 0 ||
 		meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionConfigured) != nil ||
@@ -111,7 +111,7 @@ func managedByOCM(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addon
 		len(definition.Status.InstallProgressions) > 0
 }
 
-// resolvedByOCM are the configs that OCM has resolved, in its order, with the hashes at which it wants them.
+// resolvedByOCM returns the configs that OCM has resolved, in its order, with their desired hashes.
 func resolvedByOCM(addOn *addonv1alpha1.ManagedClusterAddOn, resource upstream.ConfigGroupResource) []upstream.ConfigSpecHash {
 	var found []upstream.ConfigSpecHash
 	for _, reference := range addOn.Status.ConfigReferences {
@@ -122,7 +122,7 @@ func resolvedByOCM(addOn *addonv1alpha1.ManagedClusterAddOn, resource upstream.C
 	return found
 }
 
-// resolvedHere are the ManagedClusterAddOn's configs of that resource, else the definition's default.
+// resolvedHere returns the ManagedClusterAddOn's configs of that resource, else the definition's default.
 func resolvedHere(
 	definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn, resource upstream.ConfigGroupResource,
 ) []upstream.ConfigSpecHash {
@@ -143,8 +143,8 @@ func resolvedHere(
 	return found
 }
 
-// Named lists every configuration object that the definition's and the add-on's configs (each may be nil) may lead to, whoever
-// resolves them: what has to be watched on behalf of the add-on.
+// Named lists every configuration object that the configs of the definition and the add-on (each may be nil) can resolve to, by OCM or by
+// Tandem: the objects to watch for the add-on.
 func Named(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn) []Reference {
 	var named []Reference
 	add := func(resource upstream.ConfigGroupResource, referent upstream.ConfigReferent) {
@@ -181,13 +181,14 @@ type Reference struct {
 	types.NamespacedName
 }
 
-// DeploymentConfigHash is the hash of an AddOnDeploymentConfig's spec, by which OCM sees that it has changed.
+// DeploymentConfigHash returns the hash of an AddOnDeploymentConfig's spec, by which OCM detects changes.
 func DeploymentConfigHash(config *addonv1alpha1.AddOnDeploymentConfig) string {
 	spec, _ := json.Marshal(config.Spec) // plain data always encodes
 	return fmt.Sprintf("%x", sha256.Sum256(spec))
 }
 
-// VersionHash is that of an OperatorVersion, whose spec never changes: one that was deleted and pushed again is another.
+// VersionHash returns the hash of an OperatorVersion. Its spec never changes, but a version that is deleted and pushed again has another
+// hash.
 func VersionHash(version *kudo.OperatorVersion) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(version.UID)))
 }

@@ -18,7 +18,7 @@ func referent(namespace, name string) upstream.ConfigReferent {
 	return upstream.ConfigReferent{Namespace: namespace, Name: name}
 }
 
-// supporting is a definition whose supported configs have these defaults; nil supports the resource without one.
+// supporting returns a definition whose supported configs have these defaults; nil supports the resource without a default.
 func supporting(version, config *upstream.ConfigReferent) *addonv1alpha1.ClusterManagementAddOn {
 	definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: "kafka"}}
 	definition.Spec.SupportedConfigs = []upstream.ConfigMeta{
@@ -28,7 +28,7 @@ func supporting(version, config *upstream.ConfigReferent) *addonv1alpha1.Cluster
 	return definition
 }
 
-// enabled is an add-on on cluster1 with configs of its own.
+// enabled returns an add-on on cluster1 with its own configs.
 func enabled(configs ...upstream.AddOnConfig) *addonv1alpha1.ManagedClusterAddOn {
 	addOn := &addonv1alpha1.ManagedClusterAddOn{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "kafka", UID: "add-on", Generation: 3},

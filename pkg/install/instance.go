@@ -17,30 +17,30 @@ import (
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-// Instance is everything that matters about one Instance on the hub. Nothing in it is changed.
+// Instance holds everything that decides about one Instance on the hub. It is read-only.
 type Instance struct {
 	Instance *kudo.Instance
-	// Version is the OperatorVersion at VersionOf; nil where it does not exist, or must not be read.
+	// Version is the OperatorVersion at VersionOf; nil if it does not exist or must not be read.
 	Version *kudo.OperatorVersion
-	// VersionFaults are the errors that pack.Check finds in Version.
+	// VersionFaults are the problems that pack.Check finds in Version.
 	VersionFaults []pack.Finding
-	// Tree is what Version brings along; nil where there is no Version, or where TreeFault says what is wrong with it.
+	// Tree is the tree of Version and its child operators; nil without a Version, or if TreeFault describes a problem.
 	Tree      *tree.Node
 	TreeFault *tree.Error
-	// Started is the OperatorVersion that status.execution names; nil where nothing was started yet or it does not exist any more.
+	// Started is the OperatorVersion that status.execution names; nil if nothing was started yet or it no longer exists.
 	Started *kudo.OperatorVersion
-	// Instances are all those of the cluster; Instance may be among them.
+	// Instances are all Instances of the cluster, which may include Instance.
 	Instances []kudo.Instance
-	// PackagesNamespace is where OperatorVersions for all clusters stand.
+	// PackagesNamespace is the namespace of the OperatorVersions for all clusters.
 	PackagesNamespace string
 }
 
-// rules are what an Instance is judged by, in the order in which their obstacles are named.
+// rules judge an Instance, in the order in which their obstacles are listed.
 var rules = []func(Instance) []Obstacle{
 	nameRule, collisionRule, namespaceRule, versionRule, childrenRule, parametersRule, immutableRule, requestRule,
 }
 
-// Judge is the condition Resolved of the Instance at its generation: True, or False with every obstacle.
+// Judge returns the condition Resolved of the Instance at its generation: True, or False with every obstacle.
 func Judge(i Instance) metav1.Condition {
 	var obstacles []Obstacle
 	for _, rule := range rules {
@@ -49,21 +49,21 @@ func Judge(i Instance) metav1.Condition {
 	return *resolved(obstacles, fmt.Sprintf("OperatorVersion %s", VersionOf(i.Instance)), i.Instance.Generation)
 }
 
-// VersionOf is the OperatorVersion that the Instance refers to; without a namespace it stands beside the Instance.
+// VersionOf returns the name of the Instance's OperatorVersion. The namespace defaults to the Instance's own.
 func VersionOf(i *kudo.Instance) types.NamespacedName {
 	reference := i.Spec.OperatorVersion
 	return types.NamespacedName{Namespace: cmp.Or(reference.Namespace, i.Namespace), Name: reference.Name}
 }
 
-// MayRead says whether the Instance's OperatorVersion stands where the agent of its cluster may read. Elsewhere nobody looks for it,
-// so that an Instance tells its author nothing of other namespaces.
+// MayRead reports whether the Instance's OperatorVersion is in a namespace that the agent of its cluster may read. Other namespaces are
+// never read, so that an Instance discloses nothing about them to its author.
 func (i Instance) MayRead() bool {
 	namespace := VersionOf(i.Instance).Namespace
 	return namespace == i.Instance.Namespace || namespace == i.PackagesNamespace
 }
 
-// NameFault says why Instances cannot have the name; empty if they can. On the managed cluster the name stands with its dots
-// replaced by dashes, as templates see it.
+// NameFault returns why an Instance cannot have the name; empty if it can. On the managed cluster and in templates, dots in the name are
+// replaced by dashes.
 func NameFault(name string) string {
 	if len(name) > validation.DNS1123LabelMaxLength {
 		return fmt.Sprintf("name %q has %d characters: at most %d are allowed", name, len(name), validation.DNS1123LabelMaxLength)
@@ -74,8 +74,8 @@ func NameFault(name string) string {
 	return ""
 }
 
-// Collision is the obstacle that another Instance, which was there first, has the Instance's name in its target namespace on the
-// managed cluster; nil if there is none.
+// Collision returns the obstacle that an older Instance has the same name and target namespace on the managed cluster; nil if there is
+// none.
 func Collision(instance *kudo.Instance, instances []kudo.Instance) *Obstacle {
 	for i := range instances {
 		other := &instances[i]
@@ -89,16 +89,16 @@ func Collision(instance *kudo.Instance, instances []kudo.Instance) *Obstacle {
 	return nil
 }
 
-// Slot is what one Instance at a time may have on a managed cluster.
+// Slot is a name on a managed cluster that one Instance at a time may use.
 type Slot struct{ Cluster, Namespace, Name string }
 
-// SlotOf is the Instance's slot. It never changes while the Instance exists, for its name, namespace and install namespace are
-// immutable: what is on the managed cluster cannot be left behind there.
+// SlotOf returns the Instance's slot. It never changes while the Instance exists, because name, namespace and install namespace are
+// immutable: objects on the managed cluster cannot be orphaned by a change.
 func SlotOf(i *kudo.Instance) Slot {
 	return Slot{Cluster: i.Namespace, Namespace: i.TargetNamespace(), Name: Dashed(i.Name)}
 }
 
-// olderThan says whether a was there before b; one that does not exist yet is the youngest.
+// olderThan reports whether a is older than b. An Instance that does not exist yet is the youngest.
 func olderThan(a, b *kudo.Instance) bool {
 	switch {
 	case b.CreationTimestamp.IsZero():
@@ -136,7 +136,7 @@ func namespaceRule(i Instance) []Obstacle {
 
 func versionRule(i Instance) []Obstacle {
 	if !i.MayRead() {
-		return nil // it was not even looked for
+		return nil // the version was not read
 	}
 	if i.Version == nil {
 		return []Obstacle{versionNotFound(VersionOf(i.Instance))}
@@ -152,14 +152,14 @@ func versionRule(i Instance) []Obstacle {
 		"OperatorVersion %s cannot be run; push a corrected version: %s", VersionOf(i.Instance), strings.Join(lines, "; "))}}
 }
 
-// childrenRule: what the OperatorVersion brings along is complete, goes in no circle, and can be called as it would be. The parameters
-// of children are judged when their turn comes.
+// childrenRule requires that the tree of child operators is complete and acyclic, and that the names of all children are valid. The
+// parameters of children are judged when their tasks run.
 func childrenRule(i Instance) []Obstacle {
 	if i.TreeFault != nil {
 		return []Obstacle{{i.TreeFault.Faults[0].Reason, i.TreeFault.Error()}}
 	}
 	if i.Tree == nil || NameFault(i.Instance.Name) != "" {
-		return nil // nothing is known of the children, or their names are at fault as their parent's is
+		return nil // the children are unknown, or their names are invalid because the parent's is
 	}
 	for _, child := range i.Tree.Descendants(i.Instance.Name) {
 		if fault := NameFault(child.Name); fault != "" {
@@ -181,7 +181,7 @@ func parametersRule(i Instance) []Obstacle {
 	return nil
 }
 
-// immutableRule: immutable parameters keep the values that were last started.
+// immutableRule requires that immutable parameters keep the values that were last started.
 func immutableRule(i Instance) []Obstacle {
 	if i.Version == nil || i.Instance.Status.Execution == nil {
 		return nil
@@ -193,12 +193,12 @@ func immutableRule(i Instance) []Obstacle {
 	return []Obstacle{{kudo.ReasonParametersInvalid, (&parameter.InvalidError{Faults: faults}).Error()}}
 }
 
-// startedFaults are the immutable parameters that have another value in now than was last started for the Instance.
+// startedFaults returns the immutable parameters whose value in now differs from the last started one.
 func startedFaults(i Instance, now parameter.Setting) []parameter.Fault {
 	return parameter.Immutable(setting(i.Instance.Status.Execution.Parameters, i.Started, i.Version), now)
 }
 
-// setting joins what is given with the definitions of the first OperatorVersion that exists.
+// setting combines the given values with the definitions of the first OperatorVersion that exists.
 func setting(given map[string]string, versions ...*kudo.OperatorVersion) parameter.Setting {
 	s := parameter.Setting{Given: given}
 	if at := slices.IndexFunc(versions, func(v *kudo.OperatorVersion) bool { return v != nil }); at >= 0 {
@@ -207,7 +207,7 @@ func setting(given map[string]string, versions ...*kudo.OperatorVersion) paramet
 	return s
 }
 
-// versionNotFound is the obstacle that the OperatorVersion does not exist.
+// versionNotFound returns the obstacle that the OperatorVersion does not exist.
 func versionNotFound(name types.NamespacedName) Obstacle {
 	if name.Name == "" {
 		return Obstacle{kudo.ReasonOperatorVersionNotFound, "spec.operatorVersion.name is empty: name an OperatorVersion"}
@@ -217,10 +217,10 @@ func versionNotFound(name types.NamespacedName) Obstacle {
 		name, name.Namespace)}
 }
 
-// Dashed is the name as it stands on the managed cluster, where templates see it.
+// Dashed returns the name as used on the managed cluster and in templates.
 func Dashed(name string) string { return strings.ReplaceAll(name, ".", "-") }
 
-// requestRule: a request names a plan that there is. One that was handled is inert, whatever the OperatorVersion has by now.
+// requestRule requires that a request names an existing plan. It ignores a handled request, whatever plans the OperatorVersion has now.
 func requestRule(i Instance) []Obstacle {
 	request := i.Instance.Spec.PlanExecution
 	if i.Version == nil || request.PlanName == "" || request.Cancel || isHandled(i.Instance) {

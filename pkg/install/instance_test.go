@@ -14,7 +14,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-// version is a minimal OperatorVersion that can be run.
+// version returns a minimal OperatorVersion that can run.
 func version() *kudo.OperatorVersion {
 	return &kudo.OperatorVersion{
 		ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: "kafka-1.0.0"},
@@ -29,7 +29,7 @@ func version() *kudo.OperatorVersion {
 	}
 }
 
-// running is an Instance of it on cluster1.
+// running returns an Instance of it on cluster1.
 func running(name string, change ...func(*kudo.Instance)) *kudo.Instance {
 	instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "cluster1", Name: name, UID: "instance", Generation: 7, CreationTimestamp: at(10),
@@ -53,13 +53,13 @@ func installedIn(namespace string) func(*kudo.Instance) {
 	return func(i *kudo.Instance) { i.Spec.InstallNamespace = namespace }
 }
 
-// started says that the Instance was last started with those parameters.
+// started records the parameters with which the Instance was last started.
 func started(parameters map[string]string, i *kudo.Instance) *kudo.Instance {
 	i.Status.Execution = &kudo.Execution{UID: "x", Plan: kudo.DeployPlan, Parameters: parameters}
 	return i
 }
 
-// parentOf is the tree of version with one child.
+// parentOf returns the tree of version with one child.
 func parentOf(operator string) *tree.Node {
 	task := kudo.Task{Name: "child", Kind: kudo.TaskKudoOperator}
 	task.Spec.Package = operator
@@ -75,7 +75,7 @@ func TestJudge(t *testing.T) {
 	for name, tc := range map[string]struct {
 		instance  *kudo.Instance
 		version   *kudo.OperatorVersion
-		started   *kudo.OperatorVersion // if not version
+		started   *kudo.OperatorVersion // defaults to version
 		others    []kudo.Instance
 		tree      *tree.Node
 		treeFault *tree.Error

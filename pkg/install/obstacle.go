@@ -8,18 +8,18 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// Obstacle is something that keeps an add-on from being installed or updated, or an Instance from being run.
+// Obstacle is a problem that keeps an add-on from being installed or updated, or an Instance from running.
 type Obstacle struct {
 	// Reason is one of the reasons of condition Resolved.
 	Reason string
-	// Message names the thing at fault, and the way out.
+	// Message names the object at fault and how to fix it.
 	Message string
 }
 
-// faultLimit is how many faults an error of Admit names; who mends those is told the others.
+// faultLimit is the maximum number of problems in an error of Admit. The others are reported once those are fixed.
 const faultLimit = 10
 
-// resolved is the condition Resolved: True with message if there are no obstacles, else False with the first obstacle's reason
+// resolved returns the condition Resolved: True with message if there are no obstacles, else False with the reason of the first obstacle
 // and all messages.
 func resolved(obstacles []Obstacle, message string, generation int64) *metav1.Condition {
 	condition := &metav1.Condition{

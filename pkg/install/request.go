@@ -10,22 +10,22 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// hubRequest begins every uid that the hub gives to a request for a plan by hand: hub.PLAN.UUID. So the uid tells by itself
-// that no user gave it, and for which plan it was given.
+// hubRequest is the prefix of every uid that the hub gives to a manual plan request: hub.PLAN.UUID. The uid itself shows that the hub
+// generated it, and for which plan.
 const hubRequest = "hub."
 
-// RequestChange is what the hub does about an Instance's request for a plan by hand. The zero value is nothing.
+// RequestChange is the hub's change to an Instance's manual plan request. The zero value is no change.
 type RequestChange struct {
-	// UID is what the request gets as its uid.
+	// UID is the new uid of the request.
 	UID types.UID
-	// Clear says that the request is taken out of the spec.
+	// Clear is true if the request is removed from the spec.
 	Clear bool
 }
 
-// Request decides about the Instance's spec.planExecution. KUDO's clients name a plan there and leave the rest to the server:
-// such a request gets a uid, and so does one that names another plan than the uid in it was given for. Once it was handled it
-// is cleared, so that the same plan can be asked for again. A uid that a user gave stays, handled or not; nothing is done about
-// a request to cancel, which names the uid of what runs. The same request always gets the same uid.
+// Request decides about the Instance's spec.planExecution. KUDO's clients name a plan there and leave the rest to the server: such a
+// request gets a uid, and so does one that names another plan than its uid was generated for. A handled request is cleared, so that the
+// same plan can be requested again. A uid set by a user stays, handled or not. A request to cancel, which names the uid of the running
+// execution, is left unchanged. The same request always gets the same uid.
 func Request(i *kudo.Instance) RequestChange {
 	request := i.Spec.PlanExecution
 	if request.PlanName == "" || request.Cancel {
@@ -42,18 +42,18 @@ func Request(i *kudo.Instance) RequestChange {
 	}
 }
 
-// requestUID is the uid for the Instance's request at its generation.
+// requestUID returns the uid for the Instance's request at its generation.
 func requestUID(i *kudo.Instance) types.UID {
 	plan := i.Spec.PlanExecution.PlanName
 	return hubUID(plan, fmt.Sprintf("%s/%d/%s", i.UID, i.Generation, plan))
 }
 
-// hubUID is the uid of a request for a plan that the hub makes or completes: always the same one for the same occasion.
+// hubUID returns the uid of a plan request that the hub creates or completes. It is the same for the same occasion.
 func hubUID(plan, occasion string) types.UID {
 	return types.UID(hubRequest + plan + "." + uuid.NewSHA1(uuid.NameSpaceURL, []byte(occasion)).String())
 }
 
-// requestedFromHub says whether the hub gave the uid, and for which plan.
+// requestedFromHub reports whether the hub generated the uid, and for which plan.
 func requestedFromHub(uid types.UID) (plan string, given bool) {
 	rest, given := strings.CutPrefix(string(uid), hubRequest)
 	end := strings.LastIndex(rest, ".")
@@ -63,7 +63,7 @@ func requestedFromHub(uid types.UID) (plan string, given bool) {
 	return rest[:end], true
 }
 
-// isHandled says whether the agent has started what the Instance's request asks for.
+// isHandled reports whether the agent has started the requested plan.
 func isHandled(i *kudo.Instance) bool {
 	execution, uid := i.Status.Execution, i.Spec.PlanExecution.UID
 	return execution != nil && uid != "" && execution.Request == uid

@@ -9,7 +9,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// asking is an Instance at a generation whose request names a plan and carries a uid.
+// asking returns an Instance at a generation with a request for a plan and that uid.
 func asking(plan string, uid types.UID, generation int64, change ...func(*kudo.Instance)) *kudo.Instance {
 	return running("kafka", append([]func(*kudo.Instance){func(i *kudo.Instance) {
 		i.Generation = generation
@@ -17,7 +17,7 @@ func asking(plan string, uid types.UID, generation int64, change ...func(*kudo.I
 	}}, change...)...)
 }
 
-// handled says that the agent has handled the request with that uid.
+// handled records that the agent has handled the request with that uid.
 func handled(uid types.UID) func(*kudo.Instance) {
 	return func(i *kudo.Instance) { i.Status.Execution = &kudo.Execution{UID: uid, Request: uid} }
 }

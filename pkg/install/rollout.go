@@ -15,44 +15,44 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// Rollout is what OCM's addon-manager has to be told of an add-on that runs by plans, to count how far a configuration has got: as
-// much as addon-framework tells it of others (docs/decisions: Tandem reports rollout progress in a ManifestWork).
+// Rollout is what OCM's addon-manager needs to follow the rollout of a configuration of an add-on that runs by plans: the same data that
+// addon-framework reports for other add-ons (docs/decisions: Tandem reports rollout progress in a ManifestWork).
 type Rollout struct {
-	// SpecHashes are the hashes that status.configReferences lacks, by the place in it: those of configs that the add-on names itself.
+	// SpecHashes are the hashes missing from status.configReferences, by index: those of configs that the add-on itself names.
 	SpecHashes map[int]string
-	// Mark names the configuration that has reached the cluster, as OCM spells it (annotation config-spec-hash of a ManifestWork);
-	// empty while none has, and on the way from one to the next.
+	// Mark identifies the configuration that has reached the cluster, in OCM's format (annotation config-spec-hash of a ManifestWork);
+	// empty if none has, and during the change from one to the next.
 	Mark string
 	// Applied is condition ManifestApplied.
 	Applied metav1.Condition
-	// State is how far the rollout has got on this cluster.
+	// State is the progress of the rollout on this cluster.
 	State RolloutState
 }
 
-// RolloutState is how far a rollout has got on one cluster.
+// RolloutState is the progress of a rollout on one cluster.
 type RolloutState string
 
 const (
-	// RolloutDone is that of a cluster that runs what OCM wants there.
+	// RolloutDone means that the cluster runs the configuration that OCM desires.
 	RolloutDone RolloutState = ""
-	// RolloutWaiting is that of one whose turn has not come, or whose configuration OCM has not resolved.
+	// RolloutWaiting means that the cluster is not included in the rollout yet, or that OCM has not resolved its configuration.
 	RolloutWaiting RolloutState = "Waiting"
-	// RolloutProgressing is that of one that is getting there.
+	// RolloutProgressing means that the configuration is being applied.
 	RolloutProgressing RolloutState = "Progressing"
-	// RolloutFailed is that of one where the plan has failed, which holds up those that wait.
+	// RolloutFailed means that the plan has failed, which blocks the clusters that wait.
 	RolloutFailed RolloutState = "Failed"
 )
 
-// SupportedConfigs are the configs that an add-on which runs by plans takes.
+// SupportedConfigs returns the configs that an add-on which runs by plans supports.
 func SupportedConfigs() []upstream.ConfigGroupResource {
 	return []upstream.ConfigGroupResource{deploymentConfigs, operatorVersions}
 }
 
-// RolloutOf is what to tell; nil where OCM does not look after the add-on's configuration. marked is the mark that stands.
+// RolloutOf returns the rollout data for OCM; nil if OCM does not manage the add-on's configuration. marked is the current mark.
 //
-// A configuration has reached the cluster once the add-on's Instance is as the configuration has it, and is Ready so: a plan that fails
-// leaves no mark, and so holds up the rollout. What becomes of the add-on afterwards does not take the mark back, but the next
-// configuration does as soon as the Instance gets it: what goes back to the one before has to get there again.
+// A configuration has reached the cluster once the add-on's Instance has it and is Ready with it: a plan that fails sets no mark and so
+// blocks the rollout. Later changes of the add-on's health do not remove the mark. The next configuration removes it as soon as the
+// Instance gets it: a rollback has to complete again.
 func RolloutOf(a AddOn, marked string) *Rollout {
 	if !RunsByPlans(a.Definition) || !managedByOCM(a.Definition, a.ManagedAddOn) {
 		return nil
@@ -75,7 +75,7 @@ func RolloutOf(a AddOn, marked string) *Rollout {
 	return rollout
 }
 
-// rolloutState is how far it has got, where what OCM wants on the cluster is applied or not.
+// rolloutState returns the progress, given whether the configuration that OCM desires is applied.
 func rolloutState(a AddOn, applied bool) RolloutState {
 	own := a.OwnInstance()
 	switch {
@@ -90,26 +90,26 @@ func rolloutState(a AddOn, applied bool) RolloutState {
 	}
 }
 
-// hasFailed says whether the last plan of an Instance has, at its current generation.
+// hasFailed reports whether the last plan of an Instance has failed at its current generation.
 func hasFailed(i *kudo.Instance) bool {
 	ready := meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionReady)
 	return ready != nil && ready.Reason == kudo.ReasonPlanFailed && ready.ObservedGeneration == i.Generation
 }
 
-// reached says whether an add-on's Instance runs as its configuration wants it, by the very OperatorVersion that there is now. Each may be
-// nil; there is one where an Instance is wanted.
+// reached reports whether the add-on's Instance runs as configured, with the current OperatorVersion. Each may be nil; version is set if an
+// Instance is wanted.
 func reached(own, want *kudo.Instance, version *kudo.OperatorVersion) bool {
 	if own == nil || want == nil || !Matches(own, want) {
 		return false
 	}
 	if ran := own.Status.Execution; ran != nil && ran.OperatorVersion.UID != version.UID {
-		return false // one of the name was deleted and pushed again, and the agent does not have it yet
+		return false // the version was deleted and pushed again, and the agent does not have the new one yet
 	}
 	ready := meta.FindStatusCondition(own.Status.Conditions, kudo.ConditionReady)
 	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == own.Generation
 }
 
-// mark spells references as OCM does: a JSON object of RESOURCE.GROUP/NAMESPACE/NAME and hash. It is empty while a hash is not known.
+// mark formats references like OCM: a JSON object of RESOURCE.GROUP/NAMESPACE/NAME and hash. It is empty if a hash is unknown.
 func mark(references []upstream.ConfigReference) string {
 	if len(references) == 0 {
 		return ""
@@ -125,7 +125,7 @@ func mark(references []upstream.ConfigReference) string {
 	return string(spelt)
 }
 
-// Desired is what OCM wants of an add-on's configuration, in some spelling of its own: it changes when that does.
+// Desired returns a fingerprint of the add-on configuration that OCM desires: it changes when the configuration does.
 func Desired(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 	var desired strings.Builder
 	for _, r := range addOn.Status.ConfigReferences {
@@ -136,7 +136,8 @@ func Desired(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 	return desired.String()
 }
 
-// missingHashes are those of the configs that the add-on names itself: OCM takes them as they come, those of others by its strategy.
+// missingHashes returns the hashes of configs that the add-on itself names: OCM takes those as they are, and other configs by its rollout
+// strategy.
 func missingHashes(a AddOn) map[int]string {
 	missing := map[int]string{}
 	for i, r := range a.ManagedAddOn.Status.ConfigReferences {
@@ -156,7 +157,7 @@ func namesItself(addOn *addonv1alpha1.ManagedClusterAddOn, r upstream.ConfigRefe
 	})
 }
 
-// hashOf is the hash of what a reference names; empty where that does not exist.
+// hashOf returns the hash of the referenced object; empty if it does not exist.
 func hashOf(a AddOn, r upstream.ConfigReference) string {
 	name := types.NamespacedName(r.DesiredConfig.ConfigReferent)
 	switch {

@@ -13,7 +13,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// rolledOut is an add-on whose configuration, of version 1.0.0 and one AddOnDeploymentConfig, OCM has resolved at these hashes.
+// rolledOut returns an add-on whose configuration (version 1.0.0 and one AddOnDeploymentConfig) OCM has resolved at these hashes.
 func rolledOut(config *addonv1alpha1.AddOnDeploymentConfig, versionHash, configHash string) AddOn {
 	a := addOn(config)
 	a.Version.UID = "version"
@@ -33,7 +33,7 @@ func rolledOut(config *addonv1alpha1.AddOnDeploymentConfig, versionHash, configH
 	return a
 }
 
-// ready makes the add-on's Instance one that runs with the text, and whose plan has ended so at a generation.
+// ready makes the add-on's Instance run with the text, with condition Ready of that status at a generation.
 func ready(a AddOn, text string, status metav1.ConditionStatus, generation int64) AddOn {
 	a.Instances = []kudo.Instance{own("Resolved", 7, func(i *kudo.Instance) {
 		i.Generation = 7
@@ -43,7 +43,7 @@ func ready(a AddOn, text string, status metav1.ConditionStatus, generation int64
 	return a
 }
 
-// runs has the add-on's Instance run the OperatorVersion of that uid.
+// runs makes the add-on's Instance run the OperatorVersion with that uid.
 func runs(version types.UID) func(*AddOn) {
 	return func(a *AddOn) {
 		a.Instances[0].Status.Execution = &kudo.Execution{UID: "execution", OperatorVersion: corev1.ObjectReference{UID: version}}
@@ -63,7 +63,7 @@ func TestRolloutOf(t *testing.T) {
 		addOn   AddOn
 		marked  string
 		mark    string
-		applied metav1.ConditionStatus // "" if nothing is told
+		applied metav1.ConditionStatus // "" if nothing is reported
 	}{
 		"an add-on that OCM does not look after is nobody's to tell of": {addOn: addOn(config)},
 		"nor is one that does not run by plans": {

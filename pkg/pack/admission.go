@@ -9,11 +9,11 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// faultLimit is how many faults an error of Admit names; who mends those is told the others.
+// faultLimit is the maximum number of problems in an error of Admit. The others are reported once those are fixed.
 const faultLimit = 10
 
-// Admit says what admission has against a new OperatorVersion: the errors that Check finds. Warnings are for the author of the
-// package, to whom verification shows them.
+// Admit rejects a new OperatorVersion for which Check finds errors. Warnings are for the author of the package, and are shown by
+// verification.
 func Admit(version *kudo.OperatorVersion) error {
 	faults := Errors(Check(&version.Spec))
 	if len(faults) == 0 {

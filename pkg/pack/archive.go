@@ -14,25 +14,25 @@ import (
 	"time"
 )
 
-// Bounds of a tarball, which may come from anywhere: of what is in it once it is unpacked.
+// Limits of the unpacked content of a tarball, which may come from an untrusted source.
 const (
-	// MaxArchive is in bytes. A package makes an OperatorVersion of MaxSize at most; the rest is for what else lies in the folder.
+	// MaxArchive is in bytes. The OperatorVersion of a package has at most MaxSize; the rest is for other files in the folder.
 	MaxArchive = 32 << 20
 	maxEntries = 10_000
 )
 
 var errTooLarge = fmt.Errorf("the tarball holds more than %d bytes", MaxArchive)
 
-// Archive reads a package's tarball, as KUDO's `package create` makes it: a tar file in gzip. Only its regular files count. One that
-// holds a path which leads out of it, or more than it may, is an error. size is what is kept of it, in bytes.
+// Archive reads a package's tarball, as created by KUDO's `package create`: a tar file in gzip. It only keeps regular files. It returns an
+// error if the tarball contains a path outside of it, or exceeds the limits. size is the kept size in bytes.
 //
-// The files are kept in the form of a zip archive, for that is what the standard library has a file system over.
+// The files are kept as a zip archive, for which the standard library provides a file system.
 func Archive(r io.Reader) (files fs.FS, size int64, err error) {
 	unzipped, err := gzip.NewReader(r)
 	if err != nil {
 		return nil, 0, fmt.Errorf("reading a tarball (.tgz): %w", err)
 	}
-	// One byte more than may be, to tell an end from a cut.
+	// One more byte than allowed, to distinguish the end from a truncation.
 	bounded := &io.LimitedReader{R: unzipped, N: MaxArchive + 1}
 	var kept bytes.Buffer
 	into := zip.NewWriter(&kept)
@@ -58,7 +58,7 @@ func Archive(r io.Reader) (files fs.FS, size int64, err error) {
 
 func copyFiles(into *zip.Writer, from *tar.Reader) error {
 	left := int64(MaxArchive)
-	for range maxEntries + 1 { // the last one is the end
+	for range maxEntries + 1 { // the last iteration is the end
 		header, err := from.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -69,7 +69,7 @@ func copyFiles(into *zip.Writer, from *tar.Reader) error {
 		if header.Typeflag != tar.TypeReg {
 			continue
 		}
-		// A sparse file is larger than what is read of the tarball for it.
+		// A sparse file is larger than its data in the tarball.
 		if left -= header.Size; left < 0 {
 			return errTooLarge
 		}
@@ -88,8 +88,7 @@ func copyFiles(into *zip.Writer, from *tar.Reader) error {
 	return fmt.Errorf("the tarball holds more than %d files and folders", maxEntries)
 }
 
-// WriteArchive writes files as a tarball, which Archive and KUDO read. The same files in the same order make the same bytes, whenever
-// and wherever that is.
+// WriteArchive writes files as a tarball that Archive and KUDO can read. The same files in the same order always result in the same bytes.
 func WriteArchive(w io.Writer, files fs.FS, names []string) error {
 	zipped := gzip.NewWriter(w)
 	into := tar.NewWriter(zipped)

@@ -17,7 +17,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/pack"
 )
 
-// tarball holds regular files, written as "NAME" or "NAME=TEXT", links as "NAME->TARGET", and folders as "NAME/".
+// tarball returns a tarball with regular files, written as "NAME" or "NAME=TEXT", links as "NAME->TARGET", and folders as "NAME/".
 func tarball(t *testing.T, files ...string) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -105,8 +105,8 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// sparse is a file of that size with one byte that is no hole. The standard library reads such files and writes none: it is given
-// records of the same length under another name.
+// sparse returns a sparse file of that size with one byte of data. The standard library reads such files but does not write them: it is
+// given records of the same length under another name.
 func sparse(t *testing.T, size string) []byte {
 	t.Helper()
 	var out bytes.Buffer

@@ -4,13 +4,13 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// Check applies the rules of verification to an OperatorVersion. Its findings have a Field instead of a file; those about
-// the text of a template have the line in it.
+// Check applies the rules of verification to an OperatorVersion. Its findings have a Field instead of a file; those about the text of a
+// template have the line in it.
 func Check(spec *kudo.OperatorVersionSpec) []Finding {
 	return newSubject(spec).judge()
 }
 
-// rules of verification, each about one matter. Every rule sees the whole subject and says everything it finds.
+// rules of verification, each about one subject. Every rule gets the whole OperatorVersion and reports all of its findings.
 var rules = []func(*subject) []Finding{
 	operatorName,
 	versions,

@@ -9,7 +9,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// operatorName: the name becomes that of an Operator and the value of a label.
+// operatorName: the name is valid as the name of an Operator and as a label value.
 func operatorName(s *subject) []Finding {
 	const field = "operator.name"
 	name := s.Operator.Name
@@ -23,7 +23,7 @@ func operatorName(s *subject) []Finding {
 	return []Finding{faultAt(field, "operator name %s is not valid: %s", text.Quote(name), faults[0])}
 }
 
-// versions: the package's version is a semantic one, and together with the app's it can be part of an object's name.
+// versions: the package's version is semantic, and together with the app's it can be part of an object's name.
 func versions(s *subject) []Finding {
 	var findings []Finding
 	if _, err := semver.NewVersion(s.Version); err != nil {
@@ -50,12 +50,12 @@ func versions(s *subject) []Finding {
 	return findings
 }
 
-// operatorDetails: the versions of what runs the operator are some.
+// operatorDetails: the versions of the operator's requirements are valid.
 func operatorDetails(s *subject) []Finding {
 	return append(versionText("kudoVersion", s.operator.KudoVersion), versionText("kubernetesVersion", s.operator.KubernetesVersion)...)
 }
 
-// versionText: what is said to be a version is one. Nothing is compared with it, so that it is no error.
+// versionText: the field is a version. Nothing is compared with it, so an invalid one is only a warning.
 func versionText(field, version string) []Finding {
 	if version == "" {
 		return nil
@@ -66,7 +66,7 @@ func versionText(field, version string) []Finding {
 	return nil
 }
 
-// boundedSize: what is larger cannot be stored.
+// boundedSize: a larger OperatorVersion cannot be stored.
 func boundedSize(s *subject) []Finding {
 	bytes := size(s.OperatorVersionSpec)
 	if bytes <= MaxSize {

@@ -12,15 +12,15 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// identifier is what text/template takes as a field: .Params.NAME.
+// identifier matches names that text/template accepts as a field: .Params.NAME.
 var identifier = regexp.MustCompile(`^[\p{L}_][\p{L}\p{Nd}_]*$`)
 
 func parameterField(i int, name string) string { return fmt.Sprintf("parameters[%d].%s", i, name) }
 
-// reserved are the characters that KUDO keeps for lists of parameters on a command line.
+// reserved are the characters that KUDO reserves for parameter lists on a command line.
 const reserved = ",;"
 
-// parameterNames: each parameter has a name of its own that templates and configurations can use.
+// parameterNames: each parameter has a unique name that templates and configurations can use.
 func parameterNames(s *subject) []Finding {
 	var findings []Finding
 	for i, p := range s.Parameters {
@@ -47,7 +47,7 @@ func parameterNames(s *subject) []Finding {
 	return findings
 }
 
-// parameterValues: defaults and the values of an enum have the parameter's type, and the default is one of the enum.
+// parameterValues: defaults and enum values have the parameter's type, and the default is in the enum.
 func parameterValues(s *subject) []Finding {
 	var findings []Finding
 	for i, p := range s.Parameters {
@@ -73,7 +73,7 @@ func knownType(t kudo.ParameterType) bool {
 	return false
 }
 
-// valueFaults judges one value as an Instance's parameter would be.
+// valueFaults validates one value like an Instance's parameter.
 func valueFaults(p kudo.Parameter, value *string, enum []string, what, field string) []Finding {
 	if value == nil {
 		return nil
@@ -92,7 +92,7 @@ func valueFaults(p kudo.Parameter, value *string, enum []string, what, field str
 	return findings
 }
 
-// parameterTriggers: a parameter triggers a plan that exists.
+// parameterTriggers: a parameter triggers an existing plan.
 func parameterTriggers(s *subject) []Finding {
 	var findings []Finding
 	for i, p := range s.Parameters {
@@ -105,7 +105,7 @@ func parameterTriggers(s *subject) []Finding {
 	return findings
 }
 
-// immutableParameters: one that is neither required nor defaulted can never get a value (KUDO's rule).
+// immutableParameters: an immutable parameter is required or has a default; otherwise it can never get a value (KUDO's rule).
 func immutableParameters(s *subject) []Finding {
 	var findings []Finding
 	for i, p := range s.Parameters {
@@ -118,7 +118,7 @@ func immutableParameters(s *subject) []Finding {
 	return findings
 }
 
-// switchingParameters: what switches a task has a value whenever the task runs.
+// switchingParameters: a parameter that switches a task has a value whenever the task runs.
 func switchingParameters(s *subject) []Finding {
 	switches := map[string]string{}
 	for _, t := range s.Tasks {
@@ -138,7 +138,7 @@ func switchingParameters(s *subject) []Finding {
 	return findings
 }
 
-// unusedParameters: a parameter that nothing uses is perhaps a misspelt one. One with a trigger may serve to run the plan.
+// unusedParameters: an unused parameter may be misspelt. One with a trigger may exist to run the plan.
 func unusedParameters(s *subject) []Finding {
 	used, known := s.usedParameters()
 	if !known {
@@ -154,7 +154,7 @@ func unusedParameters(s *subject) []Finding {
 	return findings
 }
 
-// usedParameters are those that templates and tasks name. They are not known where a template takes all of .Params, or cannot be
+// usedParameters returns the parameters that templates and tasks use. They are unknown if a template uses .Params as a whole, or cannot be
 // parsed: it may use any of them.
 func (s *subject) usedParameters() (used map[string]bool, known bool) {
 	used = map[string]bool{}
@@ -174,7 +174,7 @@ func (s *subject) usedParameters() (used map[string]bool, known bool) {
 	return used, len(s.broken) == 0
 }
 
-// booleanFault says why a task cannot be switched by a parameter; "" if it can (KEP-23, KEP-36).
+// booleanFault returns why a task cannot be switched by a parameter; "" if it can (KEP-23, KEP-36).
 func (s *subject) booleanFault(name string) string {
 	p := s.parameters[name]
 	switch {
@@ -187,7 +187,7 @@ func (s *subject) booleanFault(name string) string {
 	case p.Type != "" && p.Type != kudo.StringType:
 		return fmt.Sprintf("parameter %s is of type %s: want a boolean", text.Quote(name), p.Type)
 	case p.Default == nil || *p.Default == "":
-		return "" // whoever installs it gives the value, which is judged then
+		return "" // the value is set at installation, and judged then
 	}
 	if _, err := strconv.ParseBool(*p.Default); err != nil {
 		return fmt.Sprintf("parameter %s has the default %s, which is not a boolean: want true or false",

@@ -8,11 +8,11 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// turn is where a task stands in a plan: the indices of its phase, its step and itself.
+// turn is the position of a task in a plan: the indices of its phase, its step and itself.
 type turn struct{ phase, step, task int }
 
-// pipeOrder: where a plan both makes files and uses them, it makes them first. What an earlier plan has made is there for every later
-// one, also for the pod that makes it anew; deploy has none before it.
+// pipeOrder: a plan that both creates and uses files creates them first. Files of an earlier plan exist in every later plan, even for the
+// pod that re-creates them; no plan precedes deploy.
 func pipeOrder(s *subject) []Finding {
 	makers := s.pipeMakers()
 	if len(makers) == 0 {
@@ -42,7 +42,7 @@ func pipeOrder(s *subject) []Finding {
 	return findings
 }
 
-// pipeMakers names the Pipe task that makes the file of each key.
+// pipeMakers returns the Pipe task that creates the file of each key.
 func (s *subject) pipeMakers() map[string]string {
 	makers := map[string]string{}
 	for _, t := range s.Tasks {
@@ -55,7 +55,7 @@ func (s *subject) pipeMakers() map[string]string {
 	return makers
 }
 
-// pipesUsed are the keys that the templates of a task refer to, each once.
+// pipesUsed returns the keys that the templates of a task refer to, each once.
 func (s *subject) pipesUsed(task string) []string {
 	t := s.tasks[task]
 	if t == nil {
@@ -84,7 +84,7 @@ func eachTask(plan kudo.Plan, visit func(at turn, task string)) {
 	}
 }
 
-// anyBefore says whether one of these places comes before another one in the plan, whatever runs side by side.
+// anyBefore reports whether one of these positions precedes another one in the plan, even among parallel tasks.
 func anyBefore(plan kudo.Plan, places []turn, at turn) bool {
 	for _, p := range places {
 		switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// deployPlan: without it nothing is ever installed.
+// deployPlan: plan deploy exists; without it nothing is ever installed.
 func deployPlan(s *subject) []Finding {
 	if _, ok := s.Plans[kudo.DeployPlan]; ok {
 		return nil
@@ -18,7 +18,7 @@ func deployPlan(s *subject) []Finding {
 	return []Finding{faultAt("plans", "plan deploy is missing: it is the one that installs the operator")}
 }
 
-// planStrategies: phases and steps follow each other serial or parallel; serial if nothing is said.
+// planStrategies: the strategy of phases and steps is serial or parallel; the default is serial.
 func planStrategies(s *subject) []Finding {
 	var findings []Finding
 	judge := func(what, field string, strategy kudo.Ordering) {
@@ -38,7 +38,7 @@ func planStrategies(s *subject) []Finding {
 	return findings
 }
 
-// planNames: plans have names of their own, phases have names of their own in a plan, steps in a phase: progress is kept by them.
+// planNames: the names of plans, of the phases in a plan and of the steps in a phase are unique: the status identifies them by name.
 func planNames(s *subject) []Finding {
 	var findings []Finding
 	repeated(s.planNames, func(i, first int) {
@@ -65,7 +65,7 @@ func planNames(s *subject) []Finding {
 	return findings
 }
 
-// distinct: all names are there, and no two are equal.
+// distinct: all names are set, and no two are equal.
 func distinct(where, what, field string, names []string) []Finding {
 	var findings []Finding
 	for i, name := range names {
@@ -80,7 +80,7 @@ func distinct(where, what, field string, names []string) []Finding {
 	return findings
 }
 
-// planTimeouts: a timeout is longer than nothing, and can be reached before that of the whole.
+// planTimeouts: a timeout is positive, and can expire before the timeout of the whole.
 func planTimeouts(s *subject) []Finding {
 	var findings []Finding
 	judge := func(what, field string, own, whole *metav1.Duration) *metav1.Duration {
@@ -114,7 +114,7 @@ func planTimeouts(s *subject) []Finding {
 	return findings
 }
 
-// stepTasks: steps run tasks that exist, each once.
+// stepTasks: steps run existing tasks, each once.
 func stepTasks(s *subject) []Finding {
 	var findings []Finding
 	s.eachStep(func(plan string, step *kudo.Step, field string) {
@@ -130,7 +130,7 @@ func stepTasks(s *subject) []Finding {
 		}
 		repeated(step.Tasks, func(i, first int) {
 			if step.Tasks[i] != step.Tasks[first] {
-				return // another task, as its definition says
+				return // another task, defined separately
 			}
 			findings = append(findings, faultAt(fmt.Sprintf("%s.tasks[%d]", field, i),
 				"%s: task %s is listed twice, and a step runs each task once: remove one", where, text.Quote(step.Tasks[i])))
@@ -139,7 +139,7 @@ func stepTasks(s *subject) []Finding {
 	return findings
 }
 
-// cleanupWithoutChildren: while an Instance is removed, so are its children; none can be made then (KEP-29).
+// cleanupWithoutChildren: the removal of an Instance includes its children; the cleanup plan cannot create any (KEP-29).
 func cleanupWithoutChildren(s *subject) []Finding {
 	var findings []Finding
 	s.eachStep(func(plan string, step *kudo.Step, field string) {

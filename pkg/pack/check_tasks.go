@@ -13,21 +13,21 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// taskKindNames are what a task may be, in the order in which messages list them.
+// taskKindNames are the kinds of tasks, in the order in which messages list them.
 var taskKindNames = []string{
 	kudo.TaskApply, kudo.TaskDelete, kudo.TaskToggle, kudo.TaskPipe, kudo.TaskDummy, kudo.TaskKudoOperator,
 }
 
 func taskField(i int, name string) string { return fmt.Sprintf("tasks[%d].%s", i, name) }
 
-// hasResources: the kinds whose templates become objects.
+// hasResources reports whether the templates of the kind become objects.
 func hasResources(kind string) bool {
 	return kind == kudo.TaskApply || kind == kudo.TaskDelete || kind == kudo.TaskToggle
 }
 
 func makesChild(kind string) bool { return kind == kudo.TaskKudoOperator || kind == kudo.TaskOperator }
 
-// taskNames: each task has a name of its own.
+// taskNames: each task has a unique name.
 func taskNames(s *subject) []Finding {
 	var findings []Finding
 	for i, t := range s.Tasks {
@@ -41,7 +41,7 @@ func taskNames(s *subject) []Finding {
 	return findings
 }
 
-// taskKinds: each task is of a kind that exists.
+// taskKinds: each task has an existing kind.
 func taskKinds(s *subject) []Finding {
 	var findings []Finding
 	for i, t := range s.Tasks {
@@ -53,7 +53,7 @@ func taskKinds(s *subject) []Finding {
 	return findings
 }
 
-// taskFields: a field that the task's kind does not use says something that does not happen.
+// taskFields: a task only sets fields of its kind; other fields have no effect.
 func taskFields(s *subject) []Finding {
 	var findings []Finding
 	for i, t := range s.Tasks {
@@ -82,7 +82,7 @@ type specField struct {
 	kinds []string
 }
 
-// specFields says which kinds use which field.
+// specFields returns which kinds use which field.
 func specFields(spec *kudo.TaskSpec) []specField {
 	resources := []string{kudo.TaskApply, kudo.TaskDelete, kudo.TaskToggle}
 	dummy := []string{kudo.TaskDummy}
@@ -105,7 +105,7 @@ func specFields(spec *kudo.TaskSpec) []specField {
 	}
 }
 
-// taskResources: tasks name templates that exist, each once.
+// taskResources: tasks name existing templates, each once.
 func taskResources(s *subject) []Finding {
 	var findings []Finding
 	for i, t := range s.Tasks {
@@ -138,7 +138,7 @@ func (s *subject) templateExists(task, field, name string) []Finding {
 		"task %s: template %s does not exist: %s", text.Quote(task), text.Quote(name), s.choices(name, s.templateNames))}
 }
 
-// toggleParameters: a Toggle is switched by a parameter that exists and is boolean (KEP-23).
+// toggleParameters: the parameter of a Toggle exists and is boolean (KEP-23).
 func toggleParameters(s *subject) []Finding {
 	var findings []Finding
 	for i, t := range s.Tasks {
@@ -155,7 +155,7 @@ func toggleParameters(s *subject) []Finding {
 	return findings
 }
 
-// pipeShapes: a Pipe has a pod and files, each kept under a key of its own.
+// pipeShapes: a Pipe task has a pod and files, each with a unique key.
 func pipeShapes(s *subject) []Finding {
 	var findings []Finding
 	keys := map[string]string{}
@@ -213,7 +213,7 @@ func pipeFaults(task, field string, p kudo.PipeSpec) []Finding {
 	return findings
 }
 
-// childOperators: a KudoOperator names its package, and what it refers to exists (KEP-29, KEP-36).
+// childOperators: a KudoOperator task names its package, and its references exist (KEP-29, KEP-36).
 func childOperators(s *subject) []Finding {
 	var findings []Finding
 	for i, t := range s.Tasks {
@@ -244,7 +244,7 @@ func childOperators(s *subject) []Finding {
 	return findings
 }
 
-// unusedTasks: a task that no step runs is perhaps a misspelt one.
+// unusedTasks: a task that no step runs may be misspelt.
 func unusedTasks(s *subject) []Finding {
 	used := map[string]bool{}
 	s.eachStep(func(_ string, step *kudo.Step, _ string) {
@@ -261,7 +261,7 @@ func unusedTasks(s *subject) []Finding {
 	return findings
 }
 
-// endlessTasks: packages use a Dummy that never completes to forbid a change. Its plan blocks the ones after it.
+// endlessTasks: packages use a Dummy task that never completes to forbid a change. Its plan blocks later plans.
 func endlessTasks(s *subject) []Finding {
 	var findings []Finding
 	for i, t := range s.Tasks {

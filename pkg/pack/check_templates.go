@@ -15,7 +15,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// templateSyntax: every template parses with the functions that rendering knows.
+// templateSyntax: every template parses with the functions of package template.
 func templateSyntax(s *subject) []Finding {
 	var findings []Finding
 	for _, name := range sortedKeys(s.broken) {
@@ -29,12 +29,12 @@ func templateSyntax(s *subject) []Finding {
 	return findings
 }
 
-// templateVariables are what a template can refer to at the top, beside functions (KUDO's).
+// templateVariables are the top-level variables of a template (KUDO's).
 var templateVariables = []string{
 	"Name", "Namespace", "OperatorName", "OperatorVersion", "AppVersion", "PlanName", "PhaseName", "StepName", "Params", "Pipes",
 }
 
-// templateReferences: templates refer to variables, parameters and keys of Pipe tasks that exist.
+// templateReferences: templates refer to existing variables, parameters and keys of Pipe tasks.
 func templateReferences(s *subject) []Finding {
 	keys := s.pipeKeys()
 	var findings []Finding
@@ -71,7 +71,7 @@ func (s *subject) pipeKeys() []string {
 	return keys
 }
 
-// unusedTemplates: a template that no task uses is perhaps a misspelt one.
+// unusedTemplates: a template that no task uses may be misspelt.
 func unusedTemplates(s *subject) []Finding {
 	used := map[string]bool{s.operator.NamespaceManifest: true}
 	for _, t := range s.Tasks {
@@ -89,8 +89,8 @@ func unusedTemplates(s *subject) []Finding {
 	return findings
 }
 
-// removedAPIVersions: what a current cluster no longer serves. The text of a template is searched, not its rendering, so
-// that what a parameter switches off is found as well.
+// removedAPIVersions: a current cluster serves the API versions. The text of a template is searched, not its rendering, to include objects
+// that a parameter disables.
 func removedAPIVersions(s *subject) []Finding {
 	var findings []Finding
 	for _, name := range s.templateNames {
@@ -105,7 +105,7 @@ func removedAPIVersions(s *subject) []Finding {
 	return findings
 }
 
-// removalOf says what becomes of a kind in an API version that Kubernetes has removed; "" for all others.
+// removalOf describes the removal of a kind in an API version that Kubernetes has removed; "" for all others.
 func removalOf(gvk schema.GroupVersionKind) string {
 	if successor, ok := render.Successor(gvk); ok {
 		what, version := gvk.GroupVersion().String()+" "+gvk.Kind, successor.GroupVersion().String()
@@ -114,7 +114,7 @@ func removalOf(gvk schema.GroupVersionKind) string {
 	return render.Removed(gvk)
 }
 
-// writtenKind is a pair of apiVersion and kind as a template writes them.
+// writtenKind is a pair of apiVersion and kind as written in a template.
 type writtenKind struct {
 	gvk  schema.GroupVersionKind
 	line int
@@ -123,8 +123,7 @@ type writtenKind struct {
 // typeLine matches apiVersion and kind of an object at the left margin, or of an item of a list.
 var typeLine = regexp.MustCompile(`^(-? *)(apiVersion|kind):\s*["']?([A-Za-z0-9./-]+)["']?\s*(?:#.*)?$`)
 
-// writtenKinds finds the objects of a template without rendering it. Deeper fields of that name, such as a roleRef's kind,
-// belong to something else.
+// writtenKinds finds the objects of a template without rendering it. It ignores deeper fields of that name, such as a roleRef's kind.
 func writtenKinds(text string) []writtenKind {
 	var kinds []writtenKind
 	var apiVersion, kind string
@@ -164,7 +163,7 @@ func writtenKinds(text string) []writtenKind {
 	return kinds
 }
 
-// namespaceManifest: it exists, and is one Namespace (KUDO's rule).
+// namespaceManifest: the manifest exists, and is one Namespace (KUDO's rule).
 func namespaceManifest(s *subject) []Finding {
 	const field = "namespaceManifest"
 	name := s.operator.NamespaceManifest
@@ -182,7 +181,8 @@ func namespaceManifest(s *subject) []Finding {
 	return []Finding{warningAt(field, "namespaceManifest %s is to be one object of kind Namespace, and nothing else", text.Quote(name))}
 }
 
-// ownNamespaces: what an Instance has made goes with it, and a Namespace takes along all that others have put there.
+// ownNamespaces: the objects of an Instance are deleted with it, and deleting a Namespace deletes all objects that others have created in
+// it.
 func ownNamespaces(s *subject) []Finding {
 	var findings []Finding
 	for _, name := range s.templateNames {
@@ -203,13 +203,13 @@ func ownNamespaces(s *subject) []Finding {
 
 var (
 	topKey = regexp.MustCompile(`^([A-Za-z]+):`)
-	// nameLine matches metadata's name, which stands deeper than metadata, without its comment.
+	// nameLine matches metadata's name, which is indented, without its comment.
 	nameLine = regexp.MustCompile(`^ +name:\s*(.*?)\s*(?: #.*)?$`)
-	// ownName is what makes a name differ between Instances: the Instance's, a parameter's value, or what a variable holds.
+	// ownName matches the parts that make a name differ between Instances: the Instance's name, a parameter's value, or a variable.
 	ownName = regexp.MustCompile(`\{\{.*(\.Name\b|\.Params\b|\$|index).*\}\}`)
 )
 
-// fixedNames: two Instances in one namespace would claim the same object, and the second one fails.
+// fixedNames: names differ between Instances. Two Instances in one namespace would use the same object, and the second one fails.
 func fixedNames(s *subject) []Finding {
 	var findings []Finding
 	for _, name := range sortedKeys(s.templatesOfObjects()) {

@@ -9,10 +9,10 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// Section is the part of an OperatorVersion that a Change is in.
+// Section is the part of an OperatorVersion that a Change belongs to.
 type Section string
 
-// The sections, in the order in which Compare goes through them. Their names are those of the fields of an OperatorVersion.
+// The sections, in the order of Compare. Their names are those of the fields of an OperatorVersion.
 const (
 	InVersion    Section = "version"
 	InParameters Section = "parameters"
@@ -21,7 +21,7 @@ const (
 	InTemplates  Section = "templates"
 )
 
-// ChangeKind says what became of the thing that a Change names.
+// ChangeKind is the kind of a Change.
 type ChangeKind string
 
 // The kinds of a Change.
@@ -31,21 +31,21 @@ const (
 	Changed ChangeKind = "changed"
 )
 
-// Change is one thing in which an OperatorVersion differs from another one.
+// Change is one difference between two OperatorVersions.
 type Change struct {
 	Section Section `json:"section"`
-	// Name of the parameter, plan, task or template; in InVersion that of the field.
+	// Name of the parameter, plan, task or template; in InVersion the name of the field.
 	Name string     `json:"name"`
 	Kind ChangeKind `json:"kind"`
-	// Field of it that differs, such as default or phases[main].steps[app].tasks; empty where the whole is meant.
+	// Field is the changed field, such as default or phases[main].steps[app].tasks; empty if the whole changed.
 	Field string `json:"field,omitempty"`
-	// From and To are what the field was and is, as in JSON; nil where it was not or is not there, and for templates.
+	// From and To are the values of the field before and after, as in JSON; nil if it is missing, and for templates.
 	From any `json:"from,omitempty"`
 	To   any `json:"to,omitempty"`
 }
 
-// Compare lists all in which after differs from before: by section, and in each by name. Steps and phases are the same if their names
-// are; parameters and tasks may stand in any order.
+// Compare lists all differences between before and after: by section, and in each by name. Steps and phases are matched by name; the order
+// of parameters and tasks is ignored.
 func Compare(before, after *kudo.OperatorVersionSpec) []Change {
 	var changes []Change
 	from, to := plain(before), plain(after)
@@ -67,10 +67,10 @@ func Compare(before, after *kudo.OperatorVersionSpec) []Change {
 	return changes
 }
 
-// object is one in JSON.
+// object is a JSON object.
 type object = map[string]any
 
-// plain is what JSON has of a specification, in which what is empty is not there.
+// plain returns the JSON form of a specification, without empty fields.
 func plain(spec *kudo.OperatorVersionSpec) object {
 	result := object{}
 	text, err := json.Marshal(spec)
@@ -81,7 +81,7 @@ func plain(spec *kudo.OperatorVersionSpec) object {
 	return result
 }
 
-// compareThings compares things by their names.
+// compareThings compares named items.
 func compareThings(section Section, before, after object) []Change {
 	var changes []Change
 	for _, name := range union(before, after) {
@@ -98,7 +98,7 @@ func compareThings(section Section, before, after object) []Change {
 	return changes
 }
 
-// differences visits the innermost fields that differ. A list of named things differs by itself where their names or order do.
+// differences visits the innermost fields that differ. A list of named items differs as a whole if the names or their order do.
 func differences(path string, before, after any, visit func(field string, from, to any)) {
 	if from, to, objects := both[object](before, after); objects {
 		for _, key := range union(from, to) {
@@ -141,14 +141,14 @@ func kindOf(was, is bool) ChangeKind {
 	}
 }
 
-// both are two values of one type, if they are.
+// both returns two values as one type, if both have it.
 func both[T any](a, b any) (T, T, bool) {
 	x, isX := a.(T)
 	y, isY := b.(T)
 	return x, y, isX && isY
 }
 
-// union is the keys of two maps, sorted.
+// union returns the keys of two maps, sorted.
 func union[V any](a, b map[string]V) []string {
 	keys := maps.Clone(a)
 	if keys == nil {
@@ -158,7 +158,7 @@ func union[V any](a, b map[string]V) []string {
 	return sortedKeys(keys)
 }
 
-// thingsIn are named things, by their names: those of a list, of which the first counts where a name stands twice, or of an object.
+// thingsIn returns named items by name: those of a list, with the first one of duplicate names, or those of an object.
 func thingsIn(value any) object {
 	if list, isList := value.([]any); isList {
 		_, things := namesIn(list)
@@ -168,7 +168,7 @@ func thingsIn(value any) object {
 	return things
 }
 
-// namesIn are the names of things, in their order, and the things; nil where some have none.
+// namesIn returns the names of items, in their order, and the items; nil if some have no name.
 func namesIn(things []any) ([]string, object) {
 	names, named := make([]string, 0, len(things)), object{}
 	for _, thing := range things {

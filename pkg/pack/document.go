@@ -21,14 +21,14 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// document reads one YAML file strictly and collects what is wrong with it, with lines.
+// document decodes one YAML file strictly and collects its problems, with lines.
 type document struct {
 	file     string
 	findings []Finding
 	places   map[string]place
 }
 
-// reader takes one value; path names it for messages.
+// reader decodes one value; path names it in messages.
 type reader func(node *yaml.Node, path string)
 
 // key is one field of an object.
@@ -36,11 +36,11 @@ type key struct {
 	name     string
 	read     reader
 	required bool
-	// describes says that the field only tells people something: nothing runs by it.
+	// describes is true if the field is only informational: nothing depends on it.
 	describes bool
 }
 
-// open parses a file that holds one object. It returns nil, and says why in a finding, where that fails.
+// open parses a file that holds one object. If that fails, it returns nil and adds a finding.
 func (p *Package) open(fsys fs.FS, file string) (*document, *yaml.Node) {
 	if _, err := fs.Stat(fsys, file); errors.Is(err, fs.ErrNotExist) {
 		p.fault(file, 0, "is missing: a package has operator.yaml, params.yaml and templates/")
@@ -63,7 +63,7 @@ func (p *Package) open(fsys fs.FS, file string) (*document, *yaml.Node) {
 	return &document{file: file, places: map[string]place{}}, root.Content[0]
 }
 
-// close takes over what the document has found.
+// close takes over the findings of the document.
 func (p *Package) close(d *document) {
 	p.findings = append(p.findings, d.findings...)
 	maps.Copy(p.places, d.places)
@@ -71,7 +71,7 @@ func (p *Package) close(d *document) {
 
 var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
 
-// yamlFault takes a parser's error apart.
+// yamlFault splits a parser's error.
 func yamlFault(err error) (line int, message string) {
 	if errors.Is(err, io.EOF) {
 		return 0, "is empty"
@@ -102,7 +102,7 @@ func (d *document) find(severity Severity, node *yaml.Node, path, format string,
 	})
 }
 
-// object reads the fields of a mapping: each at most once, and no others.
+// object decodes the fields of a mapping: each at most once, and no others.
 func (d *document) object(node *yaml.Node, path string, keys ...key) {
 	seen := map[string]bool{}
 	d.entries(node, path, func(name, value *yaml.Node, at string) {
@@ -121,8 +121,8 @@ func (d *document) object(node *yaml.Node, path string, keys ...key) {
 	}
 }
 
-// unknown tells of a field that does not exist, and which one may be meant. Where that would only describe something, nothing is
-// lost but the description: KUDO's own packages have such slips, and run.
+// unknown reports a field that does not exist, and suggests a similar one. It is only a warning if that one is informational, because only
+// the description is lost: KUDO's own packages have such mistakes, and run.
 func (d *document) unknown(name *yaml.Node, path string, keys []key) {
 	meant := text.ClosestMatch(name.Value, names(keys))
 	if meant == "" {
@@ -136,7 +136,7 @@ func (d *document) unknown(name *yaml.Node, path string, keys []key) {
 	d.find(severity, name, path, "unknown field: did you mean %s?", meant)
 }
 
-// missing names a field that is not there, at the line of its object; the file itself has none.
+// missing reports a missing field, at the line of its object; the file itself has none.
 func (d *document) missing(node *yaml.Node, path, name string) {
 	d.fault(node, path, "required field %s is missing", name)
 	if path == "" {
@@ -145,7 +145,7 @@ func (d *document) missing(node *yaml.Node, path, name string) {
 	}
 }
 
-// entries reads a mapping whose keys are free; each may stand once. Nothing at all is an empty mapping.
+// entries decodes a mapping with arbitrary unique keys. An empty value is an empty mapping.
 func (d *document) entries(node *yaml.Node, path string, entry func(name, value *yaml.Node, path string)) {
 	if isNull(node) {
 		return
@@ -154,7 +154,7 @@ func (d *document) entries(node *yaml.Node, path string, entry func(name, value 
 		d.fault(node, path, "want fields, got %s", describe(node))
 		return
 	}
-	first := map[string]int{} // where each name stands in the node's content
+	first := map[string]int{} // index of each name in the node's content
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		name, value := node.Content[i], node.Content[i+1]
 		at := join(path, name.Value)
@@ -172,8 +172,7 @@ func (d *document) entries(node *yaml.Node, path string, entry func(name, value 
 	}
 }
 
-// repeats tells of a field that stands twice; before is its first name and value. Where it says the same both times, nothing
-// depends on which is read.
+// repeats reports a duplicate field; before is its first name and value. Equal values are only a warning, because the result is the same.
 func (d *document) repeats(name, value *yaml.Node, path string, before []*yaml.Node) {
 	severity := Error
 	if value.Kind == yaml.ScalarNode && before[1].Kind == yaml.ScalarNode && value.Value == before[1].Value {
@@ -184,7 +183,7 @@ func (d *document) repeats(name, value *yaml.Node, path string, before []*yaml.N
 
 func (d *document) placeOf(node *yaml.Node) place { return place{d.file, node.Line, node.Column} }
 
-// list reads a sequence. Nothing at all is an empty one.
+// list decodes a sequence. An empty value is an empty sequence.
 func (d *document) list(item reader) reader {
 	return func(node *yaml.Node, path string) {
 		if isNull(node) {
@@ -202,7 +201,7 @@ func (d *document) list(item reader) reader {
 	}
 }
 
-// text reads a scalar of any type by its literal text, so that an appVersion of 1.10 stays 1.10.
+// text decodes a scalar of any type as its literal text, so that an appVersion of 1.10 stays 1.10.
 func (d *document) text(into *string) reader {
 	return func(node *yaml.Node, path string) {
 		if isNull(node) {
@@ -216,7 +215,7 @@ func (d *document) text(into *string) reader {
 	}
 }
 
-// texts reads a list of texts.
+// texts decodes a list of texts.
 func (d *document) texts(into *[]string) reader {
 	return d.list(func(node *yaml.Node, path string) {
 		var item string
@@ -225,7 +224,7 @@ func (d *document) texts(into *[]string) reader {
 	})
 }
 
-// flag reads a boolean.
+// flag decodes a boolean.
 func (d *document) flag(into *bool) reader {
 	return func(node *yaml.Node, path string) {
 		quoted := node.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0
@@ -235,14 +234,14 @@ func (d *document) flag(into *bool) reader {
 	}
 }
 
-// number reads an integer.
+// number decodes an integer.
 func (d *document) number(node *yaml.Node, path string) {
 	if _, err := strconv.Atoi(node.Value); node.Kind != yaml.ScalarNode || err != nil {
 		d.fault(node, path, "want a whole number, got %s", describe(node))
 	}
 }
 
-// optionalFlag reads a boolean whose absence means something else than false.
+// optionalFlag decodes a boolean that distinguishes unset from false.
 func (d *document) optionalFlag(into **bool) reader {
 	return func(node *yaml.Node, path string) {
 		if isNull(node) {
@@ -253,7 +252,7 @@ func (d *document) optionalFlag(into **bool) reader {
 	}
 }
 
-// quotedFlag is optionalFlag that takes quoted booleans as well (KEP-27 writes forcePodRestart so).
+// quotedFlag is optionalFlag that also accepts quoted booleans (as in KEP-27's forcePodRestart).
 func (d *document) quotedFlag(into **kudo.Flag) reader {
 	return func(node *yaml.Node, path string) {
 		if isNull(node) {
@@ -268,14 +267,14 @@ func (d *document) quotedFlag(into **kudo.Flag) reader {
 	}
 }
 
-// The durations that an OperatorVersion can hold, as the resource definition writes them down: from a millisecond, which is its
-// smallest unit, to below 100,000 hours, for it takes five digits.
+// The durations that an OperatorVersion can hold in the format of the resource definition: from a millisecond, its smallest unit, to below
+// 100,000 hours, because it allows five digits.
 const (
 	minDuration  = time.Millisecond
 	overDuration = 100_000 * time.Hour
 )
 
-// duration reads a duration that an OperatorVersion can hold, such as 90s or 5m.
+// duration decodes a duration that an OperatorVersion can hold, such as 90s or 5m.
 func (d *document) duration(into **metav1.Duration) reader {
 	return func(node *yaml.Node, path string) {
 		value, err := time.ParseDuration(node.Value)
@@ -308,7 +307,7 @@ func names(keys []key) []string {
 	return list
 }
 
-// describe says what a node is, in a few words.
+// describe describes a node in a few words.
 func describe(node *yaml.Node) string {
 	switch node.Kind {
 	case yaml.MappingNode:

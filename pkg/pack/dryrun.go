@@ -12,9 +12,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// dryRun renders every template once, with the default parameters, as the first deployment would. It is no rule of Check:
-// controllers do not run other people's templates to judge them. Without a default for each required parameter there is
-// nothing to try.
+// dryRun renders every template once, with the default parameters, like the first deployment. It is not a rule of Check: controllers do not
+// run templates of third parties to judge them. It does nothing unless every required parameter has a default.
 func dryRun(s *subject) []Finding {
 	c, complete := firstDeployment(s.OperatorVersionSpec)
 	if !complete {
@@ -39,7 +38,7 @@ func dryRun(s *subject) []Finding {
 	return findings
 }
 
-// firstDeployment is what templates see when an Instance without parameters is deployed, unless it has to have some.
+// firstDeployment returns the rendering context of an Instance without parameters, unless parameters are required.
 func firstDeployment(spec *kudo.OperatorVersionSpec) (c render.Context, complete bool) {
 	for _, p := range spec.Parameters {
 		if isTrue(p.Required) && p.Default == nil {
@@ -52,8 +51,8 @@ func firstDeployment(spec *kudo.OperatorVersionSpec) (c render.Context, complete
 	}, true
 }
 
-// ChildParameters are what a task gives its child when an Instance without parameters is deployed. They are not known where it has to
-// have some, or where Verify says what is wrong.
+// ChildParameters returns the parameters that a task sets on its child when an Instance without parameters is deployed. They are unknown if
+// parameters are required, or if Verify reports a problem.
 func (p *Package) ChildParameters(task kudo.Task) (parameters map[string]string, known bool) {
 	c, complete := firstDeployment(&p.Version)
 	if !complete && task.Spec.ParameterFile != "" {
@@ -74,7 +73,7 @@ func childParameters(c render.Context, task kudo.Task) (map[string]string, error
 	return parameter.File(text)
 }
 
-// tryPod makes the pod of a Pipe task as its first run would.
+// tryPod renders the pod of a Pipe task like its first run.
 func tryPod(c render.Context, t kudo.Task) []Finding {
 	rendered, err := render.Named(c, t.Spec.Pod, pipe.PodName(c.Instance, t.Name))
 	if err != nil {
@@ -86,7 +85,7 @@ func tryPod(c render.Context, t kudo.Task) []Finding {
 	return nil
 }
 
-// templatesOfObjects are the templates that exist and become objects.
+// templatesOfObjects returns the existing templates that become objects.
 func (s *subject) templatesOfObjects() map[string]bool {
 	used := map[string]bool{}
 	for _, t := range s.Tasks {
@@ -99,7 +98,7 @@ func (s *subject) templatesOfObjects() map[string]bool {
 	return used
 }
 
-// dryRunFinding is a warning: other parameters may make the template render.
+// dryRunFinding returns a warning: the template may render with other parameters.
 func dryRunFinding(name string, err error) Finding {
 	finding := warningAt(templateField(name), "does not render with the default parameters: %v", err)
 	var fault *template.Error

@@ -45,7 +45,7 @@ func TestExamplesRenderWithTheirDefaults(t *testing.T) {
 	})
 }
 
-// required gives a value to what has to be set.
+// required returns a value for each parameter that must be set.
 func required(p *pack.Package) map[string]string {
 	values := map[string]string{}
 	for _, parameter := range p.Version.Parameters {
@@ -56,7 +56,7 @@ func required(p *pack.Package) map[string]string {
 	return values
 }
 
-// forEachExample visits every package in the folder of examples, also those that lie in others.
+// forEachExample visits every package in the folder of examples, including nested ones.
 func forEachExample(t *testing.T, test func(*testing.T, *pack.Package)) {
 	t.Helper()
 	var found int

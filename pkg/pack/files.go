@@ -13,10 +13,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// The readers below write out what the resource definition defaults (serial, string), so that a package is equal to what is
-// stored of it.
+// The readers below set the defaults of the resource definition (serial, string), so that a package equals its stored form.
 
-// operator reads operator.yaml. Lines are kept by the paths of an OperatorVersion.
+// operator decodes operator.yaml. Lines are recorded by the paths of an OperatorVersion.
 func (d *document) operator(root *yaml.Node, p *Package) {
 	d.object(root, "",
 		key{name: "apiVersion", read: d.apiVersion},
@@ -36,7 +35,7 @@ func (d *document) operator(root *yaml.Node, p *Package) {
 	d.stands("operator.name", "name")
 }
 
-// stands says that the OperatorVersion has at path what the file has at the other one.
+// stands records that path in the OperatorVersion corresponds to inFile in the file.
 func (d *document) stands(path, inFile string) {
 	if at, ok := d.places[inFile]; ok {
 		d.places[path] = at
@@ -151,12 +150,12 @@ func (d *document) step(into *[]kudo.Step) reader {
 
 func (d *document) strategy(into *kudo.Ordering) reader { return d.text((*string)(into)) }
 
-// ignored accepts what KUDO accepts and does not act upon either.
+// ignored accepts a field that KUDO accepts and ignores, too.
 func (d *document) ignored(why string) reader {
 	return func(node *yaml.Node, path string) { d.find(Warning, node, path, "%s", why) }
 }
 
-// params reads params.yaml.
+// params decodes params.yaml.
 func (d *document) params(root *yaml.Node) []kudo.Parameter {
 	var defs []kudo.Parameter
 	groups := map[string]bool{}
@@ -174,7 +173,7 @@ func (d *document) params(root *yaml.Node) []kudo.Parameter {
 	return defs
 }
 
-// group reads what user interfaces show; only its name matters here.
+// group decodes a group for user interfaces; only its name matters here.
 func (d *document) group(into map[string]bool) reader {
 	return func(node *yaml.Node, path string) {
 		var name, ignored string
@@ -194,8 +193,8 @@ func (d *document) group(into map[string]bool) reader {
 	}
 }
 
-// parameter reads one parameter. A parameter is required unless it says otherwise (KUDO's rule for packages). What only
-// user interfaces need (group, advanced, hint) is checked and not kept, as in KUDO.
+// parameter decodes one parameter. A parameter is required by default (KUDO's rule for packages). Fields for user interfaces only (group,
+// advanced, hint) are checked and dropped, as in KUDO.
 func (d *document) parameter(into *[]kudo.Parameter, groups *[]*yaml.Node) reader {
 	return func(node *yaml.Node, path string) {
 		p := kudo.Parameter{Required: new(true)}
@@ -229,8 +228,8 @@ func (d *document) parameter(into *[]kudo.Parameter, groups *[]*yaml.Node) reade
 	}
 }
 
-// literal reads any value as the text of a parameter: a scalar exactly as it was written, a list or map as compact JSON.
-// A default of nothing is the empty value: packages rely on it for required lists.
+// literal decodes any value as the text of a parameter: a scalar exactly as written, a list or map as compact JSON. An empty default is the
+// empty value: packages use it for required lists.
 func (d *document) literal(into **string) reader {
 	return func(node *yaml.Node, path string) {
 		text := new("")
@@ -264,13 +263,13 @@ func (d *document) enum(into *[]string) reader {
 	}
 }
 
-// compactJSON is JSON without escapes of HTML, so that templates and readers see what was written.
+// compactJSON encodes JSON without HTML escapes, so that templates and readers get the original text.
 func compactJSON(value any) string {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
-		return "" // what was decoded from YAML always encodes
+		return "" // values decoded from YAML always encode
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

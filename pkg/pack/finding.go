@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Severity says how bad a finding is.
+// Severity is the severity of a finding.
 type Severity string
 
 const (
-	// Error means that the package cannot be run.
+	// Error means that the package cannot run.
 	Error Severity = "error"
-	// Warning means that the package runs, though perhaps not as its author thinks.
+	// Warning means that the package runs, but perhaps not as intended.
 	Warning Severity = "warning"
 )
 
-// Finding is one thing that verification has to say.
+// Finding is one result of verification.
 type Finding struct {
 	// File in the package, with slashes; empty in findings over an OperatorVersion.
 	File string
@@ -25,15 +25,15 @@ type Finding struct {
 	Line int
 	// Column in Line, from 1, in characters. 0 if unknown: only YAML files have columns.
 	Column int
-	// Field is the path of what is meant, such as tasks[0].spec.resources[1].
+	// Field is the path of the field, such as tasks[0].spec.resources[1].
 	Field string
 	// Severity of the finding.
 	Severity Severity
-	// Message names the thing, the value and the way out.
+	// Message names the object, the value and how to fix the problem.
 	Message string
 }
 
-// String is FILE:LINE:COLUMN: SEVERITY: MESSAGE as compilers write it, with the field in place of the file where there is no file.
+// String formats the finding as FILE:LINE:COLUMN: SEVERITY: MESSAGE like a compiler, with the field in place of a missing file.
 func (f Finding) String() string {
 	place := f.File
 	if place == "" {
@@ -48,7 +48,7 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s: %s: %s", place, f.Severity, f.Message)
 }
 
-// Errors are the findings of severity Error, in their order.
+// Errors returns the findings of severity Error, in their order.
 func Errors(findings []Finding) []Finding {
 	return slices.DeleteFunc(slices.Clone(findings), func(f Finding) bool { return f.Severity != Error })
 }
@@ -67,7 +67,7 @@ func sortFindings(findings []Finding) {
 	})
 }
 
-// templateField is the path of a template in an OperatorVersion; templateOf is its inverse.
+// templateField returns the path of a template in an OperatorVersion; templateOf is its inverse.
 func templateField(name string) string { return "templates[" + name + "]" }
 
 func templateOf(field string) (name string, ok bool) {

@@ -1,5 +1,5 @@
-// Package pack decides what a package on disk says and whether it is valid: operator.yaml, params.yaml and templates/ in
-// KUDO's format on one side, Operator and OperatorVersion on the other. It is pure (fs.FS in) and touches no cluster.
+// Package pack reads and verifies packages: it converts operator.yaml, params.yaml and templates/ in KUDO's format to Operator and
+// OperatorVersion. It is pure (fs.FS in) and touches no cluster.
 package pack
 
 import (
@@ -13,9 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Load reads operator.yaml, params.yaml and every file under templates/ strictly; other files are left alone. Findings
-// name unknown and duplicate fields, wrong types and missing required fields, all of them. The package is never nil and
-// holds whatever could be read.
+// Load decodes operator.yaml, params.yaml and every file under templates/ strictly, and ignores other files. The findings name all unknown
+// and duplicate fields, wrong types and missing required fields. The package is never nil and contains everything that could be decoded.
 func Load(fsys fs.FS) (*Package, []Finding) {
 	p := &Package{places: map[string]place{}}
 	p.loadOperator(fsys)
@@ -25,9 +24,8 @@ func Load(fsys fs.FS) (*Package, []Finding) {
 	return p, slices.Clone(p.findings)
 }
 
-// Verify is everything that can be said about the package, sorted by file and line: the findings of Load, those of Check,
-// and, if nothing is wrong so far, whether the templates render with the default parameters. A line that Load could not
-// read is not judged again.
+// Verify returns all findings about the package, sorted by file and line: the findings of Load, those of Check, and, if there are none so
+// far, whether the templates render with the default parameters. It omits findings of Check for lines that Load could not decode.
 func (p *Package) Verify() []Finding {
 	findings := slices.Clone(p.findings)
 	if !p.readable {
@@ -50,7 +48,7 @@ func (p *Package) Verify() []Finding {
 	return slices.Compact(findings)
 }
 
-// unread are the places that Load could not read.
+// unread returns the places that Load could not decode.
 func (p *Package) unread() map[place]bool {
 	places := map[place]bool{}
 	for _, f := range p.findings {
@@ -92,12 +90,12 @@ func (p *Package) loadTemplates(fsys fs.FS) {
 	}
 }
 
-// templateFiles are the files under templates/ that are not hidden.
+// templateFiles returns the files under templates/ that are not hidden.
 func templateFiles(fsys fs.FS) ([]string, error) {
 	info, err := fs.Stat(fsys, templatesFolder)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil // a package of Dummy tasks needs none; a task that refers to a missing template is found by the rules
+		return nil, nil // a package of Dummy tasks needs none; the rules find a task that refers to a missing template
 	case err != nil:
 		return nil, fmt.Errorf("cannot be read: %w", err)
 	case !info.IsDir():
@@ -122,7 +120,7 @@ func templateFiles(fsys fs.FS) ([]string, error) {
 	return names, err
 }
 
-// Files are what Load reads of a package that is valid, sorted.
+// Files returns the files of a valid package that Load reads, sorted.
 func Files(fsys fs.FS) ([]string, error) {
 	templates, err := templateFiles(fsys)
 	if err != nil {

@@ -55,7 +55,7 @@ data:
   replicas: "{{ .Params.REPLICAS }}"
 `
 
-// files is a valid package in which the given files are replaced; those that are empty are removed.
+// files returns a valid package with the given files replaced, or removed if empty.
 func files(replaced map[string]string) fstest.MapFS {
 	texts := map[string]string{"operator.yaml": operatorYAML, "params.yaml": paramsYAML, "templates/app.yaml": appYAML}
 	maps.Copy(texts, replaced)
@@ -72,7 +72,7 @@ func verify(fsys fstest.MapFS) []string {
 	p, _ := pack.Load(fsys)
 	findings := []string{}
 	for _, f := range p.Verify() {
-		f.Column = 0 // TestVerifyPointsToTheColumn looks at columns
+		f.Column = 0 // TestVerifyPointsToTheColumn checks columns
 		findings = append(findings, f.String())
 	}
 	return findings
@@ -84,7 +84,7 @@ func TestVerifyAcceptsAValidPackage(t *testing.T) {
 	}
 }
 
-// change replaces a part of a text, once; a part that is not there is a fault of the test.
+// change replaces the only occurrence of a part of a text; a missing part fails the test.
 func change(t *testing.T, text, old, replacement string) string {
 	t.Helper()
 	if !strings.Contains(text, old) {
@@ -183,7 +183,7 @@ func TestVerifyOperatorFile(t *testing.T) {
 	}
 }
 
-// subdomain is how apimachinery explains the names of objects.
+// subdomain is apimachinery's description of object names.
 var subdomain = validation.IsDNS1123Subdomain("_")[0]
 
 func TestVerifyTasks(t *testing.T) {
@@ -269,7 +269,7 @@ func TestVerifyTasks(t *testing.T) {
 	}
 }
 
-// without drops what a table is not about.
+// without drops findings that are unrelated to a table.
 func without(findings []string, aside string) []string {
 	kept := []string{}
 	for _, f := range findings {
@@ -421,7 +421,7 @@ func TestVerifyPointsToTheColumn(t *testing.T) {
 	}
 }
 
-// A package may have thousands of wrong names; looking for what each may mean must not take for ever.
+// A package may have thousands of wrong names; the search for similar names must be fast.
 func TestVerifyOfThousandsOfWrongNames(t *testing.T) {
 	var params, template strings.Builder
 	params.WriteString("parameters:\n")
@@ -695,7 +695,7 @@ func TestCheckNamesFieldsInsteadOfFiles(t *testing.T) {
 	}
 }
 
-// The resource definition lets a timeout of nothing in.
+// The resource definition admits a timeout of zero.
 func TestCheckRefusesTimeoutsOfNothing(t *testing.T) {
 	none := &metav1.Duration{}
 	spec := &kudo.OperatorVersionSpec{
@@ -735,8 +735,7 @@ func TestVersionName(t *testing.T) {
 	}
 }
 
-// FuzzCheck holds that any OperatorVersion that an API server may send is judged, always in the same way, and refused in a message
-// that somebody can read.
+// FuzzCheck checks that any OperatorVersion from an API server is judged, always in the same way, and rejected with a readable message.
 func FuzzCheck(f *testing.F) {
 	f.Add(`{"operator":{"name":"a"},"version":"1.0.0","plans":{"deploy":{"phases":[{"steps":[{"tasks":["a"]}]}]}},"tasks":[{"name":"a","kind":"Toggle","spec":{"parameter":"P"}}]}`)
 	f.Add(`{"parameters":[{"name":"P","default":"[1","value-type":"array","enum":["[1]"],"immutable":true,"trigger":"x"},{"name":"p"}],"templates":{"a":"{{ .Params.P }}","":"kind: Namespace\napiVersion: v1"}}`)

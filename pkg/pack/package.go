@@ -18,34 +18,34 @@ const (
 	templatesFolder = "templates"
 )
 
-// MaxSize bounds an OperatorVersion, in bytes of JSON, and every file of a package. etcd refuses objects over 1.5 MiB; the
-// rest is left for managed fields.
+// MaxSize limits an OperatorVersion, in bytes of JSON, and every file of a package. etcd rejects objects over 1.5 MiB; the rest is reserved
+// for managed fields.
 const MaxSize = 1 << 20
 
-// Package is an operator package as it stands on disk.
+// Package is an operator package on disk.
 type Package struct {
 	// Name of the operator.
 	Name string
-	// Operator describes it.
+	// Operator is the description of the operator.
 	Operator kudo.OperatorSpec
-	// Version is what Objects writes into the OperatorVersion.
+	// Version is the specification of the OperatorVersion.
 	Version kudo.OperatorVersionSpec
 
 	// findings of Load.
 	findings []Finding
-	// places of the fields of operator.yaml and params.yaml, by the field's path in the OperatorVersion.
+	// places maps the paths of OperatorVersion fields to their places in operator.yaml and params.yaml.
 	places map[string]place
-	// readable says whether there is an operator.yaml to apply the rules to, hasParams whether there is a params.yaml.
+	// readable is true if there is an operator.yaml to apply the rules to, hasParams if there is a params.yaml.
 	readable, hasParams bool
 }
 
-// place in a file; only the readers of YAML know columns.
+// place in a file; only YAML files have columns.
 type place struct {
 	file         string
 	line, column int
 }
 
-// Objects are the Operator and the OperatorVersion to store in namespace.
+// Objects returns the Operator and the OperatorVersion to store in namespace.
 func (p *Package) Objects(namespace string) (*kudo.Operator, *kudo.OperatorVersion) {
 	operator := &kudo.Operator{
 		TypeMeta:   metav1.TypeMeta{APIVersion: kudo.GroupVersion.String(), Kind: "Operator"},
@@ -63,8 +63,8 @@ func (p *Package) Objects(namespace string) (*kudo.Operator, *kudo.OperatorVersi
 	return operator, version
 }
 
-// VersionName is the name of an OperatorVersion: <operator>-<appVersion>-<version>, or <operator>-<version> without an
-// appVersion (KUDO's rule).
+// VersionName returns the name of an OperatorVersion: <operator>-<appVersion>-<version>, or <operator>-<version> without an appVersion
+// (KUDO's rule).
 func VersionName(operator, appVersion, version string) string {
 	if appVersion == "" {
 		return operator + "-" + version
@@ -72,7 +72,7 @@ func VersionName(operator, appVersion, version string) string {
 	return operator + "-" + appVersion + "-" + version
 }
 
-// read returns the text of a file; where it cannot, it says why in a finding.
+// read returns the text of a file; on failure it adds a finding.
 func (p *Package) read(fsys fs.FS, name string) (string, bool) {
 	info, err := fs.Stat(fsys, name)
 	switch {
@@ -103,13 +103,13 @@ func (p *Package) fault(file string, line int, format string, args ...any) {
 	p.findings = append(p.findings, Finding{File: file, Line: line, Severity: Error, Message: fmt.Sprintf(format, args...)})
 }
 
-// At is a finding about a field of the OperatorVersion, such as tasks[0].spec.package, at its place in the package: for what only others
-// can say, who know more than the package.
+// At returns a finding about a field of the OperatorVersion, such as tasks[0].spec.package, at its place in the package. It serves callers
+// that check more than the package itself.
 func (p *Package) At(field string, severity Severity, message string) Finding {
 	return p.locate(Finding{Field: field, Severity: severity, Message: message})
 }
 
-// locate turns the field of a rule's finding into file and line.
+// locate converts the field of a rule's finding to file and line.
 func (p *Package) locate(f Finding) Finding {
 	if name, ok := templateOf(f.Field); ok {
 		if _, exists := p.Version.Templates[name]; exists {
@@ -127,7 +127,7 @@ func (p *Package) locate(f Finding) Finding {
 	return f
 }
 
-// parentField cuts the last part of a path such as tasks[0].spec.resources[1].
+// parentField removes the last part of a path such as tasks[0].spec.resources[1].
 func parentField(field string) string {
 	return field[:max(strings.LastIndexAny(field, ".["), 0)]
 }

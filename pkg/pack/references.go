@@ -10,7 +10,7 @@ import (
 type referenceKind int
 
 const (
-	// variableReference is .NAME at the top of a template.
+	// variableReference is .NAME at the top level of a template.
 	variableReference referenceKind = iota
 	// paramReference is .Params.NAME, or index .Params "NAME".
 	paramReference
@@ -20,15 +20,15 @@ const (
 	wholeParams
 )
 
-// reference is what a template refers to.
+// reference is a reference in a template.
 type reference struct {
 	kind referenceKind
 	name string
 	line int
 }
 
-// references walks the parse trees of a template, in order of appearance. Where the dot is something else, inside of
-// range, with and define, only .Params and .Pipes are taken to be what they look like.
+// references returns the references of a template, in order of appearance. If the dot is rebound, inside of range, with and define, it only
+// recognizes .Params and .Pipes.
 func references(t *template.Template, text string) []reference {
 	w := &walker{lines: lineStarts(text)}
 	for _, associated := range t.Templates() {
@@ -45,7 +45,7 @@ type walker struct {
 	// lines are the offsets at which the lines of the template begin, from the second on.
 	lines []int
 	found []reference
-	// main says whether this is the template itself, not one defined in it: there $ is what it was called with.
+	// main is true for the template itself, and false for one defined in it: in the former, $ is the argument of the execution.
 	main bool
 }
 
@@ -58,7 +58,7 @@ func (w *walker) list(list *parse.ListNode, top bool) {
 	}
 }
 
-// node walks a node; top says whether the dot is the one that the template was called with.
+// node walks a node; top reports whether the dot is the argument of the template.
 func (w *walker) node(node parse.Node, top bool) {
 	switch n := node.(type) {
 	case *parse.ListNode:
@@ -96,7 +96,7 @@ func (w *walker) pipe(pipe *parse.PipeNode, top bool) {
 	}
 }
 
-// index recognises index .Params "NAME", and that of .Pipes.
+// index recognizes index .Params "NAME" and index .Pipes "NAME".
 func (w *walker) index(command *parse.CommandNode) bool {
 	if len(command.Args) < 3 || command.Args[0].String() != "index" {
 		return false
@@ -126,7 +126,7 @@ func (w *walker) argument(node parse.Node, top bool) {
 	}
 }
 
-// fieldPath is the path behind the dot or a variable: [Params NAME] of .Params.NAME and of $root.Params.NAME.
+// fieldPath returns the path after the dot or a variable: [Params NAME] for .Params.NAME and for $root.Params.NAME.
 func fieldPath(node parse.Node) []string {
 	switch n := node.(type) {
 	case *parse.FieldNode:
@@ -156,8 +156,8 @@ func (w *walker) add(kind referenceKind, name string, pos parse.Pos) {
 	w.found = append(w.found, reference{kind: kind, name: name, line: 1 + before})
 }
 
-// lineStarts are the offsets at which the lines of text begin, from the second on: what finds the line of an offset by
-// bisection, for a template may have a hundred thousand references.
+// lineStarts returns the offsets at which the lines of text begin, from the second on. It allows a binary search for the line of an offset,
+// because a template may have a hundred thousand references.
 func lineStarts(text string) []int {
 	starts := make([]int, 0, strings.Count(text, "\n"))
 	for at := 0; ; {

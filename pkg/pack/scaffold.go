@@ -12,15 +12,15 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// scaffold is a package called scaffoldName.
+// scaffold is a package with the name scaffoldName.
 //
 //go:embed scaffold
 var scaffold embed.FS
 
 const scaffoldName = "my-operator"
 
-// Scaffold is a package of that name to begin with, text by file: it verifies and runs as it is, and its comments say what else there
-// is. A name that no operator can have is an error.
+// Scaffold returns an initial package of that name, text by file: it verifies and runs without changes, and its comments describe further
+// features. An invalid operator name is an error.
 func Scaffold(name string) (map[string]string, error) {
 	spec := kudo.OperatorVersionSpec{Operator: corev1.ObjectReference{Name: name}}
 	if faults := operatorName(&subject{OperatorVersionSpec: &spec}); len(faults) > 0 {

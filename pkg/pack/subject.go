@@ -12,22 +12,22 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// subject is what the rules judge, with what several of them need.
+// subject holds the input of the rules, with shared lookups.
 type subject struct {
 	*kudo.OperatorVersionSpec
-	// operator is what a package says beside its version; nothing where only an OperatorVersion is judged.
+	// operator is the package's description of the operator; empty if only an OperatorVersion is judged.
 	operator kudo.OperatorSpec
-	// blind says that the parameters could not be read: then nothing is said about one that does not exist.
+	// blind is true if the parameters could not be decoded: missing ones are then not reported.
 	blind bool
-	// What there is by name, the first of a name that stands twice, and what messages list: a package may have thousands of each.
+	// The existing items by name, the first of a duplicate name, and lists for messages: a package may have thousands of each.
 	parameters                                          map[string]*kudo.Parameter
 	tasks                                               map[string]*kudo.Task
 	parameterNames, taskNames, planNames, templateNames []string
-	// broken says what is wrong with the templates that have wrong syntax.
+	// broken holds the errors of templates with wrong syntax.
 	broken map[string]error
-	// references of the others, by template and in order of appearance.
+	// references of the other templates, by template and in order of appearance.
 	references map[string][]reference
-	// searches counts how often a name was looked for that may be meant: a package may have a hundred thousand wrong ones.
+	// searches counts the searches for similar names: a package may have a hundred thousand wrong ones.
 	searches int
 }
 
@@ -52,7 +52,7 @@ func newSubject(spec *kudo.OperatorVersionSpec) *subject {
 	return s
 }
 
-// byName lists the names of items, and finds the first of each.
+// byName returns the names of items, and the first item of each name.
 func byName[T any](items []T, nameOf func(*T) string) ([]string, map[string]*T) {
 	names, found := make([]string, len(items)), make(map[string]*T, len(items))
 	for i := range items {
@@ -64,7 +64,7 @@ func byName[T any](items []T, nameOf func(*T) string) ([]string, map[string]*T) 
 	return names, found
 }
 
-// eachStep visits the steps of all plans, plans sorted by name.
+// eachStep visits the steps of all plans, sorted by plan name.
 func (s *subject) eachStep(visit func(plan string, step *kudo.Step, field string)) {
 	for _, plan := range s.planNames {
 		for i, phase := range s.Plans[plan].Phases {
@@ -76,13 +76,13 @@ func (s *subject) eachStep(visit func(plan string, step *kudo.Step, field string
 }
 
 const (
-	// maxChoices is the number of names that a message lists as the way out.
+	// maxChoices is the maximum number of names that a message suggests.
 	maxChoices = 12
-	// maxSearches is the number of wrong names that are compared with all that there are.
+	// maxSearches is the maximum number of wrong names that are compared with all existing ones.
 	maxSearches = 100
 )
 
-// choices says which of the names that there are may be meant, or lists them.
+// choices suggests the similar ones of the existing names, or lists them.
 func (s *subject) choices(name string, names []string) string {
 	if len(names) == 0 {
 		return "there are none"
@@ -95,8 +95,8 @@ func (s *subject) choices(name string, names []string) string {
 	return "there are " + strings.Join(text.Limit(names, maxChoices, "more"), ", ")
 }
 
-// repeated visits each index whose name stood before, with the first index of it. Names that differ in nothing but case are taken for
-// the same too: nobody can tell them apart for long.
+// repeated visits each index with a name that occurred before, with its first index. Names that differ only in case count as equal too,
+// because they are easily confused.
 func repeated(names []string, visit func(i, first int)) {
 	exact, folded := map[string]int{}, map[string]int{}
 	for i, name := range names {
@@ -117,7 +117,7 @@ func repeated(names []string, visit func(i, first int)) {
 	}
 }
 
-// twice is the finding that a name stands where it stood before: an error, or a warning where the case differs.
+// twice returns the finding about a duplicate name: an error, or a warning if the case differs.
 func twice(field, where string, name, first string) Finding {
 	if name == first {
 		return faultAt(field, "%s stands twice: rename one", where)
@@ -125,7 +125,7 @@ func twice(field, where string, name, first string) Finding {
 	return warningAt(field, "%s differs from %s in nothing but case: rename one", where, text.Quote(first))
 }
 
-// size is the number of bytes that the specification has in JSON.
+// size returns the number of bytes of the specification in JSON.
 func size(spec *kudo.OperatorVersionSpec) int {
 	text, err := json.Marshal(spec)
 	if err != nil {

@@ -18,21 +18,21 @@ import (
 var (
 	integerPattern = regexp.MustCompile(`^[+-]?[0-9]+$`)
 	numberPattern  = regexp.MustCompile(`^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$`)
-	// jsonNumberPattern is JSON's grammar of a number (RFC 8259, section 6): what json.Number may hold.
+	// jsonNumberPattern is JSON's grammar of a number (RFC 8259, section 6): the valid content of json.Number.
 	jsonNumberPattern = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 )
 
-// maxDepth bounds how deep lists and maps may be nested in a value.
+// maxDepth limits the nesting of lists and maps in a value.
 const maxDepth = 64
 
 func isInteger(value string) bool { return integerPattern.MatchString(value) }
 
 func isNumber(value string) bool { return numberPattern.MatchString(value) }
 
-// Decode reads the text of an array or map parameter, YAML or JSON, into []any or map[string]any.
+// Decode decodes the text of an array or map parameter, YAML or JSON, into []any or map[string]any.
 //
-// Numbers never pass through float64: an integer is an int64, or a json.Number where it does not fit; any other number is
-// a json.Number that keeps its digits. Anchors, aliases and duplicate keys are refused.
+// Numbers never pass through float64: an integer is an int64, or a json.Number if it does not fit; any other number is a json.Number that
+// keeps its digits. Anchors, aliases and duplicate keys are rejected.
 func Decode(t kudo.ParameterType, text string) (any, error) {
 	kind, want := yaml.SequenceNode, "want a list, such as [a, b]"
 	if t == kudo.MapType {
@@ -48,7 +48,7 @@ func Decode(t kudo.ParameterType, text string) (any, error) {
 	return decode(document.Content[0], maxDepth)
 }
 
-// DecodeNode is Decode for YAML that has been parsed already, and for values of any kind.
+// DecodeNode is Decode for parsed YAML, and for values of any kind.
 func DecodeNode(node *yaml.Node) (any, error) { return decode(node, maxDepth) }
 
 func decode(node *yaml.Node, depth int) (any, error) {
@@ -98,7 +98,7 @@ func decodeMapping(node *yaml.Node, depth int) (any, error) {
 	return m, nil
 }
 
-// decodeScalar reads a scalar by YAML's core types; what is none of them is text.
+// decodeScalar decodes a scalar by YAML's core types; anything else is text.
 func decodeScalar(node *yaml.Node) any {
 	switch node.ShortTag() {
 	case "!!null":
@@ -111,7 +111,7 @@ func decodeScalar(node *yaml.Node) any {
 	case "!!int":
 		return integer(node)
 	default:
-		// What is beyond float64, such as 1e400, the parser takes for plain text.
+		// The parser treats numbers beyond float64, such as 1e400, as plain text.
 		if (node.ShortTag() == "!!float" || node.Style == 0) && jsonNumberPattern.MatchString(node.Value) {
 			return json.Number(node.Value)
 		}
@@ -133,7 +133,7 @@ func integer(node *yaml.Node) any {
 	return node.Value
 }
 
-// sameContent compares the text of an array or map with a decoded value.
+// sameContent reports whether the text of an array or map equals a decoded value.
 func sameContent(t kudo.ParameterType, text string, typed any) bool {
 	if t != kudo.ArrayType && t != kudo.MapType {
 		return false

@@ -11,13 +11,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// errorLine finds where a text is not YAML.
+// errorLine finds the line of a YAML syntax error.
 var errorLine = regexp.MustCompile(`line ([0-9]+)`)
 
-// File reads a rendered parameter file (KEP-29): a YAML map from names to values. A number, a boolean or a text is what is written
-// there; a list or a map is turned into JSON. A name without a value is not given, so that its default holds.
+// File reads a rendered parameter file (KEP-29): a YAML map from names to values. Numbers, booleans and texts are taken literally. Lists
+// and maps are converted to JSON. A name without a value is not set, so that its default applies.
 //
-// The file may hold secrets: an error says where the fault is, and never what stands there.
+// The file may hold secrets: an error gives the position of the problem, and never the content.
 func File(text string) (map[string]string, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader([]byte(text)))
 	var document, more yaml.Node
@@ -33,7 +33,7 @@ func File(text string) (map[string]string, error) {
 	return valuesOf(document.Content[0])
 }
 
-// placeOf is the line that an error of the YAML parser names, as the beginning of a sentence.
+// placeOf returns the line of a YAML parser's error, as the beginning of a sentence.
 func placeOf(err error) string {
 	if found := errorLine.FindString(err.Error()); found != "" {
 		return found + ": "
@@ -67,7 +67,7 @@ func valuesOf(root *yaml.Node) (map[string]string, error) {
 	return values, nil
 }
 
-// textOf is a value as an Instance gives it, and whether there is one.
+// textOf returns a value in the form of an Instance's parameter, and whether it is set.
 func textOf(node *yaml.Node) (text string, given bool, err error) {
 	if node.Kind == yaml.ScalarNode {
 		return node.Value, node.ShortTag() != "!!null", nil

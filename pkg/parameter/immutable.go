@@ -8,18 +8,17 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// Setting is what an Instance sets, and the definitions of the OperatorVersion that it sets it for.
+// Setting holds the parameters that an Instance sets, and their definitions in the OperatorVersion.
 type Setting struct {
 	Definitions []kudo.Parameter
 	Given       map[string]string
 }
 
-// Immutable lists the immutable parameters whose value in force is another one after than before, in the order of their
-// definition: those that were set anew or unset, and those that the OperatorVersion after has another default for or does not
-// define any more.
+// Immutable lists the immutable parameters whose effective value differs between before and after, in the order of their definition:
+// parameters that were changed or unset, and parameters with another default or without a definition in the new OperatorVersion.
 //
-// An OperatorVersion may make a parameter mutable and change it from then on (KEP-30), which is also how a package gets rid of
-// one. Unlike in KUDO it may not drop one at once: the version after that could bring it back with another value.
+// An OperatorVersion may make a parameter mutable and change it from then on (KEP-30), which is also how a package removes one. Unlike in
+// KUDO it may not drop one directly: the version after that could reintroduce it with another value.
 func Immutable(before, after Setting) []Fault {
 	var faults []Fault
 	definitions := byName(after.Definitions)
@@ -42,7 +41,7 @@ func Immutable(before, after Setting) []Fault {
 	return faults
 }
 
-// standing is the value in force as messages may show it.
+// standing returns the effective value as messages may show it.
 func standing(def *kudo.Parameter, kept string) string {
 	if kept != "" && presentable(def, kept) == "" {
 		return "a value that is not shown"
@@ -50,7 +49,7 @@ func standing(def *kudo.Parameter, kept string) string {
 	return text.Quote(kept)
 }
 
-// same says whether two values mean the same. Lists and maps do by their content, however they are written.
+// same reports whether two values are equivalent. Lists and maps are compared by content.
 func same(t kudo.ParameterType, a, b string) bool {
 	if a == b || (t != kudo.ArrayType && t != kudo.MapType) {
 		return a == b

@@ -103,7 +103,7 @@ func TestImmutable(t *testing.T) {
 	}
 }
 
-// FuzzImmutable holds that what stays the same is never a fault, and that the way back is one where the way there is.
+// FuzzImmutable checks that an unchanged value is never a problem, and that reverting a rejected change is rejected too.
 func FuzzImmutable(f *testing.F) {
 	f.Add("[a, 1]", `["a", 1.0]`, "", uint8(5))
 	f.Add("{a: {b: 1e400}}", "a: {b: 1e400}", "{}", uint8(6))

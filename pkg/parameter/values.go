@@ -1,5 +1,5 @@
-// Package parameter decides which values an Instance's parameters have, and whether they are valid: the definitions of an
-// OperatorVersion joined with the strings that were given. It is pure and touches no cluster.
+// Package parameter computes and validates the parameter values of an Instance: the definitions of an OperatorVersion combined with the
+// given strings. It is pure and touches no cluster.
 package parameter
 
 import (
@@ -16,22 +16,22 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// MaxBytes bounds what an Instance gives, names and values together, in bytes of JSON. etcd refuses objects over 1.5 MiB, and an
-// Instance holds its parameters twice: in its spec, and in its status as they were last started.
+// MaxBytes limits the parameters of an Instance, names and values together, in bytes of JSON. etcd rejects objects over 1.5 MiB, and an
+// Instance holds its parameters twice: in its spec, and in its status as last started.
 const MaxBytes = 512 << 10
 
-// Values validates given against the definitions and returns what templates see as .Params.
+// Values validates given against the definitions and returns the .Params of templates.
 //
-// An array is a []any and a map is a map[string]any, as Decode says; a value of every other type is the string that was
-// given or defaulted. A parameter without value and default is "", or an empty list or map; so is one that was emptied.
-// The error is an *InvalidError that lists every fault.
+// An array is a []any and a map is a map[string]any, as decoded by Decode; a value of any other type is the given or default string. A
+// parameter without value and default, or with an empty value, is "", or an empty list or map. The error is an *InvalidError that lists
+// every problem.
 func Values(defs []kudo.Parameter, given map[string]string) (map[string]any, error) {
 	return judge(defs, given, nil)
 }
 
-// Validate is everything that is wrong with what is given for an OperatorVersion: the faults of Values, and parameters that are to
-// switch a task (a Toggle's, KEP-23; an enablingParameter's, KEP-36) and are not boolean, or not there. Admission, the controllers and
-// the verification of packages all judge by it. The error is an *InvalidError.
+// Validate validates the given parameters for an OperatorVersion: it reports the problems of Values, and parameters that switch a task (a
+// Toggle's, KEP-23; an enablingParameter's, KEP-36) and are not boolean or not defined. Admission, the controllers and the verification of
+// packages all use it. The error is an *InvalidError.
 func Validate(version *kudo.OperatorVersionSpec, given map[string]string) error {
 	switches := map[string]string{}
 	for i := range version.Tasks {
@@ -43,7 +43,7 @@ func Validate(version *kudo.OperatorVersionSpec, given map[string]string) error 
 	return err
 }
 
-// SwitchesOf are the parameters that say whether the task does its work; none where it always does.
+// SwitchesOf returns the parameters that enable the task; none if it is always enabled.
 func SwitchesOf(task *kudo.Task) []string {
 	switch {
 	case task.Kind == kudo.TaskToggle && task.Spec.Parameter != "":
@@ -55,8 +55,8 @@ func SwitchesOf(task *kudo.Task) []string {
 	}
 }
 
-// judge is Values; the parameters that switches names, each with a task that it switches, have to be there, and boolean, whatever their
-// type.
+// judge is Values with switches: the parameters that switches names, each with a task that it switches, must be defined and boolean,
+// whatever their type.
 func judge(defs []kudo.Parameter, given, switches map[string]string) (map[string]any, error) {
 	values := make(map[string]any, len(defs))
 	var faults []Fault
@@ -79,7 +79,7 @@ func judge(defs []kudo.Parameter, given, switches map[string]string) (map[string
 	return values, nil
 }
 
-// Effective is the value in force of one parameter (given, else its default, else ""), and whether the parameter is defined.
+// Effective returns the effective value of one parameter (given, else its default, else ""), and whether the parameter is defined.
 func Effective(defs []kudo.Parameter, given map[string]string, name string) (value string, defined bool) {
 	def := find(defs, name)
 	if def == nil {
@@ -88,7 +88,7 @@ func Effective(defs []kudo.Parameter, given map[string]string, name string) (val
 	return InForce(def, given), true
 }
 
-// InForce is the value in force of the parameter with that definition, "" where there is none.
+// InForce returns the effective value of the parameter with that definition; "" if there is none.
 func InForce(def *kudo.Parameter, given map[string]string) string {
 	if value, ok := given[def.Name]; ok {
 		return value
@@ -99,8 +99,8 @@ func InForce(def *kudo.Parameter, given map[string]string) string {
 	return ""
 }
 
-// Bool reads a parameter as Toggle and enablingParameter do (KEP-23, KEP-36): by strconv.ParseBool, whatever its type.
-// The error, an *InvalidError, names the parameter and its value.
+// Bool parses a parameter like Toggle and enablingParameter do (KEP-23, KEP-36): with strconv.ParseBool, whatever its type. The error, an
+// *InvalidError, names the parameter and its value.
 func Bool(defs []kudo.Parameter, given map[string]string, name string) (bool, error) {
 	value, defined := Effective(defs, given, name)
 	if !defined {
@@ -112,7 +112,7 @@ func Bool(defs []kudo.Parameter, given map[string]string, name string) (bool, er
 	return strconv.ParseBool(value)
 }
 
-// switchFault: what is neither true nor false switches nothing.
+// switchFault reports a switching value that is neither true nor false.
 func switchFault(name, value string) *Fault {
 	if _, err := strconv.ParseBool(value); err != nil {
 		return &Fault{Parameter: name, Value: value, Reason: wantBoolean}
@@ -120,19 +120,19 @@ func switchFault(name, value string) *Fault {
 	return nil
 }
 
-// Fault is one thing that is wrong with one parameter.
+// Fault is one problem of one parameter.
 type Fault struct {
-	// Parameter is its name.
+	// Parameter is the name of the parameter.
 	Parameter string
-	// Value that was given or defaulted; empty where there is none, and where it may be a secret.
+	// Value is the given or default value; empty if there is none, or if it may be a secret.
 	Value string
-	// Reason says what is wrong and what would be right.
+	// Reason describes the problem and a valid value.
 	Reason string
-	// Whole says that it is all parameters together that are wrong, and this one more than the others.
+	// Whole is true if all parameters together are too large, and this one is the largest.
 	Whole bool
 }
 
-// String names the parameter, the value (cut where it is long) and what would be right.
+// String formats the parameter, the value (truncated if long) and the reason.
 func (f Fault) String() string {
 	if f.Value == "" {
 		return fmt.Sprintf("parameter %q: %s", f.Parameter, f.Reason)
@@ -140,8 +140,8 @@ func (f Fault) String() string {
 	return fmt.Sprintf("parameter %q: value %s: %s", f.Parameter, text.Quote(f.Value), f.Reason)
 }
 
-// InvalidError lists every fault: those of defined parameters in the order of their definition, then the names that are
-// given and not defined, sorted, then those that switch a task, and then the one that is to blame where all together are too large.
+// InvalidError lists every problem: first those of defined parameters in the order of their definition, then given names without a
+// definition, sorted, then those that switch a task, and last the largest value if all together are too large.
 type InvalidError struct{ Faults []Fault }
 
 func (e *InvalidError) Error() string {
@@ -152,14 +152,14 @@ func (e *InvalidError) Error() string {
 	return strings.Join(sentences, "; ")
 }
 
-// What would be right, by type.
+// The valid values of each type.
 const (
 	wantInteger = `want an integer, such as 3`
 	wantNumber  = `want a decimal number, such as 0.5 or 1e6`
 	wantBoolean = `want true or false`
 )
 
-// valueOf is what templates see for one parameter. An empty value is no value, whatever the type or enum (KUDO's rule).
+// valueOf returns the value of one parameter for templates. An empty value is no value, whatever the type or enum (KUDO's rule).
 func valueOf(def *kudo.Parameter, given map[string]string) (any, *Fault) {
 	value := InForce(def, given)
 	if value == "" {
@@ -175,9 +175,8 @@ func valueOf(def *kudo.Parameter, given map[string]string) (any, *Fault) {
 	return typed, nil
 }
 
-// presentable is a value as messages may show it, for conditions, events and warnings are read by more people than the Instance
-// is: "" for text, lists and maps, which may hold a password. What is to be a number, a boolean or one of an enum does not, nor does
-// the package's own default.
+// presentable returns a value as messages may show it. Conditions, events and warnings have more readers than the Instance: text, lists and
+// maps, which may hold a password, are replaced by "". Numbers, booleans, enum values and the package's own default are shown.
 func presentable(def *kudo.Parameter, value string) string {
 	if len(def.Enum) > 0 || (def.Default != nil && value == *def.Default) {
 		return value
@@ -237,7 +236,7 @@ func allowed(def *kudo.Parameter, value string, typed any) error {
 	return fmt.Errorf("want one of %s", strings.Join(text.Limit(quoted, maxShownItems, "more"), ", "))
 }
 
-// undefined are the names without a definition that are given or switch a task, each kind sorted.
+// undefined returns the names without a definition that are given or switch a task, each kind sorted.
 func undefined(defs []kudo.Parameter, given, switches map[string]string) []Fault {
 	defined, names := byName(defs), namesOf(defs)
 	isDefined := func(name string) bool { return defined[name] != nil }
@@ -245,7 +244,7 @@ func undefined(defs []kudo.Parameter, given, switches map[string]string) []Fault
 	for i, name := range slices.DeleteFunc(slices.Sorted(maps.Keys(given)), isDefined) {
 		meant := name
 		if i >= maxShownItems {
-			meant = "" // nobody reads so many, and there may be thousands
+			meant = "" // long lists are not useful, and there may be thousands
 		}
 		faults = append(faults, Fault{Parameter: name, Reason: notDefined(meant, names)})
 	}
@@ -256,7 +255,7 @@ func undefined(defs []kudo.Parameter, given, switches map[string]string) []Fault
 	return faults
 }
 
-// oversized blames the largest value where all together are larger than an Instance can hold.
+// oversized reports the largest value if all together exceed the limit of an Instance.
 func oversized(given map[string]string) []Fault {
 	text, err := json.Marshal(given)
 	if err != nil || len(text) <= MaxBytes { // plain text always marshals
@@ -274,7 +273,7 @@ func oversized(given map[string]string) []Fault {
 		len(text), MaxBytes, len(given[largest]))}}
 }
 
-// byName is the first definition of each name.
+// byName returns the first definition of each name.
 func byName(defs []kudo.Parameter) map[string]*kudo.Parameter {
 	found := make(map[string]*kudo.Parameter, len(defs))
 	for i := range defs {
@@ -285,7 +284,7 @@ func byName(defs []kudo.Parameter) map[string]*kudo.Parameter {
 	return found
 }
 
-// notDefined says which of the parameters there are may be meant.
+// notDefined suggests which of the defined parameters was meant.
 func notDefined(name string, names []string) string {
 	if len(names) == 0 {
 		return "it is not defined: the operator has no parameters"
@@ -319,5 +318,5 @@ func require(ok bool, want string) error {
 	return errors.New(want)
 }
 
-// maxShownItems bounds what a message shows, so that a condition stays readable.
+// maxShownItems limits the items in a message, so that a condition stays readable.
 const maxShownItems = 12

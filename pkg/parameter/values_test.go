@@ -120,7 +120,7 @@ func TestValuesTakesWhatAnInstanceCanHold(t *testing.T) {
 	}
 }
 
-// The parameters that switch a task are judged together with the others: what lets them in must not fail the task.
+// The parameters that switch a task are validated together with the others: an admitted value must not fail the task.
 func TestValidateJudgesWhatSwitchesATask(t *testing.T) {
 	task := func(kind string, spec kudo.TaskSpec) kudo.Task { return kudo.Task{Name: "t", Kind: kind, Spec: spec} }
 	toggle := kudo.TaskSpec{ToggleTaskSpec: kudo.ToggleTaskSpec{Parameter: "ON"}}

@@ -19,11 +19,11 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// MostBytes is how large a file may be: what a Secret or a ConfigMap holds (Kubernetes' limit, and KUDO's).
+// MostBytes is the maximum size of a file: the limit of a Secret or a ConfigMap (Kubernetes' limit, and KUDO's).
 const MostBytes = 1 << 20
 
-// Keys maps the keys of a version's Pipe tasks to the names of the objects that keep their files: what templates see as .Pipes. The
-// name is that of render.InstanceName.
+// Keys maps the keys of a version's Pipe tasks to the names of the objects that store their files, for .Pipes in templates. instance is the
+// result of render.InstanceName.
 func Keys(version *kudo.OperatorVersionSpec, instance string) map[string]string {
 	keys := map[string]string{}
 	for _, task := range version.Tasks {
@@ -37,16 +37,16 @@ func Keys(version *kudo.OperatorVersionSpec, instance string) map[string]string 
 	return keys
 }
 
-// ArtifactName is the name of the object that keeps the file of a key. It depends on neither plan nor execution: whichever plan runs
-// the task renews the same object, and every other plan finds it there.
+// ArtifactName returns the name of the object that stores the file of a key. It depends on neither plan nor execution: every plan that runs
+// the task updates the same object, and other plans use it.
 func ArtifactName(instance, task, key string) string { return nameOf(instance, task, key) }
 
-// PodName is the name of a task's pod.
+// PodName returns the name of a task's pod.
 func PodName(instance, task string) string { return nameOf(instance, task) }
 
 var unfit = regexp.MustCompile(`[^a-z0-9]+`)
 
-// nameOf makes a DNS label of parts. A hash keeps names apart that differ only in what a label cannot show.
+// nameOf builds a DNS label from parts. A hash distinguishes names whose difference is lost in a label.
 func nameOf(parts ...string) string {
 	const most, hashed = 63, 8
 	readable := unfit.ReplaceAllString(strings.ToLower(strings.Join(parts, "-")), "-")
@@ -55,7 +55,7 @@ func nameOf(parts ...string) string {
 	return strings.Trim(readable, "-") + "-" + hex.EncodeToString(sum[:])[:hashed]
 }
 
-// Artifacts are the objects that are to keep a task's files, without what is in them.
+// Artifacts returns the objects that store a task's files, without content.
 func Artifacts(instance string, task kudo.Task) []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
 	for _, file := range task.Spec.Pipe {
@@ -72,8 +72,8 @@ func Artifacts(instance string, task kudo.Task) []*unstructured.Unstructured {
 	return objects
 }
 
-// Fill gives an object of Artifacts what its file holds. The input is not changed. An error is final; it names the file and never
-// what is in it.
+// Fill sets the content of the file on an object of Artifacts. The input is not modified. An error is terminal; it names the file and never
+// its content.
 func Fill(artifact *unstructured.Unstructured, file kudo.PipeSpec, content []byte) (*unstructured.Unstructured, error) {
 	if len(content) > MostBytes {
 		return nil, fmt.Errorf("file %q is larger than the %d bytes that a %s can hold", file.File+file.EnvFile, MostBytes, artifact.GetKind())
@@ -90,7 +90,7 @@ func Fill(artifact *unstructured.Unstructured, file kudo.PipeSpec, content []byt
 		field, encoded := "data", base64.StdEncoding.EncodeToString(value)
 		switch {
 		case filled.GetKind() == "Secret":
-		case isText(value): // environment variables can be taken from it then
+		case isText(value): // so that it can be used for environment variables
 			encoded = string(value)
 		default:
 			field = "binaryData"
@@ -102,15 +102,15 @@ func Fill(artifact *unstructured.Unstructured, file kudo.PipeSpec, content []byt
 	return filled, nil
 }
 
-// isText says whether a value can stand in a ConfigMap's data without growing much in JSON.
+// isText reports whether a value can be stored in a ConfigMap's data without growing much in JSON.
 func isText(value []byte) bool {
 	return utf8.Valid(value) && !bytes.ContainsFunc(value, func(r rune) bool {
 		return unicode.IsControl(r) && !strings.ContainsRune("\t\n\r", r)
 	})
 }
 
-// parseEnvironment reads lines of NAME=VALUE, as kubectl reads those of --from-env-file: empty lines and those that begin with # are
-// left out, and a value is all that stands behind the first =. An error names the line only: whatever stands there may be secret.
+// parseEnvironment parses lines of NAME=VALUE, like kubectl's --from-env-file: it skips empty lines and comments with #, and a value is
+// everything after the first =. An error names only the line, because its content may be secret.
 func parseEnvironment(content []byte) (map[string][]byte, error) {
 	entries := map[string][]byte{}
 	number := 0
@@ -131,7 +131,7 @@ func parseEnvironment(content []byte) (map[string][]byte, error) {
 	return entries, nil
 }
 
-// parseVariable reads one line; the name is empty where the line gives none.
+// parseVariable parses one line; the name is empty if the line has none.
 func parseVariable(line []byte) (name string, value []byte, err error) {
 	if !utf8.Valid(line) {
 		return "", nil, errors.New("it is not UTF-8")

@@ -16,7 +16,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// kafkas is the pod of KUDO's package for Kafka, in short.
+// kafkas is a shortened version of the pod of KUDO's package for Kafka.
 const kafkas = `
 apiVersion: v1
 kind: Pod
@@ -41,7 +41,7 @@ func decode(t *testing.T, text string) *unstructured.Unstructured {
 		t.Fatal(err)
 	}
 	object := &unstructured.Unstructured{}
-	if err := json.Unmarshal(encoded, &object.Object); err != nil { // integers stay such, as rendering has them
+	if err := json.Unmarshal(encoded, &object.Object); err != nil { // keeps integers, as rendering does
 		t.Fatal(err)
 	}
 	return object
@@ -189,7 +189,7 @@ func TestKeysAreThoseOfTheArtifacts(t *testing.T) {
 	task := kudo.Task{Name: "make", Kind: kudo.TaskPipe}
 	task.Spec.Pipe = []kudo.PipeSpec{{File: "/a", Kind: "Secret", Key: "A"}, {EnvFile: "/b", Kind: "ConfigMap", Key: "B"}}
 	other := kudo.Task{Name: "other", Kind: kudo.TaskApply}
-	other.Spec.Pipe = task.Spec.Pipe[:1] // which no Apply task makes
+	other.Spec.Pipe = task.Spec.Pipe[:1] // no Apply task creates it
 	version := &kudo.OperatorVersionSpec{Tasks: []kudo.Task{other, task}}
 	var names []string
 	for _, artifact := range Artifacts("i", task) {
@@ -251,7 +251,7 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// FuzzEnvironment: whatever a container writes, each name is one that a Secret takes, no value is lost, and no error tells any.
+// FuzzEnvironment: for any output of a container, each name is valid in a Secret, no value is lost, and no error contains a value.
 func FuzzEnvironment(f *testing.F) {
 	for _, seed := range []string{"A=1\n", "\ufeff A=x=y\r\n#c\n\nB=", "A", "=\n", "A=1\nA=2", "\xff=1"} {
 		f.Add([]byte(seed))

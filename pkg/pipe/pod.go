@@ -1,8 +1,8 @@
-// Package pipe decides about Pipe tasks: which pod makes their files, how far it is, and which objects keep the files. It is pure and
-// touches no cluster.
+// Package pipe decides about Pipe tasks: the pod that creates their files, its progress, and the objects that store the files. It is pure
+// and touches no cluster.
 //
-// A package gives the pod one init container, which makes the files in an emptyDir (KUDO's KEP-17). A container of Tandem's joins it
-// and waits, so that the files can be read from there once the init container is done.
+// A package defines a pod with one init container, which creates the files in an emptyDir (KUDO's KEP-17). Tandem adds a container that
+// waits, so that the files can be read from it once the init container has completed.
 package pipe
 
 import (
@@ -21,22 +21,22 @@ import (
 )
 
 const (
-	// Container is the name of the container that waits beside the files.
+	// Container is the name of the waiting container.
 	Container = "kudo-pipe"
 
-	// Folder is where that container has the emptyDirs, each under its volume's name.
+	// Folder is where that container mounts the emptyDirs, each under its volume's name.
 	Folder = "/pipe"
 
-	// DefaultImage is the image of that container unless the agent is told another one: KUDO's choice, pinned. It needs no more than
-	// sleep and head, so a mirror of it or nearly any other small image serves where this one cannot be pulled.
+	// DefaultImage is the image of that container unless the agent sets another one: KUDO's choice, pinned. It only needs sleep and head,
+	// so a mirror of it or nearly any other small image can be used if it cannot be pulled.
 	DefaultImage = "docker.io/library/busybox:1.37.0"
 
-	// patience is how long that container waits, in seconds: should nobody come for the files, the pod ends.
+	// patience is how long that container waits, in seconds: the pod ends even if the files are never read.
 	patience = "3600"
 )
 
-// Pod is the pod to run, of the one that a package's template gives, and for each file its path in Container. The input is not
-// changed. An error is final; it says what the template has to change.
+// Pod returns the pod to run, given the pod from a package's template, and the path of each file in Container. The input is not modified.
+// An error is terminal; it names the change that the template needs.
 func Pod(rendered *unstructured.Unstructured, files []kudo.PipeSpec, image string) (*unstructured.Unstructured, []string, error) {
 	given, err := read(rendered)
 	if err != nil {
@@ -48,7 +48,7 @@ func Pod(rendered *unstructured.Unstructured, files []kudo.PipeSpec, image strin
 	maker := given.Spec.InitContainers[0]
 	waiter := corev1.Container{
 		Name: Container, Image: image, Command: []string{"sleep", patience},
-		// Files may be readable to none but whoever made them.
+		// Files may be readable only to the user that created them.
 		SecurityContext: maker.SecurityContext,
 		Resources:       waiterResources(),
 	}
@@ -66,7 +66,7 @@ func Pod(rendered *unstructured.Unstructured, files []kudo.PipeSpec, image strin
 	return pod, paths, err
 }
 
-// read is the pod that a template rendered.
+// read decodes the pod that a template rendered.
 func read(rendered *unstructured.Unstructured) (*corev1.Pod, error) {
 	if rendered.GroupVersionKind() != corev1.SchemeGroupVersion.WithKind("Pod") {
 		return nil, fmt.Errorf("a Pipe task runs a Pod of v1, not a %s of %s", rendered.GetKind(), rendered.GetAPIVersion())
@@ -78,7 +78,7 @@ func read(rendered *unstructured.Unstructured) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// fits says what keeps a pod from being a Pipe task's (KUDO's rules).
+// fits returns an error if a pod cannot be a Pipe task's (KUDO's rules).
 func fits(spec corev1.PodSpec) error {
 	switch {
 	case len(spec.Containers) > 0:
@@ -96,7 +96,7 @@ func fits(spec corev1.PodSpec) error {
 	}
 }
 
-// mountOf is the mount that a file of the init container lies in, which must be one of an emptyDir.
+// mountOf returns the mount of the init container that contains the file; it must be an emptyDir's.
 func mountOf(spec corev1.PodSpec, maker corev1.Container, file string) (corev1.VolumeMount, error) {
 	var in corev1.VolumeMount
 	for _, mount := range maker.VolumeMounts {
@@ -119,13 +119,13 @@ func mountOf(spec corev1.PodSpec, maker corev1.Container, file string) (corev1.V
 	return in, fmt.Errorf("file %q lies in volume %q, which is not an emptyDir of the Pod", file, in.Name)
 }
 
-// below says whether a file lies in a folder.
+// below reports whether a file is in a folder.
 func below(folder, file string) bool {
 	folder, file = path.Clean(folder), path.Clean(file)
 	return strings.HasPrefix(file, strings.TrimSuffix(folder, "/")+"/")
 }
 
-// validKey is an error where the name of a file cannot be a key of a Secret or ConfigMap.
+// validKey returns an error if the name of a file cannot be a key of a Secret or ConfigMap.
 func validKey(file string) error {
 	if faults := validation.IsConfigMapKey(path.Base(file)); len(faults) > 0 {
 		return fmt.Errorf("file %q: its name becomes a key, and cannot: %s", file, strings.Join(faults, "; "))
@@ -142,8 +142,8 @@ func withVolume(mounts []corev1.VolumeMount, volume string) []corev1.VolumeMount
 	return append(mounts, corev1.VolumeMount{Name: volume, MountPath: path.Join(Folder, volume), ReadOnly: true})
 }
 
-// join gives a copy of the pod the container that waits. What else the package wrote stays as it is, also what this program does
-// not know of.
+// join returns a copy of the pod with the waiting container. Everything else in the package's pod stays unchanged, including fields that
+// this program does not know.
 func join(rendered *unstructured.Unstructured, waiter corev1.Container) (*unstructured.Unstructured, error) {
 	container, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&waiter)
 	if err != nil {
@@ -154,7 +154,7 @@ func join(rendered *unstructured.Unstructured, waiter corev1.Container) (*unstru
 	spec["containers"] = []any{container}
 	for field, value := range map[string]any{
 		"restartPolicy": string(corev1.RestartPolicyOnFailure),
-		// Nothing in it has to end in order.
+		// The container needs no graceful shutdown.
 		"terminationGracePeriodSeconds": int64(1),
 	} {
 		if spec[field] == nil {
@@ -170,7 +170,7 @@ func join(rendered *unstructured.Unstructured, waiter corev1.Container) (*unstru
 	return pod, nil
 }
 
-// waiterResources are little, and said in full, for namespaces whose quota asks for it.
+// waiterResources returns small but complete resources, for namespaces with a quota that requires them.
 func waiterResources() corev1.ResourceRequirements {
 	little := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("32Mi")}
 	return corev1.ResourceRequirements{Requests: little, Limits: little}

@@ -12,23 +12,23 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// Stage is how far a pod is.
+// Stage is the progress of a pod.
 type Stage string
 
 const (
-	// Working pods get ready by themselves.
+	// Working pods become ready without intervention.
 	Working Stage = "Working"
-	// Retrying pods failed, and Kubernetes starts their containers again.
+	// Retrying pods have failed, and Kubernetes restarts their containers.
 	Retrying Stage = "Retrying"
-	// Ready pods have made their files, which can be read.
+	// Ready pods have created their files, which can be read.
 	Ready Stage = "Ready"
-	// Lost pods have ended for a reason that is not the package's: another one may get further.
+	// Lost pods have ended for a reason outside of the package: another pod may succeed.
 	Lost Stage = "Lost"
-	// Failed pods have ended for good.
+	// Failed pods have failed permanently.
 	Failed Stage = "Failed"
 )
 
-// Progress says how far a pod is, as it stands on the cluster. The message names it and says what is waited for or what failed.
+// Progress returns the progress of a live pod. The message names it and what is waited for or what failed.
 func Progress(live *unstructured.Unstructured) (Stage, string) {
 	pod := &corev1.Pod{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, pod); err != nil {
@@ -39,7 +39,7 @@ func Progress(live *unstructured.Unstructured) (Stage, string) {
 	}
 	failure := failureOf(pod.Status.InitContainerStatuses)
 	switch {
-	// With a reason of the pod's own, such as Evicted, something else than the package has ended its containers.
+	// If the pod has its own reason, such as Evicted, its containers were not ended by the package.
 	case pod.Status.Phase == corev1.PodFailed && pod.Status.Reason == "" && failure != "":
 		return Failed, say("init %s", failure)
 	case pod.Status.Phase == corev1.PodFailed:
@@ -57,7 +57,7 @@ func Progress(live *unstructured.Unstructured) (Stage, string) {
 	return Working, health.Of(live).Message + unpulled(pod.Status.ContainerStatuses)
 }
 
-// waits says whether the container that waits beside the files runs. It starts once the init container has succeeded.
+// waits reports whether the waiting container runs. It starts once the init container has succeeded.
 func waits(pod *corev1.Pod) bool {
 	for _, status := range pod.Status.ContainerStatuses {
 		if status.Name == Container {
@@ -67,7 +67,7 @@ func waits(pod *corev1.Pod) bool {
 	return false
 }
 
-// failureOf tells how a container that failed ended last, empty if none did.
+// failureOf describes the last failure of a container; empty if none failed.
 func failureOf(statuses []corev1.ContainerStatus) string {
 	for _, status := range statuses {
 		ended := status.State.Terminated
@@ -86,7 +86,7 @@ func failureOf(statuses []corev1.ContainerStatus) string {
 	return ""
 }
 
-// unpulled says where the image comes from that the agent adds to every pod: the package's author knows nothing of it.
+// unpulled describes where the image that the agent adds to every pod comes from: the package's author does not know it.
 func unpulled(statuses []corev1.ContainerStatus) string {
 	for _, status := range statuses {
 		if waiting := status.State.Waiting; waiting != nil && strings.Contains(waiting.Reason, "Image") {
@@ -96,7 +96,7 @@ func unpulled(statuses []corev1.ContainerStatus) string {
 	return ""
 }
 
-// bounded makes what a container or a kubelet said a line of bounded length. Its end is what matters.
+// bounded shortens a message of a container or a kubelet to one line. It keeps the end, which is the most relevant part.
 func bounded(message string) string {
 	const most = 512
 	return text.Tail(text.OneLine(message), most)

@@ -14,32 +14,32 @@ import (
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-// Child is the child Instance of a KudoOperator task, as it is seen on the managed cluster.
+// Child is the child Instance of a KudoOperator task, as observed on the managed cluster.
 type Child struct {
 	// Name of the Instance on the managed cluster.
 	Name types.NamespacedName
 
-	// Acknowledged is what the hub said last about the task; its zero value if it has said nothing yet.
+	// Acknowledged is the last status that the hub reported for the task; the zero value if there is none yet.
 	Acknowledged kudo.ChildStatus
 
-	// Mirror is nil where there is none.
+	// Mirror is the mirrored child; nil if there is none.
 	Mirror *kudo.Instance
 
-	// Due says that a plan is to run of which nothing has started.
+	// Due is true if a plan of the child is to run and has not started yet.
 	Due bool
 
-	// Vanished says that the version that stands has no task which makes it: the hub is to remove it.
+	// Vanished is true if the current version has no task for the child: the hub is to remove it.
 	Vanished bool
 }
 
-// ChildOutcome is what has come of a KudoOperator task of that execution. Only what the hub has said to this very execution counts,
-// and only a child that is as the hub made it then, or newer: a child of old that stands healthy completes nothing.
+// ChildOutcome returns the outcome of a KudoOperator task of that execution. Only the hub's status for this execution counts, and only a
+// child at the generation that the hub applied then, or newer: an older healthy child does not complete the task.
 func ChildOutcome(action TaskAction, execution types.UID, child Child) Outcome {
 	said := child.Acknowledged
 	switch {
 	case said.Execution == execution && said.State == kudo.ChildFailed:
 		return Outcome{kudo.FatalError, child.describe(said.Message)}
-	case child.Mirror != nil && child.Mirror.Removing(): // one that the hub has let go of stays, and is waited for by nobody
+	case child.Mirror != nil && child.Mirror.Removing(): // a child that the hub has released stays, and is not waited for
 		return Outcome{kudo.InProgress, child.describe("is being removed" + child.why())}
 	case said.Execution == execution && said.State == kudo.ChildRemoved && action == DeleteChild:
 		return Outcome{kudo.Complete, ""}
@@ -52,7 +52,7 @@ func ChildOutcome(action TaskAction, execution types.UID, child Child) Outcome {
 	}
 }
 
-// applied is what has come of a child that the hub has brought about.
+// applied returns the outcome for a child that the hub has applied.
 func (c Child) applied() Outcome {
 	switch {
 	case !c.stands():
@@ -72,7 +72,7 @@ func (c Child) applied() Outcome {
 	}
 }
 
-// fault says what is wrong with the child of an Instance at rest; empty if nothing is, or there is to be none.
+// fault describes the problem of a child of an idle Instance; empty if it is healthy, or not expected to exist.
 func (c Child) fault() string {
 	if c.Acknowledged.State != kudo.ChildApplied {
 		return ""
@@ -86,15 +86,15 @@ func (c Child) fault() string {
 		return c.describe("no task makes it any more, and the hub is to remove it")
 	case c.Due:
 		return c.describe("a plan is about to start")
-	case meta.IsStatusConditionTrue(c.Mirror.Status.Conditions, kudo.ConditionReady): // also before a generation that changes nothing is observed
+	case meta.IsStatusConditionTrue(c.Mirror.Status.Conditions, kudo.ConditionReady): // even before a generation without changes is observed
 		return ""
 	default:
 		return c.health().Message
 	}
 }
 
-// AsksForChild says whether the hub, which was told one status, learns by the next of a KudoOperator task in progress: the execution
-// goes no further until it has heard of that.
+// AsksForChild reports whether the change from told to next informs the hub of a KudoOperator task in progress. The execution does not
+// continue before the hub has received it.
 func AsksForChild(version *kudo.OperatorVersionSpec, told, next kudo.InstanceStatus) bool {
 	known := childrenAsked(version, told)
 	for asked := range childrenAsked(version, next) {
@@ -105,7 +105,7 @@ func AsksForChild(version *kudo.OperatorVersionSpec, told, next kudo.InstanceSta
 	return false
 }
 
-// childAsked is a KudoOperator task in progress, at its place in an execution.
+// childAsked is a KudoOperator task in progress, with its position in an execution.
 type childAsked struct {
 	execution         types.UID
 	phase, step, task string
@@ -129,14 +129,14 @@ func childrenAsked(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus
 	return asked
 }
 
-// stands says whether the mirror is that of the Instance which the hub means, and neither of another one of its name nor of one that
-// the hub does not have any more.
+// stands reports whether the mirror belongs to the Instance that the hub reported, and not to another one of the same name or to one that
+// no longer exists on the hub.
 func (c Child) stands() bool {
 	return c.Mirror != nil && c.Mirror.Annotations[kudo.AnnotationHubUID] == string(c.Acknowledged.UID) &&
 		c.Mirror.Annotations[kudo.AnnotationOrphaned] == ""
 }
 
-// health judges the mirror as any other object that a task has brought about.
+// health judges the mirror like any other applied object.
 func (c Child) health() health.Result {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(c.Mirror)
 	if err != nil {
@@ -147,7 +147,7 @@ func (c Child) health() health.Result {
 	return health.Of(object)
 }
 
-// why is what condition Ready of the mirror says, as the end of a sentence.
+// why formats condition Ready of the mirror as the end of a sentence.
 func (c Child) why() string {
 	if ready := meta.FindStatusCondition(c.Mirror.Status.Conditions, kudo.ConditionReady); ready != nil && ready.Message != "" {
 		return ": " + ready.Message

@@ -12,7 +12,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// said is what the hub has said to execution x about a child of uid u at generation 2.
+// said returns the hub's status for execution x about a child with uid u at generation 2.
 func said(state kudo.ChildState, change ...func(*kudo.ChildStatus)) kudo.ChildStatus {
 	status := kudo.ChildStatus{Task: "bb", Execution: "x", Instance: "aa.bb", UID: "u", Generation: 2, State: state}
 	for _, c := range change {
@@ -21,7 +21,7 @@ func said(state kudo.ChildState, change ...func(*kudo.ChildStatus)) kudo.ChildSt
 	return status
 }
 
-// mirrored is a child's mirror of that uid and generation, observed at that generation, with that condition Ready.
+// mirrored returns a child's mirror with that uid and generation, observed generation and condition Ready.
 func mirrored(uid types.UID, generation, observed int64, ready metav1.Condition, marks ...string) *kudo.Instance {
 	mirror := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "aa.bb", Annotations: map[string]string{
 		kudo.AnnotationHubUID: string(uid), kudo.AnnotationHubGeneration: strconv.FormatInt(generation, 10),

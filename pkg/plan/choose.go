@@ -10,61 +10,60 @@ import (
 	"github.com/tandem-addons/tandem/pkg/parameter"
 )
 
-// Wish is what an Instance asks for, beside what was last started for it.
+// Wish is the desired state of an Instance, together with its last execution.
 type Wish struct {
-	// Version is the OperatorVersion that the Instance's spec asks for, nil if it is not there, and Reference its identity on the
-	// hub.
+	// Version is the OperatorVersion that the Instance's spec names, nil if it does not exist, and Reference its identity on the hub.
 	Version   *kudo.OperatorVersionSpec
 	Reference corev1.ObjectReference
 
-	// Generation of the Instance on the hub.
+	// Generation is the Instance's generation on the hub.
 	Generation int64
 
-	// Parameters of the Instance's spec.
+	// Parameters are the parameters in the Instance's spec.
 	Parameters map[string]string
 
 	// Request is the Instance's spec.planExecution.
 	Request kudo.PlanExecution
 
-	// Removing says that the Instance is to be removed.
+	// Removing is true if the Instance is to be removed.
 	Removing bool
 
-	// Last is what was last started, nil if nothing ever was, and LastStatus what became of it.
+	// Last is the last started execution, nil if there is none, and LastStatus its status.
 	Last       *kudo.Execution
 	LastStatus kudo.ExecutionStatus
 
-	// LastVersion is the OperatorVersion of Last, nil if it is lost: the cleanup plan comes from there.
+	// LastVersion is the OperatorVersion of Last, nil if it is lost. It provides the cleanup plan.
 	LastVersion *kudo.OperatorVersionSpec
 }
 
-// Choice is what to do about a Wish. The zero value means that nothing is to be started or stopped.
+// Choice is the action for a Wish. The zero value means that nothing is started or stopped.
 type Choice struct {
-	// Start is the execution to start, without its uid unless the uid was given (a plan run by hand). It supersedes one that
-	// runs.
+	// Start is the execution to start, without a uid unless the request has one (a manually requested plan). It supersedes a running
+	// execution.
 	Start *kudo.Execution
 
-	// Version is what Start runs.
+	// Version is the OperatorVersion of Start.
 	Version *kudo.OperatorVersionSpec
 
-	// Cancel says that the running execution is to be ended.
+	// Cancel is true if the running execution is to be cancelled.
 	Cancel bool
 
-	// Remove says that what the Instance applied is to be removed, whatever else runs.
+	// Remove is true if the applied objects of the Instance are to be removed, whatever else runs.
 	Remove bool
 }
 
-// Due says whether something is to be begun.
+// Due reports whether the choice starts an execution or a removal.
 func (c Choice) Due() bool { return c.Start != nil || c.Remove }
 
-// MissingPlanError says that an OperatorVersion lacks the plan that should run.
+// MissingPlanError reports that an OperatorVersion lacks the plan to run.
 type MissingPlanError struct{ Plan string }
 
 func (e *MissingPlanError) Error() string {
 	return fmt.Sprintf("the OperatorVersion has no plan %q", e.Plan)
 }
 
-// Choose compares what is wished for with what was last started (DESIGN §5, "Which plan runs"). It is level-triggered: it
-// never asks what the last edit was. A *MissingPlanError says that the plan that should run does not exist.
+// Choose compares the desired state with the last execution (DESIGN §5, "Which plan runs"). It is level-triggered: it does not depend on
+// the last edit. A *MissingPlanError means that the plan to run does not exist.
 func Choose(w Wish) (Choice, error) {
 	if w.Removing {
 		return chooseCleanup(w), nil
@@ -85,7 +84,7 @@ func Choose(w Wish) (Choice, error) {
 	return Choice{Start: start, Version: w.Version}, nil
 }
 
-// Due is the plan that is to run next by what is wished for, whatever it may have to wait for; empty if there is none, or if it does
+// Due returns the plan that the desired state requires next, regardless of what it has to wait for; empty if there is none or if it does
 // not exist.
 func Due(w Wish) string {
 	if w.Removing || w.Version == nil {
@@ -98,8 +97,8 @@ func Due(w Wish) string {
 	return start.Plan
 }
 
-// chooseCleanup runs the cleanup plan to its end before anything is removed. It supersedes whatever runs, and is of what was
-// last started. A cleanup plan that somebody ran by hand does not count: its uid is that of a request.
+// chooseCleanup runs the cleanup plan of the last execution to completion before objects are removed. It supersedes any running plan. A
+// manually requested cleanup plan does not count: it has the uid of a request.
 func chooseCleanup(w Wish) Choice {
 	if w.Last == nil || w.LastVersion == nil {
 		return Choice{Remove: true}
@@ -116,10 +115,10 @@ func chooseCleanup(w Wish) Choice {
 	return Choice{Start: &start, Version: w.LastVersion}
 }
 
-// mustWait says whether a running plan holds back another one. A change that selects the running plan restarts it; one that
-// selects another plan waits, unless the running one is in ERROR, or cannot go on because its OperatorVersion is lost. What has
-// stood in the spec since the running plan started is no change: of two plans that one edit triggers, the second waits for the
-// end of the first, whatever comes of that.
+// mustWait reports whether a running plan blocks another one. A change that selects the running plan restarts it. A change that selects
+// another plan waits, unless the running one is in ERROR or cannot continue because its OperatorVersion is lost. A value that was in the
+// spec when the running plan started is not a change: if one edit triggers two plans, the second waits for the end of the first, whatever
+// its outcome.
 func mustWait(w Wish, plan string) bool {
 	if w.Last == nil || !w.LastStatus.Running() || w.Last.Plan == plan || w.LastVersion == nil {
 		return false
@@ -127,7 +126,7 @@ func mustWait(w Wish, plan string) bool {
 	return w.LastStatus != kudo.Error || w.Last.Generation == w.Generation
 }
 
-// chooseStart is the execution of the first difference between the wish and what was last started; nil if there is none.
+// chooseStart returns the execution for the first difference between the desired state and the last execution; nil if there is none.
 func chooseStart(w Wish) (*kudo.Execution, error) {
 	start, err := w.difference()
 	if err != nil || start == nil {
@@ -139,7 +138,7 @@ func chooseStart(w Wish) (*kudo.Execution, error) {
 	return start, nil
 }
 
-// difference finds the first difference, in the order of DESIGN's table.
+// difference returns the execution for the first difference, in the order of DESIGN's table.
 func (w Wish) difference() (*kudo.Execution, error) {
 	if w.Last == nil {
 		return w.execution(kudo.DeployPlan, w.Parameters, true), nil
@@ -159,15 +158,15 @@ func (w Wish) difference() (*kudo.Execution, error) {
 	return nil, nil
 }
 
-// requested says whether a plan is asked for by hand that was not run for it yet. The uid of what was last started asks for nothing
-// either: that is what is left of a request to cancel it.
+// requested reports whether there is a manual plan request that has not run yet. A request with the uid of the last execution requests
+// nothing: it is left over from a request to cancel that execution.
 func (w Wish) requested() bool {
 	request := w.Request
 	return request.PlanName != "" && request.UID != "" && !request.Cancel && request.UID != w.Last.Request && request.UID != w.Last.UID
 }
 
-// update starts the plan that has its turn, with the values of the parameters that trigger it; the others keep what they had and
-// have their turn when it has ended.
+// update starts the next plan with the values of the parameters that trigger it. The other parameters keep their values until the plan has
+// ended.
 func (w Wish) update(changed []kudo.Parameter) (*kudo.Execution, error) {
 	plan, err := w.turn(changed)
 	if err != nil {
@@ -192,8 +191,8 @@ func (w Wish) update(changed []kudo.Parameter) (*kudo.Execution, error) {
 	return w.execution(plan, values, restart), nil
 }
 
-// turn is the plan of the first changed parameter, in the package's order, but the running one if any of them triggers that: it
-// is restarted, whatever else waits for its end.
+// turn returns the plan of the first changed parameter, in the package's order. If any changed parameter triggers the running plan, it
+// returns that plan: it is restarted, whatever other plans are queued.
 func (w Wish) turn(changed []kudo.Parameter) (string, error) {
 	if w.LastStatus.Running() {
 		for _, p := range changed {
@@ -205,7 +204,7 @@ func (w Wish) turn(changed []kudo.Parameter) (string, error) {
 	return TriggeredPlan(w.Version, changed[0])
 }
 
-// execution is one of plan with values, which owes what the last one still owed.
+// execution returns an execution of plan with values. It inherits the pending restarts of the last one.
 func (w Wish) execution(plan string, values map[string]string, restart bool) *kudo.Execution {
 	started := &kudo.Execution{
 		Plan:            plan,
@@ -221,19 +220,19 @@ func (w Wish) execution(plan string, values map[string]string, restart bool) *ku
 	return started
 }
 
-// sameVersion compares identities: an OperatorVersion that was deleted and made again is another one.
+// sameVersion compares identities: an OperatorVersion that was deleted and re-created is a different one.
 func sameVersion(a, b corev1.ObjectReference) bool {
 	return a.Namespace == b.Namespace && a.Name == b.Name && a.UID == b.UID
 }
 
-// Trigger is a plan that a change of parameters names to be run, and the parameters that name it.
+// Trigger is a plan and the changed parameters that trigger it.
 type Trigger struct {
 	Plan       string
 	Parameters []string
 }
 
-// Triggers lists the triggers of the parameters whose value in force differs, in the package's order. A parameter that names no
-// trigger is not listed: as in KUDO it may change along with any other.
+// Triggers lists the plans that the parameters with a changed effective value trigger, in the package's order. It omits a parameter without
+// a trigger, which may change along with any other, as in KUDO.
 func Triggers(definitions []kudo.Parameter, before, after map[string]string) []Trigger {
 	var triggers []Trigger
 	places := map[string]int{}
@@ -251,7 +250,7 @@ func Triggers(definitions []kudo.Parameter, before, after map[string]string) []T
 	return triggers
 }
 
-// changedParameters lists the parameters whose value in force differs, in the package's order.
+// changedParameters lists the parameters with a changed effective value, in the package's order.
 func changedParameters(definitions []kudo.Parameter, before, after map[string]string) []kudo.Parameter {
 	var changed []kudo.Parameter
 	for i := range definitions {
@@ -262,7 +261,7 @@ func changedParameters(definitions []kudo.Parameter, before, after map[string]st
 	return changed
 }
 
-// TriggeredPlan is the plan that a change of p runs. A *MissingPlanError says that it does not exist.
+// TriggeredPlan returns the plan that a change of p runs. A *MissingPlanError means that it does not exist.
 func TriggeredPlan(version *kudo.OperatorVersionSpec, p kudo.Parameter) (string, error) {
 	if p.Trigger != "" {
 		return firstPlan(version, p.Trigger)
@@ -270,7 +269,7 @@ func TriggeredPlan(version *kudo.OperatorVersionSpec, p kudo.Parameter) (string,
 	return firstPlan(version, kudo.UpdatePlan, kudo.DeployPlan)
 }
 
-// firstPlan is the first of names that exists. Its error names the last.
+// firstPlan returns the first of names that exists. Its error names the last.
 func firstPlan(version *kudo.OperatorVersionSpec, names ...string) (string, error) {
 	for _, name := range names {
 		if _, exists := version.Plans[name]; exists {

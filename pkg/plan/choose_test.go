@@ -17,7 +17,7 @@ var (
 	two = corev1.ObjectReference{Namespace: "addon-packages", Name: "kafka-2.0.0", UID: "22222222"}
 )
 
-// versionOf has the named plans, and parameters of every behaviour.
+// versionOf returns a version with the named plans and parameters of every behaviour.
 func versionOf(plans ...string) *kudo.OperatorVersionSpec {
 	version := &kudo.OperatorVersionSpec{
 		Plans: map[string]kudo.Plan{},
@@ -45,7 +45,7 @@ func TestChoose(t *testing.T) {
 		}
 		return last
 	}
-	// start is what is expected to be started, as a change of a bare execution of the first version.
+	// start returns the expected execution, as a change of a bare execution of the first version.
 	start := func(name string, values map[string]string, restart bool) *kudo.Execution {
 		return &kudo.Execution{Plan: name, Generation: 7, OperatorVersion: one, Parameters: values, RestartPending: restart}
 	}
@@ -65,8 +65,8 @@ func TestChoose(t *testing.T) {
 		start  *kudo.Execution
 		cancel bool
 		remove bool
-		lost   bool // the OperatorVersion of what was last started
-		absent bool // the one that is asked for
+		lost   bool // the OperatorVersion of the last execution
+		absent bool // the desired OperatorVersion
 		lacks  string
 	}{
 		"never executed: deploy, and pods start with its uid": {

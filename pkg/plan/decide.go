@@ -12,74 +12,73 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// Observation is everything that Decide judges by: an Instance, the OperatorVersions that it asks for and runs, and the time.
+// Observation holds everything that Decide depends on: an Instance, its desired and running OperatorVersions, and the time.
 type Observation struct {
 	Now time.Time
 
-	// Instance as it was read, but for the status of its last execution, which has the shape of its plan: see Normalized.
+	// Instance is the Instance as read. The status of its last execution has the shape of its plan: see Normalized.
 	Instance *kudo.Instance
 
-	// Owner is the Instance as objects name it.
+	// Owner identifies the Instance in the labels of objects.
 	Owner Owner
 
-	// Desired is the OperatorVersion that the Instance's spec asks for, nil if it is not there, and Reference its identity on the
-	// hub.
+	// Desired is the OperatorVersion that the Instance's spec names, nil if it does not exist, and Reference its identity on the hub.
 	Desired   *kudo.OperatorVersionSpec
 	Reference corev1.ObjectReference
 
-	// Running is the OperatorVersion that was last started, nil if nothing ever was, or if it is lost.
+	// Running is the OperatorVersion of the last execution, nil if there is none or if the version is lost.
 	Running *kudo.OperatorVersionSpec
 
-	// Pods carry the labels of the owner. They are observed only where an OperatorVersion has Pipe tasks.
+	// Pods are the pods with the owner's labels. They are only observed for an OperatorVersion with Pipe tasks.
 	Pods []Object
 
-	// CleanupWait is how long a cleanup plan that failed must wait before it is tried again; zero if it may start.
+	// CleanupWait is the remaining time before a failed cleanup plan is retried; zero if it may start.
 	CleanupWait time.Duration
 }
 
-// ActionKind is what is to be done next about an Instance.
+// ActionKind is the kind of the next action for an Instance.
 type ActionKind string
 
 const (
-	// ActionWait means that nothing is to be done but to record why.
+	// ActionWait only records why nothing is done.
 	ActionWait ActionKind = "Wait"
-	// ActionCancel records that the running execution was ended by hand.
+	// ActionCancel records that the running execution was cancelled manually.
 	ActionCancel ActionKind = "Cancel"
-	// ActionStart records the start of an execution, with what its first tasks are about to apply, before anything of it is done.
+	// ActionStart records the start of an execution and the objects that its first tasks apply, before any task runs.
 	ActionStart ActionKind = "Start"
-	// ActionStep carries out, side by side, the tasks that are next.
+	// ActionStep runs the next tasks in parallel.
 	ActionStep ActionKind = "Step"
-	// ActionSettle prunes what the version in place does not apply any more, and judges everything that the inventory lists.
+	// ActionSettle prunes objects that the current version no longer applies, and judges every object in the inventory.
 	ActionSettle ActionKind = "Settle"
 	// ActionRemove deletes everything that belongs to the Instance.
 	ActionRemove ActionKind = "Remove"
 )
 
-// Action is what is to be done next about an Instance, as Decide has found.
+// Action is the next action for an Instance, as returned by Decide.
 type Action struct {
 	Kind ActionKind
 
-	// Pods of Pipe tasks are deleted first, whatever else is done: their execution has ended.
+	// Pods are pods of Pipe tasks to delete first, whatever the action: their execution has ended.
 	Pods []Object
 
-	// Start is what ActionStart starts.
+	// Start is the execution that ActionStart starts.
 	Start Choice
 
-	// Tasks are those that ActionStep carries out.
+	// Tasks are the tasks that ActionStep runs.
 	Tasks []Task
 
-	// Prune is what ActionSettle deletes.
+	// Prune lists the objects that ActionSettle deletes.
 	Prune []kudo.InventoryEntry
 
-	// Status and condition Ready are what ActionWait and ActionCancel record, and After is when ActionWait ends if nothing changes before;
-	// zero means that it does not.
+	// Status and the condition Ready are recorded by ActionWait and ActionCancel. After is the time after which ActionWait ends without a
+	// change; zero means never.
 	Status kudo.InstanceStatus
 	Ready  metav1.Condition
 	After  time.Duration
 }
 
-// Decide returns what is to be done next about an Instance. It only composes the rules of this package: Choose says what starts, ends or
-// is removed; where that is nothing, a plan that runs goes a step further, and otherwise the Instance settles.
+// Decide returns the next action for an Instance. It only composes the rules of this package: Choose selects what to start, cancel or
+// remove. Otherwise a running plan advances by one step, and an Instance without a running plan settles.
 func Decide(o Observation) Action {
 	choice, err := Choose(o.Wish())
 	action := o.action(choice, err)
@@ -87,7 +86,7 @@ func Decide(o Observation) Action {
 	return action
 }
 
-// action is what a choice asks for. The error says why none could be made.
+// action returns the action for a choice. The error is why no choice could be made.
 func (o Observation) action(choice Choice, err error) Action {
 	switch {
 	case choice.Cancel:
@@ -107,17 +106,17 @@ func (o Observation) action(choice Choice, err error) Action {
 	}
 }
 
-// runs says whether there is an execution that can go on.
+// runs reports whether there is an execution that can continue.
 func (o Observation) runs() bool {
 	return o.Instance.Status.Execution != nil && o.Running != nil && o.lastStatus().Status.Running()
 }
 
-// isRemoved says whether nothing is left of the Instance, or nothing ever was there.
+// isRemoved reports whether no object of the Instance is left, or none ever existed.
 func (o Observation) isRemoved() bool {
 	return o.Instance.Removed() || o.Instance.Status.Execution == nil && len(o.Instance.Status.Inventory) == 0
 }
 
-// idle is the action where nothing runs and nothing starts.
+// idle returns the action if nothing runs and nothing starts.
 func (o Observation) idle(err error) Action {
 	last := o.Instance.Status.Execution
 	switch {
@@ -134,7 +133,7 @@ func (o Observation) idle(err error) Action {
 	}
 }
 
-// Rest is the action once no plan runs. With a version that is in place, what tasks of the one before have left is pruned.
+// Rest returns the action when no plan runs. Once a version is completely applied, objects of removed tasks are pruned.
 func (o Observation) Rest() Action {
 	last := o.lastStatus()
 	if last.Status == kudo.FatalError {
@@ -143,7 +142,7 @@ func (o Observation) Rest() Action {
 	return Action{Kind: ActionSettle, Prune: Vanished(o.Instance.Status.Inventory, o.Running, o.Instance.Status.PlanStatus)}
 }
 
-// Settled is condition Ready of an Instance at rest, by the objects that its inventory lists and by its children.
+// Settled returns condition Ready of an idle Instance, given the objects in its inventory and its children.
 func (o Observation) Settled(objects []Object, children []Child) metav1.Condition {
 	if next, err := Choose(o.Wish()); err == nil && next.Due() {
 		return Pending(o.lastStatus(), next)
@@ -151,14 +150,14 @@ func (o Observation) Settled(objects []Object, children []Child) metav1.Conditio
 	return Ready(o.lastStatus(), o.Owner, objects, children)
 }
 
-// Removed is the action once nothing is left of the Instance: to record that.
+// Removed returns the action that records the completed removal of the Instance.
 func (o Observation) Removed() Action {
 	removed := o.wait(Condition(metav1.ConditionFalse, kudo.ReasonRemoved, NothingLeft))
 	removed.Status.Inventory = nil
 	return removed
 }
 
-// retryCleanup waits until a cleanup plan that failed may be tried again.
+// retryCleanup waits until a failed cleanup plan may be retried.
 func (o Observation) retryCleanup() Action {
 	failed := o.wait(Condition(metav1.ConditionFalse, kudo.ReasonRemoving, fmt.Sprintf("plan %q failed and will be tried again: %s",
 		kudo.CleanupPlan, o.Instance.Status.PlanStatus[kudo.CleanupPlan].Message)))
@@ -173,12 +172,12 @@ func (o Observation) cancel() Action {
 	return Action{Kind: ActionCancel, Status: status, Ready: Running(status.PlanStatus[name])}
 }
 
-// wait leaves the plans alone.
+// wait leaves the plans unchanged.
 func (o Observation) wait(ready metav1.Condition) Action {
 	return Action{Kind: ActionWait, Status: *o.Instance.Status.DeepCopy(), Ready: ready}
 }
 
-// abandonedPods are the pods of Pipe tasks whose execution does not go on, whatever has ended it.
+// abandonedPods returns the pods of Pipe tasks whose execution has ended for any reason.
 func (o Observation) abandonedPods(choice Choice) []Object {
 	var continues types.UID
 	ends := choice.Start != nil || choice.Cancel || choice.Remove
@@ -195,7 +194,7 @@ func (o Observation) abandonedPods(choice Choice) []Object {
 	return abandoned
 }
 
-// Wish is what the Instance asks for, beside what was last started for it.
+// Wish returns the desired state of the Instance, together with its last execution.
 func (o Observation) Wish() Wish {
 	w := Wish{
 		Version:     o.Desired,
@@ -213,12 +212,12 @@ func (o Observation) Wish() Wish {
 	return w
 }
 
-// lastStatus is the status of the last execution.
+// lastStatus returns the status of the last execution.
 func (o Observation) lastStatus() kudo.PlanStatus {
 	return o.Instance.Status.PlanStatus[o.Instance.Status.Execution.Plan]
 }
 
-// Normalized is the observation with a status of the last execution that has the shape of its plan, whatever another writer has made of
+// Normalized returns the observation with a status of the last execution that has the shape of its plan, even if another writer has changed
 // it.
 func (o Observation) Normalized() Observation {
 	last := o.Instance.Status.Execution

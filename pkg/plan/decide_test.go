@@ -12,7 +12,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// observed is an Instance whose plan "deploy", of two tasks side by side, is in a state.
+// observed returns an Instance with the plan "deploy", two parallel tasks, in the given state.
 func observed(status kudo.ExecutionStatus, change ...func(*plan.Observation)) plan.Observation {
 	version := versionOf("update", "backup")
 	version.Tasks = []kudo.Task{{Name: "one"}, {Name: "two"}}
@@ -46,7 +46,7 @@ func removing(o *plan.Observation) {
 	o.Instance.Annotations[kudo.AnnotationHubDeleted] = "2026-01-01T12:00:00Z"
 }
 
-// withCleanup gives the version that runs a cleanup plan, which was run to that state if it is not empty.
+// withCleanup adds a cleanup plan to the running version; a non-empty status means that the plan has run to that state.
 func withCleanup(status kudo.ExecutionStatus) func(*plan.Observation) {
 	return func(o *plan.Observation) {
 		o.Running.Plans["cleanup"] = kudo.Plan{}

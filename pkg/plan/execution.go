@@ -10,7 +10,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// Start is the status of an Instance for which what was chosen has started, under uid unless it was given one.
+// Start returns the status of an Instance after the choice has started. It uses uid unless the choice has one.
 func Start(status kudo.InstanceStatus, choice Choice, uid types.UID, now time.Time) kudo.InstanceStatus {
 	execution := *choice.Start
 	execution.UID = cmp.Or(execution.UID, uid)
@@ -20,13 +20,13 @@ func Start(status kudo.InstanceStatus, choice Choice, uid types.UID, now time.Ti
 	return recordLast(started, Begin(execution.Plan, choice.Version.Plans[execution.Plan], execution.UID, now))
 }
 
-// Advance is the status of an Instance after outcomes of tasks of its last execution, which runs version.
+// Advance returns the status of an Instance after the outcomes of tasks of its last execution, which runs version.
 func Advance(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, outcomes map[Task]Outcome, now time.Time) kudo.InstanceStatus {
 	name := status.Execution.Plan
 	return recordLast(*status.DeepCopy(), Record(version.Plans[name], status.PlanStatus[name], outcomes, now))
 }
 
-// recordLast puts in the state of the last execution. With one that completes, no restart of pods is owed any more (KEP-27).
+// recordLast records the state of the last execution. Its completion clears the pending restart of pods (KEP-27).
 func recordLast(status kudo.InstanceStatus, last kudo.PlanStatus) kudo.InstanceStatus {
 	status.PlanStatus[status.Execution.Plan] = last
 	if last.Status == kudo.Complete {
@@ -35,8 +35,8 @@ func recordLast(status kudo.InstanceStatus, last kudo.PlanStatus) kudo.InstanceS
 	return status
 }
 
-// plansOf keeps the states of plans as long as the OperatorVersion is the same; another one's plans have never run. What ran until
-// now has ended: nobody goes on with it.
+// plansOf keeps the states of plans for an unchanged OperatorVersion. The plans of a changed version have never run. A plan that was
+// running has ended, because no controller continues it.
 func plansOf(
 	version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, started kudo.Execution, now time.Time,
 ) map[string]kudo.PlanStatus {

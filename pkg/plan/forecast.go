@@ -4,13 +4,13 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// Coming is an execution that is to start, and why.
+// Coming is an execution that will start, and why.
 type Coming struct {
 	kudo.Execution
 	Cause Cause
-	// Changed are the parameters with another value than in the execution before, in the package's order; a first one has none.
+	// Changed are the parameters with changed values since the previous execution, in the package's order; empty for the first execution.
 	Changed []string
-	// NoRestart are those of them whose change restarts no pods (KEP-27).
+	// NoRestart are the changed parameters that restart no pods (KEP-27).
 	NoRestart []string
 }
 
@@ -26,8 +26,8 @@ const (
 	RemovalRequested Cause = "RemovalRequested"
 )
 
-// Forecast lists the executions that start one after the other as long as each completes. The first has to wait for the end of the plan
-// that runs where Choose starts nothing. A *MissingPlanError ends the list.
+// Forecast lists the executions that start one after the other if each completes. If Choose starts nothing, the first one waits for the end
+// of the running plan. A *MissingPlanError ends the list.
 func Forecast(w Wish) ([]Coming, error) {
 	if w.Removing {
 		if start := chooseCleanup(w).Start; start != nil {
@@ -39,10 +39,10 @@ func Forecast(w Wish) ([]Coming, error) {
 		return nil, nil
 	}
 	if choice, err := Choose(w); err != nil || choice.Start == nil {
-		w.LastStatus = kudo.Complete // nothing takes the place of what runs
+		w.LastStatus = kudo.Complete // nothing supersedes a running plan
 	}
 	var forecast []Coming
-	for { // it ends: each execution makes up for a difference
+	for { // terminates: each execution resolves a difference
 		start, err := chooseStart(w)
 		if err != nil || start == nil {
 			return forecast, err
@@ -54,7 +54,7 @@ func Forecast(w Wish) ([]Coming, error) {
 	}
 }
 
-// coming says why the execution starts after the last one.
+// coming returns the execution and why it starts after the last one.
 func (w Wish) coming(start kudo.Execution) Coming {
 	c := Coming{Execution: start, Cause: RequestedByHand}
 	if w.Last == nil {

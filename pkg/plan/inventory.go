@@ -8,23 +8,23 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// MostObjects is how many objects an Instance may have: its inventory takes no more.
+// MostObjects is the maximum number of objects of an Instance: the limit of its inventory.
 const MostObjects = 10000
 
-// Entry is how the inventory names an object that a task applies.
+// Entry returns the inventory entry of an object that a task applies.
 func Entry(o *unstructured.Unstructured, task string) kudo.InventoryEntry {
 	return kudo.InventoryEntry{
 		Group: o.GroupVersionKind().Group, Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), Task: task,
 	}
 }
 
-// identity is an entry without its task: an object has one entry, that of the task that applied it last.
+// identity returns an entry without its task: an object has one entry, for the task that applied it last.
 func identity(entry kudo.InventoryEntry) kudo.InventoryEntry {
 	entry.Task = ""
 	return entry
 }
 
-// Track lists what a task is about to apply. What was another task's is this one's from here on.
+// Track adds the objects that a task is about to apply. Entries of another task move to this one.
 func Track(inventory []kudo.InventoryEntry, task string, wants []*unstructured.Unstructured) []kudo.InventoryEntry {
 	entries := make([]kudo.InventoryEntry, 0, len(wants))
 	for _, want := range wants {
@@ -33,7 +33,7 @@ func Track(inventory []kudo.InventoryEntry, task string, wants []*unstructured.U
 	return List(inventory, entries...)
 }
 
-// List puts entries into the inventory, each in place of the one of its object.
+// List adds entries to the inventory, replacing existing entries of the same objects.
 func List(inventory []kudo.InventoryEntry, entries ...kudo.InventoryEntry) []kudo.InventoryEntry {
 	listed := slices.Clone(inventory)
 	places := make(map[kudo.InventoryEntry]int, len(listed))
@@ -51,13 +51,13 @@ func List(inventory []kudo.InventoryEntry, entries ...kudo.InventoryEntry) []kud
 	return listed
 }
 
-// Forget strikes objects off the inventory, whichever task they are listed for.
+// Forget removes objects from the inventory, regardless of their tasks.
 func Forget(inventory []kudo.InventoryEntry, gone ...kudo.InventoryEntry) []kudo.InventoryEntry {
 	struck := identities(gone)
 	return only(inventory, func(e kudo.InventoryEntry) bool { return !struck[identity(e)] })
 }
 
-// Unlisted are the wants that the inventory lacks. They must not be applied before it has them.
+// Unlisted returns the wants that the inventory lacks. They must not be applied before they are listed.
 func Unlisted(inventory []kudo.InventoryEntry, wants []*unstructured.Unstructured) []*unstructured.Unstructured {
 	listed := identities(inventory)
 	var unlisted []*unstructured.Unstructured
@@ -69,7 +69,7 @@ func Unlisted(inventory []kudo.InventoryEntry, wants []*unstructured.Unstructure
 	return unlisted
 }
 
-// Surplus is what the inventory lists for a task that does not render it any more.
+// Surplus returns the entries of a task for objects that it no longer renders.
 func Surplus(inventory []kudo.InventoryEntry, task string, wants []*unstructured.Unstructured) []kudo.InventoryEntry {
 	wanted := map[kudo.InventoryEntry]bool{}
 	for _, want := range wants {
@@ -78,19 +78,19 @@ func Surplus(inventory []kudo.InventoryEntry, task string, wants []*unstructured
 	return only(inventory, func(e kudo.InventoryEntry) bool { return e.Task == task && !wanted[identity(e)] })
 }
 
-// wholePlans bring the whole of a version about.
+// wholePlans are the plans that apply a whole version.
 var wholePlans = []string{kudo.UpgradePlan, kudo.UpdatePlan, kudo.DeployPlan}
 
-// BringsAll says whether the plan of that name brings the whole of a version about.
+// BringsAll reports whether the plan of that name applies a whole version.
 func BringsAll(name string) bool { return slices.Contains(wholePlans, name) }
 
-// IsWhole says whether a plan that brings the whole of a version about is complete. Until then nothing may have taken the place of what the
-// version before has left.
+// IsWhole reports whether a plan that applies the whole version is complete. Before that, replacements for the objects of the previous
+// version may be missing.
 func IsWhole(statuses map[string]kudo.PlanStatus) bool {
 	return slices.ContainsFunc(wholePlans, func(name string) bool { return statuses[name].Status == kudo.Complete })
 }
 
-// Vanished is what the inventory lists for tasks that the version does not have. There is none before the version IsWhole.
+// Vanished returns the entries of tasks that the version does not have. It returns none before IsWhole is true for the version.
 func Vanished(
 	inventory []kudo.InventoryEntry, version *kudo.OperatorVersionSpec, statuses map[string]kudo.PlanStatus,
 ) []kudo.InventoryEntry {
@@ -104,8 +104,8 @@ func Vanished(
 	return only(inventory, func(e kudo.InventoryEntry) bool { return !tasks[e.Task] })
 }
 
-// Unfinished is what the inventory lists for the tasks whose turn it is, or was when the execution ended: they may have applied it
-// or not.
+// Unfinished returns the entries of the tasks that are next, or were when the execution ended. Their objects may or may not have been
+// applied.
 func Unfinished(inventory []kudo.InventoryEntry, spec kudo.Plan, status kudo.PlanStatus) []kudo.InventoryEntry {
 	status.Status = kudo.InProgress
 	unfinished := map[string]bool{}
@@ -115,7 +115,7 @@ func Unfinished(inventory []kudo.InventoryEntry, spec kudo.Plan, status kudo.Pla
 	return only(inventory, func(e kudo.InventoryEntry) bool { return unfinished[e.Task] })
 }
 
-// Inherit divides entries into those of objects that are applied elsewhere, as they are listed there, and the rest.
+// Inherit splits entries into objects that are applied elsewhere, as listed there, and the rest.
 func Inherit(entries, elsewhere []kudo.InventoryEntry) (inherited, rest []kudo.InventoryEntry) {
 	heirs := map[kudo.InventoryEntry]kudo.InventoryEntry{}
 	for _, entry := range elsewhere {
@@ -131,7 +131,7 @@ func Inherit(entries, elsewhere []kudo.InventoryEntry) (inherited, rest []kudo.I
 	return inherited, rest
 }
 
-// Upcoming lists the tasks whose turn has come and of which nothing was done yet.
+// Upcoming lists the next tasks that have not begun yet.
 func Upcoming(spec kudo.Plan, status kudo.PlanStatus) []Task {
 	return slices.DeleteFunc(Next(spec, status), func(at Task) bool {
 		return status.Phases[at.Phase].Steps[at.Step].Tasks[at.Task].Status != kudo.Pending

@@ -17,7 +17,7 @@ type (
 	wants   = []*unstructured.Unstructured
 )
 
-// config is the entry of a config map that a task has applied.
+// config returns the entry of a config map that a task has applied.
 func config(name, task string) kudo.InventoryEntry {
 	return kudo.InventoryEntry{Kind: "ConfigMap", Namespace: "apps", Name: name, Task: task}
 }
@@ -94,7 +94,7 @@ func TestUnlisted(t *testing.T) {
 	}
 }
 
-// What one task leaves behind, and what becomes of it when others apply it.
+// Objects that one task leaves behind, also after other tasks have applied them.
 func TestSurplus(t *testing.T) {
 	for name, test := range map[string]struct {
 		inventory         entries
@@ -157,7 +157,7 @@ func TestVanished(t *testing.T) {
 	}
 }
 
-// threeSteps is a plan of three serial steps, and its status with the first complete and the second in that state.
+// threeSteps returns a plan of three serial steps, and its status with the first complete and the second in that state.
 func threeSteps(second kudo.ExecutionStatus) (kudo.Plan, kudo.PlanStatus) {
 	spec := kudo.Plan{Phases: []kudo.Phase{{Name: "p"}}}
 	for _, name := range []string{"one", "two", "three"} {

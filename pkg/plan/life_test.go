@@ -18,19 +18,19 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// cluster is what tasks have brought about: it outlives whoever carries them out.
+// cluster holds the effects of tasks. It survives agent restarts.
 type cluster struct {
 	random *rand.Rand
-	// left is how many looks a task of an execution still takes until it is complete, after it was carried out.
+	// left is the number of observations that a task of an execution still needs to complete after it ran.
 	left map[string]int
-	// carriedOut counts how often it was.
+	// carriedOut counts how often each task ran.
 	carriedOut map[string]int
-	// failures is how many more times something fails, and mortal whether some of that is for good; after that, all goes well.
+	// failures is the number of remaining failures, and mortal whether some of them are fatal. After that, everything succeeds.
 	failures int
 	mortal   bool
 }
 
-// look carries a task out unless it is recorded as in progress, and says what has come of it.
+// look runs a task unless it is recorded as in progress, and returns its outcome.
 func (c *cluster) look(key string, recorded kudo.ExecutionStatus) plan.Outcome {
 	if recorded != kudo.InProgress {
 		c.carriedOut[key]++
@@ -52,16 +52,16 @@ func (c *cluster) look(key string, recorded kudo.ExecutionStatus) plan.Outcome {
 	return plan.Outcome{Status: kudo.Complete}
 }
 
-// life is that of one Instance: a spec that changes, and the passes of an agent that may be killed at any point of them.
+// life simulates one Instance: a spec that changes, and the passes of an agent that may be killed at any point.
 type life struct {
 	t    *testing.T
 	seed uint64
 	*cluster
 	versions []*kudo.OperatorVersionSpec
-	wish     plan.Wish            // what the spec asks for
-	status   kudo.InstanceStatus  // as it was last committed
-	uids     int                  // that were given
-	done     map[types.UID]string // executions that have ended, and how
+	wish     plan.Wish            // the desired state
+	status   kudo.InstanceStatus  // as last committed
+	uids     int                  // number of generated uids
+	done     map[types.UID]string // executions that have ended, and their outcome
 	removed  bool
 }
 
@@ -85,7 +85,7 @@ func newLife(t *testing.T, seed uint64, failures int, mortal bool) *life {
 	return l
 }
 
-// edit changes the spec as users do.
+// edit changes the spec like a user.
 func (l *life) edit() {
 	l.wish.Generation++
 	parameters := maps.Clone(l.wish.Parameters)
@@ -119,7 +119,7 @@ func (l *life) uid() types.UID {
 	return types.UID(fmt.Sprint("u", l.uids))
 }
 
-// seen is the wish together with what was committed, as an agent reads both.
+// seen returns the desired state with the committed status, as an agent reads both.
 func (l *life) seen() plan.Wish {
 	w := l.wish
 	w.Last = l.status.Execution
@@ -130,7 +130,7 @@ func (l *life) seen() plan.Wish {
 	return w
 }
 
-// running is the version that was last started.
+// running returns the last started version.
 func (l *life) running() *kudo.OperatorVersionSpec {
 	if l.status.Execution.OperatorVersion == two {
 		return l.versions[1]
@@ -138,7 +138,7 @@ func (l *life) running() *kudo.OperatorVersionSpec {
 	return l.versions[0]
 }
 
-// pass is one pass of an agent; killed says that it does not live to commit. It says whether anything was done.
+// pass runs one pass of an agent. A killed agent does not commit. It reports whether anything was done.
 func (l *life) pass(killed bool) bool {
 	w := l.seen()
 	choice, err := plan.Choose(w)
@@ -168,7 +168,7 @@ func (l *life) pass(killed bool) bool {
 	return true
 }
 
-// carryOut carries out some of the tasks whose turn it is.
+// carryOut runs some of the next tasks.
 func (l *life) carryOut(w plan.Wish) map[plan.Task]plan.Outcome {
 	spec, status := w.LastVersion.Plans[w.Last.Plan], l.status.PlanStatus[w.Last.Plan]
 	if how, ended := l.done[status.UID]; ended {
@@ -182,14 +182,14 @@ func (l *life) carryOut(w plan.Wish) map[plan.Task]plan.Outcome {
 	outcomes := map[plan.Task]plan.Outcome{}
 	for i, task := range tasks {
 		if i > 0 && l.random.IntN(3) == 0 {
-			continue // it failed lately, or the agent was killed before its turn
+			continue // it failed recently, or the agent was killed before it
 		}
 		outcomes[task] = l.look(fmt.Sprint(w.Last.UID, task), status.Phases[task.Phase].Steps[task.Step].Tasks[task.Task].Status)
 	}
 	return outcomes
 }
 
-// check asserts what holds of every commit.
+// check asserts the properties of every commit.
 func (l *life) check(before, after kudo.InstanceStatus) {
 	for name, status := range after.PlanStatus {
 		if status.Status.Running() && (name != after.Execution.Plan || status.UID != after.Execution.UID) {
@@ -212,7 +212,7 @@ func (l *life) check(before, after kudo.InstanceStatus) {
 	}
 }
 
-// settle runs passes until nothing is left to be done.
+// settle runs passes until nothing is left to do.
 func (l *life) settle() {
 	for pass := 0; l.pass(false); pass++ {
 		if pass > 3000 {
@@ -267,7 +267,7 @@ func inForce(p kudo.Parameter, given map[string]string) string {
 	return ptr.Deref(p.Default, "")
 }
 
-// An execution that is never cut carries each task out once. One that is cut anywhere, and fails now and then, ends in the same
+// An execution without interruptions runs each task once. One that is interrupted anywhere, with occasional failures, ends in the same
 // state.
 func TestAnExecutionThatIsCutAnywhereEndsInTheSameState(t *testing.T) {
 	play := func(seed uint64, failures int, killed func(*life) bool) (map[string]kudo.PlanStatus, *life) {
@@ -279,7 +279,7 @@ func TestAnExecutionThatIsCutAnywhereEndsInTheSameState(t *testing.T) {
 			l.pass(killed(l))
 		}
 		for name, status := range l.status.PlanStatus {
-			status.UID = "" // that of the first start that was committed
+			status.UID = "" // uid of the first committed start
 			l.status.PlanStatus[name] = status
 		}
 		return l.status.PlanStatus, l

@@ -13,7 +13,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/health"
 )
 
-// makers are the kinds that make pods by a selector.
+// makers are the kinds that create pods by a selector.
 var makers = []schema.GroupKind{
 	{Group: "apps", Kind: "Deployment"},
 	{Group: "apps", Kind: "StatefulSet"},
@@ -22,7 +22,7 @@ var makers = []schema.GroupKind{
 	{Group: "batch", Kind: "Job"},
 }
 
-// AwaitedPods is what is waited for, as ApplyOutcome names it, where that makes pods, and the selector of these.
+// AwaitedPods returns the object that ApplyOutcome waits for, if it creates pods, and the selector of these pods.
 func AwaitedPods(objects []Object) (workload *unstructured.Unstructured, pods labels.Selector) {
 	awaited := slices.IndexFunc(objects, func(o Object) bool {
 		return o.Live == nil || health.Of(o.Live).Status != health.Healthy && !waitsForConsumer(o.Live)
@@ -37,7 +37,7 @@ func AwaitedPods(objects []Object) (workload *unstructured.Unstructured, pods la
 	}
 	selector := &metav1.LabelSelector{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(written, selector); err != nil {
-		return nil, nil // the API server takes no such selector
+		return nil, nil // the API server rejects such a selector
 	}
 	if pods, _ = metav1.LabelSelectorAsSelector(selector); pods == nil {
 		return nil, nil
@@ -45,8 +45,8 @@ func AwaitedPods(objects []Object) (workload *unstructured.Unstructured, pods la
 	return live, pods
 }
 
-// FirstUnhealthyPod is the first of pods that is not as it should be, one that has failed or else by name, and what is the matter with it; nil if
-// nothing is.
+// FirstUnhealthyPod returns the first unhealthy pod, failed ones before others and then by name, and a description of its problem; nil if
+// all are healthy.
 func FirstUnhealthyPod(pods []unstructured.Unstructured) (pod *unstructured.Unstructured, message string) {
 	pods = slices.SortedFunc(slices.Values(pods), func(a, b unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
 	for _, status := range []health.Status{health.Failed, health.Progressing, health.Unknown} {
@@ -60,7 +60,7 @@ func FirstUnhealthyPod(pods []unstructured.Unstructured) (pod *unstructured.Unst
 	return nil, ""
 }
 
-// ClaimsOf are the names of the volume claims that a pod uses.
+// ClaimsOf returns the names of the volume claims that a pod uses.
 func ClaimsOf(pod *unstructured.Unstructured) []string {
 	volumes, _, _ := unstructured.NestedSlice(pod.Object, "spec", "volumes")
 	var names []string

@@ -14,34 +14,34 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// Task is one task of a plan, by its place: the indices of its phase, its step and itself.
+// Task identifies a task of a plan by the indices of its phase, its step and itself.
 type Task struct{ Phase, Step, Task int }
 
-// Outcome is what came of a task when it was last looked at or carried out.
+// Outcome is the result of the last run or observation of a task.
 type Outcome struct {
-	// Status is InProgress, Complete, Error (it will be tried again), FatalError (it ends the plan), or Pending: nothing of it was
-	// done yet, for something must be gone before.
+	// Status is InProgress, Complete, Error (it will be retried), FatalError (it ends the plan), or Pending: the task has not begun because
+	// objects must be deleted first.
 	Status kudo.ExecutionStatus
 
-	// Message says what is waited for, or what failed on which object and why.
+	// Message names what is waited for, or the failed object and why it failed.
 	Message string
 }
 
-// Begin is the status of an execution that has just started.
+// Begin returns the status of an execution that has just started.
 func Begin(name string, spec kudo.Plan, uid types.UID, now time.Time) kudo.PlanStatus {
 	status := blank(name, spec, kudo.Pending)
 	status.UID = uid
 	return settle(spec, status, kudo.PlanStatus{}, now)
 }
 
-// NeverRun is the status of a plan of which nothing was ever executed.
+// NeverRun returns the status of a plan that was never executed.
 func NeverRun(name string, spec kudo.Plan) kudo.PlanStatus {
 	return blank(name, spec, kudo.NeverRun)
 }
 
-// Normalize returns a status with the shape of its plan, which the rest of this package relies on. As a rule that is the status itself.
-// One that comes from elsewhere, restored or edited, may have another shape or be that of another execution than uid: then it begins
-// anew, and keeps what is recorded of this execution under the same names. What has ended stays so.
+// Normalize returns a status with the shape of its plan, which the rest of this package relies on. This is usually the status itself. A
+// restored or edited status may have another shape or belong to another execution than uid. The execution then restarts and keeps the
+// recorded state of this execution for parts of the same names. What has ended stays so.
 func Normalize(name string, spec kudo.Plan, status kudo.PlanStatus, uid types.UID, now time.Time) kudo.PlanStatus {
 	recorded := status.UID == uid && (status.Status.Running() || status.Status.Terminal())
 	switch {
@@ -66,7 +66,7 @@ func Normalize(name string, spec kudo.Plan, status kudo.PlanStatus, uid types.UI
 	return settle(spec, fitted, status, now)
 }
 
-// fits says whether a status has the shape of its plan.
+// fits reports whether a status has the shape of its plan.
 func fits(spec kudo.Plan, status kudo.PlanStatus) bool {
 	return slices.EqualFunc(spec.Phases, status.Phases, func(p kudo.Phase, recorded kudo.PhaseStatus) bool {
 		return p.Name == recorded.Name && slices.EqualFunc(p.Steps, recorded.Steps, func(s kudo.Step, recorded kudo.StepStatus) bool {
@@ -77,7 +77,7 @@ func fits(spec kudo.Plan, status kudo.PlanStatus) bool {
 	})
 }
 
-// keep puts what was recorded in the place of each part that match knows it for.
+// keep replaces each part with the recorded one that match finds for it.
 func keep[T any](parts, recorded []T, match func(part, recorded T) (T, bool)) []T {
 	for i, p := range parts {
 		for _, r := range recorded {
@@ -90,7 +90,7 @@ func keep[T any](parts, recorded []T, match func(part, recorded T) (T, bool)) []
 	return parts
 }
 
-// Progressed says whether more tasks may have their turn now than before.
+// Progressed reports whether more tasks may be next now than before.
 func Progressed(before, after kudo.PlanStatus) bool {
 	for p := range after.Phases {
 		for s := range after.Phases[p].Steps {
@@ -104,7 +104,7 @@ func Progressed(before, after kudo.PlanStatus) bool {
 	return false
 }
 
-// OnlyMessagesDiffer says whether two statuses of an Instance differ in nothing but the messages of the execution that runs.
+// OnlyMessagesDiffer reports whether two statuses of an Instance differ only in the messages of the running execution.
 func OnlyMessagesDiffer(before, after kudo.InstanceStatus) bool {
 	if before.Execution == nil || after.Execution == nil {
 		return false
@@ -112,7 +112,7 @@ func OnlyMessagesDiffer(before, after kudo.InstanceStatus) bool {
 	return equality.Semantic.DeepEqual(mute(before), mute(after))
 }
 
-// mute is a status without what is said of the execution, and when.
+// mute returns a status without the messages and timestamps of the execution.
 func mute(status kudo.InstanceStatus) kudo.InstanceStatus {
 	muted := *status.DeepCopy()
 	last := muted.PlanStatus[muted.Execution.Plan]
@@ -136,12 +136,12 @@ func mute(status kudo.InstanceStatus) kudo.InstanceStatus {
 	return muted
 }
 
-// Cancel is the status of an execution that was ended by hand.
+// Cancel returns the status of a manually cancelled execution.
 func Cancel(status kudo.PlanStatus, now time.Time) kudo.PlanStatus {
 	return end(status, "cancelled", now)
 }
 
-// end is the status of an execution that will not go on, for a reason that is none of its tasks'.
+// end returns the status of an execution that ends for a reason other than its tasks.
 func end(status kudo.PlanStatus, reason string, now time.Time) kudo.PlanStatus {
 	ended := *status.DeepCopy()
 	ended.Status, ended.Message = kudo.FatalError, reason
@@ -149,8 +149,8 @@ func end(status kudo.PlanStatus, reason string, now time.Time) kudo.PlanStatus {
 	return ended
 }
 
-// Next lists the tasks whose turn it is: those that may run side by side now. A task's turn lasts until it is recorded as
-// complete. None are left when the execution has ended.
+// Next lists the next tasks: those that may run in parallel now. A task stays in the list until it is recorded as complete. The list is
+// empty once the execution has ended.
 func Next(spec kudo.Plan, status kudo.PlanStatus) []Task {
 	if status.Status.Terminal() {
 		return nil
@@ -167,9 +167,9 @@ func Next(spec kudo.Plan, status kudo.PlanStatus) []Task {
 	return tasks
 }
 
-// Record folds outcomes into a status, and then ends an execution that has run out of time: what was found complete is complete,
-// however late. Tasks without an outcome, tasks that were recorded as complete, and an execution that has ended stay as they
-// are. The input is not changed; lastUpdatedTimestamp moves only when status or message do.
+// Record adds outcomes to a status and then ends an execution that has timed out: a task that was observed as complete is complete, however
+// late. Tasks without an outcome, tasks recorded as complete, and an execution that has ended are left unchanged. The input is not
+// modified; lastUpdatedTimestamp only changes with status or message.
 func Record(spec kudo.Plan, status kudo.PlanStatus, outcomes map[Task]Outcome, now time.Time) kudo.PlanStatus {
 	recorded := *status.DeepCopy()
 	if status.Status.Terminal() {
@@ -184,7 +184,7 @@ func Record(spec kudo.Plan, status kudo.PlanStatus, outcomes map[Task]Outcome, n
 	return settle(spec, recorded, status, now)
 }
 
-// blank is a status with the plan's shape.
+// blank returns a status with the plan's shape.
 func blank(name string, spec kudo.Plan, state kudo.ExecutionStatus) kudo.PlanStatus {
 	status := kudo.PlanStatus{Name: name, Status: state}
 	for _, phase := range spec.Phases {
@@ -201,7 +201,7 @@ func blank(name string, spec kudo.Plan, state kudo.ExecutionStatus) kudo.PlanSta
 	return status
 }
 
-// turns yields the indices of the items whose turn it is: the first incomplete one, or with parallel every incomplete one.
+// turns yields the indices of the next items: the first incomplete one, or with parallel every incomplete one.
 func turns[T any](strategy kudo.Ordering, items []T, complete func(T) bool) func(yield func(int) bool) {
 	return func(yield func(int) bool) {
 		for i, item := range items {
@@ -219,8 +219,8 @@ func phaseComplete(p kudo.PhaseStatus) bool { return p.Status == kudo.Complete }
 func stepComplete(s kudo.StepStatus) bool   { return s.Status == kudo.Complete }
 func taskIncomplete(t kudo.TaskStatus) bool { return t.Status != kudo.Complete }
 
-// settle derives the states of steps, phases and the plan from the tasks', in the plan's order: what has no tasks is complete
-// when its turn comes.
+// settle derives the states of steps, phases and the plan from the states of the tasks, in the plan's order: a part without tasks is
+// complete once it is next.
 func settle(spec kudo.Plan, status, before kudo.PlanStatus, now time.Time) kudo.PlanStatus {
 	open := true
 	parts := make([]part, len(status.Phases))
@@ -258,13 +258,13 @@ func settleStep(spec kudo.Step, step *kudo.StepStatus, open bool, now time.Time)
 	wholeStep(spec, step).settle(parts, open, now)
 }
 
-// part is what a whole knows of one of its parts.
+// part is the state of one part of a whole.
 type part struct {
 	status  kudo.ExecutionStatus
 	message string
 }
 
-// whole is what plans, phases and steps have in common: their state is that of their parts, and they may run out of time.
+// whole is the common part of plans, phases and steps: their state depends on their parts, and they may time out.
 type whole struct {
 	status  *kudo.ExecutionStatus
 	message *string
@@ -284,8 +284,8 @@ func wholeStep(spec kudo.Step, s *kudo.StepStatus) whole {
 	return whole{&s.Status, &s.Message, &s.StartedTimestamp, spec.Timeout}
 }
 
-// settle derives the state from the parts', with the message of the first part that has come to it. Open says that its turn has
-// come.
+// settle derives the state from the states of the parts, with the message of the first part in that state. open is true once the whole is
+// next.
 func (w whole) settle(parts []part, open bool, now time.Time) {
 	*w.status, *w.message = worst(parts), ""
 	for _, p := range parts {
@@ -309,8 +309,8 @@ func (w whole) settle(parts []part, open bool, now time.Time) {
 	}
 }
 
-// deadline is when it runs out of time; zero if it never does, or does not run. Times in a status count whole seconds, so that
-// a second is added: it may come late by that, and is never early.
+// deadline returns when the whole times out; zero if it has no timeout or does not run. Timestamps in a status have whole seconds, so one
+// second is added: the timeout may be late by that, and is never early.
 func (w whole) deadline() time.Time {
 	if w.timeout == nil || w.timeout.Duration <= 0 || *w.started == nil || w.status.Terminal() {
 		return time.Time{}
@@ -318,7 +318,7 @@ func (w whole) deadline() time.Time {
 	return (*w.started).Add(w.timeout.Duration + time.Second)
 }
 
-// Deadline is when the first of what runs of an execution will run out of time; zero if nothing does.
+// Deadline returns the earliest deadline of the running parts of an execution; zero if there is none.
 func Deadline(spec kudo.Plan, status kudo.PlanStatus) time.Time {
 	if status.Status.Terminal() {
 		return time.Time{}
@@ -339,7 +339,7 @@ func Deadline(spec kudo.Plan, status kudo.PlanStatus) time.Time {
 	return first
 }
 
-// worst is the state of a whole whose parts are in these states.
+// worst returns the state of a whole with parts in these states.
 func worst(parts []part) kudo.ExecutionStatus {
 	count := map[kudo.ExecutionStatus]int{}
 	for _, p := range parts {

@@ -18,7 +18,7 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// world carries tasks out as a cluster would: each takes some passes, and may fail.
+// world simulates a cluster that runs tasks: each takes some passes, and may fail.
 type world struct {
 	random  *rand.Rand
 	left    map[plan.Task]int
@@ -42,8 +42,7 @@ func (w *world) carryOut(task plan.Task) plan.Outcome {
 	return plan.Outcome{Status: kudo.Complete}
 }
 
-// play carries a plan out to its end, or until nothing changes any more. Between two passes nothing survives but the status:
-// every pass is a restart.
+// play runs a plan to its end, or until nothing changes any more. Only the status is kept between two passes: every pass is a restart.
 func play(t *testing.T, spec kudo.Plan, w *world) kudo.PlanStatus {
 	t.Helper()
 	status := plan.Begin("deploy", spec, "x", noon)
@@ -80,7 +79,7 @@ func play(t *testing.T, spec kudo.Plan, w *world) kudo.PlanStatus {
 	return status
 }
 
-// checkTurns asserts that serial order is kept: no task has its turn while one before it in serial order is incomplete.
+// checkTurns asserts serial order: no task is next while a task before it in serial order is incomplete.
 func checkTurns(t *testing.T, spec kudo.Plan, status kudo.PlanStatus, tasks []plan.Task) {
 	t.Helper()
 	for _, at := range tasks {
@@ -105,7 +104,7 @@ func checkTurns(t *testing.T, spec kudo.Plan, status kudo.PlanStatus, tasks []pl
 	}
 }
 
-// checkKept asserts that what is complete stays so.
+// checkKept asserts that complete parts stay complete.
 func checkKept(t *testing.T, before, after kudo.PlanStatus) {
 	t.Helper()
 	for p, phase := range before.Phases {
@@ -119,7 +118,7 @@ func checkKept(t *testing.T, before, after kudo.PlanStatus) {
 	}
 }
 
-// randomPlan makes a plan of any shape, empty phases, steps and all.
+// randomPlan returns a plan of random shape, including empty phases and steps.
 func randomPlan(random *rand.Rand) kudo.Plan {
 	strategy := func() kudo.Ordering { return []kudo.Ordering{"", kudo.Serial, kudo.Parallel}[random.IntN(3)] }
 	spec := kudo.Plan{Strategy: strategy()}
@@ -271,7 +270,7 @@ func TestWhatHasEndedStaysAsItIs(t *testing.T) {
 	}
 }
 
-// FuzzNormalize takes whatever somebody has made of a status, and brings its execution to an end.
+// FuzzNormalize normalizes arbitrary statuses and runs their executions to the end.
 func FuzzNormalize(f *testing.F) {
 	for seed := range uint64(30) {
 		spec := randomPlan(rand.New(rand.NewPCG(seed, 1)))

@@ -13,13 +13,13 @@ import (
 	"github.com/tandem-addons/tandem/pkg/health"
 )
 
-// Placed is a task at its place in a plan.
+// Placed is a task with its position in a plan.
 type Placed struct {
 	Plan, Phase, Step string
 	Task              kudo.Task
 }
 
-// Find is the task of that place in a plan of version, and whether the version has it.
+// Find returns the task at that position in a plan of version, and whether the version has it.
 func Find(version *kudo.OperatorVersionSpec, plan string, at Task) (Placed, bool) {
 	phases := version.Plans[plan].Phases
 	if at.Phase >= len(phases) || at.Step >= len(phases[at.Phase].Steps) {
@@ -36,7 +36,7 @@ func Find(version *kudo.OperatorVersionSpec, plan string, at Task) (Placed, bool
 	return Placed{Plan: plan, Phase: phase.Name, Step: step.Name, Task: version.Tasks[i]}, true
 }
 
-// Everywhere lists every task of the version at each of its places, plan by plan.
+// Everywhere lists every task of the version at each of its positions, plan by plan.
 func Everywhere(version *kudo.OperatorVersionSpec) []Placed {
 	var placed []Placed
 	for _, name := range slices.Sorted(maps.Keys(version.Plans)) {
@@ -53,8 +53,8 @@ func Everywhere(version *kudo.OperatorVersionSpec) []Placed {
 	return placed
 }
 
-// Ready is the condition of an Instance whose plans rest (DESIGN §5): True when the last plan is complete and everything that
-// the inventory lists is its owner's, healthy and still there, and so are its children.
+// Ready returns condition Ready of an Instance without a running plan (DESIGN §5): True if the last plan is complete, all objects in the
+// inventory exist, belong to the owner and are healthy, and the children are healthy too.
 func Ready(last kudo.PlanStatus, owner Owner, listed []Object, children []Child) metav1.Condition {
 	if last.Status == kudo.FatalError {
 		return Condition(metav1.ConditionFalse, kudo.ReasonPlanFailed, fmt.Sprintf("plan %q failed: %s", last.Name, last.Message))
@@ -72,8 +72,8 @@ func Ready(last kudo.PlanStatus, owner Owner, listed []Object, children []Child)
 	return Condition(metav1.ConditionTrue, kudo.ReasonHealthy, fmt.Sprintf("plan %q is complete and everything it applied is healthy", last.Name))
 }
 
-// Pending is the condition of an Instance of which a plan is complete and something else is due. It is not Ready in between: whoever waits
-// for its generation to be Ready would take what is yet to come for done.
+// Pending returns condition Ready of an Instance with a complete plan and another action that is due. It is False in between: a client that
+// waits for its generation to be Ready would otherwise take pending changes for done.
 func Pending(last kudo.PlanStatus, next Choice) metav1.Condition {
 	if next.Remove {
 		return Condition(metav1.ConditionFalse, kudo.ReasonRemoving, fmt.Sprintf("plan %q is complete", last.Name))
@@ -81,15 +81,15 @@ func Pending(last kudo.PlanStatus, next Choice) metav1.Condition {
 	return Condition(metav1.ConditionFalse, kudo.ReasonPlanPending, fmt.Sprintf("plan %q is complete, and plan %q is next", last.Name, next.Start.Plan))
 }
 
-// missing ends what a condition says of an object that was applied and is gone.
+// missing is the end of a condition message about an applied object that no longer exists.
 const missing = ": is missing"
 
-// Missing says whether the condition is false because an object is gone: reason Unhealthy covers objects that fail as well.
+// Missing reports whether the condition is False because an object is missing: reason Unhealthy also covers objects that fail.
 func Missing(condition metav1.Condition) bool {
 	return condition.Reason == kudo.ReasonUnhealthy && strings.Contains(condition.Message, missing)
 }
 
-// faultOf says what is wrong with an object that was applied; empty if nothing is.
+// faultOf describes the problem of an applied object; empty if it is healthy.
 func faultOf(owner Owner, o Object) string {
 	switch {
 	case o.Live == nil && o.passing():
@@ -108,13 +108,13 @@ func faultOf(owner Owner, o Object) string {
 	return ""
 }
 
-// passing says whether the object is of a kind that does its work and may go then.
+// passing reports whether objects of the kind may be deleted after they have completed.
 func (o Object) passing() bool {
 	kind := o.Want.GroupVersionKind().GroupKind()
 	return kind == schema.GroupKind{Group: "batch", Kind: "Job"} || kind == schema.GroupKind{Kind: "Pod"}
 }
 
-// Running is the condition of an Instance of which a plan runs.
+// Running returns condition Ready of an Instance with a running plan.
 func Running(status kudo.PlanStatus) metav1.Condition {
 	message := fmt.Sprintf("plan %q is running", status.Name)
 	if status.Message != "" {
@@ -127,10 +127,10 @@ func Running(status kudo.PlanStatus) metav1.Condition {
 	return Condition(metav1.ConditionFalse, reason, message)
 }
 
-// NothingLeft is the message of condition Ready once an Instance is removed.
+// NothingLeft is the message of condition Ready of a removed Instance.
 const NothingLeft = "nothing is left of it on the managed cluster"
 
-// Condition is condition Ready.
+// Condition returns condition Ready.
 func Condition(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: kudo.ConditionReady, Status: status, Reason: reason, Message: message}
 }

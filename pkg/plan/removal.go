@@ -11,14 +11,14 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// Teardown is the order in which a whole inventory is deleted: the reverse of that in which it was applied, with those of one kind that
-// follow each other in one wave. What is of kinds that it defines itself comes first, and then their definitions, with which goes
-// what others have made of these kinds: all of it may have finalizers that only the operator takes off, which runs until then.
+// Teardown returns the order in which a whole inventory is deleted: the reverse of the order of application, with consecutive objects of
+// one kind in one wave. Objects of kinds that the inventory itself defines come first, followed by their definitions, which also deletes
+// objects that others have created of these kinds. All of them may have finalizers that only the operator removes, so it runs until then.
 func Teardown(inventory []kudo.InventoryEntry) [][]kudo.InventoryEntry {
 	defined := map[string]bool{}
 	for _, entry := range inventory {
 		if isDefinition(entry) {
-			_, group, _ := strings.Cut(entry.Name, ".") // a definition is called PLURAL.GROUP
+			_, group, _ := strings.Cut(entry.Name, ".") // a definition is named PLURAL.GROUP
 			defined[group] = true
 		}
 	}
@@ -49,10 +49,10 @@ func isDefinition(entry kudo.InventoryEntry) bool {
 	return entry.Group == "apiextensions.k8s.io" && entry.Kind == "CustomResourceDefinition"
 }
 
-// Held says whether somebody's finalizer keeps any of the objects, which do not go by themselves then.
+// Held reports whether another writer's finalizer blocks the deletion of any object.
 func Held(objects []Object) bool { return slices.ContainsFunc(objects, Object.held) }
 
-// Claims parts volume claims from the rest, and with them volumes, which Kubernetes keeps until their claims are gone.
+// Claims separates volume claims from the rest. Volumes count as claims, because Kubernetes keeps them until their claims are deleted.
 func Claims(entries []kudo.InventoryEntry) (claims, others []kudo.InventoryEntry) {
 	for _, entry := range entries {
 		kind := schema.GroupKind{Group: entry.Group, Kind: entry.Kind}
@@ -65,13 +65,14 @@ func Claims(entries []kudo.InventoryEntry) (claims, others []kudo.InventoryEntry
 	return claims, others
 }
 
-// IsClaim says whether objects of the kind are volume claims.
+// IsClaim reports whether objects of the kind are volume claims.
 func IsClaim(kind schema.GroupKind) bool {
 	return kind == schema.GroupKind{Kind: "PersistentVolumeClaim"}
 }
 
-// Retained tells the names of volume claims that a StatefulSet asks in so many words to keep when it is deleted. Without that,
-// what Kubernetes would keep by default is removed with the Instance. Where a fault hides what the package asks, all are kept.
+// Retained returns a function that reports whether a StatefulSet explicitly requests to keep a volume claim when it is deleted. Without an
+// explicit request, claims that Kubernetes keeps by default are removed with the Instance. If a fault hides the package's request, all are
+// kept.
 func Retained(rendered []*unstructured.Unstructured, fault error) func(claim string) bool {
 	var names []*regexp.Regexp
 	for _, o := range rendered {

@@ -9,23 +9,23 @@ import (
 	"github.com/tandem-addons/tandem/pkg/health"
 )
 
-// Unchangeable says whether the object is a Job: once it exists, next to nothing of it can be changed.
+// Unchangeable reports whether the object is a Job: almost nothing of an existing Job can be changed.
 func Unchangeable(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "batch", Kind: "Job"}
 }
 
-// Replaceable says whether a task that has not begun may delete the object to make it anew. That holds for Jobs but those that the
-// execution itself has applied: so none is replaced twice in one execution, whatever its tasks render.
+// Replaceable reports whether a task that has not begun may delete the object to re-create it. This is true for Jobs, except those that the
+// execution itself has applied: no Job is replaced twice in one execution, whatever its tasks render.
 func (o Object) Replaceable(execution types.UID) bool {
 	return o.Live != nil && Unchangeable(o.Live) && !o.AppliedBy(execution)
 }
 
-// Spent says whether the object can no longer become healthy, however it is applied: it is on its way out, or has failed.
+// Spent reports whether the object can no longer become healthy by applying it: it is being deleted, or has failed.
 func (o Object) Spent() bool {
 	return o.Deleted() || health.Of(o.Live).Status == health.Failed
 }
 
-// ReplaceOutcome is what has come of objects that were deleted before their task can begin: it is pending until all are gone.
+// ReplaceOutcome returns the outcome for objects that are deleted before their task can begin: Pending until all are deleted.
 func ReplaceOutcome(objects []Object) Outcome {
 	outcome := DeleteOutcome(objects)
 	if outcome.Status != kudo.Complete {

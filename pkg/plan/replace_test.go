@@ -11,7 +11,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// read reads an object from YAML; nil from nothing.
+// read parses an object from YAML; nil for empty text.
 func read(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	if text == "" {

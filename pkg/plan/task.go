@@ -14,38 +14,38 @@ import (
 	"github.com/tandem-addons/tandem/pkg/parameter"
 )
 
-// Object is one object of a task: as it is wanted, and as it stands on the cluster (nil if it does not).
+// Object is one object of a task: the desired object, and the live object on the cluster (nil if it does not exist).
 type Object struct{ Want, Live *unstructured.Unstructured }
 
-// Owner is the Instance that objects belong to, by its namespace on the managed cluster and its name in labels, which is
-// that of render.InstanceName.
+// Owner identifies the Instance that objects belong to: its namespace on the managed cluster and its name in labels, which is
+// render.InstanceName.
 type Owner struct{ Namespace, Name string }
 
-// TaskAction is what a task does to its objects.
+// TaskAction is the effect of a task on its objects.
 type TaskAction string
 
 const (
-	// Apply brings the objects about and waits for their health.
+	// Apply applies the objects and waits until they are healthy.
 	Apply TaskAction = "Apply"
 	// Delete removes the objects and waits until they are gone.
 	Delete TaskAction = "Delete"
-	// Pipe brings objects about that keep files of a pod's.
+	// Pipe applies objects that store files from a pod.
 	Pipe TaskAction = "Pipe"
-	// ApplyChild has the hub bring a child Instance about, and waits until that is ready.
+	// ApplyChild requests a child Instance from the hub, and waits until it is ready.
 	ApplyChild TaskAction = "ApplyChild"
-	// DeleteChild has the hub remove a child Instance, and waits until that is gone.
+	// DeleteChild requests the removal of a child Instance from the hub, and waits until it is deleted.
 	DeleteChild TaskAction = "DeleteChild"
 	// Nothing means that the task has no objects.
 	Nothing TaskAction = "Nothing"
 )
 
-// Makes says whether objects are there once the task is complete.
+// Makes reports whether the objects exist once the task is complete.
 func (a TaskAction) Makes() bool { return a == Apply || a == Pipe }
 
-// HasObjects says whether the task renders objects that the agent itself applies or deletes.
+// HasObjects reports whether the task renders objects that the agent itself applies or deletes.
 func (a TaskAction) HasObjects() bool { return a.Makes() || a == Delete }
 
-// TaskActionOf says what a task does with the parameters of its execution. The error is final: the task cannot be carried out.
+// TaskActionOf returns the action of a task for the parameters of its execution. An error is terminal: the task cannot run.
 func TaskActionOf(task kudo.Task, version *kudo.OperatorVersionSpec, parameters map[string]string) (TaskAction, error) {
 	switch task.Kind {
 	case kudo.TaskApply:
@@ -68,7 +68,7 @@ func TaskActionOf(task kudo.Task, version *kudo.OperatorVersionSpec, parameters 
 	}
 }
 
-// switched is what a boolean parameter of that name chooses (KEP-23, KEP-36).
+// switched returns the action that a boolean parameter of that name selects (KEP-23, KEP-36).
 func switched(version *kudo.OperatorVersionSpec, parameters map[string]string, name string, on, off TaskAction) (TaskAction, error) {
 	value, err := parameter.Bool(version.Parameters, parameters, name)
 	switch {
@@ -81,7 +81,7 @@ func switched(version *kudo.OperatorVersionSpec, parameters map[string]string, n
 	}
 }
 
-// DummyOutcome is what a Dummy task comes to (KUDO's rules).
+// DummyOutcome returns the outcome of a Dummy task (KUDO's rules).
 func DummyOutcome(spec kudo.DummyTaskSpec) Outcome {
 	switch {
 	case spec.WantErr && spec.Fatal:
@@ -95,28 +95,28 @@ func DummyOutcome(spec kudo.DummyTaskSpec) Outcome {
 	}
 }
 
-// AppliedBy says whether the object stands as that execution has applied it, or another task of it.
+// AppliedBy reports whether the object is as last applied by a task of that execution.
 func (o Object) AppliedBy(execution types.UID) bool {
 	return o.Live != nil && o.Live.GetAnnotations()[kudo.AnnotationExecution] == string(execution)
 }
 
-// Expired says whether the object is gone because it was to be: a Job is deleted some time after it has finished, if it says so.
+// Expired reports whether the object is missing as intended: a Job may set a time after which it is deleted once finished.
 func (o Object) Expired() bool {
 	_, expires, _ := unstructured.NestedFieldNoCopy(o.Want.Object, "spec", "ttlSecondsAfterFinished")
 	return o.Live == nil && o.Want.GetKind() == "Job" && expires
 }
 
-// Deleted says whether the object is gone or about to go.
+// Deleted reports whether the object is deleted or being deleted.
 func (o Object) Deleted() bool { return o.Live == nil || o.Live.GetDeletionTimestamp() != nil }
 
-// ForeignError says that an object exists and belongs to somebody else: it must not be touched.
+// ForeignError reports that an object exists and belongs to another owner: it must not be changed.
 type ForeignError struct{ Live *unstructured.Unstructured }
 
 func (e *ForeignError) Error() string {
 	return fmt.Sprintf("%s: it exists and %s; delete or rename it, or choose other names in the package", Describe(e.Live), ownerOf(e.Live))
 }
 
-// Claim is a *ForeignError if the object exists and does not belong to the owner.
+// Claim returns a *ForeignError if the object exists and does not belong to the owner.
 func (w Owner) Claim(o Object) error {
 	if o.Live == nil || w.Owns(o.Live) {
 		return nil
@@ -124,7 +124,7 @@ func (w Owner) Claim(o Object) error {
 	return &ForeignError{Live: o.Live}
 }
 
-// Owns says whether an object on the cluster carries the labels of the owner.
+// Owns reports whether an object on the cluster carries the labels of the owner.
 func (w Owner) Owns(live *unstructured.Unstructured) bool {
 	labels := live.GetLabels()
 	if labels[kudo.LabelHeritage] != kudo.Heritage || labels[kudo.LabelInstance] != w.Name {
@@ -145,7 +145,7 @@ func ownerOf(live *unstructured.Unstructured) string {
 	return "belongs to Instance " + strings.TrimPrefix(namespace+"/"+labels[kudo.LabelInstance], "/")
 }
 
-// ApplyOutcome is what has come of objects that were applied: the first failure, else the first that is waited for.
+// ApplyOutcome returns the outcome for applied objects: the first failure, else the first object that is waited for.
 func ApplyOutcome(objects []Object) Outcome {
 	waiting := ""
 	for _, o := range objects {
@@ -168,15 +168,15 @@ func ApplyOutcome(objects []Object) Outcome {
 	return Outcome{kudo.Complete, ""}
 }
 
-// waitsForConsumer says whether the object is a volume claim that is not bound yet. It does not hold up a step, for many are
-// bound only when a pod uses them, and that pod may be a later step's. Condition Ready does not overlook it.
+// waitsForConsumer reports whether the object is a volume claim that is not bound yet. It does not block a step, because many claims are
+// only bound when a pod uses them, and that pod may belong to a later step. Condition Ready includes it.
 func waitsForConsumer(live *unstructured.Unstructured) bool {
 	phase, _, _ := unstructured.NestedString(live.Object, "status", "phase")
 	return live.GetKind() == "PersistentVolumeClaim" && live.GetDeletionTimestamp() == nil && phase != "Bound"
 }
 
-// DeleteOutcome is what has come of objects that were deleted. It names the first that is still there; one that a finalizer holds
-// comes before those that go by themselves.
+// DeleteOutcome returns the outcome for deleted objects. It names the first one that still exists; objects blocked by a finalizer come
+// before others.
 func DeleteOutcome(objects []Object) Outcome {
 	there := slices.DeleteFunc(slices.Clone(objects), func(o Object) bool { return o.Live == nil })
 	if len(there) == 0 {
@@ -186,10 +186,10 @@ func DeleteOutcome(objects []Object) Outcome {
 	return Outcome{kudo.InProgress, deleting(there[max(held, 0)].Live)}
 }
 
-// held says whether another writer's finalizer keeps the object.
+// held reports whether another writer's finalizer blocks the deletion of the object.
 func (o Object) held() bool { return o.Live != nil && len(holders(o.Live)) > 0 }
 
-// deleting says what holds an object that is on its way out.
+// deleting describes what blocks the deletion of an object.
 func deleting(live *unstructured.Unstructured) string {
 	message := Describe(live) + ": is being deleted"
 	if held := holders(live); len(held) > 0 {
@@ -198,12 +198,12 @@ func deleting(live *unstructured.Unstructured) string {
 	return message
 }
 
-// holders are the finalizers of an object but that of its deletion in the foreground, which goes by itself.
+// holders returns the finalizers of an object except for foreground deletion, which completes by itself.
 func holders(live *unstructured.Unstructured) []string {
 	return slices.DeleteFunc(slices.Clone(live.GetFinalizers()), func(f string) bool { return f == metav1.FinalizerDeleteDependents })
 }
 
-// Describe names an object as messages do: `Deployment ns/name`.
+// Describe formats an object for messages: `Deployment ns/name`.
 func Describe(o *unstructured.Unstructured) string {
 	if o.GetNamespace() == "" {
 		return o.GetKind() + " " + o.GetName()

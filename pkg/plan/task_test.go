@@ -14,7 +14,7 @@ import (
 
 var owner = plan.Owner{Namespace: "apps", Name: "kafka"}
 
-// object is one as the owner applies it in step p/s of execution x, with changes.
+// object returns an object as the owner applies it in step p/s of execution x, with changes.
 func object(kind, name string, change ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
 	o.SetNamespace("apps")

@@ -15,7 +15,7 @@ import (
 
 func within(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
 
-// twoSteps is a plan of two phases, of which the first has two steps, each with one task.
+// twoSteps returns a plan of two phases. The first has two steps, each with one task.
 func twoSteps(change func(*kudo.Plan)) kudo.Plan {
 	step := func(name string) kudo.Step { return kudo.Step{Name: name, Tasks: []string{"t"}} }
 	spec := kudo.Plan{Phases: []kudo.Phase{
@@ -111,7 +111,7 @@ func TestStartedTimestampIsWhenItsTurnCame(t *testing.T) {
 	}
 }
 
-// A pass at every deadline is enough to end whatever waits for ever, and no execution ends before its deadline.
+// A pass at every deadline ends everything that would wait forever, and no execution ends before its deadline.
 func TestADeadlineEndsWhatNeverComes(t *testing.T) {
 	for seed := range uint64(1000) {
 		random := rand.New(rand.NewPCG(seed, 3))

@@ -9,32 +9,32 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// Change is a change of an Instance. Nothing in it is changed.
+// Change is a change of an Instance. It is read-only.
 type Change struct {
-	// Before is the Instance as it stands, nil where it does not, and After as it is to stand, nil where it is to go. What of After is
-	// not its spec, and its planExecution, are as they stand.
+	// Before is the current Instance, nil if it does not exist, and After the desired one, nil if it is to be deleted. They only differ
+	// in the spec, except for planExecution.
 	Before, After *kudo.Instance
-	// Version is the OperatorVersion of After; nil where it does not exist.
+	// Version is the OperatorVersion of After; nil if it does not exist.
 	Version *kudo.OperatorVersion
-	// Started is the OperatorVersion that was last started for Before; nil where nothing was, or where it does not exist any more.
+	// Started is the OperatorVersion that was last started for Before; nil if there was none, or if it no longer exists.
 	Started *kudo.OperatorVersion
-	// Instances are those of the cluster.
+	// Instances are the Instances of the cluster.
 	Instances []kudo.Instance
 	// Candidates are the OperatorVersions that children may run.
 	Candidates []kudo.OperatorVersion
 }
 
-// Preview is what a change would bring about, as long as every plan completes.
+// Preview holds the effects of a change, assuming that every plan completes.
 type Preview struct {
-	// WaitsFor is the plan that runs and that the first of Plans waits for.
+	// WaitsFor is the running plan that the first of Plans waits for.
 	WaitsFor string
-	// Plans that run, in their order.
+	// Plans to run, in their order.
 	Plans []Plan
-	// Removed is what goes after that: at a removal all that is left.
+	// Removed lists the objects that are deleted after the plans: for a removal all remaining ones.
 	Removed []Object
-	// Children that go after that.
+	// Children are deleted after that.
 	Children []Child
-	// Fault says why no plan can run.
+	// Fault is why no plan can run.
 	Fault string
 }
 
@@ -42,33 +42,33 @@ type Preview struct {
 type Plan struct {
 	plan.Coming
 	Tasks []Task
-	// Removed is what the OperatorVersion has no task for any more, and Children are the children that it has none for: they go with
-	// the end of the plan.
+	// Removed lists the objects, and Children the children, for which the OperatorVersion has no task any more: they are deleted at the end
+	// of the plan.
 	Removed  []Object
 	Children []Child
 }
 
-// Task is a task that a plan would carry out.
+// Task is a task that a plan would run.
 type Task struct {
 	plan.Placed
 	Action  plan.TaskAction
 	Objects []Object
-	// Child is that of a KudoOperator task.
+	// Child is the child of a KudoOperator task.
 	Child *Child
-	// Fault says why the task would fail.
+	// Fault is why the task would fail.
 	Fault string
 }
 
-// Object is one that a task would deal with.
+// Object is an object of a task.
 type Object struct {
 	kudo.InventoryEntry
 	Effect Effect
-	// Before and After are the object as it was applied last and as it would be, without what changes with every execution; nil where it
-	// is not known, or not there.
+	// Before and After are the object as last applied and as it would be applied, without fields that change with every execution; nil if
+	// unknown or missing.
 	Before, After *unstructured.Unstructured
 }
 
-// Effect is what becomes of an object or a child.
+// Effect is the effect of a change on an object or a child.
 type Effect string
 
 // The effects.
@@ -77,19 +77,19 @@ const (
 	Changed   Effect = "changed"
 	Unchanged Effect = "unchanged"
 	Removed   Effect = "removed"
-	// Annotated changes in nothing but the version of the package, which an annotation names, and Restarted in no more than that and what
-	// has its pods restart (KEP-27).
+	// Annotated objects change only in the annotation with the version of the package. Restarted objects change in addition only in the
+	// annotation that restarts their pods (KEP-27).
 	Annotated Effect = "annotated"
 	Restarted Effect = "restarted"
-	// Replaced is deleted and made anew, for it cannot be changed.
+	// Replaced objects are deleted and re-created, because they cannot be changed.
 	Replaced Effect = "replaced"
-	// Renewed is made from what a pod of a Pipe task writes, which nobody knows before.
+	// Renewed objects are created from the output of a Pipe task's pod, which is unknown before.
 	Renewed Effect = "renewed"
-	// Unknown is applied, and nobody can say whether it changes: what it was made from is lost.
+	// Unknown objects are applied, but it is unknown whether they change: the template or parameters of the last apply are lost.
 	Unknown Effect = "unknown"
 )
 
-// Child is what becomes of a child Instance. What it brings about itself is in Preview, once it is created, changed or removed.
+// Child is the effect on a child Instance. Preview holds its own effects if it is created, changed or removed.
 type Child struct {
 	Instance        string
 	OperatorVersion string
@@ -97,7 +97,7 @@ type Child struct {
 	Preview         *Preview
 }
 
-// wish is what the Instance would ask for.
+// wish returns the desired state of the Instance.
 func (c Change) wish() plan.Wish {
 	w := plan.Wish{Removing: c.After == nil}
 	if c.After != nil {
@@ -120,7 +120,7 @@ func (c Change) wish() plan.Wish {
 	return w
 }
 
-// take takes the version for what it is of the change.
+// take assigns the version to the fields of the change that it belongs to.
 func (c *Change) take(version *kudo.OperatorVersion) {
 	if c.After != nil {
 		if name := install.VersionOf(c.After); version.Namespace == name.Namespace && version.Name == name.Name {

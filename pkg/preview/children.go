@@ -8,10 +8,10 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// playing is the uid of executions that nobody has started.
+// playing is the uid of simulated executions.
 const playing = "preview"
 
-// parent is the Instance in the middle of the execution, with that of its status.
+// parent returns the Instance during the execution, with its status.
 func (s *simulation) parent(version *kudo.OperatorVersion, coming plan.Coming, status kudo.PlanStatus) install.Parent {
 	parent := s.instance.DeepCopy()
 	if s.change.After != nil {
@@ -26,7 +26,7 @@ func (s *simulation) parent(version *kudo.OperatorVersion, coming plan.Coming, s
 	}
 }
 
-// equip gives the change of a child its versions, as far as they are there.
+// equip sets the versions of a child's change, if they exist.
 func (s *simulation) equip(change *Change) {
 	operators := s.operators()
 	for i := range s.change.Candidates {
@@ -36,7 +36,7 @@ func (s *simulation) equip(change *Change) {
 	}
 }
 
-// settle puts the child among the Instances as it is then: plans that run after this one find it so.
+// settle updates the child among the Instances, for the plans that run later.
 func (s *simulation) settle(of Change) {
 	child := of.After.DeepCopy()
 	child.UID = playing
@@ -51,7 +51,7 @@ func (s *simulation) settle(of Change) {
 	s.change.Instances = append(others, *child)
 }
 
-// operators are those that tasks of either version bring along.
+// operators returns the child operators of the tasks of either version.
 func (s *simulation) operators() []string {
 	var names []string
 	for _, version := range []*kudo.OperatorVersion{s.change.Version, s.change.Started} {

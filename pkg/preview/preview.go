@@ -1,5 +1,5 @@
-// Package preview decides what a change of an Instance would bring about: which plans run and why, and which objects they make, change
-// and remove. It is pure and touches no cluster.
+// Package preview computes the effects of a change of an Instance: which plans run and why, and which objects they create, change and
+// remove. It is pure and touches no cluster.
 package preview
 
 import (
@@ -14,10 +14,10 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// Of says what the change brings about.
+// Of returns the effects of the change.
 func Of(c Change) Preview { return of(c, 0) }
 
-// deepest bounds a tree of Instances, which goes in a circle where nobody has judged it.
+// deepest limits the depth of a tree of Instances, which is cyclic if it was not validated.
 const deepest = 32
 
 func of(c Change, depth int) Preview {
@@ -40,7 +40,7 @@ func of(c Change, depth int) Preview {
 	return p
 }
 
-// play carries out a plan in the mind: all of its tasks complete, in their order.
+// play simulates a plan: all of its tasks complete, in their order.
 func (s *simulation) play(coming plan.Coming) Plan {
 	version := s.versionOf(coming)
 	played := Plan{Coming: coming}
@@ -60,7 +60,7 @@ func (s *simulation) play(coming plan.Coming) Plan {
 	return played
 }
 
-// task carries out one task in the mind.
+// task simulates one task.
 func (s *simulation) task(version *kudo.OperatorVersion, coming plan.Coming, placed plan.Placed) Task {
 	t := Task{Placed: placed}
 	action, err := plan.TaskActionOf(placed.Task, &version.Spec, coming.Execution.Parameters)
@@ -95,8 +95,8 @@ func (s *simulation) task(version *kudo.OperatorVersion, coming plan.Coming, pla
 	return t
 }
 
-// child is what becomes of the child of a KudoOperator task, as the hub decides it once the task is in progress. The fault says why the
-// task fails.
+// child returns the effect on the child of a KudoOperator task, as the hub decides once the task is in progress. fault is why the task
+// fails.
 func (s *simulation) child(version *kudo.OperatorVersion, coming plan.Coming, placed plan.Placed) (child *Child, fault string) {
 	steps := install.Children(s.parent(version, coming, kudo.PlanStatus{
 		Status: kudo.InProgress,
@@ -116,7 +116,7 @@ func (s *simulation) child(version *kudo.OperatorVersion, coming plan.Coming, pl
 		child.Effect, child.Preview = Removed, s.gone(step.Current)
 		s.change.Instances = slices.DeleteFunc(slices.Clone(s.change.Instances), func(i kudo.Instance) bool { return i.Name == child.Instance })
 		return child, ""
-	case step.Current == nil && step.Apply == nil: // switched off, and not there
+	case step.Current == nil && step.Apply == nil: // disabled, and does not exist
 		return nil, ""
 	case step.Current == nil:
 		child.Effect = Created
@@ -126,7 +126,7 @@ func (s *simulation) child(version *kudo.OperatorVersion, coming plan.Coming, pl
 	return child, s.below(child, step)
 }
 
-// below looks into what comes of a child that is there to stay.
+// below previews the effects on a child that is not removed.
 func (s *simulation) below(child *Child, step install.ChildStep) (fault string) {
 	change := Change{Before: step.Current, After: step.Apply, Instances: s.change.Instances, Candidates: s.change.Candidates}
 	if change.After == nil {
@@ -155,7 +155,7 @@ func (s *simulation) below(child *Child, step install.ChildStep) (fault string) 
 	return ""
 }
 
-// gone is what the removal of a child brings about.
+// gone returns the effects of the removal of a child.
 func (s *simulation) gone(child *kudo.Instance) *Preview {
 	if s.depth >= deepest {
 		return nil
@@ -165,7 +165,7 @@ func (s *simulation) gone(child *kudo.Instance) *Preview {
 	return new(of(change, s.depth+1))
 }
 
-// vanishedChildren are the children that the version has no task for any more, as the hub removes them once the plan is complete.
+// vanishedChildren returns the children without a task in the version, which the hub removes once the plan is complete.
 func (s *simulation) vanishedChildren(version *kudo.OperatorVersion, coming plan.Coming) []Child {
 	var children []Child
 	for _, step := range install.Children(s.parent(version, coming, kudo.PlanStatus{Status: kudo.Complete})) {
@@ -176,7 +176,7 @@ func (s *simulation) vanishedChildren(version *kudo.OperatorVersion, coming plan
 	return children
 }
 
-// ownChildren are the Instance's children, which go with it.
+// ownChildren returns the Instance's children, which are deleted with it.
 func (s *simulation) ownChildren() []Child {
 	var children []Child
 	for i := range s.change.Instances {

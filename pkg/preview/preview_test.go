@@ -30,7 +30,7 @@ data: {mode: "{{ .Params.MODE }}"}
 	job   = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\n"
 )
 
-// shop is a version of an operator with tasks of every kind.
+// shop returns a version of an operator with tasks of every kind.
 func shop(change ...func(*kudo.OperatorVersionSpec)) *kudo.OperatorVersion {
 	v := versionOf("shop", "1.0.0")
 	v.Spec.Parameters = []kudo.Parameter{
@@ -74,12 +74,12 @@ func taskOf(name, kind string, of func(*kudo.TaskSpec)) kudo.Task {
 	return task
 }
 
-// planOf runs the tasks one after the other.
+// planOf returns a plan that runs the tasks one after the other.
 func planOf(tasks ...string) kudo.Plan {
 	return kudo.Plan{Phases: []kudo.Phase{{Name: "main", Steps: []kudo.Step{{Name: "all", Tasks: tasks}}}}}
 }
 
-// db is a version of the operator that shop brings along.
+// db returns a version of shop's child operator.
 func db() kudo.OperatorVersion {
 	v := versionOf("db", "2.0.0")
 	v.Spec.Parameters = []kudo.Parameter{{Name: "ROWS", Type: kudo.IntegerType}}
@@ -89,7 +89,7 @@ func db() kudo.OperatorVersion {
 	return *v
 }
 
-// instance is one of a version, with those parameters.
+// instance returns an Instance of a version, with those parameters.
 func instance(version *kudo.OperatorVersion, parameters map[string]string) *kudo.Instance {
 	i := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "shop", UID: "shop", Generation: 1}}
 	i.Spec = kudo.InstanceSpec{
@@ -98,7 +98,7 @@ func instance(version *kudo.OperatorVersion, parameters map[string]string) *kudo
 	return i
 }
 
-// deployed is an Instance whose plan has come to status, with what it has applied.
+// deployed returns an Instance with a plan in that status, and its applied objects.
 func deployed(version *kudo.OperatorVersion, status kudo.ExecutionStatus, parameters map[string]string, applied ...kudo.InventoryEntry) *kudo.Instance {
 	i := instance(version, parameters)
 	i.Status.Execution = &kudo.Execution{
@@ -114,7 +114,7 @@ func entry(group, kind, namespace, name, task string) kudo.InventoryEntry {
 	return kudo.InventoryEntry{Group: group, Kind: kind, Namespace: namespace, Name: name, Task: task}
 }
 
-// applied is what plan deploy of shop applies unless it is told otherwise.
+// applied lists the objects that plan deploy of shop applies with default parameters.
 var applied = []kudo.InventoryEntry{
 	entry("apps", "Deployment", "ns", "app", "app"), entry("", "ConfigMap", "ns", "settings-a", "app"), entry("batch", "Job", "ns", "once", "once"),
 }
@@ -251,7 +251,7 @@ func TestPreview(t *testing.T) {
 	}
 }
 
-// told is a preview in lines.
+// told formats a preview in lines.
 func told(p preview.Preview) []string {
 	var lines []string
 	if p.WaitsFor != "" {
@@ -294,7 +294,7 @@ func toldOf(task preview.Task) []string {
 	return append([]string{line + below[0]}, below[1:]...)
 }
 
-// toldOfChild is what becomes of a child, and below what that brings about.
+// toldOfChild formats the effect on a child, including its own preview.
 func toldOfChild(child preview.Child) []string {
 	lines := []string{fmt.Sprintf("%s %s", child.Effect, child.Instance)}
 	if child.Preview != nil {

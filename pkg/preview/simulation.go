@@ -13,13 +13,13 @@ import (
 	"github.com/tandem-addons/tandem/pkg/render"
 )
 
-// simulation is how the Instance stands on its cluster while one plan after the other is played.
+// simulation holds the state of the Instance on its cluster while plans are simulated one after the other.
 type simulation struct {
 	change Change
 	depth  int
-	// instance is the Instance as far as names go.
+	// instance identifies the Instance.
 	instance *kudo.Instance
-	// inventory is what the agent has reported, with what was played since, and contents what is known of it.
+	// inventory is the agent's reported inventory, updated by the simulation, and contents the known contents of its objects.
 	inventory []kudo.InventoryEntry
 	contents  map[kudo.InventoryEntry]*unstructured.Unstructured
 }
@@ -35,7 +35,7 @@ func newSimulation(c Change, depth int) *simulation {
 	return s
 }
 
-// versionOf is what the execution runs.
+// versionOf returns the OperatorVersion of the execution.
 func (s *simulation) versionOf(coming plan.Coming) *kudo.OperatorVersion {
 	if coming.Cause == plan.RemovalRequested {
 		return s.change.Started
@@ -43,7 +43,7 @@ func (s *simulation) versionOf(coming plan.Coming) *kudo.OperatorVersion {
 	return s.change.Version
 }
 
-// wants are the objects of a task: those that it renders, or that keep what its pod writes.
+// wants returns the objects of a task: those that it renders, or that store the files of its pod.
 func (s *simulation) wants(version *kudo.OperatorVersionSpec, execution kudo.Execution, placed plan.Placed) ([]*unstructured.Unstructured, error) {
 	name := render.InstanceName(s.instance.Name)
 	if placed.Task.Kind == kudo.TaskPipe {
@@ -56,7 +56,7 @@ func (s *simulation) wants(version *kudo.OperatorVersionSpec, execution kudo.Exe
 	}, placed.Task.Spec.Resources...)
 }
 
-// place gives objects the namespaces that the inventory has them in: only the agent knows the scope of a kind.
+// place sets the namespaces of objects from the inventory: only the agent knows the scope of a kind.
 func (s *simulation) place(objects []*unstructured.Unstructured) {
 	for _, o := range objects {
 		if o.GetNamespace() != "" || len(s.listed([]*unstructured.Unstructured{o})) > 0 {
@@ -69,7 +69,7 @@ func (s *simulation) place(objects []*unstructured.Unstructured) {
 	}
 }
 
-// listed are the entries of those objects which the inventory has.
+// listed returns the inventory entries of those objects.
 func (s *simulation) listed(objects []*unstructured.Unstructured) []kudo.InventoryEntry {
 	var entries []kudo.InventoryEntry
 	for _, o := range objects {
@@ -82,13 +82,13 @@ func (s *simulation) listed(objects []*unstructured.Unstructured) []kudo.Invento
 	return entries
 }
 
-// without is the entry without its task: an object has one entry.
+// without returns the entry without its task: an object has one entry.
 func without(entry kudo.InventoryEntry) kudo.InventoryEntry {
 	entry.Task = ""
 	return entry
 }
 
-// apply applies an object; restarts says that pods restart by that.
+// apply applies an object; restarts is true if that restarts pods.
 func (s *simulation) apply(t Task, want *unstructured.Unstructured, restarts bool) Object {
 	entry := plan.Entry(want, t.Task.Name)
 	o := Object{InventoryEntry: entry, After: lasting(want)}
@@ -113,7 +113,7 @@ func (s *simulation) apply(t Task, want *unstructured.Unstructured, restarts boo
 	return o
 }
 
-// difference is what becomes of an object that was applied before.
+// difference returns the effect on an object that was applied before.
 func difference(before, after *unstructured.Unstructured, restarts bool) Effect {
 	switch {
 	case !equality.Semantic.DeepEqual(unversioned(before).Object, unversioned(after).Object):
@@ -127,7 +127,7 @@ func difference(before, after *unstructured.Unstructured, restarts bool) Effect 
 	}
 }
 
-// unversioned is the object without the version of its package.
+// unversioned returns the object without the version of its package.
 func unversioned(o *unstructured.Unstructured) *unstructured.Unstructured {
 	o = o.DeepCopy()
 	annotations := o.GetAnnotations()
@@ -149,8 +149,8 @@ func (s *simulation) remove(entries []kudo.InventoryEntry) []Object {
 	return objects
 }
 
-// known is what an object of the inventory was made from, as far as that can be told: its task is rendered as the plan that is played
-// would have, but from the OperatorVersion and with the parameters that were last started. So only what they change differs.
+// known returns the last applied content of an inventory object, if it can be determined: it renders the object's task as in the simulated
+// plan, but with the OperatorVersion and the parameters that were last started. So only their changes differ.
 func (s *simulation) known(entry kudo.InventoryEntry, at plan.Placed) *unstructured.Unstructured {
 	if content, played := s.contents[without(entry)]; played {
 		return content
@@ -175,7 +175,7 @@ func (s *simulation) known(entry kudo.InventoryEntry, at plan.Placed) *unstructu
 	return s.contents[without(entry)]
 }
 
-// lasting is the object without what changes with every execution, and the namespace that was not written.
+// lasting returns the object without fields that change with every execution, and without a namespace that was not written.
 func lasting(o *unstructured.Unstructured) *unstructured.Unstructured {
 	o = o.DeepCopy()
 	annotations := o.GetAnnotations()

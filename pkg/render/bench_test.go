@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// BenchmarkObjects renders a package of 30 templates, a StatefulSet with parameters each.
+// BenchmarkObjects renders a package of 30 templates, each a StatefulSet with parameters.
 func BenchmarkObjects(b *testing.B) {
 	const workload = `
 apiVersion: apps/v1

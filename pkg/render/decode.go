@@ -20,12 +20,12 @@ import (
 // document is one YAML document of a rendered text.
 type document struct {
 	text string
-	// line of the rendered text, from 1, that it begins on.
+	// line is the first line of the document in the rendered text, from 1.
 	line int
 }
 
-// splitDocuments splits a text at YAML's markers (YAML 1.2, section 9.1): a line that begins with --- or ..., and then ends
-// or has white space. What stands behind a --- belongs to its document. Documents of nothing but comments are dropped.
+// splitDocuments splits a text at YAML's markers (YAML 1.2, section 9.1): a line that begins with --- or ..., followed by the end of the
+// line or white space. Text after --- belongs to its document. Documents that contain only comments are dropped.
 func splitDocuments(text string) []document {
 	var documents []document
 	begin, beginLine := 0, 1
@@ -60,7 +60,7 @@ func appendDocument(documents []document, text string, line int) []document {
 	return documents
 }
 
-// objects decodes a document. Integers stay exact (int64); everything else is what kubectl makes of the same YAML.
+// objects decodes a document. Integers stay exact (int64); everything else decodes as in kubectl.
 func (d document) objects() ([]map[string]any, error) {
 	encoded, err := yaml.YAMLToJSON([]byte(d.text))
 	if err != nil {
@@ -80,7 +80,7 @@ func (d document) objects() ([]map[string]any, error) {
 	}
 }
 
-// expand replaces a list by its items: kind List, or a list of one kind, whose items may leave out their kind.
+// expand replaces a list by its items: kind List, or a list of one kind with items that may omit their kind.
 func expand(object map[string]any) ([]map[string]any, error) {
 	kind, _ := object["kind"].(string)
 	itemKind, isList := strings.CutSuffix(kind, "List")
@@ -115,7 +115,7 @@ func setDefault(m map[string]any, key string, value any) {
 
 var yamlLine = regexp.MustCompile(`yaml: line (\d+): (.*)`)
 
-// fail adds template, document and line to an error. YAML's own line counts from the document's first.
+// fail adds template, document and line to an error. YAML's line numbers start at the document.
 func (d document) fail(name string, number int, err error) *template.Error {
 	line := d.line
 	if found := yamlLine.FindStringSubmatch(err.Error()); found != nil {
@@ -130,7 +130,7 @@ func (d document) fail(name string, number int, err error) *template.Error {
 	return fault
 }
 
-// validate checks what every object needs.
+// validate checks the fields that every object requires.
 func validate(object map[string]any) error {
 	for _, field := range []string{"apiVersion", "kind"} {
 		if err := requireText(object, field, field); err != nil {
@@ -141,7 +141,7 @@ func validate(object map[string]any) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("apiVersion %q must be VERSION or GROUP/VERSION", object["apiVersion"])
-	case gv.Group == kudo.GroupVersion.Group: // nobody would run it, and one with the marks of a mirror would be taken for one
+	case gv.Group == kudo.GroupVersion.Group: // it would never run, or be mistaken for a mirror
 		return fmt.Errorf("objects of %s come from the hub and cannot be made by a template: use a task of kind %s", gv.Group, kudo.TaskKudoOperator)
 	}
 	metadata, ok := object["metadata"].(map[string]any)
@@ -175,7 +175,7 @@ func requireText(m map[string]any, key, path string) error {
 	}
 }
 
-// describe names a JSON value for a message.
+// describe describes a JSON value for a message.
 func describe(value any) string {
 	switch v := value.(type) {
 	case nil:
@@ -191,13 +191,13 @@ func describe(value any) string {
 	}
 }
 
-// identity tells objects of a task apart.
+// identity identifies an object within a task.
 type identity struct {
 	kind            schema.GroupKind
 	namespace, name string
 }
 
-// identify is the identity of an object; one without a namespace has the default namespace.
+// identify returns the identity of an object; an object without a namespace gets the default namespace.
 func identify(obj *unstructured.Unstructured, defaultNamespace string) identity {
 	id := identity{kind: obj.GroupVersionKind().GroupKind(), namespace: obj.GetNamespace(), name: obj.GetName()}
 	if id.namespace == "" {
@@ -206,7 +206,7 @@ func identify(obj *unstructured.Unstructured, defaultNamespace string) identity 
 	return id
 }
 
-// String is `Kind namespace/name`.
+// String returns `Kind namespace/name`.
 func (id identity) String() string {
 	if id.namespace == "" {
 		return id.kind.Kind + " " + id.name

@@ -13,7 +13,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/template"
 )
 
-// FuzzObjects holds that whatever a template says, rendering ends in marked objects, each once, or in a *template.Error.
+// FuzzObjects checks that rendering any template results in marked objects without duplicates, or in a *template.Error.
 func FuzzObjects(f *testing.F) {
 	f.Add(everything)
 	f.Add(named("a") + "---\n" + named("{{ .Params.NODES }}"))
@@ -47,8 +47,7 @@ func FuzzObjects(f *testing.F) {
 	})
 }
 
-// FuzzRestartPods holds that any two objects give an object, that the input stays as it is, and that a second pass changes
-// nothing.
+// FuzzRestartPods checks that any two objects result in an object, that the input stays unmodified, and that a second pass changes nothing.
 func FuzzRestartPods(f *testing.F) {
 	f.Add(`{"apiVersion":"apps/v1","kind":"Deployment","spec":{"template":{}}}`, `{"spec":{"template":{"metadata":{"annotations":{"a":1}}}}}`, true)
 	f.Add(`{"apiVersion":"batch/v1","kind":"CronJob","spec":{"jobTemplate":{"spec":{"template":{"metadata":[]}}}}}`, `{}`, false)

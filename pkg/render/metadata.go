@@ -12,8 +12,8 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// templatePaths are where the built-in kinds hold templates of other objects, the pod template last. Only these: what a
-// custom resource keeps under spec.template is its own affair.
+// templatePaths are the paths of object templates in the built-in kinds, the pod template last. spec.template of custom resources is not
+// included, because its meaning is not known.
 var templatePaths = map[schema.GroupKind][][]string{
 	{Group: "apps", Kind: "Deployment"}:        {{"spec", "template"}},
 	{Group: "apps", Kind: "StatefulSet"}:       {{"spec", "template"}},
@@ -24,8 +24,8 @@ var templatePaths = map[schema.GroupKind][][]string{
 	{Group: "batch", Kind: "CronJob"}:          {{"spec", "jobTemplate"}, {"spec", "jobTemplate", "spec", "template"}},
 }
 
-// mark puts Tandem's labels on the object, on its pod templates and volume claim templates, and the annotations on the
-// object alone: those change with every execution, and a pod template that changes restarts pods (KEP-27).
+// mark sets Tandem's labels on the object, its pod templates and its volume claim templates, and the annotations only on the object: those
+// change with every execution, and a changed pod template restarts pods (KEP-27).
 func (r *renderer) mark(obj *unstructured.Unstructured) error {
 	labels := map[string]string{
 		kudo.LabelHeritage: kudo.Heritage,
@@ -53,8 +53,7 @@ func (r *renderer) mark(obj *unstructured.Unstructured) error {
 	return nil
 }
 
-// InstanceName is what templates see as .Name: the Instance's name with dots replaced by dashes, so that it can be part of
-// the names of objects.
+// InstanceName returns the .Name of templates: the Instance's name with dots replaced by dashes, so that it can be part of object names.
 func InstanceName(instance string) string { return strings.ReplaceAll(instance, ".", "-") }
 
 func (r *renderer) annotations() map[string]string {
@@ -74,13 +73,13 @@ func (r *renderer) annotations() map[string]string {
 	return annotations
 }
 
-// objectTemplate is a template of another object inside an object.
+// objectTemplate is an object template within an object.
 type objectTemplate struct {
 	path   string
 	object map[string]any
 }
 
-// templatesOf are the templates that the object holds. A missing one is left to the API server to refuse.
+// templatesOf returns the templates in the object. A missing template is left to the API server to reject.
 func templatesOf(obj *unstructured.Unstructured) ([]objectTemplate, error) {
 	kind := obj.GroupVersionKind().GroupKind()
 	var templates []objectTemplate
@@ -100,7 +99,7 @@ func templatesOf(obj *unstructured.Unstructured) ([]objectTemplate, error) {
 	return append(templates, claims...), err
 }
 
-// claimTemplatesOf are the volume claim templates of a StatefulSet.
+// claimTemplatesOf returns the volume claim templates of a StatefulSet.
 func claimTemplatesOf(obj *unstructured.Unstructured) ([]objectTemplate, error) {
 	const path = "spec.volumeClaimTemplates"
 	spec, _ := obj.Object["spec"].(map[string]any)
@@ -119,7 +118,7 @@ func claimTemplatesOf(obj *unstructured.Unstructured) ([]objectTemplate, error) 
 	return templates, nil
 }
 
-// walk follows a path of objects; nil if it ends early.
+// walk follows a path of objects; it returns nil if the path ends early.
 func walk(object map[string]any, path []string) (map[string]any, error) {
 	for i, key := range path {
 		value := object[key]
@@ -135,8 +134,8 @@ func walk(object map[string]any, path []string) (map[string]any, error) {
 	return object, nil
 }
 
-// merge adds entries to metadata.labels or metadata.annotations of an object, which stands at path, and checks what is
-// there: strings, as the API server wants them; an empty value in YAML is the empty string.
+// merge adds entries to metadata.labels or metadata.annotations of the object at path, and checks existing values: they must be strings, as
+// the API server requires; an empty value in YAML is the empty string.
 func merge(object map[string]any, path, field string, entries map[string]string) error {
 	metadata, err := child(object, "metadata", strings.TrimPrefix(path+".metadata", "."))
 	if err != nil {
@@ -166,7 +165,7 @@ func merge(object map[string]any, path, field string, entries map[string]string)
 	return nil
 }
 
-// child is the object under key, made if there is none.
+// child returns the object under key, and creates it if it does not exist.
 func child(object map[string]any, key, path string) (map[string]any, error) {
 	switch value := object[key].(type) {
 	case nil:

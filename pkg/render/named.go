@@ -9,8 +9,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/template"
 )
 
-// Named renders the template of the name source, which holds one object, and gives that a name, for what is not the package's to name, such as the pod of
-// a Pipe task. Errors are those of Objects.
+// Named renders the template source, which holds one object, and sets the object's name. It serves objects whose name the package does not
+// choose, such as the pod of a Pipe task. It returns the errors of Objects.
 func Named(c Context, source, name string) (*unstructured.Unstructured, error) {
 	r, err := newRenderer(c)
 	if err != nil {
@@ -43,7 +43,7 @@ func Named(c Context, source, name string) (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
-// Mark puts on an object the labels and annotations that Objects puts on what it renders. The input is not changed.
+// Mark returns a copy of an object with the labels and annotations that Objects sets.
 func Mark(c Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if c.Version == nil {
 		return nil, errors.New("marking an object: there is no OperatorVersion")

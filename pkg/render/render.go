@@ -1,5 +1,5 @@
-// Package render decides what a task applies: the templates of an OperatorVersion and an Instance's parameters become
-// objects that carry Tandem's labels and annotations. It is pure and touches no cluster.
+// Package render renders the objects that a task applies: it turns the templates of an OperatorVersion and an Instance's parameters into
+// objects with Tandem's labels and annotations. It is pure and touches no cluster.
 package render
 
 import (
@@ -18,33 +18,33 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// Context is everything that rendering depends on. Nothing in it is changed.
+// Context holds everything that rendering depends on. It is read-only.
 type Context struct {
 	// Version holds the templates and the definitions of the parameters.
 	Version *kudo.OperatorVersionSpec
-	// OperatorVersion is the version as the annotation on the objects says it; Version.Version if empty.
+	// OperatorVersion is the value of the version annotation on the objects; Version.Version if empty.
 	OperatorVersion string
 	// Instance is the Instance's name, with its dots.
 	Instance string
-	// Namespace is the one that the Instance stands in on the managed cluster.
+	// Namespace is the Instance's namespace on the managed cluster.
 	Namespace string
-	// Parameters are the values that the Instance gives; the others have their defaults.
+	// Parameters are the values that the Instance sets; the others have their defaults.
 	Parameters map[string]string
-	// Plan, Phase and Step are the names of what runs.
+	// Plan, Phase and Step are the names of the running plan, phase and step.
 	Plan, Phase, Step string
 	// Execution is the uid of the plan's execution.
 	Execution types.UID
-	// Pipes maps the keys of Pipe tasks to the names of the objects that keep their files.
+	// Pipes maps the keys of Pipe tasks to the names of the objects that store their files.
 	Pipes map[string]string
 }
 
-// Objects renders templates, in the order listed, to the objects to apply, in the order in which they stand.
+// Objects renders templates, in the listed order, to the objects to apply, in document order.
 //
-// A template may hold several documents; empty ones are dropped and lists expanded. Built-in kinds in an API version that
-// Kubernetes has removed come in the successor version, see Successor. Namespaces stay as written and there are no owner
-// references: only whoever knows the cluster knows the scope of a kind.
+// A template may hold several documents; empty ones are dropped and lists expanded. Built-in kinds in an API version that Kubernetes has
+// removed are converted to the successor version, see Successor. Namespaces stay as written and no owner references are set: the scope of a
+// kind is only known on the cluster.
 //
-// Every error is fatal: the same input fails the same way again. It is a *template.Error, which names the template, or a
+// Every error is terminal: the same input fails again in the same way. It is a *template.Error, which names the template, or a
 // *parameter.InvalidError.
 func Objects(c Context, templates ...string) ([]*unstructured.Unstructured, error) {
 	r, err := newRenderer(c)
@@ -70,7 +70,7 @@ func Objects(c Context, templates ...string) ([]*unstructured.Unstructured, erro
 	return objects, nil
 }
 
-// Text renders one template to text, such as the parameter file of a KudoOperator task. Errors are those of Objects.
+// Text renders one template to text, such as the parameter file of a KudoOperator task. It returns the errors of Objects.
 func Text(c Context, name string) (string, error) {
 	r, err := newRenderer(c)
 	if err != nil {
@@ -79,7 +79,7 @@ func Text(c Context, name string) (string, error) {
 	return r.text(name)
 }
 
-// renderer is a Context with its parameters' values.
+// renderer is a Context with the values of its parameters.
 type renderer struct {
 	Context
 	params map[string]any
@@ -118,7 +118,7 @@ func (r *renderer) noSuchTemplate() error {
 	return fmt.Errorf("no such template: the operator has %s", strings.Join(names, ", "))
 }
 
-// data is all that a template can refer to (KUDO's variables).
+// data returns the variables of templates (KUDO's variables).
 func (r *renderer) data() map[string]any {
 	return map[string]any{
 		"Name":            InstanceName(r.Instance),
@@ -157,7 +157,7 @@ func (r *renderer) objects(name string) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// finish makes an object of what a template rendered.
+// finish creates an object from a rendered map.
 func (r *renderer) finish(object map[string]any) (*unstructured.Unstructured, error) {
 	if err := validate(object); err != nil {
 		return nil, err

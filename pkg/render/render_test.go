@@ -16,7 +16,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/template"
 )
 
-// newContext is a Context over templates, given as name, text, name, text.
+// newContext returns a Context with templates, given as name, text, name, text.
 func newContext(templates ...string) Context {
 	version := &kudo.OperatorVersionSpec{Version: "0.3.0", AppVersion: "3.6.2", Templates: map[string]string{}}
 	version.Operator.Name = "zookeeper"
@@ -128,7 +128,7 @@ func TestInvalidParametersAreNamed(t *testing.T) {
 
 const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %}\n"
 
-// named is a ConfigMap of that name.
+// named returns a ConfigMap of that name.
 func named(name string) string { return strings.ReplaceAll(configMap, "%", name) }
 
 func TestObjectsComeInTheOrderTheyStandIn(t *testing.T) {
@@ -285,7 +285,7 @@ func TestObjectsNameTheFault(t *testing.T) {
 	}
 }
 
-// everything has each kind of template and object that rendering treats in its own way.
+// everything contains each kind of template and object that rendering handles separately.
 const everything = `
 apiVersion: apps/v1
 kind: StatefulSet

@@ -8,8 +8,8 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// podTemplatePaths are the pod templates that may change on a live object, and restart pods by it (KEP-27). A Job's may not
-// change.
+// podTemplatePaths are the paths of pod templates that are mutable on a live object, where a change restarts pods (KEP-27). A Job's is
+// immutable.
 var podTemplatePaths = map[schema.GroupKind][]string{
 	{Group: "apps", Kind: "Deployment"}:  {"spec", "template"},
 	{Group: "apps", Kind: "StatefulSet"}: {"spec", "template"},
@@ -18,9 +18,9 @@ var podTemplatePaths = map[schema.GroupKind][]string{
 	{Group: "batch", Kind: "CronJob"}:    {"spec", "jobTemplate", "spec", "template"},
 }
 
-// RestartPods sets the one annotation of a pod template that changes between executions (KEP-27): to the execution's uid
-// if pods must restart, or if the object does not exist yet (live is nil); otherwise to what the live object carries, so
-// that the template stays as it is and nothing restarts. It returns a copy; objects without pods come back as they are.
+// RestartPods sets the only annotation of a pod template that changes between executions (KEP-27): to the execution's uid if pods must
+// restart or the object does not exist yet (live is nil); otherwise to the value on the live object, so that the template is unchanged and
+// nothing restarts. It returns a copy; objects without pods are returned unchanged.
 func RestartPods(obj, live *unstructured.Unstructured, execution types.UID, restart bool) *unstructured.Unstructured {
 	obj = obj.DeepCopy()
 	template := podTemplate(obj)
@@ -35,15 +35,15 @@ func RestartPods(obj, live *unstructured.Unstructured, execution types.UID, rest
 		unstructured.RemoveNestedField(template, "metadata", "annotations", kudo.AnnotationExecution)
 		return obj
 	}
-	// A malformed metadata is left for the API server as well.
+	// Malformed metadata is left to the API server as well.
 	_ = merge(template, "", "annotations", map[string]string{kudo.AnnotationExecution: value})
 	return obj
 }
 
-// HasPods says whether RestartPods restarts pods of the object.
+// HasPods reports whether RestartPods restarts pods of the object.
 func HasPods(obj *unstructured.Unstructured) bool { return podTemplate(obj) != nil }
 
-// podTemplate is the object's; nil if it has none. The API server refuses a malformed one with a better message than could be given here.
+// podTemplate returns the object's pod template; nil if it has none. The API server rejects a malformed one with a better message.
 func podTemplate(obj *unstructured.Unstructured) map[string]any {
 	path, ok := podTemplatePaths[obj.GroupVersionKind().GroupKind()]
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// object reads an object from YAML; nil from nothing.
+// object parses an object from YAML; nil for empty text.
 func object(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	if text == "" {

@@ -7,14 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// removal is the end of an API version of a kind: the Kubernetes minor release that stopped serving it, and what came after.
+// removal is the removal of an API version of a kind: the Kubernetes minor release that stopped serving it, and its replacement.
 type removal struct {
 	since       string
 	replacement string
 }
 
-// successors are the API versions that Kubernetes has removed while the kind's schema lives on unchanged in the replacement.
-// Source: the "Deprecated API Migration Guide" of the Kubernetes documentation, and the release notes for alpha versions.
+// successors are removed API versions with an unchanged schema in the replacement. Source: the "Deprecated API Migration Guide"
+// of the Kubernetes documentation, and the release notes for alpha versions.
 var successors = removals(map[string][]gone{
 	"policy/v1beta1": {{"1.25", "policy/v1", kinds{"PodDisruptionBudget"}}},
 	"rbac.authorization.k8s.io/v1beta1": {
@@ -49,8 +49,8 @@ var successors = removals(map[string][]gone{
 	"flowcontrol.apiserver.k8s.io/v1beta3": {{"1.32", "flowcontrol.apiserver.k8s.io/v1", kinds{"FlowSchema"}}},
 })
 
-// changed are the removed API versions whose replacement has another schema or other defaults, so that a manifest must be
-// rewritten by hand; an empty replacement means that there is none.
+// changed are removed API versions whose replacement has another schema or other defaults, so that a manifest must be rewritten by hand; an
+// empty replacement means that there is none.
 var changed = removals(map[string][]gone{
 	"extensions/v1beta1": {
 		{"1.16", "apps/v1", kinds{"Deployment", "DaemonSet", "ReplicaSet"}},
@@ -86,7 +86,7 @@ type gone struct {
 	kinds              kinds
 }
 
-// removals makes a lookup table of the listing.
+// removals builds a lookup table from the listing.
 func removals(listing map[string][]gone) map[schema.GroupVersionKind]removal {
 	table := map[schema.GroupVersionKind]removal{}
 	for apiVersion, list := range listing {
@@ -99,8 +99,8 @@ func removals(listing map[string][]gone) map[schema.GroupVersionKind]removal {
 	return table
 }
 
-// Successor is the kind that gvk is applied as, where Kubernetes has removed that API version and the schema lives on in
-// another; false for every other kind.
+// Successor returns the kind that replaces gvk, if Kubernetes has removed that API version and the replacement has the same schema; false
+// for every other kind.
 func Successor(gvk schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
 	r, ok := successors[gvk]
 	if !ok {
@@ -109,8 +109,7 @@ func Successor(gvk schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
 	return schema.FromAPIVersionAndKind(r.replacement, gvk.Kind), true
 }
 
-// Removed says of an API version that Kubernetes has removed and that has no Successor since when it is gone and what to write
-// instead; it is empty for every other kind.
+// Removed describes when Kubernetes removed an API version that has no Successor, and what replaces it; it returns "" for every other kind.
 func Removed(gvk schema.GroupVersionKind) string {
 	r, ok := changed[gvk]
 	what := gvk.GroupVersion().String() + " " + gvk.Kind
@@ -124,7 +123,7 @@ func Removed(gvk schema.GroupVersionKind) string {
 	}
 }
 
-// succeed puts an object into its successor version, where it has one.
+// succeed converts an object to its successor version, if it has one.
 func succeed(obj *unstructured.Unstructured) {
 	gvk := obj.GroupVersionKind()
 	successor, ok := Successor(gvk)
@@ -137,8 +136,8 @@ func succeed(obj *unstructured.Unstructured) {
 	}
 }
 
-// keepEmptySelector keeps the meaning of a PodDisruptionBudget's empty selector: in policy/v1beta1 it selects no pods, in
-// policy/v1 all pods of the namespace. No selector selects none in both.
+// keepEmptySelector preserves the meaning of a PodDisruptionBudget's empty selector: in policy/v1beta1 it selects no pods, in policy/v1 all
+// pods of the namespace. A missing selector selects none in both.
 func keepEmptySelector(obj *unstructured.Unstructured) {
 	spec, _ := obj.Object["spec"].(map[string]any)
 	selector, ok := spec["selector"].(map[string]any)

@@ -54,9 +54,9 @@ func TestRemoved(t *testing.T) {
 	}
 }
 
-// TestEveryRemovalOfKubernetesIsKnown compares the tables with the end that the API's own types declare.
+// TestEveryRemovalOfKubernetesIsKnown compares the tables with the removals that the API's own types declare.
 func TestEveryRemovalOfKubernetesIsKnown(t *testing.T) {
-	// Nothing is ever stored of these, so no package can hold them.
+	// These kinds are never stored, so no package can hold them.
 	fleeting := regexp.MustCompile("List$|Options$|Review$|^Scale$|^Eviction$|^DeploymentRollback$|^APIGroupDiscovery$")
 	const newest = 36 // the minor release of the control plane that Tandem is tested with
 	known := 0

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// attacks are templates that would end the process, fill its memory or take its time, and what is said about each. They are
-// what a package may hold by mistake as well: a number mistyped, a loop over the wrong list.
+// attacks are templates that would crash the process, exhaust its memory or take too much time, with the expected error of each. A package
+// may also contain them by mistake: a mistyped number, a loop over the wrong list.
 var attacks = map[string]struct{ template, want string }{
 	"a map put into itself": {
 		`{{ $d := dict }}{{ $_ := set $d "a" $d }}{{ toYaml $d }}`, "error calling set: the map would contain itself",
@@ -103,7 +103,7 @@ var attacks = map[string]struct{ template, want string }{
 	},
 }
 
-// callingTwice is a chain of templates of which each calls the next one twice.
+// callingTwice returns a chain of templates. Each calls the next one twice.
 func callingTwice(templates int) string {
 	text := `{{ define "0" }}{{ end }}`
 	for i := range templates {
@@ -112,8 +112,7 @@ func callingTwice(templates int) string {
 	return text + fmt.Sprintf(`{{ template "%d" }}`, templates)
 }
 
-// patience is far more than any template takes, even with the race detector; without bounds the attacks take minutes, or end
-// the process.
+// patience is far more than any template takes, even with the race detector. Without limits the attacks take minutes, or crash the process.
 const patience = time.Minute
 
 func TestATemplateIsBounded(t *testing.T) {
@@ -187,8 +186,8 @@ func TestInstrumentedFunctionsDoWhatTheyDid(t *testing.T) {
 	}
 }
 
-// TestEveryFunctionHasACost calls each function with values of its parameters' types: charging must not panic, whatever the
-// function itself says about such arguments.
+// TestEveryFunctionHasACost calls each function with values of its parameters' types: charging must not panic, even if the function returns
+// an error for such arguments.
 func TestEveryFunctionHasACost(t *testing.T) {
 	for name := range costs {
 		if functions[name] == nil {

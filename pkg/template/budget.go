@@ -6,32 +6,32 @@ import (
 	"reflect"
 )
 
-// The bounds of one template's execution. Packages are written by others, and what a template may do to the program that
-// renders it is bounded here: no template runs for much more than a second, fills the memory or exhausts the stack. The
-// clock decides nothing, so that the same template always ends the same way.
+// The limits of one template's execution. Packages come from third parties, and these limits protect the program that renders their
+// templates: no template runs for much more than a second, fills the memory or exhausts the stack. The limits do not depend on the clock,
+// so the same template always ends the same way.
 const (
-	// maxSteps is what one execution may spend, a few hundred times what the largest packages do. A step is about a
-	// microsecond: a node of the template as it is passed, a value looked at, bytesPerStep of text.
+	// maxSteps is the budget of one execution, a few hundred times the cost of the largest packages. A step is about a microsecond: one
+	// node of the template, one inspected value, bytesPerStep of text.
 	maxSteps = 1_000_000
-	// bytesPerStep is how much text a function reads or makes in one step.
+	// bytesPerStep is how much text a function reads or produces in one step.
 	bytesPerStep = 32
-	// itemsPerStep is how many items of a list a function copies in one step.
+	// itemsPerStep is how many list items a function copies in one step.
 	itemsPerStep = 16
 	// stepsPerCall is the cost of calling any function.
 	stepsPerCall = 4
-	// stepsPerLevel is the cost of a nested level of a template that is called, on top of that of its nodes. Each level
-	// takes a part of the stack, which recursion must not exhaust.
+	// stepsPerLevel is the cost of a nested level of a called template, in addition to its nodes. Each level uses part of the stack, which
+	// recursion must not exhaust.
 	stepsPerLevel = 32
-	// maxTextBytes bounds what one template renders, and each text in it. It is more than the API server takes as one
-	// object (1.5 MiB in etcd's default).
+	// maxTextBytes limits the output of one template, and each text in it. It exceeds the API server's limit for one object (1.5 MiB in
+	// etcd's default).
 	maxTextBytes = 4 << 20
-	// maxItems bounds the lists and maps that functions make.
+	// maxItems limits the length of lists and maps that functions create.
 	maxItems = 100_000
-	// maxLevels bounds how deeply lists and maps may be nested in what functions work through and in what is printed.
+	// maxLevels limits the nesting of lists and maps that functions process or that are printed.
 	maxLevels = 100
-	// maxRandomCharacters bounds texts drawn at random.
+	// maxRandomCharacters limits the length of random texts.
 	maxRandomCharacters = 4096
-	// maxPatternBytes bounds regular expressions.
+	// maxPatternBytes limits the length of regular expressions.
 	maxPatternBytes = 1000
 )
 
@@ -42,10 +42,10 @@ var (
 	errHoldsItself  = errors.New("the map would contain itself")
 )
 
-// budget is what is left to one execution.
+// budget is the remaining budget of one execution.
 type budget struct{ steps int }
 
-// spend takes steps, and is errTooManySteps once there are none left.
+// spend consumes steps, and returns errTooManySteps once none are left.
 func (b *budget) spend(steps int) error {
 	if steps > b.steps {
 		b.steps = 0
@@ -55,7 +55,7 @@ func (b *budget) spend(steps int) error {
 	return nil
 }
 
-// text spends what it costs to make a text of that many bytes.
+// text spends the cost of creating a text of that many bytes.
 func (b *budget) text(bytes int) error {
 	if bytes > maxTextBytes {
 		return errTooLong
@@ -63,7 +63,7 @@ func (b *budget) text(bytes int) error {
 	return b.spend(bytes / bytesPerStep)
 }
 
-// items spends what it costs to make a list or a map of that many items.
+// items spends the cost of creating a list or a map of that many items.
 func (b *budget) items(count int) error {
 	if count > maxItems {
 		return fmt.Errorf("it makes a list of %d items, more than %d", count, maxItems)
@@ -71,7 +71,7 @@ func (b *budget) items(count int) error {
 	return b.spend(count / itemsPerStep)
 }
 
-// made spends what a function's result costs.
+// made spends the cost of a function's result.
 func (b *budget) made(result reflect.Value) error {
 	switch result.Kind() {
 	case reflect.String:
@@ -83,17 +83,17 @@ func (b *budget) made(result reflect.Value) error {
 	}
 }
 
-// weigh spends what it costs to work through a value. What stands in several places counts several times, and deeper levels
-// cost more, for they are indented where they are printed.
+// weigh spends the cost of processing a value. A value that occurs several times counts several times, and deeper levels cost more, because
+// they are indented when printed.
 func (b *budget) weigh(v reflect.Value) error { return b.weighAt(v, 0, nowhere) }
 
-// weighInside is weigh for a value that is about to become part of a map, in which the map must not stand.
+// weighInside is weigh for a value that is about to be put into the map holder, which it must not contain.
 func (b *budget) weighInside(v, holder reflect.Value) error { return b.weighAt(v, 0, holder.Pointer()) }
 
-// nowhere is the address of no map, not even of one that is nil.
+// nowhere is the address of no map, not even of a nil map.
 const nowhere = ^uintptr(0)
 
-// weighAt ends on cycles as well, by its depth; holder is the map that must not be found, or nowhere.
+// weighAt also terminates on cycles, by its depth limit; holder is the map that must not occur, or nowhere.
 func (b *budget) weighAt(v reflect.Value, level int, holder uintptr) error {
 	if level > maxLevels {
 		return errTooDeep

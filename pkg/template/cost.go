@@ -10,19 +10,19 @@ import (
 	"unicode/utf8"
 )
 
-// cost spends what a call costs before it is made, and refuses what may not be called so.
+// cost spends the cost of a call before the call, and rejects calls that are not allowed.
 type cost func(b *budget, args []reflect.Value) error
 
-// costs are those of the functions whose cost is not that of working through their arguments once.
+// costs are the costs of functions that differ from processing their arguments once.
 var costs = costList(map[string]cost{
-	// They look at an argument without working through it.
+	// These functions inspect an argument without processing it.
 	"default empty coalesce all any ternary dict list tuple get unset hasKey pluck dig keys values":       free,
 	"first mustFirst last mustLast typeOf typeIs typeIsLike kindOf kindIs fail":                           free,
 	"append push mustAppend mustPush prepend mustPrepend concat":                                          topLevel,
 	"rest mustRest initial mustInitial reverse mustReverse slice mustSlice compact mustCompact pick omit": topLevel,
 	"set": setting,
 
-	// The length of their result is what an argument says, or a product.
+	// The length of the result is given by an argument, or is a product.
 	"repeat":                            repeating,
 	"indent nindent":                    indenting,
 	"replace":                           replacing,
@@ -35,7 +35,7 @@ var costs = costList(map[string]cost{
 	"fromJson mustFromJson":             perByte(4),
 	"uniq mustUniq without mustWithout": comparing,
 
-	// They are slow.
+	// These functions are slow.
 	"bcrypt htpasswd":           fixed(60_000),
 	"derivePassword":            fixed(200_000),
 	"genPrivateKey":             generatingKey,
@@ -58,7 +58,7 @@ var costs = costList(map[string]cost{
 	"regexReplaceAllLiteral mustRegexReplaceAllLiteral": substituting,
 })
 
-// costList tells the names of a listing apart.
+// costList splits the names of a listing.
 func costList(listing map[string]cost) map[string]cost {
 	list := map[string]cost{}
 	for names, c := range listing {
@@ -69,7 +69,7 @@ func costList(listing map[string]cost) map[string]cost {
 	return list
 }
 
-// charge spends what calling a function costs, its arguments worked through once unless it has a cost of its own.
+// charge spends the cost of calling a function: its own cost, or else processing its arguments once.
 func (b *budget) charge(name string, args []reflect.Value) error {
 	if err := b.spend(stepsPerCall); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (b *budget) charge(name string, args []reflect.Value) error {
 	return whole(b, args)
 }
 
-// whole is the cost of working through all arguments.
+// whole is the cost of processing all arguments.
 func whole(b *budget, args []reflect.Value) error {
 	for _, arg := range args {
 		if err := b.weigh(arg); err != nil {
@@ -92,13 +92,13 @@ func whole(b *budget, args []reflect.Value) error {
 
 func free(b *budget, args []reflect.Value) error {
 	last := args[len(args)-1]
-	if last.Kind() == reflect.Slice { // the variadic ones
+	if last.Kind() == reflect.Slice { // the variadic arguments
 		return b.spend(last.Len())
 	}
 	return nil
 }
 
-// topLevel is the cost of copying lists: that of their items, but not of what is in them.
+// topLevel is the cost of copying lists: the cost of their items without nested values.
 func topLevel(b *budget, args []reflect.Value) error {
 	for _, arg := range args {
 		if err := b.spend(lengthOf(arg) / itemsPerStep); err != nil {
@@ -116,7 +116,7 @@ func topLevel(b *budget, args []reflect.Value) error {
 	return nil
 }
 
-// lengthOf is the number of items of a list or a map, 0 of anything else.
+// lengthOf returns the number of items of a list or a map, 0 for other values.
 func lengthOf(v reflect.Value) int {
 	if v.Kind() == reflect.Interface {
 		v = v.Elem()
@@ -129,10 +129,10 @@ func lengthOf(v reflect.Value) int {
 	}
 }
 
-// setting refuses to put a map into itself: whoever works through such a map never ends.
+// setting rejects a map that is put into itself: processing such a map never ends.
 func setting(b *budget, args []reflect.Value) error { return b.weighInside(args[2], args[0]) }
 
-// fixed is a cost on top of the arguments'.
+// fixed is a cost in addition to the arguments.
 func fixed(steps int) cost {
 	return func(b *budget, args []reflect.Value) error {
 		if err := b.spend(steps); err != nil {
@@ -142,7 +142,7 @@ func fixed(steps int) cost {
 	}
 }
 
-// perByte is a cost for each of so many bytes of the arguments' texts.
+// perByte is a cost for each byte of the arguments' texts.
 func perByte(steps int) cost {
 	return func(b *budget, args []reflect.Value) error {
 		for _, arg := range args {
@@ -187,8 +187,7 @@ func joining(b *budget, args []reflect.Value) error {
 	return b.product(0, int64(lengthOf(args[1])), args[0].Len())
 }
 
-// product spends what a text costs that has a piece count times beside the rest. The function itself refuses a negative
-// count.
+// product spends the cost of a text that contains a piece count times besides the rest. The function itself rejects a negative count.
 func (b *budget) product(rest int, count int64, piece int) error {
 	if piece > 0 && count > int64(maxTextBytes/piece) {
 		return errTooLong
@@ -197,14 +196,14 @@ func (b *budget) product(rest int, count int64, piece int) error {
 }
 
 var (
-	// directive is a verb's beginning in a format: flags, index, width and precision.
+	// directive is the beginning of a verb in a format: flags, index, width and precision.
 	directive = regexp.MustCompile(`%[^a-zA-Z%]*`)
 	width     = regexp.MustCompile(`[0-9]+|\*`)
 )
 
-// formatting: printf FORMAT ARGUMENTS. A number in a directive may be a width, each verb may print all arguments.
+// formatting: printf FORMAT ARGUMENTS. A number in a directive may be a width, and each verb may print all arguments.
 func formatting(b *budget, args []reflect.Value) error {
-	const widest = 1_000_000 // fmt takes no more
+	const widest = 1_000_000 // fmt's maximum
 	if err := whole(b, args); err != nil {
 		return err
 	}
@@ -246,7 +245,7 @@ func random(b *budget, args []reflect.Value) error {
 	return b.spend(8 * max(0, int(args[0].Int())))
 }
 
-// comparing: uniq LIST, without LIST ITEMS. Each item is compared with each other one.
+// comparing: uniq LIST, without LIST ITEMS. Each item is compared with every other one.
 func comparing(b *budget, args []reflect.Value) error {
 	before := b.steps
 	if err := whole(b, args); err != nil {
@@ -256,7 +255,7 @@ func comparing(b *budget, args []reflect.Value) error {
 	return b.spend(weight * weight / 32)
 }
 
-// decimals: their digits add up.
+// decimals: the digits of the arguments add up.
 func decimals(b *budget, args []reflect.Value) error {
 	operands := args[len(args)-1]
 	count := 1 + lengthOf(operands)
@@ -295,8 +294,8 @@ func matchingAll(b *budget, args []reflect.Value) error {
 	return b.items(count)
 }
 
-// substituting: regexReplaceAll PATTERN TEXT REPLACEMENT. Together the matches are no longer than the text, so neither is
-// what one reference to them adds.
+// substituting: regexReplaceAll PATTERN TEXT REPLACEMENT. All matches together are at most as long as the text, and so is the text that one
+// reference to them adds.
 func substituting(b *budget, args []reflect.Value) error {
 	text, replacement := args[1].String(), args[2].String()
 	count, err := b.matches(args[0].String(), text)
@@ -306,8 +305,8 @@ func substituting(b *budget, args []reflect.Value) error {
 	return b.product((1+strings.Count(replacement, "$"))*len(text), int64(count), len(replacement))
 }
 
-// matches counts the matches of a pattern. Each may take as long as reading the whole text, so they are counted in rounds,
-// each of which is paid beforehand.
+// matches counts the matches of a pattern. Each may take as long as reading the whole text, so they are counted in rounds, and each round
+// is paid in advance.
 func (b *budget) matches(pattern, text string) (int, error) {
 	expression, program, err := b.compile(pattern)
 	if err != nil || program == 0 {
@@ -323,8 +322,8 @@ func (b *budget) matches(pattern, text string) (int, error) {
 	}
 }
 
-// compile compiles a pattern and spends its cost. program is the number of its instructions; 0 for a pattern that does not
-// compile, about which the function itself has to say what it says.
+// compile compiles a pattern and spends its cost. program is the number of its instructions; 0 for a pattern that does not compile, for
+// which the function itself returns an error.
 func (b *budget) compile(pattern string) (expression *regexp.Regexp, program int, err error) {
 	if len(pattern) > maxPatternBytes {
 		return nil, 0, fmt.Errorf("a regular expression of %d bytes is longer than %d", len(pattern), maxPatternBytes)

@@ -8,19 +8,19 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// Error says what is wrong with one template. It is fatal: the same input fails the same way again.
+// Error is a problem of one template. It is terminal: the same input fails again in the same way.
 type Error struct {
-	// Template is its name, as tasks refer to it.
+	// Template is the name of the template, as tasks refer to it.
 	Template string
-	// Document counts the documents of the rendered text from 1; 0 if the template could not be rendered to text.
+	// Document is the number of the document in the rendered text, from 1; 0 if the template could not be rendered to text.
 	Document int
-	// Line counts from 1: in the template or, where Document is set, in the rendered text; 0 if there is none.
+	// Line is the line number, from 1: in the template or, if Document is set, in the rendered text; 0 if unknown.
 	Line int
-	// Err is the fault, said in one bounded line.
+	// Err is the problem, in one line of limited length.
 	Err error
 }
 
-// NewError makes an Error of a fault of the template of that name, whose message may hold what a package or a library says in many lines.
+// NewError returns an Error for the template of that name. The message of err may have many lines from a package or a library.
 func NewError(template string, err error) *Error {
 	if line := oneLine(err.Error()); line != err.Error() {
 		err = &fault{message: line, err: err}
@@ -28,11 +28,11 @@ func NewError(template string, err error) *Error {
 	return &Error{Template: template, Err: err}
 }
 
-// maxMessageRunes bounds the message of a fault.
+// maxMessageRunes limits the message of a problem.
 const maxMessageRunes = 1024
 
-// oneLine makes a message one line of bounded length: its middle is left out, for it begins with the place and ends with the
-// fault.
+// oneLine converts a message to one line of limited length. It omits the middle, because the message begins with the position and ends with
+// the problem.
 func oneLine(message string) string {
 	if strings.ContainsAny(message, "\n\r\v\f\u0085\u2028\u2029") {
 		message = text.OneLine(message)
@@ -53,7 +53,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// executionError takes name and line out of text/template's message, `template: NAME:LINE[:COLUMN]: MESSAGE`.
+// executionError parses name and line from text/template's message, `template: NAME:LINE[:COLUMN]: MESSAGE`.
 func executionError(name string, err error) *Error {
 	message, ok := strings.CutPrefix(err.Error(), "template: "+name+":")
 	if !ok {
@@ -68,7 +68,7 @@ func executionError(name string, err error) *Error {
 	message = strings.TrimPrefix(message, fmt.Sprintf("executing %q ", name))
 	for _, own := range []string{passFunction, weighFunction} {
 		if _, fault, ok := strings.Cut(message, "error calling "+own+": "); ok {
-			message = fault // the template does not call it
+			message = fault // the function is internal: the template does not call it
 		}
 	}
 	fault := NewError(name, &fault{message: message + wayOut(message), err: err})
@@ -86,7 +86,7 @@ func (f *fault) Error() string { return f.message }
 
 func (f *fault) Unwrap() error { return f.err }
 
-// wayOut says what a template may refer to, where it referred to something else.
+// wayOut lists the available variables if the template refers to an unknown one.
 func wayOut(message string) string {
 	switch {
 	case !strings.Contains(message, "map has no entry for key"):

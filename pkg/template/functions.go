@@ -13,22 +13,22 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// removedFunctions of sprig. The functions on paths are pure but for those whose name begins with os.
+// removedFunctions are functions of sprig that templates cannot call. The path functions are pure, except those with the prefix os.
 var removedFunctions = []string{
 	"env", "expandenv", "getHostByName",
 	"base", "dir", "clean", "ext", "isAbs",
 	"osBase", "osDir", "osClean", "osExt", "osIsAbs",
 }
 
-// functions are what templates may call, see templateFunctions.
+// functions are the functions that templates can call, see templateFunctions.
 var functions = templateFunctions()
 
-// templateFunctions are what templates may call beside text/template's own: sprig's without those that reach the
-// environment, the file system or the network, and without the functions on paths (KUDO removed them as well); and toYaml.
-// Those of text/template that print values are among them, so that they have their cost.
+// templateFunctions returns the functions that templates can call in addition to text/template's own: sprig's without those that access the
+// environment, the file system or the network, and without the path functions (KUDO removed them as well); and toYaml. It includes
+// text/template's printing functions, to assign them a cost.
 //
-// Functions that draw random values or read the clock are there for the packages that use them; such a template renders
-// differently each time.
+// Functions that generate random values or read the clock are available for packages that use them; such a template renders differently
+// each time.
 func templateFunctions() template.FuncMap {
 	f := sprig.TxtFuncMap()
 	for _, name := range removedFunctions {
@@ -56,7 +56,7 @@ func templateFunctions() template.FuncMap {
 	return f
 }
 
-// toYAML writes a value as kubectl does: keys sorted, numbers to the digit, no newline at the end.
+// toYAML encodes a value like kubectl: sorted keys, exact numbers, no newline at the end.
 func toYAML(value any) (string, error) {
 	var out strings.Builder
 	encoder := yaml.NewEncoder(&out)
@@ -68,7 +68,7 @@ func toYAML(value any) (string, error) {
 	return strings.TrimSuffix(out.String(), "\n"), nil
 }
 
-// literalNumbers replaces each json.Number, which is text to the YAML encoder, by a scalar with these digits.
+// literalNumbers replaces each json.Number, which the YAML encoder treats as text, by a scalar with the same digits.
 func literalNumbers(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -120,8 +120,8 @@ func exactNumbers(value any) any {
 	return value
 }
 
-// mergingCopies makes a function that merges maps merge copies of all but the first. sprig's put the maps themselves into
-// the first, so that a map could come to contain itself: merging it would never end.
+// mergingCopies wraps a merge function so that it merges copies of all maps but the first. sprig merges the maps themselves into the first,
+// so that a map could contain itself: merging it would never end.
 func mergingCopies(merge func(map[string]any, ...map[string]any) any) any {
 	return func(into map[string]any, from ...map[string]any) any { return merge(into, clones(from)...) }
 }
@@ -139,7 +139,7 @@ func clones(from []map[string]any) []map[string]any {
 	return copies
 }
 
-// repeat is sprig's, but a negative count is an error that says so. Its length is bounded by its cost.
+// repeat is sprig's, but a negative count is an error. Its length is limited by its cost.
 func repeat(count int, text string) (string, error) {
 	if count < 0 {
 		return "", errors.New("a text cannot be repeated a negative number of times")
@@ -147,7 +147,7 @@ func repeat(count int, text string) (string, error) {
 	return strings.Repeat(text, count), nil
 }
 
-// until is sprig's, bounded: 0, 1, … before count, or 0, -1, … before a negative count.
+// until is sprig's with a limit: 0, 1, … before count, or 0, -1, … before a negative count.
 func until(count int) ([]int, error) {
 	if count < 0 {
 		return untilStep(0, count, -1)
@@ -155,7 +155,7 @@ func until(count int) ([]int, error) {
 	return untilStep(0, count, 1)
 }
 
-// untilStep is sprig's, bounded: first, first+step, … before last; empty where the step does not lead towards last.
+// untilStep is sprig's with a limit: first, first+step, … before last; empty if the step does not lead towards last.
 func untilStep(first, last, step int) ([]int, error) {
 	items := []int{}
 	for i := first; (step > 0 && i < last) || (step < 0 && i > last); i += step {
@@ -167,7 +167,7 @@ func untilStep(first, last, step int) ([]int, error) {
 	return items, nil
 }
 
-// seq is sprig's, bounded: LAST, FIRST LAST or FIRST STEP LAST, the last included, as text with blanks between.
+// seq is sprig's with a limit: LAST, FIRST LAST or FIRST STEP LAST, including the last, as text separated by blanks.
 func seq(params ...int) (string, error) {
 	first, step, last := 1, 0, 0
 	switch len(params) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzExecute holds that whatever a template says, executing it ends in a text within bounds, or in an *Error of one line.
+// FuzzExecute checks that executing any template results in a text within limits, or in an *Error of one line.
 func FuzzExecute(f *testing.F) {
 	f.Add(`{{ $d := dict }}{{ $_ := set $d "a" (list $d) }}{{ $d }}`)
 	f.Add(`{{ $d := list }}{{ range until 60 }}{{ $d = list $d $d }}{{ end }}{{ eq $d $d }}`)

@@ -7,9 +7,9 @@ import (
 	"text/template/parse"
 )
 
-// The functions that instrument puts into a template. Templates cannot call them: they do not exist while a text is parsed.
+// The functions that instrument adds to a template. Templates cannot call them: they do not exist during parsing.
 const (
-	// passFunction spends what one pass through a body costs.
+	// passFunction spends the cost of one pass through a body.
 	passFunction = "pass"
 	// weighFunction weighs a value that text/template is about to print, and returns it.
 	weighFunction = "weigh"
@@ -18,12 +18,12 @@ const (
 // instrumentation is the budget of one run of a parsed template.
 type instrumentation struct {
 	budget budget
-	// called are the names of the functions that the template calls.
+	// called holds the names of the functions that the template calls.
 	called map[string]bool
 }
 
-// instrument makes a parsed template one that pays for what it does, once, out of maxSteps: every body that runs again, of a loop
-// or of a template, spends its steps first, every function its cost, and every value that is printed is weighed.
+// instrument makes a parsed template spend its cost from maxSteps, for one execution: every body that may repeat, of a loop or of a
+// template, spends its steps first, every function its cost, and every printed value is weighed.
 func instrument(t *template.Template) {
 	i := &instrumentation{budget: budget{steps: maxSteps}, called: map[string]bool{}}
 	for _, each := range t.Templates() {
@@ -36,15 +36,15 @@ func instrument(t *template.Template) {
 	t.Funcs(i.functions())
 }
 
-// size is what one pass through a part of a template costs, and how deep it goes.
+// size is the cost of one pass through a part of a template, and its depth.
 type size struct{ nodes, levels int }
 
-// with is the size of two parts that stand beside each other.
+// with returns the size of two adjacent parts.
 func (s size) with(other size) size {
 	return size{s.nodes + other.nodes, max(s.levels, other.levels)}
 }
 
-// within is the size of a part as part of a node.
+// within returns the size of a part as part of a node.
 func (s size) within() size { return size{s.nodes + 1, s.levels + 1} }
 
 // list instruments a body.
@@ -105,8 +105,8 @@ func (i *instrumentation) pipe(p *parse.PipeNode) size {
 	return total.within()
 }
 
-// command instruments a command and adds its size. The comparisons of text/template print what they cannot compare, so their
-// arguments are weighed; whether the command is one decides about what is piped to it.
+// command instruments a command and adds its size. The comparisons of text/template print values that they cannot compare, so their
+// arguments are weighed. The result reports whether the command is a comparison, which applies to its piped argument.
 func (i *instrumentation) command(c *parse.CommandNode, total *size) (comparison bool) {
 	function, ok := c.Args[0].(*parse.IdentifierNode)
 	if ok {
@@ -135,7 +135,7 @@ func (i *instrumentation) argument(n parse.Node) size {
 	return size{1, 1}
 }
 
-// weighed is an argument in brackets, piped to the weigh function; a literal stays as it is.
+// weighed returns an argument in parentheses, piped to the weigh function; literals are returned unchanged.
 func weighed(arg parse.Node) parse.Node {
 	switch arg.Type() {
 	case parse.NodeNil, parse.NodeBool, parse.NodeNumber, parse.NodeString:
@@ -145,7 +145,7 @@ func weighed(arg parse.Node) parse.Node {
 	return pipeOf(arg.Position(), value, call(arg.Position(), weighFunction))
 }
 
-// prepend makes a body begin with paying for a pass through it.
+// prepend makes a body spend the cost of one pass first.
 func prepend(l *parse.ListNode, steps int) {
 	number := &parse.NumberNode{NodeType: parse.NodeNumber, Pos: l.Pos, Text: strconv.Itoa(steps), IsInt: true, Int64: int64(steps)}
 	pass := pipeOf(l.Pos, call(l.Pos, passFunction, number))
@@ -162,7 +162,7 @@ func pipeOf(pos parse.Pos, commands ...*parse.CommandNode) *parse.PipeNode {
 	return &parse.PipeNode{NodeType: parse.NodePipe, Pos: pos, Cmds: commands}
 }
 
-// functions are those that the template calls, each paying its cost, and those that instrument puts in.
+// functions returns the functions that the template calls, each spending its cost, and those that instrument adds.
 func (i *instrumentation) functions() template.FuncMap {
 	f := template.FuncMap{
 		passFunction:  func(steps int) (string, error) { return "", i.budget.spend(steps) },
@@ -178,7 +178,7 @@ func (i *instrumentation) functions() template.FuncMap {
 
 var errorType = reflect.TypeFor[error]()
 
-// paid is a function with the same parameters that spends its cost first, and what its result costs afterwards.
+// paid returns a function with the same parameters that spends its cost first, and the cost of its result afterwards.
 func (i *instrumentation) paid(name string, function reflect.Value) any {
 	kind := function.Type()
 	in := make([]reflect.Type, kind.NumIn())

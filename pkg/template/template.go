@@ -1,5 +1,5 @@
-// Package template parses the templates of packages, and executes them within bounds: which functions they may call, and what they may
-// cost. It is pure and touches no cluster.
+// Package template parses the templates of packages, and executes them with a limited set of functions and a limited cost. It is pure and
+// touches no cluster.
 package template
 
 import (
@@ -8,11 +8,11 @@ import (
 	"text/template"
 )
 
-// noValue is what text/template prints where an index of a list or map finds nothing: missingkey=error does not reach it.
+// noValue is what text/template prints for a missing index of a list or map, which missingkey=error does not cover.
 const noValue = "<no value>"
 
-// Parse parses a template of a package, with the functions that packages may use and so that a reference to something
-// unknown is an error when the template is executed. The error is an *Error with the line.
+// Parse parses a template of a package with the functions that packages may use. A reference to an unknown variable is an error when the
+// template is executed. The error is an *Error with the line.
 func Parse(name, text string) (*template.Template, error) {
 	t, err := strict.Clone()
 	if err == nil {
@@ -24,11 +24,11 @@ func Parse(name, text string) (*template.Template, error) {
 	return t, nil
 }
 
-// strict is what every template starts from; cloning it is cheaper than telling each one the functions.
+// strict is the base of every template; cloning it is cheaper than registering the functions again.
 var strict = template.New("").Option("missingkey=error").Funcs(functions)
 
-// Execute runs a parsed template, once, within its bounds. It gets a copy of the data, for templates can change maps and lists. The error
-// is an *Error.
+// Execute runs a parsed template once, within its limits. It passes a copy of the data, because templates can modify maps and lists. The
+// error is an *Error.
 func Execute(t *template.Template, data map[string]any) (string, error) {
 	instrument(t)
 	var out boundedText
@@ -43,10 +43,10 @@ func Execute(t *template.Template, data map[string]any) (string, error) {
 	return text, nil
 }
 
-// lineAt is the number of the line, from 1, that follows the text before it.
+// lineAt returns the number of the line, from 1, that follows the text before it.
 func lineAt(before string) int { return strings.Count(before, "\n") + 1 }
 
-// boundedText is a writer that refuses more than maxTextBytes.
+// boundedText is a writer that rejects more than maxTextBytes.
 type boundedText struct{ strings.Builder }
 
 func (b *boundedText) Write(p []byte) (int, error) {

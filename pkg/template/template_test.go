@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// sample is what the templates of these tests refer to.
+// sample returns the data for the templates of these tests.
 func sample() map[string]any {
 	return map[string]any{
 		"Params": map[string]any{
@@ -18,7 +18,7 @@ func sample() map[string]any {
 	}
 }
 
-// run parses and executes a template called t.
+// run parses and executes a template named t.
 func run(text string) (string, error) {
 	t, err := Parse("t", text)
 	if err != nil {

@@ -6,20 +6,20 @@ import (
 )
 
 const (
-	// maxEdits is how many letters may be wrong, left out or too much.
+	// maxEdits is the maximum number of wrong, missing or additional letters.
 	maxEdits = 2
-	// maxLength bounds the work: longer names are no slips of the pen.
+	// maxLength limits the work: longer names are not corrected.
 	maxLength = 64
 )
 
-// ClosestMatch returns the one of names that is most like name: equal but for case, separators and a file's extension, or else a few letters away.
-// The first one wins where several are alike; it is "" if none is.
+// ClosestMatch returns the one of names that is closest to name: equal except for case, separators and a file's extension, or else with few
+// edits. It returns the first of equally close names, and "" if none is close.
 func ClosestMatch(name string, names []string) string {
 	wanted := folded(name)
 	if wanted == "" || len(wanted) > maxLength {
 		return ""
 	}
-	// In a short name two letters would be half of it.
+	// In a short name, two letters would be half of it.
 	closest, fewest := "", min(maxEdits, len(wanted)/3)+1
 	for _, candidate := range names {
 		if len(candidate) > 2*maxLength {
@@ -34,12 +34,12 @@ func ClosestMatch(name string, names []string) string {
 
 var separators = strings.NewReplacer("_", "", "-", "", ".", "")
 
-// folded is a name without what people forget of it.
+// folded returns a name without case, separators and extension.
 func folded(name string) string {
 	return separators.Replace(strings.ToLower(strings.TrimSuffix(name, path.Ext(name))))
 }
 
-// distance is the number of bytes to insert, delete or replace to make b of a (Levenshtein's); limit if it is not below that.
+// distance returns the number of bytes to insert, delete or replace to turn a into b (Levenshtein's); limit if it is not below that.
 func distance(a, b string, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return limit

@@ -40,7 +40,7 @@ func TestClosestMatch(t *testing.T) {
 	}
 }
 
-// FuzzClosestMatch holds that the answer is one of the names or none, and the name itself where it is among them.
+// FuzzClosestMatch checks that the result is one of the names or empty, and the name itself if it is among them.
 func FuzzClosestMatch(f *testing.F) {
 	f.Add("REPLICA", "REPLICAS", "MEMORY")
 	f.Add("é", "è", "e")

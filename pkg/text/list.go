@@ -14,8 +14,8 @@ func List(names []string, limit int) string {
 	return strings.Join(names, ", ")
 }
 
-// Limit returns the items if they are at most limit, else the first limit of them and an item that counts the others: "and 3 " + rest. It
-// leaves items as they are.
+// Limit returns the items if they are at most limit, else the first limit of them and an item with the number of others: "and 3 " + rest.
+// It does not modify items.
 func Limit(items []string, limit int, rest string) []string {
 	if left := len(items) - limit; left > 0 {
 		return append(slices.Clone(items[:limit]), fmt.Sprintf("and %d %s", left, rest))

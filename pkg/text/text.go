@@ -1,5 +1,5 @@
-// Package text fits texts into messages: shortens them, puts them on one line, lists names and finds the name that a misspelt one means. It is
-// pure and touches no cluster.
+// Package text formats texts for messages: it shortens them, puts them on one line, lists names and finds the closest match of a misspelt
+// name. It is pure and touches no cluster.
 package text
 
 import (
@@ -9,11 +9,11 @@ import (
 
 const ellipsis = "…"
 
-// OneLine replaces line breaks and all other white space by single blanks, and removes them at both ends.
+// OneLine replaces line breaks and other white space by single blanks, and trims both ends.
 func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// Truncate returns the text if it has at most limit bytes, else as much of its beginning as fits into limit bytes together with an ellipsis.
-// The limit has to leave room for that.
+// Truncate returns the text if it has at most limit bytes, else its beginning and an ellipsis within limit bytes. The limit has to leave
+// room for the ellipsis.
 func Truncate(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -29,7 +29,7 @@ func Prefix(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit], "")
 }
 
-// Head returns the text's first count characters, followed by an ellipsis where it has more.
+// Head returns the text's first count characters, followed by an ellipsis if it has more.
 func Head(text string, count int) string {
 	if runes := []rune(text); len(runes) > count {
 		return string(runes[:count]) + ellipsis
@@ -37,7 +37,7 @@ func Head(text string, count int) string {
 	return text
 }
 
-// Tail returns the text's last count characters, after an ellipsis where it has more.
+// Tail returns the text's last count characters, after an ellipsis if it has more.
 func Tail(text string, count int) string {
 	if runes := []rune(text); len(runes) > count {
 		return ellipsis + string(runes[len(runes)-count:])
@@ -45,7 +45,7 @@ func Tail(text string, count int) string {
 	return text
 }
 
-// Ends returns the text's first and last count/2 characters, with an ellipsis between them, where it has more than count.
+// Ends returns the text's first and last count/2 characters, with an ellipsis between them, if it has more than count.
 func Ends(text string, count int) string {
 	if runes := []rune(text); len(runes) > count {
 		return string(runes[:count/2]) + ellipsis + string(runes[len(runes)-count/2:])

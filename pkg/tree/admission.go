@@ -7,9 +7,9 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// Admit says what admission has against a new OperatorVersion because of what it brings along; candidates are the versions that there
-// are already. A circle, and children that cannot have their names, are refused. Versions that do not exist are warned of, for they may
-// be pushed yet: until then condition Resolved of Instances says the same.
+// Admit validates the child operators of a new OperatorVersion; candidates are the existing versions. It rejects cycles, and children that
+// cannot have their names. It warns about missing versions, because they may be pushed later: until then condition Resolved of Instances
+// reports the same.
 func Admit(version *kudo.OperatorVersion, candidates []kudo.OperatorVersion) (warnings []string, refused error) {
 	_, err := Resolve(version, append([]kudo.OperatorVersion{*version}, candidates...))
 	var invalid *Error

@@ -14,10 +14,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// Choose is the version that a KudoOperator task means: of the operator that it names, in the appVersion and operatorVersion that it
-// names. Where that leaves several it is the one with the highest appVersion, and among those the highest version, as in KUDO's
-// repositories. Candidates of other operators do not count. Where there is none, the error is an *AbsenceError, unless the task names what
-// cannot be an operator.
+// Choose returns the version that a KudoOperator task refers to: a version of its operator with its appVersion and operatorVersion. If
+// several match, it returns the one with the highest appVersion, and among those the highest version, as in KUDO's repositories. It ignores
+// candidates of other operators. If none matches, the error is an *AbsenceError, unless the task's operator name is invalid.
 func Choose(task kudo.Task, candidates []kudo.OperatorVersion) (kudo.OperatorVersion, error) {
 	var chosen *kudo.OperatorVersion
 	var others []*kudo.OperatorVersion
@@ -37,18 +36,18 @@ func Choose(task kudo.Task, candidates []kudo.OperatorVersion) (kudo.OperatorVer
 	return *chosen, nil
 }
 
-// means says whether a version fits what a task asks for; it may ask for any.
+// means reports whether a version matches the task's; an empty one matches any.
 func means(asked, version string) bool { return asked == "" || asked == version }
 
-// Compare orders versions of one operator as KUDO's repositories do: by appVersion, then by version. Those that are no semantic versions
-// stand below all that are, and none at all below these. Of two with the same versions the one that is named as KUDO names them, as all
-// are that were pushed, comes after one that somebody else has made.
+// Compare orders versions of one operator like KUDO's repositories: by appVersion, then by version. Versions that are not semantic sort
+// before all that are, and empty ones before those. Of two with the same versions, the one with KUDO's naming, which all pushed versions
+// have, sorts after one created in another way.
 func Compare(a, b *kudo.OperatorVersion) int {
 	return cmp.Or(compareText(a.Spec.AppVersion, b.Spec.AppVersion), compareText(a.Spec.Version, b.Spec.Version),
 		isPushed(a)-isPushed(b), cmp.Compare(a.Name, b.Name))
 }
 
-// isPushed is 1 where the version is called as 'package push' calls it, else 0.
+// isPushed returns 1 if the version is named as by 'package push', else 0.
 func isPushed(v *kudo.OperatorVersion) int {
 	if v.Name == joined(v.Spec.Operator.Name, v.Spec.AppVersion, v.Spec.Version) {
 		return 1
@@ -56,7 +55,7 @@ func isPushed(v *kudo.OperatorVersion) int {
 	return 0
 }
 
-// compareText orders two versions; it never takes different texts for the same, so that the choice does not depend on the order of a list.
+// compareText orders two versions; different texts are never equal, so that the choice does not depend on the order of a list.
 func compareText(a, b string) int {
 	x, errA := semver.NewVersion(a)
 	y, errB := semver.NewVersion(b)
@@ -72,14 +71,14 @@ func compareText(a, b string) int {
 	}
 }
 
-// choiceLimit is how many versions a message lists as the way out.
+// choiceLimit is the maximum number of available versions in a message.
 const choiceLimit = 8
 
-// AbsenceError says that no version is what a task means.
+// AbsenceError reports that no version matches a task.
 type AbsenceError struct {
-	// Wanted is the OperatorVersion as far as the task says which.
+	// Wanted is the OperatorVersion as far as the task specifies it.
 	Wanted string
-	// Others are the versions that there are of its operator, the highest first; of many some, and how many more.
+	// Others are the existing versions of its operator, the highest first; a long list is cut and ends with the number of others.
 	Others []string
 }
 
@@ -91,7 +90,7 @@ func (e *AbsenceError) Error() string {
 		e.Wanted, strings.Join(e.Others, ", "))
 }
 
-// absence says why no version is what the task means.
+// absence returns why no version matches the task.
 func absence(task kudo.Task, others []*kudo.OperatorVersion) error {
 	name := task.Spec.Package
 	switch {
@@ -111,7 +110,7 @@ func absence(task kudo.Task, others []*kudo.OperatorVersion) error {
 	return &AbsenceError{Wanted: wanted(task), Others: text.Limit(names, choiceLimit, "more")}
 }
 
-// wanted is the name of the OperatorVersion that the task means, as far as it says.
+// wanted returns the name of the OperatorVersion as far as the task specifies it.
 func wanted(task kudo.Task) string {
 	return joined(task.Spec.Package, task.Spec.AppVersion, task.Spec.OperatorVersion)
 }

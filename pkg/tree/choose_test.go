@@ -14,7 +14,7 @@ import (
 
 func TestChoose(t *testing.T) {
 	for sentence, test := range map[string]struct {
-		appVersion, version string   // what the task asks for
+		appVersion, version string   // of the task
 		candidates          []string // APPVERSION_VERSION, or VERSION
 		want                string
 		fault               string

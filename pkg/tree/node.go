@@ -8,26 +8,26 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// Node is an OperatorVersion in a tree. Where a version stands in it more than once, its nodes are the same one.
+// Node is an OperatorVersion in a tree. A version that occurs more than once has a single node.
 type Node struct {
 	Version *kudo.OperatorVersion
 	// Children in the order of Tasks.
 	Children []Child
 }
 
-// Child is what one task of a version brings along.
+// Child is the child of one task of a version.
 type Child struct {
 	Task kudo.Task
 	*Node
 }
 
-// MakesChild says whether the task ensures a child Instance (KEP-29).
+// MakesChild reports whether the task ensures a child Instance (KEP-29).
 func MakesChild(task kudo.Task) bool {
 	return task.Kind == kudo.TaskKudoOperator || task.Kind == kudo.TaskOperator
 }
 
-// Tasks are the tasks by which the version brings children along, each once, in the order in which steps run them: those of the plan
-// deploy first, then those of the other plans by their names. A task that no step runs brings nothing along.
+// Tasks returns the tasks of the version that create children, each once, in the order in which steps run them: those of plan deploy first,
+// then those of the other plans by their names. It omits tasks that no step runs.
 func Tasks(version *kudo.OperatorVersionSpec) []kudo.Task {
 	tasks := make(map[string]kudo.Task)
 	for _, task := range version.Tasks {
@@ -55,23 +55,23 @@ func Tasks(version *kudo.OperatorVersionSpec) []kudo.Task {
 	return found
 }
 
-// ChildName is the name of the child Instance that the task makes for the Instance parent: "aa.bb" (KEP-29). Whether an Instance can
-// have it, install.NameFault says.
+// ChildName returns the name of the child Instance that the task creates for the Instance parent: "aa.bb" (KEP-29). install.NameFault
+// reports whether the name is valid.
 func ChildName(parent string, task kudo.Task) string {
 	return parent + "." + cmp.Or(task.Spec.InstanceName, task.Spec.Package)
 }
 
-// Descendant is an Instance somewhere below another one.
+// Descendant is a direct or transitive child of an Instance.
 type Descendant struct {
 	// Name of the Instance.
 	Name string
-	// Parent is the version of the Instance right above.
+	// Parent is the version of the parent Instance.
 	Parent *kudo.OperatorVersion
-	// Child is the task of Parent that makes it, and the node that it makes.
+	// Child is the task of Parent that creates it, and its node.
 	Child
 }
 
-// Descendants are all that an Instance of that name has below it, each right before its own.
+// Descendants lists all descendants of an Instance of that name, each directly before its own.
 func (n *Node) Descendants(instance string) []Descendant {
 	var found []Descendant
 	for _, child := range n.Children {

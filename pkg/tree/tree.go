@@ -1,5 +1,5 @@
-// Package tree decides which operators an OperatorVersion brings along: the versions that its KudoOperator tasks mean, what these
-// bring along in turn, and how the Instances of all of them are called. It is pure and touches no cluster.
+// Package tree decides which child operators an OperatorVersion has: the versions that its KudoOperator tasks refer to, their own child
+// operators, and the names of all their Instances. It is pure and touches no cluster.
 package tree
 
 import (
@@ -14,24 +14,24 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// MaxInstances bounds a tree: operators that each have two children of the next one would make millions.
+// MaxInstances limits a tree: a chain of operators with two children each would create millions.
 const MaxInstances = 256
 
-// Fault is something that keeps a tree from being run.
+// Fault is a problem that keeps a tree from running.
 type Fault struct {
-	// Reason is one of the reasons of condition Resolved that are about children.
+	// Reason is one of the reasons of condition Resolved about children.
 	Reason string
-	// Message names the way to the thing at fault, and the way out.
+	// Message names the path to the failing version, and how to fix it.
 	Message string
 }
 
-// Error is why a version cannot be run because of what it brings along.
+// Error reports why a version cannot run because of its child operators.
 type Error struct {
-	// Faults are all that there are, never none.
+	// Faults are all problems, at least one.
 	Faults []Fault
 }
 
-// faultLimit is how many faults the text of an Error names; who mends those is told the others.
+// faultLimit is the maximum number of problems in the text of an Error. The others are reported once those are fixed.
 const faultLimit = 10
 
 func (e *Error) Error() string {
@@ -42,9 +42,9 @@ func (e *Error) Error() string {
 	return strings.Join(text.Limit(lines, faultLimit, "more faults"), "\n")
 }
 
-// Resolve is the tree below root. candidates are the versions that there are of the operators in it, root among them where it is one, and
-// perhaps others. What is wrong is an *Error with every fault: circles, versions that do not exist, children that would have the same name,
-// and trees that are too large.
+// Resolve returns the tree below root. candidates are the existing versions of the operators in it, including root if it exists, and
+// perhaps others. The error is an *Error with every problem: cycles, missing versions, children with the same name, and trees that are too
+// large.
 func Resolve(root *kudo.OperatorVersion, candidates []kudo.OperatorVersion) (*Node, error) {
 	r := resolution{candidates: candidates, nodes: map[string]*Node{}}
 	tree := r.visit(root)
@@ -62,14 +62,14 @@ func Resolve(root *kudo.OperatorVersion, candidates []kudo.OperatorVersion) (*No
 // resolution is a walk through the graph of operators.
 type resolution struct {
 	candidates []kudo.OperatorVersion
-	// nodes by the name of the version: nil while what is below it is being walked through.
+	// nodes by the name of the version: nil while its descendants are being visited.
 	nodes map[string]*Node
-	// way from the root to where the walk is.
+	// way is the path from the root to the current version.
 	way    []string
 	faults []Fault
 }
 
-// visit is the node of a version; its children are left out where they are at fault.
+// visit returns the node of a version, without children that have problems.
 func (r *resolution) visit(version *kudo.OperatorVersion) *Node {
 	node := &Node{Version: version}
 	r.nodes[version.Name] = nil
@@ -84,7 +84,7 @@ func (r *resolution) visit(version *kudo.OperatorVersion) *Node {
 	return node
 }
 
-// child is the node of the version that the task means; nil where it is at fault.
+// child returns the node of the version that the task refers to; nil if it has a problem.
 func (r *resolution) child(parent *kudo.OperatorVersion, task kudo.Task) *Node {
 	version, err := Choose(task, r.candidates)
 	if err != nil {
@@ -111,7 +111,7 @@ func (r *resolution) fault(reason, format string, args ...any) {
 	r.faults = append(r.faults, Fault{Reason: reason, Message: fmt.Sprintf(format, args...)})
 }
 
-// size is how many Instances the tree makes, or more than MaxInstances.
+// size returns the number of Instances in the tree, or more than MaxInstances.
 func (r *resolution) size(node *Node, counted map[*Node]int) int {
 	if size, done := counted[node]; done {
 		return size
@@ -124,8 +124,8 @@ func (r *resolution) size(node *Node, counted map[*Node]int) int {
 	return size
 }
 
-// names judges what the descendants of an Instance would be called, whatever its own name is. On a managed cluster dots are dashes, so
-// that names of different levels can be the same.
+// names validates the names of an Instance's descendants, whatever its own name is. On a managed cluster dots become dashes, so names of
+// different levels can be equal.
 func (r *resolution) names(root *Node) {
 	taken := map[string]Descendant{}
 	for _, d := range root.Descendants("") {

@@ -15,8 +15,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-// version is an OperatorVersion written as "aa-1.0.0: bb cc@1.0.0 dd=name": its children in the order in which deploy runs them, each
-// an operator, perhaps in a version, perhaps under a name. The last dash parts operator and version.
+// version parses an OperatorVersion from "aa-1.0.0: bb cc@1.0.0 dd=name": its children in the order in which deploy runs them, each an
+// operator with an optional version and an optional name. The last dash separates operator and version.
 func version(line string) kudo.OperatorVersion {
 	name, children, _ := strings.Cut(line, ":")
 	dash := strings.LastIndex(name, "-")
@@ -148,7 +148,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// doubling are operators of which each has two children of the next one.
+// doubling returns operators with two children of the next one each.
 func doubling(levels int) []string {
 	var lines []string
 	for i := range levels {

@@ -1,5 +1,5 @@
-// Package availability writes condition Available of the cluster's add-ons on the hub, and keeps the leases by which others know that the
-// agent is alive. It touches both clusters.
+// Package availability writes condition Available of the cluster's add-ons on the hub, and renews the leases that show that the agent is
+// alive. It touches both clusters.
 package availability
 
 import (
@@ -42,15 +42,15 @@ type available struct {
 	clock      func() time.Time
 }
 
-// Options say of which cluster availability is judged, and how.
+// Options configure the controller of condition Available.
 type Options struct {
 	// Cluster is the name of the managed cluster, which is its namespace on the hub.
 	Cluster string
 
-	// Standalone says that no OCM klusterlet judges add-ons by their leases.
+	// Standalone is true if no OCM klusterlet judges add-ons by their leases.
 	Standalone bool
 
-	// Metrics outlive a connection to the hub.
+	// Metrics are kept across connections to the hub.
 	Metrics *Metrics
 }
 
@@ -72,7 +72,7 @@ func Add(o Options, hub, local ctrl.Manager) error {
 	return nil
 }
 
-// localLeases maps every lease to the add-on on the hub of its name, if there is one.
+// localLeases maps every lease to the add-on of its name on the hub, if there is one.
 func localLeases(cluster string, local ctrl.Manager, which ...predicate.TypedPredicate[*coordinationv1.Lease]) source.Source {
 	return source.Kind(local.GetCache(), &coordinationv1.Lease{}, handler.TypedEnqueueRequestsFromMapFunc(
 		func(_ context.Context, l *coordinationv1.Lease) []reconcile.Request {
@@ -80,8 +80,8 @@ func localLeases(cluster string, local ctrl.Manager, which ...predicate.TypedPre
 		}), which...)
 }
 
-// notProlonged lets every update of a lease pass but those that prolong a fresh one: that it stays fresh is seen when it would have
-// become stale, once in five periods. Creation and deletion always pass.
+// notProlonged admits every update of a lease except renewals of a fresh one: those are observed when the lease would have become stale,
+// once in five periods. It always admits creation and deletion.
 func notProlonged(clock func() time.Time) predicate.TypedPredicate[*coordinationv1.Lease] {
 	return predicate.TypedFuncs[*coordinationv1.Lease]{UpdateFunc: func(e event.TypedUpdateEvent[*coordinationv1.Lease]) bool {
 		now := clock()
@@ -95,7 +95,7 @@ func notProlonged(clock func() time.Time) predicate.TypedPredicate[*coordination
 func (a *available) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	now := a.clock()
 	since := a.sightings.Take(request.Name)
-	if since.IsZero() { // it is judged for no change
+	if since.IsZero() { // no change triggered it
 		since = now
 	}
 	subject := &addonv1alpha1.ManagedClusterAddOn{}
@@ -124,7 +124,7 @@ func (a *available) Reconcile(ctx context.Context, request reconcile.Request) (r
 	return reconcile.Result{RequeueAfter: judged.Until.Sub(now)}, nil
 }
 
-// gather reads what the add-on is judged by on this cluster.
+// gather reads everything on this cluster that decides about the add-on.
 func (a *available) gather(ctx context.Context, subject *addonv1alpha1.ManagedClusterAddOn) (availability.Seen, error) {
 	seen := availability.Seen{AddOn: subject, Standalone: a.standalone}
 	var err error
@@ -147,14 +147,14 @@ func (a *available) gather(ctx context.Context, subject *addonv1alpha1.ManagedCl
 	return seen, nil
 }
 
-// commit writes what was judged, unless the hub has it; since is when the change was seen that led to it.
+// commit writes the result unless the hub has it; since is when the change that led to it was observed.
 func (a *available) commit(ctx context.Context, subject *addonv1alpha1.ManagedClusterAddOn, judged availability.Judgement, since time.Time) error {
 	a.metrics.judge(subject.Name, judged.Condition)
 	switch {
 	case judged.Release:
 		_, err := apply.ReleaseCondition(ctx, a.hub, subject, subject.Status.Conditions, addonv1alpha1.ConditionAvailable,
 			addonv1alpha1.ReasonRequiredDependencyNotSatisfied)
-		if apierrors.IsConflict(err) { // its writer was faster
+		if apierrors.IsConflict(err) { // another writer was faster
 			return nil
 		}
 		return err
@@ -171,7 +171,7 @@ func (a *available) commit(ctx context.Context, subject *addonv1alpha1.ManagedCl
 	return err
 }
 
-// noted lets everything pass, and keeps when it was seen.
+// noted admits everything, and records when it was observed.
 func noted[O client.Object](s *controller.Sightings[string]) predicate.TypedPredicate[O] {
 	return predicate.NewTypedPredicateFuncs(func(o O) bool {
 		s.Keep(o.GetName(), time.Now())

@@ -26,10 +26,10 @@ import (
 // leaseManager is the field manager of leases.
 const leaseManager = "addon-agent-lease"
 
-// leaseJitter spreads the renewals of a fleet whose agents started together.
+// leaseJitter spreads the renewals of agents that started at the same time.
 const leaseJitter = 0.04
 
-// heartbeat keeps a lease of the agent's own, by which others know that it is alive.
+// heartbeat renews a lease of the agent, which shows that it is alive.
 type heartbeat struct {
 	client  client.Client
 	name    types.NamespacedName
@@ -40,9 +40,9 @@ type heartbeat struct {
 	failing bool
 }
 
-// LeaseOptions say how the agent's own leases are kept.
+// LeaseOptions configure the agent's own leases.
 type LeaseOptions struct {
-	// Version of the program, for the hub to know.
+	// Version of the program, reported to the hub.
 	Version string
 
 	// Period is how often a lease is renewed; one minute if zero.
@@ -56,8 +56,8 @@ func newHeartbeat(o LeaseOptions, name types.NamespacedName, on ctrl.Manager) *h
 	}
 }
 
-// AddLease keeps a lease in the cluster's namespace on the hub, for the hub to look at: renewed once a period where no OCM klusterlet does
-// so, and without a time where one does.
+// AddLease maintains a lease in the cluster's namespace on the hub: renewed once a period if no OCM klusterlet renews one, and without a
+// renewal time otherwise.
 func AddLease(o LeaseOptions, cluster string, standalone bool, hub ctrl.Manager) error {
 	h := newHeartbeat(o, types.NamespacedName{Namespace: cluster, Name: addonv1alpha1.AgentLease}, hub)
 	beat := h.declare
@@ -70,8 +70,8 @@ func AddLease(o LeaseOptions, cluster string, standalone bool, hub ctrl.Manager)
 	return nil
 }
 
-// AddLocalLease keeps a lease in a namespace of the managed cluster, for OCM's klusterlet to look at, as it does of every add-on; none if
-// the namespace is empty.
+// AddLocalLease renews a lease in a namespace of the managed cluster, by which OCM's klusterlet judges the agent like any add-on; no lease
+// if the namespace is empty.
 func AddLocalLease(o LeaseOptions, namespace string, local ctrl.Manager) error {
 	if namespace == "" {
 		return nil
@@ -83,15 +83,15 @@ func AddLocalLease(o LeaseOptions, namespace string, local ctrl.Manager) error {
 	return nil
 }
 
-// renew renews the lease until ctx ends. An attempt that takes long is followed by the next in time: a period counts from its start.
+// renew renews the lease until ctx ends. A slow attempt does not delay the next one: a period counts from its start.
 func (h *heartbeat) renew(ctx context.Context) error {
 	const sliding = false
 	wait.JitterUntilWithContext(ctx, func(ctx context.Context) { h.attempt(ctx, h.write) }, h.period, leaseJitter, sliding)
 	return nil
 }
 
-// declare writes, once, a lease that has no time and so is nobody's heartbeat, whatever was left from a time without a klusterlet. It goes
-// with the add-on by which OCM has brought the agent.
+// declare writes once a lease without a renewal time, which is no heartbeat, in place of any lease from a time without a klusterlet. It is
+// deleted with the add-on by which OCM has installed the agent.
 func (h *heartbeat) declare(ctx context.Context) error {
 	_ = wait.PollUntilContextCancel(ctx, h.period, true, func(ctx context.Context) (bool, error) {
 		return h.attempt(ctx, func(ctx context.Context) error {
@@ -108,7 +108,7 @@ func (h *heartbeat) declare(ctx context.Context) error {
 	return nil
 }
 
-// owners are none where OCM has not brought the agent.
+// owners returns the owner references of the lease; none if OCM has not installed the agent.
 func (h *heartbeat) owners(ctx context.Context) ([]metav1.OwnerReference, error) {
 	var agent addonv1alpha1.ManagedClusterAddOn
 	err := h.client.Get(ctx, client.ObjectKey{Namespace: h.name.Namespace, Name: addonv1alpha1.AgentAddOn}, &agent)
@@ -123,13 +123,13 @@ func (h *heartbeat) owners(ctx context.Context) ([]metav1.OwnerReference, error)
 	}}, nil
 }
 
-// attempt does something that must not outlast a period, and logs when it begins to fail and when it works again.
+// attempt runs do with the timeout of one period, and logs the first failure and the recovery.
 func (h *heartbeat) attempt(ctx context.Context, do func(context.Context) error) bool {
 	limited, cancel := context.WithTimeout(ctx, h.period)
 	defer cancel()
 	err := do(limited)
 	switch {
-	case ctx.Err() != nil: // whatever failed, it is the end
+	case ctx.Err() != nil: // the agent is shutting down
 	case err != nil && !h.failing:
 		h.log.Error(err, "the agent's lease cannot be kept; trying again once a period", "period", h.period)
 	case err == nil && h.failing:
@@ -155,7 +155,7 @@ func (h *heartbeat) labels() map[string]string {
 	return map[string]string{addonv1alpha1.LabelVersion: h.version}
 }
 
-// keep makes the lease say so by one request, whatever stands there; it is made where it is missing.
+// keep applies the content to the lease with one request, and creates the lease if it is missing.
 func (h *heartbeat) keep(ctx context.Context, content map[string]any) error {
 	body, err := json.Marshal(content)
 	if err != nil {

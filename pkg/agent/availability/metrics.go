@@ -12,16 +12,16 @@ import (
 
 // Metrics of condition Available.
 type Metrics struct {
-	// available is 1 for an add-on that is available and 0 for one that is not, by add-on; one of which that is not known, or not
-	// the agent's to say, has no series.
+	// available is 1 for an available add-on and 0 for an unavailable one, by add-on. An add-on has no series if its availability is
+	// unknown or not written by the agent.
 	available *prometheus.GaugeVec
-	// changes counts how often condition Available came to another status or reason, by add-on, status and reason.
+	// changes counts changes of status or reason of condition Available, by add-on, status and reason.
 	changes *prometheus.CounterVec
-	// delay is how long it took from a change that was seen to condition Available that was written, in seconds.
+	// delay is the time from an observed change to the written condition Available, in seconds.
 	delay prometheus.Histogram
 }
 
-// NewMetrics registers the metrics; a second agent in one process shares those of the first.
+// NewMetrics registers the metrics; a second agent in one process shares the metrics of the first.
 func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		available: prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -45,7 +45,7 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	return m, errors.Join(errs[:]...)
 }
 
-// judge keeps what an add-on's condition Available says; nil where it is not the agent's to say.
+// judge records an add-on's condition Available; nil if the agent does not write it.
 func (m *Metrics) judge(addOn string, condition *metav1.Condition) {
 	switch {
 	case condition != nil && condition.Status == metav1.ConditionTrue:
@@ -57,7 +57,7 @@ func (m *Metrics) judge(addOn string, condition *metav1.Condition) {
 	}
 }
 
-// wrote counts what was written to an add-on's condition Available, in the place of before, and how long it took.
+// wrote counts a written condition Available that replaces before, and how long it took.
 func (m *Metrics) wrote(addOn string, before *metav1.Condition, now metav1.Condition, took time.Duration) {
 	m.delay.Observe(took.Seconds())
 	if before == nil || before.Status != now.Status || before.Reason != now.Reason {
@@ -65,7 +65,7 @@ func (m *Metrics) wrote(addOn string, before *metav1.Condition, now metav1.Condi
 	}
 }
 
-// forget drops the series of an add-on that is gone.
+// forget drops the series of a deleted add-on.
 func (m *Metrics) forget(addOn string) {
 	m.available.DeleteLabelValues(addOn)
 	m.changes.DeletePartialMatch(prometheus.Labels{"addon": addOn})

@@ -10,27 +10,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// clients do on the managed cluster what plans want: apply and delete objects, and run commands in containers.
+// clients apply and delete objects on the managed cluster, and run commands in containers.
 type clients struct {
 	client client.Client
 	remote *remote
 }
 
-// identities are the clients of service accounts, whom the agent impersonates: the API server lets them do what the account may, and
-// records whom they stand for. They may be used by several goroutines.
+// identities holds the clients of impersonated service accounts: the API server limits them to the permissions of the account, and records
+// the impersonation. It is safe for concurrent use.
 type identities struct {
 	local ctrl.Manager
 	known *lru.Cache
 }
 
-// identityLimit is how many service accounts are remembered: those used last. It only bounds memory.
+// identityLimit is the number of most recently used service accounts in the cache. It only limits memory.
 const identityLimit = 256
 
 func newIdentities(local ctrl.Manager) *identities {
 	return &identities{local: local, known: lru.New(identityLimit)}
 }
 
-// of are the clients of a service account. They share connections and limits with the agent's own.
+// of returns the clients of a service account. They share connections and rate limits with the agent's own.
 func (i *identities) of(account types.NamespacedName) (clients, error) {
 	if known, ok := i.known.Get(account); ok {
 		return known.(clients), nil

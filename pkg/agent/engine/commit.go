@@ -20,31 +20,32 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// leastTalk is how long a status is kept before its messages alone change. Times in a status count whole seconds: it is one at least.
+// leastTalk is the minimum time between status writes that only change messages. Timestamps in a status have whole seconds: it is at least
+// one.
 const leastTalk = 2 * time.Second
 
-// result is what a round came to.
+// result is the result of a round.
 type result struct {
-	// status to commit, but for condition Ready, which is apart.
+	// status to commit, without condition Ready, which is set separately.
 	status kudo.InstanceStatus
 	ready  metav1.Condition
 
-	// again says that there is more to do at once, if anything changed; after, when to come back in any case.
+	// again is true if a change leads to another round immediately; after is when to reconcile again in any case.
 	again bool
 	after time.Duration
 
-	// unhurried says that a change of nothing but messages can wait.
+	// unhurried is true if a change of messages only may be delayed.
 	unhurried bool
 }
 
-// recorded is the result of an action that is only recorded.
+// recorded returns the result of an action that is only recorded.
 func recorded(action plan.Action) result {
 	return result{status: action.Status, ready: action.Ready, again: action.Kind == plan.ActionCancel, after: action.After}
 }
 
-// statusOf completes the status with condition Ready and the generation that it speaks of, and returns when to come back. What would only
-// change the messages of a stored status that was written just now is put off: of a Deployment with many pods there is more to say every
-// moment. What tasks have come to is written at once.
+// statusOf adds condition Ready and the observed generation to the status, and returns when to reconcile again. It delays a write that only
+// changes messages if the stored status is recent: the message about a Deployment with many pods changes all the time. Outcomes of tasks
+// are written immediately.
 func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus) (kudo.InstanceStatus, time.Duration) {
 	status, ready := r.status, r.ready
 	status.ObservedGeneration = o.Instance.HubGeneration()
@@ -61,7 +62,7 @@ func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus) (kudo.I
 	return stored, soonest(r.after, leastTalk)
 }
 
-// soonest is the shorter of two waits, of which zero is none.
+// soonest returns the shorter of two waits; zero means no wait.
 func soonest(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -69,8 +70,8 @@ func soonest(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// commit writes the status if it changed, and returns the Instance as it is then. A conflict means that another writer was first: the
-// result of this pass is dropped.
+// commit writes the status if it changed, and returns the updated Instance. A conflict means that another writer was first: the result of
+// this pass is dropped.
 func (e *engine) commit(ctx context.Context, o plan.Observation, stored, status kudo.InstanceStatus) (*kudo.Instance, error) {
 	if equality.Semantic.DeepEqual(stored, status) {
 		return nil, nil
@@ -84,7 +85,7 @@ func (e *engine) commit(ctx context.Context, o plan.Observation, stored, status 
 	if err != nil {
 		return nil, fmt.Errorf("writing status of Instance %q: %w", o.Instance.Name, err)
 	}
-	if len(committed.Status.Inventory) < len(status.Inventory) { // or it would be written again and again
+	if len(committed.Status.Inventory) < len(status.Inventory) { // otherwise it would be written repeatedly
 		return nil, fmt.Errorf("nothing is applied for Instance %q, because the API server drops its inventory: "+
 			"CustomResourceDefinition instances.kudo.dev is older than this agent, apply its own", o.Instance.Name)
 	}
@@ -92,9 +93,9 @@ func (e *engine) commit(ctx context.Context, o plan.Observation, stored, status 
 	return committed, nil
 }
 
-// announce tells of plans that started or ended.
+// announce emits events for plans that started or ended.
 func (e *engine) announce(o plan.Observation, after kudo.InstanceStatus) {
-	const most = 900 // of what the API takes of an Event's note
+	const most = 900 // of the API's limit for an event's note
 	for _, name := range slices.Sorted(maps.Keys(after.PlanStatus)) {
 		then, now := o.Instance.Status.PlanStatus[name], after.PlanStatus[name]
 		if now.Status == kudo.NeverRun || now.UID == then.UID && now.Status == then.Status {
@@ -114,7 +115,7 @@ func (e *engine) announce(o plan.Observation, after kudo.InstanceStatus) {
 	}
 }
 
-// operatorOf is the name of the operator that runs, or is to run; empty where both OperatorVersions are lost.
+// operatorOf returns the name of the running or desired operator; empty if both OperatorVersions are lost.
 func operatorOf(o plan.Observation) string {
 	switch {
 	case o.Running != nil:

@@ -12,11 +12,11 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// slow is how long a step may run before it is asked why, and how long until it is asked again: pods are not watched.
+// slow is how long a step may run before it is diagnosed, and the interval of further diagnoses: pods are not watched.
 const slow = 10 * time.Second
 
-// explain adds to what a slow step waits for what holds up the pods of that: an image that cannot be pulled, a volume that nobody
-// provisions. The workload's own status does not say.
+// explain adds to the message of a slow step why the pods that it waits for are blocked: an image that cannot be pulled, a volume that is
+// not provisioned. The workload's own status does not include this.
 func (e *engine) explain(ctx context.Context, x *execution, placed plan.Placed, objects []plan.Object, outcome plan.Outcome) plan.Outcome {
 	workload, selector := plan.AwaitedPods(objects)
 	if outcome.Status != kudo.InProgress || workload == nil || x.age(placed, e.clock()) < slow {
@@ -27,7 +27,7 @@ func (e *engine) explain(ctx context.Context, x *execution, placed plan.Placed, 
 	pods.SetKind("PodList")
 	err := e.live.List(ctx, pods, client.InNamespace(workload.GetNamespace()), client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {
-		return outcome // what is waited for is said all the same
+		return outcome // keep the outcome without the diagnosis
 	}
 	if pod, why := plan.FirstUnhealthyPod(pods.Items); pod != nil {
 		outcome.Message += ": " + why + e.unbound(ctx, pod)
@@ -35,7 +35,7 @@ func (e *engine) explain(ctx context.Context, x *execution, placed plan.Placed, 
 	return outcome
 }
 
-// unbound names the first volume claim of a pod that is not bound; empty if there is none.
+// unbound returns the name of the first unbound volume claim of a pod; empty if there is none.
 func (e *engine) unbound(ctx context.Context, pod *unstructured.Unstructured) string {
 	for _, name := range plan.ClaimsOf(pod) {
 		claim := &unstructured.Unstructured{}

@@ -25,27 +25,27 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// listPatience is how long one kind may take to be listed before it counts as broken.
+// listPatience is the timeout for listing one kind.
 const listPatience = 5 * time.Second
 
-// errCutShort is the result of a look that never came to one, so that nobody takes what was not looked for as gone.
+// errCutShort is the error of an interrupted search, so that objects that were not searched for do not count as deleted.
 var errCutShort = errors.New("looking through all kinds was cut short")
 
-// sweeper looks through all kinds of the cluster for what belongs to Instances. A look takes a request for each kind, so one goes on at
-// a time, and those who ask meanwhile share the next one.
+// sweeper searches all kinds of the cluster for objects of Instances. A search takes one request per kind, so only one runs at a time, and
+// concurrent callers share the next one.
 type sweeper struct {
 	live      client.Reader
 	discovery discovery.DiscoveryInterface
 
-	looking sync.Mutex // held by who looks
+	looking sync.Mutex // held by the running search
 
 	mutex sync.Mutex
-	next  *look // nil unless somebody waits for it to begin
+	next  *look // nil unless callers wait for it to begin
 }
 
-// look is one pass through all kinds. Its results are there, and stay as they are, once it is done.
+// look is one search through all kinds. Its results are read-only once it is done.
 type look struct {
-	owners map[string]bool // by the value of KUDO's label; nobody joins once it has begun
+	owners map[string]bool // by the value of KUDO's label; fixed once the search has begun
 	done   chan struct{}
 
 	found  []plan.Object
@@ -53,11 +53,11 @@ type look struct {
 	err    error
 }
 
-// owned finds what tasks of the owner have applied, and the volume claims of its StatefulSets, by their labels in all kinds that the
-// cluster has. What another object owns goes with that one. unread says which kinds could not be looked through, and why.
+// owned searches all kinds of the cluster by label for objects that tasks of the owner have applied, and for the volume claims of its
+// StatefulSets. It omits objects with an owner, which are deleted with it. unread lists the kinds that could not be read, and why.
 func (s *sweeper) owned(ctx context.Context, owner plan.Owner) (found []plan.Object, unread map[schema.GroupVersionKind]error, err error) {
 	if len(validation.IsValidLabelValue(owner.Name)) > 0 {
-		return nil, nil, nil // no object can bear such a label
+		return nil, nil, nil // no object can carry such a label
 	}
 	l, first := s.join(owner.Name)
 	if first {
@@ -76,7 +76,7 @@ func (s *sweeper) owned(ctx context.Context, owner plan.Owner) (found []plan.Obj
 	return found, l.unread, l.err
 }
 
-// join adds an owner to the look that begins next. Who is first has to carry it out.
+// join adds an owner to the next search. The first caller has to run it.
 func (s *sweeper) join(owner string) (l *look, first bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -87,7 +87,8 @@ func (s *sweeper) join(owner string) (l *look, first bool) {
 	return s.next, first
 }
 
-// carryOut waits for its turn and looks. Who comes after it has begun may want what it has passed already, and waits for the next one.
+// carryOut runs the search after the running one has ended. Callers that arrive after it has begun join the next one, because it may have
+// passed their objects already.
 func (s *sweeper) carryOut(ctx context.Context, l *look) {
 	s.looking.Lock()
 	defer s.looking.Unlock()
@@ -96,7 +97,7 @@ func (s *sweeper) carryOut(ctx context.Context, l *look) {
 	l.found, l.unread, l.err = s.lookFor(ctx, owners)
 }
 
-// begin lets nobody join the next look any more, and returns whom it is for.
+// begin closes the next search for new owners, and returns its owners.
 func (s *sweeper) begin() []string {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -126,7 +127,7 @@ func (s *sweeper) lookFor(ctx context.Context, owners []string) ([]plan.Object, 
 	return all, unread, nil
 }
 
-// labelledFor selects what bears KUDO's label of any of the owners.
+// labelledFor returns a selector for objects with KUDO's label of any of the owners.
 func labelledFor(owners []string) (labels.Selector, error) {
 	instance, err := labels.NewRequirement(kudo.LabelInstance, selection.In, owners)
 	if err != nil {
@@ -135,7 +136,7 @@ func labelledFor(owners []string) (labels.Selector, error) {
 	return labels.SelectorFromSet(labels.Set{kudo.LabelHeritage: kudo.Heritage}).Add(*instance), nil
 }
 
-// deletableKinds are all kinds of which objects can be listed and deleted, but Tandem's own.
+// deletableKinds returns all kinds that support list and delete, except Tandem's own.
 func (s *sweeper) deletableKinds() ([]schema.GroupVersionKind, error) {
 	lists, err := s.discovery.ServerPreferredResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
@@ -154,7 +155,7 @@ func (s *sweeper) deletableKinds() ([]schema.GroupVersionKind, error) {
 	return kinds, nil
 }
 
-// list reads, of one kind, the metadata of what tasks have applied and of volume claims, unless it belongs to another object.
+// list reads the metadata of applied objects and volume claims of one kind, without those that another object owns.
 func (s *sweeper) list(ctx context.Context, selector labels.Selector, gvk schema.GroupVersionKind) ([]plan.Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, listPatience)
 	defer cancel()

@@ -1,5 +1,5 @@
-// Package engine carries out the plans of mirrored Instances on the managed cluster: it observes, lets pkg/plan decide, acts, and writes
-// the status. It touches that cluster only, so that plans go on while the hub is away.
+// Package engine runs the plans of mirrored Instances on the managed cluster: it observes, calls pkg/plan to decide, acts, and writes the
+// status. It touches only that cluster, so plans continue while the hub is unreachable.
 package engine
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/pipe"
 )
 
-// A task that failed is tried again after a second at first, and after a minute at most.
+// A failed task is retried after one second at first, and after one minute at most.
 const (
 	leastBackoff = time.Second
 	mostBackoff  = time.Minute
@@ -35,8 +35,8 @@ const (
 // fieldManager is the field manager of the engine.
 const fieldManager = "addon-agent-engine"
 
-// engine carries out the plans of mirrored Instances. It keeps nothing between two passes but the times at which failed tasks
-// may be tried again; everything else is in the Instance's status.
+// engine runs the plans of mirrored Instances. Between two passes it only keeps the times at which failed tasks may be retried; everything
+// else is in the Instance's status.
 type engine struct {
 	client  client.Client
 	live    client.Reader
@@ -47,17 +47,17 @@ type engine struct {
 	metrics *metrics
 	clock   func() time.Time
 
-	// clients do what plans want, and identities are those of service accounts.
+	// clients act with the agent's own identity, and identities holds the clients of service accounts.
 	clients    clients
 	identities *identities
 
-	// pipeImage is the image of the container that waits beside the files of a Pipe task.
+	// pipeImage is the image of the waiting container in the pod of a Pipe task.
 	pipeImage string
 }
 
-// Options of the engine.
+// Options configure the engine.
 type Options struct {
-	// PipeImage is the image of the container that waits beside the files of a Pipe task; pipe.DefaultImage if empty.
+	// PipeImage is the image of the waiting container in the pod of a Pipe task; pipe.DefaultImage if empty.
 	PipeImage string
 }
 

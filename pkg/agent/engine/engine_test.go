@@ -17,7 +17,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// nested is an object with one field set.
+// nested returns an object with one field set.
 func nested(kind string, value any, path ...string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
 	if err := unstructured.SetNestedField(o.Object, value, path...); err != nil {

@@ -20,13 +20,13 @@ import (
 	"github.com/tandem-addons/tandem/pkg/render"
 )
 
-// specChanged lets through what the engine reacts to of an Instance: everything but its own status writes.
+// specChanged admits all changes of an Instance except for the engine's own status writes.
 func specChanged() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, deletionChanged(), acknowledged())
 }
 
-// judgedChanged lets through what tasks and condition Ready are judged by of an object that was applied. Many objects change all the
-// time in ways that do not matter: leader elections, counters and timestamps in a status.
+// judgedChanged admits changes of an applied object that affect tasks or condition Ready. Many objects change all the time in irrelevant
+// ways: leader elections, counters and timestamps in a status.
 func judgedChanged() predicate.TypedPredicate[client.Object] {
 	type view struct {
 		uid      types.UID
@@ -39,7 +39,7 @@ func judgedChanged() predicate.TypedPredicate[client.Object] {
 		annotations := live.GetAnnotations()
 		v.metadata = fmt.Sprint(live.GetDeletionTimestamp() != nil, live.GetFinalizers(), live.GetLabels(),
 			annotations[kudo.AnnotationExecution], annotations[kudo.AnnotationInstanceNamespace])
-		if _, ofPipe := annotations[kudo.AnnotationPipe]; ofPipe { // its containers say more than its health
+		if _, ofPipe := annotations[kudo.AnnotationPipe]; ofPipe { // its containers matter beyond its health
 			v.metadata += live.GetResourceVersion()
 		}
 		return v
@@ -50,12 +50,12 @@ func deletionChanged() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetDeletionTimestamp() != nil })
 }
 
-// acknowledged lets through what the hub says about KudoOperator tasks.
+// acknowledged admits changes of the hub's status of KudoOperator tasks.
 func acknowledged() predicate.Predicate {
 	return controller.Changed(func(o client.Object) string { return mirror.Acknowledgements(o.(*kudo.Instance)) })
 }
 
-// viewChild returns what a parent depends on: the generation of the child, and its state.
+// viewChild returns the state that a parent depends on: the generation of the child, and its condition.
 func viewChild(o client.Object) string {
 	i := o.(*kudo.Instance)
 	ready := meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionReady)
@@ -65,7 +65,7 @@ func viewChild(o client.Object) string {
 	return fmt.Sprint(i.Annotations, i.Status.ObservedGeneration, ready.Status, ready.Reason, ready.Message)
 }
 
-// ownersOf maps an object that was applied to its Instance.
+// ownersOf maps an applied object to its Instance.
 func (e *engine) ownersOf(ctx context.Context, o client.Object) []reconcile.Request {
 	namespace, marked := o.GetAnnotations()[kudo.AnnotationInstanceNamespace]
 	if !marked {
@@ -76,21 +76,21 @@ func (e *engine) ownersOf(ctx context.Context, o client.Object) []reconcile.Requ
 	})
 }
 
-// usersOf maps an OperatorVersion to the Instances that ask for it.
+// usersOf maps an OperatorVersion to the Instances that refer to it.
 func (e *engine) usersOf(ctx context.Context, version client.Object) []reconcile.Request {
 	return e.requestsFor(ctx, version.GetNamespace(), func(i *kudo.Instance) bool {
 		return i.Spec.OperatorVersion.Name == version.GetName()
 	})
 }
 
-// parentsOf maps an Instance to those that wait for it, or whose health it is a part of.
+// parentsOf maps an Instance to the parents that wait for it, or include its health.
 func (e *engine) parentsOf(ctx context.Context, child client.Object) []reconcile.Request {
 	return e.requestsFor(ctx, child.GetNamespace(), func(i *kudo.Instance) bool {
 		return slices.ContainsFunc(i.Status.Children, func(c kudo.ChildStatus) bool { return c.Instance == child.GetName() })
 	})
 }
 
-// requestsFor asks for a pass over each Instance of a namespace that is concerned.
+// requestsFor returns requests for the affected Instances of a namespace.
 func (e *engine) requestsFor(ctx context.Context, namespace string, concerned func(*kudo.Instance) bool) []reconcile.Request {
 	list := &kudo.InstanceList{}
 	if err := e.client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -100,7 +100,7 @@ func (e *engine) requestsFor(ctx context.Context, namespace string, concerned fu
 	return requestsOf(list.Items, concerned)
 }
 
-// requestsOf asks for a pass over each of the Instances that is concerned.
+// requestsOf returns requests for the affected Instances.
 func requestsOf(instances []kudo.Instance, concerned func(*kudo.Instance) bool) []reconcile.Request {
 	var requests []reconcile.Request
 	for i := range instances {

@@ -18,10 +18,10 @@ import (
 	"k8s.io/client-go/util/exec"
 )
 
-// mostComplaints bounds how much is kept of what a command complains of, in bytes.
+// mostComplaints is the maximum number of bytes kept of a command's error output.
 const mostComplaints = 1 << 10
 
-// remote runs commands in containers of the managed cluster, through its API server, as `kubectl exec` does.
+// remote runs commands in containers of the managed cluster through its API server, like `kubectl exec`.
 type remote struct {
 	config *rest.Config
 	pods   rest.Interface
@@ -35,8 +35,8 @@ func newRemote(config *rest.Config, client *http.Client) (*remote, error) {
 	return &remote{config: config, pods: pods.RESTClient()}, nil
 }
 
-// output runs a command and returns what it writes, which must be at most that many bytes. A command that fails is an
-// exec.CodeExitError with what it complained of.
+// output runs a command and returns its output, which must not exceed that many bytes. A command that fails returns an exec.CodeExitError
+// with its error output.
 func (r *remote) output(ctx context.Context, pod types.NamespacedName, container string, most int, command ...string) ([]byte, error) {
 	executor, err := r.executor(pod, &corev1.PodExecOptions{Container: container, Command: command, Stdout: true, Stderr: true})
 	if err != nil {
@@ -61,7 +61,7 @@ func (r *remote) output(ctx context.Context, pod types.NamespacedName, container
 	return output.Bytes(), nil
 }
 
-// executor speaks WebSocket, and SPDY where an API server or a proxy before it does not know that.
+// executor uses WebSocket, with a fallback to SPDY if the API server or a proxy does not support it.
 func (r *remote) executor(pod types.NamespacedName, options *corev1.PodExecOptions) (remotecommand.Executor, error) {
 	address := r.pods.Post().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("exec").
 		VersionedParams(options, scheme.ParameterCodec).URL()
@@ -78,7 +78,7 @@ func (r *remote) executor(pod types.NamespacedName, options *corev1.PodExecOptio
 	})
 }
 
-// capped keeps what is written to it up to a number of bytes. What is too much is dropped where it may be cut, and else an error.
+// capped keeps written data up to a number of bytes. Further data is dropped if it may be cut, and an error otherwise.
 type capped struct {
 	bytes.Buffer
 	most int

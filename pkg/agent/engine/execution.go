@@ -15,7 +15,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/render"
 )
 
-// execution is what status.execution says, with the OperatorVersion that it runs.
+// execution is status.execution together with its OperatorVersion.
 type execution struct {
 	*kudo.Execution
 	instance  *kudo.Instance
@@ -23,7 +23,7 @@ type execution struct {
 	inventory *ledger
 }
 
-// executionOf returns the execution that was last started, if any was.
+// executionOf returns the last started execution, if there is one.
 func executionOf(o plan.Observation) *execution {
 	return &execution{
 		Execution: o.Instance.Status.Execution, instance: o.Instance, version: o.Running,
@@ -35,12 +35,12 @@ func (x *execution) owner() plan.Owner {
 	return plan.Owner{Namespace: x.instance.Namespace, Name: render.InstanceName(x.instance.Name)}
 }
 
-// status is what is recorded of a task of the execution.
+// status returns the recorded status of a task of the execution.
 func (x *execution) status(at plan.Task) kudo.ExecutionStatus {
 	return x.instance.Status.PlanStatus[x.Plan].Phases[at.Phase].Steps[at.Step].Tasks[at.Task].Status
 }
 
-// age is how long the step of a task has had its turn.
+// age returns how long the step of a task has been running.
 func (x *execution) age(placed plan.Placed, now time.Time) time.Duration {
 	for _, phase := range x.instance.Status.PlanStatus[x.Plan].Phases {
 		for _, step := range phase.Steps {
@@ -52,7 +52,7 @@ func (x *execution) age(placed plan.Placed, now time.Time) time.Duration {
 	return 0
 }
 
-// asks is what a task does, and the objects that it does it to. An error is final, as TaskActionOf's and that of rendering are.
+// asks returns the action of a task, and its objects. An error is terminal, as those of TaskActionOf and of rendering are.
 func (x *execution) asks(placed plan.Placed) (plan.TaskAction, []*unstructured.Unstructured, error) {
 	action, err := plan.TaskActionOf(placed.Task, x.version, x.Parameters)
 	switch {
@@ -66,7 +66,7 @@ func (x *execution) asks(placed plan.Placed) (plan.TaskAction, []*unstructured.U
 	return action, wants, err
 }
 
-// artifacts are the objects that are to keep the files of a Pipe task.
+// artifacts returns the objects that store the files of a Pipe task.
 func (x *execution) artifacts(placed plan.Placed) ([]*unstructured.Unstructured, error) {
 	objects := pipe.Artifacts(x.owner().Name, placed.Task)
 	for i, object := range objects {
@@ -79,7 +79,7 @@ func (x *execution) artifacts(placed plan.Placed) ([]*unstructured.Unstructured,
 	return objects, nil
 }
 
-// context is what the templates of a task see: the execution, never the Instance's spec.
+// context returns the rendering context of a task: it is based on the execution, never on the Instance's spec.
 func (x *execution) context(placed plan.Placed) render.Context {
 	return render.Context{
 		Version:         x.version,
@@ -95,7 +95,7 @@ func (x *execution) context(placed plan.Placed) render.Context {
 	}
 }
 
-// defines says whether the package itself has the CustomResourceDefinition of that kind.
+// defines reports whether the package itself contains the CustomResourceDefinition of that kind.
 func (x *execution) defines(kind schema.GroupKind) bool {
 	objects, _ := everything(x)
 	return slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
@@ -105,8 +105,8 @@ func (x *execution) defines(kind schema.GroupKind) bool {
 	})
 }
 
-// everything renders all templates that any task of the version names. The error says that some could not be rendered with the
-// parameters in force.
+// everything renders all templates that any task of the version names. The error reports templates that cannot be rendered with the
+// effective parameters.
 func everything(x *execution) ([]*unstructured.Unstructured, error) {
 	if x.version == nil {
 		return nil, errors.New("the OperatorVersion is lost")
@@ -125,7 +125,7 @@ func everything(x *execution) ([]*unstructured.Unstructured, error) {
 	return rendered, faults
 }
 
-// ledger is an inventory as a pass leaves it. Tasks that run side by side write to it.
+// ledger is the inventory as updated by a pass. Parallel tasks write to it.
 type ledger struct {
 	mutex   sync.Mutex
 	entries []kudo.InventoryEntry

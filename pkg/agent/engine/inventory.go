@@ -11,9 +11,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// listAhead lists what the tasks apply whose turn has come and that have not begun, so that the commit of this pass names every
-// object before there is one. It says whether there was anything that was not listed yet. What is wrong with a task is said when
-// it is carried out.
+// listAhead lists the objects of the next tasks that have not begun, so that the commit of this pass records every object before it is
+// created. It reports whether it added entries. Errors of a task are reported when it runs.
 func (e *engine) listAhead(x *execution, status kudo.PlanStatus) bool {
 	before := len(x.inventory.entries)
 	for _, at := range plan.Upcoming(x.version.Plans[x.Plan], status) {
@@ -35,8 +34,8 @@ func (e *engine) listAhead(x *execution, status kudo.PlanStatus) bool {
 	return len(x.inventory.entries) > before
 }
 
-// postpone puts off a task until a commit has listed what it applies: its kind was not known before. It is final where no commit
-// could, because there is no room or because every rendering gives the objects other names.
+// postpone delays a task until a commit has listed its objects, whose kind was unknown before. The outcome is fatal if no commit can list
+// them, because the inventory is full or because every rendering names the objects differently.
 func (x *execution) postpone(placed plan.Placed, wants []*unstructured.Unstructured) plan.Outcome {
 	if more := len(plan.Unlisted(x.instance.Status.Inventory, wants)) + len(x.instance.Status.Inventory); more > plan.MostObjects {
 		return fatal(fmt.Errorf("an Instance can have %d objects at most, and this would make it %d", plan.MostObjects, more))
@@ -56,8 +55,8 @@ func (x *execution) postpone(placed plan.Placed, wants []*unstructured.Unstructu
 	return plan.Outcome{Status: kudo.Pending}
 }
 
-// prune deletes what its task does not apply any more and returns what of it is still there. What the version applies elsewhere
-// stays, and is that task's from here on. As long as a template that cannot be rendered may hide that, nothing is deleted.
+// prune deletes objects that their task no longer applies, and returns those that still exist. Objects that the version applies in another
+// task are kept and move to that task. If a template that may contain an object cannot be rendered, nothing is deleted.
 func (e *engine) prune(ctx context.Context, x *execution, surplus []kudo.InventoryEntry) ([]plan.Object, error) {
 	if len(surplus) == 0 {
 		return nil, nil
@@ -71,8 +70,8 @@ func (e *engine) prune(ctx context.Context, x *execution, surplus []kudo.Invento
 	return e.deleteListed(ctx, x, surplus, e.objects.observe)
 }
 
-// applied lists what the version applies with the parameters in force, at every place of its plans. It is certain if all of that
-// could be rendered.
+// applied lists all objects that the version applies with the effective parameters, for all tasks of its plans. It is certain if all
+// templates could be rendered.
 func (e *engine) applied(x *execution) (entries []kudo.InventoryEntry, certain bool, err error) {
 	for _, placed := range plan.Everywhere(x.version) {
 		action, wants, err := x.asks(placed)
@@ -90,8 +89,8 @@ func (e *engine) applied(x *execution) (entries []kudo.InventoryEntry, certain b
 	return entries, true, nil
 }
 
-// deleteListed deletes what entries name, as read finds it, and returns what is still there. What is gone, or is somebody else's by
-// now, is struck off.
+// deleteListed deletes the objects of entries, as returned by read, and returns those that still exist. It removes entries of objects that
+// are deleted or have another owner.
 func (e *engine) deleteListed(
 	ctx context.Context, x *execution, entries []kudo.InventoryEntry, read reader,
 ) (left []plan.Object, err error) {

@@ -12,13 +12,13 @@ import (
 
 // metrics of executions.
 type metrics struct {
-	// ended counts executions that came to an end, by operator, plan and result (COMPLETE or FATAL_ERROR).
+	// ended counts executions that have ended, by operator, plan and result (COMPLETE or FATAL_ERROR).
 	ended *prometheus.CounterVec
-	// took is how long executions took from their start to their end, in seconds, by operator, plan and result.
+	// took is the duration of executions, in seconds, by operator, plan and result.
 	took *prometheus.HistogramVec
 }
 
-// newMetrics registers the metrics; a second agent in one process shares those of the first.
+// newMetrics registers the metrics; a second agent in one process shares the metrics of the first.
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -37,7 +37,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	return m, errors.Join(errs[:]...)
 }
 
-// end counts an execution that has ended by now, and how long it took.
+// end counts an execution that has ended, and its duration.
 func (m *metrics) end(operator string, status kudo.PlanStatus, now time.Time) {
 	m.ended.WithLabelValues(operator, status.Name, string(status.Status)).Inc()
 	if status.StartedTimestamp != nil {

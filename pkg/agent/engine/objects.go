@@ -26,14 +26,14 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// errUnwatchable says that a kind can be neither listed nor watched, so that nobody could tell what became of an object.
+// errUnwatchable reports that a kind supports neither list nor watch, so that changes of its objects cannot be observed.
 var errUnwatchable = errors.New("objects of this kind can be neither listed nor watched, and so not be a part of an operator")
 
-// readPatience is how long the read of an object may take, and a list of a kind that was never read before. An API server behind the
-// API server may never answer, and must not hold up what has nothing to do with it.
+// readPatience is the timeout for reading an object, including the first list of its kind. An aggregated API server may never respond, and
+// must not block unrelated objects.
 const readPatience = 15 * time.Second
 
-// objects finds on the managed cluster what tasks want, and keeps watching every kind that it was asked for.
+// objects reads the objects of tasks on the managed cluster, and watches every kind that it has read.
 type objects struct {
 	client    client.Client
 	live      client.Reader
@@ -41,18 +41,18 @@ type objects struct {
 	discovery discovery.DiscoveryInterface
 	watch     func(schema.GroupVersionKind) error
 
-	// expectations hold the newest version that the engine has seen of objects of Instances, in what it has read or in the answer to what
-	// it has applied. They tell a cache that is behind, and an event that tells nothing new. What is forgotten costs a read.
+	// expectations hold the newest version of the Instances' objects that the engine has read or received as a response to an apply. They
+	// detect a stale cache and redundant events. A forgotten entry only costs a read.
 	expectations *controller.Expectations[place]
 
 	mutex   sync.Mutex
 	watched map[schema.GroupVersionKind]bool
 }
 
-// mostKnown is of how many objects the engine remembers the version that it has seen; others are read from the API server.
+// mostKnown is the maximum number of remembered object versions; other objects are read from the API server.
 const mostKnown = 10000
 
-// place identifies an object in whatever version of its kind.
+// place identifies an object in any version of its kind.
 type place struct {
 	schema.GroupKind
 	types.NamespacedName
@@ -62,13 +62,13 @@ func placeOf(o client.Object) place {
 	return place{o.GetObjectKind().GroupVersionKind().GroupKind(), client.ObjectKeyFromObject(o)}
 }
 
-// findLive is find past the cache.
+// findLive is find with a live read.
 func (o *objects) findLive(ctx context.Context, owner *kudo.Instance, want *unstructured.Unstructured) (plan.Object, error) {
 	return o.find(ctx, owner, want, o.observe)
 }
 
-// find puts a wanted object in its place and pairs it with what stands on the cluster, as read finds it. A kind that the cluster
-// does not have is an error that meta.IsNoMatchError knows.
+// find completes a wanted object and pairs it with the live object that read returns. A kind that the cluster does not have is an error
+// that meta.IsNoMatchError recognizes.
 func (o *objects) find(ctx context.Context, owner *kudo.Instance, want *unstructured.Unstructured, read reader) (plan.Object, error) {
 	if err := o.place(owner, want); err != nil {
 		return plan.Object{}, fmt.Errorf("%s: %w", plan.Describe(want), err)
@@ -77,7 +77,7 @@ func (o *objects) find(ctx context.Context, owner *kudo.Instance, want *unstruct
 	return plan.Object{Want: want, Live: live}, err
 }
 
-// placeAll puts wanted objects in their place. Those of kinds that the cluster does not have have none, and are undefined.
+// placeAll completes wanted objects. It returns objects of kinds that the cluster does not have as undefined.
 func (o *objects) placeAll(
 	owner *kudo.Instance, wants []*unstructured.Unstructured,
 ) (placed, undefined []*unstructured.Unstructured, err error) {
@@ -97,8 +97,8 @@ func (o *objects) placeAll(
 // reader reads an object; nil if it does not exist.
 type reader func(context.Context, *unstructured.Unstructured) (*unstructured.Unstructured, error)
 
-// listed pairs an entry of an inventory with what stands on the cluster, in the version of its kind that the API server prefers. Of a
-// kind that the cluster does not have nothing stands.
+// listed pairs an inventory entry with the live object, in the version of its kind that the API server prefers. A kind that the cluster
+// does not have has no live objects.
 func (o *objects) listed(ctx context.Context, entry kudo.InventoryEntry, read reader) (plan.Object, error) {
 	kind := schema.GroupKind{Group: entry.Group, Kind: entry.Kind}
 	want := &unstructured.Unstructured{}
@@ -117,8 +117,7 @@ func (o *objects) listed(ctx context.Context, entry kudo.InventoryEntry, read re
 	return plan.Object{Want: want, Live: live}, err
 }
 
-// place gives a namespaced object the Instance's namespace unless it names one, and makes the Instance the owner of those
-// that share its namespace.
+// place sets the Instance's namespace on a namespaced object without one, and makes the Instance the owner of objects in its own namespace.
 func (o *objects) place(owner *kudo.Instance, want *unstructured.Unstructured) error {
 	gvk := want.GroupVersionKind()
 	mapping, err := o.client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
@@ -145,8 +144,8 @@ func (o *objects) place(owner *kudo.Instance, want *unstructured.Unstructured) e
 	return nil
 }
 
-// cached is what the cache has of an object, which must carry KUDO's label; nil if nothing. Filled says whether the cache has everything
-// of that kind. The kind is watched then.
+// cached reads an object, which must carry KUDO's label, from the cache; nil if it does not exist there. filled reports whether the cache
+// has listed the kind. The kind is watched from then on.
 func (o *objects) cached(ctx context.Context, want *unstructured.Unstructured) (object *unstructured.Unstructured, filled bool, err error) {
 	if err := o.ensureWatch(want.GroupVersionKind()); err != nil {
 		return nil, false, fmt.Errorf("%s: %w", plan.Describe(want), err)
@@ -169,7 +168,7 @@ func (o *objects) cached(ctx context.Context, want *unstructured.Unstructured) (
 	return object, true, nil
 }
 
-// get is a reader: of the cache, and of the API server where that has nothing or is behind what the engine has seen.
+// get is a reader of the cache, and of the API server if the cache lacks the object or is older than what the engine has seen.
 func (o *objects) get(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	cached, _, err := o.cached(ctx, want)
 	if err != nil {
@@ -183,8 +182,8 @@ func (o *objects) get(ctx context.Context, want *unstructured.Unstructured) (*un
 	return o.read(ctx, want)
 }
 
-// applied is a reader of what an execution has applied: of the cache once that shows it, and of the API server as long as it may show
-// what was there before.
+// applied returns a reader of objects that an execution has applied: of the cache once it shows them, and of the API server while it may
+// show the previous version.
 func (o *objects) applied(execution types.UID) reader {
 	return func(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		cached, _, err := o.cached(ctx, want)
@@ -200,8 +199,8 @@ func (o *objects) applied(execution types.UID) reader {
 	}
 }
 
-// unmade is a reader before an apply: what the cache does not have is taken as not there, for then the apply makes an object and
-// changes none. What there is already is read from the API server.
+// unmade is a reader before an apply: an object that the cache lacks counts as missing, because the apply then only creates an object and
+// changes none. Existing objects are read from the API server.
 func (o *objects) unmade(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if cached, filled, err := o.cached(ctx, want); err != nil || filled && cached == nil {
 		return nil, err
@@ -209,7 +208,7 @@ func (o *objects) unmade(ctx context.Context, want *unstructured.Unstructured) (
 	return o.read(ctx, want)
 }
 
-// observe is a reader, of the API server; the kind is watched then.
+// observe is a reader of the API server that also watches the kind.
 func (o *objects) observe(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if err := o.ensureWatch(want.GroupVersionKind()); err != nil {
 		return nil, fmt.Errorf("%s: %w", plan.Describe(want), err)
@@ -217,7 +216,7 @@ func (o *objects) observe(ctx context.Context, want *unstructured.Unstructured) 
 	return o.read(ctx, want)
 }
 
-// read is a reader, of the API server.
+// read is a reader of the API server.
 func (o *objects) read(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
@@ -237,7 +236,7 @@ func (o *objects) ensureWatch(gvk schema.GroupVersionKind) error {
 	if o.watches(gvk) {
 		return nil
 	}
-	if err := o.watchable(gvk); err != nil { // asks the API server, and so holds up nobody else
+	if err := o.watchable(gvk); err != nil { // calls the API server, and blocks no other caller
 		return err
 	}
 	o.mutex.Lock()
@@ -258,7 +257,7 @@ func (o *objects) watches(gvk schema.GroupVersionKind) bool {
 	return o.watched[gvk]
 }
 
-// watchable is errUnwatchable where a kind lacks the verbs that a watch needs.
+// watchable returns errUnwatchable if a kind lacks the verbs that a watch needs.
 func (o *objects) watchable(gvk schema.GroupVersionKind) error {
 	resources, err := o.discovery.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
 	if err != nil {
@@ -272,7 +271,7 @@ func (o *objects) watchable(gvk schema.GroupVersionKind) error {
 	return errUnwatchable
 }
 
-// pods lists, from the cache, the pods that carry the owner's labels.
+// pods lists the pods with the owner's labels from the cache.
 func (o *objects) pods(ctx context.Context, owner plan.Owner) ([]plan.Object, error) {
 	kind := corev1.SchemeGroupVersion.WithKind("Pod")
 	if err := o.ensureWatch(kind); err != nil {
@@ -293,7 +292,7 @@ func (o *objects) pods(ctx context.Context, owner plan.Owner) ([]plan.Object, er
 	return pods, nil
 }
 
-// delete removes an object unless it is on its way out already, and looks again: many are gone at once.
+// delete deletes an object unless it is being deleted already, and reads it again: many are deleted immediately.
 func (e *engine) delete(ctx context.Context, object plan.Object) (plan.Object, error) {
 	if object.Deleted() {
 		return object, nil

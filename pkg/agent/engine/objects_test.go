@@ -8,7 +8,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
-// version is a ConfigMap as it was at a resource version.
+// version returns a ConfigMap at a resource version.
 func version(resourceVersion string) *unstructured.Unstructured {
 	return nested("ConfigMap", resourceVersion, "metadata", "resourceVersion")
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// observe reads everything that plan.Decide judges by, beside the objects of tasks.
+// observe reads everything that plan.Decide depends on, except for the objects of tasks.
 func (e *engine) observe(ctx context.Context, instance *kudo.Instance) (plan.Observation, error) {
 	o, err := e.withVersions(ctx, instance)
 	if err != nil {
@@ -22,7 +22,7 @@ func (e *engine) observe(ctx context.Context, instance *kudo.Instance) (plan.Obs
 	return o, err
 }
 
-// cleanupWait is how long a cleanup plan that failed must wait before it is tried again.
+// cleanupWait returns the remaining time before a failed cleanup plan is retried.
 func (e *engine) cleanupWait(instance *kudo.Instance, now time.Time) time.Duration {
 	key := cleanupKey(instance)
 	if !e.backoff.IsInBackOffSinceUpdate(key, now) {
@@ -31,7 +31,7 @@ func (e *engine) cleanupWait(instance *kudo.Instance, now time.Time) time.Durati
 	return e.backoff.Get(key)
 }
 
-// hasPipes says whether a version has Pipe tasks.
+// hasPipes reports whether a version has Pipe tasks.
 func hasPipes(version *kudo.OperatorVersionSpec) bool {
 	return version != nil && slices.ContainsFunc(version.Tasks, func(t kudo.Task) bool { return t.Kind == kudo.TaskPipe })
 }

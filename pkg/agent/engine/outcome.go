@@ -13,7 +13,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// outcomeOf maps an error of the API server to an outcome: what it will never accept is fatal, everything else may pass.
+// outcomeOf maps an error of the API server to an outcome: a permanent rejection is fatal, everything else may be temporary.
 func outcomeOf(err error) plan.Outcome {
 	var foreign *plan.ForeignError
 	switch {
@@ -30,13 +30,13 @@ func fatal(err error) plan.Outcome {
 	return plan.Outcome{Status: kudo.FatalError, Message: oneLine(err)}
 }
 
-// oneLine is an error as a status tells it, at each of its levels. What an API server answers may quote whole objects.
+// oneLine formats an error for a status. Responses of an API server may quote whole objects.
 func oneLine(err error) string {
 	const most = 4096
 	return text.Prefix(text.OneLine(err.Error()), most)
 }
 
-// withReplacement adds what to write instead of a kind that is missing because Kubernetes has removed its API version.
+// withReplacement adds the replacement of a kind that is missing because Kubernetes has removed its API version.
 func withReplacement(err error) error {
 	var missing *meta.NoKindMatchError
 	if errors.As(err, &missing) {

@@ -16,11 +16,11 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// inARow bounds the rounds of one Instance before others have their turn.
+// inARow is the maximum number of rounds for one Instance before others are reconciled.
 const inARow = 10
 
-// Reconcile takes an Instance further, round by round, as long as there is more to do at once. The Instance is read from the API
-// server, so that no task is carried out again for want of a fresh cache; after that, it is what the last commit was answered with.
+// Reconcile advances an Instance in rounds while there is more to do immediately. It reads the Instance from the API server, so that a
+// stale cache does not repeat a task; later rounds use the response of the last commit.
 func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	instance := &kudo.Instance{}
 	if err := e.live.Get(ctx, request.NamespacedName, instance); err != nil {
@@ -39,8 +39,8 @@ func (e *engine) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: time.Nanosecond}, nil
 }
 
-// advance takes an Instance one round further: it observes, lets plan.Decide say what is to be done, does that, and commits what came of it.
-// written is the Instance as it is then if there is more to do at once; otherwise it is nil, and the result says when to look again.
+// advance runs one round for an Instance: it observes, calls plan.Decide, executes the action, and commits the result. written is the
+// updated Instance if there is more to do immediately; otherwise it is nil, and the result states when to reconcile again.
 func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written *kudo.Instance, result reconcile.Result, err error) {
 	if e, err = e.as(instance); err != nil {
 		return nil, reconcile.Result{}, err
@@ -58,13 +58,13 @@ func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written 
 	switch {
 	case apierrors.IsConflict(err):
 		return nil, reconcile.Result{RequeueAfter: mirror.StaleCachePause}, nil
-	case written != nil && done.again: // which ends: every such round starts an execution that is due, completes a task, lists what was not, or ends a plan
+	case written != nil && done.again: // terminates: every such round makes progress
 		return written, reconcile.Result{}, nil
 	}
 	return nil, reconcile.Result{RequeueAfter: after}, err
 }
 
-// as is the engine that does what the plans of an Instance want as the service account that it names.
+// as returns the engine that acts as the service account that the Instance names.
 func (e *engine) as(instance *kudo.Instance) (*engine, error) {
 	name := instance.Spec.ServiceAccountName
 	if name == "" {
@@ -79,7 +79,7 @@ func (e *engine) as(instance *kudo.Instance) (*engine, error) {
 	return &acting, nil
 }
 
-// execute does what was decided, and returns what came of it.
+// execute executes an action and returns its result.
 func (e *engine) execute(ctx context.Context, o plan.Observation, action plan.Action) (result, error) {
 	for _, pod := range action.Pods {
 		if err := apply.Delete(ctx, e.clients.client, pod.Live); err != nil {

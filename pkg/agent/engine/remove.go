@@ -12,11 +12,11 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// removalPause is the time between two looks at what is still left of an Instance: not all of it is watched.
+// removalPause is the interval of checks for remaining objects of an Instance: not all of them are watched.
 const removalPause = time.Second
 
-// remove deletes everything that belongs to the Instance, volume claims last, and waits until it is gone. The mirror stays until the hub
-// has heard of that: only it knows that the cleanup plan was carried out.
+// remove deletes all objects of the Instance, volume claims last, and waits until they are deleted. The mirror stays until the hub has
+// received this report: only the mirror records that the cleanup plan has run.
 func (e *engine) remove(ctx context.Context, o plan.Observation) result {
 	x := executionOf(o)
 	if x.Execution == nil {
@@ -43,16 +43,16 @@ func (e *engine) remove(ctx context.Context, o plan.Observation) result {
 	}
 }
 
-// unstarted is what the spec asks for and nobody has started: what stands is left of a removal that was called off.
+// unstarted returns the desired execution if nothing was started: existing objects remain from a cancelled removal.
 func unstarted(o plan.Observation) (*kudo.Execution, *kudo.OperatorVersionSpec) {
 	unstarted := &kudo.Execution{Parameters: o.Instance.Spec.Parameters}
 	return unstarted, o.Desired
 }
 
-// deleteOwned deletes what the inventory lists, wave by wave, and volume claims when all else is gone. While a finalizer holds something
-// of a wave, the next one stays: whoever has to take that off may be among it. Once nothing is listed any more, it looks for what is
-// not: volume claims of StatefulSets, and what an inventory that the hub has restored lacks. What it finds is listed, and deleted in
-// the next pass. It returns what is still there.
+// deleteOwned deletes the objects in the inventory, wave by wave, and volume claims last. While a finalizer blocks an object of a wave, the
+// next wave waits, because it may contain the controller that removes the finalizer. Once the inventory is empty, deleteOwned searches for
+// unlisted objects: volume claims of StatefulSets, and objects missing from an inventory restored by the hub. It lists the objects found,
+// and deletes them in the next pass. It returns the objects that still exist.
 func (e *engine) deleteOwned(ctx context.Context, x *execution) ([]plan.Object, error) {
 	claims, others := plan.Claims(x.instance.Status.Inventory)
 	var left []plan.Object
@@ -77,8 +77,8 @@ func (e *engine) deleteOwned(ctx context.Context, x *execution) ([]plan.Object, 
 	return e.discover(ctx, x)
 }
 
-// discover lists what belongs to the Instance and is not listed, but for the volume claims that the package asks to keep. A kind that
-// cannot be looked through holds nothing up unless the package has objects of it.
+// discover lists the unlisted objects of the Instance, except for volume claims that the package requests to keep. A kind that cannot be
+// read blocks nothing unless the package has objects of it.
 func (e *engine) discover(ctx context.Context, x *execution) ([]plan.Object, error) {
 	found, unread, err := e.sweeper.owned(ctx, x.owner())
 	if err != nil {
@@ -100,8 +100,8 @@ func (e *engine) discover(ctx context.Context, x *execution) ([]plan.Object, err
 	return found, nil
 }
 
-// removalWait is how long until what is left is looked at again: longer each time while that fails, for it may mean to look through
-// all kinds.
+// removalWait returns how long to wait before the remaining objects are checked again. It increases while that fails, because it may
+// require a search through all kinds.
 func (e *engine) removalWait(o plan.Observation, err error) time.Duration {
 	key := string(o.Instance.UID) + "/removal"
 	if err == nil {

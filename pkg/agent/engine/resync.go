@@ -17,11 +17,11 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// listedPause is how long is waited before a look at whether the cache has listed a kind.
+// listedPause is the interval of checks whether the cache has listed a kind.
 const listedPause = time.Second
 
-// onceListed is a source of one pass over every Instance that lists objects of a kind, once the cache has listed that kind. An object that
-// was judged before, by a read of the API server, and deleted before that list leaves no trace in the cache, and so no event.
+// onceListed returns a source that enqueues every Instance with listed objects of a kind, once the cache has listed that kind. An object
+// that was judged by a live read and deleted before that list is not in the cache, so its deletion causes no event.
 func (e *engine) onceListed(c cache.Cache, object client.Object) source.Source {
 	kind := object.GetObjectKind().GroupVersionKind().GroupKind()
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
@@ -38,8 +38,8 @@ func (e *engine) onceListed(c cache.Cache, object client.Object) source.Source {
 	})
 }
 
-// judgeAgain asks for a pass over every Instance that lists objects of a kind, and says whether it could. It reads the API server: what was
-// listed before the cache was has to be known, and an object that is listed later is made later as well.
+// judgeAgain enqueues every Instance with listed objects of a kind, and reports whether it succeeded. It reads the API server: all
+// inventory entries from before the cache's list must be known, and objects that are listed later are also created later.
 func (e *engine) judgeAgain(ctx context.Context, kind schema.GroupKind, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) bool {
 	instances := &kudo.InstanceList{}
 	if err := e.live.List(ctx, instances); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// settle prunes what the version in place does not apply any more, and judges what is listed.
+// settle prunes objects that the current version no longer applies, and judges the objects in the inventory.
 func (e *engine) settle(ctx context.Context, o plan.Observation, surplus []kudo.InventoryEntry) (result, error) {
 	x := executionOf(o)
 	if _, err := e.prune(ctx, x, surplus); err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// start records the execution before anything of it is done, with what it is about to apply: after a restart the agent knows what runs.
+// start records the execution and the objects that it is about to apply before any task runs: after a restart the agent knows the
+// execution.
 func (e *engine) start(ctx context.Context, o plan.Observation, choice plan.Choice) (result, error) {
 	status := plan.Start(o.Instance.Status, choice, uuid.NewUUID(), o.Now)
 	x := executionOf(o)
@@ -23,9 +24,9 @@ func (e *engine) start(ctx context.Context, o plan.Observation, choice plan.Choi
 	return result{status: status, ready: plan.Running(started), again: true}, nil
 }
 
-// forgetUnapplied strikes off what was listed ahead for the last execution, which did not come to apply it or had not the right
-// to. An execution that is complete has applied everything. Where nothing was executed, the inventory is what a removal has left
-// that was called off: what that has deleted, nobody misses.
+// forgetUnapplied removes entries that were listed ahead for the last execution and never applied, or not permitted. A complete execution
+// has applied all of its objects. If nothing was executed, the inventory remains from a cancelled removal: objects that it has deleted are
+// not missing.
 func (e *engine) forgetUnapplied(ctx context.Context, x *execution, last plan.Observation) error {
 	doubtful, started := slices.Clone(x.inventory.entries), last.Instance.Status.Execution
 	switch {

@@ -13,10 +13,10 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// sideBySide bounds how many tasks of one execution run at once.
+// sideBySide is the maximum number of tasks of one execution that run in parallel.
 const sideBySide = 8
 
-// step carries out, side by side, the tasks that are next.
+// step runs the next tasks in parallel.
 func (e *engine) step(ctx context.Context, o plan.Observation, tasks []plan.Task) (result, error) {
 	x := executionOf(o)
 	spec, before := x.version.Plans[x.Plan], o.Instance.Status.PlanStatus[x.Plan]
@@ -40,8 +40,8 @@ func (e *engine) step(ctx context.Context, o plan.Observation, tasks []plan.Task
 	}, nil
 }
 
-// carryOutAll carries tasks out side by side; those that failed lately are left alone until after. When one has failed for good,
-// those that run are brought to the end of their pass, and no other is begun.
+// carryOutAll runs tasks in parallel. Tasks that failed recently are skipped until after. Once one has failed fatally, running tasks
+// complete their pass, and no other task begins.
 func (e *engine) carryOutAll(ctx context.Context, x *execution, tasks []plan.Task) (map[plan.Task]plan.Outcome, time.Duration) {
 	var (
 		mutex    sync.Mutex
@@ -78,11 +78,11 @@ func (e *engine) carryOutAll(ctx context.Context, x *execution, tasks []plan.Tas
 			return nil
 		})
 	}
-	_ = group.Wait() // the tasks' errors are in their outcomes
+	_ = group.Wait() // errors are in the outcomes of the tasks
 	return outcomes, after
 }
 
-// end settles an Instance whose plan has ended. That it has is worth recording even where the rest fails.
+// end settles an Instance after its plan has ended. The end of the plan is recorded even if settling fails.
 func (e *engine) end(ctx context.Context, o plan.Observation, status kudo.InstanceStatus) result {
 	o.Instance = o.Instance.DeepCopy()
 	o.Instance.Status = status
@@ -98,7 +98,7 @@ func (e *engine) end(ctx context.Context, o plan.Observation, status kudo.Instan
 	return ended
 }
 
-// until is how long it is to a deadline; zero if there is none, and never less than a moment otherwise.
+// until returns the time until a deadline; zero if there is none, and a positive minimum otherwise.
 func (e *engine) until(deadline time.Time) time.Duration {
 	if deadline.IsZero() {
 		return 0
@@ -106,7 +106,7 @@ func (e *engine) until(deadline time.Time) time.Duration {
 	return max(deadline.Sub(e.clock()), time.Millisecond)
 }
 
-// lookAgain is when to look again at tasks that wait for something, or for their beginning; zero if none does.
+// lookAgain returns when to check waiting or pending tasks again; zero if there are none.
 func lookAgain(outcomes map[plan.Task]plan.Outcome) time.Duration {
 	for _, outcome := range outcomes {
 		if outcome.Status == kudo.InProgress || outcome.Status == kudo.Pending {
@@ -116,5 +116,5 @@ func lookAgain(outcomes map[plan.Task]plan.Outcome) time.Duration {
 	return 0
 }
 
-// cleanupKey is that of a cleanup plan among what has failed lately.
+// cleanupKey returns the key of a cleanup plan in the recent failures.
 func cleanupKey(instance *kudo.Instance) string { return string(instance.UID) + "/" + kudo.CleanupPlan }

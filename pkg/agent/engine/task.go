@@ -8,8 +8,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// carryOut looks at one task of the running execution, does what is still to be done of it, and says what came of it. It may
-// be called any number of times: what was done already is not done again.
+// carryOut observes one task of the running execution, completes it as far as possible, and returns its outcome. It is idempotent.
 func (e *engine) carryOut(ctx context.Context, x *execution, at plan.Task) plan.Outcome {
 	placed, found := plan.Find(x.version, x.Plan, at)
 	if !found {

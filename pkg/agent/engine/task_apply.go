@@ -16,9 +16,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/render"
 )
 
-// applyAll applies, in the listed order and once in an execution, what the task renders, prunes what it renders no more, and
-// judges the health of all. A task that has begun has applied: only what has been deleted or overwritten since is applied again.
-// No object of old, which a cache may still show, completes the task.
+// applyAll applies the task's objects in the listed order, once per execution, prunes objects that it no longer renders, and judges the
+// health of all. A task that has begun has applied its objects: only objects that were deleted or overwritten since are applied again. An
+// outdated object in the cache does not complete the task.
 func (e *engine) applyAll(
 	ctx context.Context, x *execution, placed plan.Placed, begun bool, wants []*unstructured.Unstructured,
 ) plan.Outcome {
@@ -54,7 +54,7 @@ func (e *engine) applyAll(
 	return plan.DeleteOutcome(pruned)
 }
 
-// promised is an error if the package does not bring the kinds either that the cluster does not have.
+// promised returns an error if the package does not define the kinds that the cluster lacks.
 func (x *execution) promised(undefined []*unstructured.Unstructured) error {
 	for _, want := range undefined {
 		if kind := want.GroupVersionKind(); !x.defines(kind.GroupKind()) {
@@ -65,9 +65,9 @@ func (x *execution) promised(undefined []*unstructured.Unstructured) error {
 	return nil
 }
 
-// makeWay deletes the Jobs of earlier executions that stand in the way of a task that has not begun: those that it wants changed,
-// which no Job can be, and those that have failed. It is complete when all of them are gone. The task applies nothing before, so
-// that whatever it has applied once counts as applied for good.
+// makeWay deletes Jobs of earlier executions that block a task that has not begun: Jobs that the task changes, which is not possible, and
+// Jobs that have failed. It completes once all of them are deleted. The task applies nothing before, so that objects it has applied never
+// need to be replaced.
 func (e *engine) makeWay(ctx context.Context, x *execution, wants []*unstructured.Unstructured) plan.Outcome {
 	var going []plan.Object
 	for _, want := range wants {
@@ -92,15 +92,14 @@ func (e *engine) makeWay(ctx context.Context, x *execution, wants []*unstructure
 	return plan.ReplaceOutcome(going)
 }
 
-// wouldChange says whether applying the object would change what cannot be changed. Whatever else the API server has against it
-// is left to the apply.
+// wouldChange reports whether applying the object would change immutable fields. Other rejections by the API server are left to the apply.
 func (e *engine) wouldChange(ctx context.Context, object plan.Object) bool {
 	var immutable *apply.ImmutableError
 	err := apply.Rehearse(ctx, e.clients.client, object.Want, fieldManager)
 	return errors.As(apply.Refused(err, object.Live, object.Want), &immutable)
 }
 
-// applyEach applies objects in their order, and returns them as they stand then.
+// applyEach applies objects in their order, and returns the live objects.
 func (e *engine) applyEach(ctx context.Context, x *execution, wants []*unstructured.Unstructured, begun bool) ([]plan.Object, error) {
 	objects := make([]plan.Object, 0, len(wants))
 	for _, want := range wants {
@@ -109,7 +108,7 @@ func (e *engine) applyEach(ctx context.Context, x *execution, wants []*unstructu
 		if begun {
 			look = e.objects.applied(x.UID)
 		}
-		// An object that another writer created or replaced between the read and the apply is read once more, and not taken over.
+		// An object that another writer created or replaced between read and apply is read again, and not taken over.
 		err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
 			object, err = e.apply(ctx, x, want, begun, look)
 			look = e.objects.observe
@@ -125,7 +124,7 @@ func (e *engine) applyEach(ctx context.Context, x *execution, wants []*unstructu
 	return objects, nil
 }
 
-// apply applies an object, unless its task has begun and look finds it in place; its pods restart if the execution owes that.
+// apply applies an object, unless its task has begun and look finds it up to date; its pods restart if the execution has a pending restart.
 func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Unstructured, begun bool, look reader) (plan.Object, error) {
 	object, err := e.objects.find(ctx, x.instance, want, look)
 	if err != nil || begun && object.Expired() {

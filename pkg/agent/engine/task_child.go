@@ -15,8 +15,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-// child looks at the child Instance of a KudoOperator task. The hub brings it about, or removes it, because the task is reported to be
-// in progress; here it is only waited for.
+// child observes the child Instance of a KudoOperator task. The hub creates or removes it because the task is reported as in progress; the
+// engine only waits for it.
 func (e *engine) child(ctx context.Context, x *execution, placed plan.Placed, action plan.TaskAction) plan.Outcome {
 	if placed.Plan == kudo.CleanupPlan {
 		return fatal(errors.New("a KudoOperator task cannot be part of the cleanup plan: children are removed after it"))
@@ -32,7 +32,7 @@ func (e *engine) child(ctx context.Context, x *execution, placed plan.Placed, ac
 	return plan.ChildOutcome(action, x.UID, child)
 }
 
-// children are the children of an Instance at rest, as the hub has acknowledged them.
+// children returns the children of an idle Instance, as acknowledged by the hub.
 func (e *engine) children(ctx context.Context, o plan.Observation) ([]plan.Child, error) {
 	tasks, isWhole := tree.Tasks(o.Running), plan.IsWhole(o.Instance.Status.PlanStatus)
 	var children []plan.Child

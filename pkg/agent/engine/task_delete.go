@@ -9,8 +9,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
-// deleteAll deletes, in the listed order, what the task renders and then what is listed for it from before, and waits until all are
-// gone. A kind that is unknown is gone.
+// deleteAll deletes, in the listed order, the task's objects and then its earlier entries, and waits until all are deleted. Objects of
+// unknown kinds count as deleted.
 func (e *engine) deleteAll(ctx context.Context, x *execution, placed plan.Placed, wants []*unstructured.Unstructured) plan.Outcome {
 	wants, undefined, err := e.objects.placeAll(x.instance, wants)
 	if err != nil {
@@ -41,7 +41,7 @@ func (e *engine) deleteAll(ctx context.Context, x *execution, placed plan.Placed
 	return plan.DeleteOutcome(append(objects, left...))
 }
 
-// forgetUndefined strikes off objects of kinds that the cluster does not have, whether they were in a namespace or not.
+// forgetUndefined removes entries of objects whose kind the cluster does not have, with or without a namespace.
 func (x *execution) forgetUndefined(undefined []*unstructured.Unstructured) {
 	for _, want := range undefined {
 		inNamespace := plan.Entry(want, "")

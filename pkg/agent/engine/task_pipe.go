@@ -18,21 +18,21 @@ import (
 	"github.com/tandem-addons/tandem/pkg/render"
 )
 
-// filePatience is how long it may take to read one file out of a container.
+// filePatience is the timeout for reading one file from a container.
 const filePatience = 30 * time.Second
 
-// piping is a Pipe task in the middle of an execution.
+// piping is a running Pipe task.
 type piping struct {
 	*execution
 	task kudo.Task
-	// pod makes the files, which lie at these paths in the container that waits beside them; artifacts keep them, one each.
+	// pod creates the files, at these paths in the waiting container; artifacts store them, one each.
 	pod       *unstructured.Unstructured
 	paths     []string
 	artifacts []*unstructured.Unstructured
 }
 
-// pipe carries out a Pipe task: a pod makes files, objects keep them, and the pod goes. What this execution has kept is not made
-// again; as long as one file is missing all are made anew, for files of one run belong together.
+// pipe runs a Pipe task: a pod creates files, objects store them, and the pod is deleted. Files that this execution has stored are not
+// created again. If one file is missing, all are created again, because the files of one run belong together.
 func (e *engine) pipe(ctx context.Context, x *execution, placed plan.Placed, artifacts []*unstructured.Unstructured) plan.Outcome {
 	artifacts, _, err := e.objects.placeAll(x.instance, artifacts)
 	if err != nil {
@@ -52,7 +52,7 @@ func (e *engine) pipe(ctx context.Context, x *execution, placed plan.Placed, art
 	if !kept {
 		outcome := e.produce(ctx, p)
 		if outcome.Status == kudo.FatalError {
-			// What is in the way of this is tried again when the plan has ended.
+			// Errors are ignored here; the deletion is retried when the plan has ended.
 			_, _ = e.dropPod(ctx, p)
 		}
 		if outcome.Status != kudo.Complete {
@@ -70,7 +70,7 @@ func (e *engine) pipe(ctx context.Context, x *execution, placed plan.Placed, art
 	return plan.DeleteOutcome(append(left, pod))
 }
 
-// render is the pod of the task. An error is final.
+// render renders the pod of the task. An error is terminal.
 func (p *piping) render(placed plan.Placed, image string) error {
 	template := p.task.Spec.Pod
 	rendered, err := render.Named(p.context(placed), template, pipe.PodName(p.owner().Name, p.task.Name))
@@ -87,7 +87,7 @@ func (p *piping) render(placed plan.Placed, image string) error {
 	return nil
 }
 
-// kept says whether this execution has kept all files.
+// kept reports whether this execution has stored all files.
 func (e *engine) kept(ctx context.Context, p *piping) (bool, error) {
 	kept := true
 	for _, artifact := range p.artifacts {
@@ -103,7 +103,7 @@ func (e *engine) kept(ctx context.Context, p *piping) (bool, error) {
 	return kept, nil
 }
 
-// produce brings the pod to the point where its files can be read, and keeps them.
+// produce runs the pod until its files can be read, and stores them.
 func (e *engine) produce(ctx context.Context, p *piping) plan.Outcome {
 	pod, err := e.objects.findLive(ctx, p.instance, p.pod)
 	if err == nil && pod.Live == nil {
@@ -115,7 +115,7 @@ func (e *engine) produce(ctx context.Context, p *piping) plan.Outcome {
 	if err != nil {
 		return outcomeOf(err)
 	}
-	if !pod.AppliedBy(p.UID) || pod.Deleted() { // an earlier execution's, or lost
+	if !pod.AppliedBy(p.UID) || pod.Deleted() { // belongs to an earlier execution, or is lost
 		return e.replacePod(ctx, pod, plan.Outcome{Status: kudo.InProgress, Message: plan.DeleteOutcome([]plan.Object{pod}).Message})
 	}
 	stage, message := pipe.Progress(pod.Live)
@@ -133,7 +133,7 @@ func (e *engine) produce(ctx context.Context, p *piping) plan.Outcome {
 	}
 }
 
-// replacePod deletes a pod in whose place another one comes when it is gone.
+// replacePod deletes a pod, which is re-created once it is deleted.
 func (e *engine) replacePod(ctx context.Context, pod plan.Object, outcome plan.Outcome) plan.Outcome {
 	if _, err := e.delete(ctx, pod); err != nil {
 		return outcomeOf(err)
@@ -141,7 +141,7 @@ func (e *engine) replacePod(ctx context.Context, pod plan.Object, outcome plan.O
 	return outcome
 }
 
-// keep reads all files before it keeps the first.
+// keep reads all files before it stores the first.
 func (e *engine) keep(ctx context.Context, p *piping) plan.Outcome {
 	filled := make([]*unstructured.Unstructured, len(p.artifacts))
 	for i, file := range p.task.Spec.Pipe {
@@ -164,7 +164,7 @@ func (e *engine) keep(ctx context.Context, p *piping) plan.Outcome {
 	return plan.Outcome{Status: kudo.Complete}
 }
 
-// readFile reads a file of the container that waits; of one that is too large, as much as shows it.
+// readFile reads a file from the waiting container; for a file that is too large, just enough to detect it.
 func (e *engine) readFile(ctx context.Context, pod types.NamespacedName, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, filePatience, fmt.Errorf("it took longer than %v", filePatience))
 	defer cancel()

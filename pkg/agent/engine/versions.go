@@ -13,7 +13,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/render"
 )
 
-// withVersions observes an Instance with the OperatorVersions that it asks for and that was last started, each nil where it is not there.
+// withVersions observes an Instance with its desired and its last started OperatorVersion, each nil if it does not exist.
 func (e *engine) withVersions(ctx context.Context, instance *kudo.Instance) (plan.Observation, error) {
 	o := plan.Observation{
 		Now: e.clock(), Instance: instance,

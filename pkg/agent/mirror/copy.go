@@ -18,8 +18,8 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// copy brings the mirror to the generation on the hub: OperatorVersion first, then the Instance, and last the mark by which
-// the engine knows that it may go on.
+// copy updates the mirror to the generation on the hub: first the OperatorVersion, then the Instance, and last the mark that lets the
+// engine proceed.
 func (m *mirror) copy(ctx context.Context, wanted, standing *kudo.Instance) error {
 	if standing != nil && standing.Namespace != wanted.TargetNamespace() {
 		return fmt.Errorf("its workloads stand in namespace %q: set spec.installNamespace to that, or delete Instance %q there first",
@@ -52,8 +52,8 @@ func (m *mirror) copy(ctx context.Context, wanted, standing *kudo.Instance) erro
 	return m.acknowledge(ctx, wanted, changed)
 }
 
-// takeUp sees to the status of a mirror that was not handed over yet, or of which something was removed before its removal was called
-// off: there everything is deployed again, and the inventory lists what else may exist.
+// takeUp prepares the status of a mirror that was not handed over yet, or whose partial removal was cancelled: then everything is deployed
+// again, and the inventory lists what else may exist.
 func (m *mirror) takeUp(ctx context.Context, wanted, standing *kudo.Instance) error {
 	switch _, copied := standing.Annotations[kudo.AnnotationHubGeneration]; {
 	case standing.Annotations[kudo.AnnotationHubDeleted] != "" && standing.Status.Execution != nil:
@@ -65,14 +65,14 @@ func (m *mirror) takeUp(ctx context.Context, wanted, standing *kudo.Instance) er
 	return nil
 }
 
-// acknowledge copies what the hub has done about KudoOperator tasks, and a request to cancel what runs. A plan that runs needs both, also
-// while the hub has not resolved what the spec asks for by now.
+// acknowledge copies the hub's status of KudoOperator tasks, and a request to cancel the running execution. A running plan needs both, even
+// if the hub has not resolved the current spec.
 func (m *mirror) acknowledge(ctx context.Context, wanted, standing *kudo.Instance) error {
 	if standing.Annotations[kudo.AnnotationHubUID] != string(wanted.UID) {
 		return nil
 	}
 	if request := wanted.Spec.PlanExecution; request.Cancel && standing.Spec.PlanExecution != request {
-		standing.Spec.PlanExecution = request // it starts nothing, and what runs must not run on because of a change that cannot
+		standing.Spec.PlanExecution = request // it starts nothing, and must reach a running plan even if the change cannot be mirrored
 		return m.update(ctx, standing)
 	}
 	if equality.Semantic.DeepEqual(standing.Status.Children, wanted.Status.Children) {
@@ -82,7 +82,7 @@ func (m *mirror) acknowledge(ctx context.Context, wanted, standing *kudo.Instanc
 	return m.writeStatus(ctx, standing)
 }
 
-// specOf is the mirror's spec: the hub's, with the mirrored OperatorVersion.
+// specOf returns the mirror's spec: the hub's, with the mirrored OperatorVersion.
 func specOf(wanted *kudo.Instance, version corev1.ObjectReference) kudo.InstanceSpec {
 	spec := *wanted.Spec.DeepCopy()
 	spec.OperatorVersion = version
@@ -97,7 +97,7 @@ func marksOf(wanted *kudo.Instance) map[string]string {
 	}
 }
 
-// create makes a mirror. If the hub knows of an execution, the engine leaves it alone until its status is restored.
+// create creates a mirror. If the hub knows an execution, the engine ignores the mirror until its status is restored.
 func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version corev1.ObjectReference) (*kudo.Instance, error) {
 	made := &kudo.Instance{
 		ObjectMeta: metav1.ObjectMeta{
@@ -118,7 +118,7 @@ func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version core
 		}
 		err = m.local.Create(ctx, made, client.FieldOwner(fieldManager))
 	}
-	if apierrors.IsAlreadyExists(err) { // no mirror, for those are found by name
+	if apierrors.IsAlreadyExists(err) { // no mirror, because mirrors are found by name
 		return nil, fmt.Errorf("namespace %q has an Instance %q that is not the hub's: install into another namespace "+
 			"(spec.installNamespace), which on a hub that manages itself must not be that of the cluster", made.Namespace, made.Name)
 	}
@@ -128,9 +128,8 @@ func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version core
 	return made, nil
 }
 
-// restore gives a re-created mirror the status that the hub knows, so that nothing is executed again. What a mirror knows itself is
-// never older. An OperatorVersion that the hub has no more is done without: the engine then goes on with the one that the Instance
-// asks for.
+// restore gives a re-created mirror the status on the hub, so that nothing runs again. A status on the mirror itself is never older. A
+// missing OperatorVersion on the hub is ignored: the engine then continues with the one in the Instance's spec.
 func (m *mirror) restore(ctx context.Context, wanted, made *kudo.Instance) error {
 	last := wanted.Status.Execution
 	if last == nil || made.Status.Execution != nil {

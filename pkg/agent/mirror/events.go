@@ -17,7 +17,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
-// onHubView is what matters to the mirror of an Instance on the hub; what the agent itself reports does not.
+// onHubView holds the fields of an Instance on the hub that the mirror depends on, without those that the agent itself reports.
 type onHubView struct {
 	uid        types.UID
 	generation int64
@@ -42,7 +42,7 @@ func onHubChanged() predicate.Predicate {
 	})
 }
 
-// hasLetGo says whether the children of an Instance on the hub do not wait for its removal, or not any more.
+// hasLetGo reports whether the children of an Instance on the hub do not wait for its removal, or no longer do.
 func hasLetGo(parent client.Object) bool {
 	i := parent.(*kudo.Instance)
 	return i.Removed() || i.ForceReleased()
@@ -67,8 +67,8 @@ func (m *mirror) childrenOf(ctx context.Context, parent client.Object) []reconci
 	return requests
 }
 
-// mirrorChanged admits the changes of a mirror that concern the mirror controller: everything but the engine's status, and of that which
-// OperatorVersion it runs, and that nothing is left.
+// mirrorChanged admits the changes of a mirror that the mirror controller depends on: all except for the engine's status, of which only the
+// running OperatorVersion and the completed removal matter.
 func mirrorChanged() predicate.TypedPredicate[*kudo.Instance] {
 	type view struct {
 		metadata string
@@ -89,7 +89,7 @@ func mirrorChanged() predicate.TypedPredicate[*kudo.Instance] {
 	})
 }
 
-// usersOf maps a mirrored OperatorVersion to the Instances beside it: one that is lost is mirrored again.
+// usersOf maps a mirrored OperatorVersion to the Instances in its namespace: a lost one is mirrored again.
 func (m *mirror) usersOf(ctx context.Context, version *kudo.OperatorVersion) []reconcile.Request {
 	list := &kudo.InstanceList{}
 	if err := m.local.List(ctx, list, client.InNamespace(version.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -103,7 +103,7 @@ func (m *mirror) usersOf(ctx context.Context, version *kudo.OperatorVersion) []r
 	return requests
 }
 
-// resolved says whether the hub has found everything that this very generation refers to.
+// resolved reports whether the hub has resolved this generation.
 func resolved(i *kudo.Instance) bool {
 	condition := meta.FindStatusCondition(i.Status.Conditions, kudo.ConditionResolved)
 	return condition != nil && condition.Status == metav1.ConditionTrue && condition.ObservedGeneration == i.Generation

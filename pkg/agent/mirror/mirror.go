@@ -1,5 +1,5 @@
-// Package mirror copies Instances and their OperatorVersions from the hub to the managed cluster, and defines how a mirror is
-// named, found and handed over. It touches both clusters.
+// Package mirror copies Instances and their OperatorVersions from the hub to the managed cluster, and defines how a mirror is named, found
+// and handed over. It touches both clusters.
 package mirror
 
 import (
@@ -23,8 +23,8 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// mirror copies Instances and their OperatorVersions from the hub to the managed cluster. A generation is copied once the hub
-// has resolved it, so that whatever stands here may be carried out, with or without the hub.
+// mirror copies Instances and their OperatorVersions from the hub to the managed cluster. It copies a generation once the hub has resolved
+// it, so that every mirrored generation can run, with or without the hub.
 type mirror struct {
 	cluster            string
 	hub, local         client.Client
@@ -32,12 +32,12 @@ type mirror struct {
 	statuses           *Statuses
 	clock              func() time.Time
 
-	// needs is held by whoever mirrors an OperatorVersion and then the Instance that needs it, and alone by whoever drops those that
-	// nothing needs.
+	// needs is read-locked while an OperatorVersion and then its Instance are mirrored, and write-locked while unneeded OperatorVersions
+	// are deleted.
 	needs sync.RWMutex
 }
 
-// Add adds the mirror of a cluster to the manager of the hub. It keeps in statuses what the report cannot see in a mirror.
+// Add adds the mirror of a cluster to the manager of the hub. It stores in statuses what a mirror does not show to the reporter.
 func Add(cluster string, statuses *Statuses, hub, local ctrl.Manager) error {
 	m := &mirror{
 		cluster:   cluster,
@@ -60,7 +60,7 @@ func Add(cluster string, statuses *Statuses, hub, local ctrl.Manager) error {
 	return nil
 }
 
-// Reconcile makes the mirror of one Instance what the hub says, or marks it when the hub says nothing any more.
+// Reconcile updates the mirror of one Instance to the state on the hub, or marks it if the hub no longer has the Instance.
 func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	wanted := &kudo.Instance{}
 	err := m.hub.Get(ctx, request.NamespacedName, wanted)
@@ -78,7 +78,7 @@ func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	m.needs.RLock()
 	err = m.follow(ctx, wanted, standing)
 	m.needs.RUnlock()
-	if apierrors.IsConflict(err) { // the cache lags behind: the next look is at what is there now
+	if apierrors.IsConflict(err) { // the cache is stale: the next reconciliation uses the current state
 		return reconcile.Result{RequeueAfter: StaleCachePause}, nil
 	}
 	if wanted != nil {
@@ -90,7 +90,7 @@ func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	return reconcile.Result{}, m.dropVersions(ctx)
 }
 
-// faultOf is what a user should know of an error: nothing of those that pass by themselves.
+// faultOf returns the part of an error to report to the user; empty for temporary errors.
 func faultOf(err error) string {
 	var network *url.Error
 	switch {
@@ -104,7 +104,7 @@ func faultOf(err error) string {
 	}
 }
 
-// follow does what the state of the Instance on the hub asks for; wanted is nil where it is missing.
+// follow updates the mirror to the Instance on the hub; wanted is nil if that does not exist.
 func (m *mirror) follow(ctx context.Context, wanted, standing *kudo.Instance) error {
 	switch {
 	case standing != nil && standing.Removing() && standing.Removed() && !isOf(standing, wanted):
@@ -113,7 +113,7 @@ func (m *mirror) follow(ctx context.Context, wanted, standing *kudo.Instance) er
 		return m.orphan(ctx, standing)
 	case wanted.DeletionTimestamp != nil:
 		return m.remove(ctx, wanted, standing)
-	case standing != nil && standing.Removing(): // that of one that the hub has let go of, or has deleted in a past that was undone
+	case standing != nil && standing.Removing(): // the hub has released the Instance, or its deletion was undone by a restore
 		return m.orphan(ctx, standing)
 	case resolved(wanted):
 		return m.copy(ctx, wanted, standing)
@@ -123,13 +123,13 @@ func (m *mirror) follow(ctx context.Context, wanted, standing *kudo.Instance) er
 	return nil
 }
 
-// isOf says whether a mirror is that of exactly this Instance on the hub, which has not let go of it.
+// isOf reports whether a mirror belongs to exactly this Instance on the hub, which has not released it.
 func isOf(standing, wanted *kudo.Instance) bool {
 	return wanted != nil && !wanted.ForceReleased() && standing.Annotations[kudo.AnnotationHubUID] == string(wanted.UID)
 }
 
-// find reads a mirror. That there is none is asked of the API server: one that the cache has not seen yet must not be taken for one that
-// is gone. One that has changed since the cache saw it is not written to, for that is a conflict.
+// find reads a mirror. A missing mirror is confirmed with a live read: one that the cache lacks must not be mistaken for a deleted one. A
+// write to a mirror that is newer than the cache is a conflict.
 func (m *mirror) find(ctx context.Context, name string) (*kudo.Instance, error) {
 	if standing, err := Find(ctx, m.local, name); err != nil || standing != nil {
 		return standing, err

@@ -18,16 +18,16 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// Workers bounds how many Instances and add-ons a controller of the agent works on at once.
+// Workers is the number of Instances and add-ons that a controller of the agent reconciles in parallel.
 const Workers = 8
 
-// StaleCachePause is how long a cache is given to catch up with a write that it has not seen.
+// StaleCachePause is how long to wait for a stale cache.
 const StaleCachePause = 50 * time.Millisecond
 
-// byName is the field by which Instances are found; the API server has it, and the cache an index of it.
+// byName is the field selector for Instances by name, which the API server supports and the cache indexes.
 const byName = "metadata.name"
 
-// Index lets the cache of the managed cluster find Instances by name.
+// Index adds the index of Instances by name to the cache of the managed cluster.
 func Index(ctx context.Context, local ctrl.Manager) error {
 	return local.GetFieldIndexer().IndexField(ctx, &kudo.Instance{}, byName, func(o client.Object) []string {
 		return []string{o.GetName()}
@@ -56,27 +56,28 @@ func Source(cluster string, local ctrl.Manager, which ...predicate.TypedPredicat
 		}), which...)
 }
 
-// VersionName is the name on the managed cluster of the mirror of an OperatorVersion on the hub. It holds the uid: one that was
-// replaced on the hub is another object here.
+// VersionName returns the name on the managed cluster of a mirrored OperatorVersion. It contains the uid: an OperatorVersion that was
+// replaced on the hub is a different object here.
 func VersionName(onHub corev1.ObjectReference) string {
 	short, _, _ := strings.Cut(string(onHub.UID), "-")
 	return onHub.Name + "-" + short
 }
 
-// HubReference is the identity on the hub of a mirrored OperatorVersion.
+// HubReference returns the identity on the hub of a mirrored OperatorVersion.
 func HubReference(mirrored *kudo.OperatorVersion) corev1.ObjectReference {
 	namespace, name, _ := strings.Cut(mirrored.Annotations[kudo.AnnotationHubOperatorVersion], string(types.Separator))
 	return corev1.ObjectReference{Namespace: namespace, Name: name, UID: types.UID(mirrored.Annotations[kudo.AnnotationHubUID])}
 }
 
-// HandedOver says whether the mirror has finished with the Instance and still stands behind it. Removal is never held up.
+// HandedOver reports whether the mirror controller has completed its writes to the Instance and still manages it. Removal never waits for
+// this.
 func HandedOver(instance *kudo.Instance) bool {
 	_, copied := instance.Annotations[kudo.AnnotationHubGeneration]
 	_, orphaned := instance.Annotations[kudo.AnnotationOrphaned]
 	return copied && !orphaned || instance.Removing()
 }
 
-// Acknowledgements is status.children as something to compare.
+// Acknowledgements returns status.children in a comparable form.
 func Acknowledgements(i *kudo.Instance) string {
 	if len(i.Status.Children) == 0 {
 		return ""

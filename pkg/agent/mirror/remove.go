@@ -15,7 +15,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// drop deletes a mirror of which nothing is left, once the hub has heard of that. Until then its removal can be called off.
+// drop deletes the mirror of a removed Instance once the hub has received that report. Until then the removal can be cancelled.
 func (m *mirror) drop(ctx context.Context, standing *kudo.Instance) error {
 	dropped := standing.DeepCopy()
 	if controllerutil.RemoveFinalizer(dropped, kudo.Finalizer) {
@@ -30,8 +30,7 @@ func (m *mirror) drop(ctx context.Context, standing *kudo.Instance) error {
 	return nil
 }
 
-// remove hands the mirror over for removal, unless nothing was ever there. What is deleted with all of its cluster's namespace is no
-// removal.
+// remove hands the mirror over for removal, unless it never had objects. Deleting the cluster's whole namespace is not a removal.
 func (m *mirror) remove(ctx context.Context, wanted, standing *kudo.Instance) error {
 	if standing == nil && (wanted.Status.Execution == nil || wanted.Removed()) {
 		m.statuses.SetRemoved(wanted)
@@ -53,8 +52,8 @@ func (m *mirror) remove(ctx context.Context, wanted, standing *kudo.Instance) er
 	return m.handOver(ctx, wanted, standing)
 }
 
-// waitsForParent says whether a child that is being deleted stays until nothing else is left of its parent, whose cleanup plan may need
-// it. The hub deletes them in that order; Kubernetes' garbage collector, and whoever deletes all Instances at once, do not.
+// waitsForParent reports whether a child that is being deleted waits until everything else of its parent is removed, whose cleanup plan may
+// need it. The hub deletes them in that order; Kubernetes' garbage collector and a user who deletes all Instances together do not.
 func (m *mirror) waitsForParent(ctx context.Context, child *kudo.Instance) (bool, error) {
 	owner := child.Parent()
 	if owner == nil {
@@ -71,8 +70,8 @@ func (m *mirror) waitsForParent(ctx context.Context, child *kudo.Instance) (bool
 	return parent.UID == owner.UID && parent.DeletionTimestamp != nil && !hasLetGo(parent), nil
 }
 
-// detached says whether the cluster is being taken off the hub: its namespace goes, and everything in it because of that. It is asked
-// of the API server, for the namespace is marked before anything in it is.
+// detached reports whether the cluster is being detached from the hub: its namespace is deleted together with everything in it. It uses a
+// live read, because the namespace is marked before its objects.
 func (m *mirror) detached(ctx context.Context) (bool, error) {
 	namespace := &corev1.Namespace{}
 	err := m.hubLive.Get(ctx, types.NamespacedName{Name: m.cluster}, namespace)
@@ -85,7 +84,8 @@ func (m *mirror) detached(ctx context.Context) (bool, error) {
 	return namespace.DeletionTimestamp != nil, nil
 }
 
-// handOver marks the mirror so that the engine may destroy. One that was lost is made again first, for its workloads stand.
+// handOver marks the mirror so that the engine may delete its objects. A lost mirror is re-created first, because its workloads still
+// exist.
 func (m *mirror) handOver(ctx context.Context, wanted, standing *kudo.Instance) (err error) {
 	if standing == nil {
 		if standing, err = m.create(ctx, wanted, wanted.Spec.OperatorVersion); err != nil {
@@ -99,8 +99,8 @@ func (m *mirror) handOver(ctx context.Context, wanted, standing *kudo.Instance) 
 	return m.annotate(ctx, standing, map[string]string{kudo.AnnotationHubDeleted: m.clock().UTC().Format(time.RFC3339)})
 }
 
-// orphan marks a mirror for which the hub has no Instance, or has let go of it: what is there stays, and its removal, if that has
-// begun, is called off. One of which nothing is left goes all the same.
+// orphan marks a mirror whose Instance does not exist on the hub or has been released: its objects stay, and a removal in progress is
+// cancelled. A mirror without objects is deleted.
 func (m *mirror) orphan(ctx context.Context, standing *kudo.Instance) error {
 	if standing == nil || standing.Annotations[kudo.AnnotationOrphaned] != "" || standing.Removing() && standing.DeletionTimestamp != nil {
 		return nil

@@ -11,33 +11,33 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// Statuses is what the mirror lets the reporter know of Instances on the hub: what cannot be seen in a mirror. They live as long as the
-// Instance on the hub and the process; the mirror finds out again what it needs.
+// Statuses passes the state of Instances that a mirror does not show from the mirror controller to the reporter. An entry lives as long as
+// the Instance on the hub and the process; the mirror controller determines it again when needed.
 type Statuses struct {
 	mutex   sync.Mutex
 	byName  map[string]Status
 	Changed chan event.TypedGenericEvent[client.Object]
 }
 
-// Status is of the Instance of that uid: nothing is left of it, or why it cannot be mirrored.
+// Status is the state of the Instance with that uid: its removal is complete, or why it cannot be mirrored.
 type Status struct {
 	uid     types.UID
 	Removed bool
 	Fault   string
 }
 
-// NewStatuses returns notes of nothing.
+// NewStatuses returns empty Statuses.
 func NewStatuses() *Statuses {
 	const room = 1024 // the channel's reader only moves events to a queue
 	return &Statuses{byName: map[string]Status{}, Changed: make(chan event.TypedGenericEvent[client.Object], room)}
 }
 
-// SetRemoved notes that nothing is left of an Instance.
+// SetRemoved records that the removal of an Instance is complete.
 func (s *Statuses) SetRemoved(i *kudo.Instance) {
 	s.edit(i, func(status *Status) { status.Removed = true })
 }
 
-// SetFault notes why an Instance cannot be mirrored; empty once it can.
+// SetFault records why an Instance cannot be mirrored; empty once it can.
 func (s *Statuses) SetFault(i *kudo.Instance, fault string) {
 	s.edit(i, func(status *Status) { status.Fault = fault })
 }
@@ -54,21 +54,21 @@ func (s *Statuses) edit(i *kudo.Instance, edit func(*Status)) {
 	}
 }
 
-// Forget drops what is noted of an Instance that the hub does not have any more.
+// Forget drops the entry of an Instance that the hub no longer has.
 func (s *Statuses) Forget(name string) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	delete(s.byName, name)
 }
 
-// Read returns what is noted of an Instance.
+// Read returns the entry of an Instance.
 func (s *Statuses) Read(i *kudo.Instance) Status {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return s.of(i)
 }
 
-// of is what is noted of exactly that Instance.
+// of returns the entry of exactly that Instance.
 func (s *Statuses) of(i *kudo.Instance) Status {
 	if known := s.byName[i.Name]; known.uid == i.UID {
 		return known

@@ -52,8 +52,8 @@ func (m *mirror) ensureVersion(ctx context.Context, key types.NamespacedName, na
 	return made, nil
 }
 
-// dropVersions deletes the mirrored OperatorVersions that no Instance needs. Candidates come from the cache; that nothing
-// needs them is asked of the API server, for a cache may lag behind the Instance that was just written.
+// dropVersions deletes mirrored OperatorVersions that no Instance needs. Candidates come from the cache, and are confirmed with live reads,
+// because the cache may lack an Instance that was just written.
 func (m *mirror) dropVersions(ctx context.Context) error {
 	versions := &kudo.OperatorVersionList{}
 	if err := m.local.List(ctx, versions, client.UnsafeDisableDeepCopy); err != nil {
@@ -77,7 +77,7 @@ func (m *mirror) dropVersions(ctx context.Context) error {
 	return nil
 }
 
-// unneeded lists the mirrored versions that no Instance asks for and none runs.
+// unneeded lists the mirrored versions that are neither desired nor run by any Instance.
 func unneeded(ctx context.Context, local client.Reader, versions []kudo.OperatorVersion) ([]kudo.OperatorVersion, error) {
 	instances := &kudo.InstanceList{}
 	if err := local.List(ctx, instances, client.UnsafeDisableDeepCopy); err != nil {

@@ -16,7 +16,7 @@ import (
 // fieldManager is the field manager of the mirror.
 const fieldManager = "addon-agent-mirror"
 
-// annotate adds marks to what stands.
+// annotate adds annotations to the existing mirror.
 func (m *mirror) annotate(ctx context.Context, standing *kudo.Instance, marks map[string]string) error {
 	if standing.Annotations == nil {
 		standing.Annotations = map[string]string{}

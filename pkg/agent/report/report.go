@@ -1,4 +1,4 @@
-// Package report tells the hub the status of the Instances on the managed cluster. It touches both clusters.
+// Package report reports the status of the Instances on the managed cluster to the hub. It touches both clusters.
 package report
 
 import (
@@ -32,8 +32,8 @@ import (
 // fieldManager is the field manager of the report.
 const fieldManager = "addon-agent-report"
 
-// reporter tells the hub the status of every Instance. It coalesces: what changed within the interval goes in one write, but for what
-// the hub has to act on; and the last state always arrives, because the comparison is with what the hub has.
+// reporter reports the status of every Instance to the hub. It combines all changes within the interval into one write, except for those
+// that the hub has to act on. The last state always arrives, because reports are compared with the status on the hub.
 type reporter struct {
 	hub      client.Client
 	local    client.Client
@@ -42,11 +42,11 @@ type reporter struct {
 	clock    func() time.Time
 
 	mutex sync.Mutex
-	sent  map[string]sent        // by Instance: what was last written
-	held  map[string]*sync.Mutex // by Instance: while it is reported
+	sent  map[string]sent        // by Instance: the last report
+	held  map[string]*sync.Mutex // by Instance: held during a report
 }
 
-// sent is a report that the hub has taken.
+// sent is a report that the hub has accepted.
 type sent struct {
 	at   time.Time
 	said kudo.InstanceStatus
@@ -54,19 +54,19 @@ type sent struct {
 	read, written string
 }
 
-// Options say how the report is made.
+// Options configure the reporter.
 type Options struct {
 	// Cluster is the name of the managed cluster, which is its namespace on the hub.
 	Cluster string
 
-	// Statuses is what the mirror has found out.
+	// Statuses are recorded by the mirror controller.
 	Statuses *mirror.Statuses
 
-	// Interval is the least time between two reports of one Instance; one second if zero.
+	// Interval is the minimum time between two reports of one Instance; one second if zero.
 	Interval time.Duration
 }
 
-// Add adds the report to the manager of the hub.
+// Add adds the reporter to the manager of the hub.
 func Add(o Options, hub, local ctrl.Manager) error {
 	r := &reporter{
 		hub:      hub.GetClient(),
@@ -94,7 +94,7 @@ func Add(o Options, hub, local ctrl.Manager) error {
 	return nil
 }
 
-// workChanged lets through which tasks are in progress.
+// workChanged admits changes of the tasks in progress.
 func workChanged() predicate.TypedPredicate[*kudo.Instance] {
 	return controller.TypedChanged(func(i *kudo.Instance) string {
 		if i.Status.Execution == nil {
@@ -114,27 +114,27 @@ func workChanged() predicate.TypedPredicate[*kudo.Instance] {
 	})
 }
 
-// longestLag is how long the cache is given to have a report.
+// longestLag is how long to wait for the cache to show a report.
 const longestLag = 10 * time.Second
 
-// report is what the hub should say of an Instance and does not.
+// report is a pending report of an Instance.
 type report struct {
 	onHub    *kudo.Instance
 	want     kudo.InstanceStatus
-	standing *kudo.Instance // the mirror; nil where there is none
+	standing *kudo.Instance // the mirror; nil if there is none
 
-	// told is what the hub was told last, which the cache may not have yet; read is the resource version that the cache has.
+	// told is the last reported status, which the cache may lack; read is the resource version in the cache.
 	told kudo.InstanceStatus
 	read string
 }
 
-// ended says whether no plan of the Instance runs any more.
+// ended reports whether no plan of the Instance is running.
 func (r *report) ended() bool {
 	last := r.want.Execution
 	return last != nil && r.want.PlanStatus[last.Plan].Status.Terminal()
 }
 
-// Reconcile brings the agent's part of one Instance's status on the hub up to date.
+// Reconcile updates the agent's part of one Instance's status on the hub.
 func (r *reporter) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	defer r.hold(request.Name)()
 	due, err := r.overdue(ctx, request.NamespacedName)
@@ -147,8 +147,8 @@ func (r *reporter) Reconcile(ctx context.Context, request reconcile.Request) (re
 	return controller.RetryConflictAfter(mirror.StaleCachePause, r.tell(ctx, due))
 }
 
-// ask tells the hub, before the reports that wait for their turn, of a child that it is to bring about or to remove: the plan goes no further
-// until then. There is one such report for each KudoOperator task of an execution.
+// ask reports, ahead of queued reports, a child that the hub has to apply or to remove: the plan does not continue until then. There is one
+// such report for each KudoOperator task of an execution.
 func (r *reporter) ask(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	defer r.hold(request.Name)()
 	due, err := r.overdue(ctx, request.NamespacedName)
@@ -161,7 +161,7 @@ func (r *reporter) ask(ctx context.Context, request reconcile.Request) (reconcil
 	return controller.RetryConflictAfter(mirror.StaleCachePause, r.tell(ctx, due))
 }
 
-// overdue is what the hub should say of an Instance and does not; nil if there is nothing.
+// overdue returns the pending report of an Instance; nil if there is none.
 func (r *reporter) overdue(ctx context.Context, name types.NamespacedName) (*report, error) {
 	onHub := &kudo.Instance{}
 	if err := r.hub.Get(ctx, name, onHub); err != nil {
@@ -181,8 +181,8 @@ func (r *reporter) overdue(ctx context.Context, name types.NamespacedName) (*rep
 	return due, nil
 }
 
-// catchUp puts a report on the one before, where the cache does not have that yet: often it comes right after, and would be refused. What
-// the cache does not have for long will never come, as on a hub that was restored.
+// catchUp bases a report on the previous one if the cache lacks that: it often follows immediately, and would be rejected. A report that
+// the cache lacks for longer will never arrive, as on a hub that was restored.
 func (r *reporter) catchUp(due *report) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -192,7 +192,7 @@ func (r *reporter) catchUp(due *report) {
 	}
 }
 
-// asksForChild says whether the hub has something to do before the plan goes on.
+// asksForChild reports whether the hub has to act before the plan continues.
 func (r *reporter) asksForChild(ctx context.Context, due *report) (bool, error) {
 	if due.standing == nil || due.want.Execution == nil {
 		return false, nil
@@ -205,11 +205,11 @@ func (r *reporter) asksForChild(ctx context.Context, due *report) (bool, error) 
 	return plan.AsksForChild(&version.Spec, due.told, due.want), nil
 }
 
-// tell sends a report, after those of children whose plans have ended: the parent's plan went on, or failed, after them, the hub runs again
-// those that have failed, and whoever watches it sees the same order.
+// tell sends a report, after the reports of children whose plans have ended: the parent's plan continued or failed after them, the hub
+// reruns failed ones, and watchers on the hub see the same order.
 func (r *reporter) tell(ctx context.Context, due *report) error {
 	for _, child := range due.onHub.Status.Children {
-		if !strings.HasPrefix(child.Instance, due.onHub.Name+".") { // whatever somebody has made of the status, this comes to an end
+		if !strings.HasPrefix(child.Instance, due.onHub.Name+".") { // guards against recursion through a manipulated status
 			continue
 		}
 		if err := r.tellEnded(ctx, types.NamespacedName{Namespace: due.onHub.Namespace, Name: child.Instance}); err != nil {
@@ -219,7 +219,7 @@ func (r *reporter) tell(ctx context.Context, due *report) error {
 	return r.send(ctx, due)
 }
 
-// tellEnded sends the report of an Instance, if one is due, whose plan has ended.
+// tellEnded sends the pending report, if any, of an Instance whose plan has ended.
 func (r *reporter) tellEnded(ctx context.Context, name types.NamespacedName) error {
 	defer r.hold(name.Name)()
 	due, err := r.overdue(ctx, name)
@@ -229,7 +229,7 @@ func (r *reporter) tellEnded(ctx context.Context, name types.NamespacedName) err
 	return r.tell(ctx, due)
 }
 
-// hold lets nobody else report an Instance until it is released. Who holds a parent may wait for a child, and not the other way round.
+// hold locks the reports of an Instance until it is released. The holder of a parent may wait for a child, but not the reverse.
 func (r *reporter) hold(name string) (release func()) {
 	r.mutex.Lock()
 	lock, known := r.held[name]
@@ -242,8 +242,8 @@ func (r *reporter) hold(name string) (release func()) {
 	return lock.Unlock
 }
 
-// decide is what the hub should say; nil where the agent has nothing to say yet. A mirror of another Instance of that name says
-// nothing about this one.
+// decide returns the desired status on the hub; nil if the agent has nothing to report yet. It ignores a mirror of another Instance of that
+// name.
 func (r *reporter) decide(onHub, standing *kudo.Instance) *kudo.InstanceStatus {
 	noted := r.statuses.Read(onHub)
 	mirrored := standing != nil && standing.Annotations[kudo.AnnotationHubUID] == string(onHub.UID) && mirror.HandedOver(standing)
@@ -263,7 +263,7 @@ func (r *reporter) decide(onHub, standing *kudo.Instance) *kudo.InstanceStatus {
 	}
 }
 
-// withReady is the agent's part of a status, with condition Ready as the agent sees it from outside.
+// withReady returns the agent's part of a status, with condition Ready as determined outside of the engine.
 func (r *reporter) withReady(onHub *kudo.Instance, status kudo.InstanceStatus, reason, message string) *kudo.InstanceStatus {
 	part := reportable(status)
 	ready := plan.Condition(metav1.ConditionFalse, reason, message)
@@ -273,7 +273,7 @@ func (r *reporter) withReady(onHub *kudo.Instance, status kudo.InstanceStatus, r
 	return part
 }
 
-// reportable is the agent's part of a status.
+// reportable returns the agent's part of a status.
 func reportable(status kudo.InstanceStatus) *kudo.InstanceStatus {
 	part := &kudo.InstanceStatus{
 		PlanStatus:         status.PlanStatus,
@@ -291,7 +291,7 @@ func upToDate(onHub, want kudo.InstanceStatus) bool {
 	return equality.Semantic.DeepEqual(*reportable(onHub), want)
 }
 
-// wait is how long a report may be held back, so that an Instance is written about once in an interval at most.
+// wait returns how long a report is delayed, so that an Instance is written at most once per interval.
 func (r *reporter) wait(name string) time.Duration {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -309,8 +309,8 @@ func (r *reporter) forget(name string) {
 	delete(r.held, name)
 }
 
-// send applies the agent's part of the status, and nothing else of the object. What is said of an Instance must not be written onto the
-// next one of its name: with an execution that is not its own it would never be deployed.
+// send applies the agent's part of the status, and no other field. The status of an Instance must not be written to a later one of the same
+// name: with another Instance's execution it would never be deployed.
 func (r *reporter) send(ctx context.Context, due *report) error {
 	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&due.want)
 	if err != nil {

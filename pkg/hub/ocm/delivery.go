@@ -47,28 +47,29 @@ import (
 	"github.com/tandem-addons/tandem/pkg/apply"
 )
 
-// deliveryResync is how often every agent is looked at though nothing has changed, for what nobody watches: its rights on the hub.
+// deliveryResync is the interval at which every agent is reconciled without a change, for objects that are not watched: its permissions on
+// the hub.
 const deliveryResync = time.Hour
 
-// delivery brings addon-agent to managed clusters as an add-on of OCM's, by addon-framework: a ManifestWork with everything that the agent
-// needs there, an identity of its own on the hub, and the rights that go with it, in the cluster's namespace. OCM's klusterlet applies the
-// ManifestWork, asks for the identity, and judges the agent by its lease.
+// delivery installs addon-agent on managed clusters as an OCM add-on, with addon-framework: a ManifestWork with everything that the agent
+// needs there, its own identity on the hub, and the permissions of that identity in the cluster's namespace. OCM's klusterlet applies the
+// ManifestWork, requests the identity, and judges the agent by its lease.
 type delivery struct {
 	client client.Client
 	live   client.Reader
 	config *rest.Config
 	logger logr.Logger
-	// certificates counts the answers to requests for them.
+	// certificates counts the answers to certificate requests.
 	certificates *prometheus.CounterVec
 
-	// configs and works are what addon-framework sees.
+	// configs and works are the listers that addon-framework uses.
 	configs toolscache.GenericLister
 	works   toolscache.Indexer
 }
 
 func newDelivery(mgr manager.Manager, certificates *prometheus.CounterVec) *delivery {
 	config := rest.CopyConfig(mgr.GetConfig())
-	config.UserAgent = "addon-framework" // by which the API server tells its fields from Tandem's
+	config.UserAgent = "addon-framework" // the API server uses it to distinguish its fields from Tandem's
 	return &delivery{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), config: config, logger: mgr.GetLogger().WithName("delivery"),
 		certificates: certificates,
@@ -77,9 +78,9 @@ func newDelivery(mgr manager.Manager, certificates *prometheus.CounterVec) *deli
 
 func (d *delivery) SetUp(mgr manager.Manager) error { return mgr.Add(d) }
 
-// Start delivers until ctx ends.
+// Start runs the delivery until ctx ends.
 func (d *delivery) Start(ctx context.Context) error {
-	ctx = logr.NewContext(ctx, d.logger.V(1)) // addon-framework tells whenever one of its controllers starts or ends
+	ctx = logr.NewContext(ctx, d.logger.V(1)) // addon-framework logs every start and end of its controllers
 	sources, err := newDeliverySources(d.config)
 	if err != nil {
 		return fmt.Errorf("connecting addon-framework to the hub: %w", err)
@@ -107,7 +108,7 @@ func (d *delivery) Start(ctx context.Context) error {
 	return nil
 }
 
-// deliverySources are what addon-framework watches: of everything only what concerns this one add-on, and the clusters.
+// deliverySources are the informers for addon-framework, limited to the objects of this add-on, and the clusters.
 type deliverySources struct {
 	workClient workclient.Interface
 
@@ -149,7 +150,7 @@ func newDeliverySources(config *rest.Config) (*deliverySources, error) {
 	return s, errors.Join(s.addIndexes(), configs.SetTransform(forgetManagers))
 }
 
-// addIndexes adds those that addon-framework looks things up by.
+// addIndexes adds the indexes that addon-framework uses.
 func (s *deliverySources) addIndexes() error {
 	addOns := s.addOns.Addon().V1beta1()
 	return errors.Join(
@@ -168,7 +169,7 @@ func (s *deliverySources) addIndexes() error {
 	)
 }
 
-// run watches until ctx ends.
+// run runs the informers until ctx ends.
 func (s *deliverySources) run(ctx context.Context) {
 	factories := []interface {
 		Start(stop <-chan struct{})
@@ -183,7 +184,7 @@ func (s *deliverySources) run(ctx context.Context) {
 	}
 }
 
-// forgetManagers drops what nobody reads.
+// forgetManagers drops managed fields, which are not read.
 func forgetManagers(object any) (any, error) {
 	if o, ok := object.(metav1.Object); ok {
 		o.SetManagedFields(nil)
@@ -191,7 +192,7 @@ func forgetManagers(object any) (any, error) {
 	return object, nil
 }
 
-// GetAgentAddonOptions says how OCM is to treat the agent.
+// GetAgentAddonOptions returns OCM's options for the agent.
 func (d *delivery) GetAgentAddonOptions() agent.AgentAddonOptions {
 	return agent.AgentAddonOptions{
 		AddonName: addonv1alpha1.AgentAddOn,
@@ -208,7 +209,8 @@ func (d *delivery) GetAgentAddonOptions() agent.AgentAddonOptions {
 	}
 }
 
-// Manifests is what a cluster gets. While its configuration has changed and it is not the cluster's turn yet, that is what it has.
+// Manifests returns the manifests for a cluster. If its configuration has changed but is not rolled out to the cluster yet, it returns the
+// current ones.
 func (d *delivery) Manifests(_ context.Context, on *clusterv1.ManagedCluster, addOn *upstreamv1beta1.ManagedClusterAddOn) ([]runtime.Object, error) {
 	config, err := d.configuration(addOn)
 	if errors.Is(err, errNotRolledOut) {
@@ -228,10 +230,10 @@ func (d *delivery) Manifests(_ context.Context, on *clusterv1.ManagedCluster, ad
 	return agentManifests(image, config)
 }
 
-// errNotRolledOut says that the add-on's AddOnDeploymentConfig is not as OCM wants it on the cluster so far.
+// errNotRolledOut reports that the add-on's AddOnDeploymentConfig differs from the one that OCM currently desires on the cluster.
 var errNotRolledOut = errors.New("the add-on's AddOnDeploymentConfig has changed, and OCM's addon-manager has not rolled it out here yet")
 
-// configuration is the AddOnDeploymentConfig that OCM wants for the agent on its cluster; the zero one where it wants none.
+// configuration returns the AddOnDeploymentConfig that OCM desires for the agent on its cluster; the zero value if there is none.
 func (d *delivery) configuration(addOn *upstreamv1beta1.ManagedClusterAddOn) (upstreamv1beta1.AddOnDeploymentConfigSpec, error) {
 	config := upstreamv1beta1.AddOnDeploymentConfig{}
 	resource := utils.AddOnDeploymentConfigGVR
@@ -261,7 +263,7 @@ func (d *delivery) configuration(addOn *upstreamv1beta1.ManagedClusterAddOn) (up
 	return config.Spec, nil
 }
 
-// delivered is what the cluster has by now; errNotRolledOut where that is nothing.
+// delivered returns the current manifests of the cluster; errNotRolledOut if there are none.
 func (d *delivery) delivered(addOn *upstreamv1beta1.ManagedClusterAddOn) ([]runtime.Object, error) {
 	works, err := d.works.ByIndex(index.ManifestWorkByAddon, addOn.Namespace+"/"+addOn.Name)
 	if err != nil {
@@ -283,7 +285,7 @@ func (d *delivery) delivered(addOn *upstreamv1beta1.ManagedClusterAddOn) ([]runt
 	return objects, nil
 }
 
-// mirrored is the image as the registries override it, or else those of the cluster's annotation.
+// mirrored returns the image as overridden by the registries, or else by those of the cluster's annotation.
 func mirrored(image string, on *clusterv1.ManagedCluster, registries []upstreamv1beta1.ImageMirror) (string, error) {
 	if image == "" {
 		return "", fmt.Errorf("no image of addon-agent is named: name one in variable %s of the add-on's AddOnDeploymentConfig", variableImage)
@@ -303,7 +305,8 @@ func mirrored(image string, on *clusterv1.ManagedCluster, registries []upstreamv
 	return image, nil
 }
 
-// installNamespace is where the agent is, or is about to be, and with it the Secret that leads it to the hub, and its lease.
+// installNamespace returns the current or desired namespace of the agent, which also holds the Secret with its hub kubeconfig, and its
+// lease.
 func (d *delivery) installNamespace(_ context.Context, addOn *upstreamv1beta1.ManagedClusterAddOn) (string, error) {
 	config, err := d.configuration(addOn)
 	if errors.Is(err, errNotRolledOut) {
@@ -312,7 +315,7 @@ func (d *delivery) installNamespace(_ context.Context, addOn *upstreamv1beta1.Ma
 	return installNamespaceOf(config), err
 }
 
-// approve says whether a request for a certificate is that of a cluster for its agent.
+// approve reports whether a certificate request was made by a cluster for its agent.
 func (d *delivery) approve(
 	_ context.Context, on *clusterv1.ManagedCluster, _ *upstreamv1beta1.ManagedClusterAddOn, csr *certificatesv1.CertificateSigningRequest,
 ) bool {
@@ -331,7 +334,8 @@ func (d *delivery) approve(
 	return true
 }
 
-// permit gives the agent its rights in the cluster's namespace, those that agents have without OCM. They go with the add-on.
+// permit grants the agent its permissions in the cluster's namespace, which equal those of agents without OCM. They are deleted with the
+// add-on.
 func (d *delivery) permit(ctx context.Context, on *clusterv1.ManagedCluster, addOn *upstreamv1beta1.ManagedClusterAddOn) error {
 	objects, err := manifests.Objects(manifests.FS, "cluster/*.yaml", manifests.ClusterParameters{Cluster: on.Name})
 	if err != nil {
@@ -339,7 +343,7 @@ func (d *delivery) permit(ctx context.Context, on *clusterv1.ManagedCluster, add
 	}
 	for _, object := range objects {
 		if object.GetKind() == "Namespace" {
-			continue // it is OCM's
+			continue // OCM manages it
 		}
 		object.SetOwnerReferences([]metav1.OwnerReference{{
 			APIVersion: addonv1alpha1.GroupVersion.String(), Kind: "ManagedClusterAddOn", Name: addOn.Name, UID: addOn.UID,
@@ -351,7 +355,7 @@ func (d *delivery) permit(ctx context.Context, on *clusterv1.ManagedCluster, add
 	return nil
 }
 
-// grant applies a Role or a RoleBinding, unless it stands as it is to be.
+// grant applies a Role or a RoleBinding, unless it is up to date.
 func (d *delivery) grant(ctx context.Context, want *unstructured.Unstructured) error {
 	standing := &unstructured.Unstructured{}
 	standing.SetGroupVersionKind(want.GroupVersionKind())

@@ -11,15 +11,15 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
-// authenticated is a group that everybody is in; OCM's older klusterlets ask for it by name.
+// authenticated is a group that every user is in. OCM's older klusterlets request it by name.
 const authenticated = "system:authenticated"
 
-// agentDNSName is what OCM's klusterlet writes into every request for addon-agent; nothing is reached by that name.
+// agentDNSName is the name that OCM's klusterlet writes into every request for addon-agent. It is never resolved.
 const agentDNSName = addonv1alpha1.AgentAddOn + ".addon.open-cluster-management.io"
 
-// csrFault says why a request for a certificate is not that of the klusterlet of a managed cluster for its addon-agent; empty if it is.
-// The user and the groups are what the agent is to be on the hub, exactly: any other group, such as that of another cluster, would be a
-// right that nobody has given it.
+// csrFault returns why a certificate request was not made by the klusterlet of a managed cluster for its addon-agent; empty if it was. The
+// user and the groups must match the agent's identity on the hub exactly: any other group, such as one of another cluster, would be an
+// additional permission.
 func csrFault(csr *certificatesv1.CertificateSigningRequest, cluster, user string, groups []string) string {
 	switch {
 	case csr.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName:
@@ -51,14 +51,14 @@ func csrFault(csr *certificatesv1.CertificateSigningRequest, cluster, user strin
 	return ""
 }
 
-// isKlusterlet says whether a user of the hub is the registration agent of that cluster: system:open-cluster-management:CLUSTER:AGENT.
-// One whose cluster's name only begins alike is not, nor is an add-on's agent, whatever a cluster may be called.
+// isKlusterlet reports whether a user of the hub is the registration agent of that cluster: system:open-cluster-management:CLUSTER:AGENT.
+// It rejects clusters whose name only shares a prefix, and the agents of add-ons, whatever the name of a cluster.
 func isKlusterlet(user, cluster string) bool {
 	agent, found := strings.CutPrefix(user, "system:open-cluster-management:"+cluster+":")
 	return found && agent != "" && !strings.Contains(agent, ":")
 }
 
-// clientOnly says whether usages are those of a client's certificate.
+// clientOnly reports whether usages are those of a client certificate.
 func clientOnly(usages []certificatesv1.KeyUsage) bool {
 	client := []certificatesv1.KeyUsage{
 		certificatesv1.UsageClientAuth, certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment,

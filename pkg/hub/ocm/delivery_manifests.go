@@ -17,13 +17,13 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// The variables of an AddOnDeploymentConfig by which addon-agent is configured.
+// The variables of an AddOnDeploymentConfig that configure addon-agent.
 const (
 	variableImage     = "Image"
 	variablePipeImage = "PipeImage"
 )
 
-// agentVariables are the variables of a config, all of which must be addon-agent's.
+// agentVariables returns the variables of a config. All of them must be variables of addon-agent.
 func agentVariables(config upstreamv1beta1.AddOnDeploymentConfigSpec) (map[string]string, error) {
 	known := []string{variableImage, variablePipeImage}
 	variables := map[string]string{}
@@ -41,9 +41,9 @@ func agentVariables(config upstreamv1beta1.AddOnDeploymentConfigSpec) (map[strin
 	return variables, errors.Join(unknown...)
 }
 
-// agentManifests is everything that a managed cluster gets to run addon-agent from that image: first of all what OCM's work agent needs to
-// apply the rest. What must outlast the agent, for its loss would be that of what users run, is marked to be left behind: a resource
-// definition takes its objects with it, and a namespace everything in it.
+// agentManifests returns all manifests that a managed cluster needs to run addon-agent from that image, beginning with those that OCM's
+// work agent needs to apply the rest. Objects whose deletion would delete users' objects are marked to be left behind: deleting a resource
+// definition deletes its objects, and deleting a namespace everything in it.
 func agentManifests(image string, config upstreamv1beta1.AddOnDeploymentConfigSpec) ([]runtime.Object, error) {
 	variables, err := agentVariables(config)
 	if err := errors.Join(err, checkProxy(config.ProxyConfig)); err != nil {
@@ -71,7 +71,7 @@ func agentManifests(image string, config upstreamv1beta1.AddOnDeploymentConfigSp
 	return objects, nil
 }
 
-// adapt is a manifest as the config has it.
+// adapt returns a manifest adapted to the config.
 func adapt(
 	object *unstructured.Unstructured, image, pipeImage string, config upstreamv1beta1.AddOnDeploymentConfigSpec,
 ) (*unstructured.Unstructured, error) {
@@ -85,7 +85,7 @@ func adapt(
 	case "Namespace":
 		orphan(object)
 		if object.GetName() != agentNamespace {
-			object.SetLabels(nil) // it may be others' too, whose pods need more
+			object.SetLabels(nil) // other add-ons may use the namespace, with pods that need more privileges
 		}
 	case "Deployment":
 		return configureAgent(object, image, pipeImage, config)
@@ -93,8 +93,8 @@ func adapt(
 	return object, nil
 }
 
-// settle moves a manifest into the namespace. It stands in metadata, subjects and an expression, and nothing else is called as the
-// manifests call it.
+// settle moves a manifest into the namespace. It replaces the name in metadata, subjects and an expression; nothing else in the manifests
+// has that name.
 func settle(object *unstructured.Unstructured, namespace string) (*unstructured.Unstructured, error) {
 	data, err := object.MarshalJSON()
 	if err != nil {
@@ -107,7 +107,7 @@ func settle(object *unstructured.Unstructured, namespace string) (*unstructured.
 	return settled, nil
 }
 
-// orphan makes OCM leave the object behind when the agent is taken away, by the annotation that addon-framework knows.
+// orphan makes OCM leave the object behind when the agent is removed, with addon-framework's annotation.
 func orphan(object *unstructured.Unstructured) {
 	annotations := object.GetAnnotations()
 	if annotations == nil {
@@ -117,7 +117,7 @@ func orphan(object *unstructured.Unstructured) {
 	object.SetAnnotations(annotations)
 }
 
-// configureAgent is the Deployment as the config has it.
+// configureAgent returns the Deployment adapted to the config.
 func configureAgent(
 	object *unstructured.Unstructured, image, pipeImage string, config upstreamv1beta1.AddOnDeploymentConfigSpec,
 ) (*unstructured.Unstructured, error) {
@@ -135,7 +135,7 @@ func configureAgent(
 		container.Args = append(container.Args, "--pipe-image="+pipeImage)
 	}
 	throughProxy(pod, config)
-	for _, r := range config.ResourceRequirements { // the last one that matches wins
+	for _, r := range config.ResourceRequirements { // the last match wins
 		if matchesContainer(r.ContainerID, "deployments", deployment.Name, container.Name) {
 			container.Resources = r.Resources
 		}
@@ -147,7 +147,7 @@ func configureAgent(
 	return &unstructured.Unstructured{Object: configured}, nil
 }
 
-// matchesContainer says whether an id, TYPE:NAME:CONTAINER with * for anything in each, is that of the container.
+// matchesContainer reports whether an id, TYPE:NAME:CONTAINER with * as a wildcard in each part, matches the container.
 func matchesContainer(id string, names ...string) bool {
 	patterns := strings.Split(id, ":")
 	if len(patterns) != len(names) {

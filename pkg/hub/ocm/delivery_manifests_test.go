@@ -23,7 +23,7 @@ import (
 	upstreamv1beta1 "open-cluster-management.io/api/addon/v1beta1"
 )
 
-// rendered are the manifests for a config, by KIND NAMESPACE/NAME.
+// rendered returns the manifests for a config, by KIND NAMESPACE/NAME.
 func rendered(t *testing.T, config upstreamv1beta1.AddOnDeploymentConfigSpec) map[string]*unstructured.Unstructured {
 	t.Helper()
 	objects, err := agentManifests("registry.example/addon-agent:1", config)
@@ -146,7 +146,7 @@ func TestAgentManifestsFollowTheConfig(t *testing.T) {
 	}
 }
 
-// authority is a certificate in PEM, that of nobody.
+// authority returns an unrelated certificate in PEM.
 func authority(t *testing.T, name string) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -226,7 +226,7 @@ func TestAgentManifestsRefuseWhatTheyDoNotKnow(t *testing.T) {
 	}
 }
 
-// Beside the restricted Pod Security Standard, by which an API server judges it (test/integration/delivery).
+// In addition to the restricted Pod Security Standard, which an API server checks (test/integration/delivery).
 func TestAgentPodTakesNoMoreThanItNeeds(t *testing.T) {
 	pod := deploymentOf(t, rendered(t, upstreamv1beta1.AddOnDeploymentConfigSpec{}), agentNamespace).Spec.Template.Spec
 	container := pod.Containers[0]

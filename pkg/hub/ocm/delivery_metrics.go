@@ -7,7 +7,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// deliveries counts the clusters that addon-agent is delivered to, by what OCM's work agents say of the ManifestWorks.
+// deliveries counts the clusters that addon-agent is delivered to, by the status of their ManifestWorks.
 type deliveries struct {
 	works toolscache.Store
 }
@@ -15,7 +15,7 @@ type deliveries struct {
 // The states of a delivery, each worse than the one before.
 var deliveryStates = [...]string{"Delivered", "Pending", "Failed"}
 
-// deliveryState is the place in deliveryStates of one ManifestWork: what is said of an earlier generation does not count.
+// deliveryState returns the index in deliveryStates for one ManifestWork. It ignores the status of an earlier generation.
 func deliveryState(w *workv1.ManifestWork) int {
 	current := func(condition string) (said, so bool) {
 		found := meta.FindStatusCondition(w.Status.Conditions, condition)
@@ -34,7 +34,7 @@ func deliveryState(w *workv1.ManifestWork) int {
 	}
 }
 
-// Describe and Collect make it a prometheus.Collector.
+// Describe and Collect implement prometheus.Collector.
 func (d *deliveries) Describe(descriptions chan<- *prometheus.Desc) {
 	prometheus.DescribeByCollect(d, descriptions)
 }

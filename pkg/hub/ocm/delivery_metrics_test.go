@@ -41,7 +41,7 @@ func TestDeliveriesAreCountedByCluster(t *testing.T) {
 	}
 }
 
-// gauges are the values of a gauge by those of its last label.
+// gauges returns the values of a gauge by the value of its last label.
 func gauges(t *testing.T, registry *prometheus.Registry, name string) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()

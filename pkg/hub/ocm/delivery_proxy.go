@@ -13,14 +13,14 @@ import (
 	"github.com/tandem-addons/tandem/manifests"
 )
 
-// Where addon-agent finds the authority of the proxy, in its pod.
+// The volume and the path of the proxy's certificate authority in the pod of addon-agent.
 const (
 	proxyVolume        = "proxy"
 	proxyFolder        = "/var/run/tandem/proxy"
 	proxyAuthorityFile = "ca-bundle.crt"
 )
 
-// checkProxy refuses an authority that is none: the agent would wait for ever for a way to the hub.
+// checkProxy rejects an invalid certificate authority, with which the agent would never connect to the hub.
 func checkProxy(proxy upstreamv1beta1.ProxyConfig) error {
 	if len(proxy.CABundle) > 0 && !x509.NewCertPool().AppendCertsFromPEM(proxy.CABundle) {
 		return errors.New("proxyConfig.caBundle has no certificate in PEM")
@@ -28,12 +28,12 @@ func checkProxy(proxy upstreamv1beta1.ProxyConfig) error {
 	return nil
 }
 
-// isProxied says whether the way to the hub leads through a proxy.
+// isProxied reports whether the agent connects to the hub through a proxy.
 func isProxied(proxy upstreamv1beta1.ProxyConfig) bool {
 	return proxy.HTTPProxy != "" || proxy.HTTPSProxy != ""
 }
 
-// proxyAuthority is what the proxy is known by, where it has an authority of its own; nil elsewhere. Another authority is another
+// proxyAuthority returns the ConfigMap with the proxy's own certificate authority; nil if it has none. Another authority results in another
 // ConfigMap, so that the pod is replaced with it.
 func proxyAuthority(config upstreamv1beta1.AddOnDeploymentConfigSpec) *corev1.ConfigMap {
 	bundle := config.ProxyConfig.CABundle
@@ -50,7 +50,8 @@ func proxyAuthority(config upstreamv1beta1.AddOnDeploymentConfigSpec) *corev1.Co
 	}
 }
 
-// throughProxy leads the pod of addon-agent through a proxy to the hub. The way to the managed cluster's own API server never does.
+// throughProxy makes addon-agent's pod connect to the hub through a proxy. It never uses the proxy for the managed cluster's own API
+// server.
 func throughProxy(pod *corev1.PodSpec, config upstreamv1beta1.AddOnDeploymentConfigSpec) {
 	container := &pod.Containers[0]
 	container.Env = append(container.Env, proxyVariables(config.ProxyConfig)...)
@@ -65,7 +66,7 @@ func throughProxy(pod *corev1.PodSpec, config upstreamv1beta1.AddOnDeploymentCon
 	}})
 }
 
-// proxyVariables name the proxy, in the variables that programs know.
+// proxyVariables returns the usual environment variables for the proxy.
 func proxyVariables(proxy upstreamv1beta1.ProxyConfig) []corev1.EnvVar {
 	if !isProxied(proxy) {
 		return nil

@@ -24,8 +24,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
-// configurationHashes fill in, where OCM's addon-manager names the configs of add-ons that run by plans, what they are hashed to, so that
-// it sees their changes: on the definition, for that is where a rollout begins. Of other add-ons addon-framework does so.
+// configurationHashes sets the hashes of the configs of add-ons that run by plans in the definition's status, where OCM's addon-manager
+// lists the configs without hashes. A rollout begins at the definition. For other add-ons, addon-framework sets the hashes.
 type configurationHashes struct {
 	client client.Client
 }
@@ -40,14 +40,14 @@ func (h *configurationHashes) SetUp(mgr manager.Manager) error {
 		Complete(h)
 }
 
-// configuredWith finds the definitions whose configuration may lead to a changed object of that resource.
+// configuredWith returns the definitions with a configuration that may refer to a changed object of that resource.
 func (h *configurationHashes) configuredWith(resource string) func(context.Context, client.Object) ([]reconcile.Request, error) {
 	return func(ctx context.Context, object client.Object) ([]reconcile.Request, error) {
 		return read.DefinitionsConfiguredWith(ctx, h.client, resource, object)
 	}
 }
 
-// Reconcile fills in the hashes of one definition.
+// Reconcile sets the hashes of one definition.
 func (h *configurationHashes) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	definition, err := read.Definition(ctx, h.client, request.Name)
 	if err != nil || !install.RunsByPlans(definition) {
@@ -63,14 +63,14 @@ func (h *configurationHashes) Reconcile(ctx context.Context, request ctrl.Reques
 		}
 	}
 	if len(operations) > 0 {
-		target := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: *definition.ObjectMeta.DeepCopy()} // what was read is the cache's
+		target := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: *definition.ObjectMeta.DeepCopy()} // the cache owns it
 		failed = append(failed,
 			apply.PatchStatus(ctx, h.client, target, asRead(definition, operations), client.FieldOwner(ManagerRollout)))
 	}
 	return controller.RetryConflict(errors.Join(failed...))
 }
 
-// hash is that of a configuration object; empty where there is none, or none that runs by plans take.
+// hash returns the hash of a configuration object; empty if it does not exist, or if add-ons that run by plans do not use its kind.
 func (h *configurationHashes) hash(ctx context.Context, resource upstream.ConfigGroupResource, referent upstream.ConfigReferent) (string, error) {
 	name := types.NamespacedName(referent)
 	switch resource.Resource {
@@ -91,7 +91,7 @@ func (h *configurationHashes) hash(ctx context.Context, resource upstream.Config
 	}
 }
 
-// hashedConfigs are the configs that OCM names in a definition's status, by their place in it.
+// hashedConfigs returns the configs in a definition's status, by their path.
 func hashedConfigs(definition *addonv1alpha1.ClusterManagementAddOn) map[string]upstream.DefaultConfigReference {
 	found := map[string]upstream.DefaultConfigReference{}
 	for i, reference := range definition.Status.DefaultConfigReferences {
@@ -111,7 +111,7 @@ func hashedConfigs(definition *addonv1alpha1.ClusterManagementAddOn) map[string]
 	return found
 }
 
-// hashedView is what matters of a ClusterManagementAddOn to the hashes of its configs.
+// hashedView holds the fields of a ClusterManagementAddOn that the hashes of its configs depend on.
 type hashedView struct {
 	declaration read.DeclarationView
 	configs     string

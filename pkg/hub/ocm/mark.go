@@ -22,14 +22,14 @@ import (
 
 var manifestWorkKind = schema.GroupVersionKind{Group: workv1.GroupName, Version: "v1", Kind: "ManifestWork"}
 
-// manifestWork is a ManifestWork of which only the metadata is read.
+// manifestWork returns a ManifestWork for reading metadata only.
 func manifestWork() *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(manifestWorkKind)
 	return object
 }
 
-// newMarks is a cache of the marks' metadata.
+// newMarks returns a cache of the marks' metadata.
 func newMarks(mgr manager.Manager) (cache.Cache, error) {
 	return cache.New(mgr.GetConfig(), cache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
@@ -37,8 +37,8 @@ func newMarks(mgr manager.Manager) (cache.Cache, error) {
 	})
 }
 
-// marked is what a mark says of the add-on. One that was left by an add-on of the same name says nothing: it stands until OCM's work
-// agent lets it go, on a cluster out of reach for long.
+// marked returns the configuration that the add-on's mark records. It ignores a mark of a deleted add-on of the same name: that exists
+// until OCM's work agent releases it, which may take long on an unreachable cluster.
 func marked(mark *metav1.PartialObjectMetadata, addOn *addonv1alpha1.ManagedClusterAddOn) string {
 	if mark == nil || !metav1.IsControlledBy(mark, addOn) {
 		return ""
@@ -50,10 +50,10 @@ func markName(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 	return "addon-" + addOn.Name + "-plan"
 }
 
-// markOf is the mark of an add-on: a ManifestWork that looks whether Instances are defined on the cluster, and neither makes nor removes
-// anything. They are where an Instance runs, and OCM's work agent may read resource definitions without being given more rights, also
-// while addon-agent is being taken away, which the mark must not outlive. It goes with the add-on. Without a configuration it says that
-// none has reached the cluster.
+// markOf returns the mark of an add-on: a ManifestWork that only checks whether the Instance resource definition exists on the cluster, and
+// neither creates nor removes anything. The definition exists wherever an Instance runs, and OCM's work agent may read resource definitions
+// without further permissions, even while addon-agent is being removed, which the mark must not outlive. It is deleted with the add-on.
+// Without a configuration, it records that none has reached the cluster.
 func markOf(addOn *addonv1alpha1.ManagedClusterAddOn, configuration string) (*unstructured.Unstructured, error) {
 	owner := metav1.NewControllerRef(addOn, addonv1alpha1.GroupVersion.WithKind("ManagedClusterAddOn"))
 	owner.BlockOwnerDeletion = nil
@@ -86,7 +86,7 @@ func markOf(addOn *addonv1alpha1.ManagedClusterAddOn, configuration string) (*un
 	return mark, nil
 }
 
-// asRead makes operations apply to the object only as it was read: they find things by their place in lists that are not theirs.
+// asRead makes operations fail if the object changed since it was read: they address list items of other writers by index.
 func asRead(object client.Object, operations []apply.Operation) []apply.Operation {
 	if len(operations) == 0 {
 		return nil

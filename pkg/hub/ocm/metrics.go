@@ -6,13 +6,13 @@ import (
 	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
-// Metrics are what is measured beside OCM. The process that leads shows them.
+// Metrics are the metrics of the integration with OCM. Only the leader exposes them.
 type Metrics struct {
 	unfinished   *controller.Gauge[rolloutKey]
 	certificates *prometheus.CounterVec
 }
 
-// NewMetrics has measured nothing yet.
+// NewMetrics returns empty metrics.
 func NewMetrics() *Metrics {
 	return &Metrics{
 		unfinished: controller.NewGauge(prometheus.NewDesc("addon_rollout_unfinished",
@@ -27,10 +27,10 @@ func NewMetrics() *Metrics {
 	}
 }
 
-// Collectors are to be registered.
+// Collectors returns the collectors to register.
 func (m *Metrics) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.unfinished, m.certificates}
 }
 
-// rolloutKey are the labels of addon_rollout_unfinished.
+// rolloutKey holds the labels of addon_rollout_unfinished.
 type rolloutKey struct{ addOn, state string }

@@ -19,7 +19,7 @@ func TestGaugeCountsClustersOnce(t *testing.T) {
 	unfinished.Set(on("c3"), waits)
 	unfinished.Set(on("c2"), fails)
 	unfinished.Set(on("c3"), nil)
-	unfinished.Recall(on("c2"), waits) // something better is known
+	unfinished.Recall(on("c2"), waits) // a newer state is known
 	unfinished.Recall(on("c4"), fails)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(unfinished)

@@ -1,5 +1,5 @@
-// Package ocm is what runs beside OCM on a hub that has it: it delivers addon-agent to managed clusters, keeps it there as long as it is needed,
-// and tells OCM's rollouts how far plans have got. It reads and writes the hub.
+// Package ocm integrates with OCM on a hub that has it: it delivers addon-agent to managed clusters, keeps it there while it is needed, and
+// reports the progress of plans to OCM's rollouts. It reads and writes the hub.
 package ocm
 
 import (
@@ -15,17 +15,17 @@ import (
 	"github.com/tandem-addons/tandem/pkg/hub/read"
 )
 
-// Controllers are what runs only on a hub that has OCM: who delivers addon-agent, and who takes part in OCM's rollouts. Whether it has is
-// looked up at the start.
+// Controllers are the controllers that only run on a hub with OCM: for the delivery of addon-agent, and for OCM's rollouts. The presence of
+// OCM is checked at the start.
 type Controllers struct {
-	// DeliverAgents delivers addon-agent to managed clusters.
+	// DeliverAgents installs addon-agent on managed clusters.
 	DeliverAgents bool
 	AddOns        *read.AddOns
 	Recorder      events.EventRecorder
 	Metrics       *Metrics
 }
 
-// SetUp adds them to the manager, where the hub has OCM.
+// SetUp adds the controllers to the manager if the hub has OCM.
 func (o *Controllers) SetUp(mgr manager.Manager) error {
 	for _, kind := range []schema.GroupVersionKind{
 		manifestWorkKind,

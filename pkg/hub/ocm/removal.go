@@ -28,11 +28,11 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// actionReleaseAgent is the action of events about an add-on that is kept or let go.
+// actionReleaseAgent is the action of events about an add-on that is kept or released.
 const actionReleaseAgent = "Release"
 
-// agents keep the add-on that delivers addon-agent to a cluster, once it is disabled, until nothing is left there that only the agent can
-// remove: without it every other removal would wait for ever. On a cluster that is detached nothing is removed, and nothing waits.
+// agents keeps the disabled add-on that delivers addon-agent to a cluster until the agent has removed everything that only it can remove:
+// without the agent, every other removal would wait forever. On a detached cluster nothing is removed, and nothing waits.
 type agents struct {
 	client   client.Client
 	live     client.Reader
@@ -50,17 +50,17 @@ func (a *agents) SetUp(mgr manager.Manager) error {
 		Complete(a)
 }
 
-// agentOn is the add-on of the agent that an object's cluster has.
+// agentOn returns the agent's add-on on an object's cluster.
 func agentOn(_ context.Context, object client.Object) ([]reconcile.Request, error) {
 	return agentIn(object.GetNamespace()), nil
 }
 
-// agentOf is that of a ManagedCluster.
+// agentOf returns the agent's add-on of a ManagedCluster.
 func agentOf(_ context.Context, cluster client.Object) ([]reconcile.Request, error) {
 	return agentIn(cluster.GetName()), nil
 }
 
-// defined are the add-ons of the agents of all clusters that have an add-on of the definition: it may not run by plans any more.
+// defined returns the agents' add-ons of all clusters with an add-on of the definition, which may no longer run by plans.
 func (a *agents) defined(ctx context.Context, definition client.Object) ([]reconcile.Request, error) {
 	requests, err := read.AddOnsNamed(ctx, a.client, definition.GetName())
 	for i := range requests {
@@ -73,7 +73,7 @@ func agentIn(cluster string) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: cluster, Name: addonv1alpha1.AgentAddOn}}}
 }
 
-// Reconcile holds the agent of one cluster, or lets it go.
+// Reconcile holds or releases the agent of one cluster.
 func (a *agents) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var addOn addonv1alpha1.ManagedClusterAddOn
 	if err := a.client.Get(ctx, request.NamespacedName, &addOn); err != nil {
@@ -99,8 +99,8 @@ func (a *agents) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	return controller.RetryConflict(a.wait(ctx, &addOn, remaining))
 }
 
-// remaining names what the agent of a cluster has to remove first: the add-ons that run by plans, and the Instances that are nobody's. It
-// is read past the cache, which may not know of what was made a moment ago.
+// remaining lists what the agent of a cluster has to remove first: the add-ons that run by plans, and the Instances without an owner. It
+// uses live reads, because the cache may lack recently created objects.
 func (a *agents) remaining(ctx context.Context, cluster string) (string, error) {
 	var addOns addonv1alpha1.ManagedClusterAddOnList
 	if err := a.live.List(ctx, &addOns, client.InNamespace(cluster)); err != nil {
@@ -131,10 +131,10 @@ func (a *agents) remaining(ctx context.Context, cluster string) (string, error) 
 	return strings.Join(named, ", "), nil
 }
 
-// remainingLimit bounds what a condition names, in bytes.
+// remainingLimit limits the list in a condition, in bytes.
 const remainingLimit = 512
 
-// wait says what is waited for.
+// wait reports what the removal waits for.
 func (a *agents) wait(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, remaining string) error {
 	message := "addon-agent stays on the cluster until what only it can remove is gone; disable or delete these first: " +
 		text.Truncate(remaining, remainingLimit)
@@ -151,7 +151,7 @@ func (a *agents) wait(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAd
 	return err
 }
 
-// agentView is what matters of the agent's add-on to its removal.
+// agentView holds the fields of the agent's add-on that its removal depends on.
 type agentView struct {
 	deleting, held bool
 }

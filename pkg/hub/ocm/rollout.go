@@ -29,17 +29,16 @@ import (
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
-// rollouts tell OCM's addon-manager how far the configuration of each add-on that runs by plans has got, so that it can roll a change
-// out: it goes on to the next clusters when the first ones have got there. OCM reads that off a ManifestWork of the add-on's, which is
-// annotated with the configuration and says that what it holds is there. Of such an add-on it is a mark and nothing else: it brings
-// nothing.
+// rollouts reports the progress of each configuration of an add-on that runs by plans to OCM's addon-manager, which continues a rollout
+// with the next clusters once the first ones are done. OCM reads the progress from a ManifestWork of the add-on that is annotated with the
+// configuration and reports its contents as applied. For these add-ons the ManifestWork is only a mark: it delivers nothing.
 type rollouts struct {
 	client client.Client
-	// addOns read what an add-on is judged by.
+	// addOns reads the state that decides about an add-on.
 	addOns *read.AddOns
-	// marks holds the marks' metadata, and no other ManifestWork's.
+	// marks caches the metadata of marks, and of no other ManifestWorks.
 	marks cache.Cache
-	// unfinished counts the clusters that a rollout is not done with.
+	// unfinished counts the clusters with an unfinished rollout.
 	unfinished *controller.Gauge[rolloutKey]
 	written    *controller.Writes
 }
@@ -64,7 +63,7 @@ func (r *rollouts) SetUp(mgr manager.Manager) error {
 		Complete(r)
 }
 
-// Reconcile tells of one add-on on one cluster.
+// Reconcile reports the rollout of one add-on on one cluster.
 func (r *rollouts) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	addOn, err := r.current(ctx, request.NamespacedName)
 	if err != nil || addOn == nil {
@@ -98,7 +97,7 @@ func (r *rollouts) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	return controller.RetryConflict(r.act(ctx, state, rollout, mark))
 }
 
-// count shows the add-on among those that a rollout is not done with, unless it is.
+// count includes the add-on in the metric of unfinished rollouts, unless its rollout is finished.
 func (r *rollouts) count(name types.NamespacedName, rollout *install.Rollout) {
 	var keys []rolloutKey
 	if rollout != nil && rollout.State != install.RolloutDone {
@@ -107,7 +106,7 @@ func (r *rollouts) count(name types.NamespacedName, rollout *install.Rollout) {
 	r.unfinished.Set(name, keys)
 }
 
-// current is the add-on as the cache has it; nil where there is none, or one that goes, and its mark with it.
+// current returns the add-on from the cache; nil if it does not exist or is being deleted, as its mark then is too.
 func (r *rollouts) current(ctx context.Context, name types.NamespacedName) (*addonv1alpha1.ManagedClusterAddOn, error) {
 	addOn := &addonv1alpha1.ManagedClusterAddOn{}
 	err := r.client.Get(ctx, name, addOn)
@@ -122,7 +121,7 @@ func (r *rollouts) current(ctx context.Context, name types.NamespacedName) (*add
 	return addOn, nil
 }
 
-// mark is the one that stands under the add-on's name; nil where there is none.
+// mark returns the existing mark under the add-on's name; nil if there is none.
 func (r *rollouts) mark(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (*metav1.PartialObjectMetadata, error) {
 	mark := manifestWork()
 	err := r.marks.Get(ctx, types.NamespacedName{Namespace: addOn.Namespace, Name: markName(addOn)}, mark)
@@ -135,8 +134,8 @@ func (r *rollouts) mark(ctx context.Context, addOn *addonv1alpha1.ManagedCluster
 	return mark, nil
 }
 
-// act writes what is new: hashes, the mark, and at last the status. OCM would believe a mark that another add-on has left, so that one is
-// taken over.
+// act writes the changes: hashes, the mark, and finally the status. It takes over a mark that another add-on has left, because OCM would
+// accept it.
 func (r *rollouts) act(ctx context.Context, state install.AddOn, rollout *install.Rollout, mark *metav1.PartialObjectMetadata) error {
 	addOn := state.ManagedAddOn
 	if operations := hashOperations(addOn, rollout.SpecHashes); len(operations) > 0 {
@@ -156,8 +155,8 @@ func (r *rollouts) act(ctx context.Context, state install.AddOn, rollout *instal
 	return r.commit(ctx, addOn, rollout.Applied)
 }
 
-// giveUp takes back what was told of an add-on that does not run by plans any more: OCM counts every ManifestWork of an add-on, and would
-// wait for ever for a mark that nobody keeps up.
+// giveUp removes the reports about an add-on that no longer runs by plans: OCM counts every ManifestWork of an add-on, and would wait
+// forever for a mark that is no longer updated.
 func (r *rollouts) giveUp(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, mark *metav1.PartialObjectMetadata) error {
 	if mark != nil && mark.DeletionTimestamp.IsZero() {
 		if err := r.client.Delete(ctx, mark, client.Preconditions{UID: &mark.UID}); client.IgnoreNotFound(err) != nil {
@@ -177,7 +176,7 @@ func (r *rollouts) giveUp(ctx context.Context, addOn *addonv1alpha1.ManagedClust
 	return apply.PatchStatus(ctx, r.client, addOn, operations)
 }
 
-// commit sets condition ManifestApplied and the configs that the add-on supports, without which OCM takes none of its own.
+// commit sets condition ManifestApplied and the configs that the add-on supports, without which OCM ignores the add-on's own configs.
 func (r *rollouts) commit(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, applied metav1.Condition) error {
 	settled, dirty := apply.Settle(addOn.Status.Conditions, applied, time.Now())
 	supported := install.SupportedConfigs()
@@ -193,7 +192,7 @@ func (r *rollouts) commit(ctx context.Context, addOn *addonv1alpha1.ManagedClust
 	})
 }
 
-// hashOperations put hashes into status.configReferences, by their place in it.
+// hashOperations set hashes in status.configReferences, by index.
 func hashOperations(addOn *addonv1alpha1.ManagedClusterAddOn, hashes map[int]string) []apply.Operation {
 	var operations []apply.Operation
 	for at, hash := range hashes {
@@ -208,7 +207,7 @@ func (r *rollouts) defined(ctx context.Context, definition client.Object) ([]rec
 	return read.AddOnsNamed(ctx, r.client, definition.GetName())
 }
 
-// rolloutView is what matters of a ManagedClusterAddOn to its rollout.
+// rolloutView holds the fields of a ManagedClusterAddOn that its rollout depends on.
 type rolloutView struct {
 	generation int64
 	deleting   bool
@@ -229,7 +228,7 @@ func viewRollout(a *addonv1alpha1.ManagedClusterAddOn) rolloutView {
 	}
 }
 
-// reachedView is what matters of an Instance to the rollout of its add-on.
+// reachedView holds the fields of an Instance that the rollout of its add-on depends on.
 type reachedView struct {
 	generation int64
 	version    types.UID

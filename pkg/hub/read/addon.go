@@ -14,15 +14,15 @@ import (
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
-// AddOns reads what add-ons that run by plans are judged by.
+// AddOns reads the state that decides about add-ons that run by plans.
 type AddOns struct {
 	Client client.Reader
-	// PackagesNamespace holds the OperatorVersions for all clusters.
+	// PackagesNamespace is the namespace of the OperatorVersions for all clusters.
 	PackagesNamespace string
 	Cycles            *Cycles
 }
 
-// Gather reads everything that matters about the add-on; definition is nil where there is none.
+// Gather reads everything that decides about the add-on; definition is nil if it does not exist.
 func (a *AddOns) Gather(
 	ctx context.Context, definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha1.ManagedClusterAddOn,
 ) (install.AddOn, error) {
@@ -57,12 +57,12 @@ func (a *AddOns) Gather(
 	}
 	needs, fault := dependency.Declared(definition)
 	seen, err := Dependencies(ctx, a.Client, addOn.Namespace, needs, a.Cycles.Of(addOn.Name))
-	// The gate judges what is seen now, not what the add-on's own condition says: no previous verdict is held.
+	// The install gate uses the current state, not the add-on's own condition: no previous verdict is held.
 	state.Dependencies, state.DependencyFault = dependency.Evaluate(needs, seen, nil), fault
 	return state, err
 }
 
-// OnCluster are the add-ons of a managed cluster.
+// OnCluster returns the add-ons of a managed cluster.
 func (a *AddOns) OnCluster(ctx context.Context, cluster client.Object) ([]reconcile.Request, error) {
 	var found addonv1alpha1.ManagedClusterAddOnList
 	if err := a.Client.List(ctx, &found, client.InNamespace(cluster.GetName()), client.UnsafeDisableDeepCopy); err != nil {
@@ -75,7 +75,7 @@ func (a *AddOns) OnCluster(ctx context.Context, cluster client.Object) ([]reconc
 	return requests, nil
 }
 
-// Namesakes are the add-ons whose Instance is, or would be, of the changed Instance's name on the managed cluster.
+// Namesakes returns the add-ons whose Instance has, or would have, the changed Instance's name on the managed cluster.
 func (a *AddOns) Namesakes(ctx context.Context, instance client.Object) ([]reconcile.Request, error) {
 	var found addonv1alpha1.ManagedClusterAddOnList
 	err := a.Client.List(ctx, &found, client.InNamespace(instance.GetNamespace()), client.UnsafeDisableDeepCopy)
@@ -91,7 +91,7 @@ func (a *AddOns) Namesakes(ctx context.Context, instance client.Object) ([]recon
 	return requests, nil
 }
 
-// ConfiguredWith finds the add-ons whose configuration may lead to a changed object of that resource.
+// ConfiguredWith returns the add-ons with a configuration that may refer to a changed object of that resource.
 func (a *AddOns) ConfiguredWith(resource string) func(context.Context, client.Object) ([]reconcile.Request, error) {
 	return func(ctx context.Context, object client.Object) ([]reconcile.Request, error) {
 		key := client.MatchingFields{byConfig: configKey(resource, client.ObjectKeyFromObject(object))}
@@ -118,7 +118,7 @@ func (a *AddOns) ConfiguredWith(resource string) func(context.Context, client.Ob
 	}
 }
 
-// DefinitionsConfiguredWith are requests for the definitions whose configuration may lead to a changed object of that resource.
+// DefinitionsConfiguredWith returns requests for the definitions with a configuration that may refer to a changed object of that resource.
 func DefinitionsConfiguredWith(ctx context.Context, c client.Reader, resource string, object client.Object) ([]reconcile.Request, error) {
 	key := client.MatchingFields{byConfig: configKey(resource, client.ObjectKeyFromObject(object))}
 	var definitions addonv1alpha1.ClusterManagementAddOnList

@@ -9,9 +9,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
-// Trim drops, before an object is cached, what the hub never reads and what makes up most of it: managed fields, what kubectl
-// applied last, the progress of plans but for what children wait for, what they have applied, and what others say of an add-on beside
-// its conditions.
+// Trim drops fields that the hub never reads and that make up most of an object before it is cached: managed fields, kubectl's last-applied
+// configuration, the progress of plans except for what children need, inventories, and the status of add-ons except for their conditions.
 func Trim(object any) (any, error) {
 	if o, ok := object.(client.Object); ok {
 		o.SetManagedFields(nil)

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// IsManaged says whether the namespace is a managed cluster's, and that cluster is to stay.
+// IsManaged reports whether the namespace belongs to a managed cluster that is not being deleted.
 func IsManaged(ctx context.Context, c client.Reader, namespace string) (bool, error) {
 	cluster := ManagedCluster()
 	err := c.Get(ctx, types.NamespacedName{Name: namespace}, cluster)
@@ -24,8 +24,8 @@ func IsManaged(ctx context.Context, c client.Reader, namespace string) (bool, er
 	return cluster.DeletionTimestamp.IsZero(), nil
 }
 
-// IsDetached says whether nothing is to be removed from the cluster any more, whatever is deleted in its namespace: its ManagedCluster
-// or the namespace itself is gone or being deleted.
+// IsDetached reports whether nothing is removed from the cluster any more, whatever is deleted in its namespace: its ManagedCluster or the
+// namespace itself is deleted or being deleted.
 func IsDetached(ctx context.Context, c client.Reader, namespace string) (bool, error) {
 	managed, err := IsManaged(ctx, c, namespace)
 	if err != nil || !managed {
@@ -35,17 +35,17 @@ func IsDetached(ctx context.Context, c client.Reader, namespace string) (bool, e
 	if err := c.Get(ctx, types.NamespacedName{Name: namespace}, of); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("reading namespace %q: %w", namespace, err)
 	}
-	return !of.DeletionTimestamp.IsZero(), nil // where a cache does not have it yet, it is new
+	return !of.DeletionTimestamp.IsZero(), nil // if the cache lacks it, it is new
 }
 
-// Namespace is a namespace of which only the metadata is read.
+// Namespace returns a namespace for reading metadata only.
 func Namespace() *metav1.PartialObjectMetadata {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.APIVersion, namespace.Kind = "v1", "Namespace"
 	return namespace
 }
 
-// ManagedCluster is a ManagedCluster of which only the metadata is read.
+// ManagedCluster returns a ManagedCluster for reading metadata only.
 func ManagedCluster() *metav1.PartialObjectMetadata {
 	cluster := &metav1.PartialObjectMetadata{}
 	cluster.SetGroupVersionKind(schema.GroupVersionKind{Group: "cluster.open-cluster-management.io", Version: "v1", Kind: "ManagedCluster"})

@@ -17,31 +17,31 @@ import (
 	"github.com/tandem-addons/tandem/pkg/dependency"
 )
 
-// Cycles knows which dependencies lead back to the add-on that declares them. An edge closes or opens a circle for all of its
-// members, so a change of one definition may concern the add-ons of others.
+// Cycles tracks which dependencies lead back to the add-on that declares them. An edge closes or opens a cycle for all of its members, so a
+// change of one definition may affect the add-ons of others.
 //
-// It learns the definitions from their events and not from the cache: the cache may be ahead, and a circle that was there for a
-// moment between two events would then have been judged by somebody but never seen here.
+// It learns the definitions from their events and not from the cache: the cache may be newer than the events, so a short-lived cycle
+// between two events could affect a verdict without being noticed here.
 type Cycles struct {
 	mutex sync.RWMutex
-	// needs are the dependencies of each add-on, found the circles of each that is on one, by dependency.
+	// needs are the dependencies of each add-on; found holds the cycles of each add-on that is on one, by dependency.
 	needs map[string][]addonv1alpha1.AddonDependency
 	found map[string]map[string][]string
 }
 
-// NewCycles knows no definition yet.
+// NewCycles returns Cycles without definitions.
 func NewCycles() *Cycles {
 	return &Cycles{needs: map[string][]addonv1alpha1.AddonDependency{}}
 }
 
-// Of are the circles that addOn is on, by the dependency that leads into each. They must not be changed.
+// Of returns the cycles that addOn is on, by the dependency that leads into each. They are read-only.
 func (c *Cycles) Of(addOn string) map[string][]string {
 	c.mutex.RLock()
 	defer c.mutex.RUnlock()
 	return c.found[addOn]
 }
 
-// learn takes in what addOn depends on, and returns the names of the add-ons whose circles are others now.
+// learn records the dependencies of addOn, and returns the names of the add-ons with changed cycles.
 func (c *Cycles) learn(addOn string, needs []addonv1alpha1.AddonDependency) []string {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -49,7 +49,7 @@ func (c *Cycles) learn(addOn string, needs []addonv1alpha1.AddonDependency) []st
 	if len(needs) == 0 {
 		delete(c.needs, addOn)
 	}
-	// Whatever circle changes goes through addOn. As a rule there is none, neither before nor after.
+	// Every changed cycle leads through addOn. Usually there is none, neither before nor after.
 	if c.found[addOn] == nil && c.through(addOn) == nil {
 		return nil
 	}
@@ -74,7 +74,7 @@ func (c *Cycles) learn(addOn string, needs []addonv1alpha1.AddonDependency) []st
 	return changed
 }
 
-// through are the circles that lead through addOn, by dependency; nil if there are none.
+// through returns the cycles that lead through addOn, by dependency; nil if there are none.
 func (c *Cycles) through(addOn string) map[string][]string {
 	var found map[string][]string
 	for _, need := range c.needs[addOn] {
@@ -90,8 +90,8 @@ func (c *Cycles) through(addOn string) map[string][]string {
 	return found
 }
 
-// Follow makes a handler that learns each definition and then asks for another look at the add-ons, on all clusters, that this
-// concerns. What is there at the start is learned only: every add-on is looked at then anyway.
+// Follow returns a handler that learns each definition and enqueues the affected add-ons on all clusters. Definitions that exist at the
+// start are only learned: every add-on is reconciled then anyway.
 func (c *Cycles) Follow(reader client.Reader) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	enqueue := func(ctx context.Context, q queue, definition client.Object, changed []string, existence bool) {
@@ -120,8 +120,8 @@ func (c *Cycles) Follow(reader client.Reader) handler.EventHandler {
 	}
 }
 
-// concerned are the add-ons, on all clusters, that a change of a definition concerns: its own, those whose circles it changed, and,
-// where it came or went, those that depend on it: for them it is the difference between NotInstalled and NoSuchAddOn.
+// concerned returns the add-ons, on all clusters, that a change of a definition affects: its own, those whose cycles changed, and, if it
+// was created or deleted, its dependents, whose verdict changes between NotInstalled and NoSuchAddOn.
 func concerned(ctx context.Context, c client.Reader, definition string, changed []string, existence bool) ([]reconcile.Request, error) {
 	names := append(changed, definition)
 	if existence {

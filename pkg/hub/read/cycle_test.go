@@ -25,7 +25,7 @@ func TestCyclesLearn(t *testing.T) {
 	type step struct {
 		addOn string
 		needs []string
-		want  []string // whose circles change
+		want  []string // add-ons with changed cycles
 	}
 	for name, steps := range map[string][]step{
 		"a chain concerns nobody else": {{"a", []string{"b"}, nil}, {"b", []string{"c"}, nil}, {"c", nil, nil}},
@@ -58,13 +58,13 @@ func TestCyclesLearn(t *testing.T) {
 	}
 }
 
-// Whatever is learned in whatever order: the circles are those of the graph as a whole, and whoever's circles change is told.
+// After any order of changes, the cycles equal those of the whole graph, and every add-on with changed cycles is enqueued.
 func TestCyclesFollowAnyHistory(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "f"}
 	for seed := range uint64(200) {
 		dice := rand.New(rand.NewPCG(seed, seed))
 		c, graph := NewCycles(), map[string][]addonv1alpha1.AddonDependency{}
-		told := map[string]map[string][]string{} // what each add-on was last looked at with
+		told := map[string]map[string][]string{} // the cycles at each add-on's last reconciliation
 		for range 40 {
 			name := names[dice.IntN(len(names))]
 			dice.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })

@@ -14,8 +14,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/dependency"
 )
 
-// DeclaredBy is what the add-on of that name depends on. An add-on without definition depends on nothing. fault says that the
-// declaration is malformed.
+// DeclaredBy returns the dependencies that the add-on of that name declares. An add-on without a definition has none. fault reports that
+// the declaration is malformed.
 func DeclaredBy(ctx context.Context, c client.Reader, name string) (needs []addonv1alpha1.AddonDependency, fault, err error) {
 	definition, err := Definition(ctx, c, name)
 	if err != nil || definition == nil {
@@ -25,7 +25,7 @@ func DeclaredBy(ctx context.Context, c client.Reader, name string) (needs []addo
 	return needs, fault, nil
 }
 
-// Definition is the ClusterManagementAddOn of that name, to be read only; nil if there is none.
+// Definition returns the ClusterManagementAddOn of that name, read-only; nil if it does not exist.
 func Definition(ctx context.Context, c client.Reader, name string) (*addonv1alpha1.ClusterManagementAddOn, error) {
 	var definition addonv1alpha1.ClusterManagementAddOn
 	err := c.Get(ctx, types.NamespacedName{Name: name}, &definition, client.UnsafeDisableDeepCopy)
@@ -38,7 +38,7 @@ func Definition(ctx context.Context, c client.Reader, name string) (*addonv1alph
 	return &definition, nil
 }
 
-// Dependencies gathers what is known on a cluster of the add-ons that are needed; cycles are those that the needs lead into.
+// Dependencies returns the observed state of the needed add-ons on a cluster; cycles are those that the needs lead into.
 func Dependencies(
 	ctx context.Context, c client.Reader, cluster string, needs []addonv1alpha1.AddonDependency, cycles map[string][]string,
 ) (map[string]dependency.Seen, error) {
@@ -64,7 +64,7 @@ func Dependencies(
 	return seen, nil
 }
 
-// DependantsOf are requests for the add-ons that depend on addOn, on its cluster.
+// DependantsOf returns requests for the dependents of addOn on its cluster.
 func DependantsOf(ctx context.Context, c client.Reader, addOn client.Object) ([]reconcile.Request, error) {
 	names, err := DefinedOn(ctx, c, addOn.GetName())
 	if err != nil {
@@ -79,40 +79,40 @@ func DependantsOf(ctx context.Context, c client.Reader, addOn client.Object) ([]
 	return requests, nil
 }
 
-// dependedOnView is what matters of an add-on to those that depend on it.
+// dependedOnView holds the fields of an add-on that its dependents rely on.
 type dependedOnView struct {
 	deleting  bool
 	available metav1.ConditionStatus
 	reason    string
 }
 
-// ViewDependedOn is for a predicate.
+// ViewDependedOn returns the view for a predicate.
 func ViewDependedOn(a *addonv1alpha1.ManagedClusterAddOn) dependedOnView {
 	seen := dependency.See(nil, a)
 	return dependedOnView{deleting: seen.Deleting, available: seen.Available, reason: seen.Reason}
 }
 
-// DeclarationView is what matters of a ClusterManagementAddOn to who reads its spec or its dependencies.
+// DeclarationView holds the fields of a ClusterManagementAddOn for readers of its spec or its dependencies.
 type DeclarationView struct {
 	uid        types.UID
 	generation int64
 	annotation string
 }
 
-// ViewDeclaration is for a predicate.
+// ViewDeclaration returns the view for a predicate.
 func ViewDeclaration(d *addonv1alpha1.ClusterManagementAddOn) DeclarationView {
 	return DeclarationView{
 		uid: d.UID, generation: d.Generation, annotation: d.Annotations[addonv1alpha1.AnnotationDependencies],
 	}
 }
 
-// DefinitionView is what matters of a ClusterManagementAddOn to the add-on controller.
+// DefinitionView holds the fields of a ClusterManagementAddOn that the add-on controller depends on.
 type DefinitionView struct {
 	declaration DeclarationView
 	managed     bool
 }
 
-// ViewDefinition is for a predicate.
+// ViewDefinition returns the view for a predicate.
 func ViewDefinition(d *addonv1alpha1.ClusterManagementAddOn) DefinitionView {
 	return DefinitionView{
 		declaration: ViewDeclaration(d),

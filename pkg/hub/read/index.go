@@ -1,5 +1,5 @@
-// Package read looks up, in the hub's cache and by its indexes, what the hub's controllers and webhooks decide by. It reads a cluster and writes
-// nothing.
+// Package read reads, from the hub's cache and its indexes, the state on which the hub's controllers and webhooks decide. It reads a
+// cluster and writes nothing.
 package read
 
 import (
@@ -18,22 +18,22 @@ import (
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-// The indexes of the cache. They lead from an object that changed to those that it matters to, so that nothing polls.
+// The indexes of the cache. They map a changed object to the objects that it affects, so that nothing polls.
 const (
-	// byDependency finds ClusterManagementAddOns by the name of an add-on that they depend on.
+	// byDependency finds ClusterManagementAddOns by the name of a dependency.
 	byDependency = "dependency"
-	// byAddOn finds ManagedClusterAddOns, of all clusters, by their name.
+	// byAddOn finds ManagedClusterAddOns of all clusters by their name.
 	byAddOn = "addon"
 	// byConfig finds ClusterManagementAddOns and ManagedClusterAddOns by RESOURCE/NAMESPACE/NAME of a configuration object.
 	byConfig = "config"
 	// ByVersion finds Instances by NAMESPACE/NAME of their OperatorVersion.
 	ByVersion = "version"
-	// byOperator finds OperatorVersions by the name of their operator, byChild by that of an operator that they bring along.
+	// byOperator finds OperatorVersions by the name of their operator, byChild by the name of a child operator.
 	byOperator = "operator"
 	byChild    = "child"
 	// BySlot finds Instances by cluster, target namespace and name there.
 	BySlot = "slot"
-	// byParent finds Instances by the uid of the one that they are children of.
+	// byParent finds Instances by the uid of their parent.
 	byParent = "parent"
 )
 
@@ -65,8 +65,8 @@ func (*Indexes) SetUp(mgr manager.Manager) error {
 	return nil
 }
 
-// dependencyKeys are the names that a ClusterManagementAddOn depends on; none where they are malformed, for then the last verdict
-// stays whatever happens to others.
+// dependencyKeys returns the names of a ClusterManagementAddOn's dependencies; none if they are malformed, because the last verdict is then
+// kept regardless of other add-ons.
 func dependencyKeys(o client.Object) []string {
 	needs, err := dependency.Declared(o.(*addonv1alpha1.ClusterManagementAddOn))
 	if err != nil {
@@ -98,13 +98,13 @@ func configKey(resource string, name types.NamespacedName) string {
 	return resource + "/" + name.String()
 }
 
-// SlotKey is the key of an Instance in index BySlot.
+// SlotKey returns the key of an Instance in index BySlot.
 func SlotKey(i *kudo.Instance) string {
 	slot := install.SlotOf(i)
 	return slot.Cluster + "/" + slot.Namespace + "/" + slot.Name
 }
 
-// parentKeys are the uid of the Instance that the Instance is a child of.
+// parentKeys returns the uid of the Instance's parent.
 func parentKeys(o client.Object) []string {
 	if owner := o.(*kudo.Instance).Parent(); owner != nil {
 		return []string{string(owner.UID)}
@@ -112,7 +112,7 @@ func parentKeys(o client.Object) []string {
 	return nil
 }
 
-// operatorKeys and childKeys are the operator of an OperatorVersion, and those that it brings along.
+// operatorKeys and childKeys return the operator of an OperatorVersion, and its child operators.
 func operatorKeys(o client.Object) []string {
 	return []string{o.(*kudo.OperatorVersion).Spec.Operator.Name}
 }
@@ -125,7 +125,7 @@ func childKeys(o client.Object) []string {
 	return operators
 }
 
-// DefinedOn are the names of the add-ons that are declared to depend on that one.
+// DefinedOn returns the names of the add-ons that declare a dependency on that one.
 func DefinedOn(ctx context.Context, c client.Reader, name string) ([]string, error) {
 	var found addonv1alpha1.ClusterManagementAddOnList
 	if err := c.List(ctx, &found, client.MatchingFields{byDependency: name}, client.UnsafeDisableDeepCopy); err != nil {
@@ -138,7 +138,7 @@ func DefinedOn(ctx context.Context, c client.Reader, name string) ([]string, err
 	return names, nil
 }
 
-// AddOnsNamed are requests for the ManagedClusterAddOns of that name on all clusters.
+// AddOnsNamed returns requests for the ManagedClusterAddOns of that name on all clusters.
 func AddOnsNamed(ctx context.Context, c client.Reader, name string) ([]reconcile.Request, error) {
 	var found addonv1alpha1.ManagedClusterAddOnList
 	if err := c.List(ctx, &found, client.MatchingFields{byAddOn: name}, client.UnsafeDisableDeepCopy); err != nil {
@@ -151,7 +151,7 @@ func AddOnsNamed(ctx context.Context, c client.Reader, name string) ([]reconcile
 	return requests, nil
 }
 
-// RequestFor is the request for an object.
+// RequestFor returns the request for an object.
 func RequestFor(o client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
-// Instance reads what matters about an Instance, apart from its OperatorVersion's faults and what that brings along.
+// Instance reads everything that decides about an Instance, except for the problems of its OperatorVersion and its tree of child operators.
 func Instance(ctx context.Context, c client.Reader, instance *kudo.Instance, packagesNamespace string) (install.Instance, error) {
 	state := install.Instance{Instance: instance, PackagesNamespace: packagesNamespace}
 	var err error
@@ -31,7 +31,7 @@ func Instance(ctx context.Context, c client.Reader, instance *kudo.Instance, pac
 	return state, err
 }
 
-// StartedVersion is the OperatorVersion that was last started, as a rule the current one; nil if there is none any more.
+// StartedVersion returns the OperatorVersion that was last started, usually the current one; nil if it no longer exists.
 func StartedVersion(
 	ctx context.Context, c client.Reader, instance *kudo.Instance, current *kudo.OperatorVersion,
 ) (*kudo.OperatorVersion, error) {
@@ -49,7 +49,7 @@ func StartedVersion(
 	return version, nil
 }
 
-// Version is the OperatorVersion of that name; nil if there is none.
+// Version returns the OperatorVersion of that name; nil if it does not exist.
 func Version(ctx context.Context, c client.Reader, name types.NamespacedName) (*kudo.OperatorVersion, error) {
 	version := &kudo.OperatorVersion{}
 	err := c.Get(ctx, name, version)
@@ -62,7 +62,7 @@ func Version(ctx context.Context, c client.Reader, name types.NamespacedName) (*
 	return version, nil
 }
 
-// InstancesOn are all Instances of a cluster. They are the cache's own, not to be changed.
+// InstancesOn returns all Instances of a cluster. They belong to the cache and are read-only.
 func InstancesOn(ctx context.Context, c client.Reader, cluster string) ([]kudo.Instance, error) {
 	var found kudo.InstanceList
 	if err := c.List(ctx, &found, client.InNamespace(cluster), client.UnsafeDisableDeepCopy); err != nil {
@@ -71,7 +71,7 @@ func InstancesOn(ctx context.Context, c client.Reader, cluster string) ([]kudo.I
 	return found.Items, nil
 }
 
-// InstancesNamed is the Instance of that name, if there is one.
+// InstancesNamed returns the Instance of that name, if it exists.
 func InstancesNamed(ctx context.Context, c client.Reader, name types.NamespacedName) ([]kudo.Instance, error) {
 	var found kudo.Instance
 	err := c.Get(ctx, name, &found)
@@ -84,7 +84,7 @@ func InstancesNamed(ctx context.Context, c client.Reader, name types.NamespacedN
 	return []kudo.Instance{found}, nil
 }
 
-// InstanceRequests are requests for some Instances.
+// InstanceRequests returns requests for the listed Instances.
 func InstanceRequests(ctx context.Context, c client.Reader, which client.ListOption) ([]reconcile.Request, error) {
 	var found kudo.InstanceList
 	if err := c.List(ctx, &found, which, client.UnsafeDisableDeepCopy); err != nil {
@@ -97,18 +97,18 @@ func InstanceRequests(ctx context.Context, c client.Reader, which client.ListOpt
 	return requests, nil
 }
 
-// instanceView is what matters of an Instance to the hub.
+// instanceView holds the fields of an Instance that the hub depends on.
 type instanceView struct {
 	generation int64
 	deleting   bool
 	held       bool
 	removed    bool
 	forced     bool
-	handled    types.UID // of the last request for a plan by hand
+	handled    types.UID // of the last manual plan request
 	resolved   controller.ConditionView
 }
 
-// ViewInstance is for a predicate.
+// ViewInstance returns the view for a predicate.
 func ViewInstance(i *kudo.Instance) instanceView {
 	var handled types.UID
 	if i.Status.Execution != nil {
@@ -125,7 +125,7 @@ func ViewInstance(i *kudo.Instance) instanceView {
 	}
 }
 
-// Children are the Instances that are children of that one. They are the cache's own, not to be changed.
+// Children returns the children of an Instance. They belong to the cache and are read-only.
 func Children(ctx context.Context, c client.Reader, parent *kudo.Instance) ([]kudo.Instance, error) {
 	var found kudo.InstanceList
 	err := c.List(ctx, &found, client.InNamespace(parent.Namespace), client.MatchingFields{byParent: string(parent.UID)},
@@ -136,7 +136,7 @@ func Children(ctx context.Context, c client.Reader, parent *kudo.Instance) ([]ku
 	return found.Items, nil
 }
 
-// Parent is the Instance that a changed Instance is a child of.
+// Parent returns the request for the parent of a changed Instance.
 func Parent(_ context.Context, child client.Object) ([]reconcile.Request, error) {
 	owner := child.(*kudo.Instance).Parent()
 	if owner == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-// Versions are the versions of an operator in a namespace that are not being deleted. They are the cache's own, not to be changed.
-// Children's versions stand where that of their parent does: 'package push' stores them together.
+// Versions returns the versions of an operator in a namespace that are not being deleted. They belong to the cache and are read-only. The
+// versions of children are in the namespace of their parent's version: 'package push' stores them together.
 func Versions(ctx context.Context, c client.Reader, namespace, operator string) ([]kudo.OperatorVersion, error) {
 	var found kudo.OperatorVersionList
 	err := c.List(ctx, &found, client.InNamespace(namespace), client.MatchingFields{byOperator: operator}, client.UnsafeDisableDeepCopy)
@@ -25,7 +25,7 @@ func Versions(ctx context.Context, c client.Reader, namespace, operator string) 
 	return Standing(found.Items), nil
 }
 
-// Standing are the versions that are not being deleted.
+// Standing returns the versions that are not being deleted.
 func Standing(versions []kudo.OperatorVersion) []kudo.OperatorVersion {
 	var stay []kudo.OperatorVersion
 	for _, version := range versions {
@@ -36,8 +36,8 @@ func Standing(versions []kudo.OperatorVersion) []kudo.OperatorVersion {
 	return stay
 }
 
-// treeOf is what the version brings along, or what is wrong with it. It reads the versions of the operators that tasks name, then of those
-// that these name, and so on.
+// treeOf returns the tree of the version and its child operators, or its problem. It reads the versions of the operators that tasks name,
+// then those of their child operators, and so on.
 func treeOf(ctx context.Context, c client.Reader, version *kudo.OperatorVersion) (*tree.Node, *tree.Error, error) {
 	var candidates []kudo.OperatorVersion
 	read := map[string]bool{}
@@ -61,8 +61,8 @@ func treeOf(ctx context.Context, c client.Reader, version *kudo.OperatorVersion)
 	return node, fault, nil
 }
 
-// InstancesRunning are the Instances of a changed OperatorVersion, and those whose version brings its operator along: another version of it may
-// complete their trees, or close a circle.
+// InstancesRunning returns the Instances of a changed OperatorVersion, and those whose version has its operator as a descendant: another
+// version may complete their trees, or close a cycle.
 func InstancesRunning(ctx context.Context, c client.Reader, changed client.Object) ([]reconcile.Request, error) {
 	version := changed.(*kudo.OperatorVersion)
 	var requests []reconcile.Request
@@ -80,7 +80,7 @@ func InstancesRunning(ctx context.Context, c client.Reader, changed client.Objec
 	return requests, nil
 }
 
-// withAncestors are the version's name and those of all that bring its operator along, directly or further below.
+// withAncestors returns the names of the version and of all versions that have its operator as a direct or transitive child.
 func withAncestors(ctx context.Context, c client.Reader, version *kudo.OperatorVersion) ([]types.NamespacedName, error) {
 	names := []types.NamespacedName{client.ObjectKeyFromObject(version)}
 	met := map[string]bool{version.Name: true}
@@ -107,7 +107,7 @@ func withAncestors(ctx context.Context, c client.Reader, version *kudo.OperatorV
 	return names, nil
 }
 
-// Tree completes what matters about an Instance by what its OperatorVersion brings along.
+// Tree adds the tree of child operators to the state of an Instance.
 func Tree(ctx context.Context, c client.Reader, state *install.Instance) (err error) {
 	if state.Version != nil {
 		state.Tree, state.TreeFault, err = treeOf(ctx, c, state.Version)

@@ -8,17 +8,17 @@ import (
 	"github.com/tandem-addons/tandem/pkg/pack"
 )
 
-// Verifications remembers, by uid, what is wrong with each OperatorVersion, whose spec is immutable: thousands of Instances may run
-// the same one. It may be used by several goroutines.
+// Verifications caches, by uid, the problems of each OperatorVersion, whose spec is immutable: thousands of Instances may run the same one.
+// It is safe for concurrent use.
 type Verifications struct{ faults *lru.Cache }
 
-// verificationLimit is how many OperatorVersions are remembered: those used last. It only bounds memory.
+// verificationLimit is the number of most recently used OperatorVersions in the cache. It only limits memory.
 const verificationLimit = 1024
 
-// NewVerifications remembers nothing yet.
+// NewVerifications returns an empty cache.
 func NewVerifications() Verifications { return Verifications{faults: lru.New(verificationLimit)} }
 
-// Of lists what keeps the OperatorVersion (nil: there is none) from being run. The result is shared and not to be changed.
+// Of lists the problems that keep the OperatorVersion (nil: there is none) from running. The result is shared and read-only.
 func (v Verifications) Of(version *kudo.OperatorVersion) []pack.Finding {
 	if version == nil {
 		return nil
@@ -31,5 +31,5 @@ func (v Verifications) Of(version *kudo.OperatorVersion) []pack.Finding {
 	return faults
 }
 
-// Forget drops what is remembered of an OperatorVersion that is gone.
+// Forget removes a deleted OperatorVersion from the cache.
 func (v Verifications) Forget(uid types.UID) { v.faults.Remove(uid) }

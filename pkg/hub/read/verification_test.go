@@ -11,7 +11,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// empty is an OperatorVersion that lacks everything.
+// empty returns an OperatorVersion that lacks everything.
 func empty(uid types.UID) *kudo.OperatorVersion {
 	return &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{UID: uid}}
 }
@@ -22,7 +22,7 @@ func TestVerificationsAreRememberedByUID(t *testing.T) {
 	if len(first) == 0 {
 		t.Fatal("an empty OperatorVersion has no faults")
 	}
-	// Had it been checked again, the other operator would have made a difference: nothing but the uid is looked at.
+	// A second check would report the other operator: only the uid is compared.
 	known := empty("a")
 	known.Spec.Operator.Name = "kafka"
 	if again := v.Of(known); len(again) != len(first) {

@@ -22,7 +22,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
-// releaseAddOns takes off every add-on what addon-manager has written. An add-on that changes meanwhile has its turn in the next
+// releaseAddOns removes the fields written by addon-manager from every add-on. An add-on that changes meanwhile is retried in the next
 // pass.
 func (u *uninstallation) releaseAddOns(ctx context.Context) error {
 	if err := u.findInstances(ctx); err != nil {
@@ -37,11 +37,11 @@ func (u *uninstallation) releaseAddOns(ctx context.Context) error {
 	return errors.New("add-ons change faster than they can be released: stop whoever writes them, above all any addon-manager")
 }
 
-// pass releases all add-ons once. It says whether there was anything to release.
+// pass releases all add-ons once. It reports whether there was anything to release.
 func (u *uninstallation) pass(ctx context.Context) (bool, error) {
 	var seen, released int
 	for page, err := range u.pages(ctx) {
-		if apierrors.IsResourceExpired(err) { // the rest is for the next pass
+		if apierrors.IsResourceExpired(err) { // the next pass reads the rest
 			return true, nil
 		}
 		if err != nil {
@@ -58,7 +58,7 @@ func (u *uninstallation) pass(ctx context.Context) (bool, error) {
 	return released > 0, nil
 }
 
-// releaseEach counts the add-ons of which something was, or is still, to be released.
+// releaseEach counts the add-ons with fields that were, or still are to be, released.
 func (u *uninstallation) releaseEach(ctx context.Context, addOns []addonv1alpha1.ManagedClusterAddOn) (int, error) {
 	var released atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)
@@ -79,8 +79,8 @@ func (u *uninstallation) releaseEach(ctx context.Context, addOns []addonv1alpha1
 	return int(released.Load()), err
 }
 
-// Release takes off one add-on what addon-manager has written, and says whether there was anything. An add-on whose Instance stands
-// keeps what belongs to that: its agent goes on by it.
+// release removes the fields written by addon-manager from one add-on, and reports whether there were any. An add-on with an Instance keeps
+// the fields that belong to it: its agent continues to use them.
 func (u *uninstallation) release(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (bool, error) {
 	runs := u.owners.Has(addOn.UID)
 	operations := written(addOn, runs)
@@ -106,12 +106,12 @@ func (u *uninstallation) release(ctx context.Context, addOn *addonv1alpha1.Manag
 	return dirty, nil
 }
 
-// written removes from an add-on's status what addon-manager has written, and Available where it says nothing else: whoever writes it
-// then says what the add-on's own health is.
+// written returns operations that remove addon-manager's fields from an add-on's status, and Available if it only repeats them: its writer
+// then reports the add-on's own health.
 func written(addOn *addonv1alpha1.ManagedClusterAddOn, runs bool) []apply.Operation {
 	var operations []apply.Operation
 	current := addOn.Status.Conditions
-	for _, condition := range slices.Backward(current) { // so that each stands where it stood when its turn comes
+	for _, condition := range slices.Backward(current) { // so that indices stay valid while items are removed
 		if isWritten(condition, runs) {
 			operations = append(operations, apply.Release(current, condition.Type, condition.Reason)...)
 		}
@@ -140,7 +140,7 @@ func isWritten(condition metav1.Condition, runs bool) bool {
 	}
 }
 
-// findInstances finds out what runs. A hub without the resource definition has nothing that does.
+// findInstances finds the running Instances. A hub without the resource definition has none.
 func (u *uninstallation) findInstances(ctx context.Context) error {
 	u.owners = sets.New[types.UID]()
 	options := &client.ListOptions{Limit: releasePage}

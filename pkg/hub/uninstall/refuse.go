@@ -20,7 +20,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/apply"
 )
 
-// refuseWhileLed is an error while somebody holds the Lease. One that ended in good order has given it up.
+// refuseWhileLed returns an error while the Lease has a holder. A leader that terminates properly releases it.
 func (u *uninstallation) refuseWhileLed(ctx context.Context, key types.NamespacedName) error {
 	var lease coordinationv1.Lease
 	err := u.client.Get(ctx, key, &lease)
@@ -42,11 +42,11 @@ func (u *uninstallation) refuseWhileLed(ctx context.Context, key types.Namespace
 		"(kubectl -n %s scale deployment addon-manager --replicas=0)", holder, key, until.UTC().Format(time.RFC3339), key.Namespace)
 }
 
-// convertedWithin is ample time for an addon-manager to convert one object. An API server waits for 30 s for one that is unreachable.
+// convertedWithin is ample time for an addon-manager to convert one object. An API server waits 30 s for an unreachable one.
 const convertedWithin = 3 * time.Second
 
-// refuseWhileConverted is an error while an addon-manager serves webhooks, with a Lease or without: what is stored in one version and can be
-// read in another was converted, which nobody else does.
+// refuseWhileConverted returns an error while an addon-manager serves webhooks, with or without a Lease: an object that is stored in one
+// version and can be read in another was converted, which only addon-manager does.
 func (u *uninstallation) refuseWhileConverted(ctx context.Context) error {
 	definitions, err := u.definitions(ctx)
 	if err != nil {
@@ -65,8 +65,8 @@ func (u *uninstallation) refuseWhileConverted(ctx context.Context) error {
 	return nil
 }
 
-// converted is an object that was read in a version that only a webhook can have converted it to; nil where none can be read so. A single
-// object is read from what is stored, a list might come from a cache.
+// converted returns an object that was read in a version that requires conversion by a webhook; nil if none can be read so. It gets a
+// single object, which is read from storage, while a list might come from a cache.
 func (u *uninstallation) converted(
 	ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition,
 ) (*metav1.PartialObjectMetadata, error) {
@@ -89,20 +89,20 @@ func (u *uninstallation) converted(
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(kind.GroupKind().WithVersion(definition.Spec.Versions[other].Name))
 	if err := u.client.Get(ctx, client.ObjectKeyFromObject(&found.Items[0]), object); err != nil {
-		return nil, nil // nobody answers, or the object is gone
+		return nil, nil // no webhook responds, or the object is deleted
 	}
 	return object, nil
 }
 
 const (
-	// judgedWithin is ample time for an addon-manager to give a verdict again that was taken off.
+	// judgedWithin is ample time for an addon-manager to restore a removed verdict.
 	judgedWithin = 2 * time.Second
-	// judgedTries is on how many add-ons that is tried, one after the other, where it cannot be tried on the first.
+	// judgedTries is the maximum number of add-ons to try, one after the other, if the first cannot be used.
 	judgedTries = 10
 )
 
-// refuseWhileJudged is an error while an addon-manager works without a Lease. One add-on tells, before anything else is touched: its verdict
-// is taken off, and whoever works gives it again.
+// refuseWhileJudged returns an error while an addon-manager runs without a Lease. It tests one add-on before anything else is changed: it
+// removes the verdict, which a running addon-manager restores.
 func (u *uninstallation) refuseWhileJudged(ctx context.Context) error {
 	tries := 0
 	for page, err := range u.pages(ctx) {
@@ -122,8 +122,8 @@ func (u *uninstallation) refuseWhileJudged(ctx context.Context) error {
 	return nil
 }
 
-// tryOn takes the verdict off one add-on, and fails if it returns. tried is false where it cannot be taken off: somebody else was faster, or
-// the API server would have to convert the add-on, which only addon-manager does.
+// tryOn removes the verdict from one add-on, and fails if it is restored. tried is false if it cannot be removed: another writer was
+// faster, or the API server would have to convert the add-on, which only addon-manager does.
 func (u *uninstallation) tryOn(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (tried bool, err error) {
 	verdict := apply.Release(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded,
 		addonv1alpha1.ReasonDependencyNotSatisfied, addonv1alpha1.ReasonRequiredDependencyNotSatisfied)

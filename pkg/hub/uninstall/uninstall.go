@@ -1,4 +1,4 @@
-// Package uninstall takes off a hub what addon-manager enforces and has judged. It reads and writes the hub.
+// Package uninstall removes the rules that addon-manager enforces and its verdicts from a hub. It reads and writes the hub.
 package uninstall
 
 import (
@@ -20,19 +20,19 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// Options say which hub it is.
+// Options describe the hub.
 type Options struct {
-	// Lease is the Lease that the leader holds.
+	// Lease is the name of the leader's Lease.
 	Lease types.NamespacedName
-	// Concurrency is how many add-ons are released at a time.
+	// Concurrency is the number of add-ons that are released in parallel.
 	Concurrency int
 }
 
-// Run takes what Tandem enforces and what it has judged off a hub, so that nothing waits for, or stays False because of, an
-// addon-manager that is gone. It says on out what it does, and may be repeated, also after an interruption. What runs stays:
-// Instances, and the add-ons that have one, are left as they are.
+// Run removes Tandem's rules and verdicts from a hub, so that nothing waits for, or stays False because of, a removed addon-manager. It
+// reports progress on out, and may be repeated, also after an interruption. Running add-ons are unaffected: Instances, and the add-ons that
+// have one, are left unchanged.
 //
-// It refuses while an addon-manager runs, which would write everything again, and then leaves everything as it is.
+// It refuses to run while an addon-manager runs, which would restore everything, and then changes nothing.
 func Run(ctx context.Context, c client.Client, options Options, out io.Writer) error {
 	u := &uninstallation{client: c, out: out, concurrency: max(1, options.Concurrency), now: time.Now}
 	if err := u.refuseWhileLed(ctx, options.Lease); err != nil {
@@ -44,8 +44,8 @@ func Run(ctx context.Context, c client.Client, options Options, out io.Writer) e
 		}
 	}
 	for _, step := range []func(context.Context) error{
-		u.removeAdmission, // first, for the policies would undo the rest
-		u.endConversion,   // before add-ons are written, for which the API server may have to convert
+		u.removeAdmission, // first, because the policies would revert the rest
+		u.endConversion,   // before add-ons are written, which may require conversion by the API server
 		u.releaseAddOns,
 		u.nameWhatRuns,
 	} {
@@ -57,7 +57,7 @@ func Run(ctx context.Context, c client.Client, options Options, out io.Writer) e
 	return nil
 }
 
-// removeAdmission deletes bindings, policies and webhooks, bindings first: a policy without one is inert.
+// removeAdmission deletes bindings, policies and webhooks, bindings first: a policy without one has no effect.
 func (u *uninstallation) removeAdmission(ctx context.Context) error {
 	objects, err := manifests.Admission()
 	if err != nil {
@@ -85,8 +85,8 @@ func (u *uninstallation) removeAdmission(ctx context.Context) error {
 	return nil
 }
 
-// endConversion leaves Tandem's resource definitions with the version that they store. Those of a stock OCM, which do not have
-// Tandem's label, stay as they are.
+// endConversion reduces Tandem's resource definitions to their storage version. It leaves those of a stock OCM, which do not have Tandem's
+// label, unchanged.
 func (u *uninstallation) endConversion(ctx context.Context) error {
 	definitions, err := u.definitions(ctx)
 	if err != nil {
@@ -106,10 +106,10 @@ func (u *uninstallation) endConversion(ctx context.Context) error {
 	return nil
 }
 
-// namedAtMost is how many Instances are named; the others are counted.
+// namedAtMost is the maximum number of listed Instances; the others are counted.
 const namedAtMost = 20
 
-// nameWhatRuns tells what goes on without addon-manager, and how to end it.
+// nameWhatRuns lists what continues to run without addon-manager, and how to remove it.
 func (u *uninstallation) nameWhatRuns(context.Context) error {
 	if len(u.instances) == 0 {
 		return nil

@@ -26,17 +26,17 @@ type uninstallation struct {
 	concurrency int
 	now         func() time.Time
 
-	// instances are the Instances that there are, and owners the uids of what owns one of them.
+	// instances are the existing Instances, and owners the uids of their owners.
 	instances []string
 	owners    sets.Set[types.UID]
 }
 
-// say tells the user of progress. Nothing depends on whether it is heard.
+// say prints progress to the user. Write errors are ignored.
 func (u *uninstallation) say(format string, arguments ...any) {
 	_, _ = fmt.Fprintf(u.out, format+"\n", arguments...)
 }
 
-// definitions are Tandem's resource definitions.
+// definitions returns Tandem's resource definitions.
 func (u *uninstallation) definitions(ctx context.Context) ([]apiextensionsv1.CustomResourceDefinition, error) {
 	var definitions apiextensionsv1.CustomResourceDefinitionList
 	if err := u.client.List(ctx, &definitions, client.MatchingLabels{manifests.LabelPartOf: manifests.PartOf}); err != nil {
@@ -45,7 +45,7 @@ func (u *uninstallation) definitions(ctx context.Context) ([]apiextensionsv1.Cus
 	return definitions.Items, nil
 }
 
-// pages are all add-ons, page by page. A hub without the resource definition has none.
+// pages returns all add-ons, page by page. A hub without the resource definition has none.
 func (u *uninstallation) pages(ctx context.Context) iter.Seq2[[]addonv1alpha1.ManagedClusterAddOn, error] {
 	return func(yield func([]addonv1alpha1.ManagedClusterAddOn, error) bool) {
 		options := &client.ListOptions{Limit: releasePage}
@@ -66,14 +66,14 @@ func (u *uninstallation) pages(ctx context.Context) iter.Seq2[[]addonv1alpha1.Ma
 	}
 }
 
-// isVerdict says whether a condition is addon-manager's verdict over dependencies.
+// isVerdict reports whether a condition is addon-manager's verdict on dependencies.
 func isVerdict(condition metav1.Condition) bool {
 	return condition.Type == addonv1alpha1.ConditionDegraded &&
 		(condition.Reason == addonv1alpha1.ReasonDependencyNotSatisfied || condition.Reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied)
 }
 
-// withoutConversion removes the versions that only a webhook can convert; nothing where no webhook does. Not to serve them would not
-// do: with conversion None, the fields that somebody manages through such a version break every later apply.
+// withoutConversion returns operations that remove the versions that require conversion by a webhook; none if no webhook is configured.
+// Setting served to false is not enough: with conversion None, managed fields of such a version break every later apply.
 func withoutConversion(definition *apiextensionsv1.CustomResourceDefinition) []apply.Operation {
 	conversion := definition.Spec.Conversion
 	if conversion == nil || conversion.Strategy != apiextensionsv1.WebhookConverter {
@@ -91,8 +91,8 @@ func withoutConversion(definition *apiextensionsv1.CustomResourceDefinition) []a
 	return operations
 }
 
-// The add-ons are read in pages of this size, small enough that what is read is not old when its turn comes, and over again until
-// nothing is left to release.
+// The page size of add-on reads, small enough that items are recent when they are processed. All pages are read again until nothing is left
+// to release.
 const (
 	releasePage   = 100
 	releasePasses = 5

@@ -22,15 +22,15 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// admissions answers the API server's questions about writes: its methods gather what matters about a write of one kind, and a pure
-// function decides. Nothing is written, so that a dry run is answered as the real write would be.
+// admissions reviews writes for the API server: its methods read the state that decides about a write of one kind, and a pure function
+// decides. Nothing is written, so a dry run gets the same response as the real write.
 //
-// It serves on every replica and never stands in the way: what cannot be judged is let in with a warning, and judged where it
-// stands (conditions Degraded and Resolved).
+// It serves on every replica and fails open: a write that cannot be judged is admitted with a warning, and judged after it is stored
+// (conditions Degraded and Resolved).
 type admissions struct {
 	scheme *runtime.Scheme
 	client client.Client
-	// live reads past the cache, where a write is about what was written a moment before.
+	// live bypasses the cache, for writes that depend on other recent writes.
 	live              client.Reader
 	packagesNamespace string
 	verifications     read.Verifications
@@ -47,11 +47,11 @@ func newAdmissions(mgr manager.Manager, packagesNamespace string) (*admissions, 
 	if err != nil {
 		return nil, err
 	}
-	// A replica that stands by answers too, and then has no time to fill its cache.
+	// A standby replica answers too, and then has no time to fill its cache.
 	if _, err := mgr.GetCache().GetInformer(context.Background(), &kudo.OperatorVersion{}); err != nil {
 		return nil, fmt.Errorf("watching OperatorVersions: %w", err)
 	}
-	// With a limit of its own: who waits for an answer must not wait for what the controllers of the leader send.
+	// With its own rate limit: responses must not wait for the requests of the leader's controllers.
 	live, err := client.New(controller.Apart(mgr.GetConfig()), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return nil, fmt.Errorf("making a client for admission: %w", err)
@@ -62,29 +62,29 @@ func newAdmissions(mgr manager.Manager, packagesNamespace string) (*admissions, 
 	}, nil
 }
 
-// write is a write that the API server asks about.
+// write is a write under review.
 type write[O client.Object] struct {
-	// before is the object as it stands, nil on create; after as it is to stand, nil on delete.
+	// before is the existing object, nil on create; after is the new object, nil on delete.
 	before, after O
 	user          string
 }
 
-// opinion is what is said of a write. The zero value lets it in without a word.
+// opinion is the result of a review. The zero value admits the write without warnings.
 type opinion struct {
 	warnings []string
-	// refused says why the write is refused, and the way out; nil: it is let in.
+	// refused is why the write is rejected and how to fix it; nil: it is admitted.
 	refused error
 }
 
-// The answers, as they are counted.
+// The answers, as labels of the metric.
 const (
 	answerAdmitted = "admitted"
 	answerRefused  = "refused"
 	answerUnjudged = "unjudged"
 )
 
-// reviewOf makes the handler for the writes of one resource of what judges them. What a request says of its resource is not counted
-// by: whoever reaches the endpoint could make up any number of them.
+// reviewOf returns the handler for writes of one resource. Metrics do not use labels from the request: a client that reaches the endpoint
+// could create any number of them.
 func reviewOf[T any, O interface {
 	*T
 	client.Object
@@ -122,7 +122,7 @@ func reviewOf[T any, O interface {
 	})}
 }
 
-// answerTo makes the response of an opinion, or of the error that there is none, and says as which answer it counts.
+// answerTo returns the response for an opinion, or for an error, and its label in the metric.
 func answerTo(ctx context.Context, request admission.Request, o opinion, err error) (answer string, response admission.Response) {
 	answer, response = answerAdmitted, admission.Allowed("")
 	switch {
@@ -140,21 +140,21 @@ func answerTo(ctx context.Context, request admission.Request, o opinion, err err
 	return answer, response.WithWarnings(bounded(o.warnings)...)
 }
 
-// Bounds of what a user reads. The API server cuts warnings that are longer or more than that where they please it.
+// Limits for texts that users read. The API server truncates longer or further warnings at arbitrary positions.
 const (
 	refusalLimit  = 4096
 	warningLimit  = 256
 	warningsLimit = 4096 / warningLimit
 )
 
-// bounded are warnings as they fit into a response.
+// bounded returns warnings that fit into a response.
 func bounded(warnings []string) []string {
 	var fitting []string
 	if left := len(warnings) - warningsLimit; left > 0 {
 		warnings = append(warnings[:warningsLimit-1:warningsLimit-1], fmt.Sprintf("and %d more warnings", left+1))
 	}
 	for _, warning := range warnings {
-		// A warning is a header of the response, so it is one line.
+		// A warning is a header of the response, so it has one line.
 		fitting = append(fitting, text.Truncate(text.OneLine(warning), warningLimit))
 	}
 	return fitting

@@ -9,11 +9,11 @@ import (
 	"github.com/tandem-addons/tandem/pkg/hub/read"
 )
 
-// definition judges a write of a ClusterManagementAddOn by its dependencies: malformed ones and circles are refused. It warns of the
-// deletion of one that others require, and never refuses it, as with add-ons.
+// definition judges a write of a ClusterManagementAddOn by its dependencies: it rejects malformed ones and cycles. It warns about the
+// deletion of a definition that others require, but never rejects it, as with add-ons.
 //
-// The other definitions are read past the cache: a circle is often made by two writes in a row, of which the cache may not have
-// seen the first. Dependencies change rarely, and there is one definition for each add-on, not for each cluster.
+// It reads the other definitions live: a cycle is often created by two consecutive writes, and the cache may lack the first one.
+// Dependencies change rarely, and there is one definition per add-on, not per cluster.
 func (a *admissions) definition(ctx context.Context, w write[*addonv1alpha1.ClusterManagementAddOn]) (opinion, error) {
 	switch {
 	case w.after == nil:
@@ -33,8 +33,8 @@ func (a *admissions) definition(ctx context.Context, w write[*addonv1alpha1.Clus
 	return opinion{warnings: warnings, refused: refused}, nil
 }
 
-// undefining warns of the deletion of a definition that others require. The add-on may stand on clusters without it, but OCM removes it there,
-// and nobody can be sure of installing it again.
+// undefining warns about the deletion of a definition that others require. The add-on may remain on clusters without it, but OCM removes it
+// there, and it may be impossible to install it again.
 func (a *admissions) undefining(ctx context.Context, definition *addonv1alpha1.ClusterManagementAddOn) (opinion, error) {
 	names, err := read.DefinedOn(ctx, a.client, definition.Name)
 	if err != nil || !definition.DeletionTimestamp.IsZero() {

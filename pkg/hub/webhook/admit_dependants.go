@@ -11,8 +11,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// losing warns of the add-ons that the deletion of addOn takes along: on says which are meant, when in which case. Where their names do not
-// fit into a warning, it says how many more there are.
+// losing warns about the add-ons that the deletion of addOn affects: on describes where they are, when in which case. If their names do not
+// fit into a warning, it gives the number of the others.
 func losing(dependants []string, on, addOn, when string) opinion {
 	if len(dependants) == 0 {
 		return opinion{}
@@ -33,7 +33,7 @@ func losing(dependants []string, on, addOn, when string) opinion {
 	return opinion{warnings: []string{warning}}
 }
 
-// declares says whether the add-on of that name is declared to require another one, need.
+// declares reports whether the add-on of that name declares a required dependency on need.
 func (a *admissions) declares(ctx context.Context, addOn, need string) (bool, error) {
 	if addOn == need {
 		return false, nil

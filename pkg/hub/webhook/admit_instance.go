@@ -8,13 +8,13 @@ import (
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
-// instance judges a write of an Instance in the namespace of a managed cluster by its parameters, its request for a plan and the
-// plans that it triggers. Elsewhere Instances are not Tandem's, or are the mirrors of a hub that is its own managed cluster.
+// instance judges a write of an Instance in the namespace of a managed cluster by its parameters, its plan request and the plans that it
+// triggers. Elsewhere, Instances do not belong to Tandem, or are the mirrors of a hub that is its own managed cluster.
 //
-// What addon-manager itself writes is let in, and condition Resolved says what is wrong with it: behind such a write stands one that
-// nobody could refuse, of an AddOnDeploymentConfig or of a parent, and refusing it would only make addon-manager try again. It is told
-// by the user, not by the owner of the Instance: an edit by somebody else of an add-on's Instance is judged as any other, and
-// everybody can write an owner reference.
+// Writes of addon-manager itself are admitted, and condition Resolved reports their problems: such a write follows from an
+// AddOnDeploymentConfig or a parent that could not be rejected, and rejecting it would only cause retries. It is identified by the user,
+// not by the owner of the Instance: another user's edit of an add-on's Instance is judged like any other, and every user can set an owner
+// reference.
 func (a *admissions) instance(ctx context.Context, w write[*kudo.Instance]) (opinion, error) {
 	if own, err := a.user.get(ctx, a.client); err != nil || w.user == own {
 		return opinion{}, err
@@ -38,8 +38,8 @@ func (a *admissions) instance(ctx context.Context, w write[*kudo.Instance]) (opi
 	return opinion{warnings: warnings, refused: refused}, nil
 }
 
-// stateOf gathers what matters about the Instance, as the controller does. An OperatorVersion that the cache does not have is looked
-// for past it: it is often created together with the Instance.
+// stateOf reads everything that decides about the Instance, as the controller does. If the cache lacks the OperatorVersion, it reads it
+// live: it is often created together with the Instance.
 func (a *admissions) stateOf(ctx context.Context, instance *kudo.Instance) (install.Instance, error) {
 	state, err := read.Instance(ctx, a.client, instance, a.packagesNamespace)
 	if err == nil && state.Version == nil && state.MayRead() {

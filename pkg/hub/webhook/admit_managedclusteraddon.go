@@ -11,8 +11,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/hub/read"
 )
 
-// addOn warns of the deletion of a ManagedClusterAddOn that others on the cluster require. It is never refused: the dependants are
-// told by Degraded, and everything may have to go.
+// addOn warns about the deletion of a ManagedClusterAddOn that others on the cluster require. It never rejects it: the dependents are
+// Degraded, and all of them may have to be removed.
 func (a *admissions) addOn(ctx context.Context, w write[*addonv1alpha1.ManagedClusterAddOn]) (opinion, error) {
 	if w.after != nil || !w.before.DeletionTimestamp.IsZero() {
 		return opinion{}, nil
@@ -34,7 +34,7 @@ func (a *admissions) addOn(ctx context.Context, w write[*addonv1alpha1.ManagedCl
 	return losing(dependants, " on "+w.before.Namespace, w.before.Name, ""), nil
 }
 
-// requires says whether that add-on is installed, to stay, and cannot work without need.
+// requires reports whether that add-on is installed, is not being deleted, and requires need.
 func (a *admissions) requires(ctx context.Context, addOn types.NamespacedName, need string) (bool, error) {
 	var installed addonv1alpha1.ManagedClusterAddOn
 	switch err := a.client.Get(ctx, addOn, &installed); {

@@ -12,9 +12,9 @@ import (
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-// version refuses an OperatorVersion that cannot be run, by the rules of `kubectl addon package verify`, and one that closes a circle.
-// Its spec is immutable, so only its creation matters. Only those that Instances of managed clusters may use are Tandem's: beside them
-// stand KUDO's own, and the mirrors of a hub that is its own managed cluster.
+// version rejects an OperatorVersion that cannot run, by the rules of `kubectl addon package verify`, and one that closes a cycle. Its spec
+// is immutable, so only its creation is reviewed. Only versions that Instances of managed clusters may use belong to Tandem: others are
+// KUDO's own, or the mirrors of a hub that is its own managed cluster.
 func (a *admissions) version(ctx context.Context, w write[*kudo.OperatorVersion]) (opinion, error) {
 	if w.before != nil {
 		return opinion{}, nil
@@ -30,8 +30,8 @@ func (a *admissions) version(ctx context.Context, w write[*kudo.OperatorVersion]
 	return a.bringing(ctx, w.after)
 }
 
-// bringing judges what a version brings along. The others are read past the cache, as definitions are: circles are made by several
-// writes in a row. Only one that brings something along can close a circle.
+// bringing judges the child operators of a version. It reads the other versions live, like definitions: cycles are created by several
+// consecutive writes. Only a version with child operators can close a cycle.
 func (a *admissions) bringing(ctx context.Context, version *kudo.OperatorVersion) (opinion, error) {
 	var stored kudo.OperatorVersionList
 	if err := a.live.List(ctx, &stored, client.InNamespace(version.Namespace)); err != nil {

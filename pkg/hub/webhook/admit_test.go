@@ -23,7 +23,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
-// reviewed posts a review of an Instance to the handler that judge makes, as an API server does.
+// reviewed posts a review of an Instance to the handler for judge, like an API server.
 func reviewed(t *testing.T, review admissionv1.AdmissionRequest, judge func(context.Context, write[*kudo.Instance]) (opinion, error)) (
 	*admissionv1.AdmissionResponse, *admissions,
 ) {
@@ -54,7 +54,7 @@ func reviewed(t *testing.T, review admissionv1.AdmissionRequest, judge func(cont
 	return answered.Response, a
 }
 
-// raw is an object as it stands in a review; none if text is empty.
+// raw returns an object as encoded in a review; none if text is empty.
 func raw(text string) runtime.RawExtension {
 	if text == "" {
 		return runtime.RawExtension{}
@@ -71,7 +71,7 @@ func TestReview(t *testing.T) {
 	for name, test := range map[string]struct {
 		object   string
 		judge    func(context.Context, write[*kudo.Instance]) (opinion, error)
-		refusal  string // none if empty
+		refusal  string // empty for none
 		warnings []string
 		answer   string
 	}{

@@ -23,16 +23,16 @@ import (
 	"github.com/tandem-addons/tandem/pkg/hub/read"
 )
 
-// caBundles keeps current what the webhook server is trusted by in everything of Tandem's that calls it: the field caBundle of
-// resource definitions and webhook configurations, and no other field. The cache holds none but Tandem's, so those of a stock OCM
-// are never touched. Only the leader does this.
+// caBundles updates the CA bundle of the webhook server in all of Tandem's objects that call it: the field caBundle of resource definitions
+// and webhook configurations, and no other field. The cache only holds Tandem's objects, so those of a stock OCM are never touched. Only
+// the leader does this.
 type caBundles struct {
 	client    client.Client
 	namespace string
 }
 
 func (b *caBundles) SetUp(mgr manager.Manager) error {
-	// They are a handful, and all get the same: one pass looks at all of them.
+	// They are few, and all get the same bundle: one pass checks all of them.
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: b.key()}}
 	})
@@ -47,7 +47,7 @@ func (b *caBundles) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: b.namespace, Name: certificatesName}
 }
 
-// Reconcile puts the bundle where it differs.
+// Reconcile updates the bundle where it differs.
 func (b *caBundles) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	var trust corev1.ConfigMap
 	if err := b.client.Get(ctx, b.key(), &trust); err != nil {
@@ -55,7 +55,7 @@ func (b *caBundles) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result,
 	}
 	bundle := []byte(trust.Data[trustKey])
 	if !x509.NewCertPool().AppendCertsFromPEM(bundle) {
-		return ctrl.Result{}, nil // it is about to be mended
+		return ctrl.Result{}, nil // the certificates controller is about to repair it
 	}
 	stale, err := b.stale(ctx, bundle)
 	if err != nil {
@@ -73,7 +73,7 @@ func (b *caBundles) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result,
 	return controller.RetryConflict(errors.Join(failed...))
 }
 
-// staleObject has another bundle, somewhere in it.
+// staleObject is an object with an outdated bundle.
 type staleObject struct {
 	object client.Object
 	mend   []apply.Operation
@@ -125,7 +125,7 @@ func mendConfiguration(configuration *admissionregistrationv1.ValidatingWebhookC
 	return mend
 }
 
-// conversionOnly drops, before a resource definition is cached, all but its conversion: the schemas are what makes it big.
+// conversionOnly reduces a resource definition to its conversion before it is cached: most of its size is the schemas.
 func conversionOnly(object any) (any, error) {
 	if definition, ok := object.(*apiextensionsv1.CustomResourceDefinition); ok {
 		definition.Spec = apiextensionsv1.CustomResourceDefinitionSpec{Conversion: definition.Spec.Conversion}

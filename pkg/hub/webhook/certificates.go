@@ -33,42 +33,41 @@ import (
 	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
-// ManagerCertificates is the field manager of the Secret and the ConfigMap of the webhook server, and of the caBundle in what calls it.
+// ManagerCertificates is the field manager of the Secret and the ConfigMap of the webhook server, and of the caBundle in its callers.
 const ManagerCertificates = "addon-manager-certificates"
 
-// certificatesName names the Secret with the keys of the webhook server, and the ConfigMap with what they are trusted by.
+// certificatesName is the name of the Secret with the keys of the webhook server, and of the ConfigMap with the trusted authorities.
 const certificatesName = addonv1alpha1.ManagerConfigMap
 
-// The entries of that Secret and that ConfigMap.
+// The entries of the Secret and the ConfigMap.
 const (
 	authorityCertificateKey = "ca.crt"
 	authorityPrivateKey     = "ca.key"
 	trustKey                = "ca-bundle.crt"
 )
 
-// certificates makes and renews what the webhook server proves itself with: an authority of its own and, signed by it, the
-// serving certificate. An authority that was replaced is trusted until it expires, and one that is new signs nothing before
-// everybody can have learnt of it; so no moment of a renewal leaves a certificate in use that is not trusted. Only the leader does
-// this.
+// certificates creates and renews the keys of the webhook server: its own certificate authority and a serving certificate signed by it. A
+// replaced authority is trusted until it expires, and a new one signs nothing until all clients have had time to learn about it. So no
+// certificate in use is untrusted at any point of a renewal. Only the leader does this.
 //
-// The Secret and the ConfigMap hold the only state there is. They are read from the API server itself: from a cache that lags
-// behind its own write, an authority would be replaced twice. library-go's certrotation does so, goes by annotations instead of by the
-// certificates, and fails for good where a key or the bundle is corrupt; so no more of library-go than its cryptography is used.
+// The Secret and the ConfigMap hold the only state. They are read from the API server: with a stale cache, an authority would be replaced
+// twice. library-go's certrotation reads from a cache, relies on annotations instead of the certificates, and fails permanently on a
+// corrupt key or bundle; so only library-go's cryptography is used.
 type certificates struct {
 	client    client.Client
 	live      client.Reader
 	namespace string
-	version   string // of this program, which the ConfigMap says as well
+	version   string // of this program, also recorded in the ConfigMap
 	terms     certificateTerms
 }
 
-// certificateTerms say for whom certificates are made, and for how long.
+// certificateTerms are the hosts and the validity of certificates.
 type certificateTerms struct {
 	hosts              []string
 	authority, serving time.Duration
 }
 
-// check says what is wrong with the terms.
+// check returns an error if the terms are invalid.
 func (t certificateTerms) check() error {
 	switch {
 	case len(t.hosts) == 0:
@@ -77,7 +76,7 @@ func (t certificateTerms) check() error {
 		return fmt.Errorf("a serving certificate is for DNS names and IPs: one of %q is neither", t.hosts)
 	case t.serving <= 0:
 		return fmt.Errorf("a serving certificate cannot be valid for %s", t.serving)
-	case t.authority < 3*t.serving: // the last that it signs is signed at two thirds of its life
+	case t.authority < 3*t.serving: // it signs its last certificate at two thirds of its validity
 		return fmt.Errorf("the authority has to be valid three times as long as the certificates that it signs, not %s to their %s",
 			t.authority, t.serving)
 	default:
@@ -97,7 +96,7 @@ func (c *certificates) SetUp(mgr manager.Manager) error {
 		return err
 	}
 	start := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		queue.Add(reconcile.Request{NamespacedName: c.key()}) // where neither object exists, nothing else would wake it
+		queue.Add(reconcile.Request{NamespacedName: c.key()}) // if neither object exists, there is no other event
 		return nil
 	})
 	return controller.New(mgr, "certificates", controller.Options{}).
@@ -111,7 +110,7 @@ func (c *certificates) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: c.namespace, Name: certificatesName}
 }
 
-// Reconcile renews what is due.
+// Reconcile renews the certificates that are due.
 func (c *certificates) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	var secret corev1.Secret
 	if err := c.live.Get(ctx, c.key(), &secret); client.IgnoreNotFound(err) != nil {
@@ -136,8 +135,8 @@ func (c *certificates) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: renewed.pause(now)}, nil
 }
 
-// commit writes what differs. The Secret goes first: where it cannot be written, no pass adds another authority to those that are
-// trusted. It never holds a serving certificate that is not trusted before, unless there was none to go on with.
+// commit writes the changes. It writes the Secret first: if that fails, no pass adds another trusted authority. The Secret never holds a
+// serving certificate that is not trusted yet, unless there was no usable one.
 func (c *certificates) commit(ctx context.Context, secret *corev1.Secret, trust *corev1.ConfigMap, renewed keyring) error {
 	options := []client.ApplyOption{client.FieldOwner(ManagerCertificates), client.ForceOwnership}
 	data, bundle, err := renewed.encode()
@@ -166,7 +165,7 @@ func (c *certificates) commit(ctx context.Context, secret *corev1.Secret, trust 
 	return nil
 }
 
-// precondition lets a write of an object that was read succeed only while nobody else has written it; nil where there was none.
+// precondition makes a write fail if the object changed since it was read; nil if it did not exist.
 func precondition(object metav1.Object) *string {
 	if version := object.GetResourceVersion(); version != "" {
 		return &version
@@ -174,9 +173,9 @@ func precondition(object metav1.Object) *string {
 	return nil
 }
 
-// keyring is what of the Secret and the ConfigMap can be used. What cannot (it is missing, corrupt or expired) is nil.
+// keyring holds the usable content of the Secret and the ConfigMap. Unusable parts (missing, corrupt or expired) are nil.
 type keyring struct {
-	authority, serving *crypto.TLSCertificateConfig // each certificate followed by that of whoever signed it
+	authority, serving *crypto.TLSCertificateConfig // each certificate is followed by its signer's
 	trusted            []*x509.Certificate
 }
 
@@ -185,21 +184,21 @@ func readKeyring(secret map[string][]byte, bundle string, now time.Time) keyring
 		authority: readKeyPair(secret[authorityCertificateKey], secret[authorityPrivateKey]),
 		serving:   readKeyPair(secret[corev1.TLSCertKey], secret[corev1.TLSPrivateKeyKey]),
 	}
-	k.trusted, _ = crypto.CertsFromPEM([]byte(bundle)) // as far as they can be read
+	k.trusted, _ = crypto.CertsFromPEM([]byte(bundle)) // as many as can be parsed
 	if k.authority != nil && !authorizes(k.authority.Certs[0], now) {
 		k.authority = nil
 	}
-	if k.serving != nil { // whoever signed it stays trusted where the ConfigMap is lost
+	if k.serving != nil { // the signer stays trusted if the ConfigMap is lost
 		k.trusted = append(k.trusted, k.serving.Certs[1:]...)
 	}
 	return k.trusting(now)
 }
 
-// readKeyPair is nil where there is none that can be used.
+// readKeyPair returns nil if the key pair is unusable.
 func readKeyPair(certificate, key []byte) *crypto.TLSCertificateConfig {
 	pair, err := crypto.GetTLSCertificateConfigFromBytes(certificate, key)
 	if err == nil {
-		_, err = crypto.EncodeKey(pair.Key) // a key of a kind that cannot be written again is none
+		_, err = crypto.EncodeKey(pair.Key) // a key of a kind that cannot be encoded is unusable
 	}
 	if err != nil {
 		return nil
@@ -207,7 +206,7 @@ func readKeyPair(certificate, key []byte) *crypto.TLSCertificateConfig {
 	return pair
 }
 
-// trusting is the keyring with exactly the authorities in its trust that are valid, each once, its own among them.
+// trusting returns the keyring with exactly the valid authorities as trusted, each once, including its own.
 func (k keyring) trusting(now time.Time) keyring {
 	candidates := slices.Clone(k.trusted)
 	if k.authority != nil {
@@ -226,13 +225,13 @@ func authorizes(c *x509.Certificate, now time.Time) bool {
 	return c.IsCA && c.KeyUsage&x509.KeyUsageCertSign != 0 && !now.Before(c.NotBefore) && now.Before(c.NotAfter)
 }
 
-// renew is the keyring with new keys in place of those that are due. k stays as it is.
+// renew returns the keyring with new keys in place of those that are due. It does not modify k.
 func (k keyring) renew(terms certificateTerms, now time.Time) (keyring, error) {
 	renewed, err := k.replace(terms, now)
 	switch {
 	case err == nil && renewed.proves(terms.hosts, now):
 		return renewed, nil
-	case k.authority != nil: // somebody else's, that cannot sign for these hosts
+	case k.authority != nil: // another writer's, which cannot sign for these hosts
 		k.authority = nil
 		return k.renew(terms, now)
 	default:
@@ -240,7 +239,7 @@ func (k keyring) renew(terms certificateTerms, now time.Time) (keyring, error) {
 	}
 }
 
-// replace makes the new keys.
+// replace creates the new keys.
 func (k keyring) replace(terms certificateTerms, now time.Time) (keyring, error) {
 	replaced := k
 	var err error
@@ -250,7 +249,7 @@ func (k keyring) replace(terms certificateTerms, now time.Time) (keyring, error)
 		}
 	}
 	if !k.proves(terms.hosts, now) || k.authority != nil && !now.Before(k.servingDue()) {
-		signer := cmp.Or(k.authority, replaced.authority) // the one before has been trusted for longer
+		signer := cmp.Or(k.authority, replaced.authority) // the previous one has been trusted for longer
 		if replaced.serving, err = newServing(signer, terms, now); err != nil {
 			return keyring{}, fmt.Errorf("making a serving certificate: %w", err)
 		}
@@ -258,7 +257,7 @@ func (k keyring) replace(terms certificateTerms, now time.Time) (keyring, error)
 	return replaced.trusting(now), nil
 }
 
-// proves says whether whoever trusts the bundle accepts the serving certificate for every host.
+// proves reports whether clients that trust the bundle accept the serving certificate for every host.
 func (k keyring) proves(hosts []string, now time.Time) bool {
 	if k.serving == nil {
 		return false
@@ -273,21 +272,21 @@ func (k keyring) proves(hosts []string, now time.Time) bool {
 	})
 }
 
-// servingDue is when the serving certificate is to be renewed: at two thirds of its life, and no sooner than an authority that is
-// new has been trusted for a tenth of that life.
+// servingDue returns when the serving certificate is to be renewed: at two thirds of its validity, and not before a new authority has been
+// trusted for a tenth of that validity.
 func (k keyring) servingDue() time.Time {
 	leaf := k.serving.Certs[0]
 	settled := k.authority.Certs[0].NotBefore.Add(leaf.NotAfter.Sub(leaf.NotBefore) / 10)
 	return slices.MaxFunc([]time.Time{refresh(leaf), settled}, time.Time.Compare)
 }
 
-// pause is how long to wait until looking again. It is not until something is due: a timer does not notice that the clock was set, or
-// that the machine slept.
+// pause returns how long to wait until the next check. It is shorter than the time until something is due: a timer does not notice that the
+// clock was set, or that the machine slept.
 func (k keyring) pause(now time.Time) time.Duration {
 	return min(time.Minute, k.serving.Certs[0].NotAfter.Sub(now)/20)
 }
 
-// encode is the keyring as it stands in the Secret and in the ConfigMap.
+// encode returns the content of the Secret and of the ConfigMap.
 func (k keyring) encode() (secret map[string][]byte, bundle string, err error) {
 	authority, authorityKey, authorityErr := k.authority.GetPEMBytes()
 	serving, servingKey, servingErr := k.serving.GetPEMBytes()
@@ -298,24 +297,24 @@ func (k keyring) encode() (secret map[string][]byte, bundle string, err error) {
 	}, string(trusted), errors.Join(authorityErr, servingErr, trustedErr)
 }
 
-// refresh is when a certificate is to be renewed: at two thirds of its life.
+// refresh returns when a certificate is to be renewed: at two thirds of its validity.
 func refresh(c *x509.Certificate) time.Time {
 	return c.NotBefore.Add(c.NotAfter.Sub(c.NotBefore) / 3 * 2)
 }
 
-// skew is how much earlier certificates are valid than they are made, for API servers whose clocks are behind: less than a new
-// authority waits until it signs.
+// skew returns how far certificates are backdated, for API servers with slow clocks. It is less than the time that a new authority waits
+// before it signs.
 func skew(serving time.Duration) time.Duration { return min(5*time.Minute, serving/20) }
 
-// newAuthority is named by the time, so that no two have the same name. library-go calls the function unsafe for the time that
-// it is given.
+// newAuthority creates an authority with the time in its name, so that no two have the same name. library-go calls the function unsafe
+// because of its time argument.
 func newAuthority(terms certificateTerms, now time.Time) (*crypto.TLSCertificateConfig, error) {
 	early := skew(terms.serving)
 	return crypto.UnsafeMakeSelfSignedCAConfigForDurationAtTime(fmt.Sprintf("%s@%d", certificatesName, now.Unix()),
 		func() time.Time { return now.Add(-early) }, terms.authority+early)
 }
 
-// newServing ends with its signer at the latest.
+// newServing creates a serving certificate that expires no later than its signer.
 func newServing(signer *crypto.TLSCertificateConfig, terms certificateTerms, now time.Time) (*crypto.TLSCertificateConfig, error) {
 	authority := crypto.CA{Config: signer, SerialGenerator: &crypto.RandomSerialGenerator{}}
 	return authority.MakeServerCertForDuration(sets.New(terms.hosts...), terms.serving, func(template *x509.Certificate) error {

@@ -28,13 +28,13 @@ var (
 	}
 )
 
-// stored is what stands in the Secret and the ConfigMap.
+// stored is the content of the Secret and the ConfigMap.
 type stored struct {
 	secret map[string][]byte
 	bundle string
 }
 
-// pass does what a pass of the controller does at that time.
+// pass runs one pass of the controller at that time.
 func (s stored) pass(t *testing.T, terms certificateTerms, now time.Time) (stored, keyring) {
 	t.Helper()
 	renewed, err := readKeyring(s.secret, s.bundle, now).renew(terms, now)
@@ -48,7 +48,7 @@ func (s stored) pass(t *testing.T, terms certificateTerms, now time.Time) (store
 	return stored{secret: secret, bundle: bundle}, renewed
 }
 
-// accepted says whether somebody who trusts the bundle accepts what the Secret serves with.
+// accepted reports whether a client that trusts the bundle accepts the serving certificate in the Secret.
 func accepted(t *testing.T, bundle string, secret map[string][]byte, now time.Time) error {
 	t.Helper()
 	roots := x509.NewCertPool()
@@ -64,8 +64,8 @@ func accepted(t *testing.T, bundle string, secret map[string][]byte, now time.Ti
 	return nil
 }
 
-// The whole life of a hub. Nobody ever meets a certificate that the bundle of the moment before does not cover: neither an API server
-// that has not learnt of the new bundle yet, nor a replica that still serves with the old keys.
+// The whole life of a hub. No client ever gets a certificate that the previous bundle does not cover: neither an API server that has not
+// learnt the new bundle yet, nor a client of a replica that still serves with the old keys.
 func TestCertificatesAreRenewedWithoutAGap(t *testing.T) {
 	current, _ := stored{}.pass(t, terms, begin)
 	authorities, servings, most := 1, 1, 1
@@ -95,7 +95,7 @@ func TestCertificatesAreRenewedWithoutAGap(t *testing.T) {
 	}
 }
 
-// A new authority first has to reach everybody; the certificate of the one before is good for long enough.
+// A new authority first has to reach all clients. The certificate of the previous one is valid for long enough.
 func TestCertificatesWaitForANewAuthority(t *testing.T) {
 	for name, serving := range map[string]time.Duration{"a month": terms.serving, "a minute": time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestCertificatesRest(t *testing.T) {
 	}
 }
 
-// A clock that is set, or a machine that sleeps, moves no timer.
+// Setting the clock or suspending the machine does not move a timer.
 func TestCertificatesAreLookedAtOften(t *testing.T) {
 	_, made := stored{}.pass(t, terms, begin)
 	end := made.serving.Certs[0].NotAfter
@@ -147,7 +147,7 @@ func TestCertificatesAreLookedAtOften(t *testing.T) {
 	}
 }
 
-// What was made while the clock was wrong does not count any more once it is right.
+// Certificates that were created with a wrong clock do not count once the clock is right.
 func TestCertificatesFollowTheClock(t *testing.T) {
 	for name, wrong := range map[string]time.Time{"ahead": begin.AddDate(2, 0, 0), "behind": time.Unix(0, 0)} {
 		t.Run(name, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestCertificatesFollowTheClock(t *testing.T) {
 	}
 }
 
-// Whatever somebody puts in place of the authority, there is a certificate afterwards, and then rest.
+// If another writer replaces the authority, there is a usable certificate afterwards, and no further change.
 func TestCertificatesDoNotRelyOnAForeignAuthority(t *testing.T) {
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -214,7 +214,7 @@ func TestCertificatesDoNotRelyOnAForeignAuthority(t *testing.T) {
 			if err := accepted(t, mended.bundle, mended.secret, due); err != nil {
 				t.Error(err)
 			}
-			mended, _ = mended.pass(t, terms, due) // with the authority that there is now
+			mended, _ = mended.pass(t, terms, due) // with the current authority
 			again, _ := mended.pass(t, terms, due)
 			if again.bundle != mended.bundle || !maps.EqualFunc(again.secret, mended.secret, bytes.Equal) {
 				t.Error("it does not come to rest")
@@ -228,7 +228,7 @@ func TestCertificatesAreMended(t *testing.T) {
 	stranger, _ := stored{}.pass(t, terms, begin.Add(time.Second))
 	for name, test := range map[string]struct {
 		damage             func(*stored)
-		authority, serving bool // are made anew
+		authority, serving bool // are re-created
 		trusts             int  // authorities
 	}{
 		"everything is lost":                            {func(s *stored) { *s = stored{} }, true, true, 1},
@@ -313,7 +313,7 @@ func TestCertificatesFollowTheHosts(t *testing.T) {
 	}
 }
 
-// A hub that was away for long comes back to certificates of which nothing is valid.
+// After a long downtime, a hub replaces certificates that have all expired.
 func TestCertificatesThatHaveExpiredAreReplaced(t *testing.T) {
 	first, _ := stored{}.pass(t, terms, begin)
 	for name, away := range map[string]time.Duration{
@@ -342,7 +342,7 @@ func TestCertificatesThatHaveExpiredAreReplaced(t *testing.T) {
 	}
 }
 
-// What is made is valid a little earlier, but never for longer than is asked for.
+// Certificates are slightly backdated, but never valid for longer than requested.
 func TestCertificatesAllowForClocksThatAreBehind(t *testing.T) {
 	_, made := stored{}.pass(t, terms, begin)
 	for name, c := range map[string]*x509.Certificate{"authority": made.authority.Certs[0], "serving": made.serving.Certs[0]} {

@@ -14,8 +14,8 @@ import (
 	addonv1beta1 "github.com/tandem-addons/tandem/pkg/api/addon/v1beta1"
 )
 
-// converter answers the API server's requests to convert the add-on API between v1alpha1, which is stored, and v1beta1. Its
-// scheme knows the kinds as unstructured objects, for what a writer left empty has to pass as it is.
+// converter converts the add-on API between v1alpha1, which is stored, and v1beta1, for the API server. Its scheme registers the kinds as
+// unstructured objects, so that unset fields stay unset.
 func converter() (http.Handler, error) {
 	scheme, registry := runtime.NewScheme(), conversion.NewRegistry()
 	known := func(version schema.GroupVersion, kind string) *unstructured.Unstructured {
@@ -38,7 +38,7 @@ func converter() (http.Handler, error) {
 	return conversion.NewWebhookHandler(scheme, registry), nil
 }
 
-// into makes a conversion fill the object that it is given.
+// into returns a conversion that fills the given object.
 func into(
 	convert func(*unstructured.Unstructured) (*unstructured.Unstructured, error),
 ) func(_ context.Context, from, to *unstructured.Unstructured) error {

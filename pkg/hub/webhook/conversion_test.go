@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ask posts a body to the converter, and returns the status and the body of the answer.
+// ask posts a body to the converter, and returns the status and the body of the response.
 func ask(t testing.TB, handler http.Handler, body []byte) (int, string) {
 	t.Helper()
 	answer := httptest.NewRecorder()
@@ -22,7 +22,7 @@ func ask(t testing.TB, handler http.Handler, body []byte) (int, string) {
 	return answer.Code, answer.Body.String()
 }
 
-// review is a request to convert objects, given as JSON, to a version.
+// review returns a request to convert objects, given as JSON, to a version.
 func review(t testing.TB, version string, objects ...string) []byte {
 	t.Helper()
 	request := &apiextensionsv1.ConversionRequest{UID: types.UID("42"), DesiredAPIVersion: version}
@@ -127,7 +127,7 @@ func TestConverterRefusesWhatIsNoReview(t *testing.T) {
 	}
 }
 
-// Whatever is asked, there is an answer: objects for objects, or a failure that says why.
+// Every request gets a response: objects for objects, or a failure with a reason.
 func FuzzConverter(f *testing.F) {
 	handler, err := converter()
 	if err != nil {

@@ -27,8 +27,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
-// endpoints is everything that the webhook server answers, by path. What makes the API server ask stands in manifests/crds and
-// manifests/admission.
+// endpoints returns the handlers of the webhook server, by path. manifests/crds and manifests/admission configure the API server to call
+// them.
 func endpoints(mgr manager.Manager, packagesNamespace string) (map[string]http.Handler, error) {
 	convert, err := converter()
 	if err != nil {
@@ -47,14 +47,14 @@ func endpoints(mgr manager.Manager, packagesNamespace string) (map[string]http.H
 	}, nil
 }
 
-// What a request is given. API servers send two objects at most, take none of more than 3 MiB themselves, and wait for 30 s at most.
+// The limits of a request. API servers send two objects at most, accept none of more than 3 MiB themselves, and wait for 30 s at most.
 const (
 	longestRequest = 8 << 20
 	slowestRequest = 30 * time.Second
 )
 
-// server serves the endpoints, on every replica: with the certificate that the Secret holds, which it takes over while it
-// serves. Where a handler panics, net/http ends that one connection and the process lives on.
+// server serves the endpoints, on every replica, with the certificate in the Secret, which it reloads while it serves. If a handler panics,
+// net/http closes that one connection and the process continues.
 type server struct {
 	client            client.Client
 	address           string
@@ -90,7 +90,7 @@ func (s *server) SetUp(mgr manager.Manager) error {
 		Complete(s)
 }
 
-// limited ends requests that are longer or slower than any of an API server: whoever reaches the port could use up this process's
+// limited ends requests that are longer or slower than any from an API server: a client that reaches the port could exhaust the process's
 // memory.
 func limited(next http.Handler, length int64, duration time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -119,7 +119,7 @@ func (s *server) listener() (webhook.Server, error) {
 	}), nil
 }
 
-// present hands out the certificate of the moment in a handshake.
+// present returns the current certificate for a handshake.
 func (s *server) present(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if certificate := s.certificate.Load(); certificate != nil {
 		return certificate, nil
@@ -127,7 +127,7 @@ func (s *server) present(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return nil, errors.New("there is no serving certificate yet")
 }
 
-// ready says whether the server, which started checks, can shake hands.
+// ready reports whether the server, checked by started, can complete a handshake.
 func (s *server) ready(started healthz.Checker) healthz.Checker {
 	return func(request *http.Request) error {
 		if _, err := s.present(nil); err != nil {
@@ -137,7 +137,7 @@ func (s *server) ready(started healthz.Checker) healthz.Checker {
 	}
 }
 
-// Reconcile takes over the certificate in the Secret. While that cannot be used, the last one stays.
+// Reconcile loads the certificate from the Secret. While it is unusable, the last one stays in use.
 func (s *server) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var secret corev1.Secret
 	if err := s.client.Get(ctx, request.NamespacedName, &secret); err != nil {
@@ -156,7 +156,7 @@ func (s *server) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// registerNotAfter registers the metric of the certificate.
+// registerNotAfter registers the metric of the certificate's expiry.
 func registerNotAfter(to prometheus.Registerer) (prometheus.Gauge, error) {
 	return controller.Register(to, prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "addon_webhook_certificate_not_after_timestamp_seconds",

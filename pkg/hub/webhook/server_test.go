@@ -43,7 +43,7 @@ func TestWebhookRequestsAreLimited(t *testing.T) {
 	whole := strings.Repeat("x", length)
 	for name, test := range map[string]struct {
 		sent     string
-		stalls   bool // what is sent is not all
+		stalls   bool // the request is incomplete
 		duration time.Duration
 		read     bool
 	}{

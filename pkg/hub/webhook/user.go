@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ownUser is the name by which the API server knows this process, once it is known.
+// ownUser is this process's user name on the API server, once it is known.
 type ownUser struct{ name atomic.Pointer[string] }
 
 func (o *ownUser) get(ctx context.Context, c client.Client) (string, error) {

@@ -1,5 +1,5 @@
-// Package webhook serves what API servers ask addon-manager: conversions of the add-on API and admission of writes, with certificates that it
-// renews. It reads the hub, and writes certificates and what trusts them.
+// Package webhook serves the webhooks of addon-manager: conversion of the add-on API and admission of writes, with certificates that it
+// renews. It reads the hub, and writes certificates and the objects that trust them.
 package webhook
 
 import (
@@ -19,33 +19,33 @@ import (
 	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
-// How long the certificates are valid unless Options say otherwise.
+// The default validity of certificates.
 const (
 	DefaultAuthorityValidity   = 365 * 24 * time.Hour
 	DefaultCertificateValidity = 30 * 24 * time.Hour
 )
 
-// Options say how webhooks are served.
+// Options configure the webhook server.
 type Options struct {
-	// Address is HOST:PORT; empty or "0" serves none.
+	// Address is HOST:PORT; empty or "0" disables the server.
 	Address string
-	// Hosts are the DNS names and IPs by which API servers call the webhooks.
+	// Hosts are the DNS names and IP addresses at which API servers call the webhooks.
 	Hosts []string
-	// Namespace is where the certificates are kept.
+	// Namespace is the namespace of the certificates.
 	Namespace string
-	// CertificateValidity and AuthorityValidity are how long the certificate and the authority that signs it are valid: the defaults if
-	// zero. They are renewed at two thirds of that.
+	// CertificateValidity and AuthorityValidity are the validity of the certificate and of the signing authority: the defaults if zero.
+	// They are renewed at two thirds of their validity.
 	CertificateValidity, AuthorityValidity time.Duration
-	// PackagesNamespace is where OperatorVersions for all clusters stand.
+	// PackagesNamespace is the namespace of OperatorVersions for all clusters.
 	PackagesNamespace string
-	// Version of the program, for `kubectl addon version`.
+	// Version of the program, shown by `kubectl addon version`.
 	Version string
 }
 
-// serves says whether there is an address to serve webhooks at.
+// serves reports whether the webhook server is enabled.
 func (o Options) serves() bool { return o.Address != "" && o.Address != "0" }
 
-// Controllers is what serving webhooks takes; nothing where they are not served.
+// Controllers returns the controllers of the webhook server; none if it is disabled.
 func Controllers(mgr manager.Manager, options Options) []controller.Runner {
 	if !options.serves() {
 		mgr.GetLogger().Info("this process serves no webhooks: unless another one does, " +
@@ -63,8 +63,8 @@ func Controllers(mgr manager.Manager, options Options) []controller.Runner {
 	}
 }
 
-// Cache limits what the cache holds of the kinds that serving webhooks is about: the one Secret and the one ConfigMap, and
-// of what calls the webhooks Tandem's own.
+// Cache limits the cache for the kinds of the webhook server: to its Secret and its ConfigMap, and to Tandem's own objects that call the
+// webhooks.
 func Cache(namespace string) map[client.Object]cache.ByObject {
 	named := cache.ByObject{Namespaces: map[string]cache.Config{
 		namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", certificatesName)},
