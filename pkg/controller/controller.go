@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,7 +14,6 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -62,16 +62,39 @@ func Retries() workqueue.TypedRateLimiter[reconcile.Request] {
 const ConflictPause = 100 * time.Millisecond
 
 // RetryConflict turns a conflict with another writer into an early retry without an error. It also ignores an object that no longer exists.
+// Joined errors are ignored only if each of them is.
 func RetryConflict(err error) (reconcile.Result, error) {
 	return RetryConflictAfter(ConflictPause, err)
 }
 
 // RetryConflictAfter is RetryConflict with another pause.
 func RetryConflictAfter(pause time.Duration, err error) (reconcile.Result, error) {
-	if apierrors.IsConflict(err) {
-		return reconcile.Result{RequeueAfter: pause}, nil
+	var result reconcile.Result
+	for _, e := range separate(err) {
+		switch {
+		case apierrors.IsConflict(e):
+			result.RequeueAfter = pause
+		case !apierrors.IsNotFound(e):
+			return reconcile.Result{}, err
+		}
 	}
-	return reconcile.Result{}, client.IgnoreNotFound(err)
+	return result, nil
+}
+
+// separate returns the errors that were joined to err, or err itself.
+func separate(err error) []error {
+	var joined interface{ Unwrap() []error }
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &joined):
+		return []error{err}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, separate(e)...)
+	}
+	return all
 }
 
 // Scheme returns a scheme with Kubernetes' own kinds, add-ons and Instances, and the kinds that also adds.

@@ -1,10 +1,13 @@
 package controller
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -28,5 +31,34 @@ func TestRetriesAreSoonAgainAfterALongOutageOfAWholeFleet(t *testing.T) {
 		case attempt == attempts-1 && pause != time.Minute:
 			t.Errorf("in the end, retries are %v apart", pause)
 		}
+	}
+}
+
+func TestRetryConflict(t *testing.T) {
+	resource := schema.GroupResource{Resource: "instances"}
+	conflict := fmt.Errorf("updating: %w", apierrors.NewConflict(resource, "a", nil))
+	gone := apierrors.NewNotFound(resource, "a")
+	forbidden := apierrors.NewForbidden(resource, "b", nil)
+	again := reconcile.Result{RequeueAfter: ConflictPause}
+	for sentence, test := range map[string]struct {
+		err    error
+		want   reconcile.Result
+		failed bool
+	}{
+		"no error needs no retry":                                     {},
+		"a conflict is retried soon":                                  {err: conflict, want: again},
+		"an object that no longer exists is ignored":                  {err: gone},
+		"another error is returned":                                   {err: forbidden, failed: true},
+		"a conflict does not hide another error":                      {err: errors.Join(conflict, forbidden), failed: true},
+		"an object that no longer exists does not hide another error": {err: errors.Join(gone, forbidden), failed: true},
+		"a wrapped join is separated as well":                         {err: fmt.Errorf("children: %w", errors.Join(gone, forbidden)), failed: true},
+		"an object that no longer exists does not hide a conflict":    {err: errors.Join(gone, conflict), want: again},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got, err := RetryConflict(test.err)
+			if got != test.want || (err != nil) != test.failed {
+				t.Errorf("got %+v and error %v, want %+v", got, err, test.want)
+			}
+		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/reference"
 	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -29,6 +30,7 @@ const (
 // because every queued event is a waiting goroutine.
 type Recorder struct {
 	program string
+	scheme  *runtime.Scheme
 	to      events.EventRecorder
 	sink    events.EventBroadcaster
 	log     logr.Logger
@@ -49,12 +51,14 @@ func (r *Recorder) SetUp(mgr manager.Manager) error {
 		return fmt.Errorf("preparing to record events: %w", err)
 	}
 	r.sink = events.NewBroadcaster(&events.EventSinkImpl{Interface: client})
-	r.to = r.sink.NewRecorder(mgr.GetScheme(), r.program)
+	r.scheme = mgr.GetScheme()
+	r.to = r.sink.NewRecorder(r.scheme, r.program)
 	return mgr.Add(r)
 }
 
-// Eventf records an event, like events.EventRecorder. The objects must not be modified afterwards.
+// Eventf records an event, like events.EventRecorder.
 func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
+	regarding, related = r.reference(regarding), r.reference(related) // the caller may modify the objects before the event is sent
 	select {
 	case r.waiting <- func() { r.to.Eventf(regarding, related, eventType, reason, action, note, args...) }:
 	default:
@@ -63,6 +67,18 @@ func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, 
 			r.log.Info("dropping events that come too fast; metric addon_events_dropped_total counts them", "waiting", eventRoom)
 		}
 	}
+}
+
+// reference returns a reference to an object, or a copy if its kind is not registered; nil for nil.
+func (r *Recorder) reference(object runtime.Object) runtime.Object {
+	if object == nil {
+		return nil
+	}
+	found, err := reference.GetReference(r.scheme, object)
+	if err != nil {
+		return object.DeepCopyObject() // client-go reports the error
+	}
+	return found
 }
 
 // Start sends events until ctx ends. Queued events are then lost, as in client-go.

@@ -9,11 +9,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -90,4 +92,31 @@ func TestRecorderIsBounded(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// regarded collects the objects of the sent events.
+type regarded struct{ objects []runtime.Object }
+
+func (r *regarded) Eventf(regarding, _ runtime.Object, _, _, _, _ string, _ ...any) {
+	r.objects = append(r.objects, regarding)
+}
+
+func TestRecorderReadsObjectsBeforeTheirOwnerModifiesThem(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	sent := &regarded{}
+	r := NewRecorder("test", logr.Discard(), prometheus.NewCounter(prometheus.CounterOpts{Name: "dropped"}))
+	r.to, r.scheme = sent, scheme
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "data", Name: "kafka", UID: "1", ResourceVersion: "7"}}
+	r.Eventf(object, nil, corev1.EventTypeNormal, "Reason", "Action", "note")
+	object.ResourceVersion, object.Name = "8", "another"
+	(<-r.waiting)()
+	want := []runtime.Object{&corev1.ObjectReference{
+		Kind: "ConfigMap", APIVersion: "v1", Namespace: "data", Name: "kafka", UID: "1", ResourceVersion: "7",
+	}}
+	if diff := cmp.Diff(want, sent.objects); diff != "" {
+		t.Errorf("objects of the events (-want +got):\n%s", diff)
+	}
 }

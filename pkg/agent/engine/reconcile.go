@@ -58,10 +58,12 @@ func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written 
 	switch {
 	case apierrors.IsConflict(err):
 		return nil, reconcile.Result{RequeueAfter: mirror.StaleCachePause}, nil
+	case err != nil:
+		return nil, reconcile.Result{}, err
 	case written != nil && done.again: // terminates: every such round makes progress
 		return written, reconcile.Result{}, nil
 	}
-	return nil, reconcile.Result{RequeueAfter: after}, err
+	return nil, reconcile.Result{RequeueAfter: after}, nil
 }
 
 // as returns the engine that acts as the service account that the Instance names.

@@ -225,18 +225,14 @@ func (c *changing) startedVersion(ctx context.Context, instance *kudo.Instance) 
 
 // candidates returns the OperatorVersions that child Instances of the parents may run: the ones in the namespace of the parents. They are
 // read only if one of the parents has children.
-func (c *changing) candidates(namespace string, parents ...*kudo.OperatorVersion) []kudo.OperatorVersion {
+func (c *changing) candidates(namespace string, parents ...*kudo.OperatorVersion) ([]kudo.OperatorVersion, error) {
 	hasChildren := func(v *kudo.OperatorVersion) bool {
 		return v != nil && slices.ContainsFunc(v.Spec.Tasks, tree.MakesChild)
 	}
 	if !slices.ContainsFunc(parents, hasChildren) {
-		return nil
+		return nil, nil
 	}
-	stored, err := c.stored(namespace)
-	if err != nil {
-		return nil // the children are then reported as lacking a version
-	}
-	return stored
+	return c.stored(namespace)
 }
 
 // writeChanges writes the changes and returns the Instances to wait for.
@@ -246,19 +242,23 @@ func writeChanges(ctx context.Context, h hubclient.Hub, streams genericiooptions
 	write := func(i int) { texts[i], faults[i] = changes[i].write(ctx, h) }
 	atOnce(len(changes), write, func(i int) {
 		if faults[i] == nil {
-			faults[i] = printers.WriteEscaped(streams.Out, texts[i])
 			done = append(done, changes[i].awaited())
 		}
+		faults[i] = errors.Join(printers.WriteEscaped(streams.Out, texts[i]), faults[i])
 	})
 	return done, errors.Join(faults...)
 }
 
-// write writes the change and returns a message that states what was written and the resulting plans.
+// write writes the change and returns a message that states what was written and the resulting plans. If it fails, the message states what
+// was written before.
 func (c *change) write(ctx context.Context, h client.Client) (string, error) {
 	coming := c.comingText()
 	if c.step != nil {
 		text, err := c.step.carryOut(ctx, h)
-		return text + coming, err
+		if err != nil {
+			return text, err
+		}
+		return text + coming, nil
 	}
 	name, did := terminal.ObjectName(kudo.GroupVersion.Group, "Instance", c.After.Name), "configured"
 	switch {

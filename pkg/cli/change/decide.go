@@ -151,7 +151,9 @@ func (c *changing) judged(ctx context.Context, found change) (change, error) {
 		}
 	}
 	found.Instances = c.instances[found.cluster]
-	found.Candidates = c.candidates(install.VersionOf(found.After).Namespace, found.Version, found.Started, stands)
+	if found.Candidates, err = c.candidates(install.VersionOf(found.After).Namespace, found.Version, found.Started, stands); err != nil {
+		return found, err
+	}
 	var before *install.Instance
 	stood := ""
 	if found.Before != nil {
@@ -252,6 +254,6 @@ func (c *changing) followed(ctx context.Context, found change, definition *addon
 			c.name, found.cluster, c.name, found.cluster)
 	}
 	found.Version, found.Instances = a.Version, a.Instances
-	found.Candidates = c.candidates(a.Configuration.OperatorVersion.Namespace, found.Version, found.Started)
-	return found, nil
+	found.Candidates, err = c.candidates(a.Configuration.OperatorVersion.Namespace, found.Version, found.Started)
+	return found, err
 }

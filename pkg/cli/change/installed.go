@@ -6,6 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
@@ -70,13 +71,20 @@ func (i installed) now(ctx context.Context, c client.Reader) (installed, error) 
 }
 
 // below returns the Instance's descendants among instances, each before its own children.
-func below(parent *kudo.Instance, instances []kudo.Instance) []kudo.Instance {
+func below(root *kudo.Instance, instances []kudo.Instance) []kudo.Instance {
 	var found []kudo.Instance
-	for i := range instances {
-		if metav1.IsControlledBy(&instances[i], parent) {
-			found = append(append(found, instances[i]), below(&instances[i], instances)...)
+	met := map[types.UID]bool{root.UID: true} // owner references that form a cycle end here
+	var add func(parent *kudo.Instance)
+	add = func(parent *kudo.Instance) {
+		for i := range instances {
+			if child := &instances[i]; metav1.IsControlledBy(child, parent) && !met[child.UID] {
+				met[child.UID] = true
+				found = append(found, *child)
+				add(child)
+			}
 		}
 	}
+	add(root)
 	return found
 }
 

@@ -408,7 +408,7 @@ func write[T client.Object](ctx context.Context, c client.Client, current, wante
 	return "configured", nil
 }
 
-// carryOut writes the step: first the config, then the add-on that refers to it.
+// carryOut writes the step: first the config, then the add-on that refers to it. text states what was written, also if it fails.
 func (s step) carryOut(ctx context.Context, c client.Client) (text string, err error) {
 	if s.config != nil {
 		did, err := write(ctx, c, s.currentConfig, s.config, "created")
@@ -420,7 +420,7 @@ func (s step) carryOut(ctx context.Context, c client.Client) (text string, err e
 	}
 	did, err := write(ctx, c, s.current, s.wanted, "enabled")
 	if err != nil {
-		return "", err
+		return text, err
 	}
 	return text + fmt.Sprintf("%s %s on %s\n", terminal.ObjectName(addonv1alpha1.GroupVersion.Group, "ManagedClusterAddOn", s.wanted.Name), did, s.wanted.Namespace), nil
 }

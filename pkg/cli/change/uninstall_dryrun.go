@@ -30,7 +30,9 @@ func uninstallChanges(ctx context.Context, c client.Client, found []installed) (
 		suffer, _ := suffering([]installed{i})
 		going := change{cluster: i.Namespace, warnings: suffer, object: i.String()}
 		going.Before, going.Started, going.Instances = i.instance, started, i.below
-		going.Candidates = known.candidates(install.VersionOf(i.instance).Namespace, started)
+		if going.Candidates, err = known.candidates(install.VersionOf(i.instance).Namespace, started); err != nil {
+			return nil, err
+		}
 		changes = append(changes, going)
 	}
 	return changes, nil

@@ -116,6 +116,11 @@ func TestUninstallFindsAllThatIsBelowAnInstance(t *testing.T) {
 	if diff := cmp.Diff([]string{"aa.bb", "aa.bb.ee", "aa.cc"}, names); diff != "" {
 		t.Error(diff)
 	}
+
+	cycle := []kudo.Instance{instance("one", "two"), instance("two", "one")}
+	if found := below(&cycle[0], cycle); len(found) != 1 || found[0].Name != "two" {
+		t.Errorf("owner references that form a cycle: found %d Instances below the first", len(found))
+	}
 }
 
 func TestUninstallWarnsOfWhatSuffers(t *testing.T) {
