@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -43,7 +44,7 @@ type reporter struct {
 
 	mutex sync.Mutex
 	sent  map[string]sent        // by Instance: the last report
-	held  map[string]*sync.Mutex // by Instance: held during a report
+	held  map[string]*sync.Mutex // by Instance: held during a report; kept after the Instance, for another goroutine may wait for it
 }
 
 // sent is a report that the hub has accepted.
@@ -165,8 +166,11 @@ func (r *reporter) ask(ctx context.Context, request reconcile.Request) (reconcil
 func (r *reporter) overdue(ctx context.Context, name types.NamespacedName) (*report, error) {
 	onHub := &kudo.Instance{}
 	if err := r.hub.Get(ctx, name, onHub); err != nil {
-		r.forget(name.Name)
-		return nil, client.IgnoreNotFound(err)
+		if apierrors.IsNotFound(err) {
+			r.forget(name.Name)
+			return nil, nil
+		}
+		return nil, err
 	}
 	standing, err := mirror.Find(ctx, r.local, onHub.Name)
 	if err != nil {
@@ -306,7 +310,6 @@ func (r *reporter) forget(name string) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	delete(r.sent, name)
-	delete(r.held, name)
 }
 
 // send applies the agent's part of the status, and no other field. The status of an Instance must not be written to a later one of the same

@@ -207,7 +207,9 @@ func (j joining) identify(ctx context.Context) (key, certificate []byte, err err
 		return nil, nil, fmt.Errorf("requesting a certificate: %w", err)
 	}
 	certificate, err = j.signed(ctx, csr)
-	return key, certificate, errors.Join(err, client.IgnoreNotFound(j.hub.Delete(ctx, csr)))
+	cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second) // an approved request must not stay after an interrupt
+	defer cancel()
+	return key, certificate, errors.Join(err, client.IgnoreNotFound(j.hub.Delete(cleanup, csr)))
 }
 
 // signed approves the request and waits for the certificate.
