@@ -40,7 +40,7 @@ func TestCommands(t *testing.T) {
 		"verify-family":          {[]string{"package", "verify", "testdata/family"}, ExitOK},
 		"verify-family-json":     {[]string{"package", "verify", "testdata/family", "-o", "json"}, ExitOK},
 		"verify-broken-yaml":     {[]string{"package", "verify", "testdata/broken", "-o", "yaml"}, ExitFailure},
-		"verify-broken-jsonpath": {[]string{"package", "verify", "testdata/broken", "-o", "jsonpath={.findings[*].line}"}, ExitFailure},
+		"verify-broken-jsonpath": {[]string{"package", "verify", "testdata/broken", "-o", "jsonpath={.problems[*].line}"}, ExitFailure},
 		"verify-circle":          {[]string{"package", "verify", "testdata/circle/aa"}, ExitFailure},
 		"verify-circle-json":     {[]string{"package", "verify", "testdata/circle/aa", "-o", "json"}, ExitFailure},
 		"package-tree":           {[]string{"package", "tree", "testdata/family"}, ExitOK},

@@ -50,11 +50,11 @@ type changeData struct {
 
 // comingData lists the plans that an Instance would run.
 type comingData struct {
-	WaitsFor string       `json:"waitsFor,omitempty"`
-	Plans    []planData   `json:"plans"`
-	Removed  []objectData `json:"removed,omitempty"`
-	Children []childData  `json:"children,omitempty"`
-	Fault    string       `json:"fault,omitempty"`
+	WaitingFor string       `json:"waitingFor,omitempty"`
+	Plans      []planData   `json:"plans"`
+	Removed    []objectData `json:"removed,omitempty"`
+	Children   []childData  `json:"children,omitempty"`
+	Fault      string       `json:"problem,omitempty"`
 }
 
 // planData is a plan that would run.
@@ -63,9 +63,9 @@ type planData struct {
 	Cause plan.Cause `json:"cause"`
 	// Parameters lists the changed parameters that the plan runs with.
 	Parameters []string `json:"parameters,omitempty"`
-	// RestartsPods is set if pods restart even if nothing else in them changes; Calm lists the changed parameters that do not restart pods.
+	// RestartsPods is set if pods restart even if nothing else in them changes; NoRestart lists the changed parameters that do not restart pods.
 	RestartsPods bool         `json:"restartsPods"`
-	Calm         []string     `json:"calm,omitempty"`
+	NoRestart    []string     `json:"noRestart,omitempty"`
 	Tasks        []taskData   `json:"tasks"`
 	Removed      []objectData `json:"removed,omitempty"`
 	Children     []childData  `json:"children,omitempty"`
@@ -80,7 +80,7 @@ type taskData struct {
 	Action  plan.TaskAction `json:"action,omitempty"`
 	Objects []objectData    `json:"objects,omitempty"`
 	Child   *childData      `json:"child,omitempty"`
-	Fault   string          `json:"fault,omitempty"`
+	Fault   string          `json:"problem,omitempty"`
 }
 
 // objectData is an object on the managed cluster. The namespace is empty unless the package sets it.
@@ -199,11 +199,11 @@ func (c *change) writes(effect preview.Effect) []string {
 
 func comingOf(p preview.Preview) comingData {
 	data := comingData{
-		WaitsFor: p.WaitsFor, Plans: []planData{}, Removed: objectsOf(p.Removed), Children: childrenOf(p.Children), Fault: p.Fault,
+		WaitingFor: p.WaitsFor, Plans: []planData{}, Removed: objectsOf(p.Removed), Children: childrenOf(p.Children), Fault: p.Fault,
 	}
 	for _, coming := range p.Plans {
 		next := planData{
-			Plan: coming.Plan, Cause: coming.Cause, Parameters: coming.Changed, RestartsPods: coming.RestartPending, Calm: coming.NoRestart,
+			Plan: coming.Plan, Cause: coming.Cause, Parameters: coming.Changed, RestartsPods: coming.RestartPending, NoRestart: coming.NoRestart,
 			Tasks: []taskData{}, Removed: objectsOf(coming.Removed), Children: childrenOf(coming.Children),
 		}
 		for _, t := range coming.Tasks {

@@ -75,8 +75,8 @@ func (d changeData) subject() string {
 }
 
 func (d comingData) write(b *strings.Builder, indent string, wide bool) {
-	if d.WaitsFor != "" {
-		fmt.Fprintf(b, "%splan %s runs, and has to end first\n", indent, d.WaitsFor)
+	if d.WaitingFor != "" {
+		fmt.Fprintf(b, "%splan %s runs, and has to end first\n", indent, d.WaitingFor)
 	}
 	for _, p := range d.Plans {
 		p.write(b, indent, wide)
@@ -135,7 +135,7 @@ func (p planData) podsText() string {
 		return ""
 	case p.RestartsPods:
 		return "all pods of what it applies restart"
-	case len(p.Calm) > 0:
+	case len(p.NoRestart) > 0:
 		return "pods restart only where they change (forcePodRestart is false)"
 	default:
 		return ""

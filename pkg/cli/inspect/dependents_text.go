@@ -15,8 +15,8 @@ import (
 type dependentsData struct {
 	AddOn      string         `json:"addOn"`
 	Dependents []dependentRow `json:"dependents"`
-	// Lacking lists the clusters that have dependents of the add-on, but not the add-on itself.
-	Lacking []string `json:"lacking,omitempty"`
+	// MissingOn lists the clusters that have dependents of the add-on, but not the add-on itself.
+	MissingOn []string `json:"missingOn,omitempty"`
 	// Malformed lists the add-ons whose dependencies cannot be parsed and are ignored.
 	Malformed []string `json:"malformed,omitempty"`
 }
@@ -26,13 +26,13 @@ type dependentRow struct {
 	AddOn string                       `json:"addOn"`
 	Type  addonv1alpha1.DependencyType `json:"type"`
 	// Through lists the intermediate add-ons of an indirect dependency.
-	Through  []string `json:"through,omitempty"`
+	Through  []string `json:"via,omitempty"`
 	Clusters []string `json:"clusters"`
 }
 
 func dependentsOf(view dependentsView) dependentsData {
 	data := dependentsData{AddOn: view.addOn, Dependents: dependentRows(view)}
-	data.Lacking = lackingClusters(view, data.Dependents)
+	data.MissingOn = lackingClusters(view, data.Dependents)
 	for _, fault := range view.malformed {
 		data.Malformed = append(data.Malformed, fault.Error())
 	}
@@ -49,8 +49,8 @@ func (d dependentsData) text(wide bool) string {
 		}
 		text = terminal.Table([]string{"ADD-ON", "TYPE", "THROUGH", "EFFECT", "CLUSTERS"}, rows)
 	}
-	if len(d.Lacking) > 0 {
-		text += fmt.Sprintf("\n%s is not installed on clusters where others depend on it: %s\n", terminal.Word(d.AddOn), terminal.ClustersText(d.Lacking, wide))
+	if len(d.MissingOn) > 0 {
+		text += fmt.Sprintf("\n%s is not installed on clusters where others depend on it: %s\n", terminal.Word(d.AddOn), terminal.ClustersText(d.MissingOn, wide))
 	}
 	for _, fault := range d.Malformed {
 		text += fmt.Sprintf("\nNot considered, for the dependencies are malformed: %s\n", fault)

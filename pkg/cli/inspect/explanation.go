@@ -50,9 +50,9 @@ type whyCause struct {
 	AddOn string                       `json:"addOn"`
 	Type  addonv1alpha1.DependencyType `json:"type"`
 	Cause dependency.Cause             `json:"cause,omitempty"`
-	// Way is the path of dependencies from the requested add-on; Circle is the cycle through the requested add-on, if that is the cause.
-	Way    []string `json:"way"`
-	Circle []string `json:"circle,omitempty"`
+	// Path lists the chain of dependencies from the requested add-on; Cycle is the cycle through the requested add-on, if that is the cause.
+	Path  []string `json:"path"`
+	Cycle []string `json:"cycle,omitempty"`
 }
 
 func (e *explanation) data(addOn string) whyData {
@@ -61,7 +61,7 @@ func (e *explanation) data(addOn string) whyData {
 		Causes: []whyCause{}, Commands: append([]string{}, e.commands...),
 	}
 	for _, root := range e.told {
-		data.Causes = append(data.Causes, whyCause{AddOn: root.Name, Type: root.Type, Cause: root.Cause, Way: root.Way, Circle: root.Cycle})
+		data.Causes = append(data.Causes, whyCause{AddOn: root.Name, Type: root.Type, Cause: root.Cause, Path: root.Way, Cycle: root.Cycle})
 	}
 	return data
 }

@@ -71,8 +71,8 @@ type history struct {
 type lastRun struct {
 	Plan   string               `json:"plan"`
 	Status kudo.ExecutionStatus `json:"status"`
-	// ByHand is set if the run was requested manually. It is known only for the last started plan.
-	ByHand  bool         `json:"byHand,omitempty"`
+	// Manual is set if the run was requested manually. It is known only for the last started plan.
+	Manual  bool         `json:"manual,omitempty"`
 	Started *metav1.Time `json:"started,omitempty"`
 	// Ended is empty while the plan runs.
 	Ended   *metav1.Time `json:"ended,omitempty"`
@@ -89,7 +89,7 @@ func historyOf(view planstatus.View) history {
 		if status.Status.Terminal() {
 			run.Ended = status.LastUpdatedTimestamp
 		}
-		run.ByHand = last != nil && last.Plan == name && last.UID == last.Request
+		run.Manual = last != nil && last.Plan == name && last.UID == last.Request
 		runs = append(runs, run)
 	}
 	slices.SortStableFunc(runs, func(a, b lastRun) int {
@@ -118,7 +118,7 @@ func (h history) text(now time.Time) string {
 	rows := make([][]string, 0, len(h.Plans))
 	for _, run := range h.Plans {
 		status := string(run.Status)
-		if run.ByHand {
+		if run.Manual {
 			status += " (by hand)"
 		}
 		rows = append(rows, []string{run.Plan, status, timeText(run.Started), run.took(now), terminal.OneLine(run.Message)})

@@ -84,10 +84,10 @@ type addOnNode struct {
 	State string                       `json:"state"`
 	// Cause states why the parent's dependency is not satisfied; empty if it is.
 	Cause string `json:"cause,omitempty"`
-	// Circle is set if the add-on is its own ancestor; ShownAbove is set if its dependencies are shown elsewhere in the tree.
-	Circle     bool        `json:"circle,omitempty"`
-	ShownAbove bool        `json:"shownAbove,omitempty"`
-	DependsOn  []addOnNode `json:"dependsOn,omitempty"`
+	// Cycle is set if the add-on is its own ancestor; Repeated is set if its dependencies are shown elsewhere in the tree.
+	Cycle     bool        `json:"cycle,omitempty"`
+	Repeated  bool        `json:"repeated,omitempty"`
+	DependsOn []addOnNode `json:"dependsOn,omitempty"`
 }
 
 // treeOf returns the trees of the given add-ons, or of all on the cluster.
@@ -124,9 +124,9 @@ func (d treeData) text() string {
 func (n addOnNode) line() terminal.Node {
 	name := terminal.Word(n.AddOn)
 	switch {
-	case n.Circle:
+	case n.Cycle:
 		name += " (circle)"
-	case n.ShownAbove:
+	case n.Repeated:
 		name += " (shown above)"
 	}
 	line := terminal.Node{Text: strings.Join([]string{name, string(n.Type), n.State, n.Cause}, "\t")}
@@ -200,8 +200,8 @@ type addOnTree struct {
 func (t *addOnTree) node(j dependency.Judgement, above []string) addOnNode {
 	n := addOnNode{AddOn: j.Name, Type: j.Type, State: stateOf(t.view, j.Name), Cause: causeText(j)}
 	if t.shown[j.Name] {
-		n.Circle = slices.Contains(above, j.Name)
-		n.ShownAbove = !n.Circle && len(t.view.Needs(j.Name)) > 0
+		n.Cycle = slices.Contains(above, j.Name)
+		n.Repeated = !n.Cycle && len(t.view.Needs(j.Name)) > 0
 		return n
 	}
 	t.shown[j.Name] = true

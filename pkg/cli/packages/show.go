@@ -18,7 +18,7 @@ import (
 type packageData struct {
 	OperatorVersion string `json:"operatorVersion"`
 	// Place is the location of the package.
-	Place      string `json:"place"`
+	Place      string `json:"source"`
 	Operator   string `json:"operator"`
 	Version    string `json:"version"`
 	AppVersion string `json:"appVersion,omitempty"`
@@ -30,7 +30,7 @@ type packageData struct {
 	Templates    []string      `json:"templates"`
 	Dependencies []packageNode `json:"dependencies"`
 	// Fault states why the dependencies are unknown.
-	Fault string `json:"fault,omitempty"`
+	Fault string `json:"problem,omitempty"`
 }
 
 func (v packageView) data() packageData {

@@ -70,12 +70,12 @@ func runVerify(ctx context.Context, o *VerifyOptions) error {
 type verdict struct {
 	Package         string `json:"package"`
 	OperatorVersion string `json:"operatorVersion,omitempty"`
-	// Brings lists the child OperatorVersions.
-	Brings []string `json:"brings,omitempty"`
-	// NotLookedFor lists child packages given only by name, which were not verified.
-	NotLookedFor []string  `json:"notLookedFor,omitempty"`
-	Valid        bool      `json:"valid"`
-	Findings     []finding `json:"findings"`
+	// ChildVersions lists the child OperatorVersions.
+	ChildVersions []string `json:"childVersions,omitempty"`
+	// Unverified lists child packages given only by name, which were not verified.
+	Unverified []string  `json:"unverified,omitempty"`
+	Valid      bool      `json:"valid"`
+	Findings   []finding `json:"problems"`
 }
 
 type finding struct {
@@ -90,9 +90,9 @@ type finding struct {
 
 // verdict returns the result for a package and its child packages.
 func (b *bundle) verdict(name string) verdict {
-	v := verdict{Package: name, NotLookedFor: b.notLookedFor(), Valid: b.validity(name) == nil, Findings: []finding{}}
+	v := verdict{Package: name, Unverified: b.notLookedFor(), Valid: b.validity(name) == nil, Findings: []finding{}}
 	if v.Valid {
-		v.OperatorVersion, v.Brings = versionName(b.root().pkg), b.brings()
+		v.OperatorVersion, v.ChildVersions = versionName(b.root().pkg), b.brings()
 	}
 	for _, m := range b.rootFirst() {
 		place := m.name

@@ -22,8 +22,8 @@ type instanceStatus struct {
 	// Plans lists the existing plans and the plans that have run, sorted by name.
 	Plans    []kudo.PlanStatus `json:"plans"`
 	Children []instanceStatus  `json:"children,omitempty"`
-	// SwitchedOff lists the children that a parameter disables.
-	SwitchedOff []string `json:"switchedOff,omitempty"`
+	// Disabled lists the children that a parameter disables.
+	Disabled []string `json:"disabled,omitempty"`
 }
 
 // addOnStatus is the output of `plan status` of an add-on without an Instance, for programs.
@@ -59,7 +59,7 @@ func statusData(view View) instanceStatus {
 		for _, child := range view.children {
 			data.Children = append(data.Children, statusData(child))
 		}
-		data.SwitchedOff = switchedOff(instance)
+		data.Disabled = switchedOff(instance)
 	}
 	return data
 }
