@@ -270,11 +270,11 @@ func (c *change) write(ctx context.Context, h client.Client) (string, error) {
 	case sameSpec(c.Before, c.After):
 		did = "unchanged"
 	default:
-		stands := c.Before.DeepCopy()
-		if err := request(ctx, h, stands, c.After.Spec); err != nil {
+		current := c.Before.DeepCopy()
+		if err := request(ctx, h, current, c.After.Spec); err != nil {
 			return "", err
 		}
-		c.After = stands
+		c.After = current
 	}
 	return fmt.Sprintf("%s %s on %s\n", name, did, c.cluster) + coming, nil
 }
@@ -284,8 +284,8 @@ func (c *change) awaited() awaitedPlan {
 	a := awaitedPlan{ObjectKey: client.ObjectKey{Namespace: c.cluster, Name: c.After.Name}, generation: c.After.Generation}
 	if c.step != nil {
 		a.wanted = c.After
-		if stands := c.step.current; stands != nil {
-			a.stood = hopeless("add-on", stands, stands.Status.Conditions)
+		if current := c.step.current; current != nil {
+			a.stood = hopeless("add-on", current, current.Status.Conditions)
 		}
 	}
 	return a

@@ -144,20 +144,20 @@ func (c *changing) judged(ctx context.Context, found change) (change, error) {
 	if found.Started, err = c.startedVersion(ctx, found.Before); err != nil {
 		return found, err
 	}
-	var stands *kudo.OperatorVersion
+	var current *kudo.OperatorVersion
 	if found.Before != nil {
-		if stands, err = c.versionAt(ctx, install.VersionOf(found.Before)); err != nil {
+		if current, err = c.versionAt(ctx, install.VersionOf(found.Before)); err != nil {
 			return found, err
 		}
 	}
 	found.Instances = c.instances[found.cluster]
-	if found.Candidates, err = c.candidates(install.VersionOf(found.After).Namespace, found.Version, found.Started, stands); err != nil {
+	if found.Candidates, err = c.candidates(install.VersionOf(found.After).Namespace, found.Version, found.Started, current); err != nil {
 		return found, err
 	}
 	var before *install.Instance
 	stood := ""
 	if found.Before != nil {
-		before = new(found.state(found.Before, stands))
+		before = new(found.state(found.Before, current))
 		stood = install.Judge(*before).Message
 	}
 	after := found.state(found.After, found.Version)

@@ -54,7 +54,7 @@ func NewCmdDisable(f *hubclient.Factory, runF func(context.Context, *DisableOpti
 	}
 	o.AddFlags(cmd, of)
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
-	cmd.Flags().BoolVar(&o.force, "force", false, "do not ask, and mind nobody who requires it")
+	cmd.Flags().BoolVar(&o.force, "force", false, "do not ask, even if other add-ons require it")
 	o.AddWait(cmd, true, "wait until it is gone")
 	return cmd
 }

@@ -233,7 +233,7 @@ func execution(asked kudo.PlanExecution) any {
 func changedValues(before, after map[string]string) map[string]any {
 	changed := map[string]any{}
 	for name, value := range after {
-		if stands, given := before[name]; !given || stands != value {
+		if current, given := before[name]; !given || current != value {
 			changed[name] = value
 		}
 	}

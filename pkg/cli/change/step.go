@@ -123,14 +123,14 @@ func (e enabling) step(name string) (step, error) {
 		return s, nil
 	}
 	s.wanted = s.current.DeepCopy()
-	stands := s.current.Spec.InstallNamespace
+	current := s.current.Spec.InstallNamespace
 	switch {
 	case !s.current.DeletionTimestamp.IsZero():
 		return s, fmt.Errorf("add-on %q is being removed from cluster %s: enable it again once it is gone ('kubectl addon why %s --cluster %s')",
 			name, cluster, name, cluster)
-	case e.namespace != "" && e.namespace != stands:
+	case e.namespace != "" && e.namespace != current:
 		return s, fmt.Errorf("add-on %q is enabled on cluster %s in namespace %q already: to move it, disable it first "+
-			"('kubectl addon disable %s --cluster %s')", name, cluster, stands, name, cluster)
+			"('kubectl addon disable %s --cluster %s')", name, cluster, current, name, cluster)
 	}
 	return s, nil
 }

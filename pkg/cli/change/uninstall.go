@@ -60,7 +60,7 @@ func NewCmdUninstall(f *hubclient.Factory, runF func(context.Context, *Uninstall
 	}
 	o.AddFlags(cmd, of)
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
-	cmd.Flags().BoolVar(&o.force, "force", false, "let go of it: leave what it has applied on the cluster, and do not ask")
+	cmd.Flags().BoolVar(&o.force, "force", false, "release it: leave its applied objects on the cluster, and do not ask")
 	o.addDryRun(cmd)
 	o.AddWait(cmd, true, "wait until it is gone")
 	return cmd

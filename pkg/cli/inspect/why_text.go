@@ -239,7 +239,7 @@ func (e *explanation) again(addOn *addonv1alpha1.ManagedClusterAddOn) {
 		return
 	case plan.Missing(*available):
 		again = kudo.DeployPlan
-		e.say("Plan %s makes anew what is missing: run it again.", again)
+		e.say("Plan %s re-creates the missing object: run it again.", again)
 	case available.Reason == kudo.ReasonPlanFailed:
 		e.say("Once the cause is mended, run plan %s again.", again)
 	default:

@@ -160,7 +160,7 @@ func (h *hub) addOthers(ctx context.Context) (client.Client, error) {
 	return c, nil
 }
 
-// hold takes addon-manager's lease, so that a starting addon-manager only stands by, or releases it.
+// hold takes addon-manager's lease, so that a starting addon-manager remains on standby, or releases it.
 func (h *hub) hold(ctx context.Context, taken bool) error {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: leaseName}}
 	holder := ""
