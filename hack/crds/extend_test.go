@@ -56,7 +56,7 @@ spec:
 		want      string
 		wantErr   string
 	}{
-		"without dependencies, the definition is converted and everything else stands": {
+		"without dependencies, the definition is converted and everything else is unchanged": {
 			base: base,
 			want: definition(`
               name:

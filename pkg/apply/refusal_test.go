@@ -152,7 +152,7 @@ func TestFinal(t *testing.T) {
 		"a kind that cannot be changed":            {apierrors.NewMethodNotSupported(resource, "patch"), true},
 		"a port that another Service has":          {status("a port that another Service has"), false},
 		"a namespace that does not exist":          {status("a namespace that does not exist"), false},
-		"a lack of rights, or a quota":             {apierrors.NewForbidden(resource, "x", errors.New("exceeded quota")), false},
+		"missing permissions, or a quota":          {apierrors.NewForbidden(resource, "x", errors.New("exceeded quota")), false},
 		"an object that is being changed":          {apierrors.NewConflict(resource, "x", errors.New("it was modified")), false},
 		"an API server that has too much to do":    {apierrors.NewTooManyRequestsError("later"), false},
 		"a webhook that does not answer":           {apierrors.NewInternalError(errors.New("failed calling webhook")), false},

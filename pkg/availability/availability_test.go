@@ -55,25 +55,25 @@ func TestOf(t *testing.T) {
 		want       metav1.Condition // no type: written by another writer
 		release    bool
 	}{
-		"an add-on that somebody else runs and that lacks nothing is left to its own writer": {
+		"an add-on of another controller with satisfied dependencies is left to its own writer": {
 			conditions: nil, instance: nil},
-		"where somebody else runs it, what is left of a verdict that was lifted is released": {
+		"of another controller's add-on, the rest of a released verdict is released": {
 			conditions: []metav1.Condition{condition(available, metav1.ConditionFalse, required.Reason, required.Message)}, release: true},
-		"where somebody else runs it, what its own writer says stands": {
+		"of another controller's add-on, the condition of its own writer is kept": {
 			conditions: []metav1.Condition{condition(available, metav1.ConditionFalse, "DiskFull", "")}},
-		"one that somebody else runs and that lacks what it requires is not available": {
+		"another controller's add-on without a required dependency is not available": {
 			conditions: []metav1.Condition{required},
 			want:       condition(available, metav1.ConditionFalse, required.Reason, required.Message)},
-		"a healthy add-on that lacks what it requires is not available, for the hub's reason": {
+		"a healthy add-on without a required dependency is not available, for the hub's reason": {
 			conditions: []metav1.Condition{resolved, required}, instance: ready,
 			want: condition(available, metav1.ConditionFalse, required.Reason, required.Message)},
 		"a verdict that was withdrawn counts no more": {
 			conditions: []metav1.Condition{resolved, condition(addonv1alpha1.ConditionDegraded, metav1.ConditionFalse, required.Reason, "")}, instance: ready,
 			want: condition(available, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete, "all is well")},
-		"a healthy add-on that lacks something optional is available": {
+		"a healthy add-on without an optional dependency is available": {
 			conditions: []metav1.Condition{resolved, optional}, instance: ready,
 			want: condition(available, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete, "all is well")},
-		"a Degraded of somebody else's has no influence": {
+		"Degraded of another writer has no influence": {
 			conditions: []metav1.Condition{resolved, foreign}, instance: ready,
 			want: condition(available, metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete, "all is well")},
 		"one whose objects are broken is not available, and says which": {

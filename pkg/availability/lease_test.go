@@ -70,22 +70,22 @@ func TestOfLease(t *testing.T) {
 		"a negative period is none":                                       {lease: renewed(time.Minute, every(-7)), want: yes(4 * time.Minute)},
 		"a period of years counts as a day":                               {lease: renewed(0, every(math.MaxInt32)), want: yes(120 * time.Hour)},
 		"a lease that was never renewed is stale":                         {lease: &coordinationv1.Lease{}, want: no},
-		"without a lease nobody knows":                                    {want: unknown},
+		"without a lease it is unknown":                                   {want: unknown},
 		"mode Lease is as none":                                           {change: mode(upstream.HealthCheckModeLease), want: unknown},
 		"nothing is made of a lease that a new add-on does not have":      {change: created(time.Second), want: availability.Judgement{Until: now.Add(time.Second)}},
-		"two seconds later nobody knows":                                  {change: created(2 * time.Second), want: unknown},
+		"two seconds later it is unknown":                                 {change: created(2 * time.Second), want: unknown},
 		"an add-on from a hub whose clock is ahead does not wait for it":  {change: created(-time.Hour), want: unknown},
-		"the lease of a new add-on counts at once":                        {change: created(time.Second), lease: renewed(time.Hour), want: no},
+		"the lease of a new add-on counts immediately":                    {change: created(time.Second), lease: renewed(time.Hour), want: no},
 		"an add-on with a health check of its own is left to it":          {change: mode(upstream.HealthCheckModeCustomized), lease: renewed(0), want: nobody},
-		"a health check that nobody knows is somebody else's":             {change: mode("None"), lease: renewed(0), want: nobody},
+		"an unknown health check is evaluated by another controller":      {change: mode("None"), lease: renewed(0), want: nobody},
 		"where a klusterlet judges leases they are left to it":            {klusterlet: true, lease: renewed(0), want: nobody},
 		"an add-on whose agent runs on another cluster is left to others": {change: hosted, lease: renewed(0), want: nobody},
-		"a fresh lease does not help an add-on that lacks what it requires": {
+		"a fresh lease does not help an add-on without a required dependency": {
 			change: with(condition(addonv1alpha1.ConditionDegraded, metav1.ConditionTrue, addonv1alpha1.ReasonRequiredDependencyNotSatisfied, lacks)),
 			lease:  renewed(0),
 			want:   judged(metav1.ConditionFalse, addonv1alpha1.ReasonRequiredDependencyNotSatisfied, lacks, time.Time{}),
 		},
-		"something optional that is lacking has no influence": {
+		"a missing optional dependency has no influence": {
 			change: with(condition(addonv1alpha1.ConditionDegraded, metav1.ConditionTrue, addonv1alpha1.ReasonDependencyNotSatisfied, lacks)),
 			lease:  renewed(0), want: yes(5 * time.Minute),
 		},

@@ -54,7 +54,7 @@ func TestLatency(t *testing.T) {
 		}, 2, 1},
 		"what the controller puts back is not timed":                 {func(p timed) { p.queue.AddAfter(p.request, time.Second); p.write() }, 0, 0},
 		"nor what it puts back after an error that no change led to": {func(p timed) { p.queue.AddRateLimited(p.request); p.write() }, 0, 0},
-		"an attempt that failed goes on waiting": {func(p timed) {
+		"a failed attempt continues to wait": {func(p timed) {
 			p.change()
 			second()
 			p.Again(p.request, p.begin())

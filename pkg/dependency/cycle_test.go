@@ -41,15 +41,15 @@ func TestCycle(t *testing.T) {
 		addOn, need string
 		want        []string
 	}{
-		"nothing leads back":                {graph: []string{"a: b", "b: c", "c:"}, addOn: "a", need: "b"},
-		"a dependency that nobody declares": {graph: []string{"a: b"}, addOn: "a", need: "b"},
-		"on itself":                         {graph: []string{"a: a"}, addOn: "a", need: "a", want: []string{"a", "a"}},
-		"two members":                       {graph: []string{"a: b", "b: a"}, addOn: "a", need: "b", want: []string{"a", "b", "a"}},
-		"three members":                     {graph: []string{"a: b", "b: c", "c: a"}, addOn: "b", need: "c", want: []string{"b", "c", "a", "b"}},
-		"an Optional dependency closes a circle too":  {graph: []string{"a: b?", "b: a"}, addOn: "b", need: "a", want: []string{"b", "a", "b"}},
+		"nothing leads back":                          {graph: []string{"a: b", "b: c", "c:"}, addOn: "a", need: "b"},
+		"a dependency that no add-on declares":        {graph: []string{"a: b"}, addOn: "a", need: "b"},
+		"on itself":                                   {graph: []string{"a: a"}, addOn: "a", need: "a", want: []string{"a", "a"}},
+		"two members":                                 {graph: []string{"a: b", "b: a"}, addOn: "a", need: "b", want: []string{"a", "b", "a"}},
+		"three members":                               {graph: []string{"a: b", "b: c", "c: a"}, addOn: "b", need: "c", want: []string{"b", "c", "a", "b"}},
+		"an Optional dependency closes a cycle too":   {graph: []string{"a: b?", "b: a"}, addOn: "b", need: "a", want: []string{"b", "a", "b"}},
 		"another dependency of a member is on none":   {graph: []string{"a: b x", "b: a", "x:"}, addOn: "a", need: "x"},
 		"who depends on a member is on none":          {graph: []string{"x: a", "a: b", "b: a"}, addOn: "x", need: "a"},
-		"a circle further down is another one's":      {graph: []string{"x: a", "a: a"}, addOn: "x", need: "a"},
+		"a cycle of a dependency only":                {graph: []string{"x: a", "a: a"}, addOn: "x", need: "a"},
 		"a need that is not declared yet, on a write": {graph: []string{"b: a"}, addOn: "a", need: "b", want: []string{"a", "b", "a"}},
 		"the shortest way": {
 			graph: []string{"a: b", "b: c d", "c: e", "e: a", "d: a"}, addOn: "a", need: "b", want: []string{"a", "b", "d", "a"},
@@ -57,7 +57,7 @@ func TestCycle(t *testing.T) {
 		"of ways as short the one declared first": {
 			graph: []string{"a: b", "b: d c", "c: a", "d: a"}, addOn: "a", need: "b", want: []string{"a", "b", "d", "a"},
 		},
-		"each dependency of two on circles has its own": {
+		"two circular dependencies have a cycle each": {
 			graph: []string{"a: b c", "b: a", "c: d", "d: a"}, addOn: "a", need: "c", want: []string{"a", "c", "d", "a"},
 		},
 	} {

@@ -68,7 +68,7 @@ func TestEvaluate(t *testing.T) {
 		"a satisfied dependency needs no definition": {
 			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": undefined},
 		},
-		"a Required one that nobody knows": {
+		"an unknown Required one": {
 			needs: []addonv1alpha1.AddonDependency{a}, reason: "RequiredDependencyNotSatisfied", message: requiredA,
 			causes: "Required a (NoSuchAddOn)", notReady: "Required a (NoSuchAddOn)",
 		},
@@ -122,31 +122,31 @@ func TestEvaluate(t *testing.T) {
 			causes:  "Required a (NoSuchAddOn)", notReady: "Required a (NoSuchAddOn)",
 		},
 
-		"a dependency on itself is a circle": {
+		"a dependency on itself is a cycle": {
 			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": onCycle(available, "a", "a")},
 			reason: "RequiredDependencyNotSatisfied", message: "circular dependency: a -> a",
 			causes: "Required a (Circular)", notReady: "Required a (Circular)",
 		},
-		"a dependency on a circle is unmet although it is available": {
+		"a circular dependency is unmet although it is available": {
 			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": onCycle(available, "x", "a", "x")},
 			reason: "RequiredDependencyNotSatisfied", message: "circular dependency: x -> a -> x",
 			causes: "Required a (Circular)", notReady: "Required a (Circular)",
 		},
-		"a circle comes before every other cause": {
+		"a cycle precedes every other cause": {
 			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": onCycle(deleting, "x", "a", "y", "x")},
 			reason: "RequiredDependencyNotSatisfied", message: "circular dependency: x -> a -> y -> x",
 			causes: "Required a (Circular)", notReady: "Required a (Circular)",
 		},
-		"an Optional dependency on a circle has the reason of its own type, and holds up no installation": {
+		"a circular Optional dependency has the reason of its own type, and blocks no installation": {
 			needs: []addonv1alpha1.AddonDependency{a, b}, seen: map[string]Seen{"a": available, "b": onCycle(available, "x", "b", "x")},
 			reason: "DependencyNotSatisfied", message: "circular dependency: x -> b -> x", causes: "Optional b (Circular)",
 		},
-		"on a circle and lacking something beside it names both, Required first": {
+		"a circular and a missing dependency are both named, Required first": {
 			needs: []addonv1alpha1.AddonDependency{b, a}, seen: map[string]Seen{"b": onCycle(available, "x", "b", "x")},
 			reason: "RequiredDependencyNotSatisfied", message: requiredA + "\ncircular dependency: x -> b -> x",
 			causes: "Required a (NoSuchAddOn), Optional b (Circular)", notReady: "Required a (NoSuchAddOn)",
 		},
-		"two circles through one add-on are both named": {
+		"two cycles through one add-on are both named": {
 			needs: []addonv1alpha1.AddonDependency{a, b},
 			seen: map[string]Seen{
 				"a": onCycle(silent, "x", "a", "x"), "b": onCycle(silent, "x", "b", "c", "x"),
@@ -154,28 +154,28 @@ func TestEvaluate(t *testing.T) {
 			reason: "RequiredDependencyNotSatisfied", message: "circular dependency: x -> a -> x\ncircular dependency: x -> b -> c -> x",
 			causes: "Required a (Circular), Optional b (Circular)", notReady: "Required a (Circular)",
 		},
-		"an add-on that depends on a member is not on the circle: availability judges it": {
+		"an add-on that depends on a member is not part of the cycle: it is evaluated by availability": {
 			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": available},
 			previous: degraded("RequiredDependencyNotSatisfied", requiredA),
 		},
-		"a circle that is broken is forgotten": {
+		"a broken cycle is forgotten": {
 			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": available},
 			previous: degraded("RequiredDependencyNotSatisfied", "circular dependency: x -> a -> x"),
 		},
 
-		"hold: a circle is judged all the same": {
+		"hold: a cycle is still reported": {
 			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": onCycle(cutOff, "x", "a", "x")},
 			reason: "RequiredDependencyNotSatisfied", message: "circular dependency: x -> a -> x",
 			causes: "Required a (Circular)", notReady: "Required a (Circular)",
 		},
-		"hold: beside a circle": {
+		"hold: in addition to a cycle": {
 			needs:    []addonv1alpha1.AddonDependency{a, b},
 			seen:     map[string]Seen{"a": onCycle(cutOff, "x", "a", "x"), "b": cutOff},
 			previous: degraded("RequiredDependencyNotSatisfied", "circular dependency: x -> a -> x", optionalB),
 			reason:   "RequiredDependencyNotSatisfied", message: "circular dependency: x -> a -> x\n" + optionalB,
 			causes: "Required a (Circular), Optional b (Unknown)", notReady: "Required a (Circular)",
 		},
-		"hold: what is cut off when its circle is broken stays unmet": {
+		"hold: a dependency outside of the broken cycle stays unmet": {
 			needs: []addonv1alpha1.AddonDependency{a, b}, seen: map[string]Seen{"a": cutOff, "b": cutOff},
 			previous: degraded("RequiredDependencyNotSatisfied", "circular dependency: b -> a -> b"),
 			reason:   "RequiredDependencyNotSatisfied", message: requiredA,
@@ -251,7 +251,7 @@ func TestEvaluate(t *testing.T) {
 			reason: "RequiredDependencyNotSatisfied", message: requiredA,
 			causes: "Required a (Deleting)", notReady: "Required a (Deleting)",
 		},
-		"hold: recovery is judged anew": {
+		"hold: recovery is evaluated again": {
 			needs: []addonv1alpha1.AddonDependency{a}, seen: map[string]Seen{"a": available},
 			previous: degraded("RequiredDependencyNotSatisfied", requiredA),
 		},
@@ -327,9 +327,9 @@ func TestRecalled(t *testing.T) {
 				"Optional addon 'b' is not installed or not available.", "circular dependency: x -> c -> d -> x"),
 			"Required a (Unknown), Optional b (Unknown), Optional c (Unknown)",
 		},
-		"a circle of Optional ones":   {degraded("DependencyNotSatisfied", "circular dependency: x -> a -> x"), "Optional a (Unknown)"},
-		"a message that was cut":      {degraded("DependencyNotSatisfied", "Optional addon 'a' is not installed or not available. Much is los…", "7 more dependencies are not satisfied."), "Optional a (Unknown)"},
-		"a message of somebody's own": {degraded("DependencyNotSatisfied", "the addon 'a' is not installed or not available."), ""},
+		"a cycle of Optional ones": {degraded("DependencyNotSatisfied", "circular dependency: x -> a -> x"), "Optional a (Unknown)"},
+		"a message that was cut":   {degraded("DependencyNotSatisfied", "Optional addon 'a' is not installed or not available. Much is los…", "7 more dependencies are not satisfied."), "Optional a (Unknown)"},
+		"a custom message":         {degraded("DependencyNotSatisfied", "the addon 'a' is not installed or not available."), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Summary(Recalled(test.degraded)); got != test.want {
@@ -352,7 +352,7 @@ func TestMessageStaysInItsBound(t *testing.T) {
 		lines int
 		last  string
 	}{
-		"many short sentences stand whole":                        {needs: needs(100, 100, "x"), lines: 100, last: "Required addon 'a099'"},
+		"many short sentences are complete":                       {needs: needs(100, 100, "x"), lines: 100, last: "Required addon 'a099'"},
 		"what does not fit is counted, and no sentence is halved": {needs: needs(40, 1000, "x"), lines: 31, last: "10 more dependencies are not satisfied."},
 		"one sentence that is too long is cut between characters": {needs: needs(1, 20000, "é"), lines: 1, last: "Required addon 'a000'"},
 		"between characters that are off by one byte":             {needs: needs(1, 10000, "xé€"), lines: 1, last: "Required addon 'a000'"},

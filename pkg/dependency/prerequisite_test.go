@@ -14,15 +14,15 @@ func TestPrerequisites(t *testing.T) {
 		lines []string
 		want  []string
 	}{
-		"an add-on that nobody has defined has none":           {},
-		"an add-on that needs nothing has none":                {lines: []string{"shop:"}},
-		"a chain begins with its end":                          {lines: []string{"shop: kafka", "kafka: zookeeper"}, want: []string{"zookeeper", "kafka"}},
-		"what two share stands once, before both":              {lines: []string{"shop: a b", "a: base", "b: base"}, want: []string{"base", "a", "b"}},
-		"what stands nearer too stands before what needs it":   {lines: []string{"shop: a base", "a: base"}, want: []string{"base", "a"}},
-		"what is Optional is none, and leads to none":          {lines: []string{"shop: a? b", "a: c", "b: d?"}, want: []string{"b"}},
-		"what is not defined is one":                           {lines: []string{"shop: kafka"}, want: []string{"kafka"}},
-		"a circle is followed once around":                     {lines: []string{"shop: a", "a: b", "b: a"}, want: []string{"b", "a"}},
-		"a circle over the add-on itself does not bring it in": {lines: []string{"shop: a", "a: shop"}, want: []string{"a"}},
+		"an undefined add-on has none":                      {},
+		"an add-on that needs nothing has none":             {lines: []string{"shop:"}},
+		"a chain begins with its end":                       {lines: []string{"shop: kafka", "kafka: zookeeper"}, want: []string{"zookeeper", "kafka"}},
+		"a shared dependency is listed once, before both":   {lines: []string{"shop: a b", "a: base", "b: base"}, want: []string{"base", "a", "b"}},
+		"a direct and indirect dependency precedes both":    {lines: []string{"shop: a base", "a: base"}, want: []string{"base", "a"}},
+		"what is Optional is none, and leads to none":       {lines: []string{"shop: a? b", "a: c", "b: d?"}, want: []string{"b"}},
+		"what is not defined is one":                        {lines: []string{"shop: kafka"}, want: []string{"kafka"}},
+		"a cycle is followed once":                          {lines: []string{"shop: a", "a: b", "b: a"}, want: []string{"b", "a"}},
+		"a cycle through the add-on itself does not add it": {lines: []string{"shop: a", "a: shop"}, want: []string{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			declared, asked := graph(tc.lines...), map[string]int{}

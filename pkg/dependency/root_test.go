@@ -45,7 +45,7 @@ func TestRoots(t *testing.T) {
 		"an available one between ends a chain": {
 			graph: []string{"a: b", "b: c"}, seen: map[string]Seen{"c": unavailable},
 		},
-		"what is not installed will lack the same": {
+		"an add-on that is not installed has the same root causes": {
 			graph: []string{"a: b", "b: c"}, seen: map[string]Seen{"b": notOnIt, "c": notOnIt},
 			want: []string{"a -> b: NotInstalled", "a -> b -> c: NotInstalled"},
 		},
@@ -64,18 +64,18 @@ func TestRoots(t *testing.T) {
 			graph: []string{"a: b", "b: c", "c: d e"}, seen: map[string]Seen{"b": unavailable, "c": unavailable, "d": notOnIt, "e": notOnIt},
 			want: []string{"a -> b -> c -> d: NotInstalled", "a -> b -> c -> e: NotInstalled"},
 		},
-		"a circle is named once": {
+		"a cycle is named once": {
 			graph: []string{"a: b", "b: c", "c: a"}, want: []string{"a -> b: Circular a -> b -> c -> a"},
 		},
-		"a circle further down": {
+		"an indirect cycle": {
 			graph: []string{"a: b", "b: c", "c: b"}, seen: map[string]Seen{"b": unavailable, "c": unavailable},
 			want: []string{"a -> b -> c: Circular b -> c -> b"},
 		},
-		"beside a circle, what a member lacks": {
+		"in addition to a cycle, missing dependencies of a member": {
 			graph: []string{"a: b", "b: a x"}, seen: map[string]Seen{"b": unavailable, "x": notOnIt},
 			want: []string{"a -> b: Circular a -> b -> a", "a -> b -> x: NotInstalled"},
 		},
-		"two circles": {
+		"two cycles": {
 			graph: []string{"a: b c", "b: a", "c: a"}, want: []string{"a -> b: Circular a -> b -> a", "a -> c: Circular a -> c -> a"},
 		},
 		"on itself": {graph: []string{"a: a"}, want: []string{"a -> a: Circular a -> a"}},
@@ -121,7 +121,7 @@ func TestDependants(t *testing.T) {
 			want: []string{"Required u", "Required v over u", "Required w over u -> v", "Required x1 over u -> v -> w",
 				"Required x2 over u -> v -> w", "Required y1 over u -> v -> w -> x1", "Required y2 over u -> v -> w -> x2"},
 		},
-		"a circle ends": {
+		"a cycle terminates": {
 			graph: []string{"a: y", "x: a", "y: x"}, want: []string{"Required x", "Required y over x"},
 		},
 		"what is not there hands nothing on": {graph: []string{"x: a", "y: x"}, absent: "x"},

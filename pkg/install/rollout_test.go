@@ -65,13 +65,13 @@ func TestRolloutOf(t *testing.T) {
 		mark    string
 		applied metav1.ConditionStatus // "" if nothing is reported
 	}{
-		"an add-on that OCM does not look after is nobody's to tell of": {addOn: addOn(config)},
+		"an add-on that OCM does not manage is not reported": {addOn: addOn(config)},
 		"nor is one that does not run by plans": {
 			addOn: resolved.with(func(a *AddOn) { a.Definition = supportingOther() }),
 		},
 		"before there is an Instance nothing is marked":      {addOn: resolved, applied: "False"},
 		"a configuration is marked once its plan has ended":  {addOn: ready(resolved, "one", "True", 7), mark: mark, applied: "True"},
-		"while the plan runs the mark before does not stand": {ready(resolved, "one", "False", 7), before, "", "False"},
+		"while the plan runs the previous mark is not kept":  {ready(resolved, "one", "False", 7), before, "", "False"},
 		"what is said of an earlier generation does not do":  {ready(resolved, "one", "True", 6), before, "", "False"},
 		"nor does an Instance that has other parameters yet": {ready(resolved, "zero", "True", 7), before, "", "False"},
 		"nor one that runs a version of the name that was there before": {
@@ -119,7 +119,7 @@ func TestRolloutStateIsThatOfTheCluster(t *testing.T) {
 		addOn AddOn
 		want  RolloutState
 	}{
-		"OCM has not come to the cluster yet":                  {ready(configured("False"), "one", "True", 7), "Waiting"},
+		"OCM has not reached the cluster yet":                  {ready(configured("False"), "one", "True", 7), "Waiting"},
 		"it has no Instance yet":                               {configured("True"), "Progressing"},
 		"its plan runs":                                        {ready(configured("True"), "one", "False", 7), "Progressing"},
 		"its plan has failed":                                  {failed(7), "Failed"},

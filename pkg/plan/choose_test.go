@@ -147,11 +147,11 @@ func TestChoose(t *testing.T) {
 			wish:  plan.Wish{Parameters: unchanged, Request: kudo.PlanExecution{PlanName: "fly", UID: "r"}, Last: done, LastStatus: kudo.Complete},
 			lacks: "fly",
 		},
-		"a request by hand owes no restart of pods": {
+		"a manual request leaves no restart of pods pending": {
 			wish:  plan.Wish{Parameters: unchanged, Request: kudo.PlanExecution{PlanName: "deploy", UID: "r"}, Last: done, LastStatus: kudo.Complete},
 			start: byHand(start("deploy", unchanged, false)),
 		},
-		"a request runs a plan again that has failed, with the restart of pods that it still owes": {
+		"a request runs a failed plan again, with its pending restart of pods": {
 			wish: plan.Wish{Parameters: unchanged, Request: kudo.PlanExecution{PlanName: "deploy", UID: "r"}, LastStatus: kudo.FatalError,
 				Last: ran("deploy", func(e *kudo.Execution) { e.RestartPending = true })},
 			start: byHand(start("deploy", unchanged, true)),
@@ -167,11 +167,11 @@ func TestChoose(t *testing.T) {
 			wish:  plan.Wish{Parameters: unchanged, Request: request, Last: done, LastStatus: kudo.Error},
 			start: byHand(start("backup", unchanged, false)),
 		},
-		"a request beside a change has its turn after it, and is not taken for handled": {
+		"a request with a change runs after it, and is not regarded as handled": {
 			wish:  plan.Wish{Parameters: map[string]string{"PLAIN": "b"}, Request: request, Last: done, LastStatus: kudo.Complete},
 			start: start("update", map[string]string{"PLAIN": "b"}, true),
 		},
-		"a request before anything was executed has its turn after deploy": {
+		"a request before the first execution runs after deploy": {
 			wish:  plan.Wish{Parameters: unchanged, Request: request},
 			start: start("deploy", unchanged, true),
 		},
@@ -201,7 +201,7 @@ func TestChoose(t *testing.T) {
 			wish:  plan.Wish{Parameters: map[string]string{"PLAIN": "c"}, Last: ran("backup", nil), LastStatus: kudo.Error},
 			start: start("update", map[string]string{"PLAIN": "c"}, true),
 		},
-		"or it cannot go on, because its OperatorVersion is lost": {
+		"or it cannot continue, because its OperatorVersion is lost": {
 			wish:  plan.Wish{Parameters: map[string]string{"PLAIN": "c"}, Last: ran("backup", nil), LastStatus: kudo.InProgress},
 			lost:  true,
 			start: start("update", map[string]string{"PLAIN": "c"}, true),
@@ -210,7 +210,7 @@ func TestChoose(t *testing.T) {
 			wish: plan.Wish{Parameters: map[string]string{"PLAIN": "b", "BACKUP": "x"}, LastStatus: kudo.Error,
 				Last: ran("update", func(e *kudo.Execution) { e.Parameters, e.Generation = map[string]string{"PLAIN": "b"}, 7 })},
 		},
-		"and has its turn when the first has failed": {
+		"and runs when the first has failed": {
 			wish: plan.Wish{Parameters: map[string]string{"PLAIN": "b", "BACKUP": "x"}, LastStatus: kudo.FatalError,
 				Last: ran("update", func(e *kudo.Execution) { e.Parameters, e.Generation = map[string]string{"PLAIN": "b"}, 7 })},
 			start: start("backup", map[string]string{"PLAIN": "b", "BACKUP": "x"}, true),
@@ -235,7 +235,7 @@ func TestChoose(t *testing.T) {
 			wish:  plan.Wish{Reference: two, Parameters: unchanged, Last: done, LastStatus: kudo.Error},
 			start: upgraded(start("upgrade", unchanged, true)),
 		},
-		"and restarts the plan of its own name at once": {
+		"and restarts the plan of its own name immediately": {
 			wish:  plan.Wish{Version: versionOf("deploy"), Reference: two, Parameters: unchanged, Last: done, LastStatus: kudo.InProgress},
 			start: upgraded(start("deploy", unchanged, true)),
 		},
@@ -271,7 +271,7 @@ func TestChoose(t *testing.T) {
 			wish:   plan.Wish{Reference: two, Parameters: unchanged, Request: request, Last: done, LastStatus: kudo.Complete},
 			absent: true,
 		},
-		"and does not stand in the way of cancelling": {
+		"and does not prevent cancelling": {
 			wish:   plan.Wish{Request: kudo.PlanExecution{UID: "x", Cancel: true}, Last: done, LastStatus: kudo.InProgress},
 			absent: true,
 			cancel: true,
@@ -279,21 +279,21 @@ func TestChoose(t *testing.T) {
 		"after a failure, nothing is started again by itself": {
 			wish: plan.Wish{Parameters: unchanged, Last: done, LastStatus: kudo.FatalError},
 		},
-		"a restart of pods that was owed stays owed": {
+		"a pending restart of pods stays pending": {
 			wish: plan.Wish{Parameters: map[string]string{"PLAIN": "a", "QUIET": "2"}, LastStatus: kudo.FatalError,
 				Last: ran("update", func(e *kudo.Execution) { e.RestartPending = true })},
 			start: start("update", map[string]string{"PLAIN": "a", "QUIET": "2"}, true),
 		},
-		"a restart that is owed does not make one of its own accord": {
+		"a pending restart does not start an execution": {
 			wish: plan.Wish{Parameters: unchanged, LastStatus: kudo.FatalError,
 				Last: ran("update", func(e *kudo.Execution) { e.RestartPending = true })},
 		},
-		"a restart that a superseded plan owed is owed by the next": {
+		"a pending restart of a superseded plan is pending for the next": {
 			wish: plan.Wish{Parameters: map[string]string{"PLAIN": "a", "BACKUP_QUIET": "y"}, LastStatus: kudo.Error,
 				Last: ran("update", func(e *kudo.Execution) { e.RestartPending = true })},
 			start: start("backup", map[string]string{"PLAIN": "a", "BACKUP_QUIET": "y"}, true),
 		},
-		"a restart that the running plan owed is owed when it is restarted": {
+		"a pending restart of the running plan is pending when it is restarted": {
 			wish: plan.Wish{Parameters: map[string]string{"PLAIN": "a", "QUIET": "3"}, LastStatus: kudo.InProgress,
 				Last: ran("update", func(e *kudo.Execution) { e.RestartPending = true })},
 			start: start("update", map[string]string{"PLAIN": "a", "QUIET": "3"}, true),
@@ -314,7 +314,7 @@ func TestChoose(t *testing.T) {
 		"a request to cancel another execution is inert": {
 			wish: plan.Wish{Parameters: unchanged, Request: kudo.PlanExecution{UID: "w", Cancel: true}, Last: done, LastStatus: kudo.InProgress},
 		},
-		"a change that comes with a request to cancel has its turn when that is done": {
+		"a change with a request to cancel runs after the cancellation": {
 			wish:   plan.Wish{Parameters: map[string]string{"PLAIN": "b"}, Request: kudo.PlanExecution{UID: "x", Cancel: true}, Last: done, LastStatus: kudo.InProgress},
 			cancel: true,
 		},

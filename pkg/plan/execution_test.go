@@ -33,7 +33,7 @@ func TestStart(t *testing.T) {
 			plan: "update", of: one, message: `superseded by plan "update"`,
 			want: map[string]kudo.ExecutionStatus{"deploy": kudo.Complete, "update": kudo.Pending, "backup": kudo.FatalError},
 		},
-		"what is restarted begins anew": {
+		"a restarted plan starts from the beginning": {
 			plan: "backup", of: one,
 			want: map[string]kudo.ExecutionStatus{"deploy": kudo.Complete, "update": kudo.NeverRun, "backup": kudo.Pending},
 		},

@@ -112,7 +112,7 @@ func TestSurplus(t *testing.T) {
 			pruned: entries{config("web-1", "t")}},
 		"without anything rendered, all of the task's goes": {
 			inventory: entries{config("a", "t"), config("b", "t")}, pruned: entries{config("a", "t"), config("b", "t")}},
-		"what another task has applied is none of its business": {
+		"objects of another task are ignored": {
 			inventory: entries{config("a", "other")}},
 		"what another task renders now is that one's": {
 			inventory: entries{config("a", "t"), config("b", "t")}, elsewhere: entries{config("a", "other"), config("z", "other")},
@@ -140,8 +140,8 @@ func TestVanished(t *testing.T) {
 		statuses map[string]kudo.PlanStatus
 		want     entries
 	}{
-		"nothing before the version was brought about": {map[string]kudo.PlanStatus{"upgrade": {Status: kudo.InProgress}}, nil},
-		"nothing after it failed":                      {map[string]kudo.PlanStatus{"upgrade": {Status: kudo.FatalError}}, nil},
+		"nothing before the version was applied": {map[string]kudo.PlanStatus{"upgrade": {Status: kudo.InProgress}}, nil},
+		"nothing after it failed":                {map[string]kudo.PlanStatus{"upgrade": {Status: kudo.FatalError}}, nil},
 		"nothing when only another plan was run by hand": {
 			map[string]kudo.PlanStatus{"upgrade": {Status: kudo.FatalError}, "backup": {Status: kudo.Complete}}, nil},
 		"what tasks have applied that the version has no more": {
@@ -235,11 +235,11 @@ func TestAnInventoryIsTornDownFromItsEnd(t *testing.T) {
 		applied []kudo.InventoryEntry
 		want    waves
 	}{
-		"nothing":                  {},
-		"the last comes first":     {list(account, operator), waves{{operator}, {account}}},
-		"one kind goes at once":    {list(account, roleA, roleB, operator), waves{{operator}, {roleB, roleA}, {account}}},
-		"not what is in between":   {list(roleA, account, roleB), waves{{roleB}, {account}, {roleA}}},
-		"kinds of somebody else's": {list(operator, issuer, config), waves{{config}, {issuer}, {operator}}},
+		"nothing":                         {},
+		"the last comes first":            {list(account, operator), waves{{operator}, {account}}},
+		"one kind is deleted immediately": {list(account, roleA, roleB, operator), waves{{operator}, {roleB, roleA}, {account}}},
+		"not what is in between":          {list(roleA, account, roleB), waves{{roleB}, {account}, {roleA}}},
+		"kinds of another owner":          {list(operator, issuer, config), waves{{config}, {issuer}, {operator}}},
 		"kinds of its own come before all else, with their definitions": {
 			list(topics, users, account, topic, operator, issuer),
 			waves{{topic}, {users, topics}, {issuer}, {operator}, {account}},

@@ -376,11 +376,11 @@ func TestOnlyTellingIsNoProgress(t *testing.T) {
 		change func(*kudo.InstanceStatus, *kudo.TaskStatus)
 		tells  bool
 	}{
-		"nothing":                 {func(*kudo.InstanceStatus, *kudo.TaskStatus) {}, true},
-		"what is waited for":      {func(_ *kudo.InstanceStatus, t *kudo.TaskStatus) { t.Message = "1 of 2 replicas available" }, true},
-		"what a task has come to": {func(_ *kudo.InstanceStatus, t *kudo.TaskStatus) { t.Status = kudo.Complete }, false},
-		"what is listed":          {func(s *kudo.InstanceStatus, _ *kudo.TaskStatus) { s.Inventory = []kudo.InventoryEntry{{Name: "a"}} }, false},
-		"which execution runs":    {func(s *kudo.InstanceStatus, _ *kudo.TaskStatus) { s.Execution.UID = "y" }, false},
+		"nothing":              {func(*kudo.InstanceStatus, *kudo.TaskStatus) {}, true},
+		"what is waited for":   {func(_ *kudo.InstanceStatus, t *kudo.TaskStatus) { t.Message = "1 of 2 replicas available" }, true},
+		"the result of a task": {func(_ *kudo.InstanceStatus, t *kudo.TaskStatus) { t.Status = kudo.Complete }, false},
+		"what is listed":       {func(s *kudo.InstanceStatus, _ *kudo.TaskStatus) { s.Inventory = []kudo.InventoryEntry{{Name: "a"}} }, false},
+		"which execution runs": {func(s *kudo.InstanceStatus, _ *kudo.TaskStatus) { s.Execution.UID = "y" }, false},
 		"another condition": {func(s *kudo.InstanceStatus, _ *kudo.TaskStatus) {
 			s.Conditions = []metav1.Condition{{Type: "Resolved"}}
 		}, false},

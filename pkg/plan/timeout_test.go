@@ -62,14 +62,14 @@ func TestTimeouts(t *testing.T) {
 		"one that is tried again and again has, too": {
 			of: "step", outcome: plan.Outcome{Status: kudo.Error, Message: "is refused"}, after: time.Hour, want: kudo.FatalError,
 			message: `phase "one": step "a": timed out after 5m0s: task "t": is refused`},
-		"a failure for good keeps its own message": {
+		"a permanent failure keeps its own message": {
 			of: "step", outcome: plan.Outcome{Status: kudo.FatalError, Message: "is broken"}, after: time.Hour, want: kudo.FatalError,
 			message: `phase "one": step "a": task "t": is broken`},
 		"a step that is found complete is complete, however late": {
 			of: "step", outcome: plan.Outcome{Status: kudo.Complete}, after: time.Hour, want: kudo.InProgress},
 		"which does not give its plan more time": {
 			of: "plan", outcome: plan.Outcome{Status: kudo.Complete}, after: time.Hour, want: kudo.FatalError, message: "timed out after 5m0s"},
-		"a step has its time from when its turn comes": {
+		"the timeout of a step begins when the step starts": {
 			of: "later", outcome: plan.Outcome{Status: kudo.Complete}, after: time.Hour, want: kudo.InProgress},
 		"what runs side by side has its time from the start": {
 			of: "parallel", outcome: waits, after: time.Hour, want: kudo.FatalError, message: `phase "two": timed out after 5m0s`},

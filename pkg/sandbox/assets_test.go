@@ -30,10 +30,10 @@ func TestFindAssets(t *testing.T) {
 			variables: map[string]string{"TANDEM_ASSETS": all, "KUBEBUILDER_ASSETS": others}, want: all,
 		},
 		"KUBEBUILDER_ASSETS serves if it holds all": {variables: map[string]string{"KUBEBUILDER_ASSETS": all}, want: all},
-		"what KUBEBUILDER_ASSETS lacks is named": {
+		"missing programs of KUBEBUILDER_ASSETS are named": {
 			variables: map[string]string{"KUBEBUILDER_ASSETS": partial}, fault: "kube-scheduler, kwok",
 		},
-		"the cache serves if KUBEBUILDER_ASSETS lacks some": {
+		"the cache is used if KUBEBUILDER_ASSETS is incomplete": {
 			variables: map[string]string{"KUBEBUILDER_ASSETS": partial, "TANDEM_CACHE": cache}, want: newest,
 		},
 		"the newest complete folder of the cache serves": {
@@ -48,10 +48,10 @@ func TestFindAssets(t *testing.T) {
 		"a folder that was named comes before the cache": {
 			given: all, variables: map[string]string{"TANDEM_CACHE": cache}, want: all,
 		},
-		"a given folder that lacks some does not fall back": {
+		"an incomplete given folder has no fallback": {
 			given: partial, variables: map[string]string{"TANDEM_ASSETS": all}, fault: "make controlplane",
 		},
-		"TANDEM_ASSETS that lacks some does not fall back": {
+		"an incomplete TANDEM_ASSETS has no fallback": {
 			variables: map[string]string{"TANDEM_ASSETS": partial, "TANDEM_CACHE": cache}, fault: "TANDEM_ASSETS",
 		},
 		"without any, the error names the cache": {variables: map[string]string{"TANDEM_CACHE": partial}, fault: partial},

@@ -28,7 +28,7 @@ func TestFilesOfContainersAreThoseOfOneFolder(t *testing.T) {
 	}
 	for sentence, test := range map[string]struct{ name, want string }{
 		"one that was put there":      {"/pipe/out/tls.key", "key"},
-		"one that nobody has put":     {"/pipe/out/tls.crt", simulated},
+		"one that was not put there":  {"/pipe/out/tls.crt", simulated},
 		"in a volume that is unknown": {"/pipe/other/a", simulated},
 		"one of this machine":         {outside, ""},
 		"one by a way up":             {"/pipe/../../../../etc/passwd", ""},
@@ -65,8 +65,8 @@ func TestKubeletsAnswerTheAPIServerOnly(t *testing.T) {
 	}{
 		"the API server":              {as("kube-apiserver-kubelet-client"), http.StatusTeapot},
 		"an administrator":            {as("admin"), http.StatusForbidden},
-		"somebody without a name":     {&tls.ConnectionState{}, http.StatusForbidden},
-		"somebody without encryption": {nil, http.StatusForbidden},
+		"a client without a name":     {&tls.ConnectionState{}, http.StatusForbidden},
+		"a client without encryption": {nil, http.StatusForbidden},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			request, answer := httptest.NewRequest(http.MethodGet, "/exec/ns/pod/container", nil), httptest.NewRecorder()

@@ -40,7 +40,7 @@ func TestProgramsOfOCM(t *testing.T) {
 		"OCM's addon-manager is not Tandem's": {hub.ocmHub()[3], "/ocm/addon", []string{
 			"manager", "--kubeconfig=/home/kubeconfig/identities/hub-ocm-addon-manager.kubeconfig",
 		}},
-		"a cluster registers as nobody in particular": {managed.ocmRegistrationAgent(), "/ocm/registration", []string{
+		"a cluster registers with the bootstrap identity": {managed.ocmRegistrationAgent(), "/ocm/registration", []string{
 			"agent", "--spoke-cluster-name=cluster1", "--namespace=open-cluster-management-agent",
 			"--bootstrap-kubeconfig=/home/kubeconfig/identities/cluster1-ocm-bootstrap.kubeconfig",
 			"--hub-kubeconfig-dir=/home/cluster1/hub-kubeconfig", "--spoke-external-server-urls=" + managed.server(),
@@ -151,10 +151,10 @@ func TestFindOCM(t *testing.T) {
 		variables   map[string]string
 		want, fault string
 	}{
-		"TANDEM_OCM_ASSETS comes first":  {map[string]string{"TANDEM_OCM_ASSETS": all, "TANDEM_CACHE": cache}, all, ""},
-		"the cache serves else":          {map[string]string{"TANDEM_CACHE": cache}, built, ""},
-		"what a named folder lacks":      {map[string]string{"TANDEM_OCM_ASSETS": partial, "TANDEM_CACHE": cache}, "", `"webhooks"`},
-		"an empty cache says what to do": {map[string]string{"TANDEM_CACHE": partial}, "", "make ocm"},
+		"TANDEM_OCM_ASSETS comes first":      {map[string]string{"TANDEM_OCM_ASSETS": all, "TANDEM_CACHE": cache}, all, ""},
+		"the cache serves else":              {map[string]string{"TANDEM_CACHE": cache}, built, ""},
+		"missing programs of a named folder": {map[string]string{"TANDEM_OCM_ASSETS": partial, "TANDEM_CACHE": cache}, "", `"webhooks"`},
+		"an empty cache says what to do":     {map[string]string{"TANDEM_CACHE": partial}, "", "make ocm"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			got, err := FindOCM(func(name string) string { return test.variables[name] })

@@ -35,8 +35,8 @@ func TestWantsVolume(t *testing.T) {
 		"a claim that waits for another": {func(c *corev1.PersistentVolumeClaim) {
 			c.Annotations[annotationWantedProvisioner] = "other"
 		}, false},
-		"a claim that nobody was chosen for": {func(c *corev1.PersistentVolumeClaim) { c.Annotations = nil }, false},
-		"a claim that has its volume":        {func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "v" }, false},
+		"a claim without a provisioner": {func(c *corev1.PersistentVolumeClaim) { c.Annotations = nil }, false},
+		"a claim that has its volume":   {func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "v" }, false},
 		"a claim that is being deleted": {func(c *corev1.PersistentVolumeClaim) {
 			c.DeletionTimestamp = &metav1.Time{}
 		}, false},

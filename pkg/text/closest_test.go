@@ -16,7 +16,7 @@ func TestClosestMatch(t *testing.T) {
 	}{
 		"a letter is missing":               {"REPLICA", []string{"MEMORY", "REPLICAS"}, "REPLICAS"},
 		"a letter too much":                 {"REPLICASS", []string{"MEMORY", "REPLICAS"}, "REPLICAS"},
-		"two letters stand the other way":   {"descripiton", []string{"displayName", "description"}, "description"},
+		"two letters are swapped":           {"descripiton", []string{"displayName", "description"}, "description"},
 		"another case":                      {"replicas", []string{"REPLICAT", "REPLICAS"}, "REPLICAS"},
 		"no separators":                     {"nodeCount", []string{"NODE_COUNTS", "NODE_COUNT"}, "NODE_COUNT"},
 		"other separators":                  {"node-count", []string{"NODE_COUNT"}, "NODE_COUNT"},
@@ -29,7 +29,7 @@ func TestClosestMatch(t *testing.T) {
 		"nothing but the extension":         {"a.yaml", []string{"b.yaml"}, ""},
 		"nothing at all":                    {"", []string{"A"}, ""},
 		"there are none":                    {"A", nil, ""},
-		"longer than anybody writes":        {strings.Repeat("x", 65), []string{strings.Repeat("x", 64)}, ""},
+		"longer than any name":              {strings.Repeat("x", 65), []string{strings.Repeat("x", 64)}, ""},
 		"one that is longer than a hundred": {"REPLICAS", []string{strings.Repeat("x", 1<<20), "REPLICAT"}, "REPLICAT"},
 	} {
 		t.Run(sentence, func(t *testing.T) {

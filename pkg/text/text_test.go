@@ -25,10 +25,10 @@ func TestTruncate(t *testing.T) {
 func TestQuote(t *testing.T) {
 	long := strings.Repeat("é", 60)
 	for sentence, test := range map[string]struct{ value, want string }{
-		"a short value stands in quotes":    {"a\nb", `"a\nb"`},
-		"sixty characters stand whole":      {long, `"` + long + `"`},
-		"what is beyond them is left out":   {long + "x", `"` + long + `"…`},
-		"nothing stands in quotes likewise": {"", `""`},
+		"a short value is quoted":         {"a\nb", `"a\nb"`},
+		"sixty characters are complete":   {long, `"` + long + `"`},
+		"what is beyond them is left out": {long + "x", `"` + long + `"…`},
+		"an empty value is quoted, too":   {"", `""`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			if got := text.Quote(test.value); got != test.want {

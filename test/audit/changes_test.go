@@ -34,7 +34,7 @@ func TestChangesAreToldFromWritesThatChangeNothing(t *testing.T) {
 		"one that leaves the object as it is stored is none": {
 			[]Entry{wrote(11, "a", "update", "leases", "7"), wrote(12, "a", "patch", "leases", "7")}, map[Author]Count{leases: {2, 1}},
 		},
-		"one after somebody else's is one": {
+		"one after another writer's is one": {
 			[]Entry{wrote(1, "a", "update", "leases", "7"), wrote(2, "b", "update", "leases", "8"), wrote(11, "a", "update", "leases", "9")},
 			map[Author]Count{leases: {1, 1}},
 		},

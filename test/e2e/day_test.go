@@ -49,7 +49,7 @@ var _ = Describe("A day's work by the plugin alone", Label(quick), onSandbox("pl
 		Expect(d.run(ctx, "package", "verify", "web").out).To(Equal("package web is valid: OperatorVersion web-1.27.3-0.1.0\n"))
 	})
 
-	It("goes on with pushing it, once", func(ctx SpecContext) {
+	It("continues with pushing it, once", func(ctx SpecContext) {
 		d.run(ctx, "package", "push", d.zookeeper)
 		Expect(d.run(ctx, "package", "push", "web").lines()).To(ContainElement("operatorversion.kudo.dev/web-1.27.3-0.1.0 created"))
 		Expect(d.run(ctx, "package", "push", "web").lines()).To(ContainElement("operatorversion.kudo.dev/web-1.27.3-0.1.0 unchanged"))

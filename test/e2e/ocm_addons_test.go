@@ -164,7 +164,7 @@ var _ = Describe("Add-ons of OCM's community beside one that runs by plans", Lab
 		dragsDown(ctx, proxy, inspector)
 	})
 
-	It("are not fought over: OCM goes on asking for what its lease says, and nothing changes", func(ctx SpecContext) {
+	It("are not contested: OCM continues to apply the state of its lease, and nothing changes", func(ctx SpecContext) {
 		versions := func() (versions []string) {
 			for _, name := range []string{accounts, proxy, inspector} {
 				subject := enabled(name)

@@ -149,7 +149,7 @@ var _ = Describe("The life of add-ons on a hub with OCM", Label("ocm"), onSandbo
 		f.expectRuns(ctx, "cluster2", "shop-2.0.0", kudo.ReasonPlanFailed)
 	})
 
-	It("goes on once that cluster is mended", func(ctx SpecContext) {
+	It("continues once that cluster is repaired", func(ctx SpecContext) {
 		Expect(f.at("cluster2").Create(ctx, widgets())).To(Succeed())
 		instance := f.instance(ctx, "cluster2", shop)
 		again := instance.DeepCopy()

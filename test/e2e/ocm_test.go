@@ -175,7 +175,7 @@ var _ = Describe("A hub with OCM", Label("ocm"), onSandbox("it is the sandbox th
 		degraded(metav1.ConditionTrue, "cluster2", "cluster3")
 	})
 
-	It("goes on with its data after it was stopped, and delivered agents carry out what comes next", func(ctx SpecContext) {
+	It("keeps its data after it was stopped, and delivered agents continue to run plans", func(ctx SpecContext) {
 		box.Stop()
 		again, err := sandbox.Start(ctx, options)
 		Expect(err).NotTo(HaveOccurred())

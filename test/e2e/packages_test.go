@@ -126,7 +126,7 @@ var _ = Describe("All packages of a folder", Label("packages"), onSandbox("real 
 		s.expectNothingSince(ctx, before)
 	}, SpecTimeout(5*time.Minute))
 
-	It("are refused where a parameter is required that nobody gives", func(ctx SpecContext) {
+	It("are rejected without a required parameter", func(ctx SpecContext) {
 		s.each(func(p *packaged) {
 			strict := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Name: p.name + "-strict", Namespace: kudo.DefaultPackagesNamespace}}
 			strict.Spec = *p.spec.DeepCopy()

@@ -92,7 +92,7 @@ var _ = Describe("A fleet at rest", Label(restLabel), onSandbox("its audit logs 
 		box.Stop()
 	})
 
-	It("is written to by nobody more often beside Tandem, and by Tandem not at all", func(ctx SpecContext) {
+	It("is not written to more often with Tandem, and not by Tandem at all", func(ctx SpecContext) {
 		box, hub := start(ctx, true)
 		enableAtRest(ctx, box, hub, clusters)
 		for _, cluster := range clusters {

@@ -47,7 +47,7 @@ func expectNoMoreThanDocumented(ctx context.Context, box *sandbox.Sandbox, clust
 	Expect(err).NotTo(HaveOccurred())
 	Expect(rights.Table(granted)).To(ConsistOf(documented))
 
-	By("being somebody else, and looking behind the API")
+	By("impersonating other users, and bypassing the API")
 	refused := func(config *rest.Config, path, why string) {
 		GinkgoHelper()
 		through, err := rest.HTTPClientFor(config)

@@ -80,7 +80,7 @@ var _ = Describe("A sandbox", Label(quick), onSandbox("it is what is tested"), O
 		})
 	})
 
-	It("brings a killed kube-apiserver back", func(ctx SpecContext) {
+	It("restarts a killed kube-apiserver", func(ctx SpecContext) {
 		Expect(cluster.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kept"}})).To(Succeed())
 		before := find(box, "cluster1", "kube-apiserver")
 		Expect(syscall.Kill(before.PID, syscall.SIGKILL)).To(Succeed())

@@ -127,7 +127,7 @@ var _ = Describe("The tree of operators of KEP-29", Ordered, func() {
 		gone(ctx, "cluster1")
 	})
 
-	It("goes from the top also where the garbage collector deletes all of it at once", func(ctx SpecContext) {
+	It("is removed from the top even if the garbage collector deletes all of it at the same time", func(ctx SpecContext) {
 		before := treeObjects(ctx, clusters["cluster2"])
 		holdTree(ctx, clusters["cluster2"], "aa-d", "tandem.test/hold")
 		Expect(hub.Delete(ctx, treeRoot("cluster2", ""), client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())

@@ -113,15 +113,15 @@ func TestOrder(t *testing.T) {
 		order  string
 		upward string
 	}{
-		"files that have nothing in common stand as in a list": {files: "a b c", order: "a b c"},
-		"what is used stands below what uses it":               {files: "a b c", found: "ba ca cb", order: "c b a"},
-		"files without references keep their place":            {files: "a b c d", found: "db", order: "a c d b"},
-		"two that use each other have one upwards":             {files: "a b", found: "ab ba", order: "a b", upward: "ba"},
-		"a cycle has one upwards":                              {files: "a b c", found: "ab bc ca", order: "a b c", upward: "ca"},
-		"two cycles with a file in common have two":            {files: "a b c", found: "ab ba bc cb", order: "a b c", upward: "ba cb"},
-		"cycles apart count each for itself":                   {files: "a b c d", found: "ab ba cd dc da", order: "c d a b", upward: "ba dc"},
-		"one reference upwards saves many":                     {files: "a b c d", found: "da db dc ab ac bc cd", order: "d a b c", upward: "cd"},
-		"greed alone would choose badly":                       {files: "a b c d e", found: "ab bc cd de ea ac bd ce", order: "a b c d e", upward: "ea"},
+		"unrelated files are in the order of the list": {files: "a b c", order: "a b c"},
+		"used declarations are below their users":      {files: "a b c", found: "ba ca cb", order: "c b a"},
+		"files without references keep their place":    {files: "a b c d", found: "db", order: "a c d b"},
+		"two that use each other have one upwards":     {files: "a b", found: "ab ba", order: "a b", upward: "ba"},
+		"a cycle has one upwards":                      {files: "a b c", found: "ab bc ca", order: "a b c", upward: "ca"},
+		"two cycles with a file in common have two":    {files: "a b c", found: "ab ba bc cb", order: "a b c", upward: "ba cb"},
+		"cycles apart count each for itself":           {files: "a b c d", found: "ab ba cd dc da", order: "c d a b", upward: "ba dc"},
+		"one reference upwards saves many":             {files: "a b c d", found: "da db dc ab ac bc cd", order: "d a b c", upward: "cd"},
+		"greed alone would choose badly":               {files: "a b c d e", found: "ab bc cd de ea ac bd ce", order: "a b c d e", upward: "ea"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			found := references{}

@@ -22,7 +22,7 @@ func TestAReportIsUpToDateOnceItIsWritten(t *testing.T) {
 		note     func(*mirror.Statuses, *kudo.Instance)
 		reason   string
 	}{
-		"what stands":                               {standing, func(*mirror.Statuses, *kudo.Instance) {}, kudo.ReasonHealthy},
+		"the stored status":                         {standing, func(*mirror.Statuses, *kudo.Instance) {}, kudo.ReasonHealthy},
 		"why a change cannot be mirrored":           {standing, func(n *mirror.Statuses, i *kudo.Instance) { n.SetFault(i, "refused") }, kudo.ReasonNotMirrored},
 		"why it cannot be mirrored at all":          {nil, func(n *mirror.Statuses, i *kudo.Instance) { n.SetFault(i, "refused") }, kudo.ReasonNotMirrored},
 		"that nothing is left, whatever was before": {standing, func(n *mirror.Statuses, i *kudo.Instance) { n.SetRemoved(i) }, kudo.ReasonRemoved},
@@ -55,7 +55,7 @@ func TestAReportGoesOnTheOneBeforeThatTheCacheDoesNotHaveYet(t *testing.T) {
 	}{
 		"the cache lags behind":                      {"kafka", "7", time.Second, 2, "8"},
 		"the cache has it":                           {"kafka", "8", time.Second, 1, "8"},
-		"somebody else has written since":            {"kafka", "9", time.Second, 1, "9"},
+		"another writer has written since":           {"kafka", "9", time.Second, 1, "9"},
 		"the hub has gone back, and lost it":         {"kafka", "7", longestLag, 1, "7"},
 		"nothing was said of the Instance until now": {"zookeeper", "7", time.Second, 1, "7"},
 	} {

@@ -28,20 +28,20 @@ func TestCyclesLearn(t *testing.T) {
 		want  []string // add-ons with changed cycles
 	}
 	for name, steps := range map[string][]step{
-		"a chain concerns nobody else": {{"a", []string{"b"}, nil}, {"b", []string{"c"}, nil}, {"c", nil, nil}},
-		"closing a circle concerns all its members, and so does breaking it": {
+		"a chain affects no other add-on": {{"a", []string{"b"}, nil}, {"b", []string{"c"}, nil}, {"c", nil, nil}},
+		"closing a cycle affects all its members, and so does breaking it": {
 			{"a", []string{"b"}, nil}, {"b", []string{"c"}, nil},
 			{"c", []string{"a"}, []string{"a", "b", "c"}},
 			{"b", nil, []string{"a", "b", "c"}},
 		},
-		"a dependency on itself is a circle of one": {{"a", []string{"a"}, []string{"a"}}, {"a", nil, []string{"a"}}},
-		"who depends on a member is on no circle":   {{"d", []string{"a"}, nil}, {"a", []string{"a"}, []string{"a"}}},
-		"what is learned again concerns nobody":     {{"a", []string{"a"}, []string{"a"}}, {"a", []string{"a"}, nil}},
-		"a shorter way is another circle": {
+		"a dependency on itself is a cycle of one":         {{"a", []string{"a"}, []string{"a"}}, {"a", nil, []string{"a"}}},
+		"a dependent of a member is not part of the cycle": {{"d", []string{"a"}, nil}, {"a", []string{"a"}, []string{"a"}}},
+		"an unchanged definition affects no add-on":        {{"a", []string{"a"}, []string{"a"}}, {"a", []string{"a"}, nil}},
+		"a shorter path is another cycle": {
 			{"a", []string{"b"}, nil}, {"b", []string{"c"}, nil}, {"c", []string{"a"}, []string{"a", "b", "c"}},
 			{"b", []string{"c", "a"}, []string{"a", "b"}},
 		},
-		"a circle apart stays as it is": {
+		"a separate cycle is unchanged": {
 			{"x", []string{"x"}, []string{"x"}}, {"a", []string{"b"}, nil}, {"b", []string{"a"}, []string{"a", "b"}},
 		},
 	} {

@@ -17,10 +17,10 @@ func TestParseWork(t *testing.T) {
 		want work
 		idle bool
 	}{
-		"nothing yet":                          {"", work{}, false},
-		"standing by":                          {counters, work{reconciled: 4000003}, false},
-		"leading with nothing in a queue":      {leading + counters, work{leads: true, reconciled: 4000003}, true},
-		"leading before anything had its turn": {leading, work{leads: true}, false},
+		"nothing yet":                     {"", work{}, false},
+		"on standby":                      {counters, work{reconciled: 4000003}, false},
+		"leading with nothing in a queue": {leading + counters, work{leads: true, reconciled: 4000003}, true},
+		"leading before any reconcile":    {leading, work{leads: true}, false},
 		"with objects that wait": {
 			leading + counters + "workqueue_depth{controller=\"addon\",name=\"addon\",priority=\"0\"} 7\n",
 			work{leads: true, reconciled: 4000003, queued: 7}, false,

@@ -57,7 +57,7 @@ var _ = Describe("Whatever happens to an Instance", func() {
 		stop()
 	})
 
-	It("made again while the one before is cleaned up, of which the hub has let go, it is deployed", func(ctx context.Context) {
+	It("re-created while the previous one, which the hub has released, is cleaned up, it is deployed", func(ctx context.Context) {
 		spec := configOnly()
 		spec.Plans["cleanup"] = serial("wait")
 		spec.Tasks = append(spec.Tasks, task("wait", kudo.TaskDummy))
@@ -192,7 +192,7 @@ spec:
 		h.finish(ctx)
 	})
 
-	DescribeTable("its plan goes on from a status that somebody has edited", func(ctx context.Context, edit func(*kudo.PlanStatus)) {
+	DescribeTable("its plan continues from an edited status", func(ctx context.Context, edit func(*kudo.PlanStatus)) {
 		h := newInstance(ctx, standard(), nil)
 		h.resolve(ctx)
 		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).Should(Equal(kudo.InProgress))
@@ -214,7 +214,7 @@ spec:
 		Entry("to steps without tasks", func(status *kudo.PlanStatus) { status.Phases[0].Steps[1].Tasks = nil }),
 	)
 
-	It("removed when its agent dies before the hub has heard of that, it is not cleaned up again", func(ctx context.Context) {
+	It("removed when its agent dies before it has reported that to the hub, it is not cleaned up again", func(ctx context.Context) {
 		h := newInstance(ctx, standard(), nil)
 		h.resolve(ctx)
 		h.rollOut(ctx)

@@ -197,7 +197,7 @@ var _ = Describe("An Instance on the hub", func() {
 		h.finish(ctx)
 	})
 
-	It("fails for good on an object of somebody else's, which it leaves alone", func(ctx context.Context) {
+	It("fails permanently on an object of another owner, which it does not change", func(ctx context.Context) {
 		h := newInstance(ctx, configOnly(), nil)
 		Expect(managed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}})).To(Succeed())
 		foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: h.name + "-config", Namespace: h.namespace},

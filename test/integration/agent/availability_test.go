@@ -69,7 +69,7 @@ var _ = Describe("An add-on on the hub", func() {
 		h := newInstance(ctx, standard(), nil)
 		subject := enable(ctx, h.name)
 
-		By("saying what it lacks before it is installed")
+		By("reporting missing dependencies before it is installed")
 		judge(ctx, subject, held, required)
 		Eventually(func() metav1.Condition { return available(ctx, subject) }).Should(
 			is(metav1.ConditionFalse, addonv1alpha1.ReasonRequiredDependencyNotSatisfied, lacks))
@@ -94,7 +94,7 @@ var _ = Describe("An add-on on the hub", func() {
 		Expect(hub.Delete(ctx, subject)).To(Succeed())
 	})
 
-	It("that somebody else runs is touched only while it lacks what it requires", func(ctx context.Context) {
+	It("of another controller is changed only while required dependencies are missing", func(ctx context.Context) {
 		subject := enable(ctx, "foreign")
 		Consistently(func() metav1.Condition { return available(ctx, subject) }).Should(BeZero())
 		judge(ctx, subject, required)

@@ -266,7 +266,7 @@ var _ = Describe("The plan that runs", func() {
 		h.finish(ctx)
 	})
 
-	It("in which a task fails for good begins no task after it", func(ctx context.Context) {
+	It("in which a task fails permanently starts no further task", func(ctx context.Context) {
 		spec := choices()
 		broken := task("broken", kudo.TaskDummy)
 		broken.Spec.WantErr, broken.Spec.Fatal = true, true
@@ -293,7 +293,7 @@ var _ = Describe("The plan that runs", func() {
 		h.finish(ctx)
 	})
 
-	It("goes on by its own version while an upgrade waits for it, which has other phases and steps", func(ctx context.Context) {
+	It("continues with its own version while an upgrade with other phases and steps is queued", func(ctx context.Context) {
 		h := newInstance(ctx, choices(), nil)
 		h.resolve(ctx)
 		Eventually(func() string { return h.ready(ctx).Message }).Should(ContainSubstring("Deployment"))

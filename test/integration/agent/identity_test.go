@@ -30,7 +30,7 @@ var _ = Describe("An Instance that names a service account", func() {
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(And(HaveField("Reason", kudo.ReasonPlanError),
 			HaveField("Message", ContainSubstring(`User "system:serviceaccount:`+h.namespace+`:installer" cannot patch resource "clusterroles"`))))
 
-		By("getting the right that it lacks")
+		By("getting the missing permission")
 		wide := metav1.ObjectMeta{Name: h.namespace + "-installer"}
 		Expect(managed.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: wide, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, Verbs: []string{"create", "patch", "delete"}},

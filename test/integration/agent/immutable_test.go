@@ -153,7 +153,7 @@ var _ = Describe("A Job", func() {
 	}
 
 	for _, more := range []string{"", "  ttlSecondsAfterFinished: 600\n"} {
-		It("whose template has changed is made anew, once in an execution and when the old one is gone "+more, func(ctx context.Context) {
+		It("whose template has changed is re-created, once in an execution and when the old one is gone "+more, func(ctx context.Context) {
 			h, old := deployed(ctx, showing+more)
 			Expect(environment.Edit(ctx, managed, old, func(j *batchv1.Job) { controllerutil.AddFinalizer(j, hold) })).To(Succeed())
 			before := change(ctx, h)
@@ -182,7 +182,7 @@ var _ = Describe("A Job", func() {
 		h.finish(ctx)
 	})
 
-	It("that has failed is made anew by the next execution, or it would fail that one before it has run", func(ctx context.Context) {
+	It("that has failed is re-created by the next execution, which it would fail otherwise before it has run", func(ctx context.Context) {
 		h := newInstance(ctx, single(showing), nil)
 		h.resolve(ctx)
 		h.end(ctx, batchv1.JobFailed)
@@ -197,7 +197,7 @@ var _ = Describe("A Job", func() {
 		h.finish(ctx)
 	})
 
-	It("of somebody else's is not made anew", func(ctx context.Context) {
+	It("of another owner is not re-created", func(ctx context.Context) {
 		h := newInstance(ctx, single(showing), nil)
 		Expect(managed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}})).To(Succeed())
 		foreign := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: h.name, Namespace: h.namespace}}

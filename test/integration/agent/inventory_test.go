@@ -307,7 +307,7 @@ var _ = Describe("An object that its task applies no more", func() {
 		return spec
 	}
 
-	It("is deleted wherever it is, and the new one stands in the inventory", func(ctx context.Context) {
+	It("is deleted wherever it is, and the new one is in the inventory", func(ctx context.Context) {
 		h := deployed(ctx, widespread())
 		Expect(h.there(ctx)).To(ConsistOf(h.everywhere("one")))
 		before := h.plan(ctx, "deploy")
@@ -375,7 +375,7 @@ var _ = Describe("An object that its task applies no more", func() {
 		h.finish(ctx)
 	})
 
-	It("is left alone if somebody else has made it anew", func(ctx context.Context) {
+	It("is not changed if another writer has re-created it", func(ctx context.Context) {
 		h := deployed(ctx, widespread())
 		h.foreign(ctx, "-one")
 		before := h.plan(ctx, "deploy")
@@ -403,7 +403,7 @@ var _ = Describe("An object that its task applies no more", func() {
 		h.finish(ctx)
 	})
 
-	It("is nobody's any more once a Delete task has deleted it, or its kind", func(ctx context.Context) {
+	It("has no owner any more once a Delete task has deleted it, or its kind", func(ctx context.Context) {
 		spec := configOnly()
 		spec.Templates["definition.yaml"], spec.Templates["gadget.yaml"] = definitionTemplate, gadgetTemplate
 		spec.Templates["widget.yaml"] = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: unknown}"
@@ -426,7 +426,7 @@ var _ = Describe("An object that its task applies no more", func() {
 		h.finish(ctx)
 	})
 
-	It("is nobody's any more once a Delete task has deleted what another task applied", func(ctx context.Context) {
+	It("has no owner any more once a Delete task has deleted what another task applied", func(ctx context.Context) {
 		spec := two()
 		spec.Tasks = append(spec.Tasks, task("drop", kudo.TaskDelete, "other.yaml"))
 		spec.Plans["drop"] = serial("drop")
@@ -439,7 +439,7 @@ var _ = Describe("An object that its task applies no more", func() {
 	})
 })
 
-var _ = Describe("An object of somebody else's", func() {
+var _ = Describe("An object of another owner", func() {
 	// name is the name of the object; one of its requests is preceded by a change of another writer.
 	var name string
 	named := func() string { return name }
@@ -498,7 +498,7 @@ var _ = Describe("Removal", func() {
 		Expect(h.there(ctx)).To(BeEmpty())
 	})
 
-	It("finds by its labels what a restored inventory lacks", func(ctx context.Context) {
+	It("finds objects missing in a restored inventory by their labels", func(ctx context.Context) {
 		h := newInstance(ctx, widespread(), nil)
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
@@ -511,7 +511,7 @@ var _ = Describe("Removal", func() {
 		h.release(ctx)
 	})
 
-	It("leaves alone what is listed and somebody else's by now", func(ctx context.Context) {
+	It("does not delete listed objects that have another owner now", func(ctx context.Context) {
 		h := newInstance(ctx, widespread(), nil)
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
@@ -520,7 +520,7 @@ var _ = Describe("Removal", func() {
 		Expect(h.there(ctx)).To(ConsistOf("ConfigMap " + h.namespace + "/" + h.name + "-one"))
 	})
 
-	It("leaves an operator running until it has let go of what is of its kinds", func(ctx context.Context) {
+	It("keeps an operator running until it has removed its finalizers from objects of its kinds", func(ctx context.Context) {
 		spec := configOnly()
 		kept := strings.Replace(gadgetTemplate, `-gadget"`, `-gadget", finalizers: [`+hold+`]`, 1)
 		spec.Templates["definition.yaml"], spec.Templates["gadget.yaml"] = definitionTemplate, kept
@@ -612,7 +612,7 @@ var _ = Describe("Ready", func() {
 		h.finish(ctx)
 	})
 
-	It("is false when somebody else has put his own in an object's place", func(ctx context.Context) {
+	It("is false when another writer has replaced an object", func(ctx context.Context) {
 		h := newInstance(ctx, widespread(), nil)
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})

@@ -208,7 +208,7 @@ var _ = Describe("Where no klusterlet runs, an add-on in Lease mode", func() {
 		Eventually(l.available(ctx)).Should(l.missing())
 	})
 
-	It("is not available while it lacks what it requires, however fresh its lease is", func(ctx context.Context) {
+	It("is not available while required dependencies are missing, however fresh its lease is", func(ctx context.Context) {
 		l := enableLeased(ctx)
 		l.renew(ctx, 0)
 		Eventually(l.available(ctx)).Should(l.fresh())
@@ -372,7 +372,7 @@ var _ = Describe("The agent's own lease on the hub", func() {
 		Expect(ownLease(ctx).ResourceVersion).To(Equal(declared.ResourceVersion))
 	})
 
-	It("without a time is made where there is none, and goes with the add-on that brought the agent", func(ctx context.Context) {
+	It("without a time is created where there is none, and is deleted with the add-on that installed the agent", func(ctx context.Context) {
 		brought := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: clusterName, Name: addonv1alpha1.AgentAddOn}}
 		Expect(hub.Create(ctx, brought)).To(Succeed())
 		DeferCleanup(func(ctx context.Context) { Expect(hub.Delete(ctx, brought)).To(Succeed()) })

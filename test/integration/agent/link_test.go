@@ -88,7 +88,7 @@ var _ = Describe("While the hub is away", func() {
 		stop()
 	})
 
-	It("plans go on, and their last state arrives when it is back, as what was wanted meanwhile does", func(ctx context.Context) {
+	It("plans continue, and their last state arrives when it is back, as changes made meanwhile do", func(ctx context.Context) {
 		h := newInstance(ctx, standard(), nil)
 		h.resolve(ctx)
 		Eventually(func() string { return h.ready(ctx).Message }).Should(ContainSubstring("Deployment"))
@@ -131,7 +131,7 @@ var _ = Describe("While the hub is away", func() {
 })
 
 var _ = Describe("The way to the hub", func() {
-	It("is taken anew when it leads elsewhere", func(ctx context.Context) {
+	It("is replaced when it leads elsewhere", func(ctx context.Context) {
 		nowhere := rest.CopyConfig(agentOnHub)
 		nowhere.Host = "https://127.0.0.1:1"
 		var way atomic.Pointer[rest.Config]
@@ -177,7 +177,7 @@ var _ = Describe("Reports", func() {
 		h.finish(ctx)
 	})
 
-	It("wait for nothing where the hub is to bring a child about, and come after those of children whose plans have ended", func(ctx context.Context) {
+	It("are sent immediately if the hub has to create a child, and after those of children whose plans have ended", func(ctx context.Context) {
 		stop := runAgentWith(agentOnHub, agentLocally, func(o *agent.Options) { o.ReportInterval = time.Hour })
 		spec, failing, fatal := configOnly(), configOnly(), task("config", kudo.TaskDummy)
 		fatal.Spec.WantErr, fatal.Spec.Fatal = true, true
@@ -247,7 +247,7 @@ var _ = Describe("Reports", func() {
 	})
 })
 
-var _ = Describe("A mirror that somebody edits", func() {
+var _ = Describe("A mirror that is edited", func() {
 	var stop func()
 	BeforeEach(func() { stop = runAgent() })
 	AfterEach(func() { stop() })
@@ -294,7 +294,7 @@ var _ = Describe("A mirror that somebody edits", func() {
 	)
 })
 
-var _ = Describe("What the hub lets go of", func() {
+var _ = Describe("An Instance that the hub releases", func() {
 	var stop func()
 	BeforeEach(func() { stop = runAgent() })
 	AfterEach(func(ctx context.Context) {
@@ -311,7 +311,7 @@ var _ = Describe("What the hub lets go of", func() {
 	}
 	letGo := And(HaveKey(kudo.AnnotationOrphaned), HaveKey(kudo.AnnotationHubDeleted))
 
-	It("by force stays as it is, marked, and is deployed anew for the next of its name", func(ctx context.Context) {
+	It("by force stays unchanged, marked, and is deployed again for the next of its name", func(ctx context.Context) {
 		h := newInstance(ctx, stuck(), nil)
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
@@ -345,7 +345,7 @@ var _ = Describe("What the hub lets go of", func() {
 		h.release(ctx)
 	})
 
-	It("by force does not miss, once it is deployed anew, what its removal has deleted", func(ctx context.Context) {
+	It("by force does not miss, once it is deployed again, what its removal has deleted", func(ctx context.Context) {
 		spec := stuck()
 		spec.Templates["held.yaml"] = fmt.Sprintf(configTemplate, "held")
 		spec.Tasks = append(spec.Tasks, task("held", kudo.TaskApply, "held.yaml"))
@@ -372,7 +372,7 @@ var _ = Describe("What the hub lets go of", func() {
 		h.completes(ctx, "deploy", kudo.PlanStatus{UID: before})
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(HaveField("Status", metav1.ConditionTrue))
 
-		By("letting go of what was held")
+		By("removing the finalizer of the held object")
 		h.holds(ctx, "-held")
 		Eventually(func() string { return h.config(ctx, "-held") }).Should(BeEmpty())
 		Consistently(func() metav1.Condition { return h.ready(ctx) }).WithTimeout(time.Second).Should(HaveField("Status", metav1.ConditionTrue))
@@ -396,7 +396,7 @@ var _ = Describe("What the hub lets go of", func() {
 		Expect(h.config(ctx, "-config")).To(Equal("one"))
 	})
 
-	It("and is deleted again before anything of it was deployed anew, goes as a whole", func(ctx context.Context) {
+	It("and is deleted again before any of it was deployed again, is removed completely", func(ctx context.Context) {
 		h := newInstance(ctx, stuck(), nil)
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
@@ -419,7 +419,7 @@ var _ = Describe("What the hub lets go of", func() {
 		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "nobody else would have deleted what is cluster-scoped: %v", err)
 	})
 
-	It("because it was restored from before the deletion, it is deployed anew", func(ctx context.Context) {
+	It("because it was restored from before the deletion, it is deployed again", func(ctx context.Context) {
 		h := newInstance(ctx, stuck(), nil)
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})

@@ -216,7 +216,7 @@ var _ = Describe("A Pipe task", func() {
 		h.completes(ctx, "update", kudo.PlanStatus{})
 		Expect(h.config(ctx, "-user")).To(Equal(pipe.ArtifactName(h.name, "files", "Key")))
 
-		By("and makes them anew in the next execution of its own")
+		By("and re-creates them in its next execution")
 		n.put("/pipe/out/key", "changed")
 		before := h.plan(ctx, "deploy")
 		h.change(ctx, func(s *kudo.InstanceSpec) { s.PlanExecution = kudo.PlanExecution{PlanName: "deploy", UID: "again"} })
@@ -264,7 +264,7 @@ var _ = Describe("A Pipe task", func() {
 		Eventually(hold()).WithContext(ctx).Should(Succeed())
 		Eventually(func() *corev1.Pod { return h.pod(ctx) }).Should(BeNil())
 
-		By("going on from there")
+		By("continuing from there")
 		stop = runAgent()
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		Expect(n.reads.Load()).To(Equal(reads))
@@ -274,7 +274,7 @@ var _ = Describe("A Pipe task", func() {
 		h.finish(ctx)
 	})
 
-	It("says how the init container failed, and goes on when it succeeds", func(ctx context.Context) {
+	It("reports how the init container failed, and continues when it succeeds", func(ctx context.Context) {
 		h := newInstance(ctx, piped(), nil)
 		h.resolve(ctx)
 		h.runs(ctx, n, failing(corev1.PodPending))
@@ -285,7 +285,7 @@ var _ = Describe("A Pipe task", func() {
 		h.finish(ctx)
 	})
 
-	It("fails for good when the init container has and is not started again, and leaves no pod", func(ctx context.Context) {
+	It("fails permanently when the init container has failed and is not restarted, and leaves no pod", func(ctx context.Context) {
 		spec := piped()
 		spec.Templates["maker.yaml"] += "  restartPolicy: Never\n"
 		h := newInstance(ctx, spec, nil)
@@ -308,7 +308,7 @@ var _ = Describe("A Pipe task", func() {
 		h.finish(ctx)
 	})
 
-	DescribeTable("leaves no pod of an execution that does not go on",
+	DescribeTable("leaves no pod of an execution that does not continue",
 		func(ctx context.Context, end func(context.Context, *hubPart)) {
 			h := newInstance(ctx, piped(), nil)
 			h.resolve(ctx)
@@ -350,7 +350,7 @@ var _ = Describe("A Pipe task", func() {
 		h.finish(ctx)
 	})
 
-	It("takes over no object of somebody else's, and runs no pod for it", func(ctx context.Context) {
+	It("takes over no object of another owner, and runs no pod for it", func(ctx context.Context) {
 		h := newInstance(ctx, piped(), nil)
 		Expect(managed.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}})).To(Succeed())
 		foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: pipe.ArtifactName(h.name, "files", "Key")},

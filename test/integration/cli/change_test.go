@@ -171,7 +171,7 @@ plans:
 		Expect(wrong.err).To(MatchError("it would fail on cluster " + clusters[0] + "; nothing was written"))
 	})
 
-	It("update --dry-run shows what the Instances that stand make of it", func(ctx SpecContext) {
+	It("update --dry-run shows the effect on existing Instances", func(ctx SpecContext) {
 		push(ctx, "oven", "1.0.0")
 		clusters := three(ctx)
 		all := strings.Join(clusters, ",")

@@ -70,7 +70,7 @@ kafka                      not available (Broken)
 `))
 		})
 
-		It("draws a circle once around", func(ctx context.Context) {
+		It("draws a cycle once", func(ctx context.Context) {
 			define(ctx, "a", requires("b"))
 			define(ctx, "b", requires("a"))
 			cluster := newNamespace(ctx)

@@ -231,7 +231,7 @@ var _ = Describe("A chain of ten add-ons that run by plans, above one that renew
 		Entry("is available again", time.Duration(0), renewed, works),
 	)
 
-	It("is unknown while the agent is gone, and comes back with it, without a verdict that changes", func(ctx SpecContext) {
+	It("is unknown while the agent is gone, and recovers with it, without a change of verdict", func(ctx SpecContext) {
 		watched := watch(ctx)
 		stopAgent()
 		for _, link := range links {

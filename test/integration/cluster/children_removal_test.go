@@ -29,7 +29,7 @@ var _ = Describe("The removal of a tree of operators", func() {
 	})
 
 	// Kubernetes' garbage collector deletes everything too if the root is deleted in the foreground.
-	It("goes from the top, also where everything is deleted at once", func(ctx SpecContext) {
+	It("is done from the top, even if everything is deleted at the same time", func(ctx SpecContext) {
 		g.root(ctx, "aa", "aa-1.0.0", nil)
 		g.settles(ctx, "aa")
 		seen := g.follow(ctx)

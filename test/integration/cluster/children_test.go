@@ -510,7 +510,7 @@ var _ = Describe("A tree of operators", func() {
 		Eventually(func() []string { return acknowledged(g.onHub(ctx, "aa")) }).WithContext(ctx).Should(ConsistOf("bb Applied"))
 	})
 
-	It("is let go of as a whole by force", func(ctx SpecContext) {
+	It("is force-released completely", func(ctx SpecContext) {
 		g.push(ctx, "ee", "1.0.0")
 		g.push(ctx, "bb", "1.0.0", child("ee"))
 		g.push(ctx, "aa", "1.0.0", child("bb"))

@@ -192,7 +192,7 @@ var _ = Describe("A cluster that is detached", func() {
 		s.unregister(ctx)
 	})
 
-	It("by deleting its ManagedCluster, as OCM carries that out, loses nothing and is taken up again when it comes back", func(ctx SpecContext) {
+	It("by deleting its ManagedCluster, as OCM carries that out, loses nothing and is managed again when it returns", func(ctx SpecContext) {
 		runHub()
 		s := attachWithAgent(ctx)
 		executed := map[string]any{}
@@ -224,7 +224,7 @@ var _ = Describe("A cluster that is detached", func() {
 		s.unregister(ctx)
 	})
 
-	It("while an Instance waits in deletion for an agent that is gone, lets it go", func(ctx SpecContext) {
+	It("while an Instance waits in deletion for an agent that is gone, releases it", func(ctx SpecContext) {
 		runHub()
 		s, stopAgent := attachStoppable(ctx)
 		stopAgent()
@@ -236,7 +236,7 @@ var _ = Describe("A cluster that is detached", func() {
 	})
 })
 
-var _ = Describe("An Instance that is let go of by force", func() {
+var _ = Describe("An Instance that is force-released", func() {
 	It("leaves the hub, tells what it leaves behind, and stays on the cluster", func(ctx SpecContext) {
 		runHub()
 		s := attachWithAgent(ctx)

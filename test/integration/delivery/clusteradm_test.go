@@ -248,7 +248,7 @@ var _ = Describe("clusteradm", func() {
 		Expect(get(ctx, instanceOf(asStored))).To(Equal(instance), "it stays where it was installed")
 		Expect(in(cluster, writes)()[written:]).To(ConsistOf(HaveSuffix("/managedclusteraddons/"+kafka.Name+"/status")), "Resolved, of this generation")
 
-		By("what it requires going away: the dependency still stands")
+		By("disabling the required add-on: the dependency is still declared")
 		available(ctx, zookeeper.Name, metav1.ConditionFalse)
 		Eventually(conditionOf(asStored, "Degraded")).WithContext(ctx).Should(Equal(seen{"True", "RequiredDependencyNotSatisfied"}))
 		Expect(user.enable(ctx, kafka)).To(Succeed())

@@ -77,7 +77,7 @@ var _ = Describe("The delivery of addon-agent", func() {
 		return tandem, config
 	}
 
-	It("brings everything that the agent needs, and leaves behind what users run by", func(ctx SpecContext) {
+	It("installs everything that the agent requires, and leaves CRDs and objects of users behind", func(ctx SpecContext) {
 		tandem, _ := deliver(ctx, func(c *upstream.AddOnDeploymentConfigSpec) { c.AgentInstallNamespace = "spoke" })
 		Eventually(manifestsOf(cluster)).WithContext(ctx).Should(And(
 			HaveKey("CustomResourceDefinition instances.kudo.dev"), HaveKey("CustomResourceDefinition operatorversions.kudo.dev"),
@@ -112,7 +112,7 @@ var _ = Describe("The delivery of addon-agent", func() {
 		}}))
 	})
 
-	It("brings a pod that passes the restricted Pod Security Standard, whatever its config says", func(ctx SpecContext) {
+	It("installs a pod that complies with the restricted Pod Security Standard, regardless of its config", func(ctx SpecContext) {
 		namespace := "restricted-" + cluster
 		deliver(ctx, func(c *upstream.AddOnDeploymentConfigSpec) {
 			c.AgentInstallNamespace = namespace
@@ -157,7 +157,7 @@ var _ = Describe("The delivery of addon-agent", func() {
 		Expect(agent.List(ctx, &kudo.InstanceList{}, client.InNamespace(register(ctx)))).NotTo(Succeed())
 	})
 
-	It("brings a change when OCM rolls it out, and not before", func(ctx SpecContext) {
+	It("applies a change when OCM rolls it out, and not before", func(ctx SpecContext) {
 		tandem, config := deliver(ctx, func(c *upstream.AddOnDeploymentConfigSpec) {
 			c.CustomizedVariables = []upstream.CustomizedVariable{{Name: "Image", Value: "addon-agent:2"}}
 		})
@@ -183,7 +183,7 @@ var _ = Describe("The delivery of addon-agent", func() {
 		}).WithContext(ctx).Should(ContainElement(And(HaveField("Type", "ManifestApplied"), HaveField("Status", metav1.ConditionFalse),
 			HaveField("Message", ContainSubstring(fault)))))
 	},
-		Entry("a variable that is nobody's", "no variable Imag (did you mean Image?)", func(c *upstream.AddOnDeploymentConfigSpec) {
+		Entry("an unknown variable", "no variable Imag (did you mean Image?)", func(c *upstream.AddOnDeploymentConfigSpec) {
 			c.CustomizedVariables = []upstream.CustomizedVariable{{Name: "Imag", Value: "addon-agent:2"}}
 		}),
 		Entry("no image", "no image of addon-agent is named", func(c *upstream.AddOnDeploymentConfigSpec) {
@@ -194,7 +194,7 @@ var _ = Describe("The delivery of addon-agent", func() {
 		}),
 	)
 
-	It("has a new addon-manager keep what an agent has until its turn comes", func(ctx SpecContext) {
+	It("keeps an agent unchanged after an upgrade of addon-manager until its rollout", func(ctx SpecContext) {
 		tandem, config := deliver(ctx, func(c *upstream.AddOnDeploymentConfigSpec) { c.AgentInstallNamespace = "spoke" })
 		Eventually(exists(workNamed(cluster, "addon-tandem-deploy-0"))).WithContext(ctx).Should(BeTrue())
 		before := get(ctx, workNamed(cluster, "addon-tandem-deploy-0")).Spec

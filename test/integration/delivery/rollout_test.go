@@ -109,17 +109,17 @@ var _ = Describe("The rollout of an add-on that runs by plans", func() {
 		Expect(current.Spec.ManifestConfigs[0].UpdateStrategy.Type).To(BeEquivalentTo("ReadOnly"))
 	})
 
-	It("goes on to the next configuration where OCM wants it, and says when that is reached", func(ctx SpecContext) {
+	It("continues with the next configuration where OCM requests it, and reports when that is reached", func(ctx SpecContext) {
 		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
 		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
 		hashes := placed(kafka.Name)(Default, ctx)
 
-		By("a config that changes, while other clusters have their turn")
+		By("a config that changes, while other clusters are rolled out")
 		say(ctx, config, "two")
 		Eventually(placed(kafka.Name)).WithContext(ctx).ShouldNot(Equal(hashes))
 		Consistently(text(kafka)).WithContext(ctx).Should(Equal("one"))
 
-		By("this cluster's turn, and a plan that fails")
+		By("the rollout to this cluster, and a plan that fails")
 		rollOut(ctx, kafka)
 		Eventually(text(kafka)).WithContext(ctx).Should(Equal("two"))
 		reports(ctx, instanceOf(kafka), metav1.ConditionFalse, kudo.ReasonPlanFailed)
@@ -172,7 +172,7 @@ var _ = Describe("The rollout of an add-on that runs by plans", func() {
 		Expect(metav1.IsControlledBy(get(ctx, mark(again)), again)).To(BeTrue())
 	})
 
-	It("is nobody's to mark once the add-on does not run by plans any more", func(ctx SpecContext) {
+	It("is not marked once the add-on does not run by plans any more", func(ctx SpecContext) {
 		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
 		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
 		Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"True", "PlanComplete"}))

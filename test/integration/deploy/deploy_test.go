@@ -90,7 +90,7 @@ var _ = Describe("What deploy/ installs", func() {
 		}
 	})
 
-	DescribeTable("defines the kinds that nobody else does there",
+	DescribeTable("defines the kinds that are not defined there otherwise",
 		func(ctx SpecContext, folder string, groups ...string) {
 			Expect(named(deployed(ctx, folder), "CustomResourceDefinition")).To(ConsistOf(groups))
 		},

@@ -231,7 +231,7 @@ var _ = Describe("The add-on controller", func() {
 		Eventually(exists(kafka)).WithContext(ctx).Should(BeFalse())
 	})
 
-	It("lets an add-on that was never installed go at once", func(ctx SpecContext) {
+	It("releases an add-on that was never installed immediately", func(ctx SpecContext) {
 		f.define(ctx, "kafka", both(runs(version), f.needing(addonv1alpha1.AddonDependency{Name: "zookeeper"})))
 		kafka := f.enable(ctx, cluster, "kafka")
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Reason", "WaitingForDependencies"))
@@ -280,7 +280,7 @@ var _ = Describe("The add-on controller", func() {
 		Expect(get(ctx, users).OwnerReferences).To(BeEmpty())
 	})
 
-	It("says once that the API server refuses the Instance, and goes on when it does not any more", func(ctx SpecContext) {
+	It("reports once that the API server rejects the Instance, and continues when it does not any more", func(ctx SpecContext) {
 		probe := &kudo.Instance{}
 		probe.Spec.InstallNamespace = "forbidden"
 		lift := f.refuse(ctx, cluster, `object.spec.installNamespace != "forbidden"`, "nothing goes there", probe)
@@ -336,7 +336,7 @@ var _ = Describe("The add-on controller", func() {
 			definition = f.define(ctx, "kafka", runs(version))
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
 
-			By("disabling it while nobody runs it")
+			By("disabling it while no controller runs it")
 			forsake(ctx, definition)
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(want))
 			Expect(server.Delete(ctx, kafka)).To(Succeed())
@@ -408,7 +408,7 @@ var _ = Describe("The add-on controller", func() {
 			edit(ctx, definition, runs(later))
 			Eventually(specOf(instanceOf(kafka))).WithContext(ctx).Should(HaveField("OperatorVersion.Name", later.Name))
 
-			By("having it looked at again, and another one after it")
+			By("having it reconciled again, and another one after it")
 			edit(ctx, definition, func(d *addonv1alpha1.ClusterManagementAddOn) { d.Spec.AddOnMeta.DisplayName = "Kafka" })
 			edit(ctx, afterwards, runs(later))
 			Eventually(specOf(instanceOf(next))).WithContext(ctx).Should(HaveField("OperatorVersion.Name", later.Name))

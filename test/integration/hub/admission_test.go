@@ -133,9 +133,9 @@ var _ = Describe("Admission", func() {
 			Entry("depends on itself by the annotation", func() func(*addonv1alpha1.ClusterManagementAddOn) {
 				return annotates(`[{"name":"<a>"}]`)
 			}, `annotation addon.open-cluster-management.io/dependencies[0]: "<a>" depends on itself: remove the entry`),
-			Entry("closes a circle", func() func(*addonv1alpha1.ClusterManagementAddOn) { return needs("b") },
+			Entry("closes a cycle", func() func(*addonv1alpha1.ClusterManagementAddOn) { return needs("b") },
 				`spec.dependencies[0]: circular dependency: <a> -> <b> -> <c> -> <a>: remove the entry, or another dependency on this way`),
-			Entry("closes a circle by the annotation", func() func(*addonv1alpha1.ClusterManagementAddOn) {
+			Entry("closes a cycle by the annotation", func() func(*addonv1alpha1.ClusterManagementAddOn) {
 				return annotates(`[{"name":"<b>","type":"Optional"}]`)
 			}, `dependencies[0]: circular dependency: <a> -> <b> -> <c> -> <a>: remove the entry`),
 			Entry("names a dependency twice in the annotation", func() func(*addonv1alpha1.ClusterManagementAddOn) {
@@ -152,14 +152,14 @@ var _ = Describe("Admission", func() {
 				`want a JSON array such as`),
 		)
 
-		It("refuses the edit that closes a circle, right after the one that prepared it, and no other", func(ctx SpecContext) {
+		It("rejects the edit that closes a cycle, right after the one that prepared it, and no other", func(ctx SpecContext) {
 			a := f.define(ctx, "a", nil)
 			f.define(ctx, "b", needs("a"))
 			close := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"dependencies":[{"name":"`+f.named("b")+`"}]}}`))
 			Expect(user.Patch(ctx, a, close)).To(MatchError(ContainSubstring(
 				named("circular dependency: <a> -> <b> -> <a>"))))
 
-			By("letting it in while nobody answers, and out of it again step by step")
+			By("allowing it while no webhook responds, and breaking it again step by step")
 			unchecked()
 			Expect(user.Patch(ctx, a, close)).To(Succeed())
 			onA := f.enable(ctx, cluster, "a")
@@ -212,7 +212,7 @@ var _ = Describe("Admission", func() {
 	})
 
 	Describe("of a ClusterManagementAddOn that is deleted", func() {
-		It("warns who requires it, and lets it go", func(ctx SpecContext) {
+		It("warns of dependents, and allows the deletion", func(ctx SpecContext) {
 			zookeeper := f.define(ctx, "zookeeper", nil)
 			for name, dependencyType := range map[string]addonv1alpha1.DependencyType{
 				"kafka": "Required", "spark": "Required", "graphs": "Optional",
@@ -229,7 +229,7 @@ var _ = Describe("Admission", func() {
 			Expect(exists(zookeeper)(Default, ctx)).To(BeFalse())
 		})
 
-		It("says nothing where nobody requires it, or it is going already", func(ctx SpecContext) {
+		It("does not warn without dependents, or if it is being deleted already", func(ctx SpecContext) {
 			going := f.define(ctx, "going", func(d *addonv1alpha1.ClusterManagementAddOn) { d.Finalizers = []string{"tandem.test/going"} })
 			Expect(heard.of(func() { Expect(user.Delete(ctx, going)).To(Succeed()) })).To(BeEmpty())
 			staying := f.define(ctx, "staying", nil)
@@ -243,7 +243,7 @@ var _ = Describe("Admission", func() {
 	})
 
 	Describe("of a ManagedClusterAddOn", func() {
-		It("warns who requires what is deleted there, and lets it go", func(ctx SpecContext) {
+		It("warns of dependents on the cluster, and allows the deletion", func(ctx SpecContext) {
 			other := f.cluster(ctx, "other")
 			need := func(dependencyType addonv1alpha1.DependencyType) func(*addonv1alpha1.ClusterManagementAddOn) {
 				return f.needing(addonv1alpha1.AddonDependency{Name: "zookeeper", Type: dependencyType})
@@ -288,7 +288,7 @@ var _ = Describe("Admission", func() {
 			Expect(exists(zookeeper)(Default, ctx)).To(BeFalse())
 		})
 
-		It("says nothing where nobody requires it", func(ctx SpecContext) {
+		It("does not warn without dependents", func(ctx SpecContext) {
 			alone := f.enable(ctx, cluster, "alone")
 			Expect(heard.of(func() { Expect(user.Delete(ctx, alone)).To(Succeed()) })).To(BeEmpty())
 		})
@@ -422,7 +422,7 @@ var _ = Describe("Admission", func() {
 				HaveField("Reason", "NamespaceNotAllowed"), HaveField("Message", Not(ContainSubstring("TYPO")))))
 		})
 
-		It("leaves alone what stands in the namespace of no managed cluster", func(ctx SpecContext) {
+		It("does not check Instances outside of the namespaces of managed clusters", func(ctx SpecContext) {
 			makeNamespace(ctx, f.named("bare"))
 			bare := instance("TYPO", "x")
 			bare.Namespace = f.named("bare")
@@ -468,7 +468,7 @@ var _ = Describe("Admission", func() {
 			Eventually(resolvedOf(changed)).WithContext(ctx).Should(HaveField("Status", "True"))
 		})
 
-		It("judges addon-manager's own writes by Resolved, and nobody else's of the same Instance", func(ctx SpecContext) {
+		It("checks addon-manager's own writes by Resolved, and only these of the same Instance", func(ctx SpecContext) {
 			f.define(ctx, "kafka", runs(version))
 			variables := f.variables(ctx, "variables", cluster, "FIXED", "huge", "COUNT", "3")
 			kafka := f.enable(ctx, cluster, "kafka", configured(variables))
@@ -476,7 +476,7 @@ var _ = Describe("Admission", func() {
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(HaveField("Status", "True"))
 			start(ctx, own, version)
 
-			By("changing an immutable parameter where nobody can refuse it")
+			By("changing an immutable parameter where no webhook can reject it")
 			fix := func(value string) {
 				GinkgoHelper()
 				edit(ctx, variables, func(c *addonv1alpha1.AddOnDeploymentConfig) { c.Spec.CustomizedVariables[0].Value = value })

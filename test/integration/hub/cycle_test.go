@@ -101,7 +101,7 @@ var _ = Describe("A circular dependency", func() {
 		degraded(ctx, onA, none)
 	})
 
-	It("whose edges change at once is judged, and recovered from, whatever is seen first", func(ctx SpecContext) {
+	It("whose edges change at the same time is reported, and recovered from, regardless of the order of events", func(ctx SpecContext) {
 		other := f.cluster(ctx, "other")
 		a, b, c := f.define(ctx, "a", nil), f.define(ctx, "b", nil), f.define(ctx, "c", nil)
 		var all []*addonv1alpha1.ManagedClusterAddOn
@@ -126,7 +126,7 @@ var _ = Describe("A circular dependency", func() {
 		}
 	})
 
-	It("keeps an add-on from being installed, until somebody else's definition breaks it", func(ctx SpecContext) {
+	It("keeps an add-on from being installed, until another definition breaks it", func(ctx SpecContext) {
 		version := f.push(ctx, "kafka", packages)
 		f.define(ctx, "kafka", both(runs(version), f.needing(need{Name: "b"})))
 		f.define(ctx, "b", f.needing(need{Name: "c", Type: addonv1alpha1.DependencyTypeOptional}))

@@ -199,7 +199,7 @@ var _ = Describe("A dependency", func() {
 		}).WithContext(ctx).Should(Succeed())
 	})
 
-	It("is judged anew when A is disabled and enabled at once", func(ctx SpecContext) {
+	It("is evaluated again when A is disabled and enabled immediately", func(ctx SpecContext) {
 		f.define(ctx, "a", f.needing(need{Name: "b"}))
 		a := f.enable(ctx, cluster, "a")
 		for range 5 {
@@ -294,7 +294,7 @@ var _ = Describe("A dependency", func() {
 		degraded(ctx, a, none)
 	})
 
-	It("is judged on each cluster by itself, and anew when its type changes", func(ctx SpecContext) {
+	It("is evaluated for each cluster, and again when its type changes", func(ctx SpecContext) {
 		definition := f.define(ctx, "a", f.needing(need{Name: "b"}))
 		other := f.cluster(ctx, "other")
 		here, there := f.enable(ctx, cluster, "a"), f.enable(ctx, other, "a")

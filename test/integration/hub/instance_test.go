@@ -56,7 +56,7 @@ var _ = Describe("The Instance controller", func() {
 				HaveField("Status", "False"), HaveField("Reason", reason), HaveField("Message", ContainSubstring(message))))
 			Expect(get(ctx, instance).Finalizers).To(BeEmpty())
 
-			By("letting it go at once, for nothing was ever started")
+			By("releasing it immediately, because nothing was ever started")
 			Expect(server.Delete(ctx, instance)).To(Succeed())
 			Expect(exists(instance)(Default, ctx)).To(BeFalse())
 		},

@@ -96,7 +96,7 @@ var _ = Describe("A cluster whose agent renews a lease on the hub", func() {
 		writes, stopHub = runHub(impatient)
 	})
 
-	It("has add-ons that nobody knows of once its time has passed without it, until the agent says so itself", func(ctx SpecContext) {
+	It("has add-ons with unknown availability once its time has passed without it, until the agent reports again", func(ctx SpecContext) {
 		f.define(ctx, "b", nil)
 		f.define(ctx, "a", f.needing(addonv1alpha1.AddonDependency{Name: "b"}))
 		a, b, mute := f.enable(ctx, cluster, "a"), f.enable(ctx, cluster, "b"), f.enable(ctx, cluster, "mute")
@@ -135,7 +135,7 @@ var _ = Describe("A cluster whose agent renews a lease on the hub", func() {
 		Expect(on(cluster, writes)()).To(HaveLen(len(before) + 4))
 	})
 
-	It("is given its time anew when the hub starts, which then writes nothing twice", func(ctx SpecContext) {
+	It("has its full time again when the hub starts, which then writes nothing twice", func(ctx SpecContext) {
 		a := f.enable(ctx, cluster, "a")
 		renew(ctx, cluster, addonv1alpha1.AgentLease)()
 		Eventually(conditionOf(a, "Available")).WithContext(ctx).Should(Equal(silent))
@@ -152,7 +152,7 @@ var _ = Describe("A cluster whose agent renews a lease on the hub", func() {
 		Consistently(on(cluster, writes)).WithContext(ctx).WithTimeout(leaseGrace + leaseGrace/2).Should(BeEmpty())
 	})
 
-	It("is not taken for silent when it is the hub that hears nothing", func(ctx SpecContext) {
+	It("is not regarded as silent when it is the hub that receives nothing", func(ctx SpecContext) {
 		stopHub()
 		var locked sync.RWMutex
 		writes, stop := runHub(impatient, deaf(&locked))
@@ -166,7 +166,7 @@ var _ = Describe("A cluster whose agent renews a lease on the hub", func() {
 		stop()
 	})
 
-	It("is given its time anew when it could not renew for want of an API server that answers", func(ctx SpecContext) {
+	It("has its full time again when it could not renew because no API server responded", func(ctx SpecContext) {
 		stopHub()
 		var away, asked atomic.Bool
 		away.Store(true)

@@ -102,7 +102,7 @@ var _ = Describe("The metrics of dependencies", func() {
 		Expect(server.Delete(ctx, b)).To(Succeed())
 		counts(ctx, map[string]float64{"a NotInstalled b Required": 1, "a Deleting b Required": 1, "a NotAvailable c Optional": 1})
 
-		By("a circle")
+		By("a cycle")
 		edit(ctx, definition, f.needs(need{Name: "a"}))
 		counts(ctx, map[string]float64{"a Circular b Required": 2, "a NotAvailable c Optional": 1})
 		edit(ctx, definition, f.needs())

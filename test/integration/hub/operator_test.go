@@ -82,7 +82,7 @@ var _ = Describe("Operators that depend on operators", func() {
 			Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Reason", "ChildVersionNotFound"))
 		})
 
-		It("are stopped with the way round where they go in a circle, and run once that is broken", func(ctx SpecContext) {
+		It("are stopped with a message that names the cycle, and run once that is broken", func(ctx SpecContext) {
 			aa, bb, cc := bringing("aa", "1.0.0", "bb"), bringing("bb", "1.0.0", "cc"), bringing("cc", "1.0.0", "aa")
 			push(ctx, aa, bb, cc)
 			instance := instanceOf(ctx, "aa", aa)
@@ -106,7 +106,7 @@ var _ = Describe("Operators that depend on operators", func() {
 				HaveField("Message", And(ContainSubstring("has 64 characters"), ContainSubstring("another instanceName")))))
 		})
 
-		It("looks for children's versions where their parent's stands, and nowhere else", func(ctx SpecContext) {
+		It("finds children's versions in the namespace of their parent's version only", func(ctx SpecContext) {
 			aa, bb := bringing("aa", "1.0.0", "bb"), bringing("bb", "1.0.0")
 			aa.Namespace = cluster
 			push(ctx, aa, bb)
@@ -129,7 +129,7 @@ var _ = Describe("Operators that depend on operators", func() {
 			Expect(heard.of(func() { push(ctx, bringing("aa", "1.1.0", "bb")) })).To(BeEmpty())
 		})
 
-		It("are refused where a version closes a circle, also a version that is meant from then on", func(ctx SpecContext) {
+		It("are rejected if a version closes a cycle, even if the version is only selected from then on", func(ctx SpecContext) {
 			push(ctx, bringing("aa", "1.0.0", "bb"), bringing("bb", "1.0.0", "cc"), bringing("cc", "1.0.0"))
 			closing := bringing("cc", "1.1.0", "aa")
 			for _, options := range [][]client.CreateOption{{client.DryRunAll}, nil} {

@@ -233,7 +233,7 @@ var _ = Describe("A fleet in a storm", func() {
 		Consistently(s.judged).WithContext(ctx).Should(Succeed())
 	})
 
-	It("lets the hub end at once, however busy that is", func(ctx SpecContext) {
+	It("lets the hub stop immediately, however busy it is", func(ctx SpecContext) {
 		stopHub()
 		s := newStorm(ctx)
 		over := make(chan struct{})

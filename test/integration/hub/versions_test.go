@@ -259,7 +259,7 @@ var _ = Describe("The add-on API", func() {
 			HaveKeyWithValue(upstreamv1beta1.InstallNamespaceAnnotation, "streams"))
 	})
 
-	It("stays usable in v1alpha1 while nobody converts, says what is wrong in v1beta1, and recovers", func(ctx SpecContext) {
+	It("stays usable in v1alpha1 while no webhook converts, reports the problem in v1beta1, and recovers", func(ctx SpecContext) {
 		older, kind := f.enable(ctx, cluster, "a", into("streams")), "ManagedClusterAddOn"
 		stopHub()
 
@@ -283,7 +283,7 @@ var _ = Describe("The add-on API", func() {
 		Eventually(labelled).WithContext(ctx).Should(Succeed())
 		Expect(get(ctx, older).Labels).To(HaveKeyWithValue("mine", "x"))
 
-		By("applying v1alpha1 to what a writer of v1beta1 has written, while nobody converts and afterwards")
+		By("applying v1alpha1 to what a writer of v1beta1 has written, while no webhook converts and afterwards")
 		stopHub()
 		Expect(applied()).To(refused)
 		_, stopHub = runHub(serving)

@@ -192,7 +192,7 @@ var _ = Describe("The webhook server", func() {
 		Expect(certificate.IsCA).To(BeFalse())
 	})
 
-	It("writes nothing where everything stands, however often it starts", func(ctx SpecContext) {
+	It("writes nothing if everything is in place, however often it starts", func(ctx SpecContext) {
 		before := waitServed(ctx, webhookAddress)
 		bundlesAreCurrent(ctx)
 		stopHub()
@@ -291,7 +291,7 @@ var _ = Describe("The webhook server", func() {
 		Expect(bundle(ctx)).To(Equal(before))
 	})
 
-	It("trusts no more authorities while nothing can be kept, and goes on once it can", func(ctx SpecContext) {
+	It("trusts no more authorities while nothing can be stored, and continues once it can", func(ctx SpecContext) {
 		waitServed(ctx, webhookAddress)
 		bundlesAreCurrent(ctx)
 		stopHub()
@@ -311,7 +311,7 @@ var _ = Describe("The webhook server", func() {
 	})
 
 	Context("with several replicas", func() {
-		It("serves on one that stands by, which takes new certificates over", func(ctx SpecContext) {
+		It("serves on one that is on standby, which uses new certificates", func(ctx SpecContext) {
 			stopHub()
 			runHub(serving, elected)
 			first := waitServed(ctx, webhookAddress)
@@ -419,7 +419,7 @@ func readiness(address string) func(Gomega, context.Context) string {
 var _ = Describe("The CA bundle", func() {
 	BeforeEach(func(ctx SpecContext) { bundlesAreCurrent(ctx) })
 
-	DescribeTable("comes back where it was",
+	DescribeTable("is restored",
 		func(ctx SpecContext, value func(context.Context) []byte) {
 			other := value(ctx)
 			for _, resource := range []string{"clustermanagementaddons", "managedclusteraddons", "addondeploymentconfigs"} {
@@ -477,7 +477,7 @@ var _ = Describe("The CA bundle", func() {
 		Expect(get(ctx, definition).Spec.Conversion.Webhook.ClientConfig.CABundle).To(BeEmpty())
 	})
 
-	It("is not in the way of whoever applies the manifests anew", func(ctx SpecContext) {
+	It("does not conflict with a user who applies the manifests again", func(ctx SpecContext) {
 		objects, err := manifests.Objects(manifests.FS, "admission/webhooks.yaml", nil)
 		Expect(err).NotTo(HaveOccurred())
 		applied := objects[0]

@@ -52,7 +52,7 @@ func TestOf(t *testing.T) {
 			want: []string{`ManagedClusterAddOn c/a: addon-manager-lease shares .status.conditions[type="Available"].status ` +
 				`with addon-manager-lease, someone`},
 		},
-		"a silent cluster's Degraded is none of the lease's business": {
+		"Degraded of an unreachable cluster does not depend on the lease": {
 			fields:  map[string]string{"addon-manager-lease": condition("Degraded")},
 			present: silent,
 			want: []string{`ManagedClusterAddOn c/a: addon-manager-lease holds .status.conditions[type="Degraded"].status, ` +
@@ -89,7 +89,7 @@ func TestOf(t *testing.T) {
 					`with addon-manager-dependency, addon-agent-availability`,
 			},
 		},
-		"a field manager that nobody knows is a violation": {
+		"an unknown field manager is a violation": {
 			fields: map[string]string{"addon-manager": condition("Degraded")},
 			want: []string{`ManagedClusterAddOn c/a: addon-manager holds .status.conditions[type="Degraded"].status, ` +
 				`which is not its own`},

@@ -67,7 +67,7 @@ var _ = Describe("An agent that writes, of an add-on's status,", Ordered, Contin
 				}
 			}
 		},
-		Entry("Degraded as nobody set it", word{conditions: []metav1.Condition{condition("Degraded", "True", "MyOwn", "")}}),
+		Entry("Degraded with a value of its own", word{conditions: []metav1.Condition{condition("Degraded", "True", "MyOwn", "")}}),
 		Entry("Degraded as good", word{conditions: []metav1.Condition{condition("Degraded", "False", "AllIsWell", "")}}),
 		Entry("Degraded with another verdict", word{conditions: []metav1.Condition{condition("Degraded", "True", optionalUnmet.Reason, "not so bad")}}),
 		Entry("Degraded with another message", word{conditions: []metav1.Condition{condition("Degraded", "True", requiredUnmet.Reason, "elsewhere")}}),
@@ -250,7 +250,7 @@ var _ = Describe("An agent is refused", Ordered, func() {
 		"to make a lease for another cluster": func(ctx context.Context) error {
 			return c.Create(ctx, named(&coordinationv1.Lease{}, otherCluster, "new"))
 		},
-		"to renew somebody else's lease": func(context.Context) error { return merge(leaseBeside, `{"spec":{"holderIdentity":"me"}}`) },
+		"to renew another owner's lease": func(context.Context) error { return merge(leaseBeside, `{"spec":{"holderIdentity":"me"}}`) },
 		"to take the leader's lease": func(context.Context) error {
 			return merge(named(&coordinationv1.Lease{}, "tandem-system", "tandem-addon-manager"), `{"spec":{"holderIdentity":"me"}}`)
 		},

@@ -218,7 +218,7 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		Expect(addOn.Status.HealthCheck.Mode).To(BeEmpty())
 	})
 
-	It("leaves definitions that convert nothing, in which everybody can apply", func(ctx SpecContext) {
+	It("leaves definitions that convert nothing, in which all users can apply", func(ctx SpecContext) {
 		var definitions apiextensionsv1.CustomResourceDefinitionList
 		Expect(admin.List(ctx, &definitions)).To(Succeed())
 		for _, definition := range definitions.Items {

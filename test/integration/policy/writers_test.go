@@ -111,7 +111,7 @@ func forget(ctx context.Context, key types.NamespacedName) {
 }
 
 var _ = Describe("Degraded and Available", func() {
-	It("never contradict each other, from the write on that brings the verdict", func(ctx SpecContext) {
+	It("never contradict each other, from the write of the verdict on", func(ctx SpecContext) {
 		key := types.NamespacedName{Namespace: cluster, Name: "flips"}
 		addOn := &addonv1alpha1.ManagedClusterAddOn{}
 		addOn.Namespace, addOn.Name = key.Namespace, key.Name
@@ -145,7 +145,7 @@ var _ = Describe("Degraded and Available", func() {
 			})
 		}
 
-		It("keep the verdict when somebody removes the whole status, in "+version, func(ctx SpecContext) {
+		It("keep the verdict when another writer removes the complete status, in "+version, func(ctx SpecContext) {
 			key, c := requiring(ctx), tandem.asOCM()
 			for by, remove := range map[string]func(*unstructured.Unstructured) error{
 				"merge patch": func(object *unstructured.Unstructured) error {
@@ -213,7 +213,7 @@ var _ = Describe("Degraded and Available", func() {
 		Expect(holders["addon-manager-dependency"]).To(And(ContainSubstring("Degraded"), Not(ContainSubstring("Available"))))
 	})
 
-	It("come back to their writers when the verdict is released", func(ctx SpecContext) {
+	It("are returned to their writers when the verdict is released", func(ctx SpecContext) {
 		key := judged(ctx, addonv1alpha1.DependencyTypeRequired, requiredUnmet)
 		object := read(ctx, "v1alpha1", key)
 		Expect(mergePatch(ctx, tandem.asOCM(), object, word{conditions: []metav1.Condition{leaseUpdated}})).To(Succeed())
