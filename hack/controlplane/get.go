@@ -83,7 +83,7 @@ func (g *getter) gather(ctx context.Context, folder string, wanted []program, ve
 	return items
 }
 
-// act installs the programs that the folder lacks. Items that cannot be downloaded are built and reported afterwards.
+// act installs the programs that are missing in the folder. Items that cannot be downloaded are built and reported afterwards.
 func (g *getter) act(ctx context.Context, folder string, items []*item, pins pins) (cost costs, err error) {
 	for _, i := range items {
 		if err := i.link(folder); err != nil {

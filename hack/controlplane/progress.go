@@ -54,7 +54,7 @@ func (o *output) failure() string {
 	return strings.Join(lines, "\n")
 }
 
-// listing returns the progress of go list, which downloads modules that the module cache lacks.
+// listing returns the progress of go list, which downloads modules that are missing in the module cache.
 func (o *output) listing(took time.Duration) string {
 	return fmt.Sprintf("%s Go modules downloaded (%s)", count(o.downloaded), whole(took))
 }

@@ -42,11 +42,11 @@ func TestProgressIsSaidInWords(t *testing.T) {
 	}
 	took := 90*time.Second + 300*time.Millisecond
 	for want, got := range map[string]string{
-		"1,234 Go modules downloaded (1m30s)": o.listing(took),
+		"1,234 Go modules downloaded (1m30s)":                                                     o.listing(took),
 		"812 of at most 2,310 packages compiled (1m30s); not linked yet: kube-apiserver, kubectl": o.compiling([]string{"kube-apiserver", "kubectl"}, took),
-		"812 of at most 2,310 packages compiled (1m30s)":                                              o.compiling(nil, took),
-		"built kubectl, kwok in 1m30s: 812 packages compiled, 1,498 taken from Go's build cache":      o.built([]string{"kubectl", "kwok"}, took),
-		"123 MB downloaded (1m30s); not complete yet: kubectl, kwok":                                  receiving(123_456_789, []string{"kubectl", "kwok"}, took),
+		"812 of at most 2,310 packages compiled (1m30s)":                                          o.compiling(nil, took),
+		"built kubectl, kwok in 1m30s: 812 packages compiled, 1,498 taken from Go's build cache":  o.built([]string{"kubectl", "kwok"}, took),
+		"123 MB downloaded (1m30s); not complete yet: kubectl, kwok":                              receiving(123_456_789, []string{"kubectl", "kwok"}, took),
 	} {
 		if got != want {
 			t.Errorf("got  %q\nwant %q", got, want)

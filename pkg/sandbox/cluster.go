@@ -178,7 +178,7 @@ func (c *Cluster) startPods() error {
 	return c.manage("pods", c.newPodRunner)
 }
 
-// manage runs a manager in this process until the cluster stops, with a log of its own beside the programs' logs.
+// manage runs a manager in this process until the cluster stops, with its own log next to the programs' logs.
 func (c *Cluster) manage(name string, newManager func(logr.Logger) (manager.Manager, error)) error {
 	log, err := openLog(c.plan.folder().log(name))
 	if err != nil {

@@ -240,7 +240,7 @@ func (c clusterPlan) addonManager() program {
 	return p
 }
 
-// withoutTandem states what a hub without addon-manager lacks.
+// withoutTandem describes the limits of a hub without addon-manager.
 func (c clusterPlan) withoutTandem() string {
 	lacking := "hub: v1beta1 of the add-on API is not served, and writes are not validated"
 	if c.OCM != "" {

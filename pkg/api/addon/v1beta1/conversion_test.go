@@ -72,7 +72,7 @@ func TestConversion(t *testing.T) {
 			v1beta1: `{metadata: {name: kafka, annotations: {addon.open-cluster-management.io/v1alpha1-install-namespace: streams}},
 				spec: {}}`,
 		},
-		"the install namespace is an annotation beside others": {
+		"the install namespace is added to the annotations": {
 			kind:     "ManagedClusterAddOn",
 			v1alpha1: `{metadata: {annotations: {a: b}}, spec: {configs: [], installNamespace: streams}}`,
 			v1beta1: `{metadata: {annotations: {a: b, addon.open-cluster-management.io/v1alpha1-install-namespace: streams}},
@@ -228,7 +228,7 @@ func untyped(t *testing.T, typed any, apiVersion, kind string) *unstructured.Uns
 	return &unstructured.Unstructured{Object: content}
 }
 
-// converted is what a conversion makes of an object; the object must stand as it was.
+// converted returns the conversion of an object, and checks that the object is unchanged.
 func converted(t *testing.T, from *unstructured.Unstructured, to conversion) *unstructured.Unstructured {
 	t.Helper()
 	before := from.DeepCopy()
@@ -320,7 +320,7 @@ func FuzzClusterManagementAddOnToV1alpha1(f *testing.F) {
 	})
 }
 
-// The two functions below repeat, on typed objects, what OCM's webhook does beside the functions of its API module.
+// The two functions below do on typed objects what OCM's webhook does in addition to the functions of its API module.
 
 func keepInstallNamespace(in *upstream.ManagedClusterAddOn, out *upstreamv1beta1.ManagedClusterAddOn) {
 	if in.Spec.InstallNamespace != "" {
