@@ -70,7 +70,7 @@ func TestAdmit(t *testing.T) {
 		},
 		"a circle, by the field":      {new: byField(need("a"), need("b")), errors: []string{inField + `[1]: ` + cycleB}},
 		"a circle, by the annotation": {new: byAnnotation(`[{"name":"c"}]`), errors: []string{inAnnotation + `[0]: ` + cycleC}},
-		"a circle by an Optional dependency": {
+		"a cycle by an Optional dependency": {
 			new:    byField(addonv1alpha1.AddonDependency{Name: "b", Type: optional}),
 			errors: []string{inField + `[0]: ` + cycleB},
 		},
@@ -101,14 +101,14 @@ func TestAdmit(t *testing.T) {
 		"one of two circles is mended, the other one is warned of": {
 			old: byField(need("b"), need("c")), new: byField(need("c")), warnings: []string{"spec.dependencies[0]: " + cycleC},
 		},
-		"a circle is mended and another one made": {
+		"a cycle is broken and another one added": {
 			old: byField(need("b")), new: byField(need("c")), errors: []string{inField + `[0]: ` + cycleC},
 		},
-		"the type of a dependency on a circle may change": {
+		"the type of a circular dependency may change": {
 			old: byField(need("b")), new: byField(addonv1alpha1.AddonDependency{Name: "b", Type: optional}),
 			warnings: []string{"spec.dependencies[0]: " + cycleB},
 		},
-		"a circle moves from the field to the annotation": {
+		"a cycle moves from the field to the annotation": {
 			old: byField(need("b")), new: byAnnotation(`[{"name":"b"}]`), warnings: []string{annotationOf + "[0]: " + cycleB},
 		},
 		"one of two malformed entries is mended": {

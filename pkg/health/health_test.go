@@ -300,9 +300,9 @@ func TestExtensionsOfTheAPI(t *testing.T) {
 		"established":         {"{status: {conditions: [{type: NamesAccepted, status: 'True'}, {type: Established, status: 'True'}]}}", Healthy, "is established"},
 	}.run(t, "apiextensions.k8s.io/v1", "CustomResourceDefinition")
 	cases{
-		"a new one":        {"{}", Progressing, "is not available yet"},
-		"nobody answers":   {"{status: {conditions: [{type: Available, status: 'False', reason: FailedDiscoveryCheck}]}}", Progressing, "is not available: FailedDiscoveryCheck"},
-		"somebody answers": {"{status: {conditions: [{type: Available, status: 'True', reason: Passed}]}}", Healthy, "is available"},
+		"a new one":            {"{}", Progressing, "is not available yet"},
+		"no endpoint is ready": {"{status: {conditions: [{type: Available, status: 'False', reason: FailedDiscoveryCheck}]}}", Progressing, "is not available: FailedDiscoveryCheck"},
+		"an endpoint is ready": {"{status: {conditions: [{type: Available, status: 'True', reason: Passed}]}}", Healthy, "is available"},
 	}.run(t, "apiregistration.k8s.io/v1", "APIService")
 	cases{
 		"a new one":   {"{}", Progressing, "is not active yet"},

@@ -111,7 +111,7 @@ func TestDecide(t *testing.T) {
 			addOn:    addOn(variables("a", defaultInstallNamespace)).with(func(a *AddOn) { a.ManagedAddOn.Spec.InstallNamespace = "" }),
 			instance: &wanted{map[string]string{}, defaultInstallNamespace},
 		},
-		"an Instance that stands keeps its install namespace": {
+		"an existing Instance keeps its install namespace": {
 			addOn: addOn(variables("a", "moved")).with(func(a *AddOn) {
 				a.Instances = []kudo.Instance{own("Resolved", 7, installedIn("old"))}
 			}),
@@ -128,7 +128,7 @@ func TestDecide(t *testing.T) {
 			}),
 			reason: "OperatorVersionNotFound", mentions: []string{"addon-packages/kafka-1.0.0", "cluster1/a does not exist"},
 		},
-		"a configuration that is not to be used leaves the Instance that stands": {
+		"an unusable configuration does not change an existing Instance": {
 			addOn: addOn().with(func(a *AddOn) {
 				a.Configuration = Configuration{Obstacles: []Obstacle{{"WaitingForConfiguration", "OCM is at it"}}}
 				a.Version, a.Instances = nil, []kudo.Instance{own("Resolved", 7)}
@@ -143,11 +143,11 @@ func TestDecide(t *testing.T) {
 			addOn:  addOn().with(func(a *AddOn) { a.ManagedAddOn.Name = strings.Repeat("a", 64) }),
 			reason: "NameInvalid",
 		},
-		"an Instance of somebody else's is not taken over": {
+		"an Instance of another owner is not taken over": {
 			addOn:  addOn().with(func(a *AddOn) { a.Instances = []kudo.Instance{*running("kafka")} }),
 			reason: "NameCollision", mentions: []string{"cluster1/kafka"},
 		},
-		"an Instance of an add-on that had the name before is somebody else's": {
+		"an Instance of a previous add-on of the same name has another owner": {
 			addOn: addOn().with(func(a *AddOn) {
 				a.Instances = []kudo.Instance{own("Resolved", 7, func(i *kudo.Instance) { i.OwnerReferences[0].UID = "former" })}
 			}),
@@ -278,7 +278,7 @@ func TestDecideAboutAnAddOnThatDoesNotRunByPlans(t *testing.T) {
 			definition: supportingOther(), changes: []func(*AddOn){judged}, release: true,
 		},
 		"its definition is gone, and it was never installed": {changes: []func(*AddOn){judged}, release: true},
-		"an Instance of its name is somebody else's": {
+		"an Instance of its name has another owner": {
 			definition: supportingOther(), changes: []func(*AddOn){judged, standing(*running("kafka"))}, release: true,
 		},
 		"its Instance is on its way out": {

@@ -128,13 +128,13 @@ func TestChildren(t *testing.T) {
 		want  string
 	}{
 		"a child that is not there is made":                     {parent(deploying()), "apply bb-1.10.0 TEXT=t; tell Applied"},
-		"one that stands as it is wanted is acknowledged":       {parent(deploying(), bb()), "tell Applied bb 3"},
+		"one in the desired state is acknowledged":              {parent(deploying(), bb()), "tell Applied bb 3"},
 		"one with other parameters is changed":                  {parent(deploying(), bb(func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"OLD": "x"} })), "apply bb-1.10.0 TEXT=t; tell Applied"},
 		"one of another version is changed":                     {parent(deploying(), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "bb-1.9.0" })), "apply bb-1.10.0 TEXT=t; tell Applied"},
 		"within an execution the version stays":                 {parent(deploying(toldOf("x")), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "bb-1.9.0" })), "tell Applied bb 3"},
-		"in the next one it is chosen anew":                     {parent(deploying(toldOf("w")), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "bb-1.9.0" })), "apply bb-1.10.0 TEXT=t; tell Applied"},
+		"in the next one it is chosen again":                    {parent(deploying(toldOf("w")), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "bb-1.9.0" })), "apply bb-1.10.0 TEXT=t; tell Applied"},
 		"what it was made to be in an execution stays":          {parent(deploying(toldOf("x")), bb(func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"TEXT": "drawn"} })), "tell Applied bb 3"},
-		"and is made again where somebody has deleted it":       {parent(deploying(toldOf("x"))), "apply bb-1.10.0 TEXT=t; tell Applied"},
+		"and is re-created if it was deleted":                   {parent(deploying(toldOf("x"))), "apply bb-1.10.0 TEXT=t; tell Applied"},
 		"or where another one has its name since":               {parent(deploying(toldOf("x")), bb(func(i *kudo.Instance) { i.UID, i.Spec.Parameters = "next", nil })), "apply bb-1.10.0 TEXT=t; tell Applied"},
 		"one that turns out not to be what it is to be":         {parent(deploying(toldOf("x")), bb(notResolved(3))), "tell Failed: no such parameter"},
 		"what was said to have failed stays so":                 {parent(deploying(toldOf("x"), refused), bb()), "tell Failed: no such parameter"},
@@ -155,24 +155,24 @@ func TestChildren(t *testing.T) {
 		"a failed plan that a change leads to is not asked for": {parent(deploying(), bb(failedIn(kudo.UpdatePlan, nil), func(i *kudo.Instance) { i.Spec.Parameters = nil })), "apply bb-1.10.0 TEXT=t; tell Applied"},
 		"a failed plan that a change does not lead to is":       {parent(deploying(), bb(failedIn(kudo.DeployPlan, nil), func(i *kudo.Instance) { i.Spec.Parameters = nil })), "apply bb-1.10.0 TEXT=t; rerun deploy; tell Applied"},
 		"another version needs no failed plan":                  {parent(deploying(), bb(failedIn(kudo.DeployPlan, asTheyAre), func(i *kudo.Instance) { i.Status.Execution.OperatorVersion.UID = "bb-1.9.0" })), "tell Applied bb 3"},
-		"a plan that somebody has asked for comes first":        {parent(deploying(), bb(failedIn(kudo.DeployPlan, asTheyAre), func(i *kudo.Instance) { i.Spec.PlanExecution = kudo.PlanExecution{PlanName: "update", UID: "u"} })), "tell Applied bb 3"},
+		"a requested plan has priority":                         {parent(deploying(), bb(failedIn(kudo.DeployPlan, asTheyAre), func(i *kudo.Instance) { i.Spec.PlanExecution = kudo.PlanExecution{PlanName: "update", UID: "u"} })), "tell Applied bb 3"},
 		"nothing is done of a plan whose status is another's":   {parent(deploying(func(i *kudo.Instance) { i.Status.Execution.UID = "z" })), ""},
-		"nothing is done of a task that waits for its turn": {parent(deploying(func(i *kudo.Instance) {
+		"nothing is done for a queued task": {parent(deploying(func(i *kudo.Instance) {
 			i.Status.PlanStatus[kudo.DeployPlan].Phases[0].Steps[0].Tasks[0].Status = kudo.Pending
 		})), ""},
 		"nothing is done once the plan is complete":             {parent(deploying(completed), bb()), ""},
 		"a child without a task goes once the plan is complete": {parent(deploying(completed), bb(), bb(renamed)), "delete"},
 		"and not before": {parent(deploying(), bb(), bb(renamed)), "tell Applied bb 3"},
-		"an Instance that somebody has made it the owner of stays":     {parent(deploying(completed), bb(), bb(func(i *kudo.Instance) { i.Name = "mine" })), ""},
-		"children stay while something is left of their parent":        {parent(deploying(deleting), bb()), ""},
-		"and go when nothing is":                                       {parent(deploying(deleting, removed), bb(), bb(renamed), bb(foreign)), "delete; delete"},
-		"they are let go of by force, also if they go already":         {parent(deploying(deleting, forced), bb(), bb(renamed, deleting)), "delete by force; delete by force"},
-		"nothing is done about one that was let go of":                 {parent(deploying(deleting, forced), bb(deleting, forced)), ""},
-		"a parent whose version is lost asks for nothing":              {Parent{Instance: deploying()}, ""},
-		"nobody knows what a version asked for that was replaced":      {Parent{Instance: deploying(), Wanted: parentVersion()}, `tell Failed: OperatorVersion addon-packages/aa-0.9.0, which plan "deploy" runs, does not exist any more`},
-		"but what was answered goes on":                                {Parent{Instance: deploying(toldOf("x")), Wanted: parentVersion()}, ""},
-		"a version that was replaced at rest is not missed":            {Parent{Instance: deploying(completed), Wanted: parentVersion(), Instances: []kudo.Instance{bb(renamed)}}, ""},
-		"a parent that is switched off does not need the child's file": {parent(deploying(off, func(i *kudo.Instance) { i.Status.Execution.Parameters["TEXT"] = "{" })), "tell Removed"},
+		"an Instance that a user assigned to it stays":                    {parent(deploying(completed), bb(), bb(func(i *kudo.Instance) { i.Name = "mine" })), ""},
+		"children stay while something is left of their parent":           {parent(deploying(deleting), bb()), ""},
+		"and go when nothing is":                                          {parent(deploying(deleting, removed), bb(), bb(renamed), bb(foreign)), "delete; delete"},
+		"they are force-released, even if they are being deleted already": {parent(deploying(deleting, forced), bb(), bb(renamed, deleting)), "delete by force; delete by force"},
+		"nothing is done about one that was let go of":                    {parent(deploying(deleting, forced), bb(deleting, forced)), ""},
+		"a parent whose version is lost asks for nothing":                 {Parent{Instance: deploying()}, ""},
+		"nobody knows what a version asked for that was replaced":         {Parent{Instance: deploying(), Wanted: parentVersion()}, `tell Failed: OperatorVersion addon-packages/aa-0.9.0, which plan "deploy" runs, does not exist any more`},
+		"but what was answered goes on":                                   {Parent{Instance: deploying(toldOf("x")), Wanted: parentVersion()}, ""},
+		"a version that was replaced at rest is not missed":               {Parent{Instance: deploying(completed), Wanted: parentVersion(), Instances: []kudo.Instance{bb(renamed)}}, ""},
+		"a parent that is switched off does not need the child's file":    {parent(deploying(off, func(i *kudo.Instance) { i.Status.Execution.Parameters["TEXT"] = "{" })), "tell Removed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var done []string
@@ -300,7 +300,7 @@ func TestAcknowledgements(t *testing.T) {
 		"a task that is gone, and its child is not": {
 			parent(deploying(completed, telling(entry("old"))), bb(func(i *kudo.Instance) { i.Name = "aa.old" })), nil, []kudo.ChildStatus{entry("old")},
 		},
-		"a task that is gone, and somebody else's Instance has the name": {
+		"a task that is gone, and another owner's Instance has the name": {
 			parent(deploying(completed, telling(entry("old"))), bb(func(i *kudo.Instance) { i.Name, i.OwnerReferences = "aa.old", nil })), nil, nil,
 		},
 		"a task that is gone, while a plan runs": {parent(deploying(telling(entry("old")))), nil, []kudo.ChildStatus{entry("old")}},

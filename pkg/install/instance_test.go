@@ -96,11 +96,11 @@ func TestJudge(t *testing.T) {
 			instance: running("kafka", func(i *kudo.Instance) { i.Spec.OperatorVersion = corev1.ObjectReference{} }),
 			reason:   "OperatorVersionNotFound", mentions: []string{"spec.operatorVersion.name is empty"},
 		},
-		"without a namespace the OperatorVersion stands beside the Instance": {
+		"without a namespace the OperatorVersion is in the Instance's namespace": {
 			instance: running("kafka", func(i *kudo.Instance) { i.Spec.OperatorVersion.Namespace = "" }),
 			reason:   "OperatorVersionNotFound", mentions: []string{"OperatorVersion cluster1/kafka-1.0.0 does not exist"},
 		},
-		"the namespace is one that agents may not read, whatever stands there": {
+		"the namespace is one that agents may not read, regardless of its content": {
 			instance: running("kafka", func(i *kudo.Instance) { i.Spec.OperatorVersion.Namespace = "cluster2" }), version: version(),
 			reason: "NamespaceNotAllowed", mentions: []string{`spec.operatorVersion.namespace is "cluster2"`, packages, "cluster1"},
 		},

@@ -88,7 +88,7 @@ func TestImmutable(t *testing.T) {
 		"another version does not define what had no value": {before: unset(bare), after: unset(other)},
 		"another version makes it mutable":                  {before: set("b", fixed("a")), after: set("c", loose)},
 		"another version makes it immutable":                {before: set("b", loose), after: set("c", fixed("a"))},
-		"another version brings it":                         {before: unset(other), after: set("c", other, fixed("a"))},
+		"another version adds it":                           {before: unset(other), after: set("c", other, fixed("a"))},
 		"a mutable one changes":                             {before: set("b", loose), after: set("c", loose)},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -19,7 +19,7 @@ func TestValues(t *testing.T) {
 		want  any
 	}{
 		"a given value goes before the default":                  {kudo.Parameter{Default: new("1")}, map[string]string{"P": "2"}, "2"},
-		"the default stands in":                                  {kudo.Parameter{Default: new("1")}, nil, "1"},
+		"the default is used":                                    {kudo.Parameter{Default: new("1")}, nil, "1"},
 		"an empty string that was given is a value":              {kudo.Parameter{Default: new("1"), Required: new(true)}, map[string]string{"P": ""}, ""},
 		"an optional parameter without value is empty":           {kudo.Parameter{}, nil, ""},
 		"an optional integer without value is empty":             {kudo.Parameter{Type: kudo.IntegerType}, nil, ""},

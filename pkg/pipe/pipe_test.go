@@ -143,8 +143,8 @@ func TestProgress(t *testing.T) {
 		"the pod was evicted": {"phase: Failed\nreason: Evicted\nmessage: low on memory\n" +
 			"initContainerStatuses: [{name: init, state: {terminated: {exitCode: 137, reason: Error}}}]",
 			Lost, "Pod ns/p: failed: Evicted: low on memory"},
-		"nobody came for the files": {"phase: Succeeded", Lost, "Pod ns/p: ended before its files were read"},
-		"Tandem's image lacks sleep": {"containerStatuses: [{name: kudo-pipe, state: {waiting: {reason: CrashLoopBackOff}}, " +
+		"the files were not read": {"phase: Succeeded", Lost, "Pod ns/p: ended before its files were read"},
+		"sleep is missing in Tandem's image": {"containerStatuses: [{name: kudo-pipe, state: {waiting: {reason: CrashLoopBackOff}}, " +
 			"lastState: {terminated: {exitCode: 128, reason: StartError}}}]",
 			Retrying, "Pod ns/p: container kudo-pipe ended with exit code 128 (StartError); its image must have sleep and head (--pipe-image of addon-agent)"},
 		"a status that is not one": {"phase: [1]", Working, "Pod ns/p: its status cannot be read"},

@@ -165,16 +165,16 @@ func TestAsksForChild(t *testing.T) {
 		told, next kudo.InstanceStatus
 		want       bool
 	}{
-		"nothing was ever started":             {kudo.InstanceStatus{}, kudo.InstanceStatus{}, false},
-		"a task of another kind begins":        {status("x"), status("x", at("config", kudo.InProgress)), false},
-		"a child waits for its turn":           {status("x"), status("x", at("config", kudo.InProgress), at("bb", kudo.Pending)), false},
-		"a child's turn has come":              {status("x", at("bb", kudo.Pending)), status("x", at("bb", kudo.InProgress)), true},
-		"it is the first that the hub hears":   {kudo.InstanceStatus{}, status("x", at("cc", kudo.InProgress)), true},
-		"the hub knows":                        {status("x", at("bb", kudo.InProgress)), status("x", at("bb", kudo.InProgress), at("config", kudo.Complete)), false},
-		"the hub knows of another execution":   {status("w", at("bb", kudo.InProgress)), status("x", at("bb", kudo.InProgress)), true},
-		"it asks again after it was complete":  {status("x", at("bb", kudo.Complete)), status("x", at("bb", kudo.Error)), true},
-		"the next one's turn has come as well": {status("x", at("bb", kudo.InProgress)), status("x", at("bb", kudo.Complete), at("cc", kudo.InProgress)), true},
-		"the child has failed":                 {status("x", at("bb", kudo.InProgress)), status("x", at("bb", kudo.FatalError)), false},
+		"nothing was ever started":            {kudo.InstanceStatus{}, kudo.InstanceStatus{}, false},
+		"a task of another kind begins":       {status("x"), status("x", at("config", kudo.InProgress)), false},
+		"a child is queued":                   {status("x"), status("x", at("config", kudo.InProgress), at("bb", kudo.Pending)), false},
+		"a child is next":                     {status("x", at("bb", kudo.Pending)), status("x", at("bb", kudo.InProgress)), true},
+		"it is the first report to the hub":   {kudo.InstanceStatus{}, status("x", at("cc", kudo.InProgress)), true},
+		"the hub knows":                       {status("x", at("bb", kudo.InProgress)), status("x", at("bb", kudo.InProgress), at("config", kudo.Complete)), false},
+		"the hub knows of another execution":  {status("w", at("bb", kudo.InProgress)), status("x", at("bb", kudo.InProgress)), true},
+		"it asks again after it was complete": {status("x", at("bb", kudo.Complete)), status("x", at("bb", kudo.Error)), true},
+		"the next one has started as well":    {status("x", at("bb", kudo.InProgress)), status("x", at("bb", kudo.Complete), at("cc", kudo.InProgress)), true},
+		"the child has failed":                {status("x", at("bb", kudo.InProgress)), status("x", at("bb", kudo.FatalError)), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := plan.AsksForChild(version, test.told, test.next); got != test.want {

@@ -120,7 +120,7 @@ func TestDecide(t *testing.T) {
 		"a removal deletes everything":      {observed: observed(kudo.Complete, removing), want: plan.ActionRemove},
 		"a removal supersedes a plan":       {observed: observed(kudo.InProgress, removing), want: plan.ActionRemove},
 		"a removal starts the cleanup plan": {observed: observed(kudo.InProgress, removing, withCleanup("")), want: plan.ActionStart, starts: "cleanup"},
-		"a removal goes on with it":         {observed: observed(kudo.Complete, removing, withCleanup(kudo.InProgress)), want: plan.ActionStep},
+		"a removal continues with it":       {observed: observed(kudo.Complete, removing, withCleanup(kudo.InProgress)), want: plan.ActionStep},
 		"a removal follows it":              {observed: observed(kudo.Complete, removing, withCleanup(kudo.Complete)), want: plan.ActionRemove},
 		"a cleanup plan that failed runs again": {
 			observed: observed(kudo.Complete, removing, withCleanup(kudo.FatalError)), want: plan.ActionStart, starts: "cleanup",
@@ -204,14 +204,14 @@ func TestPodsOfPipesEndWithTheirExecution(t *testing.T) {
 		observed plan.Observation
 		want     []string
 	}{
-		"the execution goes on":           {observed(kudo.InProgress, pods), []string{"earlier"}},
-		"it goes on without its version":  {observed(kudo.InProgress, pods, func(o *plan.Observation) { o.Running = nil }), []string{"earlier"}},
-		"it is complete":                  {observed(kudo.Complete, pods), []string{"now", "earlier"}},
-		"it has failed":                   {observed(kudo.FatalError, pods), []string{"now", "earlier"}},
-		"it is cancelled":                 {observed(kudo.InProgress, pods, cancelled), []string{"now", "earlier"}},
-		"another one starts":              {observed(kudo.Error, pods, parameter("BACKUP", "b"), func(o *plan.Observation) { o.Instance.Annotations[kudo.AnnotationHubGeneration] = "8" }), []string{"now", "earlier"}},
-		"the Instance is removed":         {observed(kudo.InProgress, pods, removing), []string{"now", "earlier"}},
-		"nothing was started for it ever": {observed("", pods, neverStarted), []string{"now", "earlier"}},
+		"the execution continues":          {observed(kudo.InProgress, pods), []string{"earlier"}},
+		"it continues without its version": {observed(kudo.InProgress, pods, func(o *plan.Observation) { o.Running = nil }), []string{"earlier"}},
+		"it is complete":                   {observed(kudo.Complete, pods), []string{"now", "earlier"}},
+		"it has failed":                    {observed(kudo.FatalError, pods), []string{"now", "earlier"}},
+		"it is cancelled":                  {observed(kudo.InProgress, pods, cancelled), []string{"now", "earlier"}},
+		"another one starts":               {observed(kudo.Error, pods, parameter("BACKUP", "b"), func(o *plan.Observation) { o.Instance.Annotations[kudo.AnnotationHubGeneration] = "8" }), []string{"now", "earlier"}},
+		"the Instance is removed":          {observed(kudo.InProgress, pods, removing), []string{"now", "earlier"}},
+		"nothing was started for it ever":  {observed("", pods, neverStarted), []string{"now", "earlier"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string

@@ -22,13 +22,13 @@ func TestAwaitedPods(t *testing.T) {
 		want    string
 	}{
 		"of a Deployment, behind what is healthy or no matter": {[]string{config, claim, healthy, deployment, job}, "app=a,b"},
-		"of a Job":                         {[]string{job, deployment}, "job=a"},
-		"everything is healthy":            {[]string{config, healthy}, ""},
-		"something is gone, and made anew": {[]string{"", deployment}, ""},
-		"what is waited for makes no pods": {[]string{"{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: LoadBalancer, selector: {app: a}}}", deployment}, ""},
-		"a selector that is none":          {[]string{"{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {selector: {matchLabels: [a]}}}"}, ""},
-		"a selector that is text":          {[]string{"{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {selector: a}}"}, ""},
-		"nothing":                          {nil, ""},
+		"of a Job":                             {[]string{job, deployment}, "job=a"},
+		"everything is healthy":                {[]string{config, healthy}, ""},
+		"something is missing, and re-created": {[]string{"", deployment}, ""},
+		"what is waited for makes no pods":     {[]string{"{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: LoadBalancer, selector: {app: a}}}", deployment}, ""},
+		"a selector that is none":              {[]string{"{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {selector: {matchLabels: [a]}}}"}, ""},
+		"a selector that is text":              {[]string{"{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {selector: a}}"}, ""},
+		"nothing":                              {nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects []plan.Object

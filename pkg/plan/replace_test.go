@@ -47,7 +47,7 @@ func TestWhatMayBeMadeAnew(t *testing.T) {
 			false, true,
 		},
 		"a Pod":                  {"{apiVersion: v1, kind: Pod, metadata: {name: a}, status: {phase: Failed}}", false, true},
-		"somebody else's Job":    {"{apiVersion: example.com/v1, kind: Job, metadata: {name: a}}", false, false},
+		"another owner's Job":    {"{apiVersion: example.com/v1, kind: Job, metadata: {name: a}}", false, false},
 		"a Deployment that runs": {"{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {

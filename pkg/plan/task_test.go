@@ -135,7 +135,7 @@ func TestApplyOutcome(t *testing.T) {
 		"the first that is not healthy is waited for":                 {[]plan.Object{of(claim, "a", "Bound"), of(pod, "b", "Pending"), of(pod, "c", "Pending")}, kudo.InProgress, "apps/b"},
 		"a failure counts, also behind one that waits":                {[]plan.Object{of(pod, "a", "Pending"), of(claim, "b", "Lost")}, kudo.FatalError, "apps/b"},
 		"a claim that may wait for its pod does not hold up the step": {[]plan.Object{of(claim, "a", "Pending")}, kudo.Complete, ""},
-		"what somebody deleted meanwhile is applied again":            {[]plan.Object{{Want: object("ConfigMap", "c")}}, kudo.InProgress, "apps/c"},
+		"an object that was deleted meanwhile is applied again":       {[]plan.Object{{Want: object("ConfigMap", "c")}}, kudo.InProgress, "apps/c"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := plan.ApplyOutcome(test.objects)
@@ -184,7 +184,7 @@ func TestActionOf(t *testing.T) {
 		"Toggle applies when true":              {toggle, "true", plan.Apply, false},
 		"Toggle takes what ParseBool takes":     {toggle, "F", plan.Delete, false},
 		"Toggle fails on anything else":         {toggle, "maybe", plan.Nothing, true},
-		"a kind that nobody knows is an error":  {kudo.Task{Kind: "Fly"}, "", plan.Nothing, true},
+		"an unknown kind is an error":           {kudo.Task{Kind: "Fly"}, "", plan.Nothing, true},
 		"Pipe makes objects of files":           {kudo.Task{Kind: kudo.TaskPipe}, "", plan.Pipe, false},
 		"a Toggle of no parameter is, likewise": {kudo.Task{Kind: kudo.TaskToggle}, "", plan.Nothing, true},
 	} {

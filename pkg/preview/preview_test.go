@@ -185,7 +185,7 @@ func TestPreview(t *testing.T) {
 			before: deployed(v1, kudo.InProgress, off, applied...), after: instance(v1, with(map[string]string{"SIZE": "3"})), version: v1,
 			want: []string{"waits for deploy", "resize (OtherParameters: SIZE), calm SIZE", "app Apply: changed Deployment ns/app, unchanged ConfigMap ns/settings-a"},
 		},
-		"a version without a task lets go of what that has applied": {
+		"a version without a task releases its objects": {
 			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v2, off), version: v2,
 			want: []string{"upgrade (OtherVersion), restarts", "app Apply: changed Deployment ns/app, annotated ConfigMap ns/settings-a", "at its end: removed Job ns/once"},
 		},
@@ -212,7 +212,7 @@ func TestPreview(t *testing.T) {
 			want: []string{"resize (OtherParameters: SIZE), calm SIZE", "db ApplyChild: changed shop.db", "  deploy (OtherParameters: ROWS), restarts",
 				"  db Apply: changed ConfigMap ns/rows"},
 		},
-		"a child is made by the first of two plans, and stands then": {
+		"a child is created by the first of two plans, and exists then": {
 			before: deployed(shop(), kudo.Complete, off, applied...), version: shop(func(s *kudo.OperatorVersionSpec) { s.Plans["resize"] = planOf("db"); s.Plans["deploy"] = planOf("db") }),
 			after: instance(v1, map[string]string{"SIZE": "3"}),
 			want:  []string{"resize (OtherParameters: SIZE), calm SIZE", "db DeleteChild:", "deploy (OtherParameters: DB), restarts", "db ApplyChild: created shop.db", "  deploy (Installation)", "  db Apply: created ConfigMap rows"},

@@ -21,7 +21,7 @@ func TestSuccessor(t *testing.T) {
 		"a version whose schema changed":          {"networking.k8s.io/v1beta1", "Ingress", ""},
 		"a version with a kind that moved on":     {"networking.k8s.io/v1beta1", "IngressClass", "networking.k8s.io/v1"},
 		"an alpha binding, whose subjects differ": {"rbac.authorization.k8s.io/v1alpha1", "RoleBinding", ""},
-		"somebody's own kind":                     {"example.com/v1beta1", "CronJob", ""},
+		"a custom kind":                           {"example.com/v1beta1", "CronJob", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			gvk := schema.FromAPIVersionAndKind(test.apiVersion, test.kind)

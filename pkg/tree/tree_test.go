@@ -55,7 +55,7 @@ func TestResolve(t *testing.T) {
 			versions: []string{"aa-1.0.0: bb cc", "bb-1.0.0: ee gg", "cc-1.0.0", "ee-1.0.0", "gg-1.0.0"},
 			want:     []string{"x.bb bb-1.0.0", "x.bb.ee ee-1.0.0", "x.bb.gg gg-1.0.0", "x.cc cc-1.0.0"},
 		},
-		"an operator that several use stands in the tree several times": {
+		"a shared operator is in the tree several times": {
 			versions: []string{"aa-1.0.0: bb cc", "bb-1.0.0: zz", "cc-1.0.0: zz", "zz-1.0.0"},
 			want:     []string{"x.bb bb-1.0.0", "x.bb.zz zz-1.0.0", "x.cc cc-1.0.0", "x.cc.zz zz-1.0.0"},
 		},
@@ -88,19 +88,19 @@ func TestResolve(t *testing.T) {
 			versions: []string{"aa-1.0.0: aa"},
 			faults:   []string{"CircularOperators: circular dependency: aa-1.0.0 -> aa-1.0.0: "},
 		},
-		"a circle over three": {
+		"a cycle of three": {
 			versions: []string{"aa-1.0.0: bb", "bb-1.0.0: cc", "cc-1.0.0: aa"},
 			faults:   []string{"CircularOperators: circular dependency: aa-1.0.0 -> bb-1.0.0 -> cc-1.0.0 -> aa-1.0.0: "},
 		},
-		"a circle further below is told with the way to it": {
+		"an indirect cycle is reported with the path to it": {
 			versions: []string{"aa-1.0.0: bb", "bb-1.0.0: cc", "cc-1.0.0: bb"},
 			faults:   []string{"CircularOperators: circular dependency: aa-1.0.0 -> bb-1.0.0 -> cc-1.0.0 -> bb-1.0.0: "},
 		},
-		"a circle that the highest version closes": {
+		"a cycle that the highest version closes": {
 			versions: []string{"aa-1.0.0: bb", "bb-1.0.0", "bb-2.0.0: aa"},
 			faults:   []string{"CircularOperators: circular dependency: aa-1.0.0 -> bb-2.0.0 -> aa-1.0.0: "},
 		},
-		"all faults at once, each operator's once": {
+		"all problems together, each operator's once": {
 			versions: []string{"aa-1.0.0: bb cc dd", "bb-1.0.0: cc aa", "cc-1.0.0: ee"},
 			faults: []string{
 				`ChildVersionNotFound: aa-1.0.0 -> bb-1.0.0 -> cc-1.0.0 -> ee: `,

@@ -75,9 +75,9 @@ func TestAgentManifestsLeaveBehindWhatUsersRunBy(t *testing.T) {
 
 func TestAgentManifestsStandInTheNamespaceOfTheConfig(t *testing.T) {
 	for name, test := range map[string]struct{ named, want string }{
-		"a namespace that is named": {"spoke", "spoke"},
-		"none":                      {"", "tandem-system"},
-		"OCM's default, which nobody may have meant": {"open-cluster-management-agent-addon", "tandem-system"},
+		"a namespace that is named":              {"spoke", "spoke"},
+		"none":                                   {"", "tandem-system"},
+		"OCM's default, which may be unintended": {"open-cluster-management-agent-addon", "tandem-system"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := rendered(t, upstreamv1beta1.AddOnDeploymentConfigSpec{AgentInstallNamespace: test.named})

@@ -138,8 +138,8 @@ func TestCertificatesAreLookedAtOften(t *testing.T) {
 		now  time.Time
 		most time.Duration
 	}{
-		"a new certificate":        {begin, time.Minute},
-		"one that expires at once": {end.Add(-time.Second), time.Second / 2},
+		"a new certificate":            {begin, time.Minute},
+		"one that expires immediately": {end.Add(-time.Second), time.Second / 2},
 	} {
 		if pause := made.pause(test.now); pause <= 0 || pause > test.most {
 			t.Errorf("%s is looked at again after %s, want %s at most", name, pause, test.most)

@@ -146,7 +146,7 @@ a                               available
 			))
 		})
 
-		It("lets no agent write to the terminal of whoever asks", func(ctx context.Context) {
+		It("lets no agent write to the user's terminal", func(ctx context.Context) {
 			define(ctx, "shop")
 			cluster := newNamespace(ctx)
 			hostile := broken

@@ -107,7 +107,7 @@ var _ = Describe("diagnose", func() {
 		Expect(again.err).To(MatchError(ContainSubstring("file exists")))
 	})
 
-	It("goes on where something cannot be read, and says what", func(ctx SpecContext) {
+	It("continues where something cannot be read, and reports it", func(ctx SpecContext) {
 		cluster := infest(ctx)
 		allow(ctx, cluster, "half-blind", rbacv1.PolicyRule{
 			APIGroups: []string{addonv1alpha1.GroupVersion.Group}, Resources: []string{"managedclusteraddons"}, Verbs: []string{"list"},

@@ -151,7 +151,7 @@ var _ = Describe("package push", func() {
 		Expect(operator.Spec.Description).To(Equal("as of 1.10.0"))
 	})
 
-	It("leaves no package without those that it needs when it is stopped half-way, and goes on from there", func(ctx context.Context) {
+	It("leaves no package without those that it requires when it is interrupted, and continues from there", func(ctx context.Context) {
 		namespace := newNamespace(ctx)
 		dir := GinkgoT().TempDir()
 		shop, cart, stock := filepath.Join(dir, "shop"), filepath.Join(dir, "cart"), filepath.Join(dir, "stock")
@@ -178,7 +178,7 @@ var _ = Describe("package push", func() {
 		Expect(rest.out).To(And(ContainSubstring("stock-0.1.0 unchanged"), ContainSubstring("cart-0.2.0 created"), ContainSubstring("shop-1.0.0 created")))
 	})
 
-	It("refuses to close a circle over what is on the hub", func(ctx context.Context) {
+	It("rejects a cycle with packages on the hub", func(ctx context.Context) {
 		namespace := newNamespace(ctx)
 		dir := GinkgoT().TempDir()
 		cart, stock := filepath.Join(dir, "cart"), filepath.Join(dir, "stock")
