@@ -146,7 +146,7 @@ var _ = Describe("A day's work by the plugin alone", Label(quick), onSandbox("pl
 
 		d.run(ctx, append(strings.Fields(strings.TrimPrefix(why.Commands[0], "kubectl addon ")), "--wait", "--timeout", "2m")...)
 		d.run(ctx, "enable", "web", "--cluster", "cluster2", "--wait", "--timeout", "1m")
-		Expect(d.run(ctx, "why", "web", "--cluster", "cluster2").out).To(ContainSubstring("There is nothing to do."))
+		Expect(d.run(ctx, "why", "web", "--cluster", "cluster2").out).To(ContainSubstring("Nothing to do."))
 	})
 
 	It("ends with everything gone", func(ctx SpecContext) {
@@ -159,7 +159,7 @@ var _ = Describe("A day's work by the plugin alone", Label(quick), onSandbox("pl
 		instances := &kudo.InstanceList{}
 		Expect(d.hub.List(ctx, instances)).To(Succeed())
 		Expect(instances.Items).To(BeEmpty())
-		Expect(d.run(ctx, "fleet").out).To(Equal("No add-on is enabled on 2 managed clusters.\n"))
+		Expect(d.run(ctx, "fleet").out).To(Equal("No add-ons are enabled on 2 managed clusters.\n"))
 	})
 })
 

@@ -20,7 +20,7 @@ func (e *explanation) lag(addOn *addonv1alpha1.ManagedClusterAddOn, seen depende
 	}
 	switch {
 	case told != reason:
-		e.say("Condition Degraded is not up to date yet; if this takes longer than a few seconds, check that addon-manager is running on "+
+		e.say("Condition Degraded is not up to date yet; if this takes longer than a few seconds, check that addon-manager is running on " +
 			"the hub.")
 	case reason != addonv1alpha1.ReasonRequiredDependencyNotSatisfied:
 		if awaited(seen) {

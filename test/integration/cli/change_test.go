@@ -225,7 +225,7 @@ plans:
 		var updated result
 		Eventually(done).Should(Receive(&updated))
 		Expect(updated.code).To(Equal(cli.ExitFailure))
-		Expect(updated.err).To(MatchError("cluster \"" + clusters[2] + "\" has neither an Instance nor an add-on \"weaver\"; Instances: none; add-ons: none"))
+		Expect(updated.err).To(MatchError("cluster \"" + clusters[2] + "\" has no Instance or add-on \"weaver\"; Instances: none; add-ons: none"))
 		Expect(updated.out).To(And(
 			ContainSubstring("instance.kudo.dev/weaver configured on "+clusters[1]+"\n  plan resize runs: for another value of parameter SIZE\n"),
 			HaveSuffix("instance.kudo.dev/weaver plan resize is complete on "+clusters[0]+"\ninstance.kudo.dev/weaver plan resize is complete on "+clusters[1]+"\n")))
@@ -248,7 +248,7 @@ plans:
 	It("are made on the clusters that a Placement selects", func(ctx SpecContext) {
 		push(ctx, "forge", "1.0.0")
 		cluster, other := newCluster(ctx, nil), newCluster(ctx, nil)
-		Expect(run(ctx, "install", "forge", "--placement", "hot/few").err).To(MatchError(ContainSubstring("the hub has no Placements")))
+		Expect(run(ctx, "install", "forge", "--placement", "hot/few").err).To(MatchError(ContainSubstring("the hub does not serve Placements")))
 		definition := &unstructured.Unstructured{}
 		Expect(yaml.Unmarshal([]byte(placementDecisions), &definition.Object)).To(Succeed())
 		Expect(hub.Create(ctx, definition)).To(Succeed())

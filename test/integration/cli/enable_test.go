@@ -160,7 +160,7 @@ var _ = Describe("add-ons", func() {
 			unknown := run(ctx, "enable", "chart", "--cluster", cluster)
 			Expect(unknown.err).To(MatchError(`there is no ClusterManagementAddOn "chart" (did you mean charts?); there are: charts`))
 			Expect(unknown.code).To(Equal(cli.ExitFailure))
-			Expect(run(ctx, "enable", "charts", "--cluster", cluster+",nowhere").err).To(MatchError(ContainSubstring(`there is no managed cluster "nowhere"`)))
+			Expect(run(ctx, "enable", "charts", "--cluster", cluster+",nowhere").err).To(MatchError(ContainSubstring(`managed cluster "nowhere" not found`)))
 			Expect(run(ctx, "enable", "charts", "--selector", "region=none").err).To(MatchError(ContainSubstring("no managed cluster has labels region=none")))
 			define(ctx, "packaged", "addon-packages", "packaged-1")
 			Expect(run(ctx, "enable", "packaged", "--cluster", cluster).err).To(MatchError(ContainSubstring(
@@ -219,7 +219,7 @@ var _ = Describe("add-ons", func() {
 			Expect(got.err).NotTo(HaveOccurred())
 			Expect(got.out).To(And(ContainSubstring(first+" True Works\n"), ContainSubstring(second+"  \n")))
 			Expect(run(ctx, "get", "--cluster", second, "-o", "name").out).To(Equal("managedclusteraddon.addon.open-cluster-management.io/maps\n"))
-			Expect(run(ctx, "get", "map", "--selector", "atlas=yes").err).To(MatchError(ContainSubstring(`add-on "map" (did you mean maps?) is enabled nowhere here`)))
+			Expect(run(ctx, "get", "map", "--selector", "atlas=yes").err).To(MatchError(ContainSubstring(`add-on "map" (did you mean maps?) is not enabled on the selected clusters`)))
 
 			fleet := run(ctx, "fleet", "--selector", "atlas=yes")
 			Expect(fleet.err).NotTo(HaveOccurred())

@@ -51,7 +51,7 @@ var _ = Describe("package push", func() {
 	It("looks for the packages' namespace where none is given, and says how to make it", func(ctx context.Context) {
 		missing := run(ctx, "package", "push", packageDir("a: b\n"))
 		Expect(missing.err).To(MatchError(`applying operator "shop": namespaces "addon-packages" not found: ` +
-			`create it with 'kubectl create namespace addon-packages', or name another one with -n`))
+			`run 'kubectl create namespace addon-packages', or select another one with -n`))
 
 		Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "addon-packages"}})).To(Succeed())
 		DeferCleanup(func(ctx context.Context) { // other specs install an operator of that name from another location
