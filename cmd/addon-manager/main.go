@@ -99,7 +99,7 @@ func (n *names) Set(value string) error {
 // check rejects values that defaults of other libraries would silently replace.
 func (s *settings) check() error {
 	if s.options.Concurrency <= 0 {
-		return fmt.Errorf(`invalid argument "%d" for "--concurrency": must be greater than 0`, s.options.Concurrency)
+		return fmt.Errorf("--concurrency must be greater than 0, got %d", s.options.Concurrency)
 	}
 	return s.limit.Check()
 }

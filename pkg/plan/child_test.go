@@ -52,8 +52,8 @@ func TestChildOutcome(t *testing.T) {
 		want   kudo.ExecutionStatus
 		says   string
 	}{
-		"nothing was said yet":                           {plan.ApplyChild, kudo.ChildStatus{}, nil, false, kudo.InProgress, "Instance apps/aa.bb: waits for the hub to bring it about"},
-		"a word to an earlier execution does not count":  {plan.ApplyChild, said(kudo.ChildApplied, earlier), mirrored("u", 2, 2, childReady), false, kudo.InProgress, "waits for the hub to bring it about"},
+		"nothing was said yet":                           {plan.ApplyChild, kudo.ChildStatus{}, nil, false, kudo.InProgress, "Instance apps/aa.bb: waiting for the hub to apply it"},
+		"a word to an earlier execution does not count":  {plan.ApplyChild, said(kudo.ChildApplied, earlier), mirrored("u", 2, 2, childReady), false, kudo.InProgress, "waiting for the hub to apply it"},
 		"a child that was made is not there yet":         {plan.ApplyChild, said(kudo.ChildApplied), nil, false, kudo.InProgress, "has not been mirrored yet"},
 		"the mirror is that of the one before":           {plan.ApplyChild, said(kudo.ChildApplied), mirrored("t", 9, 9, childReady), false, kudo.InProgress, "has not been mirrored yet"},
 		"the mirror is of an older generation":           {plan.ApplyChild, said(kudo.ChildApplied), mirrored("u", 1, 1, childReady), false, kudo.InProgress, "generation 2 has not been mirrored yet"},
@@ -66,16 +66,16 @@ func TestChildOutcome(t *testing.T) {
 		"it is ready at a generation that a user made":    {plan.ApplyChild, said(kudo.ChildApplied), mirrored("u", 3, 3, childReady), false, kudo.Complete, ""},
 		"its plan has failed":                             {plan.ApplyChild, said(kudo.ChildApplied), mirrored("u", 2, 2, childFailed), false, kudo.FatalError, `Instance apps/aa.bb: PlanFailed: plan "deploy" failed: no image`},
 		"it cannot be":                                    {plan.ApplyChild, said(kudo.ChildFailed, because), nil, false, kudo.FatalError, "Instance apps/aa.bb: no such parameter"},
-		"it could not be in an earlier execution":         {plan.ApplyChild, said(kudo.ChildFailed, because, earlier), nil, false, kudo.InProgress, "waits for the hub to bring it about"},
+		"it could not be in an earlier execution":         {plan.ApplyChild, said(kudo.ChildFailed, because, earlier), nil, false, kudo.InProgress, "waiting for the hub to apply it"},
 		"the one before is on its way out":                {plan.ApplyChild, said(kudo.ChildRemoved, earlier), mirrored("t", 2, 2, childRemoving, kudo.AnnotationHubDeleted), false, kudo.InProgress, "is being removed: waiting for 2 objects to be gone"},
-		"its removal was not carried out yet":             {plan.DeleteChild, said(kudo.ChildApplied, earlier), mirrored("u", 2, 2, childReady), false, kudo.InProgress, "waits for the hub to remove it"},
+		"its removal was not carried out yet":             {plan.DeleteChild, said(kudo.ChildApplied, earlier), mirrored("u", 2, 2, childReady), false, kudo.InProgress, "waiting for the hub to remove it"},
 		"its removal goes on":                             {plan.DeleteChild, said(kudo.ChildApplied, earlier), mirrored("u", 2, 2, childRemoving, kudo.AnnotationHubDeleted), false, kudo.InProgress, "is being removed: waiting for 2 objects to be gone"},
 		"it is gone from the hub and not from here":       {plan.DeleteChild, said(kudo.ChildRemoved), mirrored("u", 2, 2, childRemoving, kudo.AnnotationHubDeleted), false, kudo.InProgress, "is being removed"},
 		"it is gone":                                      {plan.DeleteChild, said(kudo.ChildRemoved), nil, false, kudo.Complete, ""},
-		"it was gone in an earlier execution":             {plan.DeleteChild, said(kudo.ChildRemoved, earlier), nil, false, kudo.InProgress, "waits for the hub to remove it"},
+		"it was gone in an earlier execution":             {plan.DeleteChild, said(kudo.ChildRemoved, earlier), nil, false, kudo.InProgress, "waiting for the hub to remove it"},
 		"the hub has let go of it":                        {plan.DeleteChild, said(kudo.ChildRemoved), mirrored("u", 2, 2, childRemoving, kudo.AnnotationHubDeleted, kudo.AnnotationOrphaned), false, kudo.Complete, ""},
 		"an Instance that is no child has its name":       {plan.DeleteChild, said(kudo.ChildRemoved), mirrored("v", 1, 1, childReady), false, kudo.Complete, ""},
-		"a removal that was said does not bring it about": {plan.ApplyChild, said(kudo.ChildRemoved), nil, false, kudo.InProgress, "waits for the hub to bring it about"},
+		"a removal that was said does not bring it about": {plan.ApplyChild, said(kudo.ChildRemoved), nil, false, kudo.InProgress, "waiting for the hub to apply it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := plan.ChildOutcome(test.action, "x", plan.Child{

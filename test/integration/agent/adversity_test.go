@@ -122,7 +122,7 @@ var _ = Describe("Whatever happens to an Instance", func() {
 		h.again(ctx, lost, func(i *kudo.Instance) { i.Spec.InstallNamespace = "elsewhere" })
 		h.resolve(ctx)
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(
-			is(metav1.ConditionFalse, kudo.ReasonNotMirrored, `its workloads stand in namespace "`+h.namespace+`"`))
+			is(metav1.ConditionFalse, kudo.ReasonNotMirrored, `its workloads run in namespace "`+h.namespace+`"`))
 		h.finish(ctx)
 	})
 

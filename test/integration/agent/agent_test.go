@@ -205,7 +205,7 @@ var _ = Describe("An Instance on the hub", func() {
 		Expect(managed.Create(ctx, foreign)).To(Succeed())
 		h.resolve(ctx)
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(And(HaveField("Reason", kudo.ReasonPlanFailed),
-			HaveField("Message", ContainSubstring("ConfigMap "+h.namespace+"/"+h.name+"-config: it exists and was not made by this Instance"))))
+			HaveField("Message", ContainSubstring("ConfigMap "+h.namespace+"/"+h.name+"-config: already exists and was not created by this Instance"))))
 		h.finish(ctx)
 		Expect(h.config(ctx, "-config")).To(Equal("foreign"))
 	})
