@@ -75,7 +75,7 @@ func TestDeployment(t *testing.T) {
 			"{spec: {replicas: 3}, status: {replicas: 5, updatedReplicas: 3, availableReplicas: 3}}", Progressing, "2 old replicas are pending termination",
 		},
 		"scaled down, pods are left": {
-			"{spec: {replicas: 1}, status: {replicas: 3, updatedReplicas: 3, availableReplicas: 3}}", Progressing, "2 surplus replicas are still there",
+			"{spec: {replicas: 1}, status: {replicas: 3, updatedReplicas: 3, availableReplicas: 3}}", Progressing, "2 surplus replicas are pending termination",
 		},
 		"pods are not available": {
 			"{spec: {replicas: 3}, status: {replicas: 3, updatedReplicas: 3, availableReplicas: 2}}", Progressing, "2 of 3 replicas available",
@@ -208,7 +208,7 @@ func TestReplicaSet(t *testing.T) {
 	cases{
 		"pods are missing":           {"{spec: {replicas: 2}, status: {replicas: 2, availableReplicas: 1}}", Progressing, "1 of 2 replicas available"},
 		"pods cannot be made":        {"{status: {conditions: [{type: ReplicaFailure, status: 'True', reason: FailedCreate}]}}", Progressing, "0 of 1 replicas available: FailedCreate"},
-		"scaled down, pods are left": {"{spec: {replicas: 1}, status: {replicas: 2, availableReplicas: 2}}", Progressing, "1 surplus replicas are still there"},
+		"scaled down, pods are left": {"{spec: {replicas: 1}, status: {replicas: 2, availableReplicas: 2}}", Progressing, "1 surplus replicas are pending termination"},
 		"all there":                  {"{spec: {replicas: 2}, status: {replicas: 2, availableReplicas: 2}}", Healthy, "2 of 2 replicas available"},
 	}.run(t, "apps/v1", "ReplicaSet")
 	cases{"all there": {"{spec: {replicas: 2}, status: {replicas: 2, availableReplicas: 2}}", Healthy, "2 of 2 replicas available"}}.
@@ -246,11 +246,11 @@ func TestPod(t *testing.T) {
 		"not scheduled": {"{status: {phase: Pending, conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable, message: no nodes}]}}", Progressing, "is not scheduled: Unschedulable: no nodes"},
 		"an image that cannot be pulled": {
 			"{status: {phase: Pending, containerStatuses: [{name: a, state: {running: {}}}, {name: b, state: {waiting: {reason: ErrImagePull, message: at 12:00}}}]}}",
-			Progressing, "container b waits: ImagePullBackOff",
+			Progressing, "container b is waiting: ImagePullBackOff",
 		},
 		"an init container that crashes": {
 			"{status: {phase: Pending, initContainerStatuses: [{name: i, state: {waiting: {reason: CrashLoopBackOff}}}], containerStatuses: [{name: a, state: {waiting: {reason: PodInitializing}}}]}}",
-			Progressing, "container i waits: CrashLoopBackOff",
+			Progressing, "container i is waiting: CrashLoopBackOff",
 		},
 		"running, not ready": {
 			"{status: {phase: Running, conditions: [{type: Ready, status: 'False', reason: ContainersNotReady, message: 'unready: [a]'}]}}",

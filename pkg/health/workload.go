@@ -30,7 +30,7 @@ func rollout(f *fields) (v verdict, complete bool) {
 	case total > updated:
 		v = progressing("%d old replicas are pending termination", total-updated)
 	case total > replicas:
-		v = progressing("%d surplus replicas are still there", total-replicas)
+		v = progressing("%d surplus replicas are pending termination", total-replicas)
 	case available < updated:
 		v = withReplicaFailure(f, progressing("%d of %d replicas available", available, replicas))
 	default:
@@ -56,7 +56,7 @@ func replicaSet(f *fields) verdict {
 	case available < replicas:
 		return withReplicaFailure(f, progressing("%d of %d replicas available", available, replicas))
 	case total > replicas:
-		return withReplicaFailure(f, progressing("%d surplus replicas are still there", total-replicas))
+		return withReplicaFailure(f, progressing("%d surplus replicas are pending termination", total-replicas))
 	default:
 		return healthy("%d of %d replicas available", available, replicas)
 	}

@@ -207,13 +207,13 @@ func TestAdmit(t *testing.T) {
 		"a plan that does not exist is asked for": {
 			before: with(), after: asks(fly, with()),
 			want: start + `spec.planExecution.planName is "fly", but OperatorVersion addon-packages/kafka-1.0.0 has no such plan: ` +
-				"name one of its plans (backup, deploy, scale), or remove spec.planExecution",
+				"use one of its plans (backup, deploy, scale), or remove spec.planExecution",
 		},
 		"it was asked for before": {before: asks(fly, with()), after: asks(fly, with("TEXT", "b"))},
 		"it is asked for of another version": {
 			before: asks(backup, with("FIXED", "small")), after: of("kafka-2.0.0", asks(backup, with("FIXED", "small"))),
 			want: start + `spec.planExecution.planName is "backup", but OperatorVersion addon-packages/kafka-2.0.0 has no such plan: ` +
-				"name one of its plans (deploy, scale), or remove spec.planExecution",
+				"use one of its plans (deploy, scale), or remove spec.planExecution",
 		},
 
 		"what runs is cancelled": {before: executing("u", kudo.InProgress), after: asks(kudo.PlanExecution{UID: "u", Cancel: true}, executing("u", kudo.InProgress))},

@@ -38,7 +38,7 @@ var (
 	childReady    = plan.Condition(metav1.ConditionTrue, kudo.ReasonHealthy, "all is well")
 	childRuns     = plan.Condition(metav1.ConditionFalse, kudo.ReasonPlanInProgress, "waits for a Deployment")
 	childFailed   = plan.Condition(metav1.ConditionFalse, kudo.ReasonPlanFailed, `plan "deploy" failed: no image`)
-	childRemoving = plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoving, "waiting for 2 objects to be gone")
+	childRemoving = plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoving, "waiting for 2 objects to be deleted")
 )
 
 func TestChildOutcome(t *testing.T) {
@@ -67,9 +67,9 @@ func TestChildOutcome(t *testing.T) {
 		"its plan has failed":                             {plan.ApplyChild, said(kudo.ChildApplied), mirrored("u", 2, 2, childFailed), false, kudo.FatalError, `Instance apps/aa.bb: PlanFailed: plan "deploy" failed: no image`},
 		"it cannot be":                                    {plan.ApplyChild, said(kudo.ChildFailed, because), nil, false, kudo.FatalError, "Instance apps/aa.bb: no such parameter"},
 		"it could not be in an earlier execution":         {plan.ApplyChild, said(kudo.ChildFailed, because, earlier), nil, false, kudo.InProgress, "waiting for the hub to apply it"},
-		"the one before is on its way out":                {plan.ApplyChild, said(kudo.ChildRemoved, earlier), mirrored("t", 2, 2, childRemoving, kudo.AnnotationHubDeleted), false, kudo.InProgress, "is being removed: waiting for 2 objects to be gone"},
+		"the one before is on its way out":                {plan.ApplyChild, said(kudo.ChildRemoved, earlier), mirrored("t", 2, 2, childRemoving, kudo.AnnotationHubDeleted), false, kudo.InProgress, "is being removed: waiting for 2 objects to be deleted"},
 		"its removal was not carried out yet":             {plan.DeleteChild, said(kudo.ChildApplied, earlier), mirrored("u", 2, 2, childReady), false, kudo.InProgress, "waiting for the hub to remove it"},
-		"its removal goes on":                             {plan.DeleteChild, said(kudo.ChildApplied, earlier), mirrored("u", 2, 2, childRemoving, kudo.AnnotationHubDeleted), false, kudo.InProgress, "is being removed: waiting for 2 objects to be gone"},
+		"its removal goes on":                             {plan.DeleteChild, said(kudo.ChildApplied, earlier), mirrored("u", 2, 2, childRemoving, kudo.AnnotationHubDeleted), false, kudo.InProgress, "is being removed: waiting for 2 objects to be deleted"},
 		"it is gone from the hub and not from here":       {plan.DeleteChild, said(kudo.ChildRemoved), mirrored("u", 2, 2, childRemoving, kudo.AnnotationHubDeleted), false, kudo.InProgress, "is being removed"},
 		"it is gone":                                      {plan.DeleteChild, said(kudo.ChildRemoved), nil, false, kudo.Complete, ""},
 		"it was gone in an earlier execution":             {plan.DeleteChild, said(kudo.ChildRemoved, earlier), nil, false, kudo.InProgress, "waiting for the hub to remove it"},
@@ -104,7 +104,7 @@ func TestReadyOfAnInstanceWithChildren(t *testing.T) {
 		"a child that was replaced":                   {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("v", 2, 2, childReady)}, metav1.ConditionFalse, "Instance apps/aa.bb: is missing"},
 		"a child that the hub has let go of":          {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 2, 2, childReady, kudo.AnnotationOrphaned)}, metav1.ConditionFalse, "Instance apps/aa.bb: is missing"},
 		"a child that is on its way out":              {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 2, 2, childRemoving, kudo.AnnotationHubDeleted)}, metav1.ConditionFalse, "is being removed: waiting for 2 objects"},
-		"a child that no task makes any more":         {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 2, 2, childReady), Vanished: true}, metav1.ConditionFalse, "the hub is to remove it"},
+		"a child that no task makes any more":         {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 2, 2, childReady), Vanished: true}, metav1.ConditionFalse, "waiting for the hub to remove it"},
 		"a child that is not to be":                   {plan.Child{Acknowledged: said(kudo.ChildRemoved)}, metav1.ConditionTrue, "deploy"},
 		"a child that was not to be, and has no task": {plan.Child{Acknowledged: said(kudo.ChildRemoved), Vanished: true}, metav1.ConditionTrue, "deploy"},
 		"another Instance of such a one's name":       {plan.Child{Acknowledged: said(kudo.ChildRemoved), Mirror: mirrored("v", 2, 2, childFailed)}, metav1.ConditionTrue, "deploy"},

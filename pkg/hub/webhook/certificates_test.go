@@ -363,9 +363,9 @@ func TestCertificateTerms(t *testing.T) {
 	}{
 		"the defaults": {certificateTerms{[]string{"a"}, DefaultAuthorityValidity, DefaultCertificateValidity}, ""},
 		"three times":  {certificateTerms{[]string{"a"}, 3 * day, day}, ""},
-		"less":         {certificateTerms{[]string{"a"}, 2 * day, day}, "three times as long"},
-		"never":        {certificateTerms{[]string{"a"}, day, -day}, "cannot be valid for -24h"},
-		"no host":      {certificateTerms{nil, 3 * day, day}, "needs the DNS names and IPs"},
+		"less":         {certificateTerms{[]string{"a"}, 2 * day, day}, "at least three times the validity"},
+		"never":        {certificateTerms{[]string{"a"}, day, -day}, "invalid validity -24h"},
+		"no host":      {certificateTerms{nil, 3 * day, day}, "requires at least one DNS name or IP"},
 		"a lost host":  {certificateTerms{[]string{"a", ""}, 3 * day, day}, "is neither"},
 		"an address":   {certificateTerms{[]string{"a:9443"}, 3 * day, day}, "is neither"},
 		"brackets":     {certificateTerms{[]string{"[::1]"}, 3 * day, day}, "is neither"},

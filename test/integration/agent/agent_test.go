@@ -232,7 +232,7 @@ var _ = Describe("An Instance on the hub", func() {
 			func(s *kudo.OperatorVersionSpec) {
 				s.Templates["config.yaml"] = "apiVersion: authorization.k8s.io/v1\nkind: LocalSubjectAccessReview\nmetadata: {name: w}"
 			},
-			kudo.FatalError, `task "config": LocalSubjectAccessReview .*neither listed nor watched`),
+			kudo.FatalError, `task "config": LocalSubjectAccessReview .*cannot be listed or watched`),
 		Entry("a field that the kind does not have",
 			func(s *kudo.OperatorVersionSpec) {
 				s.Templates["config.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndta: {}"

@@ -257,7 +257,7 @@ var _ = Describe("The inventory", func() {
 		h := newInstance(ctx, spec, nil)
 		h.resolve(ctx)
 		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
-			HaveField("Message", ContainSubstring("its name is another one whenever it is rendered"))))
+			HaveField("Message", ContainSubstring("its name changes with every rendering"))))
 		h.finish(ctx)
 	})
 

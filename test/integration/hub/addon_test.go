@@ -182,11 +182,11 @@ var _ = Describe("The add-on controller", func() {
 		},
 		Entry("that names a foreign namespace", func() func(*addonv1alpha1.ManagedClusterAddOn) {
 			return configured(&kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "x"}})
-		}, "ConfigurationInvalid", `in namespace "kube-system", which agents may not read`),
+		}, "ConfigurationInvalid", `in namespace "kube-system", which agents are not allowed to read`),
 		Entry("that names two OperatorVersions", func() func(*addonv1alpha1.ManagedClusterAddOn) {
 			other := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: "other"}}
 			return configured(version, other)
-		}, "ConfigurationInvalid", "two OperatorVersions are named"),
+		}, "ConfigurationInvalid", "two OperatorVersions are configured"),
 	)
 
 	It("waits for OCM where OCM manages the add-on, and takes what it has resolved", func(ctx SpecContext) {

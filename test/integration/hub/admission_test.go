@@ -174,7 +174,7 @@ var _ = Describe("Admission", func() {
 			var err error
 			said := heard.of(func() { err = user.Patch(ctx, a, another) })
 			Expect(err).NotTo(HaveOccurred(), "an edit beside it")
-			Expect(said).To(ConsistOf(ContainSubstring("circular dependency"), ContainSubstring(`there is no ClusterManagementAddOn "x" yet`)))
+			Expect(said).To(ConsistOf(ContainSubstring("circular dependency"), ContainSubstring(`ClusterManagementAddOn "x" does not exist yet`)))
 			Expect(user.Patch(ctx, a, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"dependencies":null}}`)))).To(Succeed())
 			Eventually(conditionOf(onA, "Degraded")).WithContext(ctx).Should(Equal(none))
 		})
@@ -184,7 +184,7 @@ var _ = Describe("Admission", func() {
 			needs("later")(d)
 			Expect(heard.of(func() { Expect(user.Create(ctx, d)).To(Succeed()) })).To(ConsistOf(
 				ContainSubstring("is ignored because spec.dependencies is set"),
-				ContainSubstring(`there is no ClusterManagementAddOn "`+f.named("later")+`" yet`)))
+				ContainSubstring(`ClusterManagementAddOn "`+f.named("later")+`" does not exist yet`)))
 			DeferCleanup(func(ctx SpecContext) { Expect(user.Delete(ctx, d)).To(Succeed()) })
 		})
 
@@ -417,7 +417,7 @@ var _ = Describe("Admission", func() {
 			curious := instance("TYPO", "x")
 			curious.Spec.OperatorVersion = corev1.ObjectReference{Namespace: secret.Namespace, Name: secret.Name}
 			Expect(heard.of(func() { Expect(user.Create(ctx, curious)).To(Succeed()) })).To(ConsistOf(
-				ContainSubstring("which agents may not read")))
+				ContainSubstring("which agents are not allowed to read")))
 			Eventually(resolvedOf(curious)).WithContext(ctx).Should(And(
 				HaveField("Reason", "NamespaceNotAllowed"), HaveField("Message", Not(ContainSubstring("TYPO")))))
 		})
