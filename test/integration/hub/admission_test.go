@@ -145,7 +145,7 @@ var _ = Describe("Admission", func() {
 				return annotates(`[{"name":"x","type":"Perhaps"}]`)
 			}, `"x" has type "Perhaps": must be Required or Optional`),
 			Entry("has an annotation that is no JSON", func() func(*addonv1alpha1.ClusterManagementAddOn) { return annotates(`[{"name`) },
-				`annotation addon.open-cluster-management.io/dependencies: reading JSON`),
+				`annotation addon.open-cluster-management.io/dependencies: invalid JSON`),
 			Entry("has an annotation that is empty", func() func(*addonv1alpha1.ClusterManagementAddOn) { return annotates(``) },
 				`must be a JSON array such as`),
 			Entry("has an annotation of another shape", func() func(*addonv1alpha1.ClusterManagementAddOn) { return annotates(`{"name":"x"}`) },
