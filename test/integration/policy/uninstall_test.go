@@ -177,7 +177,7 @@ var _ = Describe("Uninstalling", Ordered, func() {
 	It("leaves nothing False, and nothing that is enforced", func(ctx SpecContext) {
 		out := &interrupter{}
 		Expect(uninstall(ctx, out)).To(Succeed())
-		Expect(out.String()).To(And(ContainSubstring("released"), HaveSuffix("on this hub\n")))
+		Expect(out.String()).To(And(ContainSubstring("released"), HaveSuffix("depends on addon-manager\n")))
 		for _, name := range append(slices.Clone(children), works.Name) {
 			Expect(out.String()).To(ContainSubstring(cluster + "/" + name))
 		}
