@@ -104,8 +104,8 @@ func gathered(i *kudo.Instance) Instance {
 func TestAdmit(t *testing.T) {
 	const (
 		start    = "Instance cluster1/kafka: "
-		reverted = `the Instance follows ManagedClusterAddOn "kafka", and addon-manager takes edits of its parameters and OperatorVersion back: ` +
-			"change what that one gives it"
+		reverted = `the Instance is owned by ManagedClusterAddOn "kafka", and addon-manager reverts edits of its parameters and OperatorVersion: ` +
+			"change the owner's configuration instead"
 	)
 	deleting := with("COUNT", "many", "FIXED", "huge")
 	deleting.DeletionTimestamp = new(at(20))
@@ -168,7 +168,7 @@ func TestAdmit(t *testing.T) {
 			before: with(), after: of("kafka-9.0.0", with("FIXED", "huge")),
 			want: start + `parameter "FIXED": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
 			warnings: []string{"the Instance cannot run yet: OperatorVersion addon-packages/kafka-9.0.0 does not exist: " +
-				"push its package (kubectl addon package push DIR -n addon-packages), or name another one"},
+				"push its package (kubectl addon package push DIR -n addon-packages), or use another version"},
 		},
 		"it is changed on the way back from one": {
 			before: of("kafka-9.0.0", with()), after: with("FIXED", "huge"),
@@ -196,7 +196,7 @@ func TestAdmit(t *testing.T) {
 		"one trigger, and parameters without": {before: with(), after: with("SCALE", "2", "SCALE_TO", "3", "TEXT", "b")},
 		"two triggers": {
 			before: with("SCALE", "2"), after: with("BACKUP", "x", "SCALE_TO", "3", "TEXT", "b"),
-			want: start + `the parameters that change trigger 2 plans, "scale" (SCALE, SCALE_TO) and "backup" (BACKUP): change those of one plan at a time`,
+			want: start + `the changed parameters trigger 2 plans, "scale" (SCALE, SCALE_TO) and "backup" (BACKUP): change the parameters of one plan at a time`,
 		},
 		"two triggers at the start, when all runs anyway": {after: with("SCALE", "2", "BACKUP", "x")},
 		"two triggers with another version, which runs a plan of its own": {
@@ -206,14 +206,14 @@ func TestAdmit(t *testing.T) {
 		"a plan that exists is asked for": {before: with(), after: asks(backup, with())},
 		"a plan that does not exist is asked for": {
 			before: with(), after: asks(fly, with()),
-			want: start + `spec.planExecution.planName is "fly", a plan that OperatorVersion addon-packages/kafka-1.0.0 does not have: ` +
-				"name one of its plans (backup, deploy, scale), or remove spec.planExecution",
+			want: start + `spec.planExecution.planName is "fly", but OperatorVersion addon-packages/kafka-1.0.0 has no such plan: ` +
+				"use one of its plans (backup, deploy, scale), or remove spec.planExecution",
 		},
 		"it was asked for before": {before: asks(fly, with()), after: asks(fly, with("TEXT", "b"))},
 		"it is asked for of another version": {
 			before: asks(backup, with("FIXED", "small")), after: of("kafka-2.0.0", asks(backup, with("FIXED", "small"))),
-			want: start + `spec.planExecution.planName is "backup", a plan that OperatorVersion addon-packages/kafka-2.0.0 does not have: ` +
-				"name one of its plans (deploy, scale), or remove spec.planExecution",
+			want: start + `spec.planExecution.planName is "backup", but OperatorVersion addon-packages/kafka-2.0.0 has no such plan: ` +
+				"use one of its plans (deploy, scale), or remove spec.planExecution",
 		},
 
 		"what runs is cancelled": {before: executing("u", kudo.InProgress), after: asks(kudo.PlanExecution{UID: "u", Cancel: true}, executing("u", kudo.InProgress))},
@@ -222,16 +222,16 @@ func TestAdmit(t *testing.T) {
 		},
 		"what has ended is cancelled": {
 			before: executing("u", kudo.Complete), after: asks(kudo.PlanExecution{UID: "u", Cancel: true}, executing("u", kudo.Complete)),
-			warnings: []string{`nothing is cancelled: no execution with uid "u" runs`},
+			warnings: []string{`nothing to cancel: no execution with uid "u" is running`},
 		},
 		"something else than what runs is cancelled": {
 			before: executing("u", kudo.InProgress), after: asks(kudo.PlanExecution{UID: "w", Cancel: true}, executing("u", kudo.InProgress)),
-			warnings: []string{`nothing is cancelled: no execution with uid "w" runs`},
+			warnings: []string{`nothing to cancel: no execution with uid "w" is running`},
 		},
 		"a plan is asked for where cancel was left behind, as KUDO's client does": {
 			before: asks(kudo.PlanExecution{UID: "u", Cancel: true}, executing("u", kudo.FatalError)),
 			after:  asks(kudo.PlanExecution{UID: "w", Cancel: true, PlanName: "backup"}, executing("u", kudo.FatalError)),
-			warnings: []string{`nothing is cancelled: no execution with uid "w" runs; ` +
+			warnings: []string{`nothing to cancel: no execution with uid "w" is running; ` +
 				`to run plan "backup", set spec.planExecution.cancel to false`},
 		},
 		"something else changes where cancel was left behind": {
@@ -246,7 +246,7 @@ func TestAdmit(t *testing.T) {
 		"the version does not exist": {
 			after: of("kafka-9.0.0", with("TYPO", "x")),
 			warnings: []string{"the Instance cannot run yet: OperatorVersion addon-packages/kafka-9.0.0 does not exist: " +
-				"push its package (kubectl addon package push DIR -n addon-packages), or name another one"},
+				"push its package (kubectl addon package push DIR -n addon-packages), or use another version"},
 		},
 		"it did not exist before either": {before: of("kafka-9.0.0", with()), after: of("kafka-9.0.0", with("TEXT", "b"))},
 	} {
@@ -409,7 +409,7 @@ func TestAdmitNamesSoManyFaults(t *testing.T) {
 		i.Spec.Parameters[string(letter)] = "x"
 	}
 	_, err := Admit(nil, gathered(i))
-	if err == nil || strings.Count(err.Error(), "; ") != faultLimit || !strings.HasSuffix(err.Error(), `; and 2 more faults`) {
+	if err == nil || strings.Count(err.Error(), "; ") != faultLimit || !strings.HasSuffix(err.Error(), `; and 2 more problems`) {
 		t.Errorf("got %v, want %d faults and how many more there are", err, faultLimit)
 	}
 }

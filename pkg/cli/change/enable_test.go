@@ -64,7 +64,7 @@ func TestEnableSteps(t *testing.T) {
 		"with what cannot be read": {
 			view: shop().Annotated("kafka", "{"), desired: desired{withDependencies: true},
 			err: `what add-on "kafka" requires cannot be read: ClusterManagementAddOn "kafka": annotation addon.open-cluster-management.io/dependencies: ` +
-				`want a JSON array such as [{"name":"other-addon","type":"Required"}]; remove the annotation if there are no dependencies`},
+				`must be a JSON array such as [{"name":"other-addon","type":"Required"}]; remove the annotation if there are no dependencies`},
 		"where OCM enables it": {
 			view: clitest.Defined("shop:").PlacedBy("shop", "shops"),
 			err: `OCM enables add-on "shop" where these Placements select a cluster, and nowhere else: default/shops; let one of them select cluster cluster1, ` +

@@ -358,7 +358,7 @@ var _ = Describe("A Pipe task", func() {
 		Expect(managed.Create(ctx, foreign)).To(Succeed())
 		h.resolve(ctx)
 		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
-			HaveField("Message", ContainSubstring("it exists and was not made by this Instance"))))
+			HaveField("Message", ContainSubstring("already exists and was not created by this Instance"))))
 		Expect(h.pod(ctx)).To(BeNil())
 		h.finish(ctx)
 		key, _ := h.keeps(ctx)

@@ -134,22 +134,22 @@ var _ = Describe("Admission", func() {
 				return annotates(`[{"name":"<a>"}]`)
 			}, `annotation addon.open-cluster-management.io/dependencies[0]: "<a>" depends on itself: remove the entry`),
 			Entry("closes a circle", func() func(*addonv1alpha1.ClusterManagementAddOn) { return needs("b") },
-				`spec.dependencies[0]: circular dependency: <a> -> <b> -> <c> -> <a>: remove the entry, or another dependency on this way`),
+				`spec.dependencies[0]: circular dependency: <a> -> <b> -> <c> -> <a>: remove the entry, or another dependency of this cycle`),
 			Entry("closes a circle by the annotation", func() func(*addonv1alpha1.ClusterManagementAddOn) {
 				return annotates(`[{"name":"<b>","type":"Optional"}]`)
 			}, `dependencies[0]: circular dependency: <a> -> <b> -> <c> -> <a>: remove the entry`),
 			Entry("names a dependency twice in the annotation", func() func(*addonv1alpha1.ClusterManagementAddOn) {
 				return annotates(`[{"name":"x"},{"name":"x"}]`)
-			}, `dependencies[1]: "x" is named twice: keep one of the entries`),
+			}, `dependencies[1]: "x" is listed twice: remove one of the entries`),
 			Entry("has a type that there is not", func() func(*addonv1alpha1.ClusterManagementAddOn) {
 				return annotates(`[{"name":"x","type":"Perhaps"}]`)
-			}, `"x" has type "Perhaps": want Required or Optional`),
+			}, `"x" has type "Perhaps": must be Required or Optional`),
 			Entry("has an annotation that is no JSON", func() func(*addonv1alpha1.ClusterManagementAddOn) { return annotates(`[{"name`) },
-				`annotation addon.open-cluster-management.io/dependencies: reading JSON`),
+				`annotation addon.open-cluster-management.io/dependencies: invalid JSON`),
 			Entry("has an annotation that is empty", func() func(*addonv1alpha1.ClusterManagementAddOn) { return annotates(``) },
-				`want a JSON array such as`),
+				`must be a JSON array such as`),
 			Entry("has an annotation of another shape", func() func(*addonv1alpha1.ClusterManagementAddOn) { return annotates(`{"name":"x"}`) },
-				`want a JSON array such as`),
+				`must be a JSON array such as`),
 		)
 
 		It("refuses the edit that closes a circle, right after the one that prepared it, and no other", func(ctx SpecContext) {
@@ -174,7 +174,7 @@ var _ = Describe("Admission", func() {
 			var err error
 			said := heard.of(func() { err = user.Patch(ctx, a, another) })
 			Expect(err).NotTo(HaveOccurred(), "an edit beside it")
-			Expect(said).To(ConsistOf(ContainSubstring("circular dependency"), ContainSubstring(`there is no ClusterManagementAddOn "x" yet`)))
+			Expect(said).To(ConsistOf(ContainSubstring("circular dependency"), ContainSubstring(`ClusterManagementAddOn "x" does not exist yet`)))
 			Expect(user.Patch(ctx, a, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"dependencies":null}}`)))).To(Succeed())
 			Eventually(conditionOf(onA, "Degraded")).WithContext(ctx).Should(Equal(none))
 		})
@@ -183,8 +183,8 @@ var _ = Describe("Admission", func() {
 			d := definition("a", annotates(`[{"name":"x"}]`))
 			needs("later")(d)
 			Expect(heard.of(func() { Expect(user.Create(ctx, d)).To(Succeed()) })).To(ConsistOf(
-				ContainSubstring("is not used, because spec.dependencies is set"),
-				ContainSubstring(`there is no ClusterManagementAddOn "`+f.named("later")+`" yet`)))
+				ContainSubstring("is ignored because spec.dependencies is set"),
+				ContainSubstring(`ClusterManagementAddOn "`+f.named("later")+`" does not exist yet`)))
 			DeferCleanup(func(ctx SpecContext) { Expect(user.Delete(ctx, d)).To(Succeed()) })
 		})
 
@@ -219,7 +219,7 @@ var _ = Describe("Admission", func() {
 			} {
 				f.define(ctx, name, f.needing(need{Name: "zookeeper", Type: dependencyType}))
 			}
-			want := fmt.Sprintf("%s, %s require %s and will stop being available where it goes with its definition (kubectl addon dependents %s)",
+			want := fmt.Sprintf("%s, %s require %s and will become unavailable where it is removed with its definition (kubectl addon dependents %s)",
 				f.named("kafka"), f.named("spark"), zookeeper.Name, zookeeper.Name)
 			// The webhook reads from a watch cache, which may lag behind.
 			Eventually(func() []string {
@@ -269,7 +269,7 @@ var _ = Describe("Admission", func() {
 				Expect(server.Patch(ctx, leaving, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
 			})
 			zookeeper := f.enable(ctx, cluster, "zookeeper")
-			want := fmt.Sprintf("%s, %s on %s require %s and will stop being available (kubectl addon dependents %s)",
+			want := fmt.Sprintf("%s, %s on %s require %s and will become unavailable (kubectl addon dependents %s)",
 				f.named("kafka"), f.named("spark"), cluster, f.named("zookeeper"), f.named("zookeeper"))
 			// The webhook reads from a watch cache, which may lag behind.
 			Eventually(func() []string {
@@ -389,9 +389,9 @@ var _ = Describe("Admission", func() {
 				`parameter "FIXED": value "large": it is immutable and stands at "small"`),
 			Entry("triggers two plans",
 				func(i *kudo.Instance) { i.Spec.Parameters["SCALE"], i.Spec.Parameters["BACKUP"] = "2", "x" },
-				`the parameters that change trigger 2 plans, "scale" (SCALE) and "backup" (BACKUP): change those of one plan at a time`),
+				`the changed parameters trigger 2 plans, "scale" (SCALE) and "backup" (BACKUP): change the parameters of one plan at a time`),
 			Entry("asks for a plan that does not exist", func(i *kudo.Instance) { i.Spec.PlanExecution.PlanName = "fly" },
-				`spec.planExecution.planName is "fly", a plan that OperatorVersion addon-packages/`),
+				`spec.planExecution.planName is "fly", but OperatorVersion addon-packages/`),
 		)
 
 		It("warns of an OperatorVersion that does not exist yet", func(ctx SpecContext) {
@@ -399,7 +399,7 @@ var _ = Describe("Admission", func() {
 			early.Spec.OperatorVersion.Name = f.named("early") + "-1.0.0"
 			Expect(heard.of(func() { Expect(user.Create(ctx, early)).To(Succeed()) })).To(Equal([]string{
 				"the Instance cannot run yet: OperatorVersion addon-packages/" + early.Spec.OperatorVersion.Name + " does not exist: " +
-					"push its package (kubectl addon package push DIR -n addon-packages), or name another one"}))
+					"push its package (kubectl addon package push DIR -n addon-packages), or use another version"}))
 		})
 
 		It("is the same right after the OperatorVersion was created", func(ctx SpecContext) {
@@ -417,7 +417,7 @@ var _ = Describe("Admission", func() {
 			curious := instance("TYPO", "x")
 			curious.Spec.OperatorVersion = corev1.ObjectReference{Namespace: secret.Namespace, Name: secret.Name}
 			Expect(heard.of(func() { Expect(user.Create(ctx, curious)).To(Succeed()) })).To(ConsistOf(
-				ContainSubstring("which agents may not read")))
+				ContainSubstring("which agents are not allowed to read")))
 			Eventually(resolvedOf(curious)).WithContext(ctx).Should(And(
 				HaveField("Reason", "NamespaceNotAllowed"), HaveField("Message", Not(ContainSubstring("TYPO")))))
 		})
