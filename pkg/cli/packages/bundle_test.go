@@ -117,11 +117,11 @@ func TestBundle(t *testing.T) {
 		}},
 		"a": {members: []string{"c-1.0.0 a__1.0.0", "b-1.0.0 c__1.0.0", "a-1.0.0 b__1.0.0"}, faults: []string{
 			`DIR/a/operator.yaml:3:1: error: circular dependency: a-1.0.0 -> b-1.0.0 -> c-1.0.0 -> a-1.0.0: ` +
-				`an operator cannot be a child of its own children; take it out of one of them`,
+				`an operator cannot be a child of its own children; remove it from one of them`,
 		}},
 		"same-name": {members: []string{"zz-1.0.0", "same-name-1.0.0 zz__1.0.0 zz__1.0.0"}, faults: []string{
 			`DIR/same-name/operator.yaml:3:1: error: task "t1" of same-name-1.0.0 and task "t2" of same-name-1.0.0 make children whose names ` +
-				`both end in "zz" on the managed cluster: give one of them another instanceName`,
+				`both end in "zz" on the managed cluster: set a different instanceName on one of them`,
 		}},
 		"twice": {members: []string{"zz-1.0.0", "old-1.0.0", "zz-1.0.0 old__1.0.0", "twice-1.0.0 zz__1.0.0 zz__1.0.0"}, faults: []string{
 			`DIR/twice/operator.yaml:3:1: error: DIR/zz and DIR/twins/zz are both OperatorVersion zz-1.0.0, but differ (plan deploy, task t1): ` +
@@ -130,12 +130,12 @@ func TestBundle(t *testing.T) {
 		"named": {members: []string{"named-1.0.0 zz__"}},
 		"namesakes": {members: []string{"namesakes-1.0.0 yy__ zz__2.0.0"}, faults: []string{
 			`DIR/namesakes/operator.yaml:3:1: error: task "t1" of namesakes-1.0.0 and task "t2" of namesakes-1.0.0 make children whose names ` +
-				`both end in "yy" on the managed cluster: give one of them another instanceName`,
+				`both end in "yy" on the managed cluster: set a different instanceName on one of them`,
 		}},
 		"linked": {members: []string{"zz-1.0.0", "linked-1.0.0 zz__1.0.0 zz__1.0.0"}},
 		"itself": {members: []string{"itself-1.0.0 itself__1.0.0"}, faults: []string{
 			`DIR/itself/operator.yaml:3:1: error: circular dependency: itself-1.0.0 -> itself-1.0.0: ` +
-				`an operator cannot be a child of its own children; take it out of one of them`,
+				`an operator cannot be a child of its own children; remove it from one of them`,
 		}},
 		"escaping": {members: []string{"escape-1.0.0 ../zz__ /etc__ ./none__", "escaping-1.0.0 escape__1.0.0"}, faults: []string{
 			`DIR/escape.tgz/operator.yaml:5:41: error: task "t1": package "../zz": "../zz" is outside of the tarball: put the package into it, or refer to it by its URL or operator name`,
@@ -167,12 +167,12 @@ func TestBundleFitsParametersToChildren(t *testing.T) {
 		"something of another type, and something that the child does not know": {
 			spec: ", parameterFile: child.yaml", file: "SIZE: many\nTYPO: 1",
 			want: `warning: task "t1": with the default parameters, the parameterFile is not valid for child-1.0.0: parameter "SIZE": ` +
-				`value "many": want an integer`,
+				`value "many": must be an integer`,
 		},
 		"what depends on the parameters": {spec: ", parameterFile: child.yaml", file: "SIZE: {{ if .Params.ON }}3{{ else }}many{{ end }}"},
 		"no map": {
 			spec: ", parameterFile: child.yaml", file: "- SIZE",
-			want: `templates/child.yaml: warning: does not render with the default parameters: line 1: want a map of parameters`,
+			want: `templates/child.yaml: warning: does not render with the default parameters: line 1: must be a map of parameters`,
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
