@@ -268,8 +268,8 @@ func oversized(given map[string]string) []Fault {
 			largest = name
 		}
 	}
-	return []Fault{{Whole: true, Parameter: largest, Reason: fmt.Sprintf("all parameters together have %d bytes, more than the limit of %d for an "+
-		"Instance, and this one is the largest with %d: shorten it, or store it in a Secret or ConfigMap and pass the name of that object",
+	return []Fault{{Whole: true, Parameter: largest, Reason: fmt.Sprintf("all parameters together have %d bytes, more than the limit of %d "+
+		"for an Instance, and this one is the largest with %d: shorten it, or store it in a Secret or ConfigMap and pass the name of that object",
 		len(text), MaxBytes, len(given[largest]))}}
 }
 

@@ -142,7 +142,8 @@ func validate(object map[string]any) error {
 	case err != nil:
 		return fmt.Errorf("apiVersion %q must be VERSION or GROUP/VERSION", object["apiVersion"])
 	case gv.Group == kudo.GroupVersion.Group: // it would never run, or be mistaken for a mirror
-		return fmt.Errorf("objects of %s are created on the hub and cannot be created by a template: use a task of kind %s", gv.Group, kudo.TaskKudoOperator)
+		return fmt.Errorf("objects of %s are created on the hub and cannot be created by a template: use a task of kind %s",
+			gv.Group, kudo.TaskKudoOperator)
 	}
 	metadata, ok := object["metadata"].(map[string]any)
 	if !ok {

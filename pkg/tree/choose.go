@@ -86,7 +86,8 @@ func (e *AbsenceError) Error() string {
 	if len(e.Others) == 0 {
 		return fmt.Sprintf("operator %q does not exist: push its package first (kubectl addon package push DIR)", e.Wanted)
 	}
-	return fmt.Sprintf("OperatorVersion %s does not exist: push its package first (kubectl addon package push DIR), or use an existing version: %s",
+	return fmt.Sprintf("OperatorVersion %s does not exist: push its package first (kubectl addon package push DIR), "+
+		"or use an existing version: %s",
 		e.Wanted, strings.Join(e.Others, ", "))
 }
 

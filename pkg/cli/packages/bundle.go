@@ -248,7 +248,8 @@ func (b *bundle) twins() []pack.Finding {
 		}
 		_, another := other.objects("")
 		if changed := changedFields(&another.Spec, &version.Spec); len(changed) > 0 {
-			findings = append(findings, b.fault(fmt.Sprintf("%s and %s are both OperatorVersion %s, but differ (%s): raise operatorVersion in one of them",
+			findings = append(findings, b.fault(fmt.Sprintf(
+				"%s and %s are both OperatorVersion %s, but differ (%s): raise operatorVersion in one of them",
 				other.name, m.name, version.Name, strings.Join(changed, ", "))))
 		}
 	}
@@ -309,7 +310,8 @@ func (l *loader) openNamed(ctx context.Context, task kudo.Task) (childVersion, e
 	var absent *tree.AbsenceError
 	switch where := shownURL(l.repository); {
 	case errors.As(err, &absent) && len(absent.Others) > 0:
-		return childVersion{}, fmt.Errorf("repository %s does not contain %s: available are %s", where, absent.Wanted, strings.Join(absent.Others, ", "))
+		return childVersion{}, fmt.Errorf("repository %s does not contain %s: available are %s",
+			where, absent.Wanted, strings.Join(absent.Others, ", "))
 	case errors.As(err, &absent):
 		return childVersion{}, fmt.Errorf("repository %s does not contain %s", where, absent.Wanted)
 	case err != nil:

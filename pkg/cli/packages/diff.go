@@ -26,9 +26,9 @@ func NewCmdDiff(f *hubclient.Factory, runF func(context.Context, *DiffOptions) e
 	cmd := &cobra.Command{
 		Use:   "diff FROM TO",
 		Short: "Compare two versions of a package and show the effect of an upgrade",
-		Long: "Compare two packages: list the parameters, plans, tasks and templates that TO adds, removes or changes, the plan that runs when\n" +
-			"an Instance is upgraded from FROM to TO, and the problems that prevent the upgrade. With -o wide, show the changed lines of\n" +
-			"templates.\n\n" + naming,
+		Long: "Compare two packages: list the parameters, plans, tasks and templates that TO adds, removes or changes, the plan that runs\n" +
+			"when an Instance is upgraded from FROM to TO, and the problems that prevent the upgrade. With -o wide, show the changed lines\n" +
+			"of templates.\n\n" + naming,
 		Example: "  kubectl addon package diff kafka-3.8.0-1.0.0 ./kafka\n" +
 			"  kubectl addon package diff ./kafka-old ./kafka -o wide",
 		Args: terminal.Exactly("FROM", "TO"),

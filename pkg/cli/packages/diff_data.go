@@ -77,7 +77,8 @@ func upgrade(before, after *kudo.OperatorVersion) diffUpgrade {
 		return diffUpgrade{Notes: []string{fmt.Sprintf("%s and %s are different operators", before.Spec.Operator.Name, after.Spec.Operator.Name)}}
 	}
 	if before.Name == after.Name {
-		return diffUpgrade{Notes: []string{fmt.Sprintf("both are OperatorVersion %s, which is immutable once it is pushed: raise operatorVersion", after.Name)}}
+		return diffUpgrade{Notes: []string{fmt.Sprintf(
+			"both are OperatorVersion %s, which is immutable once it is pushed: raise operatorVersion", after.Name)}}
 	}
 	var u diffUpgrade
 	choice, err := plan.Choose(plan.Wish{

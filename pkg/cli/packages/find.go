@@ -38,8 +38,8 @@ type Finder struct {
 func (f *Finder) Namespace() string { return cmp.Or(*f.Flags.Namespace, kudo.DefaultPackagesNamespace) }
 
 // naming is the description of package names in help texts.
-const naming = "A package is given as the path of its folder or tarball, with a slash (./kafka), as a URL, or, on the hub or in --repository,\n" +
-	"as the name of its OperatorVersion, or of its operator for the highest version."
+const naming = "A package is given as the path of its folder or tarball, with a slash (./kafka), as a URL, or, on the hub or in\n" +
+	"--repository, as the name of its OperatorVersion, or of its operator for the highest version."
 
 // find returns the package of that name: at a location if the name is one, else from the repository or the hub, even if a folder has the
 // same name.

@@ -52,7 +52,8 @@ func NewCmdIndex(f *hubclient.Factory, runF func(context.Context, *IndexOptions)
 		},
 	}
 	cmd.Flags().StringVar(&o.base, "url", "",
-		"Base URL of the tarballs, where DIR will be served. By default, URLs are relative to the index, which KUDO's own client does not support.")
+		"Base URL of the tarballs, where DIR will be served. By default, URLs are relative to the index, which "+
+			"KUDO's own client does not support.")
 	return cmd
 }
 

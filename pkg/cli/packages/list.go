@@ -165,7 +165,8 @@ func versionNames(ctx context.Context, h hubclient.Hub, namespace string) ([]kud
 	})
 	switch {
 	case apierrors.IsForbidden(err) && namespace == "":
-		return nil, fmt.Errorf("listing OperatorVersions in all namespaces: %w: select a namespace with -n, such as %s", err, kudo.DefaultPackagesNamespace)
+		return nil, fmt.Errorf("listing OperatorVersions in all namespaces: %w: select a namespace with -n, such as %s",
+			err, kudo.DefaultPackagesNamespace)
 	case err != nil:
 		return nil, fmt.Errorf("listing OperatorVersions in namespace %q: %w", namespace, err)
 	}

@@ -127,8 +127,8 @@ func existing(ctx context.Context, c client.Client, members []*member, namespace
 			continue
 		}
 		if changed := changedFields(&stored.Spec, &version.Spec); len(changed) > 0 {
-			conflicts = append(conflicts, fmt.Errorf("OperatorVersion %q already exists in namespace %q with different content (%s) and is immutable: "+
-				"raise operatorVersion in %s", version.Name, version.Namespace, strings.Join(changed, ", "), m.file("operator.yaml")))
+			conflicts = append(conflicts, fmt.Errorf("OperatorVersion %q already exists in namespace %q with different content (%s) "+
+				"and is immutable: raise operatorVersion in %s", version.Name, version.Namespace, strings.Join(changed, ", "), m.file("operator.yaml")))
 		}
 	}
 	return exists, errors.Join(conflicts...)

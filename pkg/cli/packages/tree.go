@@ -31,9 +31,9 @@ func NewCmdTree(f *hubclient.Factory, runF func(context.Context, *TreeOptions) e
 	cmd := &cobra.Command{
 		Use:   "tree DIR",
 		Short: "Show the tree of Instances that a package creates",
-		Long: "Show the package in DIR, in a tarball or at a URL as the tree of Instances that it creates. Names assume that the root Instance\n" +
-			"has the operator's name. Each Instance is shown with its OperatorVersion, the location of the package, and the parameter of\n" +
-			"its parent that enables it. No cluster is needed.",
+		Long: "Show the package in DIR, in a tarball or at a URL as the tree of Instances that it creates. Names assume that the root\n" +
+			"Instance has the operator's name. Each Instance is shown with its OperatorVersion, the location of the package, and the\n" +
+			"parameter of its parent that enables it. No cluster is needed.",
 		Example: "  kubectl addon package tree ./streaming\n" +
 			"  kubectl addon package tree https://repository.example.com/streaming.tgz -o json",
 		Args: terminal.Exactly("DIR"),

@@ -64,7 +64,7 @@ func checked(ctx context.Context) {
 	GinkgoHelper()
 	probe := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, GenerateName: "probe-"}}
 	Eventually(func(g Gomega) {
-		g.Expect(server.Create(ctx, probe.DeepCopy(), client.DryRunAll)).To(MatchError(ContainSubstring("cannot be run")))
+		g.Expect(server.Create(ctx, probe.DeepCopy(), client.DryRunAll)).To(MatchError(ContainSubstring("is not valid")))
 	}).WithContext(ctx).Should(Succeed())
 	converts(ctx)
 }
@@ -294,13 +294,13 @@ var _ = Describe("Admission", func() {
 		})
 	})
 
-	It("refuses an OperatorVersion that cannot be run, and says what is wrong", func(ctx SpecContext) {
+	It("refuses an OperatorVersion that is not valid, and reports its problems", func(ctx SpecContext) {
 		broken := f.push(ctx, "kafka", packages).DeepCopy()
 		broken.ObjectMeta = metav1.ObjectMeta{Namespace: packages, Name: f.named("broken") + "-1.0.0"}
 		broken.Spec.Tasks[0].Spec.Resources = []string{"missing.yaml"}
 		broken.Spec.Parameters[1].Default = ptrTo("many")
 		refused(func(options ...client.CreateOption) error { return user.Create(ctx, broken.DeepCopy(), options...) },
-			"OperatorVersion addon-packages/"+broken.Name+" cannot be run; correct the package "+
+			"OperatorVersion addon-packages/"+broken.Name+" is not valid; fix the package "+
 				"('kubectl addon package verify DIR' checks it): ")
 		Expect(user.Create(ctx, broken.DeepCopy())).To(MatchError(And(
 			ContainSubstring(`"missing.yaml"`), ContainSubstring(`"many"`))))
@@ -311,7 +311,7 @@ var _ = Describe("Admission", func() {
 		makeNamespace(ctx, f.named("bare"))
 		broken.Spec.Tasks[0].Spec.Resources = []string{"missing.yaml"}
 		broken.ObjectMeta = metav1.ObjectMeta{Namespace: cluster, Name: f.named("broken")}
-		Expect(user.Create(ctx, broken.DeepCopy())).To(MatchError(ContainSubstring("cannot be run")))
+		Expect(user.Create(ctx, broken.DeepCopy())).To(MatchError(ContainSubstring("is not valid")))
 		broken.Namespace = f.named("bare")
 		Expect(user.Create(ctx, broken)).To(Succeed())
 	})
