@@ -76,7 +76,7 @@ func TestAFaultIsOneLine(t *testing.T) {
 		"about a name": {"apiVersion: v1\nkind: \"A\\nB\"\nmetadata: {name: a, labels: []}", "A B a: metadata.labels must be an object, got a list"},
 		"about a name twice": {
 			"{apiVersion: v1, kind: A, metadata: {name: \"a\\nb\"}}\n---\n{apiVersion: v1, kind: A, metadata: {name: \"a\\nb\"}}",
-			`A prod/a b is rendered twice`,
+			`A prod/a b is also rendered`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -247,7 +247,7 @@ func TestObjectsNameTheFault(t *testing.T) {
 		"an object rendered twice":     {named("a") + "---\n" + named("a"), `ConfigMap prod/a is also rendered by template "t"`},
 		"an object in two versions": {
 			"apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: a}\n---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: a, namespace: prod}\n",
-			"PodDisruptionBudget prod/a is rendered twice",
+			"PodDisruptionBudget prod/a is also rendered",
 		},
 		"a list of something else":        {"apiVersion: v1\nkind: List\nitems: [1]", "items[0] of the List must be an object, got 1"},
 		"labels that are a list":          {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: []}", "ConfigMap a: metadata.labels must be an object, got a list"},

@@ -73,7 +73,7 @@ var attacks = map[string]struct{ template, want string }{
 	"a text quoted again":                  {`{{ $x := "\"" }}{{ range until 60 }}{{ $x = quote $x }}{{ end }}`, "more than"},
 	"a text split to letters":              {`{{ splitList "" (repeat 4000000 "x") }}`, "error calling splitList: it creates a list of 4000001 items"},
 	"a map of letters":                     {`{{ split "" (repeat 4000000 "x") }}`, "error calling split: it creates a list of 4000001 items"},
-	"a map of some letters":                {`{{ splitn "" 3000000 (repeat 4000000 "x") }}`, "error calling splitn: it makes a list"},
+	"a map of some letters":                {`{{ splitn "" 3000000 (repeat 4000000 "x") }}`, "error calling splitn: it creates a list"},
 	"wide formats":                         {`{{ printf (repeat 10000 "%999999d") 1 }}`, "error calling printf"},
 	"wide formats by star":                 {`{{ printf "%*d%*d%*d%*d%*d" 999999 1 999999 1 999999 1 999999 1 999999 1 }}`, "error calling printf: it renders more than 4 MiB"},
 	"one argument many times":              {`{{ printf (repeat 10000 "%[1]s") (repeat 100000 "x") }}`, "error calling printf: it takes more than 1000000 steps"},

@@ -82,7 +82,7 @@ func TestResolve(t *testing.T) {
 		},
 		"a package that was not resolved": {
 			versions: []string{"aa-1.0.0: ./packages/bb"},
-			faults:   []string{`ChildVersionNotFound: aa-1.0.0 -> ./packages/bb: task "t1" of aa-1.0.0: package "./packages/bb" is a place`},
+			faults:   []string{`ChildVersionNotFound: aa-1.0.0 -> ./packages/bb: task "t1" of aa-1.0.0: package "./packages/bb" is a location`},
 		},
 		"a child of itself": {
 			versions: []string{"aa-1.0.0: aa"},

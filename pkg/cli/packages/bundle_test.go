@@ -120,7 +120,7 @@ func TestBundle(t *testing.T) {
 				`an operator cannot be a child of its own children; remove it from one of them`,
 		}},
 		"same-name": {members: []string{"zz-1.0.0", "same-name-1.0.0 zz__1.0.0 zz__1.0.0"}, faults: []string{
-			`DIR/same-name/operator.yaml:3:1: error: task "t1" of same-name-1.0.0 and task "t2" of same-name-1.0.0 make children whose names ` +
+			`DIR/same-name/operator.yaml:3:1: error: task "t1" of same-name-1.0.0 and task "t2" of same-name-1.0.0 create children whose names ` +
 				`both end in "zz" on the managed cluster: set a different instanceName on one of them`,
 		}},
 		"twice": {members: []string{"zz-1.0.0", "old-1.0.0", "zz-1.0.0 old__1.0.0", "twice-1.0.0 zz__1.0.0 zz__1.0.0"}, faults: []string{
@@ -129,7 +129,7 @@ func TestBundle(t *testing.T) {
 		}},
 		"named": {members: []string{"named-1.0.0 zz__"}},
 		"namesakes": {members: []string{"namesakes-1.0.0 yy__ zz__2.0.0"}, faults: []string{
-			`DIR/namesakes/operator.yaml:3:1: error: task "t1" of namesakes-1.0.0 and task "t2" of namesakes-1.0.0 make children whose names ` +
+			`DIR/namesakes/operator.yaml:3:1: error: task "t1" of namesakes-1.0.0 and task "t2" of namesakes-1.0.0 create children whose names ` +
 				`both end in "yy" on the managed cluster: set a different instanceName on one of them`,
 		}},
 		"linked": {members: []string{"zz-1.0.0", "linked-1.0.0 zz__1.0.0 zz__1.0.0"}},
