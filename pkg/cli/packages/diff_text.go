@@ -12,7 +12,7 @@ import (
 // text returns a line for each change, by section; wide includes complete values and the lines of templates.
 func (d diffData) text(wide bool) string {
 	if len(d.Changes) == 0 {
-		return fmt.Sprintf("%s and %s are identical.\n", d.From, d.To)
+		return fmt.Sprintf("No differences between %s and %s.\n", d.From, d.To)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s -> %s\n", d.From, d.To)

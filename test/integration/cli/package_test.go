@@ -113,9 +113,9 @@ var _ = Describe("packages on the hub", func() {
 			"Upgrading an Instance runs plan deploy.\n"))
 
 		By("comparing what was not changed")
-		Expect(run(ctx, "package", "diff", "stock", stock, "-n", namespace).out).To(Equal("stock-1.10.0 and stock-1.10.0 are identical.\n"))
+		Expect(run(ctx, "package", "diff", "stock", stock, "-n", namespace).out).To(Equal("No differences between stock-1.10.0 and stock-1.10.0.\n"))
 
-		Expect(run(ctx, "package", "diff", "cart", cart, "-n", namespace).out).To(Equal("cart-0.2.0 and cart-0.2.0 are identical.\n"))
+		Expect(run(ctx, "package", "diff", "cart", cart, "-n", namespace).out).To(Equal("No differences between cart-0.2.0 and cart-0.2.0.\n"))
 
 		By("comparing what was changed, and not raised")
 		Expect(os.WriteFile(filepath.Join(stock, "params.yaml"), []byte("parameters: [{name: SIZE, default: 1}]\n"), 0o600)).To(Succeed())
