@@ -122,20 +122,20 @@ func TestAdmit(t *testing.T) {
 		"a valid Instance is created": {after: with("TEXT", "a", "COUNT", "3", "COLOUR", "red", "FIXED", "huge")},
 		"every parameter that is wrong is named, in the package's order": {
 			after: without("NEEDED", with("COUNT", "many", "COLOUR", "green", "TYPO", "x")),
-			want: start + `parameter "COUNT": value "many": want an integer, such as 3; ` +
-				`parameter "COLOUR": value "green": want one of "red", "blue"; ` +
+			want: start + `parameter "COUNT": value "many": must be an integer, such as 3; ` +
+				`parameter "COLOUR": value "green": must be one of "red", "blue"; ` +
 				`parameter "NEEDED": it is required and has neither a value nor a default: set it; ` +
 				`parameter "TYPO": it is not defined: the operator has TEXT, COUNT, COLOUR, NEEDED, FIXED, SCALE, SCALE_TO, BACKUP`,
 		},
 		"a value that becomes wrong": {
-			before: with("COUNT", "3"), after: with("COUNT", "many"), want: start + `parameter "COUNT": value "many": want an integer, such as 3`,
+			before: with("COUNT", "3"), after: with("COUNT", "many"), want: start + `parameter "COUNT": value "many": must be an integer, such as 3`,
 		},
 		"a required value that goes": {
 			before: with(), after: without("NEEDED", with()),
 			want: start + `parameter "NEEDED": it is required and has neither a value nor a default: set it`,
 		},
 		"a wrong value becomes another wrong one": {
-			before: with("COUNT", "many"), after: with("COUNT", "few"), want: start + `parameter "COUNT": value "few": want an integer, such as 3`,
+			before: with("COUNT", "many"), after: with("COUNT", "few"), want: start + `parameter "COUNT": value "few": must be an integer, such as 3`,
 		},
 		"nothing but a label changes on what is wrong already": {before: with("COUNT", "many", "TYPO", "x"), after: labelled},
 		"one of two wrong values is mended":                    {before: with("COUNT", "many", "TYPO", "x"), after: with("TYPO", "x")},
@@ -148,31 +148,31 @@ func TestAdmit(t *testing.T) {
 
 		"an immutable parameter is changed": {
 			before: with(), after: with("FIXED", "huge"),
-			want: start + `parameter "FIXED": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
+			want: start + `parameter "FIXED": it is immutable and its value is "small": set that value, or delete and re-create the Instance`,
 		},
 		"it is changed together with the version": {
 			before: with(), after: of("kafka-2.0.0", with("FIXED", "huge")),
-			want: start + `parameter "FIXED": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
+			want: start + `parameter "FIXED": it is immutable and its value is "small": set that value, or delete and re-create the Instance`,
 		},
 		"it is changed by the default of another version": {
 			before: with(), after: of("kafka-2.0.0", with()),
-			want: start + `parameter "FIXED": value "large": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
+			want: start + `parameter "FIXED": value "large": it is immutable and its value is "small": set that value, or delete and re-create the Instance`,
 		},
 		"it is written out with another version":  {before: with(), after: of("kafka-2.0.0", with("FIXED", "small"))},
 		"it falls to a default of the same value": {before: of("kafka-2.0.0", with("FIXED", "small")), after: of("kafka-1.0.0", with())},
 		"it is not defined by another version": {
 			before: with(), after: of("kafka-3.0.0", with()),
-			want: start + `parameter "FIXED": it is immutable and stands at "small", and the other OperatorVersion does not define it: choose one that does`,
+			want: start + `parameter "FIXED": it is immutable and its value is "small", but the other OperatorVersion does not define it: use one that does`,
 		},
 		"it is changed on the way to a version that does not exist": {
 			before: with(), after: of("kafka-9.0.0", with("FIXED", "huge")),
-			want: start + `parameter "FIXED": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
+			want: start + `parameter "FIXED": it is immutable and its value is "small": set that value, or delete and re-create the Instance`,
 			warnings: []string{"the Instance cannot run yet: OperatorVersion addon-packages/kafka-9.0.0 does not exist: " +
 				"push its package (kubectl addon package push DIR -n addon-packages), or use another version"},
 		},
 		"it is changed on the way back from one": {
 			before: of("kafka-9.0.0", with()), after: with("FIXED", "huge"),
-			want: start + `parameter "FIXED": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
+			want: start + `parameter "FIXED": it is immutable and its value is "small": set that value, or delete and re-create the Instance`,
 		},
 
 		"it got another value past admission, and goes back to what was started": {
@@ -180,7 +180,7 @@ func TestAdmit(t *testing.T) {
 		},
 		"it got another value past admission, and gets a third": {
 			before: started(nil, with("FIXED", "huge")), after: started(nil, with("FIXED", "tiny")),
-			want: start + `parameter "FIXED": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
+			want: start + `parameter "FIXED": it is immutable and its value is "small": set that value, or delete and re-create the Instance`,
 		},
 		"it got another value past admission, and something else changes": {
 			before: started(nil, with("FIXED", "huge")), after: started(nil, with("FIXED", "huge", "TEXT", "b")),
@@ -190,7 +190,7 @@ func TestAdmit(t *testing.T) {
 		},
 		"what was started is changed after its version was lost": {
 			before: started(map[string]string{"FIXED": "huge"}, of("kafka-9.0.0", with("FIXED", "huge"))), after: started(map[string]string{"FIXED": "huge"}, with("FIXED", "tiny")),
-			want: start + `parameter "FIXED": it is immutable and stands at a value that is not shown: set that, or delete the Instance and create it anew`,
+			want: start + `parameter "FIXED": it is immutable and its value is not shown: set that value, or delete and re-create the Instance`,
 		},
 
 		"one trigger, and parameters without": {before: with(), after: with("SCALE", "2", "SCALE_TO", "3", "TEXT", "b")},
@@ -323,12 +323,12 @@ func TestAdmitOfAnUpgrade(t *testing.T) {
 		"one gets another type, which its value does not fit": {
 			before: size(nil), after: size(func(p *kudo.Parameter) { p.Type = kudo.IntegerType }),
 			given: map[string]string{"SIZE": "big"}, gives: map[string]string{"SIZE": "big"},
-			want: `parameter "SIZE": value "big": want an integer, such as 3`,
+			want: `parameter "SIZE": value "big": must be an integer, such as 3`,
 		},
 		"one gets an enum without its value": {
 			before: size(nil), after: size(func(p *kudo.Parameter) { p.Enum = []string{"s", "m"} }),
 			given: map[string]string{"SIZE": "l"}, gives: map[string]string{"SIZE": "l"},
-			want: `parameter "SIZE": value "l": want one of "s", "m"`,
+			want: `parameter "SIZE": value "l": must be one of "s", "m"`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -370,7 +370,7 @@ func TestAdmitOfAValueThatSwitchesATask(t *testing.T) {
 	v.Spec.Tasks = append(v.Spec.Tasks, kudo.Task{Name: "t", Kind: kudo.TaskToggle, Spec: kudo.TaskSpec{
 		ToggleTaskSpec: kudo.ToggleTaskSpec{Parameter: "TEXT"},
 	}})
-	const want = `parameter "TEXT": value "yes": want true or false`
+	const want = `parameter "TEXT": value "yes": must be true or false`
 	given := Instance{Instance: with("TEXT", "yes"), Version: v, PackagesNamespace: packages}
 	if _, err := Admit(nil, given); err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("admission: got %v", err)
@@ -391,7 +391,7 @@ func TestAdmitOfAnEnablingParameterThatDoesNotExist(t *testing.T) {
 		KudoOperatorTaskSpec: kudo.KudoOperatorTaskSpec{Package: "bb", EnablingParameter: "ON"},
 	}})
 	given := Instance{Instance: with(), Version: v, PackagesNamespace: packages}
-	const want = `parameter "ON": it switches task "t", and the OperatorVersion does not define it`
+	const want = `parameter "ON": it enables task "t", but the OperatorVersion does not define it`
 	if _, err := Admit(nil, given); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("admission: got %v", err)
 	}

@@ -147,7 +147,7 @@ func TestChildren(t *testing.T) {
 		"one that is switched off is deleted":                   {parent(deploying(off), bb()), "delete"},
 		"one that is switched off and on its way out":           {parent(deploying(off), bb(deleting)), "nothing"},
 		"one that is switched off leaves its namesake alone":    {parent(deploying(off), bb(foreign)), "tell Removed"},
-		"a switch that is none":                                 {parent(deploying(func(i *kudo.Instance) { i.Status.Execution.Parameters["ON"] = "maybe" })), `tell Failed: parameter "ON": value "maybe": want true or false`},
+		"a switch that is none":                                 {parent(deploying(func(i *kudo.Instance) { i.Status.Execution.Parameters["ON"] = "maybe" })), `tell Failed: parameter "ON": value "maybe": must be true or false`},
 		"one that the hub has not resolved":                     {parent(deploying(), bb(notResolved(3))), "tell Failed: no such parameter"},
 		"one that it had not resolved before":                   {parent(deploying(), bb(notResolved(2))), "tell Applied bb 3"},
 		"a failed one runs its plan again":                      {parent(deploying(), bb(failedIn(kudo.DeployPlan, asTheyAre))), "rerun deploy; tell Applied"},

@@ -115,7 +115,7 @@ var _ = Describe("A day's work by the plugin alone", Label(quick), onSandbox("pl
 		d.edit("web/operator.yaml", "operatorVersion: 0.1.0", "operatorVersion: 0.2.0")
 		d.edit("web/params.yaml", "default: It works.", "default: Hello, fleet!")
 		Expect(d.run(ctx, "package", "diff", "web", "./web").lines()).To(ContainElements(
-			"  ~ version: 0.1.0 -> 0.2.0", "  ~ TEXT default: It works. -> Hello, fleet!", "An Instance that goes over to it runs plan deploy."))
+			"  ~ version: 0.1.0 -> 0.2.0", "  ~ TEXT default: It works. -> Hello, fleet!", "Upgrading an Instance runs plan deploy."))
 		d.run(ctx, "package", "push", "web")
 		preview := d.run(ctx, "upgrade", "web", "--all-clusters", "--operator-version", "0.2.0", "--dry-run")
 		Expect(preview.out).To(And(ContainSubstring("plan deploy"), ContainSubstring("Hello, fleet!")))

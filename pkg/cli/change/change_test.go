@@ -56,8 +56,8 @@ func changesAcross() ([]change, refusals) {
 	changes := []change{of("cluster1", true), of("cluster2", false), of("cluster3", true)}
 	changes[1].warnings = []string{"the Instance cannot run yet: it is too early"}
 	return changes, refusals{
-		"cluster4": errors.New(`Instance cluster4/kafka: parameter "BROKERS": want an integer`),
-		"cluster5": errors.New(`Instance cluster5/kafka: parameter "BROKERS": want an integer`),
+		"cluster4": errors.New(`Instance cluster4/kafka: parameter "BROKERS": must be an integer`),
+		"cluster5": errors.New(`Instance cluster5/kafka: parameter "BROKERS": must be an integer`),
 	}
 }
 

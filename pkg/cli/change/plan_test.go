@@ -138,7 +138,7 @@ func TestPlanRunAsks(t *testing.T) {
 		"an OperatorVersion that there is not": {view: lost, plan: "backup",
 			err: `operatorversions.kudo.dev "kafka-3.9.0-1.0.0" not found: push its package first ('kubectl addon package push DIR')`},
 		"a value of the wrong type": {view: ranOf("deploy", kudo.Complete), plan: "deploy", parameters: map[string]string{"BROKERS": "many"},
-			err: `Instance cluster1/kafka: parameter "BROKERS": value "many": want an integer, such as 3`},
+			err: `Instance cluster1/kafka: parameter "BROKERS": value "many": must be an integer, such as 3`},
 		"a parameter that there is not": {view: ranOf("deploy", kudo.Complete), plan: "deploy", parameters: map[string]string{"COLOR": "red"},
 			err: `Instance cluster1/kafka: parameter "COLOR": it is not defined: the operator has SIZE, BROKERS`},
 		"parameters of an add-on": {view: ranOf("deploy", kudo.Complete, owner("ManagedClusterAddOn", "kafka")), plan: "deploy", parameters: map[string]string{"SIZE": "2"},

@@ -108,7 +108,7 @@ spec: {containers: [{name: app, image: "app:1", env: [{name: VALUE, value: "{{ .
 		h := newInstance(ctx, single("apiVersion: networking.k8s.io/v1beta1\nkind: Ingress\nmetadata: {name: x}"), nil)
 		h.resolve(ctx)
 		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
-			HaveField("Message", ContainSubstring("no longer served since Kubernetes 1.22: use networking.k8s.io/v1, whose fields are different"))))
+			HaveField("Message", ContainSubstring("no longer served as of Kubernetes 1.22: use networking.k8s.io/v1, which has different fields"))))
 		h.finish(ctx)
 	})
 })

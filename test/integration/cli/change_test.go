@@ -167,7 +167,7 @@ plans:
 		wrong := run(ctx, "install", "mill", "--cluster", strings.Join(clusters, ","), "--dry-run", "--as", reader, "-p", clusters[0]+"/SIZE=many")
 		Expect(wrong.code).To(Equal(cli.ExitFailure))
 		Expect(wrong.out).To(And(HavePrefix("2 clusters ("), HaveSuffix(
-			"cluster "+clusters[0]+": refused: Instance "+clusters[0]+"/mill: parameter \"SIZE\": value \"many\": want an integer, such as 3\n")))
+			"cluster "+clusters[0]+": refused: Instance "+clusters[0]+"/mill: parameter \"SIZE\": value \"many\": must be an integer, such as 3\n")))
 		Expect(wrong.err).To(MatchError("it would fail on cluster " + clusters[0] + "; nothing was written"))
 	})
 
@@ -231,7 +231,7 @@ plans:
 			HaveSuffix("instance.kudo.dev/weaver plan resize is complete on "+clusters[0]+"\ninstance.kudo.dev/weaver plan resize is complete on "+clusters[1]+"\n")))
 
 		Expect(run(ctx, "upgrade", "weaver", "--cluster", clusters[0], "--version", "3.0.0").err).To(MatchError(
-			ContainSubstring("OperatorVersion loom-3.0.0 does not exist: push its package first (kubectl addon package push DIR), or name another one; there are loom-2.0.0, loom-1.0.0")))
+			ContainSubstring("OperatorVersion loom-3.0.0 does not exist: push its package first (kubectl addon package push DIR), or use an existing version: loom-2.0.0, loom-1.0.0")))
 		preview := run(ctx, "upgrade", "weaver", "--cluster", some, "--dry-run", "--as", reader)
 		Expect(preview.err).NotTo(HaveOccurred())
 		Expect(preview.out).To(And(HavePrefix("2 clusters ("), ContainSubstring("): Instance weaver would be changed, loom-1.0.0 -> loom-2.0.0\n"),

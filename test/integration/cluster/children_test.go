@@ -471,8 +471,8 @@ var _ = Describe("A tree of operators", func() {
 		},
 		Entry("for a parameter that it does not define", "NAME: {{ .Params.SECRET | quote }}\n",
 			`parameter "NAME": it is not defined`),
-		Entry("for a value that is none", "COUNT: many\n", `parameter "COUNT": value "many": want an integer`),
-		Entry("for a file that is not YAML", "COUNT: {{ .Params.SECRET }}\n", `parameterFile "bb.yaml": it is not YAML`),
+		Entry("for a value that is none", "COUNT: many\n", `parameter "COUNT": value "many": must be an integer`),
+		Entry("for a file that is not YAML", "COUNT: {{ .Params.SECRET }}\n", `parameterFile "bb.yaml": not valid YAML`),
 	)
 
 	It("leaves an Instance alone that has a child's name", func(ctx SpecContext) {

@@ -64,7 +64,7 @@ func checked(ctx context.Context) {
 	GinkgoHelper()
 	probe := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, GenerateName: "probe-"}}
 	Eventually(func(g Gomega) {
-		g.Expect(server.Create(ctx, probe.DeepCopy(), client.DryRunAll)).To(MatchError(ContainSubstring("cannot be run")))
+		g.Expect(server.Create(ctx, probe.DeepCopy(), client.DryRunAll)).To(MatchError(ContainSubstring("is not valid")))
 	}).WithContext(ctx).Should(Succeed())
 	converts(ctx)
 }
@@ -294,13 +294,13 @@ var _ = Describe("Admission", func() {
 		})
 	})
 
-	It("refuses an OperatorVersion that cannot be run, and says what is wrong", func(ctx SpecContext) {
+	It("refuses an OperatorVersion that is not valid, and reports its problems", func(ctx SpecContext) {
 		broken := f.push(ctx, "kafka", packages).DeepCopy()
 		broken.ObjectMeta = metav1.ObjectMeta{Namespace: packages, Name: f.named("broken") + "-1.0.0"}
 		broken.Spec.Tasks[0].Spec.Resources = []string{"missing.yaml"}
 		broken.Spec.Parameters[1].Default = ptrTo("many")
 		refused(func(options ...client.CreateOption) error { return user.Create(ctx, broken.DeepCopy(), options...) },
-			"OperatorVersion addon-packages/"+broken.Name+" cannot be run; correct the package "+
+			"OperatorVersion addon-packages/"+broken.Name+" is not valid; fix the package "+
 				"('kubectl addon package verify DIR' checks it): ")
 		Expect(user.Create(ctx, broken.DeepCopy())).To(MatchError(And(
 			ContainSubstring(`"missing.yaml"`), ContainSubstring(`"many"`))))
@@ -311,7 +311,7 @@ var _ = Describe("Admission", func() {
 		makeNamespace(ctx, f.named("bare"))
 		broken.Spec.Tasks[0].Spec.Resources = []string{"missing.yaml"}
 		broken.ObjectMeta = metav1.ObjectMeta{Namespace: cluster, Name: f.named("broken")}
-		Expect(user.Create(ctx, broken.DeepCopy())).To(MatchError(ContainSubstring("cannot be run")))
+		Expect(user.Create(ctx, broken.DeepCopy())).To(MatchError(ContainSubstring("is not valid")))
 		broken.Namespace = f.named("bare")
 		Expect(user.Create(ctx, broken)).To(Succeed())
 	})
@@ -361,10 +361,10 @@ var _ = Describe("Admission", func() {
 				`/mine: parameter "TYPO": it is not defined: the operator has TEXT, COUNT, FIXED, SCALE, BACKUP`),
 			Entry("a parameter that is misspelt", []string{"COUNTS", "3"}, `/mine: parameter "COUNTS": it is not defined: did you mean "COUNT"?`),
 			Entry("more than an Instance can hold", []string{"TEXT", strings.Repeat("x", parameter.MaxBytes)},
-				`/mine: parameter "TEXT": all parameters together have 524299 bytes, more than the 524288 that an Instance can hold`),
-			Entry("a value of the wrong type", []string{"COUNT", "many"}, `parameter "COUNT": value "many": want an integer, such as 3`),
+				`/mine: parameter "TEXT": all parameters together have 524299 bytes, more than the limit of 524288 for an Instance`),
+			Entry("a value of the wrong type", []string{"COUNT", "many"}, `parameter "COUNT": value "many": must be an integer, such as 3`),
 			Entry("several faults", []string{"COUNT", "many", "TYPO", "x"},
-				`parameter "COUNT": value "many": want an integer, such as 3; parameter "TYPO": it is not defined`),
+				`parameter "COUNT": value "many": must be an integer, such as 3; parameter "TYPO": it is not defined`),
 		)
 
 		DescribeTable("refuses the edit that",
@@ -382,11 +382,11 @@ var _ = Describe("Admission", func() {
 				removed(ctx, unchanged)
 				Eventually(exists(unchanged)).WithContext(ctx).Should(BeFalse())
 			},
-			Entry("sets a wrong value", func(i *kudo.Instance) { i.Spec.Parameters["COUNT"] = "many" }, `value "many": want an integer`),
+			Entry("sets a wrong value", func(i *kudo.Instance) { i.Spec.Parameters["COUNT"] = "many" }, `value "many": must be an integer`),
 			Entry("changes an immutable parameter", func(i *kudo.Instance) { i.Spec.Parameters["FIXED"] = "huge" },
-				`parameter "FIXED": it is immutable and stands at "small": set that, or delete the Instance and create it anew`),
+				`parameter "FIXED": it is immutable and its value is "small": set that value, or delete and re-create the Instance`),
 			Entry("changes it by another version's default", func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = later.Name },
-				`parameter "FIXED": value "large": it is immutable and stands at "small"`),
+				`parameter "FIXED": value "large": it is immutable and its value is "small"`),
 			Entry("triggers two plans",
 				func(i *kudo.Instance) { i.Spec.Parameters["SCALE"], i.Spec.Parameters["BACKUP"] = "2", "x" },
 				`the changed parameters trigger 2 plans, "scale" (SCALE) and "backup" (BACKUP): change the parameters of one plan at a time`),
@@ -458,12 +458,12 @@ var _ = Describe("Admission", func() {
 				return user.Patch(ctx, changed.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(text)))
 			}
 			Expect(patch(`{"spec":{"parameters":{"FIXED":"huge"}}}`)).To(Succeed(), "nobody answers")
-			fault := ContainSubstring(`parameter "FIXED": it is immutable and stands at "small": set that`)
+			fault := ContainSubstring(`parameter "FIXED": it is immutable and its value is "small": set that`)
 			Eventually(resolvedOf(changed)).WithContext(ctx).Should(HaveField("Message", fault))
 			stopHub()
 			_, stopHub = runHub(serving)
 			checked(ctx)
-			Expect(patch(`{"spec":{"parameters":{"FIXED":"tiny"}}}`)).To(MatchError(ContainSubstring(`stands at "small"`)))
+			Expect(patch(`{"spec":{"parameters":{"FIXED":"tiny"}}}`)).To(MatchError(ContainSubstring(`its value is "small"`)))
 			Expect(patch(`{"spec":{"parameters":{"FIXED":"small"}}}`)).To(Succeed())
 			Eventually(resolvedOf(changed)).WithContext(ctx).Should(HaveField("Status", "True"))
 		})
@@ -483,7 +483,7 @@ var _ = Describe("Admission", func() {
 			}
 			fix("tiny")
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(And(HaveField("Reason", "ParametersInvalid"),
-				HaveField("Message", ContainSubstring(`parameter "FIXED": it is immutable and stands at a value that is not shown`))))
+				HaveField("Message", ContainSubstring(`parameter "FIXED": it is immutable and its value is not shown`))))
 			Expect(specOf(own)(Default, ctx).Parameters).To(HaveKeyWithValue("FIXED", "tiny"))
 
 			By("editing it by hand")
