@@ -37,14 +37,16 @@ func (o *changeOptions) addFlags(cmd *cobra.Command, of string) {
 	o.Selection.AddFlags(cmd, of)
 	o.given.addFlags(cmd)
 	o.addDryRun(cmd)
-	o.AddWait(cmd, false, "wait until the plans have ended")
+	o.AddWait(cmd, false, "Wait until the plans have ended.")
 }
 
 // addVersionFlags adds the flags that select a version.
 func (o *changeOptions) addVersionFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.version, "operator-version", "", "version of the package, or name of the OperatorVersion; the highest if left out")
-	cmd.Flags().StringVar(&o.version, "version", "", "the same as --operator-version")
-	cmd.Flags().StringVar(&o.appVersion, "app-version", "", "version of what the package runs; the highest if left out")
+	cmd.Flags().StringVar(&o.version, "operator-version", "",
+		"Version of the package, or name of the OperatorVersion. Defaults to the highest version.")
+	cmd.Flags().StringVar(&o.version, "version", "", "Alias of --operator-version.")
+	cmd.Flags().StringVar(&o.appVersion, "app-version", "",
+		"Version of the application that the package runs. Defaults to the highest version.")
 }
 
 // check validates the flags.
@@ -292,7 +294,7 @@ func (c *change) awaited() awaitedPlan {
 }
 
 func (o *changeOptions) addUnset(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&o.given.unset, "unset", nil, "parameters that are to have their defaults again, separated by commas")
+	cmd.Flags().StringSliceVar(&o.given.unset, "unset", nil, "Parameters to reset to their defaults, separated by commas.")
 }
 
 // checkStanding rejects flags that do not apply to an existing Instance, because its namespace is fixed.

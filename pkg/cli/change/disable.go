@@ -29,15 +29,16 @@ func NewCmdDisable(f *hubclient.Factory, runF func(context.Context, *DisableOpti
 	if runF == nil {
 		runF = runDisable
 	}
-	const of = "the add-on is to go from"
+	const of = "the add-on is removed from"
 	cmd := &cobra.Command{
 		Use:   "disable ADDON --cluster CLUSTER[,CLUSTER]",
 		Short: "Remove an add-on from managed clusters",
-		Long: "Disable deletes an add-on of managed clusters, which --selector or --all-clusters may name as well, and waits until it is\n" +
-			"gone. It names the add-ons that depend on it there, and asks first. With --yes it does not ask, and refuses where others\n" +
-			"require the add-on; with --force it does neither. Where nobody can be asked, one of them is needed. To stop waiting stops\n" +
-			"nothing else.\n\n" +
-			"An add-on whose cluster is gone, or whose cleanup cannot succeed, is let go of by 'kubectl addon uninstall --force'.",
+		Long: "Delete an add-on from managed clusters and wait until it is gone. Select the clusters with --cluster, --selector,\n" +
+			"--placement or --all-clusters. Interrupting the wait does not stop the removal.\n\n" +
+			"The command first lists the add-ons that depend on the add-on on these clusters and prompts for confirmation. With --yes\n" +
+			"it does not prompt, and fails if other add-ons require the add-on. With --force it neither prompts nor fails. Without a\n" +
+			"terminal, one of these flags is required.\n\n" +
+			"If a cluster is gone or the cleanup cannot succeed, release the add-on with 'kubectl addon uninstall --force'.",
 		Example: "  kubectl addon disable kafka --cluster cluster1\n" +
 			"  kubectl addon disable kafka --selector region=eu --yes",
 		Args: terminal.Exactly("ADDON"),
@@ -53,9 +54,9 @@ func NewCmdDisable(f *hubclient.Factory, runF func(context.Context, *DisableOpti
 		},
 	}
 	o.AddFlags(cmd, of)
-	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
-	cmd.Flags().BoolVar(&o.force, "force", false, "do not ask, even if other add-ons require it")
-	o.AddWait(cmd, true, "wait until it is gone")
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "Do not prompt for confirmation.")
+	cmd.Flags().BoolVar(&o.force, "force", false, "Do not prompt, even if other add-ons require the add-on.")
+	o.AddWait(cmd, true, "Wait until the add-on is gone.")
 	return cmd
 }
 

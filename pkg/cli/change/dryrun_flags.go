@@ -13,7 +13,7 @@ type dryRunFlags struct {
 }
 
 func (f *dryRunFlags) addDryRun(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "write nothing: show which plans would run, and what they would change")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "Only print the plans that would run and their changes, without writing anything.")
 	f.output = terminal.NewOutput(terminal.FormatWide)
 	f.output.AddFlag(cmd)
 }

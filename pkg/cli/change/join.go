@@ -70,11 +70,11 @@ func NewCmdJoin(f *hubclient.Factory, runF func(context.Context, *JoinOptions) e
 	}
 	cmd := &cobra.Command{
 		Use:   "join CLUSTER --cluster-context NAME",
-		Short: "Let a managed cluster join a hub without OCM, and give its agent an identity there",
-		Long: "Join registers a managed cluster on the hub, and gives addon-agent on it the rights that it needs in the cluster's namespace\n" +
-			"there. The hub signs a certificate for it, which a Secret on the managed cluster keeps, together with the way to the hub.\n" +
-			"Run it again to renew the certificate: the agent takes it up while it runs.\n\n" +
-			"On a hub with OCM, clusters join by clusteradm.",
+		Short: "Register a managed cluster and its agent on a hub without OCM",
+		Long: "Register a managed cluster on the hub, and grant its addon-agent the permissions that it needs in the cluster's namespace\n" +
+			"on the hub. The hub signs a certificate for the agent, which is stored in a Secret on the managed cluster together with a\n" +
+			"kubeconfig for the hub. Run the command again to renew the certificate; the running agent reloads it.\n\n" +
+			"On a hub with OCM, register clusters with clusteradm instead.",
 		Example: "  kubectl addon join cluster1 --context hub --cluster-context cluster1\n" +
 			"  kubectl addon join cluster1 --cluster-kubeconfig cluster1.kubeconfig --hub-server https://hub.example.com:6443",
 		Args: terminal.Exactly("CLUSTER"),
@@ -87,8 +87,9 @@ func NewCmdJoin(f *hubclient.Factory, runF func(context.Context, *JoinOptions) e
 		},
 	}
 	o.cluster.AddFlags(cmd)
-	cmd.Flags().StringVar(&o.server, "hub-server", "", "URL at which pods on the managed cluster reach the hub, if it is not that of the hub's context")
-	cmd.Flags().DurationVar(&o.valid, "valid", 365*24*time.Hour, "how long the certificate should be valid; the hub may make it less")
+	cmd.Flags().StringVar(&o.server, "hub-server", "",
+		"URL of the hub for pods on the managed cluster. Defaults to the server of the hub's context.")
+	cmd.Flags().DurationVar(&o.valid, "valid", 365*24*time.Hour, "Requested lifetime of the certificate. The hub may issue a shorter one.")
 	return cmd
 }
 

@@ -24,8 +24,9 @@ type givenParameters struct {
 
 func (g *givenParameters) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVarP(&g.texts, "parameter", "p", nil,
-		"parameter to set, as NAME=VALUE, or CLUSTER/NAME=VALUE for one of the clusters; may be repeated")
-	cmd.Flags().StringArrayVarP(&g.files, "parameter-file", "P", nil, "YAML file of parameters, NAME: VALUE; may be repeated, and -p wins")
+		"Parameter to set, as NAME=VALUE, or as CLUSTER/NAME=VALUE for one of the clusters. Can be repeated.")
+	cmd.Flags().StringArrayVarP(&g.files, "parameter-file", "P", nil,
+		"YAML file with parameters, as NAME: VALUE. Can be repeated. Values of -p take precedence.")
 }
 
 // parse parses the flags.

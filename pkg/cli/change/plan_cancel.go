@@ -32,9 +32,9 @@ func NewCmdPlanCancel(f *hubclient.Factory, runF func(context.Context, *PlanCanc
 	}
 	cmd := &cobra.Command{
 		Use:   "cancel NAME --cluster CLUSTER",
-		Short: "End the plan that runs",
-		Long: "Cancel ends the plan of an Instance or add-on that runs, which then counts as failed, and takes back a request for another\n" +
-			"one that has not begun. What was applied by then stays as it is, until a plan runs again.",
+		Short: "Cancel the running plan of an Instance or add-on",
+		Long: "Cancel the running plan of an Instance or add-on, which then counts as failed, and withdraw a request for another plan\n" +
+			"that has not started. Objects that were already applied stay unchanged until a plan runs again.",
 		Example: "  kubectl addon plan cancel kafka --cluster cluster1",
 		Args:    terminal.Exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -42,8 +42,8 @@ func NewCmdPlanCancel(f *hubclient.Factory, runF func(context.Context, *PlanCanc
 			return runF(cmd.Context(), o)
 		},
 	}
-	hubclient.ClusterFlag(cmd, &o.cluster, "the Instance or add-on is for")
-	o.AddWait(cmd, true, "wait until the plan has ended")
+	hubclient.ClusterFlag(cmd, &o.cluster, "runs the Instance or add-on")
+	o.AddWait(cmd, true, "Wait until the plan has ended.")
 	return cmd
 }
 

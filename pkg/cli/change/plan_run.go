@@ -41,10 +41,12 @@ func NewCmdPlanRun(f *hubclient.Factory, runF func(context.Context, *PlanRunOpti
 	cmd := &cobra.Command{
 		Use:     "run NAME PLAN --cluster CLUSTER",
 		Aliases: []string{"trigger"},
-		Short:   "Run a plan by hand",
-		Long: "Run asks for a plan of an Instance or add-on, as it stands. While another plan runs, it waits for the end of that one.\n" +
-			"With -p it changes parameters as well, of an Instance that belongs to no add-on and to no other Instance: where that\n" +
-			"alone runs a plan, it is not run twice, and a plan that it runs besides comes first.",
+		Short:   "Run a plan of an Instance or add-on",
+		Long: "Request a plan of an Instance or add-on with its current version and parameters. While another plan runs, the request is\n" +
+			"queued.\n\n" +
+			"With -p the command also changes parameters of an Instance that belongs neither to an add-on nor to another Instance. If\n" +
+			"the change alone triggers the requested plan, the plan does not run twice. If it triggers another plan, that plan runs\n" +
+			"first.",
 		Example: "  kubectl addon plan run kafka backup --cluster cluster1\n" +
 			"  kubectl addon plan run kafka deploy --cluster cluster1 -p BROKERS=5 --wait --timeout 10m",
 		Args: terminal.Exactly("NAME", "PLAN"),
@@ -57,9 +59,9 @@ func NewCmdPlanRun(f *hubclient.Factory, runF func(context.Context, *PlanRunOpti
 			return runF(cmd.Context(), o)
 		},
 	}
-	hubclient.ClusterFlag(cmd, &o.cluster, "the Instance or add-on is for")
+	hubclient.ClusterFlag(cmd, &o.cluster, "runs the Instance or add-on")
 	parametersFlag(cmd, &parameters)
-	o.AddWait(cmd, false, "wait until the plan has ended")
+	o.AddWait(cmd, false, "Wait until the plan has ended.")
 	return cmd
 }
 
@@ -74,7 +76,7 @@ func runPlanRun(ctx context.Context, o *PlanRunOptions) error {
 
 // parametersFlag adds the flag -p, which parseParameters parses.
 func parametersFlag(cmd *cobra.Command, parameters *[]string) {
-	cmd.Flags().StringArrayVarP(parameters, "parameter", "p", nil, "parameter to set, as NAME=VALUE; may be repeated")
+	cmd.Flags().StringArrayVarP(parameters, "parameter", "p", nil, "Parameter to set, as NAME=VALUE. Can be repeated.")
 }
 
 func parseParameters(cmd *cobra.Command, given []string) (map[string]string, error) {

@@ -40,9 +40,9 @@ func NewCmdPlanWait(f *hubclient.Factory, runF func(context.Context, *PlanWaitOp
 	cmd := &cobra.Command{
 		Use:   "wait NAME --cluster CLUSTER",
 		Short: "Wait until the plans of an Instance or add-on have ended",
-		Long: "Wait shows how the plan that runs goes on, and ends when it is complete and no other is due. It fails as soon as the plan\n" +
-			"fails, or the hub says that none can start. Of an add-on that has no Instance yet, it waits for that first.\n" +
-			"To stop waiting stops nothing else.",
+		Long: "Show the progress of the running plan, and wait until it is complete and no other plan is due. The command fails as soon\n" +
+			"as the plan fails, or the hub reports that no plan can start. If an add-on has no Instance yet, the command waits for the\n" +
+			"Instance first. Interrupting the wait does not stop the plan.",
 		Example: "  kubectl addon plan wait kafka --cluster cluster1\n" +
 			"  kubectl addon plan wait kafka --cluster cluster1 --timeout 10m",
 		Args: terminal.Exactly("NAME"),
@@ -51,7 +51,7 @@ func NewCmdPlanWait(f *hubclient.Factory, runF func(context.Context, *PlanWaitOp
 			return runF(cmd.Context(), o)
 		},
 	}
-	hubclient.ClusterFlag(cmd, &o.cluster, "the Instance or add-on is for")
+	hubclient.ClusterFlag(cmd, &o.cluster, "runs the Instance or add-on")
 	terminal.TimeoutFlag(cmd, &o.timeout)
 	return cmd
 }

@@ -37,16 +37,18 @@ func NewCmdUninstall(f *hubclient.Factory, runF func(context.Context, *Uninstall
 	if runF == nil {
 		runF = runUninstall
 	}
-	const of = "the add-on or Instance is on"
+	const of = "the add-on or Instance is removed from"
 	cmd := &cobra.Command{
 		Use:   "uninstall NAME --cluster CLUSTER[,CLUSTER]",
-		Short: "Remove an add-on, or an Instance, from managed clusters",
-		Long: "Uninstall deletes an add-on of managed clusters, or an Instance that is no add-on's, and waits until it is gone: its\n" +
-			"cleanup plan runs first, then what it has applied is removed. What is waited for is shown; to stop waiting stops\n" +
-			"nothing else. Add-ons on the clusters that depend on it are named, and it asks first; where nobody can be asked, --yes is\n" +
-			"needed. With --dry-run it writes nothing, and shows the cleanup plan and the objects that would be removed.\n\n" +
-			"With --force nobody asks and nobody waits: what it has applied stays on the cluster as it is at that moment, and the\n" +
-			"objects that are known to be there are listed. That is for a cluster that is gone, and for a cleanup that cannot succeed.",
+		Short: "Remove an add-on or Instance from managed clusters",
+		Long: "Delete an add-on, or an Instance that belongs to no add-on, from managed clusters and wait until it is gone: its cleanup\n" +
+			"plan runs first, then its applied objects are removed. The command shows the progress. Interrupting the wait does not stop\n" +
+			"the removal.\n\n" +
+			"The command first lists the add-ons that depend on it on these clusters and prompts for confirmation. Without a terminal,\n" +
+			"--yes is required. With --dry-run nothing is written: the command shows the cleanup plan and the objects that would be\n" +
+			"removed.\n\n" +
+			"With --force the command does not prompt, and no controller waits for the cleanup: the applied objects stay on the cluster\n" +
+			"in their current state, and the known ones are listed. Use it if the cluster is gone or the cleanup cannot succeed.",
 		Example: "  kubectl addon uninstall kafka --cluster cluster1\n" +
 			"  kubectl addon uninstall kafka --cluster cluster1 --force",
 		Args: terminal.Exactly("NAME"),
@@ -59,10 +61,11 @@ func NewCmdUninstall(f *hubclient.Factory, runF func(context.Context, *Uninstall
 		},
 	}
 	o.AddFlags(cmd, of)
-	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
-	cmd.Flags().BoolVar(&o.force, "force", false, "release it: leave its applied objects on the cluster, and do not ask")
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "Do not prompt for confirmation.")
+	cmd.Flags().BoolVar(&o.force, "force", false,
+		"Release the add-on or Instance: leave its applied objects on the cluster, and do not prompt.")
 	o.addDryRun(cmd)
-	o.AddWait(cmd, true, "wait until it is gone")
+	o.AddWait(cmd, true, "Wait until the add-on or Instance is gone.")
 	return cmd
 }
 
