@@ -58,7 +58,7 @@ func (o *changeOptions) check(cmd *cobra.Command, of string) error {
 		return err
 	}
 	if changed := cmd.Flags().Changed; changed("version") && changed("operator-version") {
-		return terminal.Usagef(cmd, "--version and --operator-version are the same: leave one of them away")
+		return terminal.Usagef(cmd, "--version is an alias of --operator-version: use only one of them")
 	}
 	return o.given.parse(cmd)
 }
@@ -175,7 +175,7 @@ func (c *changing) changes(ctx context.Context, clusters []string, decide decide
 		}
 	}
 	if len(changes) == 0 && len(refused) == 0 {
-		return nil, nil, fmt.Errorf("none of the %d clusters has an Instance or add-on %q", len(clusters), c.name)
+		return nil, nil, fmt.Errorf("none of the %d selected clusters has an Instance or add-on %q", len(clusters), c.name)
 	}
 	return changes, refused, nil
 }
@@ -267,7 +267,7 @@ func (c *change) write(ctx context.Context, h client.Client) (string, error) {
 	case c.Before == nil:
 		did = "created"
 		if err := h.Create(ctx, c.After, client.FieldOwner(hubclient.FieldManager)); err != nil {
-			return "", fmt.Errorf("making Instance %q of cluster %q: %w", c.After.Name, c.cluster, err)
+			return "", fmt.Errorf("creating Instance %q of cluster %q: %w", c.After.Name, c.cluster, err)
 		}
 	case sameSpec(c.Before, c.After):
 		did = "unchanged"
@@ -308,7 +308,7 @@ func (o *changeOptions) checkStanding(cmd *cobra.Command, of string) error {
 // checkNamespace rejects names that are not valid for a namespace on the managed clusters.
 func checkNamespace(cmd *cobra.Command, namespace string) error {
 	if faults := validation.IsDNS1123Label(namespace); namespace != "" && len(faults) > 0 {
-		return terminal.Usagef(cmd, "--namespace %q: %s", namespace, faults[0])
+		return terminal.Usagef(cmd, "invalid argument %q for \"--namespace\": %s", namespace, faults[0])
 	}
 	return nil
 }

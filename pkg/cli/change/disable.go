@@ -105,7 +105,8 @@ func gatherDisabling(ctx context.Context, c client.Reader, addOn string, where h
 		view := fleet[cluster]
 		if view.AddOns[addOn] == nil {
 			if len(where.Names) > 0 {
-				return found, fmt.Errorf("add-on %q is not enabled on cluster %s; add-ons there: %s", addOn, cluster, terminal.Listed(view.Installed()))
+				return found, fmt.Errorf("add-on %q is not enabled on cluster %s; enabled add-ons: %s",
+					addOn, cluster, terminal.Listed(view.Installed()))
 			}
 			continue
 		}
@@ -114,16 +115,18 @@ func gatherDisabling(ctx context.Context, c client.Reader, addOn string, where h
 		})
 	}
 	if len(found.there) == 0 {
-		return found, fmt.Errorf("add-on %q is enabled on none of the %d clusters: see 'kubectl addon get %s'", addOn, len(clusters), addOn)
+		return found, fmt.Errorf("add-on %q is not enabled on any of the %d selected clusters; see 'kubectl addon get %s'",
+			addOn, len(clusters), addOn)
 	}
-	found.returns = byPlacement(definitions[addOn].Object, "see to it that none of them selects "+terminal.OnClusters(clustersOf(found.there))+" any more")
+	found.returns = byPlacement(definitions[addOn].Object, "change them so that they no longer select "+
+		terminal.OnClusters(clustersOf(found.there)))
 	return found, nil
 }
 
 // agree lists the affected dependents and prompts for confirmation. It returns an error if the add-on must not be deleted.
 func (d disabling) agree(o *DisableOptions) error {
 	if d.returns != nil && !o.force {
-		return fmt.Errorf("add-on %q would come back: %w", d.addOn, d.returns)
+		return fmt.Errorf("add-on %q would be enabled again: %w", d.addOn, d.returns)
 	}
 	suffer, required := suffering(d.there)
 	if err := terminal.Warn(o.ErrOut, suffer...); err != nil || o.force {
@@ -132,11 +135,13 @@ func (d disabling) agree(o *DisableOptions) error {
 	where := terminal.OnClusters(clustersOf(d.there))
 	switch {
 	case o.yes && required:
-		return fmt.Errorf("add-on %q stays on %s, for others there require it: disable those first, or repeat with --force", d.addOn, where)
+		return fmt.Errorf("add-on %q is required by other add-ons on %s; disable those first, or repeat with --force", d.addOn, where)
 	case o.yes:
 		return nil
 	case !printers.IsTerminal(o.In):
-		return fmt.Errorf("add-on %q stays on %s: there is no terminal to ask on; repeat with --yes, or with --force if others require it", d.addOn, where)
+		return fmt.Errorf("add-on %q was not disabled on %s: cannot prompt for confirmation without a terminal; "+
+			"repeat with --yes, or with --force if other add-ons require it", d.addOn, where)
 	}
-	return terminal.Confirm(o.IOStreams, fmt.Sprintf("Disable %s on %s? What it has applied there is removed, with its data.", terminal.Word(d.addOn), where))
+	return terminal.Confirm(o.IOStreams, fmt.Sprintf("Disable %s on %s? This removes its applied objects, including their data.",
+		terminal.Word(d.addOn), where))
 }

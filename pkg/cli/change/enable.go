@@ -89,7 +89,8 @@ func enable(ctx context.Context, h hubclient.Hub, o *EnableOptions) error {
 	}
 	if _, defined := definitions[o.addOn]; !defined {
 		names := slices.Sorted(maps.Keys(definitions))
-		return fmt.Errorf("there is no ClusterManagementAddOn %q%s; there are: %s", o.addOn, terminal.DidYouMean(o.addOn, names), terminal.Listed(names))
+		return fmt.Errorf("ClusterManagementAddOn %q not found%s; available add-ons: %s",
+			o.addOn, terminal.DidYouMean(o.addOn, names), terminal.Listed(names))
 	}
 	reader := hubclient.Remembering(h, h)
 	var steps []step

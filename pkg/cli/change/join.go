@@ -104,11 +104,11 @@ func runJoin(ctx context.Context, o *JoinOptions) error {
 func (o *JoinOptions) check(cmd *cobra.Command, name string) error {
 	switch problems := validation.IsDNS1123Label(name); {
 	case len(problems) > 0:
-		return terminal.Usagef(cmd, "%q cannot be a cluster's name: %s", name, strings.Join(problems, "; "))
+		return terminal.Usagef(cmd, "%q is not a valid cluster name: %s", name, strings.Join(problems, "; "))
 	case !o.cluster.Given():
-		return terminal.Usagef(cmd, "name the managed cluster's --cluster-context or --cluster-kubeconfig")
+		return terminal.Usagef(cmd, "--cluster-context or --cluster-kubeconfig of the managed cluster is required")
 	case o.valid < shortest:
-		return terminal.Usagef(cmd, "--valid %s: want %s at least", o.valid, shortest)
+		return terminal.Usagef(cmd, "invalid argument %q for \"--valid\": must be at least %s", o.valid, shortest)
 	default:
 		return nil
 	}
@@ -143,20 +143,21 @@ func (j joining) run(ctx context.Context, out io.Writer) error {
 	if err := j.register(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s is registered on the hub\n", j.name)
+	fmt.Fprintf(out, "Cluster %s is registered on the hub.\n", j.name)
 	key, certificate, err := j.identify(ctx)
 	if err != nil {
 		return err
 	}
 	until, err := expiry(certificate)
 	if err != nil {
-		return fmt.Errorf("reading the certificate that the hub has signed: %w", err)
+		return fmt.Errorf("reading the certificate that the hub signed: %w", err)
 	}
-	fmt.Fprintf(out, "its agent has a certificate until %s\n", until.UTC().Format(time.RFC3339))
+	fmt.Fprintf(out, "The certificate of its agent is valid until %s.\n", until.UTC().Format(time.RFC3339))
 	if err := j.keep(ctx, key, certificate); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "Secret %s/%s on the cluster leads it to %s\n", hubclient.AgentNamespace, agentSecret, j.server.Host)
+	_, err = fmt.Fprintf(out, "Secret %s/%s on the cluster contains a kubeconfig for %s.\n",
+		hubclient.AgentNamespace, agentSecret, j.server.Host)
 	return err
 }
 
@@ -183,11 +184,11 @@ func (j joining) register(ctx context.Context) error {
 func (j joining) identify(ctx context.Context) (key, certificate []byte, err error) {
 	group := "system:open-cluster-management:cluster:" + j.name + ":addon:tandem"
 	if key, err = keyutil.MakeEllipticPrivateKeyPEM(); err != nil {
-		return nil, nil, fmt.Errorf("making a key: %w", err)
+		return nil, nil, fmt.Errorf("generating a key: %w", err)
 	}
 	signer, err := keyutil.ParsePrivateKeyPEM(key)
 	if err != nil {
-		return nil, nil, fmt.Errorf("making a key: %w", err)
+		return nil, nil, fmt.Errorf("generating a key: %w", err)
 	}
 	request, err := certutil.MakeCSR(signer, &pkix.Name{
 		CommonName: group + ":agent:addon-agent", Organization: []string{group, "system:open-cluster-management:addon:tandem"},
@@ -217,7 +218,7 @@ func (j joining) identify(ctx context.Context) (key, certificate []byte, err err
 func (j joining) signed(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) ([]byte, error) {
 	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
-		Reason: "Joined", Message: "An administrator of the hub has let the cluster join by kubectl addon.",
+		Reason: "Joined", Message: "A hub administrator registered the cluster with kubectl addon join.",
 	})
 	if err := j.hub.SubResource("approval").Update(ctx, csr); err != nil {
 		return nil, fmt.Errorf("approving the certificate: %w", err)
@@ -234,7 +235,7 @@ func (j joining) signed(ctx context.Context, csr *certificatesv1.CertificateSign
 		return len(csr.Status.Certificate) > 0, nil
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
-		return nil, fmt.Errorf("waiting for the certificate: the hub has not signed it within %s: does it run a signer for %s?",
+		return nil, fmt.Errorf("waiting for the certificate: the hub did not sign it within %s; check that it runs a signer for %s",
 			signedWithin, csr.Spec.SignerName)
 	}
 	if err != nil {
@@ -296,7 +297,7 @@ func (j joining) kubeconfig() ([]byte, error) {
 func expiry(certificate []byte) (time.Time, error) {
 	block, _ := pem.Decode(certificate)
 	if block == nil {
-		return time.Time{}, errors.New("it is no PEM")
+		return time.Time{}, errors.New("no PEM data found")
 	}
 	parsed, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {

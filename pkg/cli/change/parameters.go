@@ -53,14 +53,14 @@ func (g *givenParameters) parse(cmd *cobra.Command) error {
 		case !one:
 			g.all[name] = value
 		case cluster == "" || parameter == "":
-			return terminal.Usagef(cmd, "--parameter %s: want NAME=VALUE, or CLUSTER/NAME=VALUE", name)
+			return terminal.Usagef(cmd, "invalid argument %q for \"--parameter\": must be NAME=VALUE or CLUSTER/NAME=VALUE", name)
 		default:
 			g.byCluster[cluster] = merged(g.byCluster[cluster], map[string]string{parameter: value})
 		}
 	}
 	for _, name := range g.unset {
 		if _, set := g.all[name]; set {
-			return terminal.Usagef(cmd, "parameter %s is set and unset", name)
+			return terminal.Usagef(cmd, "parameter %s cannot be both set and unset", name)
 		}
 	}
 	return nil
@@ -80,7 +80,8 @@ func (g *givenParameters) none() bool {
 func (g *givenParameters) elsewhere(clusters []string) error {
 	for _, cluster := range slices.Sorted(maps.Keys(g.byCluster)) {
 		if !slices.Contains(clusters, cluster) {
-			return fmt.Errorf("parameters are given for cluster %s, which is none of those that are meant%s", cluster, terminal.DidYouMean(cluster, clusters))
+			return fmt.Errorf("parameters are given for cluster %s, which is not selected%s",
+				cluster, terminal.DidYouMean(cluster, clusters))
 		}
 	}
 	return nil

@@ -108,14 +108,15 @@ func cancelFault(instance *kudo.Instance) error {
 	last := instance.Status.Execution
 	switch {
 	case !instance.DeletionTimestamp.IsZero():
-		return fmt.Errorf("the removal of Instance %q from cluster %q cannot be called off: to let go of it, see 'kubectl addon uninstall --help'",
-			instance.Name, instance.Namespace)
+		return fmt.Errorf("the removal of Instance %q from cluster %q cannot be cancelled; to release the Instance, "+
+			"see 'kubectl addon uninstall --help'", instance.Name, instance.Namespace)
 	case planstatus.RunningPlan(instance) != "" || pendingPlan(instance) != "":
 		return nil
 	case last == nil:
-		return fmt.Errorf("no plan of Instance %q on cluster %q runs: none ever did", instance.Name, instance.Namespace)
+		return fmt.Errorf("no plan of Instance %q on cluster %q is running: no plan has run yet", instance.Name, instance.Namespace)
 	default:
-		return fmt.Errorf("no plan of Instance %q on cluster %q runs: plan %q, which was the last one, is %s; see 'kubectl addon plan history %s --cluster %s'",
+		return fmt.Errorf("no plan of Instance %q on cluster %q is running: the last plan, %q, is %s; "+
+			"see 'kubectl addon plan history %s --cluster %s'",
 			instance.Name, instance.Namespace, last.Plan, planstatus.State(instance.Status.PlanStatus[last.Plan].Status), instance.Name, instance.Namespace)
 	}
 }
@@ -129,7 +130,8 @@ const seenWithin = 3 * time.Second
 func awaitCancelled(ctx context.Context, h hubclient.Hub, cancelled awaitedPlan, timeout time.Duration) error {
 	clusters := []string{cancelled.Namespace}
 	err := h.Await(ctx, clusters, timeout, cancelled.until(func(i *kudo.Instance) bool { return !cancelled.runs(i) }), func(after string) error {
-		return fmt.Errorf("plan %q of %s still runs%s: see whether addon-agent runs on cluster %s, and 'kubectl addon plan status %s --cluster %[4]s'",
+		return fmt.Errorf("plan %q of %s is still running%s; check that addon-agent runs on cluster %s, "+
+			"and see 'kubectl addon plan status %s --cluster %[4]s'",
 			cancelled.plan, cancelled, after, cancelled.Namespace, cancelled.Name)
 	})
 	if err != nil {

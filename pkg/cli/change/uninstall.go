@@ -150,7 +150,7 @@ func gatherUninstalling(ctx context.Context, c client.Reader, o *UninstallOption
 		}
 	}
 	if len(found) == 0 && len(refused) == 0 {
-		return nil, nil, fmt.Errorf("none of the %d clusters has an Instance or add-on %q", len(clusters), o.name)
+		return nil, nil, fmt.Errorf("none of the %d selected clusters has an Instance or add-on %q", len(clusters), o.name)
 	}
 	return found, refused, nil
 }
@@ -163,9 +163,11 @@ func agreeToUninstall(found []installed, o *UninstallOptions) error {
 	}
 	where := terminal.OnClusters(clustersOf(found))
 	if !printers.IsTerminal(o.In) {
-		return fmt.Errorf("%s stays on %s: there is no terminal to ask on; repeat with --yes", found[0], where)
+		return fmt.Errorf("%s was not uninstalled from %s: cannot prompt for confirmation without a terminal; repeat with --yes",
+			found[0], where)
 	}
-	return terminal.Confirm(o.IOStreams, fmt.Sprintf("Uninstall %s on %s? What it has applied there is removed, with its data.", terminal.Word(found[0].Name), where))
+	return terminal.Confirm(o.IOStreams,
+		fmt.Sprintf("Uninstall %s from %s? This removes its applied objects, including their data.", terminal.Word(found[0].Name), where))
 }
 
 // removeAll deletes the found objects and, if requested, waits for their removal.
@@ -202,7 +204,7 @@ func letGo(ctx context.Context, c client.Client, out io.Writer, found installed)
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:"true"}}}`, instance.UID, kudo.AnnotationForceRelease)
 	err := c.Patch(ctx, instance.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(hubclient.FieldManager))
 	if err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("letting go of Instance %q: %w", instance.Name, err))
+		return client.IgnoreNotFound(fmt.Errorf("releasing Instance %q: %w", instance.Name, err))
 	}
 	text := leftText(instance)
 	for i := range found.below {
@@ -239,7 +241,7 @@ type goneWait struct {
 // await waits for the removal and shows progress.
 func (w *goneWait) await(ctx context.Context, h hubclient.Hub, timeout time.Duration) error {
 	return h.Await(ctx, clustersOf(w.going), timeout, w.look, func(after string) error {
-		return fmt.Errorf("%s is not gone%s, and its removal goes on%s (see 'kubectl addon uninstall --help' for --force)",
+		return fmt.Errorf("%s is not removed%s, and its removal continues%s (see 'kubectl addon uninstall --help' for --force)",
 			w.names(), after, strings.TrimSuffix(": "+w.waiting, ": "))
 	})
 }

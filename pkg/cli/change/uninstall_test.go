@@ -56,16 +56,16 @@ func TestUninstallSaysWhatItWaitsFor(t *testing.T) {
 		"an Instance that addon-manager has not got to": {
 			installed{addOn: addOn, instance: &kudo.Instance{}}, "addon-manager has not deleted Instance kafka yet"},
 		"an Instance whose agent is silent": {
-			installed{instance: deleting()}, "the agent of cluster cluster1 has not begun to remove Instance kafka"},
+			installed{instance: deleting()}, "the agent of cluster cluster1 has not started to remove Instance kafka"},
 		"an Instance whose agent has said nothing since it was well": {
 			installed{instance: deleting(clitest.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, ""))},
-			"the agent of cluster cluster1 has not begun to remove Instance kafka"},
+			"the agent of cluster cluster1 has not started to remove Instance kafka"},
 		"an Instance that is cleaned up and not removed yet": {
 			installed{instance: cleanedUpBy("", clitest.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, ""))},
-			`plan "cleanup" of Instance kafka is complete: what it has applied is removed next`},
-		"an Instance that somebody cleaned up by hand, before": {
+			`plan "cleanup" of Instance kafka is complete; its applied objects are removed next`},
+		"an Instance that was cleaned up manually before": {
 			installed{instance: cleanedUpBy("by-hand", clitest.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, ""))},
-			"the agent of cluster cluster1 has not begun to remove Instance kafka"},
+			"the agent of cluster cluster1 has not started to remove Instance kafka"},
 		"a removal that waits for objects": {
 			installed{instance: deleting(clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoving, "waiting for 2 objects"))},
 			"Removing: waiting for 2 objects"},
@@ -79,9 +79,9 @@ func TestUninstallSaysWhatItWaitsFor(t *testing.T) {
 				instance: deleting(clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoved, "nothing is left")),
 				below:    []kudo.Instance{*removing("kafka.zookeeper", clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoving, "waiting for 2 objects")), *removing("kafka.registry")},
 			},
-			"nothing else is left of Instance kafka: its children go now: kafka.zookeeper (Removing: waiting for 2 objects), kafka.registry"},
-		"an Instance that was let go of": {
-			installed{addOn: addOn, instance: forced}, "addon-manager has not let go of Instance kafka yet"},
+			"Instance kafka has no objects left; its children are being removed: kafka.zookeeper (Removing: waiting for 2 objects), kafka.registry"},
+		"an Instance that was force-released": {
+			installed{addOn: addOn, instance: forced}, "addon-manager has not released Instance kafka yet"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.ObjectKey = client.ObjectKey{Namespace: "cluster1", Name: "kafka"}
@@ -169,11 +169,11 @@ func TestUninstallByForceListsWhatIsLeft(t *testing.T) {
 				{Group: "apps", Kind: "Deployment", Namespace: "kafka", Name: "broker", Task: "deploy"},
 				{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "kafka"},
 			},
-			want: "Letting go of Instance kafka. What is not removed yet stays on cluster cluster1:\n" +
+			want: "Releasing Instance kafka. Objects that are not removed yet stay on cluster cluster1:\n" +
 				"  Deployment kafka/broker\n  ClusterRole kafka\n",
 		},
 		"nothing that was ever reported": {
-			want: "Letting go of Instance kafka: nothing is known to be left of it on cluster cluster1.\n",
+			want: "Releasing Instance kafka: none of its objects are known to remain on cluster cluster1.\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

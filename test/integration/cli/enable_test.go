@@ -89,7 +89,7 @@ var _ = Describe("add-ons", func() {
 			alone := run(ctx, "enable", "till", "--cluster", cluster)
 			Expect(alone.err).NotTo(HaveOccurred())
 			Expect(alone.errOut).To(Equal("Warning: on cluster " + cluster +
-				": till waits for what it requires: Required bank (NotInstalled); --with-dependencies enables what is not installed\n"))
+				": till waits for required add-ons: Required bank (NotInstalled); enable missing ones with --with-dependencies\n"))
 
 			progress := gbytes.NewBuffer()
 			done := beginTo(ctx, progress, "enable", "till", "--cluster", cluster, "--with-dependencies", "--wait")
@@ -117,7 +117,7 @@ var _ = Describe("add-ons", func() {
 			cluster := newCluster(ctx, nil)
 			late := run(ctx, "enable", "slow", "--cluster", cluster, "--wait", "--timeout", "3s")
 			Expect(late.code).To(Equal(cli.ExitTimeout))
-			Expect(late.err).To(MatchError(ContainSubstring("not available after 3s, and goes on: slow on " + cluster + ": Available Unknown: not reported yet")))
+			Expect(late.err).To(MatchError(ContainSubstring("not available after 3s, and still in progress: slow on " + cluster + ": Available Unknown: not reported yet")))
 		})
 
 		It("keeps parameters where the add-on refers to, and refuses those that the hub would", func(ctx SpecContext) {
@@ -158,7 +158,7 @@ var _ = Describe("add-ons", func() {
 			define(ctx, "charts", "", "")
 			cluster := newCluster(ctx, nil)
 			unknown := run(ctx, "enable", "chart", "--cluster", cluster)
-			Expect(unknown.err).To(MatchError(`there is no ClusterManagementAddOn "chart" (did you mean charts?); there are: charts`))
+			Expect(unknown.err).To(MatchError(`ClusterManagementAddOn "chart" not found (did you mean charts?); available add-ons: charts`))
 			Expect(unknown.code).To(Equal(cli.ExitFailure))
 			Expect(run(ctx, "enable", "charts", "--cluster", cluster+",nowhere").err).To(MatchError(ContainSubstring(`there is no managed cluster "nowhere"`)))
 			Expect(run(ctx, "enable", "charts", "--selector", "region=none").err).To(MatchError(ContainSubstring("no managed cluster has labels region=none")))
@@ -177,12 +177,12 @@ var _ = Describe("add-ons", func() {
 			Expect(run(ctx, "enable", "upper", "--cluster", first).err).NotTo(HaveOccurred())
 
 			unasked := run(ctx, "disable", "base", "--cluster", first)
-			Expect(unasked.err).To(MatchError(ContainSubstring("there is no terminal to ask on")))
+			Expect(unasked.err).To(MatchError(ContainSubstring("cannot prompt for confirmation without a terminal")))
 			Expect(unasked.errOut).To(Equal("Warning: on cluster " + first + ": without base, add-on upper stops being available\n"))
 			Expect(run(ctx, "disable", "base", "--cluster", first, "--yes").err).To(MatchError(ContainSubstring("others there require it")))
 			Expect(enabled(ctx, first, "base").DeletionTimestamp).To(BeNil())
 			Expect(run(ctx, "disable", "upper", "--cluster", second, "--yes").err).To(MatchError(
-				`add-on "upper" is not enabled on cluster ` + second + `; add-ons there: base`))
+				`add-on "upper" is not enabled on cluster ` + second + `; enabled add-ons: base`))
 
 			gone := run(ctx, "disable", "upper", "--all-clusters", "--yes")
 			Expect(gone.err).NotTo(HaveOccurred())

@@ -125,7 +125,7 @@ var _ = Describe("plans", func() {
 		It("names what there is instead of what does not exist", func(ctx SpecContext) {
 			instance := deployed(ctx)
 			unknown := run(ctx, "plan", "run", "shop", "backpu", "--cluster", instance.Namespace)
-			Expect(unknown.err).To(MatchError(`OperatorVersion "shop-1.10-1.2.0" has no plan "backpu" (did you mean backup?); its plans: backup, deploy`))
+			Expect(unknown.err).To(MatchError(`OperatorVersion "shop-1.10-1.2.0" has no plan "backpu" (did you mean backup?); available plans: backup, deploy`))
 			Expect(unknown.code).To(Equal(cli.ExitFailure))
 			Expect(hub.Create(ctx, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: instance.Namespace, Name: "kafka"}})).To(Succeed())
 			Expect(run(ctx, "plan", "run", "kafka", "deploy", "--cluster", instance.Namespace).err).To(MatchError(
@@ -137,7 +137,7 @@ var _ = Describe("plans", func() {
 	Describe("cancel", func() {
 		It("ends what runs, and nothing else", func(ctx SpecContext) {
 			instance := deployed(ctx)
-			Expect(run(ctx, "plan", "cancel", "shop", "--cluster", instance.Namespace).err).To(MatchError(ContainSubstring(`plan "deploy", which was the last one, is COMPLETE`)))
+			Expect(run(ctx, "plan", "cancel", "shop", "--cluster", instance.Namespace).err).To(MatchError(ContainSubstring(`the last plan, "deploy", is COMPLETE`)))
 			report(ctx, instance, kudo.Execution{UID: "second", Plan: "backup"}, kudo.InProgress, "")
 			done := begin(ctx, "plan", "cancel", "shop", "--cluster", instance.Namespace)
 			Eventually(requestOf(ctx, instance)).Should(Equal(kudo.PlanExecution{PlanName: "backup", UID: "second", Cancel: true}))
@@ -163,7 +163,7 @@ var _ = Describe("plans", func() {
 
 			By("taking a request back that waits for the end of what runs, and one that waits for nothing")
 			report(ctx, instance, kudo.Execution{UID: "third", Plan: "deploy"}, kudo.InProgress, "")
-			Expect(run(ctx, "plan", "run", "shop", "backup", "--cluster", instance.Namespace).out).To(HaveSuffix("It waits for the end of plan deploy, which runs.\n"))
+			Expect(run(ctx, "plan", "run", "shop", "backup", "--cluster", instance.Namespace).out).To(HaveSuffix("It is queued until the running plan deploy ends.\n"))
 			Expect(run(ctx, "plan", "cancel", "shop", "--cluster", instance.Namespace, "--wait=false").out).To(Equal(
 				"instance.kudo.dev/shop plan backup no longer requested\ninstance.kudo.dev/shop plan deploy is being cancelled\n"))
 			Expect(requestOf(ctx, instance)()).To(Equal(kudo.PlanExecution{PlanName: "deploy", UID: "third", Cancel: true}))
@@ -202,7 +202,7 @@ var _ = Describe("plans", func() {
 			report(ctx, instance, kudo.Execution{UID: "first", Plan: "deploy"}, kudo.InProgress, "")
 			late := run(ctx, "plan", "wait", "shop", "--cluster", instance.Namespace, "--timeout", "3s")
 			Expect(late.code).To(Equal(cli.ExitTimeout))
-			Expect(late.err).To(MatchError(ContainSubstring("the plans of Instance shop on cluster " + instance.Namespace + " have not ended after 3s, and go on")))
+			Expect(late.err).To(MatchError(ContainSubstring("the plans of Instance shop on cluster " + instance.Namespace + " have not ended after 3s, and continue")))
 		})
 
 		It("fails where nothing can run", func(ctx SpecContext) {

@@ -96,8 +96,8 @@ var _ = Describe("uninstall", func() {
 		instance := install(ctx, cluster, "mine")
 		late := run(ctx, "uninstall", "mine", "--cluster", cluster, "--yes", "--timeout", "3s")
 		Expect(late.code).To(Equal(cli.ExitTimeout))
-		Expect(late.err).To(MatchError(ContainSubstring("instance.kudo.dev/mine is not gone after 3s, and its removal goes on: " +
-			"the agent of cluster " + cluster + " has not begun to remove Instance mine")))
+		Expect(late.err).To(MatchError(ContainSubstring("instance.kudo.dev/mine is not removed after 3s, and its removal continues: " +
+			"the agent of cluster " + cluster + " has not started to remove Instance mine")))
 		Expect(isDeleted(ctx, instance)()).To(BeTrue())
 	})
 
@@ -113,7 +113,7 @@ var _ = Describe("uninstall", func() {
 
 		forced := run(ctx, "uninstall", "kafka", "--cluster", cluster, "--yes", "--wait=false", "--force")
 		Expect(forced.err).NotTo(HaveOccurred())
-		Expect(forced.out).To(Equal("Letting go of Instance kafka. What is not removed yet stays on cluster " + cluster + ":\n" +
+		Expect(forced.out).To(Equal("Releasing Instance kafka. Objects that are not removed yet stay on cluster " + cluster + ":\n" +
 			"  Deployment ns/kafka\nmanagedclusteraddon.addon.open-cluster-management.io/kafka is being deleted from " + cluster + "\n"))
 		Expect(isDeleted(ctx, instance)()).To(BeTrue())
 		Expect(instance.ForceReleased()).To(BeTrue())
