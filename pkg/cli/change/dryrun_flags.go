@@ -29,7 +29,7 @@ func (f *dryRunFlags) checkDryRun(cmd *cobra.Command) error {
 // refuseNamespace rejects --namespace if the namespace of the changed object is fixed.
 func refuseNamespace(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("namespace") {
-		return terminal.Usagef(cmd, "--namespace is not supported: --cluster names the managed cluster, and with it the namespace on the hub")
+		return terminal.Usagef(cmd, "--namespace is not supported: --cluster selects the managed cluster and its namespace on the hub")
 	}
 	return nil
 }

@@ -54,24 +54,24 @@ func TestPlanWaitEnds(t *testing.T) {
 		"a plan that runs":               {view: ranOf("deploy", kudo.InProgress)},
 		"a plan that fails for a moment": {view: ranOf("deploy", kudo.Error)},
 		"a plan that has failed":         {view: ranOf("deploy", kudo.FatalError), err: failed},
-		"an Instance that nothing has run for": {view: ranOf("deploy", "", func(i *kudo.Instance) {
+		"an Instance without an execution": {view: ranOf("deploy", "", func(i *kudo.Instance) {
 			i.Status = kudo.InstanceStatus{}
 		})},
 		"a change that is not observed yet": {view: ranOf("deploy", kudo.FatalError, edited)},
 		"a failed plan after which another is due": {view: ranOf("deploy", kudo.FatalError, func(i *kudo.Instance) {
 			i.Spec.Parameters = map[string]string{"BROKERS": "5"}
 		})},
-		"a complete plan after which another was asked for": {view: ranOf("deploy", kudo.Complete, requested("backup", "mine"))},
+		"a complete plan after which another was requested": {view: ranOf("deploy", kudo.Complete, requested("backup", "mine"))},
 		"a change that cannot run": {
 			view: ranOf("deploy", kudo.Complete, unresolved(kudo.ReasonParametersInvalid, `parameter "X": it is not defined`)),
 			err:  `Instance kafka on cluster cluster1 cannot run: ParametersInvalid: parameter "X": it is not defined`},
 		"a change that could not run before the last one": {
 			view: ranOf("deploy", kudo.Complete, unresolved(kudo.ReasonParametersInvalid, ""), edited)},
-		"an OperatorVersion that may come": {
+		"an OperatorVersion that may be created": {
 			view: ranOf("deploy", kudo.Complete, unresolved(kudo.ReasonOperatorVersionNotFound, ""), func(i *kudo.Instance) { i.Status.ObservedGeneration = 1 })},
 		"an Instance that is being removed": {
 			view: ranOf("cleanup", kudo.Complete, func(i *kudo.Instance) { i.DeletionTimestamp = ptr.To(metav1.Now()) })},
-		"what is out of date": {view: ranOf("deploy", kudo.Complete), awaited: awaitedPlan{generation: 3}},
+		"outdated status": {view: ranOf("deploy", kudo.Complete), awaited: awaitedPlan{generation: 3}},
 
 		"a request that has run": {
 			view: ranOf("backup", kudo.Complete, requested("backup", "ran"), byHand("ran")), awaited: awaitedPlan{request: "ran", plan: "backup"}, done: true},
@@ -124,28 +124,28 @@ func TestPlanRunAsks(t *testing.T) {
 	}{
 		"a plan gets a request of its own":  {view: ranOf("deploy", kudo.Complete), plan: "backup", want: kudo.PlanExecution{PlanName: "backup", UID: "new"}},
 		"the plan that ran last runs again": {view: ranOf("backup", kudo.Complete), plan: "backup", want: kudo.PlanExecution{PlanName: "backup", UID: "new"}},
-		"a request to cancel is taken back": {view: ranOf("deploy", kudo.FatalError, func(i *kudo.Instance) {
+		"a request to cancel is withdrawn": {view: ranOf("deploy", kudo.FatalError, func(i *kudo.Instance) {
 			i.Spec.PlanExecution = kudo.PlanExecution{PlanName: "deploy", UID: "ran", Cancel: true}
 		}), plan: "deploy", want: kudo.PlanExecution{PlanName: "deploy", UID: "new"}},
-		"a plan that the parameters run is not asked for besides": {
+		"a plan that the parameters trigger is not requested again": {
 			view: ranOf("deploy", kudo.Complete), plan: "backup", parameters: map[string]string{"SIZE": "2"}},
-		"a plan that the parameters do not run is asked for besides": {
+		"a plan that the parameters do not trigger is requested too": {
 			view: ranOf("deploy", kudo.Complete), plan: "backup", parameters: map[string]string{"BROKERS": "5"},
 			want: kudo.PlanExecution{PlanName: "backup", UID: "new"}},
 		"an unreadable OperatorVersion is for the hub to judge": {view: forbidden, plan: "backup", want: kudo.PlanExecution{PlanName: "backup", UID: "new"}},
-		"a plan that there is not": {view: ranOf("deploy", kudo.Complete), plan: "bakcup",
+		"a plan that does not exist": {view: ranOf("deploy", kudo.Complete), plan: "bakcup",
 			err: `OperatorVersion "kafka-3.9.0-1.0.0" has no plan "bakcup" (did you mean backup?); available plans: backup, cleanup, deploy`},
-		"an OperatorVersion that there is not": {view: lost, plan: "backup",
+		"an OperatorVersion that does not exist": {view: lost, plan: "backup",
 			err: `operatorversions.kudo.dev "kafka-3.9.0-1.0.0" not found; push its package first ('kubectl addon package push DIR')`},
 		"a value of the wrong type": {view: ranOf("deploy", kudo.Complete), plan: "deploy", parameters: map[string]string{"BROKERS": "many"},
 			err: `Instance cluster1/kafka: parameter "BROKERS": value "many": want an integer, such as 3`},
-		"a parameter that there is not": {view: ranOf("deploy", kudo.Complete), plan: "deploy", parameters: map[string]string{"COLOR": "red"},
+		"a parameter that does not exist": {view: ranOf("deploy", kudo.Complete), plan: "deploy", parameters: map[string]string{"COLOR": "red"},
 			err: `Instance cluster1/kafka: parameter "COLOR": it is not defined: the operator has SIZE, BROKERS`},
 		"parameters of an add-on": {view: ranOf("deploy", kudo.Complete, owner("ManagedClusterAddOn", "kafka")), plan: "deploy", parameters: map[string]string{"SIZE": "2"},
 			err: `the parameters of Instance "kafka" come from add-on "kafka"; change them with 'kubectl addon update kafka --cluster cluster1 -p NAME=VALUE'`},
 		"parameters of a child": {view: ranOf("deploy", kudo.Complete, owner("Instance", "shop")), plan: "deploy", parameters: map[string]string{"SIZE": "2"},
 			err: `the parameters of Instance "kafka" come from its parent, Instance "shop"; change them there`},
-		"an add-on's plan may be asked for": {view: ranOf("deploy", kudo.Complete, owner("ManagedClusterAddOn", "kafka")), plan: "deploy",
+		"an add-on's plan may be requested": {view: ranOf("deploy", kudo.Complete, owner("ManagedClusterAddOn", "kafka")), plan: "deploy",
 			want: kudo.PlanExecution{PlanName: "deploy", UID: "new"}},
 		"an Instance that is being removed": {
 			view: ranOf("deploy", kudo.Complete, func(i *kudo.Instance) { i.DeletionTimestamp = ptr.To(metav1.Now()) }), plan: "deploy",
@@ -178,7 +178,7 @@ func TestPlanRunSaysWhatComesOfIt(t *testing.T) {
 		view planstatus.View
 		want string
 	}{
-		"at once":     {ranOf("deploy", kudo.Complete, requested("backup", "new")), ""},
+		"immediately": {ranOf("deploy", kudo.Complete, requested("backup", "new")), ""},
 		"after a run": {ranOf("deploy", kudo.InProgress, requested("backup", "new")), "It is queued until the running plan deploy ends.\n"},
 		"after what parameters trigger": {ranOf("deploy", kudo.Complete, requested("backup", "new"), func(i *kudo.Instance) {
 			i.Spec.Parameters = map[string]string{"BROKERS": "5"}
@@ -199,13 +199,13 @@ func TestPlanCancelNeedsARun(t *testing.T) {
 		view planstatus.View
 		want string
 	}{
-		"a plan that runs":                 {ranOf("deploy", kudo.InProgress), ""},
-		"a request that has not begun":     {ranOf("deploy", kudo.Complete, requested("backup", "mine")), ""},
-		"the first request":                {planstatus.View{Instance: func() *kudo.Instance { i := clitest.Instance(); requested("deploy", "mine")(i); return i }()}, ""},
-		"a request that has run":           {ranOf("deploy", kudo.Complete, requested("deploy", "ran")), nothingRuns},
-		"a request of before that has run": {ranOf("deploy", kudo.Complete, requested("backup", "old"), byHand("old")), nothingRuns},
-		"a plan that has ended":            {ranOf("deploy", kudo.Complete), nothingRuns},
-		"no plan at all":                   {planstatus.View{Instance: clitest.Instance()}, `no plan of Instance "kafka" on cluster "cluster1" is running: no plan has run yet`},
+		"a plan that runs":                {ranOf("deploy", kudo.InProgress), ""},
+		"a request that has not begun":    {ranOf("deploy", kudo.Complete, requested("backup", "mine")), ""},
+		"the first request":               {planstatus.View{Instance: func() *kudo.Instance { i := clitest.Instance(); requested("deploy", "mine")(i); return i }()}, ""},
+		"a request that has run":          {ranOf("deploy", kudo.Complete, requested("deploy", "ran")), nothingRuns},
+		"an earlier request that has run": {ranOf("deploy", kudo.Complete, requested("backup", "old"), byHand("old")), nothingRuns},
+		"a plan that has ended":           {ranOf("deploy", kudo.Complete), nothingRuns},
+		"no plan at all":                  {planstatus.View{Instance: clitest.Instance()}, `no plan of Instance "kafka" on cluster "cluster1" is running: no plan has run yet`},
 		"a removal": {ranOf("cleanup", kudo.InProgress, func(i *kudo.Instance) { i.DeletionTimestamp = ptr.To(metav1.Now()) }),
 			`the removal of Instance "kafka" from cluster "cluster1" cannot be cancelled; to release the Instance, see 'kubectl addon uninstall --help'`},
 	} {

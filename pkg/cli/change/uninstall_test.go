@@ -53,11 +53,11 @@ func TestUninstallSaysWhatItWaitsFor(t *testing.T) {
 			installed{addOn: addOn}, "ManagedClusterAddOn kafka is held by finalizers: a.example/one, b.example/two"},
 		"the agent's add-on stays for those that only it can remove": {
 			installed{addOn: agent}, "addon-agent stays on the cluster for add-on kafka"},
-		"an Instance that addon-manager has not got to": {
+		"an Instance that addon-manager has not deleted yet": {
 			installed{addOn: addOn, instance: &kudo.Instance{}}, "addon-manager has not deleted Instance kafka yet"},
 		"an Instance whose agent is silent": {
 			installed{instance: deleting()}, "the agent of cluster cluster1 has not started to remove Instance kafka"},
-		"an Instance whose agent has said nothing since it was well": {
+		"an Instance whose agent has reported nothing since it was healthy": {
 			installed{instance: deleting(clitest.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, ""))},
 			"the agent of cluster cluster1 has not started to remove Instance kafka"},
 		"an Instance that is cleaned up and not removed yet": {
@@ -69,9 +69,9 @@ func TestUninstallSaysWhatItWaitsFor(t *testing.T) {
 		"a removal that waits for objects": {
 			installed{instance: deleting(clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoving, "waiting for 2 objects"))},
 			"Removing: waiting for 2 objects"},
-		"a removal that says nothing": {
+		"a removal without a message": {
 			installed{instance: deleting(clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoving, ""))}, "Removing"},
-		"an Instance that is removed and held all the same": {
+		"an Instance that is removed and still has a finalizer": {
 			installed{instance: deleting(clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoved, "nothing is left"))},
 			"Instance kafka is held by finalizers: kudo.dev/removal"},
 		"an Instance that is removed, and its children are not": {
@@ -134,7 +134,7 @@ func TestUninstallWarnsOfWhatSuffers(t *testing.T) {
 		want     []string
 		required bool
 	}{
-		"nothing suffers": {found: []installed{zookeeper("c1")}},
+		"no dependents": {found: []installed{zookeeper("c1")}},
 		"two on one cluster": {
 			found: []installed{zookeeper("c1", kafka, shop)}, required: true,
 			want: []string{
@@ -172,7 +172,7 @@ func TestUninstallByForceListsWhatIsLeft(t *testing.T) {
 			want: "Releasing Instance kafka. Objects that are not removed yet stay on cluster cluster1:\n" +
 				"  Deployment kafka/broker\n  ClusterRole kafka\n",
 		},
-		"nothing that was ever reported": {
+		"an empty inventory": {
 			want: "Releasing Instance kafka: none of its objects are known to remain on cluster cluster1.\n",
 		},
 	} {

@@ -171,7 +171,7 @@ plans:
 		Expect(wrong.err).To(MatchError("the change would fail on cluster " + clusters[0] + "; nothing was written"))
 	})
 
-	It("update --dry-run shows what the Instances that stand make of it", func(ctx SpecContext) {
+	It("update --dry-run shows the effect on existing Instances", func(ctx SpecContext) {
 		push(ctx, "oven", "1.0.0")
 		clusters := three(ctx)
 		all := strings.Join(clusters, ",")
@@ -204,7 +204,7 @@ plans:
 		Expect(run(ctx, "update", "oven", "--cluster", all, "-p", "SIZE=5", "-o", "json").code).To(Equal(cli.ExitUsage))
 	})
 
-	It("update and upgrade change Instances, wait for their plans, and name in the end what has failed", func(ctx SpecContext) {
+	It("update and upgrade change Instances, wait for their plans, and report failures at the end", func(ctx SpecContext) {
 		push(ctx, "loom", "1.0.0")
 		push(ctx, "loom", "2.0.0")
 		clusters := three(ctx)
@@ -268,7 +268,7 @@ plans:
 		Expect(apierrors.IsNotFound(hub.Get(ctx, client.ObjectKey{Namespace: other, Name: "forge"}, &kudo.Instance{}))).To(BeTrue())
 	})
 
-	It("uninstall removes from all clusters that have it, once somebody agrees, and shows before what goes", func(ctx SpecContext) {
+	It("uninstall removes it from all clusters that have it, after confirmation, and lists the objects before", func(ctx SpecContext) {
 		push(ctx, "kiln", "1.0.0")
 		clusters := three(ctx)
 		some := strings.Join(clusters[:2], ",")
@@ -320,7 +320,7 @@ plans:
 			return addOn
 		}
 
-		It("are made where the Instance follows from: its parameters, and its OperatorVersion", func(ctx SpecContext) {
+		It("are made in the source of the Instance: its parameters, and its OperatorVersion", func(ctx SpecContext) {
 			push(ctx, "dock", "1.0.0")
 			push(ctx, "dock", "2.0.0")
 			define(ctx, "dock", "dock-1.0.0")
@@ -360,7 +360,7 @@ plans:
 			Expect(run(ctx, "install", "dock", "--cluster", cluster).err).To(MatchError(ContainSubstring(`add-on "dock" is enabled on cluster ` + cluster)))
 		})
 
-		It("are refused where a Placement or a parent has the say", func(ctx SpecContext) {
+		It("are refused if a Placement or a parent determines the Instance", func(ctx SpecContext) {
 			push(ctx, "pier", "1.0.0")
 			push(ctx, "pier", "2.0.0")
 			rolled := upstream.AddOnConfig{

@@ -61,7 +61,7 @@ var _ = Describe("add-ons", func() {
 	}
 
 	Describe("enable", func() {
-		It("makes an add-on on each cluster that is meant, once", func(ctx SpecContext) {
+		It("creates an add-on on each selected cluster, once", func(ctx SpecContext) {
 			define(ctx, "graphs", "", "")
 			eu := map[string]string{"region": "eu"}
 			first, second, third := newCluster(ctx, eu), newCluster(ctx, eu), newCluster(ctx, nil)
@@ -81,7 +81,7 @@ var _ = Describe("add-ons", func() {
 			Expect(moved.err).To(MatchError(And(ContainSubstring("on cluster "+first), ContainSubstring("on cluster "+second))))
 		})
 
-		It("enables what is required in one go, and waits until all of it is available", func(ctx SpecContext) {
+		It("enables required add-ons too, and waits until all are available", func(ctx SpecContext) {
 			define(ctx, "ledger", "", "")
 			define(ctx, "bank", "", "", "ledger")
 			define(ctx, "till", "", "", "bank")
@@ -112,7 +112,7 @@ var _ = Describe("add-ons", func() {
 			Expect(got.out).To(HaveSuffix("managedclusteraddon.addon.open-cluster-management.io/till available on " + cluster + "\n"))
 		})
 
-		It("that takes too long says what it waited for", func(ctx SpecContext) {
+		It("names the pending add-ons after its timeout", func(ctx SpecContext) {
 			define(ctx, "slow", "", "")
 			cluster := newCluster(ctx, nil)
 			late := run(ctx, "enable", "slow", "--cluster", cluster, "--wait", "--timeout", "3s")
@@ -120,7 +120,7 @@ var _ = Describe("add-ons", func() {
 			Expect(late.err).To(MatchError(ContainSubstring("not available after 3s, and still in progress: slow on " + cluster + ": Available Unknown: not reported yet")))
 		})
 
-		It("keeps parameters where the add-on refers to, and refuses those that the hub would", func(ctx SpecContext) {
+		It("stores parameters in the config that the add-on refers to, and refuses those that the hub would refuse", func(ctx SpecContext) {
 			cluster := newCluster(ctx, nil)
 			Expect(run(ctx, "package", "push", packageDir("a: b\n"), "-n", cluster).err).NotTo(HaveOccurred())
 			define(ctx, "shop", cluster, "shop-1.10-1.2.0")
@@ -154,7 +154,7 @@ var _ = Describe("add-ons", func() {
 			Expect(apierrors.IsNotFound(hub.Get(ctx, client.ObjectKeyFromObject(own), &addonv1alpha1.ManagedClusterAddOn{}))).To(BeTrue())
 		})
 
-		It("refuses what does not exist, and says what there is", func(ctx SpecContext) {
+		It("refuses an unknown add-on, and lists the existing ones", func(ctx SpecContext) {
 			define(ctx, "charts", "", "")
 			cluster := newCluster(ctx, nil)
 			unknown := run(ctx, "enable", "chart", "--cluster", cluster)
@@ -191,7 +191,7 @@ var _ = Describe("add-ons", func() {
 			Expect(apierrors.IsNotFound(hub.Get(ctx, client.ObjectKey{Namespace: second, Name: "base"}, &addonv1alpha1.ManagedClusterAddOn{}))).To(BeTrue())
 		})
 
-		It("waits for what holds it, and says what that is", func(ctx SpecContext) {
+		It("waits for the removal, and names the finalizers", func(ctx SpecContext) {
 			define(ctx, "sticky", "", "")
 			cluster := newCluster(ctx, nil)
 			held := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "sticky", Finalizers: []string{"example.com/held"}}}
@@ -209,7 +209,7 @@ var _ = Describe("add-ons", func() {
 	})
 
 	Describe("get and fleet", func() {
-		It("show how add-ons are on all clusters, or those that are meant", func(ctx SpecContext) {
+		It("show the status of add-ons on all clusters, or on selected ones", func(ctx SpecContext) {
 			define(ctx, "maps", "", "")
 			atlas := map[string]string{"atlas": "yes"}
 			first, second := newCluster(ctx, atlas), newCluster(ctx, atlas)
