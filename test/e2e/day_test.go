@@ -105,7 +105,7 @@ var _ = Describe("A day's work by the plugin alone", Label(quick), onSandbox("pl
 		Expect(d.instance(ctx, "cluster1").Status.PlanStatus[kudo.DeployPlan].Status).To(Equal(kudo.FatalError))
 		Expect(d.deployment(ctx, "cluster1").Status.AvailableReplicas).To(BeNumerically(">=", 2), "the servers from before still run")
 		Expect(d.run(ctx, "why", "web", "--cluster", "cluster1").out).To(ContainSubstring("cancelled"))
-		Expect(d.fails(ctx, cli.ExitFailure, "plan", "cancel", "web", "--cluster", "cluster1").errOut).To(ContainSubstring("plan \"deploy\", which was the last one, is FATAL_ERROR"))
+		Expect(d.fails(ctx, cli.ExitFailure, "plan", "cancel", "web", "--cluster", "cluster1").errOut).To(ContainSubstring("the last plan, \"deploy\", is FATAL_ERROR"))
 
 		d.run(ctx, "update", "web", "--cluster", "cluster1", "-p", "CPU=200m", "--wait", "--timeout", "2m")
 		Expect(d.deployment(ctx, "cluster1").Spec.Template.Spec.Containers[0].Resources.Requests.Cpu().String()).To(Equal("200m"))
