@@ -112,7 +112,7 @@ sandbox: ## Start a hub and two managed clusters without add-ons (OCM=1 runs OCM
 
 .PHONY: demo-down
 demo-down: ## Stop the sandbox of `make demo` or `make sandbox`.
-	@if [ -x bin/sandbox ]; then bin/sandbox down; else echo "nothing to stop: bin/sandbox was never built"; fi
+	@if [ -x bin/sandbox ]; then bin/sandbox down; else echo "nothing to stop: bin/sandbox does not exist"; fi
 
 ##@ Test
 
@@ -122,7 +122,7 @@ test: test-unit test-integration ## Run unit and integration tests.
 .PHONY: test-unit
 test-unit: ## Run the tests that require no control plane.
 	@packages=$$(go list ./... | grep -v -e /test/e2e $(suites:%=-e /test/integration/%$$)); \
-	  echo "unit tests: every package that needs no control plane"; \
+	  echo "unit tests: all packages that require no control plane"; \
 	  go test $$packages $(TESTFLAGS); go -C hack/images test ./... $(TESTFLAGS)
 
 # Each process of each suite has its own API servers. `make` runs three suites at a time, the slowest first, and prints the output of a
@@ -140,7 +140,7 @@ $(suites:%=suite-%): suite-%: # `make lint` vets them
 .PHONY: test-changed
 test-changed: ## Run the unit and integration tests that depend on changes since BASE.
 	@changed=$$(go run ./hack/changed -base=$(BASE) | grep -v '^./test/e2e' || true); \
-	  [ -n "$$changed" ] || { echo "no test depends on what changed since $(BASE)"; exit 0; }; \
+	  [ -n "$$changed" ] || { echo "no test depends on the changes since $(BASE)"; exit 0; }; \
 	  suites=$$(sed -n 's,^./test/integration/\(.*\),\1,p' <<<"$$changed" | grep -xF "$$(printf '%s\n' $(suites))" || true); \
 	  units=$$(grep -vxF "$$(printf './test/integration/%s\n' $(suites))" <<<"$$changed" || true); \
 	  [ -z "$$units" ] || go test $$units $(TESTFLAGS); \
@@ -227,7 +227,7 @@ tutorial: demo-down ## Run the commands of docs/tutorial.md and update their out
 .PHONY: verify
 verify: generate tidy lint ## Generate, tidy and lint; fail if the working tree is dirty afterwards.
 	@changes=$$(git status --porcelain); [ -z "$$changes" ] || { \
-	  echo "verify: these files differ from what is committed:"; echo "$$changes"; git --no-pager diff; exit 1; }
+	  echo "verify: these files differ from the committed ones:"; echo "$$changes"; git --no-pager diff; exit 1; }
 
 .PHONY: clean
 clean: demo-down ## Stop the sandbox and remove build results (but not the cache of control plane programs).

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs Tandem in containers on kind clusters: a hub and two managed clusters. It requires Docker, kind and kubectl, and clusteradm for OCM.
 #
-#   hack/kind.sh up [--ocm] [--dry-run]     make the clusters and install Tandem; with OCM, or without it
+#   hack/kind.sh up [--ocm] [--dry-run]     create the clusters and install Tandem, optionally with OCM
 #   hack/kind.sh down [--dry-run]           delete them
 #
 # --dry-run prints the commands without running them. The clusters' kubeconfigs are bin/kind/*.kubeconfig.
@@ -79,7 +79,7 @@ up() {
     cluster "$name" addon-agent
   done
   if [ -n "$ocm" ]; then up_with_ocm; else up_without_ocm; fi
-  echo "The suite of tests, on these clusters:"
+  echo "To run the end-to-end tests on these clusters:"
   echo "  make test-e2e HUB=$(file hub) CLUSTERS=$(file cluster1),$(file cluster2)"
 }
 

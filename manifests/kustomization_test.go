@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The files named Kustomization let deploy/ take whole folders. They are not embedded, and kubectl apply -f overlooks them.
+// The files named Kustomization enable deploy/ to include complete folders. They are not embedded, and kubectl apply -f ignores them.
 func TestKustomizationsListEveryFile(t *testing.T) {
 	for _, folder := range []string{"crds", "hub", "admission", "agent", "deployment", "ocm"} {
 		content, err := os.ReadFile(path.Join(folder, "Kustomization"))

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Objects decodes the documents of all files of fsys that match the pattern, namespaces first, for others stand in them. With
-// parameters the files are templates. The error names the file.
+// Objects decodes the documents of all files in fsys that match the pattern, and returns namespaces first, because other objects are in
+// them. If parameters is not nil, the files are templates. The error names the file.
 func Objects(fsys fs.FS, pattern string, parameters any) ([]*unstructured.Unstructured, error) {
 	files, err := fs.Glob(fsys, pattern)
 	if err != nil {
@@ -42,7 +42,7 @@ func Objects(fsys fs.FS, pattern string, parameters any) ([]*unstructured.Unstru
 	return objects, nil
 }
 
-// Admission are the policies, their bindings and the webhook configuration.
+// Admission returns the admission policies, their bindings and the webhook configuration.
 func Admission() ([]*unstructured.Unstructured, error) { return Objects(FS, "admission/*.yaml", nil) }
 
 func rank(object *unstructured.Unstructured) int {
@@ -64,7 +64,7 @@ func execute(file string, source []byte, parameters any) ([]byte, error) {
 	return rendered.Bytes(), nil
 }
 
-// decode decodes a YAML stream; documents without content are dropped.
+// decode decodes a YAML stream, without empty documents.
 func decode(data []byte) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)

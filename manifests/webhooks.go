@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// WebhooksAt makes object, as it is read from FS, call addon-manager at url instead of its Service: for a hub whose API server
-// reaches no Service, because addon-manager runs beside it and in no pod. Only the webhooks of CustomResourceDefinitions and webhook
-// configurations name a Service; every other object stays as it is.
+// WebhooksAt replaces the Service of addon-manager in an object from FS with a URL, for a hub where addon-manager runs outside of the
+// cluster and the API server reaches no Service. Only webhooks of CustomResourceDefinitions and webhook configurations have a Service; all
+// other objects stay unchanged.
 func WebhooksAt(object *unstructured.Unstructured, url string) {
 	if conversion, found := inside(object.Object, "spec", "conversion", "webhook", "clientConfig"); found {
 		callAt(conversion, url)
@@ -21,7 +21,7 @@ func WebhooksAt(object *unstructured.Unstructured, url string) {
 	}
 }
 
-// callAt replaces the Service of a clientConfig by url and the Service's path.
+// callAt replaces the Service of a clientConfig with url and the Service's path.
 func callAt(configuration map[string]any, url string) {
 	service, found := inside(configuration, "service")
 	if !found {
@@ -32,7 +32,7 @@ func callAt(configuration map[string]any, url string) {
 	delete(configuration, "service")
 }
 
-// inside is the map at the end of the path; not found where there is none.
+// inside returns the map at the end of the path, if it exists.
 func inside(value any, path ...string) (found map[string]any, ok bool) {
 	found, ok = value.(map[string]any)
 	for _, field := range path {

@@ -68,19 +68,19 @@ type flags struct {
 func newCommand(f *flags) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "sandbox",
-		Short:         "Run a hub and managed clusters on this machine, with Tandem on them",
+		Short:         "Run a hub and managed clusters with Tandem on this machine",
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args: func(command *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("unknown command %q; %s --help lists what there is", args[0], os.Args[0])
+				return fmt.Errorf("unknown command %q; run `%s --help` for a list of commands", args[0], os.Args[0])
 			}
 			return nil
 		},
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	root.PersistentFlags().StringVar(&f.home, "home", defaultHome, "folder that holds the sandbox's data, logs and kubeconfigs")
+	root.PersistentFlags().StringVar(&f.home, "home", defaultHome, "Folder of the sandbox's data, logs and kubeconfigs.")
 	root.AddCommand(newUp(f), newSupervise(f), newDown(f), newStatus(f), newEnv(f), newDemo(f), newStop(f), newStart(f))
 	return root
 }
@@ -100,26 +100,26 @@ func (f *flags) left() string {
 	case err != nil:
 		return err.Error()
 	case state.Phase == sandbox.Stopped || state.Phase == sandbox.Failed:
-		return fmt.Sprintf("no sandbox runs in %s", f.home)
+		return fmt.Sprintf("no sandbox is running in %s", f.home)
 	default:
-		return fmt.Sprintf("the sandbox in %s runs on (process %d); `%s` stops it", f.home, state.PID, f.call("down"))
+		return fmt.Sprintf("the sandbox in %s is still running (process %d); run `%s` to stop it", f.home, state.PID, f.call("down"))
 	}
 }
 
 // bind adds the flags that select what to run.
 func (f *flags) bind(command *cobra.Command) {
-	command.Flags().IntVar(&f.clusters, "clusters", 2, "number of managed clusters")
+	command.Flags().IntVar(&f.clusters, "clusters", 2, "Number of managed clusters.")
 	command.Flags().StringVar(&f.assets, "assets", "",
-		"folder with the control plane's programs (default: TANDEM_ASSETS, else KUBEBUILDER_ASSETS if it holds them all, "+
-			"else the cache that make controlplane fills)")
-	command.Flags().BoolVar(&f.withoutTandem, "without-tandem", false, "run the clusters without addon-manager and agents")
+		"Folder of the control plane programs. Defaults to TANDEM_ASSETS, or KUBEBUILDER_ASSETS if it contains all of them, "+
+			"or the cache of \"make controlplane\".")
+	command.Flags().BoolVar(&f.withoutTandem, "without-tandem", false, "Run the clusters without addon-manager and agents.")
 	command.Flags().BoolVar(&f.ocm, "ocm", false,
-		"run OCM too: its own programs, from TANDEM_OCM_ASSETS if that is set, else what make ocm has built")
+		"Run OCM too, with its own programs from TANDEM_OCM_ASSETS, or from the cache of \"make ocm\".")
 	command.Flags().BoolVar(&f.deliverAgents, "deliver-agents", false,
-		"with --ocm: have addon-manager deliver its agents as an add-on of OCM's, instead of starting them")
+		"With --ocm, let addon-manager deliver the agents as an OCM add-on instead of starting them.")
 	command.Flags().StringVar(&f.images, "images", "",
-		"folder of images whose programs run where Deployments name them, one folder each, such as hack/ocm/addons/build.sh makes")
-	command.Flags().IntVar(&f.forPID, "for-pid", 0, "stop when the process with this id ends")
+		"Folder with one folder for each image, such as hack/ocm/addons/build.sh creates. Run their programs in pods of these images.")
+	command.Flags().IntVar(&f.forPID, "for-pid", 0, "Stop when the process with this id ends.")
 }
 
 func (f *flags) options(progress func(string)) (sandbox.Options, error) {
@@ -160,7 +160,7 @@ func programsFolder() (string, error) {
 func newUp(f *flags) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "up",
-		Short: "Start the sandbox, or find the one that runs, and wait until it is ready",
+		Short: "Start the sandbox unless it is running, and wait until it is ready",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if _, err := f.up(command.Context(), command.OutOrStdout()); err != nil {
@@ -188,7 +188,7 @@ func (f *flags) up(ctx context.Context, out io.Writer) (sandbox.State, error) {
 		return state, err
 	}
 	if found {
-		fmt.Fprintf(out, "The sandbox runs already (process %d).\n", state.PID)
+		fmt.Fprintf(out, "The sandbox is already running (process %d).\n", state.PID)
 	} else {
 		fmt.Fprintf(out, "The sandbox is ready after %.0f s: a hub and %s.\n",
 			time.Since(started).Seconds(), sandbox.ManagedClusters(f.clusters))
@@ -197,8 +197,8 @@ func (f *flags) up(ctx context.Context, out io.Writer) (sandbox.State, error) {
 }
 
 func (f *flags) whatNext(out io.Writer) {
-	fmt.Fprintf(out, "To look around:  eval \"$(%s)\"; kubectl config get-contexts\n"+
-		"To stop it:      %s\n", f.call("env"), f.call("down"))
+	fmt.Fprintf(out, "To use it:   eval \"$(%s)\"; kubectl config get-contexts\n"+
+		"To stop it:  %s\n", f.call("env"), f.call("down"))
 }
 
 func newDemo(f *flags) *cobra.Command {
@@ -206,7 +206,7 @@ func newDemo(f *flags) *cobra.Command {
 	var packages string
 	command := &cobra.Command{
 		Use:   "demo",
-		Short: "Show on the sandbox, act by act, what Tandem is for; fail if an act does not come true",
+		Short: "Run a demo of Tandem on the sandbox; fail if an act does not have the expected result",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			out := command.OutOrStdout()
@@ -232,15 +232,15 @@ func newDemo(f *flags) *cobra.Command {
 		},
 	}
 	f.bind(command)
-	command.Flags().BoolVar(&check, "check", false, "also check who wrote what, and that nothing is written at rest")
-	command.Flags().StringVar(&packages, "packages", "examples/packages", "folder that holds the packages zookeeper, kafka and streaming")
+	command.Flags().BoolVar(&check, "check", false, "Also check the owners of conditions, and that nothing is written at rest.")
+	command.Flags().StringVar(&packages, "packages", "examples/packages", "Folder with the packages zookeeper, kafka and streaming.")
 	return command
 }
 
 func newSupervise(f *flags) *cobra.Command {
 	command := &cobra.Command{
 		Use:    "supervise",
-		Short:  "Run the sandbox in this process until it is told to end",
+		Short:  "Run the sandbox in this process until it is stopped",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -266,7 +266,7 @@ func newDown(f *flags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			said, left := "No sandbox runs in", "nothing is left there"
+			said, left := "No sandbox is running in", "no data remains"
 			if stopped {
 				said = "Stopped the sandbox in"
 			}
@@ -277,14 +277,14 @@ func newDown(f *flags) *cobra.Command {
 			return nil
 		},
 	}
-	command.Flags().BoolVar(&keep, "keep", false, "keep the data, for the next start to go on with")
+	command.Flags().BoolVar(&keep, "keep", false, "Keep the data for the next start.")
 	return command
 }
 
 func newStop(f *flags) *cobra.Command {
 	return &cobra.Command{
 		Use:     "stop CLUSTER PROGRAM",
-		Short:   "Stop one program of the sandbox, until `start` or the next `up`",
+		Short:   "Stop a program of the sandbox until `start` or the next `up`",
 		Example: "  sandbox stop hub addon-manager",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -301,7 +301,7 @@ func newStop(f *flags) *cobra.Command {
 func newStart(f *flags) *cobra.Command {
 	return &cobra.Command{
 		Use:     "start CLUSTER PROGRAM",
-		Short:   "Start a program of the sandbox that `stop` has stopped",
+		Short:   "Start a program of the sandbox that was stopped with `stop`",
 		Example: "  sandbox start hub addon-manager",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -333,18 +333,18 @@ func newStatus(f *flags) *cobra.Command {
 				encoder.SetIndent("", "  ")
 				return encoder.Encode(state)
 			default:
-				return fmt.Errorf("unknown output format %q: the only one is json", output)
+				return fmt.Errorf("unknown output format %q: must be json", output)
 			}
 		},
 	}
-	command.Flags().StringVarP(&output, "output", "o", "", "output format: json")
+	command.Flags().StringVarP(&output, "output", "o", "", "Output format. Must be json.")
 	return command
 }
 
 func newEnv(f *flags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "env",
-		Short: "Print shell code that lets kubectl see the sandbox's clusters",
+		Short: "Print shell commands that configure kubectl for the sandbox's clusters",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			state, err := sandbox.Read(f.home)
@@ -352,7 +352,7 @@ func newEnv(f *flags) *cobra.Command {
 				return err
 			}
 			if state.Phase == sandbox.Stopped || state.Phase == sandbox.Failed {
-				return fmt.Errorf("no sandbox runs in %s: `%s` starts one", f.home, f.call("up"))
+				return fmt.Errorf("no sandbox is running in %s; run `%s` to start one", f.home, f.call("up"))
 			}
 			programs, err := programsFolder()
 			if err != nil {

@@ -28,11 +28,11 @@ func TestMistakesAreErrors(t *testing.T) {
 		"an argument that no command takes":      {[]string{"status", "cluster1"}, `unknown command "cluster1"`},
 		"a flag that does not exist":             {[]string{"up", "--frobnicate"}, "unknown flag: --frobnicate"},
 		"an output format that does not exist":   {[]string{"status", "-o", "yaml"}, `unknown output format "yaml"`},
-		"the environment of a stopped sandbox":   {[]string{"env"}, "no sandbox runs in"},
-		"an assets folder without the programs":  {[]string{"up", "--assets", ".", "--without-tandem"}, "lacks etcd"},
-		"delivery of agents by nobody":           {[]string{"up", "--deliver-agents"}, "where both OCM and Tandem run"},
-		"a folder of images that does not exist": {[]string{"up", "--images", "nowhere", "--without-tandem"}, `no folder of images "nowhere"`},
-		"a number of clusters that is too large": {[]string{"up", "--clusters", "51", "--without-tandem"}, "not 51"},
+		"the environment of a stopped sandbox":   {[]string{"env"}, "no sandbox is running in"},
+		"an assets folder without the programs":  {[]string{"up", "--assets", ".", "--without-tandem"}, "does not contain etcd"},
+		"delivery of agents without OCM":         {[]string{"up", "--deliver-agents"}, "requires both OCM and Tandem"},
+		"a folder of images that does not exist": {[]string{"up", "--images", "nowhere", "--without-tandem"}, `folder of images "nowhere" not found`},
+		"a number of clusters that is too large": {[]string{"up", "--clusters", "51", "--without-tandem"}, "invalid number of managed clusters 51"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			_, err := execute(t, test.arguments...)

@@ -42,7 +42,7 @@ type builder struct {
 
 func (b *builder) build(ctx context.Context) error {
 	if err := errors.Join(os.Mkdir(b.to, 0o755), os.Mkdir(b.temporary, 0o755)); err != nil {
-		return fmt.Errorf("making a folder to build in: %w", err)
+		return fmt.Errorf("creating a build folder: %w", err)
 	}
 	var packages []string
 	for _, i := range b.items {

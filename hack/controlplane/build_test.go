@@ -68,7 +68,7 @@ func TestProgramsOfOneModuleAreBuiltTogether(t *testing.T) {
 	}
 	for _, text := range []string{
 		"building tandem-test-one, tandem-test-two v1.2.3 from Go modules",
-		" packages compiled (0s); still to be linked: tandem-test-one, tandem-test-two",
+		" packages compiled (0s); not linked yet: tandem-test-one, tandem-test-two",
 		"built tandem-test-one, tandem-test-two in ",
 	} {
 		if !strings.Contains(shown.String(), text) {
@@ -81,7 +81,7 @@ func TestCompiledPackagesAreCounted(t *testing.T) {
 	g, shown := newGetter(t)
 	run(t, g, "kubectl", "kube-apiserver")
 	for _, text := range []string{
-		"0 of at most 2 packages compiled (0s); still to be linked: kubectl, kube-apiserver\n",
+		"0 of at most 2 packages compiled (0s); not linked yet: kubectl, kube-apiserver\n",
 		": 2 packages compiled, 0 taken from Go's build cache\n",
 	} {
 		if !strings.Contains(shown.String(), text) {

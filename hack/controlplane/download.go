@@ -84,7 +84,7 @@ func (d *downloader) program(ctx context.Context, i *item, on platform, work str
 		return "", err
 	}
 	if got != want {
-		return "", fmt.Errorf("%s: its SHA-256 is %s, but %s says %s", redacted(file), got, redacted(checksums), want)
+		return "", fmt.Errorf("%s: its SHA-256 is %s, but %s has %s", redacted(file), got, redacted(checksums), want)
 	}
 	if published.member == "" {
 		return name, nil
@@ -118,7 +118,7 @@ func (d *downloader) report(ctx context.Context, name string, err error) {
 	case !errors.As(err, &failed):
 		d.log.say("%s: %v; building it instead", name, err)
 	case d.host(failed.host).giveUp():
-		d.log.say("%s: %v; building it instead, and whatever else is to come from %s", name, err, failed.host)
+		d.log.say("%s: %v; building it instead, and all other programs from %s", name, err, failed.host)
 	}
 }
 

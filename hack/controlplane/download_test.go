@@ -38,15 +38,15 @@ func TestWhatIsNotVerifiedIsBuilt(t *testing.T) {
 	}{
 		"a file with another checksum": {
 			program: "kubectl", files: map[string]http.HandlerFunc{kubectlPath: text("changed")},
-			says: []string{kubectlPath + ": its SHA-256 is " + sum("changed"), "says " + sum(released), "building it instead"},
+			says: []string{kubectlPath + ": its SHA-256 is " + sum("changed"), "has " + sum(released), "building it instead"},
 		},
 		"a tarball with another checksum": {
 			program: "etcd", files: map[string]http.HandlerFunc{etcdPath: text("changed")},
-			says: []string{"its SHA-256 is " + sum("changed"), "SHA256SUMS says", "building it instead"},
+			says: []string{"its SHA-256 is " + sum("changed"), "SHA256SUMS has", "building it instead"},
 		},
 		"a digest of another file": {
 			program: "kwok", files: map[string]http.HandlerFunc{kwokPath: text("changed")},
-			says: []string{"its SHA-256 is " + sum("changed"), "api.github.com/repos/kubernetes-sigs/kwok/releases/tags/v0.99.3 says"},
+			says: []string{"its SHA-256 is " + sum("changed"), "api.github.com/repos/kubernetes-sigs/kwok/releases/tags/v0.99.3 has"},
 		},
 		"a file that is cut off": {
 			program: "kubectl", files: map[string]http.HandlerFunc{
@@ -74,7 +74,7 @@ func TestWhatIsNotVerifiedIsBuilt(t *testing.T) {
 		},
 		"a page in place of a release": {
 			program: "kwok", files: map[string]http.HandlerFunc{kwokDigests: text("<html>")},
-			says: []string{kwokDigests + ": it is not a release as GitHub's API describes one", "building it instead"},
+			says: []string{kwokDigests + ": it is not a GitHub release", "building it instead"},
 		},
 		"a tarball without the program": {
 			program: "etcd", files: map[string]http.HandlerFunc{
@@ -103,22 +103,22 @@ func TestWhatIsNotVerifiedIsBuilt(t *testing.T) {
 		},
 		"a server that fails": {
 			program: "kubectl", files: map[string]http.HandlerFunc{kubectlSum: fails},
-			says: []string{kubectlSum + ": 503 Service Unavailable", "building it instead, and whatever else"},
+			says: []string{kubectlSum + ": 503 Service Unavailable", "building it instead, and all other programs"},
 		},
 		"a server that never answers": {
 			program: "kubectl", files: map[string]http.HandlerFunc{kubectlSum: hangs}, patience: patience{answer: 50 * time.Millisecond},
-			says: []string{kubectlSum + ": no answer within 50ms", "building it instead, and whatever else"},
+			says: []string{kubectlSum + ": no response within 50ms", "building it instead, and all other programs"},
 		},
 		"a body that stalls": {
 			program: "kubectl", files: map[string]http.HandlerFunc{kubectlPath: stalls(released)}, patience: patience{stall: 50 * time.Millisecond},
-			says: []string{kubectlPath + ": after 0 MB: nothing more arrived for 50ms", "building it instead, and whatever else"},
+			says: []string{kubectlPath + ": after 0 MB: no data received for 50ms", "building it instead, and all other programs"},
 		},
 		"redirects without an end": {
 			program: "kubectl", files: map[string]http.HandlerFunc{
 				kubectlSum: func(answer http.ResponseWriter, request *http.Request) {
 					http.Redirect(answer, request, kubectlSum, http.StatusFound)
 				},
-			}, says: []string{"redirected more than ten times", "building it instead"},
+			}, says: []string{"more than ten redirects", "building it instead"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -224,8 +224,8 @@ func TestAHostThatCannotBeReachedIsTriedOnce(t *testing.T) {
 		address net.Addr
 		says    string
 	}{
-		"no server":                        {closed.Addr(), "connection refused; building it instead, and whatever else is to come from " + closed.Addr().String()},
-		"a server that closes connections": {broken.Addr(), "; building it instead, and whatever else is to come from " + broken.Addr().String()},
+		"no server":                        {closed.Addr(), "connection refused; building it instead, and all other programs from " + closed.Addr().String()},
+		"a server that closes connections": {broken.Addr(), "; building it instead, and all other programs from " + broken.Addr().String()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, shown := newGetter(t)

@@ -58,7 +58,7 @@ func (g *getter) openFolder(pins pins) (string, error) {
 		return "", fmt.Errorf("finding the cache: %w", err)
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return "", fmt.Errorf("making a folder in the cache: %w", err)
+		return "", fmt.Errorf("creating a folder in the cache: %w", err)
 	}
 	return folder, nil
 }
@@ -71,13 +71,13 @@ func (g *getter) lock(ctx context.Context, folder string) (unlock func(), err er
 	}
 	err = flock(file, syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		g.log.say("another run works in %s, waiting for it", folder)
+		g.log.say("another run is in progress in %s, waiting for it", folder)
 		locked := make(chan error, 1)
 		go func() { locked <- flock(file, syscall.LOCK_EX) }()
 		select {
 		case err = <-locked:
 		case <-ctx.Done(): // the waiting goroutine ends with the process
-			return nil, errors.New("interrupted while another run was waited for")
+			return nil, errors.New("interrupted while waiting for another run")
 		}
 	}
 	if err != nil {
@@ -87,7 +87,7 @@ func (g *getter) lock(ctx context.Context, folder string) (unlock func(), err er
 	left, _ := filepath.Glob(filepath.Join(folder, workPattern))
 	for _, work := range left {
 		if err := os.RemoveAll(work); err != nil {
-			g.log.say("removing what an interrupted run left: %v", err)
+			g.log.say("removing the files of an interrupted run: %v", err)
 		}
 	}
 	return func() { file.Close() }, nil
@@ -106,7 +106,7 @@ func flock(file *os.File, how int) error {
 func link(program, name string) error {
 	fresh := filepath.Join(filepath.Dir(name), ".link-"+filepath.Base(name))
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("removing what an interrupted run left: %w", err)
+		return fmt.Errorf("removing the files of an interrupted run: %w", err)
 	}
 	if err := os.Symlink(program, fresh); err != nil {
 		return fmt.Errorf("linking %s: %w", program, err)
@@ -123,7 +123,7 @@ func place(file, name string) error {
 		return fmt.Errorf("making %s executable: %w", name, err)
 	}
 	if err := os.Rename(file, name); err != nil {
-		return fmt.Errorf("putting %s in place: %w", name, err)
+		return fmt.Errorf("installing %s: %w", name, err)
 	}
 	return nil
 }

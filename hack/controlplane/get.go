@@ -95,7 +95,7 @@ func (g *getter) act(ctx context.Context, folder string, items []*item, pins pin
 	}
 	work, err := os.MkdirTemp(folder, workPattern)
 	if err != nil {
-		return cost, fmt.Errorf("making a folder to work in: %w", err)
+		return cost, fmt.Errorf("creating a work folder: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 

@@ -301,7 +301,7 @@ func times(t *testing.T, folder string) map[string]time.Time {
 func TestAnUnknownProgramIsRefused(t *testing.T) {
 	g, _ := newGetter(t)
 	_, err := g.get(t.Context(), []string{"etcd", "kubelet"})
-	if err == nil || !strings.Contains(err.Error(), `no program is called "kubelet"; there are etcd, kwok`) {
+	if err == nil || !strings.Contains(err.Error(), `unknown program "kubelet": available programs are etcd, kwok`) {
 		t.Errorf("the error is %v", err)
 	}
 }

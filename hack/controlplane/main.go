@@ -79,7 +79,7 @@ func sourceFolder() (string, error) {
 			return filepath.Join(source, toolModule), nil
 		}
 		if at == filepath.Dir(at) {
-			return "", fmt.Errorf("%s is not inside Tandem's source: it has no hack/controlplane", start)
+			return "", fmt.Errorf("%s is not in Tandem's source tree: hack/controlplane not found", start)
 		}
 	}
 }

@@ -77,7 +77,7 @@ func pick(programs []program, names []string) ([]program, error) {
 	}
 	for _, name := range names {
 		if wanted[name] {
-			return nil, fmt.Errorf("no program is called %q; there are %s", name, strings.Join(known, ", "))
+			return nil, fmt.Errorf("unknown program %q: available programs are %s", name, strings.Join(known, ", "))
 		}
 	}
 	return picked, nil

@@ -63,7 +63,7 @@ func (o *output) listing(took time.Duration) string {
 func (o *output) compiling(unlinked []string, took time.Duration) string {
 	text := fmt.Sprintf("%s of at most %s packages compiled (%s)", count(o.compiled), count(len(o.packages)), whole(took))
 	if len(unlinked) > 0 {
-		text += "; still to be linked: " + strings.Join(unlinked, ", ")
+		text += "; not linked yet: " + strings.Join(unlinked, ", ")
 	}
 	return text
 }
@@ -95,7 +95,7 @@ func summary(items []*item, cost costs) string {
 		from       origin
 		what, much string
 	}{
-		{fromCache, "already there", ""},
+		{fromCache, "already installed", ""},
 		{fromGiven, "linked from KUBEBUILDER_ASSETS", ""},
 		{fromPath, "linked from PATH", ""},
 		{fromRelease, "downloaded", fmt.Sprintf(" (%s in %s)", megabytes(cost.bytes), whole(cost.download))},
@@ -105,7 +105,7 @@ func summary(items []*item, cost costs) string {
 			parts = append(parts, part.what+": "+strings.Join(names(found), ", ")+part.much)
 		}
 	}
-	return strings.Join(parts, "; ") + "; " + whole(cost.all) + " in all"
+	return strings.Join(parts, "; ") + "; " + whole(cost.all) + " in total"
 }
 
 // versioned returns the names of the items with their versions, each version once: "kubectl, kube-scheduler v1.36.3, kwok v0.8.0".

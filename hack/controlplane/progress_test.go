@@ -43,7 +43,7 @@ func TestProgressIsSaidInWords(t *testing.T) {
 	took := 90*time.Second + 300*time.Millisecond
 	for want, got := range map[string]string{
 		"1,234 Go modules downloaded (1m30s)": o.listing(took),
-		"812 of at most 2,310 packages compiled (1m30s); still to be linked: kube-apiserver, kubectl": o.compiling([]string{"kube-apiserver", "kubectl"}, took),
+		"812 of at most 2,310 packages compiled (1m30s); not linked yet: kube-apiserver, kubectl": o.compiling([]string{"kube-apiserver", "kubectl"}, took),
 		"812 of at most 2,310 packages compiled (1m30s)":                                              o.compiling(nil, took),
 		"built kubectl, kwok in 1m30s: 812 packages compiled, 1,498 taken from Go's build cache":      o.built([]string{"kubectl", "kwok"}, took),
 		"123 MB downloaded (1m30s); not complete yet: kubectl, kwok":                                  receiving(123_456_789, []string{"kubectl", "kwok"}, took),
@@ -66,7 +66,7 @@ func TestSummary(t *testing.T) {
 		"nothing is said of what was there": {[]*item{is("etcd", "v3", fromCache), is("kwok", "v0", fromCache)}, ""},
 		"one of each": {
 			[]*item{is("a", "v1", fromCache), is("b", "v1", fromGiven), is("c", "v1", fromPath), is("d", "v1", fromRelease), is("e", "v1", fromRelease), is("f", "v1", fromModules)},
-			"already there: a; linked from KUBEBUILDER_ASSETS: b; linked from PATH: c; downloaded: d, e (310 MB in 12s); built: f (in 1m58s); 2m11s in all",
+			"already installed: a; linked from KUBEBUILDER_ASSETS: b; linked from PATH: c; downloaded: d, e (310 MB in 12s); built: f (in 1m58s); 2m11s in total",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

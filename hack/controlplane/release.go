@@ -74,7 +74,7 @@ func githubDigest(answer []byte, file string) (string, error) {
 		Assets []struct{ Name, Digest string }
 	}
 	if err := json.Unmarshal(answer, &release); err != nil {
-		return "", fmt.Errorf("it is not a release as GitHub's API describes one: %w", err)
+		return "", fmt.Errorf("it is not a GitHub release: %w", err)
 	}
 	for _, asset := range release.Assets {
 		if digest, found := strings.CutPrefix(asset.Digest, "sha256:"); found && asset.Name == file {
@@ -107,7 +107,7 @@ func parseMirror(value string) (mirror, error) {
 	parsed, err := url.Parse(value)
 	if err != nil || parsed.Host == "" || parsed.RawQuery != "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
 		// The value is not included, because it may contain a password.
-		return mirror{}, errors.New(`TANDEM_MIRROR is neither "off" nor the URL of a folder, such as https://mirror.example/files`)
+		return mirror{}, errors.New(`invalid TANDEM_MIRROR: must be "off" or the URL of a folder, such as https://mirror.example/files`)
 	}
 	return mirror{url: strings.TrimSuffix(value, "/")}, nil
 }
@@ -132,7 +132,7 @@ func (m mirror) mention() string {
 func redacted(address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil {
-		return "an address that cannot be read"
+		return "an invalid address"
 	}
 	return parsed.Redacted()
 }

@@ -61,13 +61,13 @@ func (d *downloader) send(ctx context.Context, from string, watch *watch) (*http
 		return nil, err
 	}
 	request.Header.Set("User-Agent", "tandem-controlplane")
-	late := fmt.Errorf("no answer within %s", d.patience.answer)
+	late := fmt.Errorf("no response within %s", d.patience.answer)
 	client := &http.Client{Transport: d.transport, CheckRedirect: func(next *http.Request, before []*http.Request) error {
 		if len(before) >= 10 {
-			return errors.New("it is redirected more than ten times")
+			return errors.New("it has more than ten redirects")
 		}
 		if next.URL.Scheme != "https" && before[0].URL.Scheme == "https" {
-			return fmt.Errorf("it is redirected to %s, which is not encrypted", next.URL.Host)
+			return fmt.Errorf("it redirects to %s, which is not encrypted", next.URL.Host)
 		}
 		watch.allow(d.patience.answer, late)
 		return nil
@@ -113,7 +113,7 @@ type body struct {
 }
 
 func (b *body) Read(into []byte) (int, error) {
-	b.watch.allow(b.stall, fmt.Errorf("nothing more arrived for %s", b.stall))
+	b.watch.allow(b.stall, fmt.Errorf("no data received for %s", b.stall))
 	n, err := b.from.Read(into)
 	b.watch.stop()
 	b.received.Add(int64(n))

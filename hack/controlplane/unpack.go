@@ -26,7 +26,7 @@ func unpack(tarball, member, to string) error {
 			return fmt.Errorf("it has no file %s", member)
 		}
 		if err != nil {
-			return fmt.Errorf("it is not a whole tarball: %w", err)
+			return fmt.Errorf("it is not a complete tarball: %w", err)
 		}
 		if header.Name == member && header.Typeflag == tar.TypeReg {
 			return writeMember(files, header.Size, member, to)

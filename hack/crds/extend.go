@@ -50,7 +50,7 @@ func extend(base, own map[string]any) error {
 			return fmt.Errorf("the generated definition has no field spec.%s in version %s", field, version)
 		}
 		if _, found := specs[version][field]; found {
-			return fmt.Errorf("OCM's definition has a field spec.%s of its own in version %s", field, version)
+			return fmt.Errorf("OCM's definition already has a field spec.%s in version %s", field, version)
 		}
 		specs[version][field] = schema
 	}
@@ -66,7 +66,7 @@ func convert(definition map[string]any) error {
 	}
 	for _, version := range versionsOf(definition) {
 		if stored := version["storage"] == true; stored != (version["name"] == versions[0]) {
-			return fmt.Errorf("version %s is not the stored one", versions[0])
+			return fmt.Errorf("version %s is not the storage version", versions[0])
 		}
 	}
 	err := unstructured.SetNestedField(definition, "tandem", "metadata", "labels", "app.kubernetes.io/part-of")

@@ -74,7 +74,7 @@ spec:
 		"OCM has adopted the field": {
 			base:    own,
 			own:     own,
-			wantErr: "OCM's definition has a field spec.dependencies of its own in version v1alpha1",
+			wantErr: "OCM's definition already has a field spec.dependencies in version v1alpha1",
 		},
 		"the type lost the field": {
 			base:    base,
@@ -92,7 +92,7 @@ spec:
 		},
 		"OCM stores the other version": {
 			base:    definition(`{name: {type: string}}`, "v1beta1", "v1alpha1"),
-			wantErr: "version v1alpha1 is not the stored one",
+			wantErr: "version v1alpha1 is not the storage version",
 		},
 		"a version has no spec": {
 			base:    "spec: {versions: [{name: v1alpha1, schema: null}]}",

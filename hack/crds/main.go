@@ -47,8 +47,8 @@ type file struct {
 }
 
 func main() {
-	upstream := flag.String("upstream", "", "root folder of the module open-cluster-management.io/api")
-	output := flag.String("output", "", "folder to write the definitions to")
+	upstream := flag.String("upstream", "", "Root folder of the module open-cluster-management.io/api.")
+	output := flag.String("output", "", "Folder to write the definitions to.")
 	flag.Parse()
 	if err := run(os.Stdin, *upstream, *output); err != nil {
 		fmt.Fprintln(os.Stderr, "crds:", err)
@@ -59,7 +59,7 @@ func main() {
 // run writes all definitions. generated is controller-gen's definition of Tandem's own ClusterManagementAddOn.
 func run(generated io.Reader, upstream, output string) error {
 	if upstream == "" || output == "" {
-		return fmt.Errorf("both -upstream and -output are needed")
+		return fmt.Errorf("-upstream and -output are required")
 	}
 	text, err := io.ReadAll(generated)
 	if err != nil {

@@ -46,7 +46,7 @@ func (i *image) add(platform v1.Platform, of v1.Image) {
 func (i *image) save(file string) error {
 	folder, err := os.MkdirTemp("", "images-")
 	if err != nil {
-		return fmt.Errorf("making a folder for its layout: %w", err)
+		return fmt.Errorf("creating a folder for its layout: %w", err)
 	}
 	defer os.RemoveAll(folder)
 	written, err := layout.Write(folder, empty.Index)

@@ -48,19 +48,19 @@ func parse(arguments []string) (settings, error) {
 	var platforms string
 	var created int64
 	fs := flag.NewFlagSet("images", flag.ContinueOnError)
-	fs.StringVar(&s.source, "source", ".", "folder of the module that the programs belong to")
-	fs.StringVar(&s.out, "out", ".", "folder for the archives, one for each image")
-	fs.StringVar(&s.repository, "repository", "localhost", "what the images' names begin with")
-	fs.StringVar(&platforms, "platforms", "linux/amd64,linux/arm64", "what the images run on, separated by commas")
-	fs.StringVar(&s.stamp.version, "version", "devel", "the programs' version, and the images' tag")
-	fs.StringVar(&s.stamp.revision, "revision", "", "the commit that the programs are built from")
-	fs.Int64Var(&created, "created", 0, "the images' date, in seconds since 1970: where it is the same, so are the images")
-	fs.BoolVar(&s.push, "push", false, "push the images to the registry in their names, as the user that `docker login` left")
+	fs.StringVar(&s.source, "source", ".", "Folder of the programs' module.")
+	fs.StringVar(&s.out, "out", ".", "Folder for the archives, one for each image.")
+	fs.StringVar(&s.repository, "repository", "localhost", "Prefix of the images' names.")
+	fs.StringVar(&platforms, "platforms", "linux/amd64,linux/arm64", "Comma-separated platforms of the images.")
+	fs.StringVar(&s.stamp.version, "version", "devel", "Version of the programs, and tag of the images.")
+	fs.StringVar(&s.stamp.revision, "revision", "", "Commit that the programs are built from.")
+	fs.Int64Var(&created, "created", 0, "Date of the images, in seconds since 1970. Builds of the same commit with the same date are identical.")
+	fs.BoolVar(&s.push, "push", false, "Push the images to the registry in their names, with the credentials of \"docker login\".")
 	if err := fs.Parse(arguments); err != nil {
 		return s, err
 	}
 	if fs.NArg() > 0 {
-		return s, fmt.Errorf("unexpected argument %q: images takes flags only", fs.Arg(0))
+		return s, fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	}
 	s.stamp.created = time.Unix(created, 0).UTC()
 	for text := range strings.SplitSeq(platforms, ",") {
@@ -80,13 +80,13 @@ func run(ctx context.Context, programs []program, arguments []string, out io.Wri
 		return err
 	}
 	if err := os.MkdirAll(s.out, 0o755); err != nil {
-		return fmt.Errorf("making the folder for the archives: %w", err)
+		return fmt.Errorf("creating the folder for the archives: %w", err)
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "IMAGE\tPLATFORM\tDOWNLOAD\tUNPACKED\tDIGEST")
 	for _, p := range programs {
 		if err := s.make(ctx, p, table); err != nil {
-			return fmt.Errorf("making the image of %s: %w", p.name, err)
+			return fmt.Errorf("building the image of %s: %w", p.name, err)
 		}
 	}
 	return table.Flush()

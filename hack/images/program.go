@@ -22,7 +22,7 @@ type program struct {
 func (p program) build(ctx context.Context, source string, platform v1.Platform, version string) ([]byte, error) {
 	folder, err := os.MkdirTemp("", "images-")
 	if err != nil {
-		return nil, fmt.Errorf("making a folder to build in: %w", err)
+		return nil, fmt.Errorf("creating a build folder: %w", err)
 	}
 	defer os.RemoveAll(folder)
 	file := filepath.Join(folder, p.name)

@@ -17,7 +17,7 @@ import (
 )
 
 func main() {
-	check := flag.Bool("check", false, "write nothing, and fail where the page is not what comes of it")
+	check := flag.Bool("check", false, "Do not update the page; fail if it is out of date.")
 	flag.Parse()
 	if flag.NArg() != 1 {
 		flag.Usage()
@@ -48,10 +48,10 @@ func run(file string, check bool, log io.Writer) error {
 	case recorded == string(page):
 		return nil
 	}
-	diff := exec.Command("diff", "-u", "--label", file, "--label", "what comes of it", file, "-")
+	diff := exec.Command("diff", "-u", "--label", file, "--label", "recorded", file, "-")
 	diff.Stdin, diff.Stdout = bytes.NewReader([]byte(recorded)), log
 	if err := diff.Run(); diff.ProcessState == nil {
 		return err
 	}
-	return fmt.Errorf("%s is not true any more", file)
+	return fmt.Errorf("%s is out of date; run `make tutorial`", file)
 }

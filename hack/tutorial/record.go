@@ -64,7 +64,7 @@ func record(page string, sh *shell, log io.Writer) (string, error) {
 func endOf(lines []string, first int) (int, error) {
 	length := slices.Index(lines[first:], fence)
 	if length < 0 {
-		return 0, fmt.Errorf("line %d: the block never ends", first)
+		return 0, fmt.Errorf("line %d: unterminated block", first)
 	}
 	return first + length, nil
 }
@@ -85,7 +85,7 @@ func (b *block) parse(info string) error {
 		if number, found := strings.CutPrefix(word, "tail="); found {
 			b.tail, err = strconv.Atoi(number)
 		} else if b.fails = word == "fails"; !b.fails {
-			err = errors.New("want fails or tail=N")
+			err = errors.New("must be fails or tail=N")
 		}
 		if err != nil {
 			return fmt.Errorf("line %d: %q: %w", b.line, word, err)

@@ -47,7 +47,7 @@ func (s *shell) run(commands string) (output string, status int, err error) {
 	for {
 		line, err := s.out.ReadString('\n')
 		if err != nil {
-			return text.String(), 0, fmt.Errorf("reading what the shell prints, after %q: %w", text.String(), err)
+			return text.String(), 0, fmt.Errorf("reading the shell's output, after %q: %w", text.String(), err)
 		}
 		if code, last := strings.CutPrefix(line, ended); last {
 			status, err = strconv.Atoi(strings.TrimSpace(code))

@@ -55,9 +55,9 @@ func TestPagesThatAreNotTrueAreRefused(t *testing.T) {
 	for sentence, test := range map[string]struct{ page, want string }{
 		"a command that fails":        {"Do:\n~~~sh\n(exit 3)\n~~~", "line 2: exit code 3"},
 		"a command that does not":     {"~~~sh fails\ntrue\n~~~", "line 1: exit code 0"},
-		"a block without an end":      {"~~~sh\ntrue\n", "line 1: the block never ends"},
-		"an output without an end":    {"~~~sh\ntrue\n~~~\n\n~~~text\nold\n", "the block never ends"},
-		"a word that says nothing":    {"~~~sh quietly\ntrue\n~~~", `line 1: "quietly": want fails or tail=N`},
+		"a block without an end":      {"~~~sh\ntrue\n", "line 1: unterminated block"},
+		"an output without an end":    {"~~~sh\ntrue\n~~~\n\n~~~text\nold\n", "unterminated block"},
+		"an unknown option":           {"~~~sh quietly\ntrue\n~~~", `line 1: "quietly": must be fails or tail=N`},
 		"a number that is none":       {"~~~sh tail=x\ntrue\n~~~", `line 1: "tail=x"`},
 		"a shell that is ended":       {"~~~sh\nexit\n~~~", "line 1: reading what the shell prints"},
 		"commands that are no script": {"~~~sh\nif\n~~~", "line 1: exit code"},

@@ -76,7 +76,7 @@ func waitForController(ctx context.Context, c client.Client) error {
 	return waitUntil(ctx, func(ctx context.Context) error {
 		key := types.NamespacedName{Namespace: "default", Name: "default"}
 		if err := c.Get(ctx, key, &corev1.ServiceAccount{}); err != nil {
-			return fmt.Errorf("waiting for kube-controller-manager to make the default service account: %w", err)
+			return fmt.Errorf("waiting for kube-controller-manager to create the default service account: %w", err)
 		}
 		return nil
 	})

@@ -19,7 +19,7 @@ func controlPlanePrograms() []string {
 // them, else the newest complete one in the cache. It returns an error if a folder given explicitly is incomplete or none is found; the
 // error lists the missing programs and how to get them.
 func findAssets(given string, getenv func(string) string) (string, error) {
-	const advice = "`make controlplane` gets them all, into the cache, where they are found"
+	const advice = "run `make controlplane` to download or build them into the cache"
 	for _, named := range []struct{ source, folder string }{
 		{"the assets folder", given},
 		{"TANDEM_ASSETS", getenv("TANDEM_ASSETS")},
@@ -28,7 +28,7 @@ func findAssets(given string, getenv func(string) string) (string, error) {
 			continue
 		}
 		if missing := missingPrograms(named.folder, controlPlanePrograms()); len(missing) > 0 {
-			return "", fmt.Errorf("%s %q lacks %s; %s", named.source, named.folder, strings.Join(missing, ", "), advice)
+			return "", fmt.Errorf("%s %q does not contain %s; %s", named.source, named.folder, strings.Join(missing, ", "), advice)
 		}
 		return filepath.Abs(named.folder)
 	}
@@ -38,13 +38,13 @@ func findAssets(given string, getenv func(string) string) (string, error) {
 		if len(missing) == 0 {
 			return filepath.Abs(folder)
 		}
-		lacking = fmt.Sprintf(" (KUBEBUILDER_ASSETS %q lacks %s)", folder, strings.Join(missing, ", "))
+		lacking = fmt.Sprintf(" (and KUBEBUILDER_ASSETS %q does not contain %s)", folder, strings.Join(missing, ", "))
 	}
 	cached := cache.Folder(getenv)
 	if folder := newestFolder(cached, "controlplane-*", controlPlanePrograms()); folder != "" {
 		return filepath.Abs(folder)
 	}
-	return "", fmt.Errorf("the control plane's programs are not in %q%s; %s", cached, lacking, advice)
+	return "", fmt.Errorf("no complete set of control plane programs in %q%s; %s", cached, lacking, advice)
 }
 
 // newestFolder returns the most recently changed folder of the cache that matches the pattern and has all programs, or an empty string. The

@@ -75,14 +75,14 @@ func (c *Cluster) start(ctx context.Context, progress func(string)) error {
 	if err := c.waitForAPI(ctx); err != nil {
 		return err
 	}
-	progress(c.plan.Name + ": kube-apiserver answers")
+	progress(c.plan.Name + ": kube-apiserver is ready")
 	for _, p := range c.plan.control() {
 		c.run(p)
 	}
 	if err := c.furnish(ctx); err != nil {
-		return fmt.Errorf("furnishing %s: %w", c.plan.Name, err)
+		return fmt.Errorf("setting up %s: %w", c.plan.Name, err)
 	}
-	progress(c.plan.Name + ": the control plane works")
+	progress(c.plan.Name + ": the control plane is ready")
 	return nil
 }
 
@@ -195,7 +195,7 @@ func (c *Cluster) manage(name string, newManager func(logr.Logger) (manager.Mana
 	c.serving.Go(func() {
 		defer log.Close()
 		if err := mgr.Start(ctx); err != nil {
-			fmt.Fprintf(log, "%s ended, and nobody plays its part any more: %v\n", name, err)
+			fmt.Fprintf(log, "%s ended, and is not restarted: %v\n", name, err)
 		}
 	})
 	return nil

@@ -83,12 +83,12 @@ func (r *podRunner) furnishRoot(ctx context.Context, p program, account client.O
 	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](tokenLife)}}
 	subject := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name}}
 	if err := r.client.SubResource("token").Create(ctx, subject, token); err != nil {
-		return fmt.Errorf("asking for a token of service account %s: %w", account, err)
+		return fmt.Errorf("requesting a token for service account %s: %w", account, err)
 	}
 	folder := filepath.Join(p.Root, accountFolder)
 	for _, made := range []string{folder, filepath.Join(p.Root, "tmp"), filepath.Dir(filepath.Join(p.Root, p.Path))} {
 		if err := os.MkdirAll(made, 0o700); err != nil {
-			return fmt.Errorf("making the root folder of %s: %w", p.Name, err)
+			return fmt.Errorf("creating the root folder of %s: %w", p.Name, err)
 		}
 	}
 	err := errors.Join(
@@ -98,7 +98,7 @@ func (r *podRunner) furnishRoot(ctx context.Context, p program, account client.O
 		replicate(p.Image, filepath.Join(p.Root, p.Path)),
 	)
 	if err != nil {
-		return fmt.Errorf("furnishing the root folder of %s: %w", p.Name, err)
+		return fmt.Errorf("populating the root folder of %s: %w", p.Name, err)
 	}
 	return nil
 }
@@ -130,7 +130,7 @@ func checkImages(folder string) (string, error) {
 		return "", nil
 	}
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-		return "", fmt.Errorf("there is no folder of images %q", folder)
+		return "", fmt.Errorf("folder of images %q not found", folder)
 	}
 	return filepath.Abs(folder)
 }

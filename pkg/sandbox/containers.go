@@ -50,7 +50,7 @@ func (c *Cluster) startKubelets() error {
 		return fmt.Errorf("reading the key of the kubelets: %w", err)
 	}
 	if err := os.MkdirAll(c.Files(), 0o700); err != nil {
-		return fmt.Errorf("making the folder of files in containers: %w", err)
+		return fmt.Errorf("creating the folder of files in containers: %w", err)
 	}
 	listener, err := net.Listen("tcp", loopback(c.plan.port("kubelet")))
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *Cluster) startKubelets() error {
 	c.serving.Go(func() {
 		defer errorLog.Close()
 		if err := server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
-			fmt.Fprintf(errorLog, "the kubelets ended, Pipe tasks will fail: %v\n", err)
+			fmt.Fprintf(errorLog, "the kubelets ended; Pipe tasks will fail: %v\n", err)
 		}
 	})
 	return nil
@@ -83,7 +83,7 @@ func (c *Cluster) startKubelets() error {
 func onlyFor(id identity, handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 || r.TLS.PeerCertificates[0].Subject.CommonName != id.User {
-			http.Error(w, "only the API server may ask", http.StatusForbidden)
+			http.Error(w, "only the API server has access", http.StatusForbidden)
 			return
 		}
 		handler.ServeHTTP(w, r)

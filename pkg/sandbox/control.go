@@ -22,7 +22,7 @@ func Supervise(ctx context.Context, options Options, forPID int) error {
 	if forPID != 0 {
 		go func() {
 			waitForExit(ctx, forPID)
-			cancel(fmt.Errorf("process %d, which the sandbox was to run for, has ended", forPID))
+			cancel(fmt.Errorf("process %d of --for-pid has ended", forPID))
 		}()
 	}
 	s, err := Start(ctx, options)
@@ -80,7 +80,7 @@ func find(ctx context.Context, h home, options Options) (State, error) {
 		return state, err
 	}
 	if fault := mismatch(state, options); fault != "" {
-		return state, fmt.Errorf("the sandbox that runs in %s %s: stop it first (`%s`)", options.Home, fault, options.DownCommand)
+		return state, fmt.Errorf("the sandbox in %s %s: stop it first (`%s`)", options.Home, fault, options.DownCommand)
 	}
 	return state, nil
 }
@@ -94,7 +94,7 @@ func mismatch(state State, options Options) string {
 	case state.runsOCM() != options.runsOCM():
 		return state.runsOCM()
 	case state.Images != options.Images:
-		return fmt.Sprintf("runs pods of the images in %q, not of those in %q", state.Images, options.Images)
+		return fmt.Sprintf("runs pods with images in %q, not in %q", state.Images, options.Images)
 	case state.Tandem == options.Tandem:
 		return ""
 	case options.Tandem == "":
@@ -213,7 +213,7 @@ func stopOwner(ctx context.Context, h home) error {
 		return err
 	}
 	if state.PID == 0 {
-		return fmt.Errorf("the sandbox in %s has not told its process yet; try again", string(h))
+		return fmt.Errorf("the sandbox in %s has not recorded its process id yet; try again", string(h))
 	}
 	if err := syscall.Kill(state.PID, syscall.SIGTERM); err != nil {
 		return fmt.Errorf("stopping the sandbox's process %d: %w", state.PID, err)

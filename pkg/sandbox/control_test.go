@@ -22,7 +22,7 @@ func TestMismatch(t *testing.T) {
 		"programs from elsewhere": {with("a"), Options{Tandem: "b"}, `has Tandem's programs from "a", not from "b"`},
 		"asked for with OCM":      {with("bin"), Options{Tandem: "bin", OCM: "ocm"}, "runs without OCM"},
 		"it runs with OCM":        {State{OCM: "ocm", Clusters: with("").Clusters}, Options{}, "runs with OCM"},
-		"asked for other images":  {with("bin"), Options{Tandem: "bin", Images: "images"}, `runs pods of the images in "", not of those in "images"`},
+		"asked for other images":  {with("bin"), Options{Tandem: "bin", Images: "images"}, `runs pods with images in "", not in "images"`},
 		"asked for delivered agents": {
 			State{OCM: "ocm", Tandem: "bin", Clusters: with("").Clusters}, Options{OCM: "ocm", Tandem: "bin", DeliverAgents: true}, "runs with OCM",
 		},

@@ -21,7 +21,7 @@ func StopProgram(ctx context.Context, path, cluster, name string) error {
 	}
 	file := home(path).cluster(cluster).hold(name)
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		return fmt.Errorf("holding %s of %s: %w", name, cluster, err)
+		return fmt.Errorf("stopping %s of %s: %w", name, cluster, err)
 	}
 	deadline, asked := time.Now().Add(stopGrace), 0
 	return untilProgram(ctx, path, cluster, name, func(p ProcessState) bool {
@@ -44,7 +44,7 @@ func StartProgram(ctx context.Context, path, cluster, name string) error {
 		return err
 	}
 	if err := os.Remove(home(path).cluster(cluster).hold(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("letting %s of %s go on: %w", name, cluster, err)
+		return fmt.Errorf("starting %s of %s: %w", name, cluster, err)
 	}
 	return untilProgram(ctx, path, cluster, name, func(p ProcessState) bool { return !p.Held && p.PID != 0 })
 }
@@ -68,7 +68,7 @@ func findProgram(path, cluster, name string) (ProcessState, error) {
 		return ProcessState{}, err
 	}
 	if state.Phase != Ready {
-		return ProcessState{}, fmt.Errorf("no sandbox is ready in %s: it is %s", path, state.Phase)
+		return ProcessState{}, fmt.Errorf("no sandbox is ready in %s: its phase is %s", path, state.Phase)
 	}
 	var names []string
 	for _, c := range state.Clusters {
@@ -79,5 +79,5 @@ func findProgram(path, cluster, name string) (ProcessState, error) {
 			names = append(names, c.Name+" "+process.Name)
 		}
 	}
-	return ProcessState{}, fmt.Errorf("the sandbox has no %s %s; there are: %s", cluster, name, strings.Join(names, ", "))
+	return ProcessState{}, fmt.Errorf("the sandbox has no program %s %s: available programs are %s", cluster, name, strings.Join(names, ", "))
 }

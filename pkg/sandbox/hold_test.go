@@ -82,7 +82,7 @@ func TestAProgramThatIsHeldEndsWithTheSandbox(t *testing.T) {
 func TestAProgramThatDoesNotExistCannotBeStopped(t *testing.T) {
 	path, _ := startSandbox(t, "exec sleep 600")
 	for name, test := range map[string]struct{ path, program, want string }{
-		"there is no such program": {path, "../script", "the sandbox has no hub ../script; there are: hub script"},
+		"there is no such program": {path, "../script", "the sandbox has no program hub ../script: available programs are hub script"},
 		"there is no sandbox":      {t.TempDir(), "script", "no sandbox is ready in"},
 	} {
 		t.Run(name, func(t *testing.T) {

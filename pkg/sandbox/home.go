@@ -46,7 +46,7 @@ func (c clusterFolder) hold(program string) string {
 }
 
 // errRunning is returned if another process runs the sandbox of this home.
-var errRunning = errors.New("a sandbox runs in this home")
+var errRunning = errors.New("a sandbox is running in this home")
 
 // lock gives the calling process ownership of the sandbox of this home until release is called or the process ends. It returns errRunning
 // if another process owns it. It retries briefly, because running takes the lock too.
@@ -96,14 +96,14 @@ func (h home) running() (bool, error) {
 func (h home) prepare() error {
 	entries, err := os.ReadDir(string(h))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("looking into the sandbox's home: %w", err)
+		return fmt.Errorf("reading the sandbox's home: %w", err)
 	}
 	if _, err := os.Stat(h.lockFile()); err != nil && len(entries) > 0 {
-		return fmt.Errorf("the folder %q holds something else than a sandbox; give an empty or a new one by --home",
+		return fmt.Errorf("the folder %q is not empty and not the home of a sandbox; set --home to an empty or a new folder",
 			string(h))
 	}
 	if err := os.MkdirAll(filepath.Dir(h.identity("any")), 0o700); err != nil {
-		return fmt.Errorf("making the sandbox's home: %w", err)
+		return fmt.Errorf("creating the sandbox's home: %w", err)
 	}
 	mark, err := os.OpenFile(h.lockFile(), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

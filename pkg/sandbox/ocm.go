@@ -36,7 +36,7 @@ func FindOCM(getenv func(string) string) (string, error) {
 	if folder := newestFolder(cached, "ocm-*", ocmPrograms()); folder != "" {
 		return filepath.Abs(folder)
 	}
-	return "", fmt.Errorf("OCM's programs are not in %q; `make ocm` builds them", cached)
+	return "", fmt.Errorf("no OCM programs in %q; run `make ocm` to build them", cached)
 }
 
 // checkOCM returns the absolute path of a folder of OCM's programs, or an empty string if none is given.
@@ -45,7 +45,7 @@ func checkOCM(folder string) (string, error) {
 		return "", nil
 	}
 	if missing := missingPrograms(folder, ocmPrograms()); len(missing) > 0 {
-		return "", fmt.Errorf("the folder %q lacks OCM's programs %q; `make ocm` builds them", folder, missing)
+		return "", fmt.Errorf("the folder %q does not contain OCM's programs %q; run `make ocm` to build them", folder, missing)
 	}
 	return filepath.Abs(folder)
 }

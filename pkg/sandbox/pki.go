@@ -48,7 +48,7 @@ func newAuthority(cluster string, now time.Time) (*authority, error) {
 	}
 	pair, err := sign(template, nil)
 	if err != nil {
-		return nil, fmt.Errorf("making the certificate authority of %s: %w", cluster, err)
+		return nil, fmt.Errorf("creating the certificate authority of %s: %w", cluster, err)
 	}
 	return parseAuthority(pair)
 }
@@ -106,7 +106,7 @@ func (a *authority) server(name string, now time.Time) (keyPair, error) {
 func newSigningKey() (keyPair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return keyPair{}, fmt.Errorf("making a signing key: %w", err)
+		return keyPair{}, fmt.Errorf("generating a signing key: %w", err)
 	}
 	public, err := x509.MarshalPKIXPublicKey(key.Public())
 	if err != nil {

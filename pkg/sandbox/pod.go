@@ -53,14 +53,14 @@ func (c *Cluster) newPodRunner(logger logr.Logger) (manager.Manager, error) {
 		Cache:      cache.Options{ByObject: map[client.Object]cache.ByObject{&appsv1.Deployment{}: {Label: known}}},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("making the runner of pods: %w", err)
+		return nil, fmt.Errorf("creating the pod runner: %w", err)
 	}
 	runner := &podRunner{cluster: c, client: mgr.GetClient()}
 	err = ctrl.NewControllerManagedBy(mgr).For(&appsv1.Deployment{}).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(runner.mounting)).
 		Complete(runner)
 	if err != nil {
-		return nil, fmt.Errorf("making the runner of pods: %w", err)
+		return nil, fmt.Errorf("creating the pod runner: %w", err)
 	}
 	return mgr, nil
 }

@@ -20,7 +20,7 @@ const requestsPerSecond = 200
 func newCluster(plan clusterPlan, spawner *spawner, onChange func(), now time.Time) (*Cluster, error) {
 	c := &Cluster{plan: plan, spawner: spawner, onChange: onChange}
 	if err := os.MkdirAll(plan.folder().path("pki"), 0o700); err != nil {
-		return nil, fmt.Errorf("making the folder of %s: %w", plan.Name, err)
+		return nil, fmt.Errorf("creating the folder of %s: %w", plan.Name, err)
 	}
 	for _, step := range []func(time.Time) error{c.writeKeys, c.writeKubeconfigs, c.writeOCM} {
 		if err := step(now); err != nil {

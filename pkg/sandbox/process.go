@@ -155,7 +155,7 @@ func (p *process) givenUp() error {
 	if p.exit == nil || p.state.Restarts < tolerableExits {
 		return nil
 	}
-	return fmt.Errorf("%s keeps ending (%w); the end of %s:\n%s", p.state.Name, p.exit, p.state.Log, tail(p.state.Log))
+	return fmt.Errorf("%s keeps exiting (%w); the end of %s:\n%s", p.state.Name, p.exit, p.state.Log, tail(p.state.Log))
 }
 
 // openLog opens a log for appending.

@@ -30,7 +30,7 @@ func TestAProgramThatKeepsEndingIsGivenUp(t *testing.T) {
 	for p.givenUp() == nil {
 		await(t, changed)
 	}
-	for _, want := range []string{"script keeps ending", "exit status 3", "no such device"} {
+	for _, want := range []string{"script keeps exiting", "exit status 3", "no such device"} {
 		if err := p.givenUp(); !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks %q: %v", want, err)
 		}

@@ -242,9 +242,9 @@ func (c clusterPlan) addonManager() program {
 
 // withoutTandem states what a hub without addon-manager lacks.
 func (c clusterPlan) withoutTandem() string {
-	lacking := "nothing serves v1beta1 of the add-on API, and nothing checks writes"
+	lacking := "hub: v1beta1 of the add-on API is not served, and writes are not validated"
 	if c.OCM != "" {
-		lacking = "nothing checks writes"
+		lacking = "hub: writes are not validated"
 	}
 	return lacking + ", until you run addon-manager with --webhook-bind-address=" + c.webhooks() + " --webhook-hosts=127.0.0.1"
 }

@@ -64,7 +64,7 @@ func (c *Cluster) runOCM(ctx context.Context, p program) error {
 	c.run(p)
 	trusting, err := rest.HTTPClientFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: c.authority.Certificate}})
 	if err != nil {
-		return fmt.Errorf("making a client of %s: %w", p.Name, err)
+		return fmt.Errorf("creating a client for %s: %w", p.Name, err)
 	}
 	url := "https://" + loopback(p.Port) + "/healthz"
 	if err := waitUntil(ctx, func(ctx context.Context) error { return probe(ctx, trusting, url) }); err != nil {
@@ -136,7 +136,7 @@ func probe(ctx context.Context, through *http.Client, url string) error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", url, response.Status)
+		return fmt.Errorf("%s responds with %s", url, response.Status)
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func (o Options) clusterNames() []string {
 // complete validates the options and makes their paths absolute, except for the assets, which a running sandbox does not need.
 func (o Options) complete() (Options, error) {
 	if o.Clusters < 0 || o.Clusters > 50 {
-		return o, fmt.Errorf("a sandbox has 0 to 50 managed clusters, not %d", o.Clusters)
+		return o, fmt.Errorf("invalid number of managed clusters %d: must be from 0 to 50", o.Clusters)
 	}
 	var err error
 	if o.Home, err = filepath.Abs(o.Home); err != nil {
@@ -72,7 +72,7 @@ func (o Options) complete() (Options, error) {
 		return o, err
 	}
 	if o.DeliverAgents && (o.OCM == "" || o.Tandem == "") {
-		return o, errors.New("agents are delivered where both OCM and Tandem run")
+		return o, errors.New("delivering agents requires both OCM and Tandem")
 	}
 	o.Tandem, err = checkTandem(o.Tandem)
 	return o, err
@@ -84,7 +84,7 @@ func checkTandem(folder string) (string, error) {
 		return "", nil
 	}
 	if missing := missingPrograms(folder, []string{"addon-manager", agentProgram}); len(missing) > 0 {
-		return "", fmt.Errorf("the folder %q lacks %s; `make build` builds them, --without-tandem does without",
+		return "", fmt.Errorf("the folder %q does not contain %s; run `make build` to build them, or set --without-tandem",
 			folder, strings.Join(missing, " and "))
 	}
 	return filepath.Abs(folder)
@@ -126,7 +126,7 @@ func Start(ctx context.Context, options Options) (*Sandbox, error) {
 		return nil, fmt.Errorf("starting a sandbox in %s: %w", options.Home, err)
 	}
 	s.spawner = newSpawner()
-	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errors.New("the sandbox did not get ready in time"))
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errors.New("the sandbox did not become ready in time"))
 	defer cancel()
 	if err := s.start(ctx, previous.Ports); err != nil {
 		s.end(Failed, err)
@@ -221,7 +221,7 @@ func (s *Sandbox) startHub(ctx context.Context) error {
 		if err := s.Hub().startOCM(ctx); err != nil {
 			return err
 		}
-		s.progress("hub: OCM works")
+		s.progress("hub: OCM is ready")
 	}
 	if s.options.Tandem == "" {
 		return nil
@@ -241,7 +241,7 @@ func (s *Sandbox) register(ctx context.Context) error {
 		if err := c.join(ctx, s.Hub()); err != nil {
 			return err
 		}
-		s.progress(c.Name() + ": OCM has registered it")
+		s.progress(c.Name() + ": registered by OCM")
 		if s.options.DeliverAgents {
 			return nil
 		}
@@ -258,11 +258,11 @@ func previousState(h home, options Options) (State, error) {
 	}
 	had := len(previous.Clusters) - 1
 	if had > options.Clusters {
-		return State{}, fmt.Errorf("the data in %s is of %s, more than %d: "+
-			"ask for as many, or remove it (`%s`)", string(h), ManagedClusters(had), options.Clusters, options.DownCommand)
+		return State{}, fmt.Errorf("the data in %s is for %s, more than %d: "+
+			"start as many, or delete the data (`%s`)", string(h), ManagedClusters(had), options.Clusters, options.DownCommand)
 	}
 	if had >= 0 && previous.runsOCM() != options.runsOCM() {
-		return State{}, fmt.Errorf("the data in %s is of a sandbox that %s: ask for the same, or remove it (`%s`)",
+		return State{}, fmt.Errorf("the data in %s is from a sandbox that %s: start the same, or delete the data (`%s`)",
 			string(h), previous.runsOCM(), options.DownCommand)
 	}
 	return previous, nil

@@ -85,7 +85,7 @@ func readState(h home) (State, error) {
 func decodeState(file string, data []byte) (State, error) {
 	var state State
 	if err := json.Unmarshal(data, &state); err != nil {
-		return State{}, fmt.Errorf("reading the sandbox's state in %s (remove that file to start anew): %w", file, err)
+		return State{}, fmt.Errorf("reading the sandbox's state in %s (delete the file to start over): %w", file, err)
 	}
 	return state, nil
 }

@@ -34,14 +34,14 @@ func newVolumeProvisioner(config *rest.Config, logger logr.Logger) (manager.Mana
 		Controller: uniqueNamesNotNeeded(),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("making the provisioner of volumes: %w", err)
+		return nil, fmt.Errorf("creating the volume provisioner: %w", err)
 	}
 	claims, volumes := &claimReconciler{mgr.GetClient()}, &volumeReconciler{mgr.GetClient()}
 	if err := ctrl.NewControllerManagedBy(mgr).For(&corev1.PersistentVolumeClaim{}).Complete(claims); err != nil {
-		return nil, fmt.Errorf("making the provisioner of volumes: %w", err)
+		return nil, fmt.Errorf("creating the volume provisioner: %w", err)
 	}
 	if err := ctrl.NewControllerManagedBy(mgr).For(&corev1.PersistentVolume{}).Complete(volumes); err != nil {
-		return nil, fmt.Errorf("making the provisioner of volumes: %w", err)
+		return nil, fmt.Errorf("creating the volume provisioner: %w", err)
 	}
 	return mgr, nil
 }
@@ -66,7 +66,7 @@ func (r *claimReconciler) Reconcile(ctx context.Context, request ctrl.Request) (
 		return ctrl.Result{}, nil
 	}
 	if err := r.client.Create(ctx, volumeFor(&claim)); err != nil && !apierrors.IsAlreadyExists(err) {
-		return ctrl.Result{}, fmt.Errorf("providing a volume for claim %s: %w", request, err)
+		return ctrl.Result{}, fmt.Errorf("provisioning a volume for claim %s: %w", request, err)
 	}
 	return ctrl.Result{}, nil
 }

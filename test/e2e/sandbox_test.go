@@ -34,7 +34,7 @@ var _ = Describe("A sandbox", Label(quick), onSandbox("it is what is tested"), O
 
 	It("refuses a second one in the same home", func(ctx SpecContext) {
 		_, err := sandbox.Start(ctx, sandbox.Options{Home: home, Clusters: 1})
-		Expect(err).To(MatchError(ContainSubstring("a sandbox runs in this home")))
+		Expect(err).To(MatchError(ContainSubstring("a sandbox is running in this home")))
 	})
 
 	It("registers its clusters on the hub", func(ctx SpecContext) {

@@ -65,7 +65,7 @@ func (e executor) ExecInContainer(_ context.Context, _ string, _ types.UID, _ st
 func execute(command []string, open Opener, output, complaints io.Writer) int {
 	const usage, notFound = 1, 127
 	if len(command) != 5 || command[0] != "head" || !slices.Equal(command[1:4:4], []string{"-c", command[2], "--"}) {
-		fmt.Fprintf(complaints, "%s: not found in a container that is simulated", strings.Join(command[:min(1, len(command))], ""))
+		fmt.Fprintf(complaints, "%s: not found in a simulated container", strings.Join(command[:min(1, len(command))], ""))
 		return notFound
 	}
 	most, err := strconv.ParseInt(command[2], 10, 64)

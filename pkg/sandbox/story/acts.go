@@ -40,14 +40,14 @@ func story() []act {
 func installing() []act {
 	return []act{
 		{
-			title: "A platform team pushes two packages to the hub and describes the add-ons. kafka requires zookeeper; monitoring is optional.",
+			title: "A platform team pushes two packages to the hub and defines the add-ons. kafka requires zookeeper; monitoring is optional.",
 			do:    prepare,
 			promises: []promise{
 				{"the hub holds both packages", packagesPushed},
 			},
 		},
 		{
-			title: "kafka is enabled on both clusters. Nobody has enabled zookeeper.",
+			title: "kafka is enabled on both clusters, but zookeeper is not.",
 			do:    enable("kafka", "cluster1", "cluster2"),
 			promises: []promise{
 				held("cluster1"),
@@ -57,7 +57,7 @@ func installing() []act {
 			},
 		},
 		{
-			title: "zookeeper is enabled on cluster1: it is deployed phase by phase, and kafka follows by itself.",
+			title: "zookeeper is enabled on cluster1: it is deployed phase by phase, then kafka is deployed automatically.",
 			do:    enable("zookeeper", "cluster1"),
 			promises: []promise{
 				planComplete("cluster1", "zookeeper", kudo.DeployPlan),
@@ -78,7 +78,7 @@ func installing() []act {
 func changing() []act {
 	return []act{
 		{
-			title: "A parameter of kafka is changed on cluster1: five brokers. The plan `update` runs, and no pod is restarted.",
+			title: "kafka is scaled to five brokers on cluster1 with a parameter: plan `update` runs, and no pod is restarted.",
 			do:    configure(map[string]string{"BROKERS": "5"}),
 			promises: []promise{
 				planComplete("cluster1", "kafka", kudo.UpdatePlan),
@@ -88,7 +88,7 @@ func changing() []act {
 			},
 		},
 		{
-			title: "A feature is switched on (KEP-23): kafka's exporter.",
+			title: "kafka's exporter is enabled with a parameter (KEP-23).",
 			do:    configure(map[string]string{"BROKERS": "5", "EXPORTER_ENABLED": "true"}),
 			promises: []promise{
 				planComplete("cluster1", "kafka", "exporter"),
@@ -97,7 +97,7 @@ func changing() []act {
 			},
 		},
 		{
-			title: "And off again.",
+			title: "kafka's exporter is disabled again.",
 			do:    configure(map[string]string{"BROKERS": "5", "EXPORTER_ENABLED": "false"}),
 			promises: []promise{
 				planComplete("cluster1", "kafka", "exporter"),
@@ -112,7 +112,7 @@ func changing() []act {
 func removing() []act {
 	return []act{
 		{
-			title: "zookeeper is disabled. kafka keeps running, and the hub says what is wrong with it.",
+			title: "zookeeper is disabled on cluster1: kafka keeps running, and the hub reports it as degraded.",
 			do:    disable("zookeeper", "cluster1"),
 			promises: []promise{
 				gone("cluster1", "zookeeper"),
@@ -124,7 +124,7 @@ func removing() []act {
 			},
 		},
 		{
-			title: "kafka is disabled on cluster1: its plan `cleanup` runs, and nothing is left of it.",
+			title: "kafka is disabled on cluster1: its plan `cleanup` runs, and all its objects are removed.",
 			do:    disable("kafka", "cluster1"),
 			promises: []promise{
 				gone("cluster1", "kafka"),
@@ -133,7 +133,7 @@ func removing() []act {
 			},
 		},
 		{
-			title: "zookeeper is enabled on cluster2, and kafka follows there as well.",
+			title: "zookeeper is enabled on cluster2: kafka is deployed there, too.",
 			do:    enable("zookeeper", "cluster2"),
 			promises: []promise{
 				planComplete("cluster2", "kafka", kudo.DeployPlan),
@@ -147,7 +147,7 @@ func removing() []act {
 // bringingAlong returns the act that shows a package with child operators.
 func bringingAlong() act {
 	return act{
-		title: "Both come as one (KEP-29): streaming is enabled on cluster2, and brings a zookeeper and a kafka of its own along.",
+		title: "streaming is enabled on cluster2: zookeeper and kafka are deployed as its child operators (KEP-29).",
 		do: func(ctx context.Context, s *stage) error {
 			if err := s.kubectlAddon(ctx, "package", "push", filepath.Join(s.Packages, "streaming")); err != nil {
 				return err
@@ -203,7 +203,7 @@ func (s *stage) define(ctx context.Context, want *addonv1alpha1.ClusterManagemen
 		return err
 	}
 	if current.Generation != generation {
-		fmt.Fprintf(s.Out, "   ClusterManagementAddOn %s stood otherwise; it is what this story needs again\n", want.Name)
+		fmt.Fprintf(s.Out, "   Restored ClusterManagementAddOn %s, which was modified.\n", want.Name)
 	}
 	return nil
 }
@@ -236,7 +236,7 @@ func (s *stage) kubectlAddon(ctx context.Context, arguments ...string) error {
 	output, err := command.CombinedOutput()
 	s.print(indent(string(output)))
 	if err != nil {
-		s.print(fmt.Sprintf("   … that failed; it is tried again, for %s at most\n", patience))
+		s.print(fmt.Sprintf("   … failed; retrying for up to %s\n", patience))
 		return fmt.Errorf("%s: %w: %s", line, err, strings.TrimSpace(string(output)))
 	}
 	return nil
@@ -328,7 +328,7 @@ func tellOfClearing(ctx context.Context, s *stage) error {
 		}
 	}
 	if len(found) > 0 {
-		fmt.Fprintf(s.Out, "\nThe story begins with empty clusters. These add-ons are disabled first, with their workloads and volumes: %s.\n",
+		fmt.Fprintf(s.Out, "\nThe demo requires empty clusters. Disabling these add-ons, and deleting their workloads and volumes: %s.\n",
 			strings.Join(found, ", "))
 	}
 	return nil

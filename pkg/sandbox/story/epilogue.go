@@ -27,7 +27,7 @@ const (
 func epilogue() act {
 	var before map[string]int
 	return act{
-		title: fmt.Sprintf("Epilogue: who wrote what; and for %s nothing is written.", rest),
+		title: fmt.Sprintf("Epilogue: every condition has one writer, and nothing is written for %s.", rest),
 		do: func(ctx context.Context, s *stage) error {
 			if err := pause(ctx, settling); err != nil {
 				return err
@@ -37,13 +37,13 @@ func epilogue() act {
 				return err
 			}
 			if len(before) == 0 {
-				return errors.New("the audit logs tell of no write at all, not even of the acts before")
+				return errors.New("the audit logs contain no writes, not even those of the previous acts")
 			}
 			return pause(ctx, rest)
 		},
 		promises: []promise{
-			{"the hub's dependency controller alone holds Degraded, the agent's availability controller alone Available", heldApart},
-			{"no API server saw a write other than leases", func(_ context.Context, s *stage) error {
+			{"only the hub's dependency controller owns Degraded, and only the agent's availability controller owns Available", heldApart},
+			{"no API server received writes, except of leases", func(_ context.Context, s *stage) error {
 				after, err := writes(s.AuditLogs)
 				if err != nil {
 					return err
@@ -85,7 +85,7 @@ func heldApart(ctx context.Context, s *stage) error {
 				return err
 			}
 			if slices.ContainsFunc(managers, func(m string) bool { return m != want }) {
-				return fmt.Errorf("%s of %s is held by %q", kind, client.ObjectKeyFromObject(&list.Items[i]), managers)
+				return fmt.Errorf("%s of %s is owned by %q", kind, client.ObjectKeyFromObject(&list.Items[i]), managers)
 			}
 		}
 	}

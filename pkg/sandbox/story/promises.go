@@ -59,7 +59,7 @@ func held(cluster string) promise {
 		condition(cluster, "kafka", addonv1alpha1.ConditionResolved, metav1.ConditionFalse, addonv1alpha1.ReasonWaitingForDependencies, ""),
 	}
 	return promise{
-		says: fmt.Sprintf("kafka on %s is held: Degraded and not Available, reason %s", cluster, addonv1alpha1.ReasonRequiredDependencyNotSatisfied),
+		says: fmt.Sprintf("kafka on %s is not installed yet: Degraded and not Available, reason %s", cluster, addonv1alpha1.ReasonRequiredDependencyNotSatisfied),
 		kept: func(ctx context.Context, s *stage) error {
 			for _, c := range conditions {
 				if err := c.kept(ctx, s); err != nil {
@@ -96,7 +96,7 @@ func planComplete(cluster, name, plan string) promise {
 			}
 			last := instance.Status.Execution
 			if last == nil || last.Plan != plan || last.UID == s.executed[cluster+"/"+name] {
-				return fmt.Errorf("it has not started: the last one is %s", lastPlan(instance))
+				return fmt.Errorf("it has not started: the last plan is %s", lastPlan(instance))
 			}
 			if status := instance.Status.PlanStatus[plan]; status.Status != kudo.Complete {
 				return fmt.Errorf("it is %s: %s", status.Status, status.Message)
@@ -133,7 +133,7 @@ func replicas(cluster, name string, want int32) promise {
 // installedAfter promises that one add-on was installed after another was deployed, with a resolution of one second.
 func installedAfter(cluster, name, other string) promise {
 	return promise{
-		says: fmt.Sprintf("%s on %s was installed when %s had been deployed", name, cluster, other),
+		says: fmt.Sprintf("%s on %s was installed after %s was deployed", name, cluster, other),
 		kept: func(ctx context.Context, s *stage) error {
 			installed, deployed := &kudo.Instance{}, &kudo.Instance{}
 			if err := s.hub.Get(ctx, client.ObjectKey{Namespace: cluster, Name: name}, installed); err != nil {
@@ -144,7 +144,7 @@ func installedAfter(cluster, name, other string) promise {
 			}
 			end := deployed.Status.PlanStatus[kudo.DeployPlan].LastUpdatedTimestamp
 			if installed.CreationTimestamp.Before(end) {
-				return fmt.Errorf("it was at %s, and the other at %s", installed.CreationTimestamp, end)
+				return fmt.Errorf("it was installed at %s, and the other was deployed at %s", installed.CreationTimestamp, end)
 			}
 			return nil
 		},
@@ -172,10 +172,10 @@ func (s *stage) remember(ctx context.Context, cluster, name string) error {
 
 func notRestarted(cluster, name string) promise {
 	return promise{
-		says: fmt.Sprintf("the pods of %s that ran before run still", name),
+		says: fmt.Sprintf("no pod of %s was restarted", name),
 		kept: func(ctx context.Context, s *stage) error {
 			if len(s.pods) == 0 {
-				return fmt.Errorf("none ran before")
+				return fmt.Errorf("there were no pods before")
 			}
 			for pod, uid := range s.pods {
 				seen := &corev1.Pod{}
@@ -183,7 +183,7 @@ func notRestarted(cluster, name string) promise {
 					return err
 				}
 				if seen.UID != uid {
-					return fmt.Errorf("pod %s is another one now", pod)
+					return fmt.Errorf("pod %s was re-created", pod)
 				}
 			}
 			return nil
@@ -193,9 +193,9 @@ func notRestarted(cluster, name string) promise {
 
 // exporter promises that kafka's exporter exists and works, or does not exist.
 func exporter(cluster string, on bool) promise {
-	says := "the exporter on " + cluster + " is gone"
+	says := "the exporter on " + cluster + " is removed"
 	if on {
-		says = "the exporter on " + cluster + " runs"
+		says = "the exporter on " + cluster + " is running"
 	}
 	return promise{
 		says: says,
@@ -218,7 +218,7 @@ func exporter(cluster string, on bool) promise {
 // gone promises that nothing remains of an add-on, on the hub and on its cluster.
 func gone(cluster, name string) promise {
 	return promise{
-		says: fmt.Sprintf("nothing is left of %s on %s, volumes included", name, cluster),
+		says: fmt.Sprintf("all objects of %s on %s are removed, including volumes", name, cluster),
 		kept: func(ctx context.Context, s *stage) error {
 			if err := absent(ctx, s.hub, &addonv1alpha1.ManagedClusterAddOn{}, cluster, name); err != nil {
 				return err
@@ -244,7 +244,7 @@ func (s *stage) nothingOf(ctx context.Context, cluster, name string) error {
 			return err
 		}
 		if n := meta.LenList(list); n > 0 {
-			return fmt.Errorf("there are %d objects in a %T", n, list)
+			return fmt.Errorf("%d objects remain in a %T", n, list)
 		}
 	}
 	versions := &kudo.OperatorVersionList{}
@@ -253,7 +253,7 @@ func (s *stage) nothingOf(ctx context.Context, cluster, name string) error {
 	}
 	for _, version := range versions.Items {
 		if version.Spec.Operator.Name == name {
-			return fmt.Errorf("there is OperatorVersion %s", version.Name)
+			return fmt.Errorf("OperatorVersion %s remains", version.Name)
 		}
 	}
 	return nil
@@ -262,7 +262,7 @@ func (s *stage) nothingOf(ctx context.Context, cluster, name string) error {
 // cleanedUp promises that the cleanup plan was executed, according to the managed cluster's events.
 func cleanedUp(cluster, name string) promise {
 	return promise{
-		says: fmt.Sprintf("plan %q of %s on %s was complete before", kudo.CleanupPlan, name, cluster),
+		says: fmt.Sprintf("plan %q of %s on %s was completed before", kudo.CleanupPlan, name, cluster),
 		kept: func(ctx context.Context, s *stage) error {
 			events := &corev1.EventList{}
 			if err := s.clusters[cluster].List(ctx, events, client.InNamespace(installNamespace)); err != nil {
@@ -273,7 +273,7 @@ func cleanedUp(cluster, name string) promise {
 					return nil
 				}
 			}
-			return fmt.Errorf("none of %d events tells of it", len(events.Items))
+			return fmt.Errorf("none of %d events reports it", len(events.Items))
 		},
 	}
 }
@@ -287,6 +287,6 @@ func absent(ctx context.Context, c client.Client, o client.Object, namespace, na
 	case err != nil:
 		return err
 	default:
-		return fmt.Errorf("%T %s/%s is still there", o, namespace, name)
+		return fmt.Errorf("%T %s/%s still exists", o, namespace, name)
 	}
 }

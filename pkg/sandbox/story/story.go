@@ -59,14 +59,14 @@ func (o *Options) Stand(state sandbox.State) {
 func (o *Options) Validate() error {
 	info, err := os.Stat(o.Plugin)
 	if err != nil {
-		return fmt.Errorf("finding the kubectl plugin (`make build` builds it): %w", err)
+		return fmt.Errorf("finding the kubectl plugin (run `make build` to build it): %w", err)
 	}
 	if info.IsDir() || info.Mode()&0o111 == 0 {
-		return fmt.Errorf("the kubectl plugin %s is not a program; `make build` builds it", o.Plugin)
+		return fmt.Errorf("the kubectl plugin %s is not an executable file; run `make build` to build it", o.Plugin)
 	}
 	for _, name := range packages() {
 		if _, err := os.Stat(filepath.Join(o.Packages, name, "operator.yaml")); err != nil {
-			return fmt.Errorf("finding package %s in folder %q (examples/packages of the repository has it): %w", name, o.Packages, err)
+			return fmt.Errorf("finding package %s in folder %q (the repository contains it in examples/packages): %w", name, o.Packages, err)
 		}
 	}
 	return nil
@@ -130,10 +130,10 @@ func Tell(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := s.await(ctx, "looking at the stage", []promise{{"the hub can be read", tellOfClearing}}); err != nil {
+	if err := s.await(ctx, "checking the clusters", []promise{{"the hub can be read", tellOfClearing}}); err != nil {
 		return err
 	}
-	if err := s.await(ctx, "clearing the stage", []promise{{"nothing is left of an earlier telling", clear}}); err != nil {
+	if err := s.await(ctx, "cleaning up", []promise{{"nothing remains of an earlier run", clear}}); err != nil {
 		return err
 	}
 	acts := story()
@@ -183,7 +183,7 @@ func connect(kubeconfig string, warn warnings) (client.Client, error) {
 
 // play executes an act and waits until its promises hold.
 func (s *stage) play(ctx context.Context, a act) error {
-	begun := promise{"it can be begun", a.do}
+	begun := promise{"it can start", a.do}
 	if err := s.await(ctx, a.title, []promise{begun}); err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (s *stage) await(ctx context.Context, title string, promises []promise) err
 	for {
 		broken := s.firstBroken(ctx, title, promises)
 		if err := s.progress.tell(ctx, s.hub); err != nil {
-			return &ActError{Act: title, Promise: "phases follow one another", Err: err}
+			return &ActError{Act: title, Promise: "phases run in order", Err: err}
 		}
 		if broken == nil {
 			return nil

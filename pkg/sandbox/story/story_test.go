@@ -50,10 +50,10 @@ func TestValidateNamesWhatIsNotThere(t *testing.T) {
 		options Options
 		fault   string
 	}{
-		"all is there":              {Options{Plugin: plugin, Packages: packages}, ""},
-		"no plugin":                 {Options{Plugin: plugin + "x", Packages: packages}, "make build"},
-		"the plugin is no program":  {Options{Plugin: folder, Packages: packages}, "is not a program"},
-		"no packages in the folder": {Options{Plugin: plugin, Packages: folder}, "finding package zookeeper"},
+		"everything exists":            {Options{Plugin: plugin, Packages: packages}, ""},
+		"no plugin":                    {Options{Plugin: plugin + "x", Packages: packages}, "make build"},
+		"the plugin is not executable": {Options{Plugin: folder, Packages: packages}, "is not an executable file"},
+		"no packages in the folder":    {Options{Plugin: plugin, Packages: folder}, "finding package zookeeper"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			err := test.options.Validate()
@@ -82,7 +82,7 @@ func TestAFailingCommandIsShownOnce(t *testing.T) {
 			t.Errorf("the error is %v", err)
 		}
 	}
-	want := "   $ kubectl addon package push p\n     error: no\n   … that failed; it is tried again, for 2m0s at most\n"
+	want := "   $ kubectl addon package push p\n     error: no\n   … failed; retrying for up to 2m0s\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

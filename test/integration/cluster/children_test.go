@@ -343,7 +343,7 @@ var _ = Describe("A tree of operators", func() {
 		} {
 			err := g.edit(ctx, "aa.bb", change)
 			Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%s: %v", what, err)
-			Expect(err).To(MatchError(ContainSubstring(`from its parent alone: change Instance "aa"`)))
+			Expect(err).To(MatchError(ContainSubstring(`are set by its parent: change Instance "aa"`)))
 		}
 		applies := func(password string) error {
 			return server.Apply(ctx, client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: map[string]any{
@@ -353,8 +353,8 @@ var _ = Describe("A tree of operators", func() {
 			}}), client.FieldOwner("gitops"), client.ForceOwnership, client.DryRunAll)
 		}
 		Expect(applies("geheim")).To(Succeed(), "what it is may be said again")
-		Expect(applies("mine")).To(MatchError(ContainSubstring(`from its parent alone: change Instance "aa"`)))
-		Expect(environment.Edit(ctx, server, g.onHub(ctx, "aa.bb"), func(i *kudo.Instance) { i.OwnerReferences = nil })).To(MatchError(ContainSubstring(`stays the child of its parent, Instance "aa"`)))
+		Expect(applies("mine")).To(MatchError(ContainSubstring(`are set by its parent: change Instance "aa"`)))
+		Expect(environment.Edit(ctx, server, g.onHub(ctx, "aa.bb"), func(i *kudo.Instance) { i.OwnerReferences = nil })).To(MatchError(ContainSubstring(`cannot be detached from its parent, Instance "aa"`)))
 		g.runs(ctx, "aa.bb", kudo.DeployPlan, "by-hand")
 		Eventually(func() types.UID { return g.executions(ctx, "aa.bb")["aa.bb"] }).WithContext(ctx).Should(BeEquivalentTo("by-hand"))
 		g.settles(ctx, "aa")

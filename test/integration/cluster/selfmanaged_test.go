@@ -41,7 +41,7 @@ var _ = Describe("A hub that is a managed cluster of its own", Ordered, func() {
 		Expect(server.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: workloads}})).To(Succeed())
 		Eventually(func() error {
 			return server.Create(ctx, &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: workloads, Name: "probe"}}, client.DryRunAll)
-		}).WithContext(ctx).Should(MatchError(ContainSubstring("only addon-agent writes them")))
+		}).WithContext(ctx).Should(MatchError(ContainSubstring("can only be written by addon-agent")))
 		collectGarbage(workloads)
 		version = pushVersion(ctx, "store")
 		runHub()

@@ -51,7 +51,7 @@ var _ = Describe("The parameters of a child Instance", Ordered, func() {
 			if role != "" {
 				bindUser(ctx, user, role)
 			}
-			want := MatchError(ContainSubstring("from its parent alone"))
+			want := MatchError(ContainSubstring("are set by its parent"))
 			if may {
 				want = Succeed()
 			}

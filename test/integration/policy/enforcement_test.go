@@ -61,11 +61,11 @@ var _ = Describe("addon-manager where the API server does not enforce everything
 		Eventually(log.about).Should(HaveLen(5))
 		stopHub()
 		Expect(log.about()).To(ConsistOf(
-			And(ContainSubstring("Available is False while Degraded says"),
+			And(ContainSubstring("Available is False while Degraded has reason"),
 				ContainSubstring("does not serve MutatingAdmissionPolicy (admissionregistration.k8s.io/v1)")),
-			And(ContainSubstring("Nobody without the RBAC verb judge"), ContainSubstring("apply manifests/admission")),
-			And(ContainSubstring("Agents write nothing of an add-on's status"), ContainSubstring("apply manifests/admission")),
-			And(ContainSubstring("Agents write neither condition Resolved"), ContainSubstring("apply manifests/admission")),
+			And(ContainSubstring("Only writers with the RBAC verb judge"), ContainSubstring("apply manifests/admission")),
+			And(ContainSubstring("Agents can write nothing in an add-on's status"), ContainSubstring("apply manifests/admission")),
+			And(ContainSubstring("Agents can write neither condition Resolved"), ContainSubstring("apply manifests/admission")),
 			And(ContainSubstring("service account of a child Instance"), ContainSubstring("apply manifests/admission")),
 		))
 	})

@@ -9,77 +9,77 @@ import (
 
 // The condition types of a ManagedClusterAddOn that Tandem writes.
 const (
-	// ConditionAvailable says whether the add-on works. Written by the agent.
+	// ConditionAvailable means that the add-on works. Set by the agent.
 	ConditionAvailable = upstream.ManagedClusterAddOnConditionAvailable
-	// ConditionDegraded carries the hub's verdict over the add-on's dependencies. Written by the hub.
+	// ConditionDegraded means that dependencies of the add-on are not satisfied. Set by the hub.
 	ConditionDegraded = upstream.ManagedClusterAddOnConditionDegraded
-	// ConditionConfigured says that OCM has resolved the add-on's configuration. Written by OCM.
+	// ConditionConfigured means that OCM has resolved the add-on's configuration. Set by OCM.
 	ConditionConfigured = upstream.ManagedClusterAddOnConditionConfigured
-	// ConditionResolved says, for an add-on that runs by plans, whether its Instance could be made. Written by the hub.
+	// ConditionResolved means that the Instance of an add-on that runs by plans was created from its configuration. Set by the hub.
 	ConditionResolved = "Resolved"
-	// ConditionManifestApplied says, for an add-on that runs by plans, whether its current configuration has reached the cluster: OCM
-	// counts no rollout of an add-on without it. Written by the hub, and of other add-ons by whoever delivers them.
+	// ConditionManifestApplied means that the current configuration of the add-on was applied to the cluster. OCM requires it to count
+	// rollouts. Set by the hub for add-ons that run by plans, and for others by the controller that delivers them.
 	ConditionManifestApplied = upstream.ManagedClusterAddOnManifestApplied
-	// ConditionAddOnsRemaining says that AgentAddOn, which is being deleted, waits for add-ons or Instances on its cluster, which its agent
-	// has to remove first. Written by the hub.
+	// ConditionAddOnsRemaining means that AgentAddOn is being deleted, and the agent has yet to remove add-ons or Instances from its
+	// cluster. Set by the hub.
 	ConditionAddOnsRemaining = "AddOnsRemaining"
 )
 
 // The reasons of ConditionDegraded (OCM's Addon Dependency Management proposal).
 const (
-	// ReasonDependencyNotSatisfied: Optional dependencies are not installed or not available; the add-on may still work.
+	// ReasonDependencyNotSatisfied means that Optional dependencies are not installed or not available. The add-on may still work.
 	ReasonDependencyNotSatisfied = "DependencyNotSatisfied"
-	// ReasonRequiredDependencyNotSatisfied: Required dependencies are not installed or not available; the add-on cannot work.
-	// The agent sets ConditionAvailable to False with the same reason.
+	// ReasonRequiredDependencyNotSatisfied means that Required dependencies are not installed or not available. The add-on cannot
+	// work, and the agent sets ConditionAvailable to False with the same reason.
 	ReasonRequiredDependencyNotSatisfied = "RequiredDependencyNotSatisfied"
 )
 
 // The reasons of ConditionAvailable, for an add-on that runs by plans.
 const (
-	// ReasonPlanComplete: the add-on's last plan is complete and everything it applied is healthy.
+	// ReasonPlanComplete means that the add-on's last plan is complete and all applied objects are healthy.
 	ReasonPlanComplete = "PlanComplete"
-	// ReasonNotInstalled: the hub has not made the add-on's Instance yet; condition Resolved says why.
+	// ReasonNotInstalled means that the hub has not created the add-on's Instance yet. Condition Resolved gives the cause.
 	ReasonNotInstalled = "NotInstalled"
 )
 
-// The reason of ConditionManifestApplied, beside ReasonPlanComplete, for an add-on that runs by plans.
+// The reason of ConditionManifestApplied, in addition to ReasonPlanComplete, for an add-on that runs by plans.
 const (
-	// ReasonPlanNotComplete: no plan has brought the add-on's current configuration to completion yet.
+	// ReasonPlanNotComplete means that no plan has completed yet with the add-on's current configuration.
 	ReasonPlanNotComplete = "PlanNotComplete"
 )
 
 // The reason of ConditionAddOnsRemaining.
 const (
-	// ReasonWaitingForRemoval: the message names what has to go first.
+	// ReasonWaitingForRemoval means that the add-ons and Instances named in the message must be removed first.
 	ReasonWaitingForRemoval = "WaitingForRemoval"
 )
 
 // The reasons of ConditionAvailable, for an add-on that renews a lease on its managed cluster; they are OCM's.
 const (
-	// ReasonLeaseUpdated: the add-on's lease was renewed lately.
+	// ReasonLeaseUpdated means that the add-on's lease was renewed recently.
 	ReasonLeaseUpdated = "ManagedClusterAddOnLeaseUpdated"
-	// ReasonLeaseStopped: the add-on's lease has not been renewed for more than five of its periods.
+	// ReasonLeaseStopped means that the add-on's lease has not been renewed for more than five lease durations.
 	ReasonLeaseStopped = "ManagedClusterAddOnLeaseUpdateStopped"
-	// ReasonLeaseNotFound: there is no lease of the add-on's name in its install namespace.
+	// ReasonLeaseNotFound means that the install namespace contains no lease with the add-on's name.
 	ReasonLeaseNotFound = "ManagedClusterAddOnLeaseNotFound"
 )
 
-// ReasonClusterLeaseStopped is the reason that OCM copies into ConditionAvailable (status Unknown) of every add-on of a
-// ManagedCluster that it cannot reach. Without OCM the hub writes it when AgentLease is no longer renewed.
+// ReasonClusterLeaseStopped is the reason that OCM sets in ConditionAvailable (status Unknown) of every add-on on an
+// unreachable ManagedCluster. Without OCM, the hub sets it when AgentLease is no longer renewed.
 const ReasonClusterLeaseStopped = "ManagedClusterLeaseUpdateStopped"
 
-// AgentLease is the name of the Lease that the agent of a cluster keeps in the cluster's namespace on the hub. It has a time, and is
-// renewed, where no OCM klusterlet shows that the cluster is alive; else it only says the agent's version.
+// AgentLease is the name of the Lease that the agent of a cluster keeps in the cluster's namespace on the hub. The agent renews it
+// only if no OCM klusterlet reports the cluster's liveness; otherwise the Lease has no time and only carries the agent's version.
 const AgentLease = "addon-agent"
 
-// ManagerConfigMap is the name of the ConfigMap of addon-manager, in its namespace on the hub: what its webhooks are trusted by, and its
-// version.
+// ManagerConfigMap is the name of addon-manager's ConfigMap in its namespace on the hub. It holds the CA bundle of the webhooks and
+// addon-manager's version.
 const ManagerConfigMap = "addon-manager-webhooks"
 
-// LabelVersion says on AgentLease and on ManagerConfigMap of which version is who writes them.
+// LabelVersion is the label of AgentLease and ManagerConfigMap that holds the version of the program that writes them.
 const LabelVersion = "app.kubernetes.io/version"
 
-// VersionLabel is a version as a label's value can be: a program that calls itself otherwise must not fail over that.
+// VersionLabel returns a version as a label value, or an empty string if it cannot be one: an unusual version must not cause an error.
 func VersionLabel(version string) string {
 	value := strings.ReplaceAll(version, "+", "_") // as Helm does with the builds of semantic versions
 	if len(validation.IsValidLabelValue(value)) > 0 {
@@ -88,40 +88,40 @@ func VersionLabel(version string) string {
 	return value
 }
 
-// AgentAddOn is the name of Tandem's agent as an add-on: of its ClusterManagementAddOn where OCM delivers it, in the names of its users
-// and groups on the hub, and of the Lease that it renews on the managed cluster for OCM's klusterlet.
+// AgentAddOn is the add-on name of Tandem's agent. It is the name of its ClusterManagementAddOn if OCM delivers the agent, part of the
+// names of its users and groups on the hub, and the name of the Lease that it renews on the managed cluster for OCM's klusterlet.
 const AgentAddOn = "tandem"
 
-// FinalizerAgent holds AgentAddOn until nothing is left on its cluster that only the agent can remove.
+// FinalizerAgent keeps AgentAddOn until the agent has removed everything from the cluster that only the agent can remove.
 const FinalizerAgent = "kudo.dev/agent"
 
-// AgentName is what OCM calls the agent among those of the add-on.
+// AgentName is the agent name that OCM uses for AgentAddOn.
 const AgentName = "addon-agent"
 
-// The reasons of ConditionResolved of a ManagedClusterAddOn, beside those of an Instance.
+// The reasons of ConditionResolved of a ManagedClusterAddOn, in addition to the reasons for an Instance.
 const (
-	// ReasonWaitingForDependencies: the add-on is installed once its Required dependencies are satisfied.
+	// ReasonWaitingForDependencies means that the add-on is installed once its Required dependencies are satisfied.
 	ReasonWaitingForDependencies = "WaitingForDependencies"
-	// ReasonWaitingForConfiguration: OCM has not resolved the add-on's configuration yet.
+	// ReasonWaitingForConfiguration means that OCM has not resolved the add-on's configuration yet.
 	ReasonWaitingForConfiguration = "WaitingForConfiguration"
-	// ReasonConfigurationInvalid: the configuration names no OperatorVersion, one in a namespace that agents may not read, or
-	// variables that the OperatorVersion does not define; or the definition names OperatorVersions no longer.
+	// ReasonConfigurationInvalid means that the configuration names no OperatorVersion, an OperatorVersion in a namespace that agents
+	// may not read, or variables that the OperatorVersion does not define; or that the definition no longer names OperatorVersions.
 	ReasonConfigurationInvalid = "ConfigurationInvalid"
-	// ReasonInstanceRefused: the hub's API server refuses the add-on's Instance, as a policy or missing rights make it do; it is
-	// tried again with growing intervals.
+	// ReasonInstanceRefused means that the hub's API server rejected the add-on's Instance, for example because of a policy or missing
+	// permissions. It is retried with increasing intervals.
 	ReasonInstanceRefused = "InstanceRefused"
-	// ReasonManagedClusterNotFound: the add-on stands in a namespace that is no managed cluster's.
+	// ReasonManagedClusterNotFound means that the add-on's namespace is not the namespace of a managed cluster.
 	ReasonManagedClusterNotFound = "ManagedClusterNotFound"
-	// ReasonConfigurationNotFound: a configuration object does not exist.
+	// ReasonConfigurationNotFound means that a configuration object does not exist.
 	ReasonConfigurationNotFound = "ConfigurationNotFound"
 )
 
-// ResourceOperatorVersions is the group and resource by which a ClusterManagementAddOn's supported configs say that the
-// add-on runs by plans.
+// The API groups and resources of supported configurations. A ClusterManagementAddOn that supports GroupKudo and
+// ResourceOperatorVersions runs by plans.
 const (
 	GroupKudo                = "kudo.dev"
 	ResourceOperatorVersions = "operatorversions"
 
-	// ResourceAddOnDeploymentConfigs stands in the API group of this package.
+	// ResourceAddOnDeploymentConfigs belongs to the API group of this package.
 	ResourceAddOnDeploymentConfigs = "addondeploymentconfigs"
 )

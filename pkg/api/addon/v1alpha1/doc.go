@@ -1,7 +1,7 @@
-// Package v1alpha1 is the part of addon.open-cluster-management.io/v1alpha1 that Tandem extends: upstream's
-// ClusterManagementAddOn with the one field spec.dependencies (OCM's Addon Dependency Management proposal), and the
-// condition types and reasons that Tandem writes on a ManagedClusterAddOn. Everything else is used as upstream has it. It
-// is plain data and touches no cluster.
+// Package v1alpha1 contains the addon.open-cluster-management.io/v1alpha1 API as Tandem extends it: upstream's
+// ClusterManagementAddOn with the additional field spec.dependencies (OCM's Addon Dependency Management proposal), and the
+// condition types and reasons that Tandem writes on a ManagedClusterAddOn. All other types are upstream's, unchanged. The
+// package contains data only and accesses no cluster.
 //
 // +kubebuilder:object:generate=true
 // +groupName=addon.open-cluster-management.io
@@ -17,11 +17,11 @@ var (
 	// GroupVersion is the group and version of the objects in this package.
 	GroupVersion = schema.GroupVersion{Group: "addon.open-cluster-management.io", Version: "v1alpha1"}
 
-	// SchemeBuilder collects the types of this package and upstream's types that Tandem uses beside them.
+	// SchemeBuilder registers the types of this package and the upstream types used with them.
 	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 
-	// AddToScheme registers them in a scheme; upstream's own AddToScheme must not be called on the same scheme, for it
-	// registers a ClusterManagementAddOn without dependencies.
+	// AddToScheme adds these types to a scheme. Do not also call upstream's AddToScheme on that scheme: it registers a
+	// ClusterManagementAddOn without dependencies.
 	AddToScheme = SchemeBuilder.AddToScheme
 )
 

@@ -5,7 +5,7 @@ import (
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 )
 
-// Upstream's types that stand unchanged.
+// Upstream types, unchanged.
 type (
 	ManagedClusterAddOn       = upstream.ManagedClusterAddOn
 	ManagedClusterAddOnList   = upstream.ManagedClusterAddOnList
@@ -33,7 +33,7 @@ type ClusterManagementAddOnSpec struct {
 	DependencySpec                      `json:",inline"`
 }
 
-// DependencySpec is what Tandem adds to upstream's spec; its schema is added to upstream's CRD by `make generate`.
+// DependencySpec holds the fields that Tandem adds to upstream's spec. `make generate` adds its schema to upstream's CRD.
 type DependencySpec struct {
 	// dependencies is a list of add-ons that this add-on depends on.
 	// The add-on will only be installed and considered healthy if all its dependencies
@@ -48,36 +48,38 @@ type DependencySpec struct {
 
 // AddonDependency represents a dependency on another add-on.
 type AddonDependency struct {
-	// name is the name of the add-on depended on: that of a ClusterManagementAddOn.
+	// name is the name of the add-on that this add-on depends on. It is the name of a ClusterManagementAddOn.
 	// +required
 	// +kubebuilder:validation:MinLength:=1
 	Name string `json:"name"`
 
-	// type is Required (the default: the add-on cannot function without this dependency) or Optional (it works with reduced
-	// functionality).
+	// type is the type of the dependency, Required or Optional. An add-on cannot function without a Required dependency, and
+	// works with reduced functionality without an Optional one.
+	// Defaults to Required.
 	// +optional
 	// +kubebuilder:default=Required
 	Type DependencyType `json:"type,omitempty"`
 
-	// message describes what is lost when the dependency is not satisfied; it is included in condition Degraded.
+	// message describes the impact on this add-on when the dependency is not satisfied.
+	// It is included in the message of the Degraded condition.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// DependencyType says how much an add-on needs another.
+// DependencyType is the type of a dependency: whether an add-on can work without it.
 //
 // +kubebuilder:validation:Enum=Optional;Required
 type DependencyType string
 
 const (
-	// DependencyTypeOptional means that the add-on works with reduced functionality without the dependency.
+	// DependencyTypeOptional means that the add-on works without the dependency, with reduced functionality.
 	DependencyTypeOptional DependencyType = "Optional"
 	// DependencyTypeRequired means that the add-on cannot function without the dependency.
 	DependencyTypeRequired DependencyType = "Required"
 )
 
-// AnnotationDependencies carries spec.dependencies as JSON on a ClusterManagementAddOn of a hub whose CRDs belong to a stock
-// OCM. The field wins where both exist.
+// AnnotationDependencies holds spec.dependencies as JSON on a ClusterManagementAddOn, for hubs with OCM's own CRDs, which do not
+// have the field. If both are set, the field takes precedence.
 const AnnotationDependencies = "addon.open-cluster-management.io/dependencies"
 
 // ClusterManagementAddOnList is a list of ClusterManagementAddOns.

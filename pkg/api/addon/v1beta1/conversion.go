@@ -12,27 +12,28 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
-// Kinds lists the kinds that have both versions.
+// Kinds returns the kinds that exist in both versions.
 func Kinds() []string {
 	return []string{"ClusterManagementAddOn", "ManagedClusterAddOn", "AddOnDeploymentConfig"}
 }
 
-// FromV1alpha1 returns an object of v1alpha1 in this version, and ToV1alpha1 the other way. They change the fields that differ
-// as the functions of OCM's API module do, and install namespace and configuration references of a ManagedClusterAddOn as
-// OCM's webhook does; every other field passes as it was written. Typed conversion would drop `dependencies: []` and
-// `agentInstallNamespace: ""` and add `lastAppliedConfig: null`: then server-side applies of the two versions would never rest,
-// and an empty install namespace would become the default one.
+// FromV1alpha1 converts an object of v1alpha1 to this version; ToV1alpha1 converts in the other direction. Both convert the
+// fields that differ like the functions of OCM's API module, and the install namespace and configuration references of a
+// ManagedClusterAddOn like OCM's webhook; every other field stays as written. Typed conversion would drop `dependencies: []`
+// and `agentInstallNamespace: ""` and add `lastAppliedConfig: null`: server-side applies of the two versions would then never
+// settle, and an empty install namespace would become the default one.
 //
-// The given object is not changed; the result shares with it what they have alike. It is an error if the kind has no two
-// versions, or a field is not what its schema says.
+// The given object is not changed; the result shares unchanged fields with it. FromV1alpha1 returns an error if the kind does
+// not exist in both versions, or if a field does not match its schema.
 //
-// As upstream, a way there and back loses:
-//   - of a ClusterManagementAddOn in v1alpha1 spec.addOnConfiguration, and in v1beta1 the namespace of a default configuration
-//     without a name, which comes back under upstream's reserved name;
-//   - of a ManagedClusterAddOn in v1alpha1 status.addOnConfiguration, the name and namespace of a configuration reference that
-//     are not those of its desired configuration, organization units for the API server's signer, the driver if no
-//     registration is for that signer, and an annotation under the name that carries the install namespace;
-//   - of a ManagedClusterAddOn in v1beta1 the half of a registration that is not of its type, and all drivers but the first.
+// As with upstream's conversion, a round trip loses:
+//   - of a ClusterManagementAddOn in v1alpha1: spec.addOnConfiguration; in v1beta1: the namespace of a default configuration
+//     without a name, which is returned with upstream's reserved name;
+//   - of a ManagedClusterAddOn in v1alpha1: status.addOnConfiguration, the name and namespace of a configuration reference if
+//     they differ from its desired configuration, organization units for the API server's signer, the driver if no
+//     registration is for that signer, and an annotation with the name that carries the install namespace;
+//   - of a ManagedClusterAddOn in v1beta1: the part of a registration that does not belong to its type, and all drivers but the
+//     first.
 func FromV1alpha1(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return convert(object, GroupVersion, map[string][]change{
 		"ClusterManagementAddOn": {
@@ -52,7 +53,7 @@ func FromV1alpha1(object *unstructured.Unstructured) (*unstructured.Unstructured
 	})
 }
 
-// ToV1alpha1 returns an object of this version in v1alpha1; see FromV1alpha1.
+// ToV1alpha1 converts an object of this version to v1alpha1; see FromV1alpha1.
 func ToV1alpha1(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return convert(object, addonv1alpha1.GroupVersion, map[string][]change{
 		"ClusterManagementAddOn": {
@@ -70,7 +71,7 @@ func ToV1alpha1(object *unstructured.Unstructured) (*unstructured.Unstructured, 
 	})
 }
 
-// convert makes the changes of the object's kind to a copy of it.
+// convert applies the changes for the object's kind to a copy of it.
 func convert(object *unstructured.Unstructured, to schema.GroupVersion, changes map[string][]change) (
 	*unstructured.Unstructured, error,
 ) {
@@ -89,7 +90,7 @@ func convert(object *unstructured.Unstructured, to schema.GroupVersion, changes 
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// flattenDefaultConfig puts name and namespace of the default configuration beside its group and resource.
+// flattenDefaultConfig moves name and namespace of the default configuration next to its group and resource.
 func flattenDefaultConfig(config map[string]any) error {
 	referent, err := field[map[string]any](config, "defaultConfig")
 	if err != nil {
@@ -103,7 +104,7 @@ func flattenDefaultConfig(config map[string]any) error {
 	return nil
 }
 
-// nestDefaultConfig puts name and namespace of a default configuration into a field of their own, unless there is none.
+// nestDefaultConfig moves name and namespace of a default configuration, if there is one, into a field of their own.
 func nestDefaultConfig(config map[string]any) error {
 	referent := take(config, "name", "namespace")
 	name, err := field[string](referent, "name")
@@ -113,7 +114,7 @@ func nestDefaultConfig(config map[string]any) error {
 	return err
 }
 
-// installNamespaceToAnnotation keeps spec.installNamespace, which this version does not have, in an annotation.
+// installNamespaceToAnnotation moves spec.installNamespace, which this version does not have, to an annotation.
 func installNamespaceToAnnotation(addOn map[string]any) error {
 	spec, err := field[map[string]any](addOn, "spec")
 	if err != nil {
@@ -132,7 +133,8 @@ func installNamespaceToAnnotation(addOn map[string]any) error {
 	}))(addOn)
 }
 
-// installNamespaceFromAnnotation puts the namespace that installNamespaceToAnnotation has kept back to where it was.
+// installNamespaceFromAnnotation moves the namespace from the annotation of installNamespaceToAnnotation back to
+// spec.installNamespace.
 func installNamespaceFromAnnotation(addOn map[string]any) error {
 	var namespace string
 	err := within("metadata", func(metadata map[string]any) error {
@@ -155,7 +157,7 @@ func installNamespaceFromAnnotation(addOn map[string]any) error {
 	})(addOn)
 }
 
-// nameDesiredConfig repeats the name of the desired configuration where v1alpha1 requires one.
+// nameDesiredConfig copies name and namespace of the desired configuration to the fields that v1alpha1 requires.
 func nameDesiredConfig(reference map[string]any) error {
 	desired, err := field[map[string]any](reference, "desiredConfig")
 	for _, name := range []string{"name", "namespace"} {
@@ -166,7 +168,8 @@ func nameDesiredConfig(reference map[string]any) error {
 	return err
 }
 
-// registrationsFromV1alpha1 sorts the registrations by their signer; the driver is that of all for the API server's signer.
+// registrationsFromV1alpha1 sets the type of the registrations by their signer. All registrations for the API server's signer get
+// the one driver.
 func registrationsFromV1alpha1(status map[string]any) error {
 	driver, err := field[string](status, "kubeClientDriver")
 	if err != nil {
@@ -187,8 +190,8 @@ func registrationsFromV1alpha1(status map[string]any) error {
 	})(status)
 }
 
-// registrationsToV1alpha1 names the signer of each registration; the first one's driver for the API server's signer is that of
-// all.
+// registrationsToV1alpha1 sets the signer of each registration. The first registration for the API server's signer determines
+// the driver of all.
 func registrationsToV1alpha1(status map[string]any) error {
 	driven := false
 	return each("registrations", func(registration map[string]any) error {
@@ -215,10 +218,10 @@ func registrationsToV1alpha1(status map[string]any) error {
 	})(status)
 }
 
-// A change alters one object of a document, which is a copy already; what it contains is not.
+// A change modifies one object of a document. The object is a shallow copy: a change must not modify nested values.
 type change func(object map[string]any) error
 
-// within changes a copy of the object in a field, if there is one.
+// within applies changes to a copy of the object in a field, if the field exists.
 func within(name string, changes ...change) change {
 	return func(object map[string]any) error {
 		inner, err := field[map[string]any](object, name)
@@ -236,7 +239,7 @@ func within(name string, changes ...change) change {
 	}
 }
 
-// ensure is within, on an empty object if there is none.
+// ensure is like within, but starts with an empty object if the field does not exist.
 func ensure(name string, changes ...change) change {
 	return func(object map[string]any) error {
 		if object[name] == nil {
@@ -246,7 +249,7 @@ func ensure(name string, changes ...change) change {
 	}
 }
 
-// each changes copies of the objects in a list.
+// each applies changes to copies of the objects in a list.
 func each(name string, changes ...change) change {
 	return func(object map[string]any) error {
 		list, err := field[[]any](object, name)
@@ -255,7 +258,7 @@ func each(name string, changes ...change) change {
 		}
 		changed := make([]any, len(list))
 		for i := range list {
-			// The change needs a field to find the object in.
+			// within requires a field that holds the object.
 			entry := map[string]any{name: list[i]}
 			if err := within(name, changes...)(entry); err != nil {
 				return err
@@ -284,7 +287,7 @@ func drop(names ...string) change {
 	}
 }
 
-// take removes fields from an object and returns those that were there.
+// take removes fields from an object and returns the existing ones.
 func take(object map[string]any, names ...string) map[string]any {
 	taken := map[string]any{}
 	for _, name := range names {
@@ -296,7 +299,7 @@ func take(object map[string]any, names ...string) map[string]any {
 	return taken
 }
 
-// field reads a field; T's zero value if it is not there, or null.
+// field returns the value of a field, or T's zero value if the field is missing or null.
 func field[T any](object map[string]any, name string) (T, error) {
 	value := object[name]
 	typed, ok := value.(T)

@@ -1,6 +1,6 @@
-// Package v1beta1 is the part of addon.open-cluster-management.io/v1beta1 that Tandem extends: upstream's
-// ClusterManagementAddOn with the one field spec.dependencies, and the conversion between this version and v1alpha1, which is
-// the stored one. It is plain data and touches no cluster.
+// Package v1beta1 contains the addon.open-cluster-management.io/v1beta1 API as Tandem extends it: upstream's
+// ClusterManagementAddOn with the additional field spec.dependencies, and the conversion between this version and v1alpha1,
+// the storage version. The package accesses no cluster.
 //
 // +kubebuilder:object:generate=true
 // +groupName=addon.open-cluster-management.io
@@ -16,11 +16,11 @@ var (
 	// GroupVersion is the group and version of the objects in this package.
 	GroupVersion = schema.GroupVersion{Group: "addon.open-cluster-management.io", Version: "v1beta1"}
 
-	// SchemeBuilder collects the types of this package and upstream's types that stand beside them.
+	// SchemeBuilder registers the types of this package and the upstream types used with them.
 	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 
-	// AddToScheme registers them in a scheme; upstream's own AddToScheme must not be called on the same scheme, for it
-	// registers a ClusterManagementAddOn without dependencies.
+	// AddToScheme adds these types to a scheme. Do not also call upstream's AddToScheme on that scheme: it registers a
+	// ClusterManagementAddOn without dependencies.
 	AddToScheme = SchemeBuilder.AddToScheme
 )
 

@@ -7,7 +7,7 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
-// Upstream's types that stand unchanged.
+// Upstream types, unchanged.
 type (
 	ManagedClusterAddOn       = upstreamv1beta1.ManagedClusterAddOn
 	ManagedClusterAddOnList   = upstreamv1beta1.ManagedClusterAddOnList
@@ -28,7 +28,7 @@ type ClusterManagementAddOn struct {
 	Status upstreamv1beta1.ClusterManagementAddOnStatus `json:"status,omitempty"`
 }
 
-// ClusterManagementAddOnSpec is upstream's spec with dependencies, which are the same in both versions.
+// ClusterManagementAddOnSpec is upstream's spec with dependencies. Dependencies have the same schema in both versions.
 type ClusterManagementAddOnSpec struct {
 	upstreamv1beta1.ClusterManagementAddOnSpec `json:",inline"`
 	addonv1alpha1.DependencySpec               `json:",inline"`

@@ -1,5 +1,6 @@
-// Package v1beta1 holds the kudo.dev/v1beta1 API: Operator, OperatorVersion and Instance, wire-compatible with KUDO 0.19.
-// What Tandem adds to KUDO's types is optional and marked "Addition". It is plain data and touches no cluster.
+// Package v1beta1 contains the kudo.dev/v1beta1 API: Operator, OperatorVersion and Instance, wire-compatible with KUDO 0.19.
+// Fields that Tandem adds to KUDO's types are optional and marked "Not part of KUDO's API". The package contains data only and
+// accesses no cluster.
 //
 // +kubebuilder:object:generate=true
 // +groupName=kudo.dev

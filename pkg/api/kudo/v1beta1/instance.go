@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The plans that Tandem chooses by itself (KUDO's names).
+// The plans that run automatically (KUDO's names).
 const (
 	DeployPlan  = "deploy"
 	UpdatePlan  = "update"
@@ -20,51 +20,53 @@ const (
 
 // InstanceSpec is the desired state of an Instance.
 type InstanceSpec struct {
-	// operatorVersion refers to the OperatorVersion to run. An empty namespace means the Instance's own.
+	// operatorVersion is a reference to the OperatorVersion to run. Its namespace defaults to the Instance's namespace.
 	// +optional
 	OperatorVersion corev1.ObjectReference `json:"operatorVersion,omitzero"`
 
-	// parameters set by the user, by name; the others have their defaults.
+	// parameters is a map of parameter names to values. Parameters that are not set have their default values.
 	// +optional
 	// +nullable
 	// +mapType=atomic
 	Parameters map[string]string `json:"parameters,omitempty"`
 
-	// planExecution runs a plan by hand.
+	// planExecution requests a manual run of a plan.
 	// +optional
 	PlanExecution PlanExecution `json:"planExecution,omitzero"`
 
-	// installNamespace is the namespace on the managed cluster that the resources go to; the Instance's own namespace if
-	// empty. It is immutable, also while it is empty. Addition.
+	// installNamespace is the namespace on the managed cluster to install the resources into. It is immutable, even if it is empty.
+	// Not part of KUDO's API.
+	// Defaults to the Instance's namespace.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
 	InstallNamespace string `json:"installNamespace,omitempty"`
 
-	// serviceAccountName is a service account in the install namespace on the managed cluster, as which the agent carries plans out: they
-	// can do what it may, and no more. If empty, it does so as itself. Children have their parent's. Addition.
+	// serviceAccountName is the name of a service account in the install namespace on the managed cluster. The agent impersonates it to
+	// run plans, so that plans have only its permissions. If empty, plans have the permissions of the agent. Children use the service
+	// account of their parent. Not part of KUDO's API.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$`
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 }
 
-// PlanExecution asks for a run of a plan by hand.
+// PlanExecution requests a manual run of a plan.
 type PlanExecution struct {
-	// planName is the plan to run.
+	// planName is the name of the plan to run.
 	// +optional
 	PlanName string `json:"planName,omitempty"`
 
-	// uid identifies the request: one that was handled is inert and may stay. A request without one (KUDO's clients) gets
-	// hub.PLAN.UUID from the hub, which removes planExecution once such a request was handled.
+	// uid identifies the request. A handled request has no further effect and can stay in the spec. If a request has no uid (KUDO's
+	// clients), the hub sets it to hub.PLAN.UUID, and removes planExecution when the request was handled.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 
-	// status is kept for KUDO's clients and not used.
+	// status is not used. It exists for KUDO's clients.
 	// +optional
 	Status ExecutionStatus `json:"status,omitempty"`
 
-	// cancel ends the running execution of that uid. Addition.
+	// cancel specifies that the running execution with this uid is cancelled. Not part of KUDO's API.
 	// +optional
 	Cancel bool `json:"cancel,omitempty"`
 }
@@ -75,140 +77,140 @@ type PlanExecution struct {
 type ExecutionStatus string
 
 const (
-	// NeverRun means that it never ran.
+	// NeverRun means that it has never run.
 	NeverRun ExecutionStatus = "NEVER_RUN"
-	// Pending means that it waits for its turn.
+	// Pending means that it has not started yet.
 	Pending ExecutionStatus = "PENDING"
-	// InProgress means that it runs.
+	// InProgress means that it is running.
 	InProgress ExecutionStatus = "IN_PROGRESS"
-	// Complete means that it ended well.
+	// Complete means that it has succeeded.
 	Complete ExecutionStatus = "COMPLETE"
-	// Error means that it failed in a way that may pass; it is retried.
+	// Error means that it failed with an error that may be transient. It is retried.
 	Error ExecutionStatus = "ERROR"
-	// FatalError means that it failed for good; it ends the plan.
+	// FatalError means that it failed permanently. The plan ends.
 	FatalError ExecutionStatus = "FATAL_ERROR"
 )
 
-// Terminal says whether nothing more happens by itself.
+// Terminal reports whether the status is final: Complete or FatalError.
 func (s ExecutionStatus) Terminal() bool { return s == Complete || s == FatalError }
 
-// Running says whether an execution has started and not ended.
+// Running reports whether an execution has started and not ended.
 func (s ExecutionStatus) Running() bool { return s == Pending || s == InProgress || s == Error }
 
 // The condition types of an Instance.
 const (
-	// ConditionResolved is True when everything that the Instance refers to exists and is valid. Written by the hub.
+	// ConditionResolved is True if everything that the Instance refers to exists and is valid. Set by the hub.
 	ConditionResolved = "Resolved"
-	// ConditionReady is True when the last plan is complete and everything it applied is healthy and still there. Written by
-	// the agent.
+	// ConditionReady is True if the last plan is complete and all applied objects exist and are healthy. Set by the agent.
 	ConditionReady = "Ready"
 )
 
 // The reasons of ConditionResolved.
 const (
-	// ReasonResolved: the OperatorVersion and the parameters are valid.
+	// ReasonResolved means that the OperatorVersion and the parameters are valid.
 	ReasonResolved = "Resolved"
-	// ReasonOperatorVersionNotFound: the OperatorVersion does not exist.
+	// ReasonOperatorVersionNotFound means that the OperatorVersion does not exist.
 	ReasonOperatorVersionNotFound = "OperatorVersionNotFound"
-	// ReasonOperatorVersionInvalid: the OperatorVersion exists and cannot be run; its message lists every fault.
+	// ReasonOperatorVersionInvalid means that the OperatorVersion exists but cannot be run. The message lists every problem.
 	ReasonOperatorVersionInvalid = "OperatorVersionInvalid"
-	// ReasonNamespaceNotAllowed: the OperatorVersion stands in a namespace that agents may not read.
+	// ReasonNamespaceNotAllowed means that the OperatorVersion is in a namespace that agents may not read.
 	ReasonNamespaceNotAllowed = "NamespaceNotAllowed"
-	// ReasonParametersInvalid: parameters are unknown, missing, or of the wrong type.
+	// ReasonParametersInvalid means that parameters are unknown, missing, or of the wrong type.
 	ReasonParametersInvalid = "ParametersInvalid"
-	// ReasonRequestInvalid: spec.planExecution asks for a plan that the OperatorVersion does not have.
+	// ReasonRequestInvalid means that spec.planExecution requests a plan that the OperatorVersion does not have.
 	ReasonRequestInvalid = "RequestInvalid"
-	// ReasonNameCollision: another Instance would use the same names on the managed cluster.
+	// ReasonNameCollision means that another Instance would use the same names on the managed cluster.
 	ReasonNameCollision = "NameCollision"
-	// ReasonNameInvalid: the Instance's name does not make a DNS label.
+	// ReasonNameInvalid means that the Instance's name cannot be converted to a DNS label.
 	ReasonNameInvalid = "NameInvalid"
-	// ReasonChildVersionNotFound: the OperatorVersion of a child operator, or of one further below, does not exist.
+	// ReasonChildVersionNotFound means that the OperatorVersion of a direct or indirect child operator does not exist.
 	ReasonChildVersionNotFound = "ChildVersionNotFound"
-	// ReasonCircularOperators: an operator is a child of its own children; the message names the way round.
+	// ReasonCircularOperators means that an operator is a child of its own children. The message names the cycle.
 	ReasonCircularOperators = "CircularOperators"
-	// ReasonChildrenInvalid: child Instances cannot have the names that they would get, or there are too many of them.
+	// ReasonChildrenInvalid means that child Instances would have invalid names, or that there are too many of them.
 	ReasonChildrenInvalid = "ChildrenInvalid"
 )
 
 // The reasons of ConditionReady.
 const (
-	// ReasonHealthy: the last plan is complete and its objects are healthy.
+	// ReasonHealthy means that the last plan is complete and its objects are healthy.
 	ReasonHealthy = "Healthy"
-	// ReasonPlanPending: a plan is about to start.
+	// ReasonPlanPending means that a plan is about to start.
 	ReasonPlanPending = "PlanPending"
-	// ReasonPlanInProgress: a plan runs; the message says what it waits for.
+	// ReasonPlanInProgress means that a plan is running. The message names what it is waiting for.
 	ReasonPlanInProgress = "PlanInProgress"
-	// ReasonPlanError: a task of the running plan fails and is retried.
+	// ReasonPlanError means that a task of the running plan fails and is retried.
 	ReasonPlanError = "PlanError"
-	// ReasonPlanFailed: the last plan ended with FATAL_ERROR.
+	// ReasonPlanFailed means that the last plan ended with FATAL_ERROR.
 	ReasonPlanFailed = "PlanFailed"
-	// ReasonUnhealthy: an object that the Instance applied is missing or not healthy.
+	// ReasonUnhealthy means that an object applied by the Instance is missing or not healthy.
 	ReasonUnhealthy = "Unhealthy"
-	// ReasonNotMirrored: the agent cannot bring the Instance to the managed cluster; the message says why.
+	// ReasonNotMirrored means that the agent cannot create the Instance's mirror on the managed cluster. The message gives the cause.
 	ReasonNotMirrored = "NotMirrored"
-	// ReasonRemoved: the Instance's resources are gone from the managed cluster, and the hub may let the object go.
+	// ReasonRemoved means that the Instance's resources are removed from the managed cluster, and the hub can remove its finalizer.
 	ReasonRemoved = "Removed"
-	// ReasonRemoving: the Instance is being removed; the message says what is waited for.
+	// ReasonRemoving means that the Instance is being removed. The message names what the removal is waiting for.
 	ReasonRemoving = "Removing"
 )
 
 // InstanceStatus is the observed state of an Instance.
 type InstanceStatus struct {
-	// planStatus maps each plan's name to the state of its last execution.
+	// planStatus is a map of plan names to the state of their last execution.
 	// +optional
 	PlanStatus map[string]PlanStatus `json:"planStatus,omitempty"`
 
-	// conditions of the Instance.
+	// conditions is the list of conditions of the Instance: Resolved and Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the generation on the hub that the agent has acted on. Addition.
+	// observedGeneration is the generation on the hub that the agent observed. Not part of KUDO's API.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// execution is what was last started. Addition.
+	// execution is the execution that was last started. Not part of KUDO's API.
 	// +optional
 	Execution *Execution `json:"execution,omitempty"`
 
-	// inventory lists the objects on the managed cluster that tasks have applied, or are about to apply, and nobody has deleted
-	// since. It is written before they are, so that none is ever lost. Addition.
+	// inventory is the list of objects on the managed cluster that tasks have applied, or are about to apply, and that were not deleted
+	// since. It is written before the objects, so that none is ever untracked. Not part of KUDO's API.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10000
 	Inventory []InventoryEntry `json:"inventory,omitempty"`
 
-	// children are the hub's acknowledgements of KudoOperator tasks. Addition.
+	// children is the list of the hub's acknowledgements of KudoOperator tasks. Not part of KUDO's API.
 	// +optional
 	// +listType=map
 	// +listMapKey=task
 	Children []ChildStatus `json:"children,omitempty"`
 }
 
-// Execution is what the agent last started. A running execution is rendered from here, never from a newer spec.
+// Execution is the execution that the agent last started. While it runs, its objects are rendered from these fields, never from a
+// newer spec.
 type Execution struct {
-	// uid of the execution.
+	// uid is the uid of the execution.
 	UID types.UID `json:"uid"`
 
-	// plan that was started.
+	// plan is the name of the plan.
 	Plan string `json:"plan"`
 
-	// generation of the Instance on the hub from which it was started.
+	// generation is the generation of the Instance on the hub from which the execution was started.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 
-	// operatorVersion that it runs: namespace, name and uid on the hub.
+	// operatorVersion is the OperatorVersion of the execution: namespace, name and uid on the hub.
 	// +optional
 	OperatorVersion corev1.ObjectReference `json:"operatorVersion,omitzero"`
 
-	// parameters that it runs with, as the spec gave them.
+	// parameters is a map of parameter names to values, as in the spec from which the execution was started.
 	// +optional
 	// +mapType=atomic
 	Parameters map[string]string `json:"parameters,omitempty"`
 
-	// restartPending says that pods must restart and have not all been restarted yet (KEP-27): it is set when an execution
-	// that restarts pods starts, and cleared when one completes.
+	// restartPending specifies that pods must restart and have not all been restarted yet (KEP-27). It is set when an execution that
+	// restarts pods starts, and cleared when an execution completes.
 	// +optional
 	RestartPending bool `json:"restartPending,omitempty"`
 
@@ -217,67 +219,67 @@ type Execution struct {
 	Request types.UID `json:"request,omitempty"`
 }
 
-// InventoryEntry is one object on the managed cluster that belongs to an Instance.
+// InventoryEntry identifies an object on the managed cluster that belongs to an Instance.
 type InventoryEntry struct {
-	// group of the object's kind; empty for the core group.
+	// group is the API group of the object. It is empty for the core group.
 	// +optional
 	Group string `json:"group,omitempty"`
 
-	// kind of the object.
+	// kind is the kind of the object.
 	Kind string `json:"kind"`
 
-	// namespace of the object; empty if it is cluster-scoped.
+	// namespace is the namespace of the object. It is empty for cluster-scoped objects.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// name of the object.
+	// name is the name of the object.
 	Name string `json:"name"`
 
-	// task that applied it last.
+	// task is the name of the task that last applied the object.
 	// +optional
 	Task string `json:"task,omitempty"`
 }
 
-// ChildState is what the hub has done about a KudoOperator task.
+// ChildState is the result of a KudoOperator task on the hub.
 //
 // +kubebuilder:validation:Enum=Applied;Removed;Failed
 type ChildState string
 
 const (
-	// ChildApplied means that the child Instance exists on the hub as the execution wants it.
+	// ChildApplied means that the child Instance exists on the hub with the spec that the execution requires.
 	ChildApplied ChildState = "Applied"
 	// ChildRemoved means that no child Instance exists on the hub.
 	ChildRemoved ChildState = "Removed"
-	// ChildFailed means that the child Instance cannot be what the execution wants; the message says why.
+	// ChildFailed means that the hub cannot create, update or delete the child Instance as required. The message gives the cause.
 	ChildFailed ChildState = "Failed"
 )
 
 // ChildStatus acknowledges one KudoOperator task.
 type ChildStatus struct {
-	// task that asked for the child.
+	// task is the name of the task.
 	Task string `json:"task"`
 
-	// execution of the parent that this answers.
+	// execution is the uid of the acknowledged execution of the parent.
 	// +optional
 	Execution types.UID `json:"execution,omitempty"`
 
-	// instance is the child's name.
+	// instance is the name of the child Instance.
 	// +optional
 	Instance string `json:"instance,omitempty"`
 
-	// uid of the child on the hub.
+	// uid is the uid of the child Instance on the hub.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 
-	// generation of the child on the hub.
+	// generation is the generation of the child Instance on the hub.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 
-	// state that the hub has brought about.
+	// state is the result on the hub: Applied, Removed or Failed.
 	// +optional
 	State ChildState `json:"state,omitempty"`
 
-	// message says why the state is Failed.
+	// message is the cause of state Failed.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Message string `json:"message,omitempty"`
@@ -285,58 +287,58 @@ type ChildStatus struct {
 
 // PlanStatus is the state of a plan's last execution.
 type PlanStatus struct {
-	// name of the plan.
+	// name is the name of the plan.
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// status of the plan.
+	// status is the status of the plan.
 	// +optional
 	Status ExecutionStatus `json:"status,omitempty"`
 
-	// startedTimestamp is when its turn came. Addition.
+	// startedTimestamp is the time at which it started. Not part of KUDO's API.
 	// +optional
 	// +nullable
 	StartedTimestamp *metav1.Time `json:"startedTimestamp,omitempty"`
 
-	// message says why.
+	// message describes the cause of the status.
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// lastUpdatedTimestamp is when status or message last changed.
+	// lastUpdatedTimestamp is the time at which status or message last changed.
 	// +optional
 	// +nullable
 	LastUpdatedTimestamp *metav1.Time `json:"lastUpdatedTimestamp,omitempty"`
 
-	// phases of the plan.
+	// phases is the list of the states of the plan's phases.
 	// +optional
 	// +listType=atomic
 	Phases []PhaseStatus `json:"phases,omitempty"`
 
-	// uid of the execution.
+	// uid is the uid of the execution.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 }
 
 // PhaseStatus is the state of a phase.
 type PhaseStatus struct {
-	// name of the phase.
+	// name is the name of the phase.
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// status of the phase.
+	// status is the status of the phase.
 	// +optional
 	Status ExecutionStatus `json:"status,omitempty"`
 
-	// startedTimestamp is when its turn came. Addition.
+	// startedTimestamp is the time at which it started. Not part of KUDO's API.
 	// +optional
 	// +nullable
 	StartedTimestamp *metav1.Time `json:"startedTimestamp,omitempty"`
 
-	// message says why.
+	// message describes the cause of the status.
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// steps of the phase.
+	// steps is the list of the states of the phase's steps.
 	// +optional
 	// +listType=atomic
 	Steps []StepStatus `json:"steps,omitempty"`
@@ -344,24 +346,24 @@ type PhaseStatus struct {
 
 // StepStatus is the state of a step.
 type StepStatus struct {
-	// name of the step.
+	// name is the name of the step.
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// startedTimestamp is when its turn came. Addition.
+	// startedTimestamp is the time at which it started. Not part of KUDO's API.
 	// +optional
 	// +nullable
 	StartedTimestamp *metav1.Time `json:"startedTimestamp,omitempty"`
 
-	// message says why.
+	// message describes the cause of the status.
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// status of the step.
+	// status is the status of the step.
 	// +optional
 	Status ExecutionStatus `json:"status,omitempty"`
 
-	// tasks of the step, in their order. Addition.
+	// tasks is the list of the states of the step's tasks, in order. Not part of KUDO's API.
 	// +optional
 	// +listType=atomic
 	Tasks []TaskStatus `json:"tasks,omitempty"`
@@ -369,27 +371,27 @@ type StepStatus struct {
 
 // TaskStatus is the state of a task of a step.
 type TaskStatus struct {
-	// name of the task.
+	// name is the name of the task.
 	Name string `json:"name"`
 
-	// status of the task.
+	// status is the status of the task.
 	// +optional
 	Status ExecutionStatus `json:"status,omitempty"`
 
-	// message says what the task waits for, or why it failed.
+	// message describes what the task is waiting for, or why it failed.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// In the rule below, `in` stands for `==`, whose cost the API server overestimates on optional fields so far that it refuses it.
+// The rule below uses `in` instead of `==`: the API server overestimates the cost of `==` on optional fields and rejects the rule.
 
-// Instance is an operator that runs, or shall run, with parameters of its own. On the hub it stands in the namespace of the
-// managed cluster that it runs on; on the managed cluster its mirror stands in the install namespace.
+// Instance is an installation of an operator with its own parameters. On the hub, an Instance is in the namespace of the managed
+// cluster that it runs on. Its mirror on the managed cluster is in the install namespace.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=instances,scope=Namespaced,shortName=inst,categories=kudo
-// +kubebuilder:validation:XValidation:rule=`oldSelf.?spec.?installNamespace.orValue("") in [self.?spec.?installNamespace.orValue("")]`,message="spec.installNamespace is immutable: delete the Instance and create it anew to move it",fieldPath=".spec.installNamespace"
+// +kubebuilder:validation:XValidation:rule=`oldSelf.?spec.?installNamespace.orValue("") in [self.?spec.?installNamespace.orValue("")]`,message="spec.installNamespace is immutable: delete and re-create the Instance to move it",fieldPath=".spec.installNamespace"
 // +kubebuilder:printcolumn:name="Operator-Version",type=string,JSONPath=`.spec.operatorVersion.name`
 // +kubebuilder:printcolumn:name="Plan",type=string,JSONPath=`.status.execution.plan`
 // +kubebuilder:printcolumn:name="Resolved",type=string,JSONPath=`.status.conditions[?(@.type=="Resolved")].status`
@@ -415,7 +417,7 @@ type InstanceList struct {
 	Items           []Instance `json:"items"`
 }
 
-// TargetNamespace is the namespace on the managed cluster that the Instance's resources go to, and where its mirror stands.
+// TargetNamespace returns the namespace of the Instance's resources and of its mirror on the managed cluster.
 func (i *Instance) TargetNamespace() string {
 	if i.Spec.InstallNamespace != "" {
 		return i.Spec.InstallNamespace
@@ -423,8 +425,8 @@ func (i *Instance) TargetNamespace() string {
 	return i.Namespace
 }
 
-// Parent is the owner reference to the Instance that this one is a child of (KEP-29); nil if it is none's. A child's name begins with its
-// parent's: what somebody has made an owner otherwise is no parent, and no Instance is below itself.
+// Parent returns the owner reference to the parent Instance (KEP-29), or nil if the Instance is not a child. The name of a child
+// starts with the name of its parent: an owner with another name is not a parent, and no Instance is its own ancestor.
 func (i *Instance) Parent() *metav1.OwnerReference {
 	owner := metav1.GetControllerOfNoCopy(i)
 	if owner == nil || owner.Kind != "Instance" || owner.APIVersion != GroupVersion.String() || !strings.HasPrefix(i.Name, owner.Name+".") {
@@ -433,40 +435,40 @@ func (i *Instance) Parent() *metav1.OwnerReference {
 	return owner
 }
 
-// ForceReleased says whether the Instance is being deleted and nobody shall wait for the removal of its resources.
+// ForceReleased reports whether the Instance is being deleted without waiting for the removal of its resources.
 func (i *Instance) ForceReleased() bool {
 	return i.DeletionTimestamp != nil && i.Annotations[AnnotationForceRelease] == "true"
 }
 
-// Removed says whether the agent has reported that nothing of the Instance is left on the managed cluster.
+// Removed reports whether the agent has reported the removal of all of the Instance's resources from the managed cluster.
 func (i *Instance) Removed() bool {
 	ready := meta.FindStatusCondition(i.Status.Conditions, ConditionReady)
 	return ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason == ReasonRemoved
 }
 
-// Removing says whether a mirror is being removed: the hub has deleted its Instance, and not let go of it since. A deletion that only the
-// managed cluster has seen destroys nothing.
+// Removing reports whether a mirror is being removed: its Instance was deleted on the hub, and not released since. Deleting only the
+// mirror on the managed cluster removes no resources.
 func (i *Instance) Removing() bool {
 	_, deleted := i.Annotations[AnnotationHubDeleted]
 	_, orphaned := i.Annotations[AnnotationOrphaned]
 	return deleted && !orphaned
 }
 
-// IsMirror tells a mirror by either of its marks: if the other one was edited away, the agent puts it back. On a hub that is a managed
-// cluster of its own, Instances of the hub and mirrors stand side by side.
+// IsMirror reports whether an object is a mirror. Either of the two annotations identifies one: if a user has removed the other, the
+// agent restores it. A hub that is also a managed cluster contains both Instances and mirrors.
 func IsMirror(o metav1.Object) bool {
 	_, identified := o.GetAnnotations()[AnnotationHubUID]
 	_, copied := o.GetAnnotations()[AnnotationHubGeneration]
 	return identified || copied
 }
 
-// HubGeneration is the generation on the hub that a mirror was copied from; zero if none was.
+// HubGeneration returns the generation on the hub that a mirror was copied from, or zero if it has none.
 func (i *Instance) HubGeneration() int64 {
 	generation, _ := strconv.ParseInt(i.Annotations[AnnotationHubGeneration], 10, 64)
 	return generation
 }
 
-// String names the object as messages do: `Deployment ns/name`.
+// String returns the object's name as used in messages: `Deployment ns/name`.
 func (e InventoryEntry) String() string {
 	return e.Kind + " " + strings.TrimPrefix(e.Namespace+"/"+e.Name, "/")
 }

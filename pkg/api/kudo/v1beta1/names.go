@@ -1,45 +1,45 @@
 package v1beta1
 
-// DefaultPackagesNamespace is where OperatorVersions for all clusters stand on the hub unless addon-manager is told otherwise
-// (manifests/hub lets agents read them there).
+// DefaultPackagesNamespace is the default namespace on the hub of OperatorVersions for all clusters. addon-manager can be configured
+// with another one. manifests/hub permits agents to read the OperatorVersions in it.
 const DefaultPackagesNamespace = "addon-packages"
 
-// Labels that Tandem puts on everything an Instance applies (KUDO's names): objects, pod templates, volume claim templates.
+// Labels of everything that an Instance applies (KUDO's names): objects, pod templates, volume claim templates.
 const (
 	LabelHeritage = "heritage"
 	LabelOperator = "kudo.dev/operator"
-	// LabelInstance holds the Instance's name with dashes for dots, as .Name in templates: packages select by it.
+	// LabelInstance holds the Instance's name with dashes instead of dots, like .Name in templates. Packages use it in selectors.
 	LabelInstance = "kudo.dev/instance"
 
 	// Heritage is the value of LabelHeritage.
 	Heritage = "kudo"
 )
 
-// Annotations that Tandem puts on the top level of everything an Instance applies (KUDO's names).
+// Annotations of every object that an Instance applies (KUDO's names).
 const (
 	AnnotationPlan            = "kudo.dev/plan"
 	AnnotationPhase           = "kudo.dev/phase"
 	AnnotationStep            = "kudo.dev/step"
 	AnnotationOperatorVersion = "kudo.dev/operator-version"
 
-	// AnnotationExecution holds the uid of the execution that last applied the object. On pod templates it changes only when
-	// pods must restart (KEP-27).
+	// AnnotationExecution holds the uid of the execution that last applied the object. On pod templates it changes only if pods
+	// must restart (KEP-27).
 	AnnotationExecution = "kudo.dev/last-plan-execution-uid"
 
-	// AnnotationInstanceNamespace tells Instances of one name apart on objects outside of the Instance's namespace.
+	// AnnotationInstanceNamespace distinguishes Instances with the same name on objects outside the Instance's namespace.
 	AnnotationInstanceNamespace = "kudo.dev/instance-namespace"
 
-	// AnnotationPipe marks the pods of Pipe tasks (KUDO's name), which go with the execution that made them.
+	// AnnotationPipe marks the pods of Pipe tasks (KUDO's name). They are deleted with the execution that created them.
 	AnnotationPipe = "kudo.dev/pipepod"
 )
 
-// LabelRoot is on every Instance on the hub that is a child, and holds the name of the Instance at the root of its tree.
+// LabelRoot is the label of every child Instance on the hub that holds the name of the Instance at the root of its tree.
 const LabelRoot = "kudo.dev/root"
 
 // Annotations of an Instance on the hub.
 const (
-	// AnnotationForceRelease lets go, where it is "true", of an Instance that is being deleted: the hub waits for no agent, and the
-	// agent leaves on the cluster what is there.
+	// AnnotationForceRelease, if "true", releases an Instance that is being deleted: the hub does not wait for the agent, and the
+	// agent leaves existing objects on the cluster.
 	AnnotationForceRelease = "kudo.dev/force-release"
 )
 
@@ -47,18 +47,18 @@ const (
 const (
 	// AnnotationHubUID is the uid of the mirrored object on the hub.
 	AnnotationHubUID = "kudo.dev/hub-uid"
-	// AnnotationHubGeneration is the generation on the hub that the mirror's spec was copied from. The engine leaves a mirror
-	// alone until it is there.
+	// AnnotationHubGeneration is the generation on the hub that the mirror's spec was copied from. The engine ignores a mirror
+	// without it.
 	AnnotationHubGeneration = "kudo.dev/hub-generation"
 	// AnnotationHubOperatorVersion is namespace/name of the mirrored OperatorVersion on the hub.
 	AnnotationHubOperatorVersion = "kudo.dev/hub-operator-version"
-	// AnnotationHubDeleted holds when a deletion timestamp was seen on the hub: only then is anything destroyed.
+	// AnnotationHubDeleted holds the time at which a deletion timestamp was observed on the hub. Nothing is deleted without it.
 	AnnotationHubDeleted = "kudo.dev/hub-deleted"
-	// AnnotationOrphaned says that the hub has no object for the mirror any more, or has let go of it: what is there stays. Beside
-	// AnnotationHubDeleted it says that something was removed before.
+	// AnnotationOrphaned means that the hub no longer has an object for the mirror, or has released it: existing objects stay on the
+	// cluster. Together with AnnotationHubDeleted it means that some objects were removed before.
 	AnnotationOrphaned = "kudo.dev/orphaned"
 )
 
-// Finalizer holds an Instance until its resources are gone: on the hub until the agent reports it removed, on the managed
-// cluster until the agent has removed them.
+// Finalizer keeps an Instance until its resources are removed: on the hub until the agent reports the removal, on the managed
+// cluster until the agent has completed it.
 const Finalizer = "kudo.dev/removal"

@@ -4,7 +4,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // OperatorSpec describes an operator, independent of any version of it.
 type OperatorSpec struct {
-	// description says what the operator does.
+	// description describes the operator.
 	// +optional
 	Description string `json:"description,omitempty"`
 
@@ -16,27 +16,27 @@ type OperatorSpec struct {
 	// +optional
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 
-	// maintainers are the people to ask about the package.
+	// maintainers is the list of the package's maintainers.
 	// +optional
 	// +listType=atomic
 	Maintainers []Maintainer `json:"maintainers,omitempty"`
 
-	// url leads to the operator's home page.
+	// url is the URL of the operator's home page.
 	// +optional
 	URL string `json:"url,omitempty"`
 
-	// namespaceManifest names the template of the namespace that the operator wants to be installed in.
+	// namespaceManifest is the name of the template of the namespace to install the operator into.
 	// +optional
 	NamespaceManifest string `json:"namespaceManifest,omitempty"`
 }
 
-// Maintainer is a person who looks after a package.
+// Maintainer is a maintainer of a package.
 type Maintainer struct {
-	// name of the person.
+	// name is the name of the maintainer.
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// email of the person.
+	// email is the email address of the maintainer.
 	// +optional
 	Email string `json:"email,omitempty"`
 }
@@ -44,7 +44,7 @@ type Maintainer struct {
 // OperatorStatus is empty, as in KUDO.
 type OperatorStatus struct{}
 
-// Operator names an operator of which OperatorVersions exist.
+// Operator is an operator. Its versions are OperatorVersions.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=operators,scope=Namespaced,shortName=op,categories=kudo

@@ -8,13 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// OperatorVersionSpec is one version of an operator: its parameters, templates, tasks and plans.
+// OperatorVersionSpec describes a version of an operator: its parameters, templates, tasks and plans.
 type OperatorVersionSpec struct {
-	// operator refers to the Operator that this is a version of.
+	// operator is a reference to the Operator of this version.
 	// +optional
 	Operator corev1.ObjectReference `json:"operator,omitzero"`
 
-	// version of the package, a semantic version.
+	// version is the version of the package, a semantic version.
 	// +optional
 	Version string `json:"version,omitempty"`
 
@@ -22,66 +22,67 @@ type OperatorVersionSpec struct {
 	// +optional
 	AppVersion string `json:"appVersion,omitempty"`
 
-	// templates maps a file name, as tasks refer to it, to the template's text.
+	// templates is a map of file names, by which tasks refer to templates, to the templates' text.
 	// +optional
 	// +nullable
 	Templates map[string]string `json:"templates,omitempty"`
 
-	// tasks are the units of work that the steps of plans refer to by name.
+	// tasks is the list of tasks that the steps of plans refer to by name.
 	// +optional
 	// +nullable
 	// +listType=atomic
 	Tasks []Task `json:"tasks,omitempty"`
 
-	// parameters are what an Instance may set.
+	// parameters is the list of parameters that an Instance can set.
 	// +optional
 	// +nullable
 	// +listType=atomic
 	Parameters []Parameter `json:"parameters,omitempty"`
 
-	// plans maps a plan's name to the plan; deploy, update, upgrade and cleanup are chosen by themselves (KUDO's rules).
+	// plans is a map of plan names to plans. deploy, update, upgrade and cleanup run automatically, by KUDO's rules.
 	// +optional
 	// +nullable
 	Plans map[string]Plan `json:"plans,omitempty"`
 
-	// connectionString is a template for a string that connects to an Instance of the operator.
+	// connectionString is the template of a string with which clients connect to an Instance of the operator.
 	// +optional
 	ConnectionString string `json:"connectionString,omitempty"`
 
-	// upgradableFrom lists the OperatorVersions that can be upgraded to this one.
+	// upgradableFrom is the list of OperatorVersions that can be upgraded to this one.
 	// +optional
 	// +nullable
 	// +listType=atomic
 	UpgradableFrom []corev1.ObjectReference `json:"upgradableFrom,omitempty"`
 }
 
-// Ordering says how the phases of a plan or the steps of a phase follow each other.
+// Ordering is the order of execution of the phases of a plan or the steps of a phase.
 //
 // +kubebuilder:validation:Enum=serial;parallel;""
 type Ordering string
 
 const (
-	// Serial runs one after the other, each only when the one before is complete; the default.
+	// Serial runs phases or steps one after another: each starts when the previous one is complete. This is the default.
 	Serial Ordering = "serial"
 
-	// Parallel runs them side by side.
+	// Parallel runs phases or steps in parallel.
 	Parallel Ordering = "parallel"
 )
 
 // Plan is an ordered list of phases.
 type Plan struct {
-	// strategy says how the phases follow each other; serial if empty.
+	// strategy is the order of execution of the phases: serial or parallel.
+	// Defaults to serial.
 	// +optional
 	// +kubebuilder:default=serial
 	Strategy Ordering `json:"strategy,omitempty"`
 
-	// phases of the plan; a plan without phases completes at once.
+	// phases is the list of phases of the plan. A plan without phases completes immediately.
 	// +optional
 	// +nullable
 	// +listType=atomic
 	Phases []Phase `json:"phases,omitempty"`
 
-	// timeout ends the plan with FATAL_ERROR when it runs longer. Addition.
+	// timeout is the maximum duration of the plan. If it is exceeded, the plan ends with FATAL_ERROR. Not part of KUDO's API.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,9})?(ms|s|m|h)){1,4}$`
@@ -90,41 +91,42 @@ type Plan struct {
 
 // Phase is an ordered list of steps.
 type Phase struct {
-	// name of the phase, unique in its plan.
+	// name is the name of the phase, unique in its plan.
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// strategy says how the steps follow each other; serial if empty.
+	// strategy is the order of execution of the steps: serial or parallel.
+	// Defaults to serial.
 	// +optional
 	// +kubebuilder:default=serial
 	Strategy Ordering `json:"strategy,omitempty"`
 
-	// steps of the phase.
+	// steps is the list of steps of the phase.
 	// +optional
 	// +nullable
 	// +listType=atomic
 	Steps []Step `json:"steps,omitempty"`
 
-	// timeout ends the plan with FATAL_ERROR when the phase runs longer. Addition.
+	// timeout is the maximum duration of the phase. If it is exceeded, the plan ends with FATAL_ERROR. Not part of KUDO's API.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,9})?(ms|s|m|h)){1,4}$`
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
 
-// Step runs tasks in the order listed.
+// Step is a list of tasks that run in order.
 type Step struct {
-	// name of the step, unique in its phase.
+	// name is the name of the step, unique in its phase.
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// tasks are names of the version's tasks.
+	// tasks is the list of names of tasks of the OperatorVersion.
 	// +optional
 	// +nullable
 	// +listType=atomic
 	Tasks []string `json:"tasks,omitempty"`
 
-	// timeout ends the plan with FATAL_ERROR when the step runs longer. Addition.
+	// timeout is the maximum duration of the step. If it is exceeded, the plan ends with FATAL_ERROR. Not part of KUDO's API.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(\.[0-9]{1,9})?(ms|s|m|h)){1,4}$`
@@ -137,35 +139,35 @@ const (
 	TaskApply = "Apply"
 	// TaskDelete deletes its resources and waits until they are gone.
 	TaskDelete = "Delete"
-	// TaskToggle behaves as Apply or Delete, by the value of a boolean parameter (KEP-23).
+	// TaskToggle behaves like Apply or Delete, depending on the value of a boolean parameter (KEP-23).
 	TaskToggle = "Toggle"
-	// TaskPipe runs a pod that produces files and keeps them as Secret or ConfigMap.
+	// TaskPipe runs a pod that produces files, and stores the files in a Secret or ConfigMap.
 	TaskPipe = "Pipe"
-	// TaskDummy succeeds, fails or waits as it is told.
+	// TaskDummy succeeds, fails or waits, as its spec requires.
 	TaskDummy = "Dummy"
-	// TaskKudoOperator ensures a child Instance (KEP-29).
+	// TaskKudoOperator creates or updates a child Instance (KEP-29).
 	TaskKudoOperator = "KudoOperator"
-	// TaskOperator is the name that KEP-29 first gave TaskKudoOperator; accepted as an alias.
+	// TaskOperator is an alias of TaskKudoOperator, its first name in KEP-29.
 	TaskOperator = "Operator"
 )
 
-// Task is one unit of work. Kind says which fields of the spec matter.
+// Task is a unit of work. Its kind determines which fields of the spec are used.
 type Task struct {
-	// name that steps refer to.
+	// name is the name of the task, by which steps refer to it.
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// kind is one of Apply, Delete, Toggle, Pipe, Dummy, KudoOperator (alias Operator).
+	// kind is the kind of the task: Apply, Delete, Toggle, Pipe, Dummy or KudoOperator (alias Operator).
 	// +optional
 	Kind string `json:"kind,omitempty"`
 
-	// spec of the task.
+	// spec is the spec of the task.
 	// +optional
 	// +nullable
 	Spec TaskSpec `json:"spec,omitzero"`
 }
 
-// TaskSpec joins the fields of all kinds of tasks, as KUDO does.
+// TaskSpec has the fields of all kinds of tasks, as in KUDO.
 type TaskSpec struct {
 	ResourceTaskSpec     `json:",inline"`
 	DummyTaskSpec        `json:",inline"`
@@ -174,94 +176,97 @@ type TaskSpec struct {
 	KudoOperatorTaskSpec `json:",inline"`
 }
 
-// ResourceTaskSpec belongs to Apply, Delete and Toggle.
+// ResourceTaskSpec is the spec of Apply, Delete and Toggle tasks.
 type ResourceTaskSpec struct {
-	// resources are names of templates, in the order in which they are applied.
+	// resources is the list of names of templates, in the order in which they are applied.
 	// +optional
 	// +nullable
 	// +listType=atomic
 	Resources []string `json:"resources,omitempty"`
 }
 
-// ToggleTaskSpec belongs to Toggle (KEP-23).
+// ToggleTaskSpec is the spec of Toggle tasks (KEP-23).
 type ToggleTaskSpec struct {
-	// parameter is the boolean parameter that switches between Apply (true) and Delete (false).
+	// parameter is the name of the boolean parameter that selects Apply (true) or Delete (false).
 	// +optional
 	Parameter string `json:"parameter,omitempty"`
 }
 
-// DummyTaskSpec belongs to Dummy.
+// DummyTaskSpec is the spec of Dummy tasks.
 type DummyTaskSpec struct {
-	// wantErr makes the task fail.
+	// wantErr specifies that the task fails.
 	// +optional
 	WantErr bool `json:"wantErr,omitempty"`
 
-	// fatal makes the failure end the plan.
+	// fatal specifies that the failure ends the plan.
 	// +optional
 	Fatal bool `json:"fatal,omitempty"`
 
-	// done makes the task complete; otherwise it waits for ever.
+	// done specifies that the task completes. Otherwise it waits forever.
 	// +optional
 	Done bool `json:"done,omitempty"`
 }
 
-// PipeTaskSpec belongs to Pipe.
+// PipeTaskSpec is the spec of Pipe tasks.
 type PipeTaskSpec struct {
-	// pod is the template of the pod whose one init container produces the files.
+	// pod is the name of the template of the pod. The pod has exactly one init container, which produces the files.
 	// +optional
 	Pod string `json:"pod,omitempty"`
 
-	// pipe lists the files to keep.
+	// pipe is the list of files to store.
 	// +optional
 	// +nullable
 	// +listType=atomic
 	Pipe []PipeSpec `json:"pipe,omitempty"`
 }
 
-// PipeSpec is one file of a Pipe task.
+// PipeSpec describes a file of a Pipe task.
 type PipeSpec struct {
 	// file is the path of a file in the container.
 	// +optional
 	File string `json:"file,omitempty"`
 
-	// envFile is the path of a file of NAME=VALUE lines in the container.
+	// envFile is the path of a file with NAME=VALUE lines in the container.
 	// +optional
 	EnvFile string `json:"envFile,omitempty"`
 
-	// kind of object that keeps the file: Secret or ConfigMap.
+	// kind is the kind of the object that stores the file: Secret or ConfigMap.
 	// +optional
 	// +kubebuilder:validation:Enum=Secret;ConfigMap;""
 	Kind string `json:"kind,omitempty"`
 
-	// key under which templates find the object's name: .Pipes.KEY.
+	// key is the key of the object's name in templates: .Pipes.KEY.
 	// +optional
 	Key string `json:"key,omitempty"`
 }
 
-// KudoOperatorTaskSpec belongs to KudoOperator (KEP-29, KEP-36).
+// KudoOperatorTaskSpec is the spec of KudoOperator tasks (KEP-29, KEP-36).
 type KudoOperatorTaskSpec struct {
-	// package is the child's operator: a repository name, a local folder or the URL of a tarball in a package on disk; the
-	// operator's name once it is pushed.
+	// package is the child's package. In a package on disk, it is a name in a repository, a local folder or the URL of a tarball;
+	// in a pushed package, it is the operator's name.
 	// +optional
 	Package string `json:"package,omitempty"`
 
-	// instanceName is the last part of the child Instance's name; the operator's name if empty.
+	// instanceName is the last part of the child Instance's name.
+	// Defaults to the operator's name.
 	// +optional
 	InstanceName string `json:"instanceName,omitempty"`
 
-	// appVersion of the child; the most recent if empty.
+	// appVersion is the application version of the child.
+	// Defaults to the most recent one.
 	// +optional
 	AppVersion string `json:"appVersion,omitempty"`
 
-	// operatorVersion is the version of the child's package; the most recent if empty.
+	// operatorVersion is the version of the child's package.
+	// Defaults to the most recent one.
 	// +optional
 	OperatorVersion string `json:"operatorVersion,omitempty"`
 
-	// parameterFile is the template from which the child's parameters are rendered.
+	// parameterFile is the name of the template that renders the child's parameters.
 	// +optional
 	ParameterFile string `json:"parameterFile,omitempty"`
 
-	// enablingParameter is the boolean parameter that says whether the child exists (KEP-36). Addition.
+	// enablingParameter is the name of the boolean parameter that determines whether the child exists (KEP-36). Not part of KUDO's API.
 	// +optional
 	EnablingParameter string `json:"enablingParameter,omitempty"`
 }
@@ -271,7 +276,7 @@ type KudoOperatorTaskSpec struct {
 // +kubebuilder:validation:Enum=string;integer;number;boolean;array;map;""
 type ParameterType string
 
-// The types of a parameter. Templates see array and map values as lists and maps, all others as the text that was given.
+// The types of a parameter. In templates, array and map values are lists and maps; values of all other types are the text as given.
 const (
 	StringType  ParameterType = "string"
 	IntegerType ParameterType = "integer"
@@ -281,51 +286,54 @@ const (
 	MapType     ParameterType = "map"
 )
 
-// Parameter is what an Instance may set.
+// Parameter describes a parameter that an Instance can set.
 type Parameter struct {
-	// displayName is for user interfaces.
+	// displayName is the name of the parameter in user interfaces.
 	// +optional
 	DisplayName string `json:"displayName,omitempty"`
 
-	// name by which templates (.Params.NAME) and Instances refer to the parameter.
+	// name is the name by which templates (.Params.NAME) and Instances refer to the parameter.
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// description says what the parameter is good for.
+	// description describes the purpose of the parameter.
 	// +optional
 	Description string `json:"description,omitempty"`
 
-	// required parameters must be set by an Instance unless they have a default.
+	// required specifies that an Instance must set the parameter, unless it has a default.
 	// +optional
 	// +nullable
 	Required *bool `json:"required,omitempty"`
 
-	// default value where the Instance sets none.
+	// default is the value of the parameter if the Instance does not set it.
 	// +optional
 	// +nullable
 	Default *string `json:"default,omitempty"`
 
-	// trigger is the plan that runs when the parameter changes; update if empty, else deploy.
+	// trigger is the name of the plan that runs when the parameter changes.
+	// Defaults to update, or to deploy if there is no plan update.
 	// +optional
 	Trigger string `json:"trigger,omitempty"`
 
-	// value-type of the parameter; string if empty.
+	// value-type is the type of the parameter's value: string, integer, number, boolean, array or map.
+	// Defaults to string.
 	// +optional
 	// +kubebuilder:default=string
 	Type ParameterType `json:"value-type,omitempty"`
 
-	// immutable parameters cannot change once the Instance exists.
+	// immutable specifies that the parameter cannot change once the Instance exists.
 	// +optional
 	// +nullable
 	Immutable *bool `json:"immutable,omitempty"`
 
-	// enum lists the allowed values.
+	// enum is the list of allowed values.
 	// +optional
 	// +nullable
 	// +listType=atomic
 	Enum []string `json:"enum,omitempty"`
 
-	// forcePodRestart says whether a change of the parameter restarts pods; true if unset (KEP-27). Addition.
+	// forcePodRestart specifies whether a change of the parameter restarts pods (KEP-27). Not part of KUDO's API.
+	// Defaults to true.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -333,10 +341,10 @@ type Parameter struct {
 	ForcePodRestart *Flag `json:"forcePodRestart,omitempty"`
 }
 
-// Flag is a boolean that may be quoted, as KEP-27 writes it. It is always written without quotes.
+// Flag is a boolean that can be quoted in input, as in KEP-27. It is always marshaled without quotes.
 type Flag bool
 
-// UnmarshalJSON reads it with quotes or without.
+// UnmarshalJSON reads a boolean with or without quotes.
 func (f *Flag) UnmarshalJSON(text []byte) error {
 	value, err := strconv.ParseBool(strings.Trim(string(text), `"`))
 	*f = Flag(value)
@@ -346,8 +354,8 @@ func (f *Flag) UnmarshalJSON(text []byte) error {
 // OperatorVersionStatus is empty, as in KUDO.
 type OperatorVersionStatus struct{}
 
-// OperatorVersion is one immutable version of an operator. Its name is <operator>-<appVersion>-<version>, or
-// <operator>-<version> where there is no appVersion.
+// OperatorVersion is an immutable version of an operator. Its name is <operator>-<appVersion>-<version>, or
+// <operator>-<version> if it has no appVersion.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=operatorversions,scope=Namespaced,shortName=ov,categories=kudo
