@@ -49,29 +49,33 @@ type settings struct {
 func (s *settings) flags() *flag.FlagSet {
 	flags := flag.NewFlagSet("addon-agent", flag.ExitOnError)
 	o := &s.options
-	flags.StringVar(&s.hubKubeconfig, "hub-kubeconfig", "", "file that leads to the hub with the agent's identity (required)")
+	flags.StringVar(&s.hubKubeconfig, "hub-kubeconfig", "", "Path to the kubeconfig of the hub, with the agent's identity. Required.")
 	flags.StringVar(&s.hubAuthority, "hub-certificate-authority", "",
-		"file with certificates by which the hub, or a proxy on the way to it, may be known beside those of the hub's kubeconfig")
-	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "file that leads to the managed cluster; empty inside of it")
+		"Path to CA certificates that verify the hub, or a proxy in front of it, in addition to those in the hub's kubeconfig.")
+	flags.StringVar(&s.kubeconfig, "kubeconfig", "",
+		"Path to the kubeconfig of the managed cluster. If empty, the in-cluster configuration is used.")
 	flags.StringVar(&o.ClusterName, "cluster-name", "",
-		"name of the managed cluster on the hub; if empty, what the file cluster-name says that OCM puts beside the hub's kubeconfig")
-	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", "host:port of the metrics; 0 for none")
-	flags.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", "host:port of the health probes; 0 for none")
-	flags.BoolVar(&o.LeaderElection, "leader-elect", true, "let one agent at a time work")
-	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "", "namespace of the Lease; the pod's own if empty")
+		"Name of the managed cluster on the hub. If empty, it is read from the file cluster-name that OCM writes next to the hub's kubeconfig.")
+	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", "Address (HOST:PORT) of the metrics endpoint, or 0 to disable it.")
+	flags.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081",
+		"Address (HOST:PORT) of the health probe endpoint, or 0 to disable it.")
+	flags.BoolVar(&o.LeaderElection, "leader-elect", true,
+		"Run the controllers only while holding a Lease, so that one agent at a time is active.")
+	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "",
+		"Namespace of the leader election Lease. Defaults to the namespace of the pod.")
 	flags.BoolVar(&o.Standalone, "standalone", false,
-		"no OCM klusterlet runs on this cluster: judge add-ons by their leases, and renew one on the hub")
+		"Run without an OCM klusterlet on this cluster: judge add-ons by their leases, and renew a lease on the hub.")
 	flags.StringVar(&o.LeaseNamespace, "lease-namespace", "",
-		"namespace on the managed cluster of the lease by which OCM's klusterlet sees that the agent is alive; none if empty")
+		"Namespace of the lease on the managed cluster by which OCM's klusterlet monitors the agent. If empty, no such lease is renewed.")
 	flags.DurationVar(&o.LeasePeriod, "lease-period", availability.DefaultPeriod,
-		"how often the agent renews its leases, that on the hub if it is standalone; 1s to 24h")
-	flags.DurationVar(&o.ReportInterval, "report-interval", 0, "least time between two reports of one Instance to the hub; 1s if zero")
+		"Interval between renewals of the agent's leases, including the one on the hub with --standalone; from 1s to 24h.")
+	flags.DurationVar(&o.ReportInterval, "report-interval", 0, "Minimum interval between two reports of one Instance to the hub; 1s if zero.")
 	flags.StringVar(&o.PipeImage, "pipe-image", pipe.DefaultImage,
-		"image of the container through which the files of Pipe tasks are read; it needs sleep and head")
+		"Image of the container that provides the files of Pipe tasks to the agent. It must contain sleep and head.")
 	s.hub, s.local = controller.Limit{QPS: 20, Burst: 40}, controller.Limit{QPS: 400, Burst: 800}
 	s.hub.Bind(flags, "hub-api", "the hub")
 	s.local.Bind(flags, "kube-api", "the managed cluster")
-	flags.BoolVar(&s.version, "version", false, "print the version and end")
+	flags.BoolVar(&s.version, "version", false, "Print the version and exit.")
 	s.logging.BindFlags(flags)
 	return flags
 }
@@ -109,14 +113,14 @@ func (s *settings) complete() error {
 	if s.options.ClusterName == "" {
 		name, err := os.ReadFile(filepath.Join(filepath.Dir(s.hubKubeconfig), "cluster-name"))
 		if err != nil {
-			return fmt.Errorf("finding the cluster's name (give it with --cluster-name): %w", err)
+			return fmt.Errorf("finding the name of the cluster (set it with --cluster-name): %w", err)
 		}
 		if s.options.ClusterName = strings.TrimSpace(string(name)); s.options.ClusterName == "" {
-			return fmt.Errorf("the file cluster-name beside the hub's kubeconfig is empty: give the name with --cluster-name")
+			return fmt.Errorf("the file cluster-name next to the hub's kubeconfig is empty: set the name with --cluster-name")
 		}
 	}
 	if period := s.options.LeasePeriod; period < time.Second || period > availability.LongestPeriod {
-		return fmt.Errorf("--lease-period is %v: it must be from 1s to %v", period, availability.LongestPeriod)
+		return fmt.Errorf(`invalid argument "%v" for "--lease-period": must be from 1s to %v`, period, availability.LongestPeriod)
 	}
 	return errors.Join(s.hub.Check(), s.local.Check())
 }

@@ -51,28 +51,31 @@ func (s *settings) flags(errors io.Writer) *flag.FlagSet {
 	o := &s.options
 	o.WebhookHosts = []string{"addon-manager.tandem-system.svc"}
 	fs.StringVar(&o.PackagesNamespace, "packages-namespace", kudo.DefaultPackagesNamespace,
-		"namespace of the OperatorVersions that all clusters may use")
-	fs.BoolVar(&o.LeaderElection, "leader-elect", false, "work only while holding a lease, so that several replicas can stand by")
-	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "", "namespace of the lease; the pod's own if empty")
-	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", "0", "HOST:PORT that serves metrics over HTTP; 0 for none")
-	fs.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", "0", "HOST:PORT that serves /healthz and /readyz; 0 for none")
-	fs.StringVar(&o.PprofBindAddress, "pprof-bind-address", "0", "HOST:PORT that serves profiles over HTTP; 0 for none")
+		"Namespace of the OperatorVersions that all clusters may use.")
+	fs.BoolVar(&o.LeaderElection, "leader-elect", false,
+		"Run the controllers only while holding a Lease, so that further replicas can be on standby.")
+	fs.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "",
+		"Namespace of the leader election Lease. Defaults to the namespace of the pod.")
+	fs.StringVar(&o.MetricsBindAddress, "metrics-bind-address", "0", "Address (HOST:PORT) that serves metrics over HTTP, or 0 to disable it.")
+	fs.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", "0",
+		"Address (HOST:PORT) that serves /healthz and /readyz, or 0 to disable it.")
+	fs.StringVar(&o.PprofBindAddress, "pprof-bind-address", "0", "Address (HOST:PORT) that serves profiles over HTTP, or 0 to disable it.")
 	fs.StringVar(&o.WebhookBindAddress, "webhook-bind-address", "0",
-		"HOST:PORT that serves conversion and admission webhooks; 0 for none")
-	fs.Var((*names)(&o.WebhookHosts), "webhook-hosts", "DNS names and IPs by which API servers call the webhooks, separated by commas")
+		"Address (HOST:PORT) that serves conversion and admission webhooks, or 0 to disable it.")
+	fs.Var((*names)(&o.WebhookHosts), "webhook-hosts", "Comma-separated DNS names and IPs at which API servers call the webhooks.")
 	fs.DurationVar(&o.WebhookCertificateValidity, "webhook-certificate-validity", webhook.DefaultCertificateValidity,
-		"how long the webhooks' certificate is valid; it is renewed at two thirds of that")
+		"Validity of the webhooks' serving certificate. It is renewed after two thirds of this time.")
 	fs.DurationVar(&o.WebhookAuthorityValidity, "webhook-authority-validity", webhook.DefaultAuthorityValidity,
-		"how long the authority that signs it is valid")
-	fs.StringVar(&o.Namespace, "namespace", "tandem-system", "namespace where the webhooks' certificates are kept")
+		"Validity of the certificate authority that signs the webhooks' serving certificate.")
+	fs.StringVar(&o.Namespace, "namespace", "tandem-system", "Namespace that stores the webhooks' certificates.")
 	fs.BoolVar(&o.DeliverAgents, "deliver-agents", false,
-		"deliver addon-agent to managed clusters as OCM's add-on tandem (manifests/ocm), where the hub has OCM")
-	fs.IntVar(&o.Concurrency, "concurrency", 10, "how many objects each controller works on at a time")
+		"Deliver addon-agent to managed clusters as OCM's add-on tandem (manifests/ocm), if OCM is installed on the hub.")
+	fs.IntVar(&o.Concurrency, "concurrency", 10, "Number of objects that each controller reconciles in parallel.")
 	s.limit = controller.Limit{QPS: 200, Burst: 400}
 	s.limit.Bind(fs, "kube-api", "the API server")
 	fs.BoolVar(&s.uninstall, "uninstall", false,
-		"take policies, webhooks and conditions of Tandem off the hub, and exit; it may be repeated")
-	fs.BoolVar(&s.version, "version", false, "print the version and exit")
+		"Remove Tandem's policies, webhooks and conditions from the hub, and exit. It can be repeated.")
+	fs.BoolVar(&s.version, "version", false, "Print the version and exit.")
 	s.logging.BindFlags(fs)
 	return fs
 }
@@ -86,7 +89,7 @@ func (n *names) Set(value string) error {
 	*n = nil
 	for name := range strings.SplitSeq(value, ",") {
 		if name = strings.TrimSpace(name); name == "" {
-			return errors.New("one of the names is empty")
+			return errors.New("names must not be empty")
 		}
 		*n = append(*n, name)
 	}
@@ -96,7 +99,7 @@ func (n *names) Set(value string) error {
 // check rejects values that defaults of other libraries would silently replace.
 func (s *settings) check() error {
 	if s.options.Concurrency <= 0 {
-		return fmt.Errorf("--concurrency must be above 0, not %d", s.options.Concurrency)
+		return fmt.Errorf("--concurrency must be greater than 0, got %d", s.options.Concurrency)
 	}
 	return s.limit.Check()
 }
@@ -120,7 +123,7 @@ func run(ctx context.Context, arguments []string, out, errOut io.Writer) error {
 	}
 	cfg, err := config.GetConfig()
 	if err != nil {
-		return fmt.Errorf("finding the hub (name a kubeconfig with --kubeconfig): %w", err)
+		return fmt.Errorf("finding the hub (set its kubeconfig with --kubeconfig): %w", err)
 	}
 	s.limit.Together(cfg)
 	cfg.UserAgent = "addon-manager/" + version

@@ -13,12 +13,12 @@ func TestMistakesAreErrors(t *testing.T) {
 	}{
 		"an argument":                       {[]string{"start"}, `unexpected argument "start"`},
 		"a flag that does not exist":        {[]string{"--frobnicate"}, "flag provided but not defined"},
-		"no requests at all":                {[]string{"--kube-api-qps=0"}, "must be above 0, not 0 and 400"},
-		"a number of requests that is none": {[]string{"--kube-api-qps=NaN"}, "must be above 0, not NaN and 400"},
-		"no requests at once":               {[]string{"--kube-api-burst=0"}, "must be above 0, not 200 and 0"},
-		"nothing worked on":                 {[]string{"--concurrency=-1"}, "--concurrency must be above 0, not -1"},
-		"a webhook host without a name":     {[]string{"--webhook-hosts=a,,b"}, "one of the names is empty"},
-		"a kubeconfig that does not exist":  {[]string{"--kubeconfig=/nowhere"}, "finding the hub (name a kubeconfig with --kubeconfig)"},
+		"no requests at all":                {[]string{"--kube-api-qps=0"}, "must be greater than 0, got 0 and 400"},
+		"a number of requests that is none": {[]string{"--kube-api-qps=NaN"}, "must be greater than 0, got NaN and 400"},
+		"no requests at once":               {[]string{"--kube-api-burst=0"}, "must be greater than 0, got 200 and 0"},
+		"nothing worked on":                 {[]string{"--concurrency=-1"}, "--concurrency must be greater than 0, got -1"},
+		"a webhook host without a name":     {[]string{"--webhook-hosts=a,,b"}, "names must not be empty"},
+		"a kubeconfig that does not exist":  {[]string{"--kubeconfig=/nowhere"}, "finding the hub (set its kubeconfig with --kubeconfig)"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			err := run(t.Context(), test.arguments, new(bytes.Buffer), new(bytes.Buffer))

@@ -137,7 +137,7 @@ func keepHub(ctx context.Context, o Options, measured *availability.Metrics, loc
 	const pause = 5 * time.Second
 	for ctx.Err() == nil {
 		if err := runHub(ctx, o, measured, local); err != nil {
-			ctrl.Log.WithName("agent").Error(err, "the hub cannot be reached; trying again", "after", pause)
+			ctrl.Log.WithName("agent").Error(err, "the hub is unreachable; retrying", "after", pause)
 		}
 		select {
 		case <-ctx.Done():
@@ -165,7 +165,7 @@ func runHub(ctx context.Context, o Options, measured *availability.Metrics, loca
 	go func() {
 		defer cancel()
 		if o.awaitOther(ctx, config) {
-			hub.GetLogger().Info("the hub is reached another way now: connecting anew")
+			hub.GetLogger().Info("the configuration of the connection to the hub changed: reconnecting")
 		}
 	}()
 	return hub.Start(ctx)

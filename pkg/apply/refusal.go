@@ -26,7 +26,7 @@ func (e *ImmutableError) Error() string {
 }
 
 // errGoing is not a permanent rejection: the immutable object is being deleted.
-var errGoing = errors.New("the object that cannot be changed is being deleted, and is made anew once it is gone")
+var errGoing = errors.New("the immutable object is being deleted and will be re-created")
 
 // Refused returns an *ImmutableError if the API server rejected a change of live into want only because of immutable fields. If there are
 // other causes, it omits the immutable fields, for which the API server prints all values. It returns any other error unchanged.

@@ -62,20 +62,20 @@ func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
 	flags := genericclioptions.NewConfigFlags(true)
 	flags.ClusterName = nil // here --cluster names a managed cluster
 	f := &hubclient.Factory{IOStreams: streams, Flags: flags, Version: version}
-	root := group("kubectl-addon", "Manage add-ons and the plans that run them on a fleet of clusters",
+	root := group("kubectl-addon", "Manage add-ons and their plans on a fleet of clusters",
 		change.NewCmdEnable(f, nil), change.NewCmdDisable(f, nil), inspect.NewCmdGet(f, nil), inspect.NewCmdFleet(f, nil),
 		inspect.NewCmdTree(f, nil), inspect.NewCmdWhy(f, nil), inspect.NewCmdDependents(f, nil),
 		change.NewCmdInstall(f, nil), change.NewCmdUpdate(f, nil), change.NewCmdUpgrade(f, nil), change.NewCmdUninstall(f, nil),
 		change.NewCmdJoin(f, nil),
-		group("package", "Work with operator packages",
+		group("package", "Manage operator packages",
 			packages.NewCmdNew(f, nil), packages.NewCmdVerify(f, nil), packages.NewCmdTree(f, nil), packages.NewCmdPack(f, nil), packages.NewCmdIndex(f, nil), packages.NewCmdPush(f, nil),
 			packages.NewCmdList(f, nil), packages.NewCmdShow(f, nil), packages.NewCmdDiff(f, nil)),
-		group("plan", "Run plans, and follow them", inspect.NewCmdPlanStatus(f, nil), inspect.NewCmdPlanHistory(f, nil),
+		group("plan", "Run plans and show their status", inspect.NewCmdPlanStatus(f, nil), inspect.NewCmdPlanHistory(f, nil),
 			change.NewCmdPlanRun(f, nil), change.NewCmdPlanCancel(f, nil), change.NewCmdPlanWait(f, nil)),
 		diagnose.NewCmdDiagnose(f, nil), inspect.NewCmdVersion(f, nil),
 	)
 	root.Long = root.Short + ".\n\n" +
-		"Exit codes: 0 done, 1 failed, 2 the command line makes no sense, 3 not done in the time that --timeout gives."
+		"Exit codes: 0 success, 1 failure, 2 invalid usage, 3 not completed within --timeout."
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl addon"}
 	root.Version = version
 	root.SilenceErrors, root.SilenceUsage = true, true

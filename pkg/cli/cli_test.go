@@ -157,7 +157,7 @@ func TestVerifyPointsToTheFolderOfTheOperator(t *testing.T) {
 		t.Fatal(err)
 	}
 	output, code := run("package", "verify", dir)
-	want := "error: " + dir + " holds no operator.yaml, but " + filepath.Join(dir, "operator") + " does: name that\n"
+	want := "error: " + dir + " contains no operator.yaml, but " + filepath.Join(dir, "operator") + " does: use that folder\n"
 	if code != ExitFailure || output != want {
 		t.Errorf("got %d, %s", code, output)
 	}

@@ -46,9 +46,9 @@ func TestIndexIsNotWrittenWhereSomethingIsWrong(t *testing.T) {
 		want    string
 	}{
 		"a tarball that is none":    {"x.tgz", []byte("no"), "DIR/x.tgz: "},
-		"a package that is invalid": {"x.tgz", clitest.TarballOf(t, broken), "package DIR/x.tgz is not valid: 1 error; see 'kubectl addon package verify DIR/x.tgz'"},
-		"a version twice":           {"x.tgz", clitest.Tarballs(t, "1.9.0")["zz-1.9.0.tgz"], "x.tgz and zz-1.9.0.tgz both hold zz-1.9.0: keep one of them"},
-		"an index that is none":     {"index.yaml", []byte("no"), "DIR/index.yaml: it is no index of KUDO packages"},
+		"a package that is invalid": {"x.tgz", clitest.TarballOf(t, broken), "package DIR/x.tgz is not valid: 1 error; run 'kubectl addon package verify DIR/x.tgz'"},
+		"a version twice":           {"x.tgz", clitest.Tarballs(t, "1.9.0")["zz-1.9.0.tgz"], "x.tgz and zz-1.9.0.tgz both contain zz-1.9.0: remove one of them"},
+		"an index that is none":     {"index.yaml", []byte("no"), "DIR/index.yaml: not an index of KUDO packages"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			dir := clitest.Repository(t, "1.9.0")

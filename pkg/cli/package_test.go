@@ -35,7 +35,7 @@ func TestANewPackageIsValidAndCanBePacked(t *testing.T) {
 		}
 	}
 	t.Setenv("KUBECONFIG", filepath.Join(dir, "none"))
-	if output, code := run("package", "show", "web"); code != ExitFailure || !strings.HasSuffix(output, "; for what is here, write ./web\n") {
+	if output, code := run("package", "show", "web"); code != ExitFailure || !strings.HasSuffix(output, "; for the local path, use ./web\n") {
 		t.Errorf("a name alone is one on the hub, got exit code %d\n%s", code, output)
 	}
 }

@@ -20,14 +20,14 @@ type Limit struct {
 // Bind adds the flags --PREFIX-qps and --PREFIX-burst. Their defaults are the current values.
 func (l *Limit) Bind(fs *flag.FlagSet, prefix, server string) {
 	l.flags = prefix
-	fs.Float64Var(&l.QPS, prefix+"-qps", l.QPS, "requests a second to "+server+" on average, of whatever kind")
-	fs.IntVar(&l.Burst, prefix+"-burst", l.Burst, "requests at once to "+server)
+	fs.Float64Var(&l.QPS, prefix+"-qps", l.QPS, "Maximum number of requests per second to "+server+", on average over all kinds.")
+	fs.IntVar(&l.Burst, prefix+"-burst", l.Burst, "Maximum number of requests in a burst to "+server+".")
 }
 
 // Check rejects values that clients would silently replace by their defaults, and values that would admit no request.
 func (l *Limit) Check() error {
 	if !(l.QPS > 0) || l.Burst <= 0 {
-		return fmt.Errorf("--%s-qps and --%[1]s-burst must be above 0, not %v and %d", l.flags, l.QPS, l.Burst)
+		return fmt.Errorf("--%s-qps and --%[1]s-burst must be greater than 0, got %v and %d", l.flags, l.QPS, l.Burst)
 	}
 	return nil
 }

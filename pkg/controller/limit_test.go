@@ -65,10 +65,10 @@ func TestFlags(t *testing.T) {
 	}{
 		"the defaults":                      {nil, controller.Limit{QPS: 20, Burst: 40}, ""},
 		"others":                            {[]string{"--hub-api-qps=0.5", "--hub-api-burst=1"}, controller.Limit{QPS: 0.5, Burst: 1}, ""},
-		"no requests at all":                {[]string{"--hub-api-qps=0"}, controller.Limit{}, "--hub-api-qps and --hub-api-burst must be above 0, not 0 and 40"},
-		"no limit at all":                   {[]string{"--hub-api-qps=-1"}, controller.Limit{}, "must be above 0, not -1 and 40"},
-		"a number of requests that is none": {[]string{"--hub-api-qps=NaN"}, controller.Limit{}, "must be above 0, not NaN and 40"},
-		"no requests at once":               {[]string{"--hub-api-burst=0"}, controller.Limit{}, "must be above 0, not 20 and 0"},
+		"no requests at all":                {[]string{"--hub-api-qps=0"}, controller.Limit{}, "--hub-api-qps and --hub-api-burst must be greater than 0, got 0 and 40"},
+		"no limit at all":                   {[]string{"--hub-api-qps=-1"}, controller.Limit{}, "must be greater than 0, got -1 and 40"},
+		"a number of requests that is none": {[]string{"--hub-api-qps=NaN"}, controller.Limit{}, "must be greater than 0, got NaN and 40"},
+		"no requests at once":               {[]string{"--hub-api-burst=0"}, controller.Limit{}, "must be greater than 0, got 20 and 0"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			got := controller.Limit{QPS: 20, Burst: 40}

@@ -64,7 +64,7 @@ func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, 
 	default:
 		r.dropped.Inc()
 		if !r.full.Swap(true) {
-			r.log.Info("dropping events that come too fast; metric addon_events_dropped_total counts them", "waiting", eventRoom)
+			r.log.Info("dropping events because the queue is full; see metric addon_events_dropped_total", "waiting", eventRoom)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func (e *CircularError) fault() string {
 	if len(e.Cycle) == 2 {
 		return fmt.Sprintf("%q depends on itself: remove the entry", e.AddOn)
 	}
-	return circularOpening + Way(e.Cycle) + ": remove the entry, or another dependency on this way"
+	return circularOpening + Way(e.Cycle) + ": remove the entry, or another dependency of this cycle"
 }
 
 // Admit validates the dependencies in a write of a ClusterManagementAddOn; old is nil on create. It rejects only problems that the write
@@ -40,7 +40,7 @@ func Admit(
 		return nil, nil
 	}
 	if _, annotated := new.Annotations[addonv1alpha1.AnnotationDependencies]; annotated && len(new.Spec.Dependencies) > 0 {
-		warnings = append(warnings, fmt.Sprintf("%s is not used, because %s is set: remove one of them", annotation, field))
+		warnings = append(warnings, fmt.Sprintf("%s is ignored because %s is set: remove one of them", annotation, field))
 	}
 	before, known := []addonv1alpha1.AddonDependency(nil), []*MalformedError(nil)
 	if old != nil {
@@ -71,7 +71,7 @@ func connect(
 		case circular.Cycle != nil:
 			refused = append(refused, circular)
 		case need.Name != "" && needsOf(need.Name) == nil:
-			warnings = append(warnings, fmt.Sprintf("%s: there is no ClusterManagementAddOn %q yet", circular.Where, need.Name))
+			warnings = append(warnings, fmt.Sprintf("%s: ClusterManagementAddOn %q does not exist yet", circular.Where, need.Name))
 		}
 	}
 	return refused, warnings
@@ -112,7 +112,7 @@ const faultLimit = 10
 // join joins all faults into one error; nil if there are none.
 func join(faults []error) error {
 	if left := len(faults) - faultLimit; left > 0 {
-		faults = append(slices.Clip(faults[:faultLimit]), fmt.Errorf("%d more faults", left))
+		faults = append(slices.Clip(faults[:faultLimit]), fmt.Errorf("%d more problems", left))
 	}
 	return errors.Join(faults...)
 }

@@ -16,7 +16,7 @@ func TestAdmit(t *testing.T) {
 		inField      = `ClusterManagementAddOn "kafka": spec.dependencies`
 		annotationOf = "annotation addon.open-cluster-management.io/dependencies"
 		inAnnotation = `ClusterManagementAddOn "kafka": ` + annotationOf
-		wayOut       = ": remove the entry, or another dependency on this way"
+		wayOut       = ": remove the entry, or another dependency of this cycle"
 		cycleB       = "circular dependency: kafka -> b -> kafka" + wayOut
 		cycleC       = "circular dependency: kafka -> c -> d -> kafka" + wayOut
 	)
@@ -48,25 +48,25 @@ func TestAdmit(t *testing.T) {
 			new: byAnnotation(`[{"name":"kafka"}]`), errors: []string{inAnnotation + `[0]: "kafka" depends on itself: remove the entry`},
 		},
 		"a name twice, by the field": {
-			new: byField(need("a"), need("a")), errors: []string{inField + `[1]: "a" is named twice: keep one of the entries`},
+			new: byField(need("a"), need("a")), errors: []string{inField + `[1]: "a" is listed twice: remove one of the entries`},
 		},
 		"a name twice, by the annotation": {
 			new:    byAnnotation(`[{"name":"a"},{"name":"a"}]`),
-			errors: []string{inAnnotation + `[1]: "a" is named twice: keep one of the entries`},
+			errors: []string{inAnnotation + `[1]: "a" is listed twice: remove one of the entries`},
 		},
 		"an unknown type, by the field": {
 			new:    byField(addonv1alpha1.AddonDependency{Name: "a", Type: "Nice"}),
-			errors: []string{inField + `[0]: "a" has type "Nice": want Required or Optional`},
+			errors: []string{inField + `[0]: "a" has type "Nice": must be Required or Optional`},
 		},
 		"an unknown type, by the annotation": {
 			new:    byAnnotation(`[{"name":"a","type":"Nice"}]`),
-			errors: []string{inAnnotation + `[0]: "a" has type "Nice": want Required or Optional`},
+			errors: []string{inAnnotation + `[0]: "a" has type "Nice": must be Required or Optional`},
 		},
 		"an entry without a name": {
-			new: byField(need("")), errors: []string{inField + `[0]: name is empty: name the ClusterManagementAddOn that is needed`},
+			new: byField(need("")), errors: []string{inField + `[0]: name is required: set it to the name of a ClusterManagementAddOn`},
 		},
 		"a malformed annotation": {
-			new: byAnnotation(`[{"name"`), errors: []string{inAnnotation + `: reading JSON: unexpected end of JSON input`},
+			new: byAnnotation(`[{"name"`), errors: []string{inAnnotation + `: invalid JSON: unexpected end of JSON input`},
 		},
 		"a circle, by the field":      {new: byField(need("a"), need("b")), errors: []string{inField + `[1]: ` + cycleB}},
 		"a circle, by the annotation": {new: byAnnotation(`[{"name":"c"}]`), errors: []string{inAnnotation + `[0]: ` + cycleC}},
@@ -76,18 +76,18 @@ func TestAdmit(t *testing.T) {
 		},
 		"everything that is wrong is named": {
 			new:    byField(need("b"), need("c"), need("kafka"), need("a"), need("a")),
-			errors: []string{inField + `[4]: "a" is named twice: keep one of the entries`, inField + `[0]: ` + cycleB, inField + `[1]: ` + cycleC, inField + `[2]: "kafka" depends on itself: remove the entry`},
+			errors: []string{inField + `[4]: "a" is listed twice: remove one of the entries`, inField + `[0]: ` + cycleB, inField + `[1]: ` + cycleC, inField + `[2]: "kafka" depends on itself: remove the entry`},
 		},
 
 		"the annotation beside the field is not used": {
 			new: byAnnotation(`[{"name":"b"}]`, need("a")),
 			warnings: []string{
-				annotationOf + " is not used, because spec.dependencies is set: remove one of them",
+				annotationOf + " is ignored because spec.dependencies is set: remove one of them",
 			},
 		},
 		"a dependency that may come later": {
 			new:      byAnnotation(`[{"name":"later"}]`),
-			warnings: []string{annotationOf + `[0]: there is no ClusterManagementAddOn "later" yet`},
+			warnings: []string{annotationOf + `[0]: ClusterManagementAddOn "later" does not exist yet`},
 		},
 
 		"a write that leaves a circle as it is passes": {old: byField(need("b")), new: byField(need("b"))},
@@ -96,7 +96,7 @@ func TestAdmit(t *testing.T) {
 		},
 		"a write that changes a malformed annotation into another one is refused": {
 			old: byAnnotation("[{"), new: byAnnotation(`[{"name":`),
-			errors: []string{inAnnotation + `: reading JSON: unexpected end of JSON input`},
+			errors: []string{inAnnotation + `: invalid JSON: unexpected end of JSON input`},
 		},
 		"one of two circles is mended, the other one is warned of": {
 			old: byField(need("b"), need("c")), new: byField(need("c")), warnings: []string{"spec.dependencies[0]: " + cycleC},
@@ -114,13 +114,13 @@ func TestAdmit(t *testing.T) {
 		"one of two malformed entries is mended": {
 			old:      byAnnotation(`[{"name":"a"},{"name":"a"},{"name":"e","type":"x"}]`),
 			new:      byAnnotation(`[{"name":"a"},{"name":"e","type":"x"}]`),
-			warnings: []string{annotationOf + `[1]: "e" has type "x": want Required or Optional`, annotationOf + "[1]: circular dependency: kafka -> e -> b -> kafka" + wayOut},
+			warnings: []string{annotationOf + `[1]: "e" has type "x": must be Required or Optional`, annotationOf + "[1]: circular dependency: kafka -> e -> b -> kafka" + wayOut},
 		},
 		"a third of a name that stood twice is refused": {
 			old:      byAnnotation(`[{"name":"a"},{"name":"a"}]`),
 			new:      byAnnotation(`[{"name":"a"},{"name":"a"},{"name":"a"}]`),
-			warnings: []string{annotationOf + `[1]: "a" is named twice: keep one of the entries`},
-			errors:   []string{inAnnotation + `[2]: "a" is named twice: keep one of the entries`},
+			warnings: []string{annotationOf + `[1]: "a" is listed twice: remove one of the entries`},
+			errors:   []string{inAnnotation + `[2]: "a" is listed twice: remove one of the entries`},
 		},
 		"a field that is removed brings the annotation to bear": {
 			old: byAnnotation(`[{"name":"b"}]`, need("a")), new: byAnnotation(`[{"name":"b"}]`),
@@ -167,7 +167,7 @@ func TestAdmitNamesTenFaultsAtMost(t *testing.T) {
 		needs = append(needs, addonv1alpha1.AddonDependency{Name: "a"})
 	}
 	_, err := Admit(nil, definition(nil, needs...), in(graph("a:")))
-	if lines := strings.Split(err.Error(), "\n"); len(lines) != 11 || lines[10] != "2 more faults" {
+	if lines := strings.Split(err.Error(), "\n"); len(lines) != 11 || lines[10] != "2 more problems" {
 		t.Errorf("got %d lines: %v", len(lines), err)
 	}
 }

@@ -89,13 +89,13 @@ func entry(where string, index int) string { return fmt.Sprintf("%s[%d]", where,
 func parse(text []byte) ([]addonv1alpha1.AddonDependency, error) {
 	// null would decode to no dependencies without an error.
 	if text = bytes.TrimSpace(text); len(text) == 0 || text[0] != '[' {
-		return nil, errors.New(`want a JSON array such as [{"name":"other-addon","type":"Required"}]; ` +
+		return nil, errors.New(`must be a JSON array such as [{"name":"other-addon","type":"Required"}]; ` +
 			"remove the annotation if there are no dependencies")
 	}
 	var needs []addonv1alpha1.AddonDependency
 	strict, err := kjson.UnmarshalStrict(text, &needs)
 	if err := errors.Join(append(strict, err)...); err != nil {
-		return nil, fmt.Errorf("reading JSON: %w", err)
+		return nil, fmt.Errorf("invalid JSON: %w", err)
 	}
 	return needs, nil
 }
@@ -104,11 +104,11 @@ func parse(text []byte) ([]addonv1alpha1.AddonDependency, error) {
 func faultOf(need addonv1alpha1.AddonDependency, before map[string]bool) string {
 	switch {
 	case need.Name == "":
-		return "name is empty: name the ClusterManagementAddOn that is needed"
+		return "name is required: set it to the name of a ClusterManagementAddOn"
 	case before[need.Name]:
-		return fmt.Sprintf("%q is named twice: keep one of the entries", need.Name)
+		return fmt.Sprintf("%q is listed twice: remove one of the entries", need.Name)
 	case need.Type != addonv1alpha1.DependencyTypeRequired && need.Type != addonv1alpha1.DependencyTypeOptional:
-		return fmt.Sprintf("%q has type %q: want Required or Optional", need.Name, need.Type)
+		return fmt.Sprintf("%q has type %q: must be Required or Optional", need.Name, need.Type)
 	}
 	return ""
 }

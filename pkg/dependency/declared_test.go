@@ -53,41 +53,41 @@ func TestDeclared(t *testing.T) {
 		},
 		"an annotation that is no JSON is malformed": {
 			definition: definition(text(`[{"name"`)),
-			wantError:  `ClusterManagementAddOn "kafka": ` + where + `: reading JSON: unexpected end of JSON input`,
+			wantError:  `ClusterManagementAddOn "kafka": ` + where + `: invalid JSON: unexpected end of JSON input`,
 		},
 		"an empty annotation is malformed, not no dependencies": {
 			definition: definition(text("")),
-			wantError: `ClusterManagementAddOn "kafka": ` + where + `: want a JSON array such as ` +
+			wantError: `ClusterManagementAddOn "kafka": ` + where + `: must be a JSON array such as ` +
 				`[{"name":"other-addon","type":"Required"}]; remove the annotation if there are no dependencies`,
 		},
 		"null in the annotation is malformed, not no dependencies": {
 			definition: definition(text("null")),
-			wantError: `ClusterManagementAddOn "kafka": ` + where + `: want a JSON array such as ` +
+			wantError: `ClusterManagementAddOn "kafka": ` + where + `: must be a JSON array such as ` +
 				`[{"name":"other-addon","type":"Required"}]; remove the annotation if there are no dependencies`,
 		},
 		"an unknown field in the annotation is malformed": {
 			definition: definition(text(`[{"name":"a","kind":"Optional"}]`)),
-			wantError:  `ClusterManagementAddOn "kafka": ` + where + `: reading JSON: unknown field "[0].kind"`,
+			wantError:  `ClusterManagementAddOn "kafka": ` + where + `: invalid JSON: unknown field "[0].kind"`,
 		},
 		"a field in other letters is an unknown one": {
 			definition: definition(text(`[{"Name":"a"}]`)),
-			wantError:  `ClusterManagementAddOn "kafka": ` + where + `: reading JSON: unknown field "[0].Name"`,
+			wantError:  `ClusterManagementAddOn "kafka": ` + where + `: invalid JSON: unknown field "[0].Name"`,
 		},
 		"a field given twice is malformed": {
 			definition: definition(text(`[{"name":"a","name":"b"}]`)),
-			wantError:  `ClusterManagementAddOn "kafka": ` + where + `: reading JSON: duplicate field "[0].name"`,
+			wantError:  `ClusterManagementAddOn "kafka": ` + where + `: invalid JSON: duplicate field "[0].name"`,
 		},
 		"an unknown type is malformed": {
 			definition: definition(text(`[{"name":"a"},{"name":"b","type":"required"}]`)),
-			wantError:  `ClusterManagementAddOn "kafka": ` + where + `[1]: "b" has type "required": want Required or Optional`,
+			wantError:  `ClusterManagementAddOn "kafka": ` + where + `[1]: "b" has type "required": must be Required or Optional`,
 		},
 		"an entry without name is malformed": {
 			definition: definition(text(`[{"type":"Required"}]`)),
-			wantError:  `ClusterManagementAddOn "kafka": ` + where + `[0]: name is empty: name the ClusterManagementAddOn that is needed`,
+			wantError:  `ClusterManagementAddOn "kafka": ` + where + `[0]: name is required: set it to the name of a ClusterManagementAddOn`,
 		},
 		"a name twice is malformed": {
 			definition: definition(text(`[{"name":"a"},{"name":"a","type":"Optional"}]`)),
-			wantError:  `ClusterManagementAddOn "kafka": ` + where + `[1]: "a" is named twice: keep one of the entries`,
+			wantError:  `ClusterManagementAddOn "kafka": ` + where + `[1]: "a" is listed twice: remove one of the entries`,
 		},
 		"a dependency on itself is not malformed: the judgement shows it as a circle": {
 			definition: definition(text(`[{"name":"kafka"}]`)),
@@ -95,7 +95,7 @@ func TestDeclared(t *testing.T) {
 		},
 		"the field is held to the same rules": {
 			definition: definition(nil, need("a", "", ""), need("a", "Optional", "")),
-			wantError:  `ClusterManagementAddOn "kafka": spec.dependencies[1]: "a" is named twice: keep one of the entries`,
+			wantError:  `ClusterManagementAddOn "kafka": spec.dependencies[1]: "a" is listed twice: remove one of the entries`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

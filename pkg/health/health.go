@@ -86,7 +86,7 @@ var judges = map[schema.GroupKind]judge{
 // Of judges an object as read from a cluster.
 func Of(obj *unstructured.Unstructured) Result {
 	if obj == nil || obj.Object == nil {
-		return Result{Unknown, "there is no object to judge"}
+		return Result{Unknown, "the object does not exist"}
 	}
 	v := verdictOf(&fields{object: obj.Object}, obj)
 	return Result{v.status, text.OneLine(subject(obj) + ": " + v.message)}
@@ -124,7 +124,7 @@ func generationOf(f *fields, kind schema.GroupKind) (v verdict, outdated bool) {
 	}
 	generation := f.integer(0, "metadata", "generation")
 	if !f.has("status", "observedGeneration") {
-		return progressing("waits for its controller to see it"), generation > 0 && observing[kind]
+		return progressing("waiting for its controller to observe it"), generation > 0 && observing[kind]
 	}
 	observed := f.integer(0, "status", "observedGeneration")
 	return progressing("generation %d has not been observed yet", generation), observed < generation

@@ -58,7 +58,7 @@ func object(t *testing.T, apiVersion, kind, text string) *unstructured.Unstructu
 func TestDeployment(t *testing.T) {
 	cases{
 		"a new one has not been seen": {
-			"{metadata: {generation: 1}, spec: {replicas: 3}}", Progressing, "waits for its controller to see it",
+			"{metadata: {generation: 1}, spec: {replicas: 3}}", Progressing, "waiting for its controller to observe it",
 		},
 		"an outdated status does not count": {
 			"{metadata: {generation: 2}, spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, availableReplicas: 1}}",
@@ -69,13 +69,13 @@ func TestDeployment(t *testing.T) {
 		},
 		"paused in the middle": {
 			"{spec: {replicas: 3, paused: true}, status: {replicas: 3, updatedReplicas: 1, availableReplicas: 3}}",
-			Progressing, "1 of 3 replicas updated, and it is paused",
+			Progressing, "1 of 3 replicas updated, rollout is paused",
 		},
 		"old pods are left": {
-			"{spec: {replicas: 3}, status: {replicas: 5, updatedReplicas: 3, availableReplicas: 3}}", Progressing, "2 old replicas are still there",
+			"{spec: {replicas: 3}, status: {replicas: 5, updatedReplicas: 3, availableReplicas: 3}}", Progressing, "2 old replicas are pending termination",
 		},
 		"scaled down, pods are left": {
-			"{spec: {replicas: 1}, status: {replicas: 3, updatedReplicas: 3, availableReplicas: 3}}", Progressing, "2 surplus replicas are still there",
+			"{spec: {replicas: 1}, status: {replicas: 3, updatedReplicas: 3, availableReplicas: 3}}", Progressing, "2 surplus replicas are pending termination",
 		},
 		"pods are not available": {
 			"{spec: {replicas: 3}, status: {replicas: 3, updatedReplicas: 3, availableReplicas: 2}}", Progressing, "2 of 3 replicas available",
@@ -98,7 +98,7 @@ func TestDeployment(t *testing.T) {
 		},
 		"old pods are left, beside the deadline that an earlier rollout missed": {
 			"{spec: {replicas: 2}, status: {replicas: 3, updatedReplicas: 2, availableReplicas: 3, conditions: [{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded}]}}",
-			Progressing, "1 old replicas are still there",
+			Progressing, "1 old replicas are pending termination",
 		},
 		"scaled to zero after a missed deadline": {
 			"{spec: {replicas: 0}, status: {conditions: [{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded}]}}",
@@ -133,7 +133,7 @@ func TestDeployment(t *testing.T) {
 
 func TestStatefulSet(t *testing.T) {
 	cases{
-		"a new one has not been seen": {"{metadata: {generation: 1}}", Progressing, "waits for its controller to see it"},
+		"a new one has not been seen": {"{metadata: {generation: 1}}", Progressing, "waiting for its controller to observe it"},
 		"its first pods come one after the other": {
 			"{spec: {replicas: 3}, status: {replicas: 1, readyReplicas: 0, updatedReplicas: 1, currentRevision: a, updateRevision: a}}",
 			Progressing, "0 of 3 pods ready",
@@ -170,7 +170,7 @@ func TestStatefulSet(t *testing.T) {
 			"{spec: {replicas: 2, updateStrategy: {type: OnDelete}}, status: {replicas: 2, readyReplicas: 1}}", Progressing, "1 of 2 pods ready",
 		},
 		"scaled down, pods are left": {
-			"{spec: {replicas: 1}, status: {replicas: 2, readyReplicas: 2, updatedReplicas: 2}}", Progressing, "1 surplus pods are still there",
+			"{spec: {replicas: 1}, status: {replicas: 2, readyReplicas: 2, updatedReplicas: 2}}", Progressing, "1 surplus pods are pending termination",
 		},
 		"ready, but not for long enough": {
 			"{spec: {replicas: 1, minReadySeconds: 10}, status: {replicas: 1, readyReplicas: 1, updatedReplicas: 1, availableReplicas: 0}}",
@@ -189,7 +189,7 @@ func TestStatefulSet(t *testing.T) {
 
 func TestDaemonSet(t *testing.T) {
 	cases{
-		"a new one has not been seen": {"{metadata: {generation: 1}}", Progressing, "waits for its controller to see it"},
+		"a new one has not been seen": {"{metadata: {generation: 1}}", Progressing, "waiting for its controller to observe it"},
 		"pods are being replaced": {
 			"{status: {desiredNumberScheduled: 3, updatedNumberScheduled: 1, numberAvailable: 3}}", Progressing, "1 of 3 pods updated",
 		},
@@ -208,7 +208,7 @@ func TestReplicaSet(t *testing.T) {
 	cases{
 		"pods are missing":           {"{spec: {replicas: 2}, status: {replicas: 2, availableReplicas: 1}}", Progressing, "1 of 2 replicas available"},
 		"pods cannot be made":        {"{status: {conditions: [{type: ReplicaFailure, status: 'True', reason: FailedCreate}]}}", Progressing, "0 of 1 replicas available: FailedCreate"},
-		"scaled down, pods are left": {"{spec: {replicas: 1}, status: {replicas: 2, availableReplicas: 2}}", Progressing, "1 surplus replicas are still there"},
+		"scaled down, pods are left": {"{spec: {replicas: 1}, status: {replicas: 2, availableReplicas: 2}}", Progressing, "1 surplus replicas are pending termination"},
 		"all there":                  {"{spec: {replicas: 2}, status: {replicas: 2, availableReplicas: 2}}", Healthy, "2 of 2 replicas available"},
 	}.run(t, "apps/v1", "ReplicaSet")
 	cases{"all there": {"{spec: {replicas: 2}, status: {replicas: 2, availableReplicas: 2}}", Healthy, "2 of 2 replicas available"}}.
@@ -220,8 +220,8 @@ func TestJob(t *testing.T) {
 		"a new one":                     {"{}", Progressing, "0 of 1 completions"},
 		"a part is done":                {"{spec: {completions: 5, parallelism: 2}, status: {succeeded: 3}}", Progressing, "3 of 5 completions"},
 		"pods have failed":              {"{spec: {completions: 1}, status: {failed: 2}}", Progressing, "0 of 1 completions, 2 failed pods"},
-		"suspended":                     {"{spec: {suspend: true}}", Progressing, "0 of 1 completions, and it is suspended"},
-		"told to run nothing":           {"{spec: {parallelism: 0}}", Progressing, "0 of 1 completions, and its parallelism is 0"},
+		"suspended":                     {"{spec: {suspend: true}}", Progressing, "0 of 1 completions, suspended"},
+		"told to run nothing":           {"{spec: {parallelism: 0}}", Progressing, "0 of 1 completions, parallelism is 0"},
 		"all succeeded, not yet closed": {"{spec: {completions: 2}, status: {succeeded: 2}}", Progressing, "2 of 2 completions"},
 		"complete":                      {"{spec: {completions: 2}, status: {succeeded: 2, conditions: [{type: Complete, status: 'True'}]}}", Healthy, "complete: 2 of 2 completions"},
 		"its criteria are met": {
@@ -229,7 +229,7 @@ func TestJob(t *testing.T) {
 		},
 		"about to fail": {
 			"{status: {conditions: [{type: FailureTarget, status: 'True', reason: PodFailurePolicy}]}}",
-			Progressing, "0 of 1 completions, and it is failing: PodFailurePolicy",
+			Progressing, "0 of 1 completions, failing: PodFailurePolicy",
 		},
 		"failed": {
 			"{status: {failed: 7, conditions: [{type: Failed, status: 'True', reason: BackoffLimitExceeded, message: \"too\\n many\"}]}}",
@@ -246,11 +246,11 @@ func TestPod(t *testing.T) {
 		"not scheduled": {"{status: {phase: Pending, conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable, message: no nodes}]}}", Progressing, "is not scheduled: Unschedulable: no nodes"},
 		"an image that cannot be pulled": {
 			"{status: {phase: Pending, containerStatuses: [{name: a, state: {running: {}}}, {name: b, state: {waiting: {reason: ErrImagePull, message: at 12:00}}}]}}",
-			Progressing, "container b waits: ImagePullBackOff",
+			Progressing, "container b is waiting: ImagePullBackOff",
 		},
 		"an init container that crashes": {
 			"{status: {phase: Pending, initContainerStatuses: [{name: i, state: {waiting: {reason: CrashLoopBackOff}}}], containerStatuses: [{name: a, state: {waiting: {reason: PodInitializing}}}]}}",
-			Progressing, "container i waits: CrashLoopBackOff",
+			Progressing, "container i is waiting: CrashLoopBackOff",
 		},
 		"running, not ready": {
 			"{status: {phase: Running, conditions: [{type: Ready, status: 'False', reason: ContainersNotReady, message: 'unready: [a]'}]}}",
@@ -259,7 +259,7 @@ func TestPod(t *testing.T) {
 		"ready":                   {"{status: {phase: Running, conditions: [{type: Ready, status: 'True'}]}}", Healthy, "is ready"},
 		"succeeded":               {"{status: {phase: Succeeded, conditions: [{type: Ready, status: 'False'}]}}", Healthy, "succeeded"},
 		"failed":                  {"{status: {phase: Failed, reason: Evicted, message: no disk}}", Failed, "failed: Evicted: no disk"},
-		"its node is gone":        {"{status: {phase: Unknown}}", Unknown, "its node does not answer"},
+		"its node is gone":        {"{status: {phase: Unknown}}", Unknown, "its node is unreachable"},
 		"a name that is a number": {"{status: {containerStatuses: [{name: 1}]}}", Unknown, "status.containerStatuses: name is not a string"},
 		"an outdated status":      {"{metadata: {generation: 2}, status: {observedGeneration: 1, phase: Running, conditions: [{type: Ready, status: 'True'}]}}", Progressing, "generation 2 has not been observed yet"},
 	}.run(t, "v1", "Pod")
@@ -268,8 +268,8 @@ func TestPod(t *testing.T) {
 func TestStorage(t *testing.T) {
 	cases{
 		"bound":     {"{status: {phase: Bound}}", Healthy, "is bound"},
-		"pending":   {"{spec: {storageClassName: fast}, status: {phase: Pending}}", Progressing, "is not bound yet, by StorageClass fast"},
-		"a new one": {"{}", Progressing, "is not bound yet, and has no StorageClass"},
+		"pending":   {"{spec: {storageClassName: fast}, status: {phase: Pending}}", Progressing, "is not bound yet (StorageClass fast)"},
+		"a new one": {"{}", Progressing, "is not bound yet (no StorageClass)"},
 		"lost":      {"{status: {phase: Lost}}", Failed, "has lost its volume"},
 		"malformed": {"{status: {phase: 1}}", Unknown, "status.phase is not a string"},
 	}.run(t, "v1", "PersistentVolumeClaim")
@@ -334,7 +334,7 @@ func TestOtherKinds(t *testing.T) {
 	cases{"exists": {"{metadata: {generation: 1}}", Healthy, "exists"}}.run(t, "batch/v1", "CronJob")
 	cases{"exists": {"{metadata: {generation: 1}}", Healthy, "exists"}}.run(t, "networking.k8s.io/v1", "Ingress")
 	cases{
-		"a new one has not been seen":        {"{metadata: {generation: 1}}", Progressing, "waits for its controller to see it"},
+		"a new one has not been seen":        {"{metadata: {generation: 1}}", Progressing, "waiting for its controller to observe it"},
 		"a budget that its pods do not meet": {"{metadata: {generation: 1}, status: {observedGeneration: 1, currentHealthy: 0, desiredHealthy: 2}}", Healthy, "exists"},
 	}.run(t, "policy/v1", "PodDisruptionBudget")
 	cases{

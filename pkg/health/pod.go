@@ -16,13 +16,13 @@ func job(f *fields) verdict {
 		return healthy("complete: %s", progress)
 	}
 	if f.boolean("spec", "suspend") {
-		return progressing("%s, and it is suspended", progress)
+		return progressing("%s, suspended", progress)
 	}
 	if f.integer(1, "spec", "parallelism") == 0 {
-		return progressing("%s, and its parallelism is 0", progress)
+		return progressing("%s, parallelism is 0", progress)
 	}
 	if c := f.condition("FailureTarget"); c.isTrue() {
-		return progressing("%s, and it is failing: %s", progress, c.why())
+		return progressing("%s, failing: %s", progress, c.why())
 	}
 	if pods := f.integer(0, "status", "failed"); pods > 0 {
 		return progressing("%s, %d failed pods", progress, pods)
@@ -37,7 +37,7 @@ func pod(f *fields) verdict {
 	case "Failed":
 		return failed("failed: %s", foreign(f.text("status", "reason"), f.text("status", "message")))
 	case "Unknown":
-		return unknown("its node does not answer")
+		return unknown("its node is unreachable")
 	}
 	ready := f.condition("Ready")
 	if ready.isTrue() {
@@ -68,7 +68,7 @@ func waitingContainer(f *fields) string {
 			case "ErrImagePull": // alternates with the back-off
 				reason = "ImagePullBackOff"
 			}
-			return fmt.Sprintf("container %s waits: %s", name, reason)
+			return fmt.Sprintf("container %s is waiting: %s", name, reason)
 		}
 	}
 	return ""

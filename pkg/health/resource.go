@@ -8,9 +8,9 @@ func persistentVolumeClaim(f *fields) verdict {
 		return failed("has lost its volume")
 	}
 	if class := f.text("spec", "storageClassName"); class != "" {
-		return progressing("is not bound yet, by StorageClass %s", class)
+		return progressing("is not bound yet (StorageClass %s)", class)
 	}
-	return progressing("is not bound yet, and has no StorageClass")
+	return progressing("is not bound yet (no StorageClass)")
 }
 
 // persistentVolume is also healthy once its claim is deleted: the reclaim policy determines what happens then.

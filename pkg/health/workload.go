@@ -24,13 +24,13 @@ func rollout(f *fields) (v verdict, complete bool) {
 	complete = updated >= replicas && available >= total
 	switch {
 	case updated < replicas && f.boolean("spec", "paused"):
-		v = progressing("%d of %d replicas updated, and it is paused", updated, replicas)
+		v = progressing("%d of %d replicas updated, rollout is paused", updated, replicas)
 	case updated < replicas:
 		v = withReplicaFailure(f, progressing("%d of %d replicas updated", updated, replicas))
 	case total > updated:
-		v = progressing("%d old replicas are still there", total-updated)
+		v = progressing("%d old replicas are pending termination", total-updated)
 	case total > replicas:
-		v = progressing("%d surplus replicas are still there", total-replicas)
+		v = progressing("%d surplus replicas are pending termination", total-replicas)
 	case available < updated:
 		v = withReplicaFailure(f, progressing("%d of %d replicas available", available, replicas))
 	default:
@@ -56,7 +56,7 @@ func replicaSet(f *fields) verdict {
 	case available < replicas:
 		return withReplicaFailure(f, progressing("%d of %d replicas available", available, replicas))
 	case total > replicas:
-		return withReplicaFailure(f, progressing("%d surplus replicas are still there", total-replicas))
+		return withReplicaFailure(f, progressing("%d surplus replicas are pending termination", total-replicas))
 	default:
 		return healthy("%d of %d replicas available", available, replicas)
 	}
@@ -80,7 +80,7 @@ func statefulSet(f *fields) verdict {
 	case ready < replicas:
 		return progressing("%d of %d pods ready", ready, replicas)
 	case total > replicas:
-		return progressing("%d surplus pods are still there", total-replicas)
+		return progressing("%d surplus pods are pending termination", total-replicas)
 	}
 	if available := f.integer(0, "status", "availableReplicas"); available < replicas && f.integer(0, "spec", "minReadySeconds") > 0 {
 		return progressing("%d of %d pods available", available, replicas)

@@ -129,7 +129,7 @@ func (a *addOns) act(ctx context.Context, state install.AddOn, want *kudo.Instan
 	case install.Matches(current, want):
 		return nil
 	case a.applied.Awaits(current) > 0:
-		return unknownToCache(want, "it was applied already")
+		return unknownToCache(want, "already applied")
 	default:
 		configuration.SetUID(current.UID)
 		options = append(options, client.ForceOwnership)
@@ -152,7 +152,7 @@ func (a *addOns) absent(ctx context.Context, want *kudo.Instance) error {
 	if err != nil {
 		return fmt.Errorf("reading Instance %s: %w", client.ObjectKeyFromObject(want), err)
 	}
-	return unknownToCache(want, "it exists already")
+	return unknownToCache(want, "already exists")
 }
 
 // commit updates the condition Resolved if it changed, and the health check mode that keeps OCM's klusterlet from writing Available; or it

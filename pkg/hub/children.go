@@ -138,7 +138,7 @@ func (c *children) carryOut(ctx context.Context, parent *kudo.Instance, step ins
 	case step.Delete:
 		return status, c.delete(ctx, parent, step.Current, step.Force)
 	case step.Current != nil && c.applied.Awaits(step.Current) > 0:
-		return status, unknownToCache(step.Current, "it was applied already")
+		return status, unknownToCache(step.Current, "already applied")
 	case step.Apply == nil && step.Rerun == nil:
 		return status, nil
 	}
@@ -147,7 +147,7 @@ func (c *children) carryOut(ctx context.Context, parent *kudo.Instance, step ins
 		applied, err := c.apply(ctx, parent, step)
 		switch {
 		case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
-			status.State, status.Message = kudo.ChildFailed, "the hub refuses it: "+controller.Note(err.Error())
+			status.State, status.Message = kudo.ChildFailed, "the hub rejected it: "+controller.Note(err.Error())
 			return status, nil
 		case err != nil:
 			return status, err
@@ -188,7 +188,7 @@ func (c *children) apply(ctx context.Context, parent *kudo.Instance, step instal
 		return nil, fmt.Errorf("decoding Instance %s: %w", client.ObjectKeyFromObject(want), err)
 	}
 	c.recorder.Eventf(parent, child, corev1.EventTypeNormal, reason, actionBringAbout, "%s",
-		controller.Note(fmt.Sprintf("Instance %q of OperatorVersion %q stands", child.Name, child.Spec.OperatorVersion.Name)))
+		controller.Note(fmt.Sprintf("applied Instance %q of OperatorVersion %q", child.Name, child.Spec.OperatorVersion.Name)))
 	return child, nil
 }
 
@@ -216,7 +216,7 @@ func (c *children) rerun(ctx context.Context, parent, child *kudo.Instance, requ
 	}
 	c.applied.Note(current)
 	c.recorder.Eventf(parent, current, corev1.EventTypeNormal, eventChildRerun, actionBringAbout, "%s",
-		controller.Note(fmt.Sprintf("plan %q of Instance %q has failed and is run again", request.PlanName, child.Name)))
+		controller.Note(fmt.Sprintf("plan %q of Instance %q failed and is run again", request.PlanName, child.Name)))
 	return current, nil
 }
 
@@ -226,7 +226,7 @@ func (c *children) delete(ctx context.Context, parent, child *kudo.Instance, for
 		mark := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:"true"}}}`, child.UID, kudo.AnnotationForceRelease)
 		patch := client.RawPatch(types.MergePatchType, mark)
 		if err := c.client.Patch(ctx, child.DeepCopy(), patch, client.FieldOwner(ManagerChildren)); err != nil {
-			return client.IgnoreNotFound(fmt.Errorf("letting go of Instance %s: %w", client.ObjectKeyFromObject(child), err))
+			return client.IgnoreNotFound(fmt.Errorf("releasing Instance %s: %w", client.ObjectKeyFromObject(child), err))
 		}
 	}
 	if !child.DeletionTimestamp.IsZero() {

@@ -38,7 +38,7 @@ func (d *definitions) Reconcile(ctx context.Context, request ctrl.Request) (ctrl
 	}
 	if _, err := dependency.Declared(&definition); err != nil {
 		d.recorder.Eventf(&definition, nil, corev1.EventTypeWarning, eventDependenciesMalformed, actionEvaluate, "%s",
-			controller.Note(fmt.Sprintf("%v; the last verdict stays on every cluster", err)))
+			controller.Note(fmt.Sprintf("%v; every cluster keeps the last verdict", err)))
 	}
 	return ctrl.Result{}, nil
 }

@@ -124,7 +124,7 @@ func (d *dependencies) tell(addOn *addonv1alpha1.ManagedClusterAddOn, previous *
 	unmet := verdict.Unmet()
 	if len(unmet) == 0 {
 		d.recorder.Eventf(addOn, nil, corev1.EventTypeNormal, eventDependenciesSatisfied, actionEvaluate, "%s",
-			controller.Note(fmt.Sprintf("all dependencies are satisfied; before: %s", previous.Reason)))
+			controller.Note(fmt.Sprintf("all dependencies are satisfied; previously: %s", previous.Reason)))
 		return
 	}
 	d.recorder.Eventf(addOn, nil, corev1.EventTypeWarning, verdict.Reason(), actionEvaluate, "%s",

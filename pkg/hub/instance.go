@@ -146,7 +146,7 @@ func (i *instances) letGo(ctx context.Context, instance *kudo.Instance, detached
 func (i *instances) forceRelease(ctx context.Context, instance *kudo.Instance) error {
 	current := &kudo.Instance{}
 	if err := i.live.Get(ctx, client.ObjectKeyFromObject(instance), current); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("reading what Instance %s has applied: %w", client.ObjectKeyFromObject(instance), err))
+		return client.IgnoreNotFound(fmt.Errorf("reading the inventory of Instance %s: %w", client.ObjectKeyFromObject(instance), err))
 	}
 	if err := controller.Release(ctx, i.client, instance, kudo.Finalizer); err != nil {
 		return err
@@ -158,13 +158,13 @@ func (i *instances) forceRelease(ctx context.Context, instance *kudo.Instance) e
 // leftBehind describes the objects that remain on the managed cluster, according to the agent's reports.
 func leftBehind(instance *kudo.Instance) string {
 	if len(instance.Status.Inventory) == 0 {
-		return "let go of by force; its agent has reported nothing that it applied"
+		return "force-released; its agent has reported no applied objects"
 	}
 	names := make([]string, len(instance.Status.Inventory))
 	for at, entry := range instance.Status.Inventory {
 		names[at] = entry.String()
 	}
-	return "let go of by force; what stays on the managed cluster unless it was removed since: " + strings.Join(names, ", ")
+	return "force-released; these objects remain on the managed cluster unless they were removed since: " + strings.Join(names, ", ")
 }
 
 // tell emits an event for a written condition Resolved that differs from the previous one.

@@ -131,7 +131,8 @@ func (l *leases) silence(ctx context.Context, cluster string) error {
 		silenced++
 	}
 	if silenced > 0 {
-		log.FromContext(ctx).Info("the agent stopped renewing its lease: its add-ons are unknown", "cluster", cluster, "addOns", silenced)
+		log.FromContext(ctx).Info("the agent stopped renewing its lease: setting the availability of its add-ons to Unknown",
+			"cluster", cluster, "addOns", silenced)
 	}
 	return errors.Join(failed...)
 }

@@ -27,23 +27,23 @@ func newMetrics() *metrics {
 	return &metrics{
 		ocm: ocm.NewMetrics(),
 		unsatisfied: controller.NewGauge(prometheus.NewDesc("addon_dependency_unsatisfied",
-			"Clusters on which a dependency of an add-on is not satisfied, by add-on, dependency, its type and the cause.",
+			"Number of clusters on which a dependency of an add-on is not satisfied, by add-on, dependency, type and cause.",
 			[]string{"addon", "dependency", "type", "cause"}, nil),
 			func(k unmetKey) []string { return []string{k.addOn, k.dependency, k.dependencyType, k.cause} }),
 		verdictChanges: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "addon_dependency_verdict_changes_total",
-			Help: "Verdicts written over the dependencies of an add-on on a cluster, by add-on and verdict: Satisfied, or the " +
+			Help: "Number of written verdicts on the dependencies of an add-on on a cluster, by add-on and verdict: Satisfied, or the " +
 				"reason of condition Degraded.",
 		}, []string{"addon", "verdict"}),
 		verdictLatency: controller.NewLatency(prometheus.HistogramOpts{
 			Name: "addon_dependency_verdict_seconds",
-			Help: "Time from the first change that was seen to the API server's response to the verdict that it led to.",
+			Help: "Duration from the first observed change to the API server's response to the resulting verdict, in seconds.",
 			// The goal is 100 ms for one cluster; a whole fleet takes as long as its writes.
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120},
 		}),
 		eventsDropped: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "addon_events_dropped_total",
-			Help: "Kubernetes events that were not written, because too many came at once.",
+			Help: "Number of Kubernetes events that were dropped because too many were emitted at once.",
 		}),
 	}
 }

@@ -66,5 +66,5 @@ func instanceConfiguration(want *kudo.Instance) (*unstructured.Unstructured, err
 // unknownToCache returns a conflict: the cached Instance is older than the last write.
 func unknownToCache(instance *kudo.Instance, what string) error {
 	resource := schema.GroupResource{Group: kudo.GroupVersion.Group, Resource: "instances"}
-	return apierrors.NewConflict(resource, instance.Name, errors.New(what+", unknown to the cache"))
+	return apierrors.NewConflict(resource, instance.Name, errors.New(what+", but not in the cache yet"))
 }

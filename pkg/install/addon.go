@@ -85,12 +85,12 @@ func forsaken(a AddOn, own *kudo.Instance) Decision {
 	if own == nil || !OwnedBy(own, a.ManagedAddOn) {
 		return Decision{Release: meta.FindStatusCondition(a.ManagedAddOn.Status.Conditions, addonv1alpha1.ConditionResolved) != nil}
 	}
-	lost, remedy := "no longer names an OperatorVersion", "name one again"
+	lost, remedy := "no longer supports OperatorVersions", "add them again"
 	if a.Definition == nil {
-		lost, remedy = "does not exist any more", "make it again with an OperatorVersion"
+		lost, remedy = "no longer exists", "re-create it with OperatorVersions"
 	}
 	return Decision{Resolved: resolved([]Obstacle{{addonv1alpha1.ReasonConfigurationInvalid, fmt.Sprintf(
-		"ClusterManagementAddOn %q %s; the add-on's Instance %s/%s stays as it is: %s "+
+		"ClusterManagementAddOn %q %s; the add-on's Instance %s/%s is left unchanged: %s "+
 			"(group %s, resource %s in spec.supportedConfigs), or disable the add-on to remove it",
 		a.ManagedAddOn.Name, lost, own.Namespace, own.Name, remedy, operatorVersions.Group, operatorVersions.Resource,
 	)}}, "", a.ManagedAddOn.Generation)}
@@ -99,7 +99,7 @@ func forsaken(a AddOn, own *kudo.Instance) Decision {
 // Refused returns the decision after the API server has rejected the desired Instance: Resolved reports the rejection first, then its
 // original message. The same rejection always results in the same condition.
 func (d Decision) Refused(addOn *addonv1alpha1.ManagedClusterAddOn, why error) Decision {
-	obstacles := []Obstacle{{addonv1alpha1.ReasonInstanceRefused, fmt.Sprintf("the hub's API server refuses the add-on's Instance: %v", why)}}
+	obstacles := []Obstacle{{addonv1alpha1.ReasonInstanceRefused, fmt.Sprintf("the hub's API server rejected the add-on's Instance: %v", why)}}
 	if d.Resolved != nil && d.Resolved.Status != metav1.ConditionTrue {
 		obstacles = append(obstacles, Obstacle{d.Resolved.Reason, d.Resolved.Message})
 	}
@@ -127,7 +127,8 @@ func obstaclesOf(a AddOn, own *kudo.Instance) []Obstacle {
 	var obstacles []Obstacle
 	if a.Unmanaged {
 		obstacles = append(obstacles, Obstacle{addonv1alpha1.ReasonManagedClusterNotFound, fmt.Sprintf(
-			"no ManagedCluster %q exists, or it is being deleted: enable the add-on in the namespace of a managed cluster", a.ManagedAddOn.Namespace)})
+			"ManagedCluster %q does not exist or is being deleted: enable the add-on in the namespace of a managed cluster",
+			a.ManagedAddOn.Namespace)})
 	}
 	if fault := NameFault(a.ManagedAddOn.Name); fault != "" {
 		obstacles = append(obstacles, Obstacle{kudo.ReasonNameInvalid, fault})
@@ -148,7 +149,7 @@ func obstaclesOf(a AddOn, own *kudo.Instance) []Obstacle {
 		switch {
 		case config == nil:
 			obstacles = append(obstacles, Obstacle{addonv1alpha1.ReasonConfigurationNotFound, fmt.Sprintf(
-				"AddOnDeploymentConfig %s does not exist: create it, or take it out of the add-on's configs", name)})
+				"AddOnDeploymentConfig %s does not exist: create it, or remove it from the add-on's configs", name)})
 		case hash != "" && hash != DeploymentConfigHash(config):
 			obstacles = append(obstacles, Obstacle{addonv1alpha1.ReasonWaitingForConfiguration, fmt.Sprintf(
 				"AddOnDeploymentConfig %s has changed: OCM's addon-manager has not rolled the change out to this cluster yet", name)})
@@ -186,7 +187,7 @@ func collect(a AddOn) (parameters map[string]string, undefined []Obstacle) {
 	}
 	return parameters, []Obstacle{{addonv1alpha1.ReasonConfigurationInvalid, fmt.Sprintf(
 		"OperatorVersion %q does not define these variables of the add-on's AddOnDeploymentConfigs: %s; "+
-			"correct or remove them, all others are passed on", a.Version.Name, strings.Join(misspelt, ", "))}}
+			"correct or remove them; all other variables are applied", a.Version.Name, strings.Join(misspelt, ", "))}}
 }
 
 // desired returns the desired Instance of the add-on. It keeps the install namespace of an existing Instance.
@@ -242,12 +243,12 @@ func holdsOf(a AddOn, want *kudo.Instance) []Obstacle {
 	}
 	if a.DependencyFault != nil {
 		holds = append(holds, Obstacle{addonv1alpha1.ReasonWaitingForDependencies, fmt.Sprintf(
-			"the add-on's dependencies cannot be read, and so it is not installed: %v", a.DependencyFault)})
+			"the add-on is not installed because its dependencies cannot be read: %v", a.DependencyFault)})
 	}
 	if missing := a.Dependencies.NotReady(); len(missing) > 0 {
 		// Omit the causes, which change while the dependencies start: Degraded and its events report them.
 		holds = append(holds, Obstacle{addonv1alpha1.ReasonWaitingForDependencies,
-			"the add-on is installed once these add-ons are available on the cluster: " + strings.Join(dependency.Names(missing), ", ")})
+			"waiting for required add-ons to become available on the cluster: " + strings.Join(dependency.Names(missing), ", ")})
 	}
 	return holds
 }

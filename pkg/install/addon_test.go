@@ -311,7 +311,7 @@ func TestRefused(t *testing.T) {
 		addOn    AddOn
 		mentions []string
 	}{
-		"a new Instance is refused": {addOn(), []string{"refuses the add-on's Instance: no such luck"}},
+		"a new Instance is refused": {addOn(), []string{"rejected the add-on's Instance: no such luck"}},
 		"undefined variables are named beside the refusal": {
 			addOn(variables("a", "", "TYPO", "x")), []string{"no such luck\n", "TYPO"},
 		},

@@ -41,7 +41,8 @@ func Admit(before *Instance, after Instance) (warnings []string, err error) {
 		faults = append(faults, rule(w)...)
 	}
 	if len(faults) > 0 {
-		err = fmt.Errorf("Instance %s/%s: %s", after.Instance.Namespace, after.Instance.Name, strings.Join(text.Limit(faults, faultLimit, "more faults"), "; "))
+		err = fmt.Errorf("Instance %s/%s: %s", after.Instance.Namespace, after.Instance.Name,
+			strings.Join(text.Limit(faults, faultLimit, "more problems"), "; "))
 	}
 	warnings = append(idleCancel(w), revertedEdit(w)...)
 	if !w.choosesVersion() {
@@ -132,7 +133,7 @@ func triggerFaults(w write) []string {
 	for _, trigger := range triggers {
 		named = append(named, fmt.Sprintf("%q (%s)", trigger.Plan, strings.Join(trigger.Parameters, ", ")))
 	}
-	return []string{fmt.Sprintf("the parameters that change trigger %d plans, %s: change those of one plan at a time",
+	return []string{fmt.Sprintf("the changed parameters trigger %d plans, %s: change the parameters of one plan at a time",
 		len(triggers), strings.Join(named, " and "))}
 }
 
@@ -159,8 +160,8 @@ func revertedEdit(w write) []string {
 	if w.before == nil || owner == nil || !w.setsAny() {
 		return nil
 	}
-	return []string{fmt.Sprintf("the Instance follows %s %q, and addon-manager takes edits of its parameters and OperatorVersion back: "+
-		"change what that one gives it", owner.Kind, owner.Name)}
+	return []string{fmt.Sprintf("the Instance is owned by %s %q, and addon-manager reverts edits of its parameters and OperatorVersion: "+
+		"change the owner's configuration instead", owner.Kind, owner.Name)}
 }
 
 // idleCancel warns about a request that cancels nothing: either the execution that it names has ended, or the request is meant to run a
@@ -174,7 +175,7 @@ func idleCancel(w write) []string {
 	if last := status.Execution; last != nil && last.UID == request.UID && status.PlanStatus[last.Plan].Status.Running() {
 		return nil
 	}
-	warning := fmt.Sprintf("nothing is cancelled: no execution with uid %q runs", request.UID)
+	warning := fmt.Sprintf("nothing to cancel: no execution with uid %q is running", request.UID)
 	if request.PlanName != "" {
 		warning += fmt.Sprintf("; to run plan %q, set spec.planExecution.cancel to false", request.PlanName)
 	}

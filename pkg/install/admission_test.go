@@ -104,8 +104,8 @@ func gathered(i *kudo.Instance) Instance {
 func TestAdmit(t *testing.T) {
 	const (
 		start    = "Instance cluster1/kafka: "
-		reverted = `the Instance follows ManagedClusterAddOn "kafka", and addon-manager takes edits of its parameters and OperatorVersion back: ` +
-			"change what that one gives it"
+		reverted = `the Instance is owned by ManagedClusterAddOn "kafka", and addon-manager reverts edits of its parameters and OperatorVersion: ` +
+			"change the owner's configuration instead"
 	)
 	deleting := with("COUNT", "many", "FIXED", "huge")
 	deleting.DeletionTimestamp = new(at(20))
@@ -122,20 +122,20 @@ func TestAdmit(t *testing.T) {
 		"a valid Instance is created": {after: with("TEXT", "a", "COUNT", "3", "COLOUR", "red", "FIXED", "huge")},
 		"every parameter that is wrong is named, in the package's order": {
 			after: without("NEEDED", with("COUNT", "many", "COLOUR", "green", "TYPO", "x")),
-			want: start + `parameter "COUNT": value "many": want an integer, such as 3; ` +
-				`parameter "COLOUR": value "green": want one of "red", "blue"; ` +
+			want: start + `parameter "COUNT": value "many": must be an integer, such as 3; ` +
+				`parameter "COLOUR": value "green": must be one of "red", "blue"; ` +
 				`parameter "NEEDED": it is required and has neither a value nor a default: set it; ` +
 				`parameter "TYPO": it is not defined: the operator has TEXT, COUNT, COLOUR, NEEDED, FIXED, SCALE, SCALE_TO, BACKUP`,
 		},
 		"a value that becomes wrong": {
-			before: with("COUNT", "3"), after: with("COUNT", "many"), want: start + `parameter "COUNT": value "many": want an integer, such as 3`,
+			before: with("COUNT", "3"), after: with("COUNT", "many"), want: start + `parameter "COUNT": value "many": must be an integer, such as 3`,
 		},
 		"a required value that goes": {
 			before: with(), after: without("NEEDED", with()),
 			want: start + `parameter "NEEDED": it is required and has neither a value nor a default: set it`,
 		},
 		"a wrong value becomes another wrong one": {
-			before: with("COUNT", "many"), after: with("COUNT", "few"), want: start + `parameter "COUNT": value "few": want an integer, such as 3`,
+			before: with("COUNT", "many"), after: with("COUNT", "few"), want: start + `parameter "COUNT": value "few": must be an integer, such as 3`,
 		},
 		"nothing but a label changes on what is wrong already": {before: with("COUNT", "many", "TYPO", "x"), after: labelled},
 		"one of two wrong values is mended":                    {before: with("COUNT", "many", "TYPO", "x"), after: with("TYPO", "x")},
@@ -148,31 +148,31 @@ func TestAdmit(t *testing.T) {
 
 		"an immutable parameter is changed": {
 			before: with(), after: with("FIXED", "huge"),
-			want: start + `parameter "FIXED": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
+			want: start + `parameter "FIXED": it is immutable and its value is "small": set that value, or delete and re-create the Instance`,
 		},
 		"it is changed together with the version": {
 			before: with(), after: of("kafka-2.0.0", with("FIXED", "huge")),
-			want: start + `parameter "FIXED": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
+			want: start + `parameter "FIXED": it is immutable and its value is "small": set that value, or delete and re-create the Instance`,
 		},
 		"it is changed by the default of another version": {
 			before: with(), after: of("kafka-2.0.0", with()),
-			want: start + `parameter "FIXED": value "large": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
+			want: start + `parameter "FIXED": value "large": it is immutable and its value is "small": set that value, or delete and re-create the Instance`,
 		},
 		"it is written out with another version":  {before: with(), after: of("kafka-2.0.0", with("FIXED", "small"))},
 		"it falls to a default of the same value": {before: of("kafka-2.0.0", with("FIXED", "small")), after: of("kafka-1.0.0", with())},
 		"it is not defined by another version": {
 			before: with(), after: of("kafka-3.0.0", with()),
-			want: start + `parameter "FIXED": it is immutable and stands at "small", and the other OperatorVersion does not define it: choose one that does`,
+			want: start + `parameter "FIXED": it is immutable and its value is "small", but the other OperatorVersion does not define it: use one that does`,
 		},
 		"it is changed on the way to a version that does not exist": {
 			before: with(), after: of("kafka-9.0.0", with("FIXED", "huge")),
-			want: start + `parameter "FIXED": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
+			want: start + `parameter "FIXED": it is immutable and its value is "small": set that value, or delete and re-create the Instance`,
 			warnings: []string{"the Instance cannot run yet: OperatorVersion addon-packages/kafka-9.0.0 does not exist: " +
-				"push its package (kubectl addon package push DIR -n addon-packages), or name another one"},
+				"push its package (kubectl addon package push DIR -n addon-packages), or use another version"},
 		},
 		"it is changed on the way back from one": {
 			before: of("kafka-9.0.0", with()), after: with("FIXED", "huge"),
-			want: start + `parameter "FIXED": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
+			want: start + `parameter "FIXED": it is immutable and its value is "small": set that value, or delete and re-create the Instance`,
 		},
 
 		"it got another value past admission, and goes back to what was started": {
@@ -180,7 +180,7 @@ func TestAdmit(t *testing.T) {
 		},
 		"it got another value past admission, and gets a third": {
 			before: started(nil, with("FIXED", "huge")), after: started(nil, with("FIXED", "tiny")),
-			want: start + `parameter "FIXED": it is immutable and stands at "small": set that, or delete the Instance and create it anew`,
+			want: start + `parameter "FIXED": it is immutable and its value is "small": set that value, or delete and re-create the Instance`,
 		},
 		"it got another value past admission, and something else changes": {
 			before: started(nil, with("FIXED", "huge")), after: started(nil, with("FIXED", "huge", "TEXT", "b")),
@@ -190,13 +190,13 @@ func TestAdmit(t *testing.T) {
 		},
 		"what was started is changed after its version was lost": {
 			before: started(map[string]string{"FIXED": "huge"}, of("kafka-9.0.0", with("FIXED", "huge"))), after: started(map[string]string{"FIXED": "huge"}, with("FIXED", "tiny")),
-			want: start + `parameter "FIXED": it is immutable and stands at a value that is not shown: set that, or delete the Instance and create it anew`,
+			want: start + `parameter "FIXED": it is immutable and its value is not shown: set that value, or delete and re-create the Instance`,
 		},
 
 		"one trigger, and parameters without": {before: with(), after: with("SCALE", "2", "SCALE_TO", "3", "TEXT", "b")},
 		"two triggers": {
 			before: with("SCALE", "2"), after: with("BACKUP", "x", "SCALE_TO", "3", "TEXT", "b"),
-			want: start + `the parameters that change trigger 2 plans, "scale" (SCALE, SCALE_TO) and "backup" (BACKUP): change those of one plan at a time`,
+			want: start + `the changed parameters trigger 2 plans, "scale" (SCALE, SCALE_TO) and "backup" (BACKUP): change the parameters of one plan at a time`,
 		},
 		"two triggers at the start, when all runs anyway": {after: with("SCALE", "2", "BACKUP", "x")},
 		"two triggers with another version, which runs a plan of its own": {
@@ -206,14 +206,14 @@ func TestAdmit(t *testing.T) {
 		"a plan that exists is asked for": {before: with(), after: asks(backup, with())},
 		"a plan that does not exist is asked for": {
 			before: with(), after: asks(fly, with()),
-			want: start + `spec.planExecution.planName is "fly", a plan that OperatorVersion addon-packages/kafka-1.0.0 does not have: ` +
-				"name one of its plans (backup, deploy, scale), or remove spec.planExecution",
+			want: start + `spec.planExecution.planName is "fly", but OperatorVersion addon-packages/kafka-1.0.0 has no such plan: ` +
+				"use one of its plans (backup, deploy, scale), or remove spec.planExecution",
 		},
 		"it was asked for before": {before: asks(fly, with()), after: asks(fly, with("TEXT", "b"))},
 		"it is asked for of another version": {
 			before: asks(backup, with("FIXED", "small")), after: of("kafka-2.0.0", asks(backup, with("FIXED", "small"))),
-			want: start + `spec.planExecution.planName is "backup", a plan that OperatorVersion addon-packages/kafka-2.0.0 does not have: ` +
-				"name one of its plans (deploy, scale), or remove spec.planExecution",
+			want: start + `spec.planExecution.planName is "backup", but OperatorVersion addon-packages/kafka-2.0.0 has no such plan: ` +
+				"use one of its plans (deploy, scale), or remove spec.planExecution",
 		},
 
 		"what runs is cancelled": {before: executing("u", kudo.InProgress), after: asks(kudo.PlanExecution{UID: "u", Cancel: true}, executing("u", kudo.InProgress))},
@@ -222,16 +222,16 @@ func TestAdmit(t *testing.T) {
 		},
 		"what has ended is cancelled": {
 			before: executing("u", kudo.Complete), after: asks(kudo.PlanExecution{UID: "u", Cancel: true}, executing("u", kudo.Complete)),
-			warnings: []string{`nothing is cancelled: no execution with uid "u" runs`},
+			warnings: []string{`nothing to cancel: no execution with uid "u" is running`},
 		},
 		"something else than what runs is cancelled": {
 			before: executing("u", kudo.InProgress), after: asks(kudo.PlanExecution{UID: "w", Cancel: true}, executing("u", kudo.InProgress)),
-			warnings: []string{`nothing is cancelled: no execution with uid "w" runs`},
+			warnings: []string{`nothing to cancel: no execution with uid "w" is running`},
 		},
 		"a plan is asked for where cancel was left behind, as KUDO's client does": {
 			before: asks(kudo.PlanExecution{UID: "u", Cancel: true}, executing("u", kudo.FatalError)),
 			after:  asks(kudo.PlanExecution{UID: "w", Cancel: true, PlanName: "backup"}, executing("u", kudo.FatalError)),
-			warnings: []string{`nothing is cancelled: no execution with uid "w" runs; ` +
+			warnings: []string{`nothing to cancel: no execution with uid "w" is running; ` +
 				`to run plan "backup", set spec.planExecution.cancel to false`},
 		},
 		"something else changes where cancel was left behind": {
@@ -246,7 +246,7 @@ func TestAdmit(t *testing.T) {
 		"the version does not exist": {
 			after: of("kafka-9.0.0", with("TYPO", "x")),
 			warnings: []string{"the Instance cannot run yet: OperatorVersion addon-packages/kafka-9.0.0 does not exist: " +
-				"push its package (kubectl addon package push DIR -n addon-packages), or name another one"},
+				"push its package (kubectl addon package push DIR -n addon-packages), or use another version"},
 		},
 		"it did not exist before either": {before: of("kafka-9.0.0", with()), after: of("kafka-9.0.0", with("TEXT", "b"))},
 	} {
@@ -323,12 +323,12 @@ func TestAdmitOfAnUpgrade(t *testing.T) {
 		"one gets another type, which its value does not fit": {
 			before: size(nil), after: size(func(p *kudo.Parameter) { p.Type = kudo.IntegerType }),
 			given: map[string]string{"SIZE": "big"}, gives: map[string]string{"SIZE": "big"},
-			want: `parameter "SIZE": value "big": want an integer, such as 3`,
+			want: `parameter "SIZE": value "big": must be an integer, such as 3`,
 		},
 		"one gets an enum without its value": {
 			before: size(nil), after: size(func(p *kudo.Parameter) { p.Enum = []string{"s", "m"} }),
 			given: map[string]string{"SIZE": "l"}, gives: map[string]string{"SIZE": "l"},
-			want: `parameter "SIZE": value "l": want one of "s", "m"`,
+			want: `parameter "SIZE": value "l": must be one of "s", "m"`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -370,7 +370,7 @@ func TestAdmitOfAValueThatSwitchesATask(t *testing.T) {
 	v.Spec.Tasks = append(v.Spec.Tasks, kudo.Task{Name: "t", Kind: kudo.TaskToggle, Spec: kudo.TaskSpec{
 		ToggleTaskSpec: kudo.ToggleTaskSpec{Parameter: "TEXT"},
 	}})
-	const want = `parameter "TEXT": value "yes": want true or false`
+	const want = `parameter "TEXT": value "yes": must be true or false`
 	given := Instance{Instance: with("TEXT", "yes"), Version: v, PackagesNamespace: packages}
 	if _, err := Admit(nil, given); err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("admission: got %v", err)
@@ -391,7 +391,7 @@ func TestAdmitOfAnEnablingParameterThatDoesNotExist(t *testing.T) {
 		KudoOperatorTaskSpec: kudo.KudoOperatorTaskSpec{Package: "bb", EnablingParameter: "ON"},
 	}})
 	given := Instance{Instance: with(), Version: v, PackagesNamespace: packages}
-	const want = `parameter "ON": it switches task "t", and the OperatorVersion does not define it`
+	const want = `parameter "ON": it enables task "t", but the OperatorVersion does not define it`
 	if _, err := Admit(nil, given); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("admission: got %v", err)
 	}
@@ -409,7 +409,7 @@ func TestAdmitNamesSoManyFaults(t *testing.T) {
 		i.Spec.Parameters[string(letter)] = "x"
 	}
 	_, err := Admit(nil, gathered(i))
-	if err == nil || strings.Count(err.Error(), "; ") != faultLimit || !strings.HasSuffix(err.Error(), `; and 2 more faults`) {
+	if err == nil || strings.Count(err.Error(), "; ") != faultLimit || !strings.HasSuffix(err.Error(), `; and 2 more problems`) {
 		t.Errorf("got %v, want %d faults and how many more there are", err, faultLimit)
 	}
 }

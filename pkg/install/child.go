@@ -104,7 +104,7 @@ func (p Parent) stranded() []ChildStep {
 	for _, placed := range p.atWork(p.Wanted) {
 		step := p.begin(placed.Task)
 		if p.answer(step.Status).State == "" {
-			steps = append(steps, step.failed(fmt.Sprintf("OperatorVersion %s/%s, which plan %q runs, does not exist any more",
+			steps = append(steps, step.failed(fmt.Sprintf("OperatorVersion %s/%s of the running plan %q no longer exists",
 				lost.OperatorVersion.Namespace, lost.OperatorVersion.Name, lost.Plan)))
 		}
 	}
@@ -185,7 +185,7 @@ func (p Parent) enable(step ChildStep, placed plan.Placed) ChildStep {
 	case said.State == kudo.ChildFailed:
 		return step.repeat(said)
 	case current != nil && !p.owns(current):
-		return step.failed(fmt.Sprintf("the name is taken by an Instance that is no child of %q: delete or rename that one, "+
+		return step.failed(fmt.Sprintf("an Instance of this name already exists and is not a child of %q: delete or rename it, "+
 			"or give the task %q another instanceName", p.Instance.Name, placed.Task.Name))
 	case current != nil && !current.DeletionTimestamp.IsZero():
 		return step
@@ -310,7 +310,7 @@ func (p Parent) parameters(placed plan.Placed) (map[string]string, error) {
 // obstacle returns why the desired child cannot exist or run; empty if no obstacle is known.
 func (p Parent) obstacle(want, current *kudo.Instance) string {
 	if fault := NameFault(want.Name); fault != "" {
-		return fault + ": give the uppermost Instance a shorter name, or the task a shorter instanceName"
+		return fault + "; give the root Instance a shorter name, or the task a shorter instanceName"
 	}
 	switch {
 	case current != nil && matchesChild(current, want):

@@ -55,7 +55,7 @@ func Configure(
 	managed := managedByOCM(definition, addOn)
 	if managed && !meta.IsStatusConditionTrue(addOn.Status.Conditions, addonv1alpha1.ConditionConfigured) {
 		return Configuration{Obstacles: []Obstacle{{addonv1alpha1.ReasonWaitingForConfiguration,
-			"OCM's addon-manager has not resolved the add-on's configuration yet: its condition Configured says why"}}}
+			"OCM's addon-manager has not resolved the add-on's configuration yet: see condition Configured"}}}
 	}
 	find := func(resource upstream.ConfigGroupResource) []upstream.ConfigSpecHash {
 		if managed {
@@ -73,7 +73,7 @@ func Configure(
 			c.Hashes[name] = found.SpecHash
 		}
 		if name.Namespace == "" {
-			c.invalid("AddOnDeploymentConfig %q is named without a namespace: name it with one", name.Name)
+			c.invalid("AddOnDeploymentConfig %q is referenced without a namespace: add its namespace to the reference", name.Name)
 		}
 	}
 	return c
@@ -83,18 +83,18 @@ func Configure(
 func (c *Configuration) takeVersion(found []upstream.ConfigSpecHash, cluster, packagesNamespace string) {
 	switch {
 	case len(found) == 0:
-		c.invalid("no OperatorVersion is named: name one (group %s, resource %s) in the ManagedClusterAddOn's spec.configs, or as "+
+		c.invalid("no OperatorVersion is configured: reference one (group %s, resource %s) in the ManagedClusterAddOn's spec.configs, or as "+
 			"the ClusterManagementAddOn's default config", operatorVersions.Group, operatorVersions.Resource)
 		return
 	case len(found) > 1:
-		c.invalid("two OperatorVersions are named, %s and %s: name one",
+		c.invalid("two OperatorVersions are configured, %s and %s: keep one of them",
 			types.NamespacedName(found[0].ConfigReferent), types.NamespacedName(found[1].ConfigReferent))
 		return
 	}
 	c.OperatorVersion = types.NamespacedName(found[0].ConfigReferent)
 	if namespace := found[0].Namespace; namespace != cluster && namespace != packagesNamespace {
-		c.invalid("OperatorVersion %q is named in namespace %q, which agents may not read: push it to %s, or to %s for this cluster "+
-			"alone", found[0].Name, namespace, packagesNamespace, cluster)
+		c.invalid("OperatorVersion %q is in namespace %q, which agents are not allowed to read: push it to %s, or to %s for this cluster "+
+			"only", found[0].Name, namespace, packagesNamespace, cluster)
 	}
 }
 

@@ -69,7 +69,7 @@ func NameFault(name string) string {
 		return fmt.Sprintf("name %q has %d characters: at most %d are allowed", name, len(name), validation.DNS1123LabelMaxLength)
 	}
 	if faults := validation.IsDNS1123Label(Dashed(name)); len(faults) > 0 {
-		return fmt.Sprintf("name %q does not make a DNS label once its dots are dashes: %s", name, strings.Join(faults, "; "))
+		return fmt.Sprintf("name %q is not a valid DNS label after its dots are replaced by dashes: %s", name, strings.Join(faults, "; "))
 	}
 	return ""
 }
@@ -130,7 +130,8 @@ func namespaceRule(i Instance) []Obstacle {
 	}
 	version := VersionOf(i.Instance)
 	return []Obstacle{{kudo.ReasonNamespaceNotAllowed, fmt.Sprintf(
-		"spec.operatorVersion.namespace is %q, which agents may not read: push OperatorVersion %q to %s, or to %s for this cluster alone",
+		"spec.operatorVersion.namespace is %q, which agents are not allowed to read: push OperatorVersion %q to %s, "+
+			"or to %s for this cluster only",
 		version.Namespace, version.Name, i.PackagesNamespace, i.Instance.Namespace)}}
 }
 
@@ -149,7 +150,7 @@ func versionRule(i Instance) []Obstacle {
 		lines = append(lines, fault.String())
 	}
 	return []Obstacle{{kudo.ReasonOperatorVersionInvalid, fmt.Sprintf(
-		"OperatorVersion %s cannot be run; push a corrected version: %s", VersionOf(i.Instance), strings.Join(lines, "; "))}}
+		"OperatorVersion %s is invalid; push a corrected version: %s", VersionOf(i.Instance), strings.Join(lines, "; "))}}
 }
 
 // childrenRule requires that the tree of child operators is complete and acyclic, and that the names of all children are valid. The
@@ -164,7 +165,7 @@ func childrenRule(i Instance) []Obstacle {
 	for _, child := range i.Tree.Descendants(i.Instance.Name) {
 		if fault := NameFault(child.Name); fault != "" {
 			return []Obstacle{{kudo.ReasonChildrenInvalid, fmt.Sprintf(
-				"task %q of %s would make a child of the %s: give the Instance a shorter name, or the task another instanceName",
+				"task %q of %s would create a child with an invalid name: %s; give the Instance a shorter name, or the task another instanceName",
 				child.Task.Name, child.Parent.Name, fault)}}
 		}
 	}
@@ -210,10 +211,10 @@ func setting(given map[string]string, versions ...*kudo.OperatorVersion) paramet
 // versionNotFound returns the obstacle that the OperatorVersion does not exist.
 func versionNotFound(name types.NamespacedName) Obstacle {
 	if name.Name == "" {
-		return Obstacle{kudo.ReasonOperatorVersionNotFound, "spec.operatorVersion.name is empty: name an OperatorVersion"}
+		return Obstacle{kudo.ReasonOperatorVersionNotFound, "spec.operatorVersion.name is empty: set it to the name of an OperatorVersion"}
 	}
 	return Obstacle{kudo.ReasonOperatorVersionNotFound, fmt.Sprintf(
-		"OperatorVersion %s does not exist: push its package (kubectl addon package push DIR -n %s), or name another one",
+		"OperatorVersion %s does not exist: push its package (kubectl addon package push DIR -n %s), or use another version",
 		name, name.Namespace)}
 }
 
@@ -230,7 +231,7 @@ func requestRule(i Instance) []Obstacle {
 		return nil
 	}
 	return []Obstacle{{kudo.ReasonRequestInvalid, fmt.Sprintf(
-		"spec.planExecution.planName is %q, a plan that OperatorVersion %s does not have: name one of its plans (%s), "+
+		"spec.planExecution.planName is %q, but OperatorVersion %s has no such plan: use one of its plans (%s), "+
 			"or remove spec.planExecution",
 		request.PlanName, VersionOf(i.Instance), strings.Join(slices.Sorted(maps.Keys(i.Version.Spec.Plans)), ", "))}}
 }

@@ -59,7 +59,7 @@ func RolloutOf(a AddOn, marked string) *Rollout {
 	}
 	rollout := &Rollout{SpecHashes: missingHashes(a), Mark: marked, Applied: metav1.Condition{
 		Type: addonv1alpha1.ConditionManifestApplied, Status: metav1.ConditionFalse, Reason: addonv1alpha1.ReasonPlanNotComplete,
-		Message: "no plan has brought the add-on's current configuration to completion yet",
+		Message: "no plan has completed with the add-on's current configuration yet",
 	}}
 	wanted, instance := mark(a.ManagedAddOn.Status.ConfigReferences), Decide(a).Instance
 	switch {
@@ -67,7 +67,7 @@ func RolloutOf(a AddOn, marked string) *Rollout {
 	case wanted == marked || reached(a.OwnInstance(), instance, a.Version):
 		rollout.Mark = wanted
 		rollout.Applied.Status, rollout.Applied.Reason = metav1.ConditionTrue, addonv1alpha1.ReasonPlanComplete
-		rollout.Applied.Message = "a plan has brought the add-on's current configuration to completion"
+		rollout.Applied.Message = "a plan has completed with the add-on's current configuration"
 	case instance != nil:
 		rollout.Mark = ""
 	}

@@ -23,6 +23,6 @@ func Admit(version *kudo.OperatorVersion) error {
 	for i, fault := range faults {
 		lines[i] = fault.String()
 	}
-	return fmt.Errorf("OperatorVersion %s/%s cannot be run; correct the package ('kubectl addon package verify DIR' checks it): %s",
+	return fmt.Errorf("OperatorVersion %s/%s is not valid; fix the package ('kubectl addon package verify DIR' checks it): %s",
 		version.Namespace, version.Name, strings.Join(text.Limit(lines, faultLimit, "more errors"), "; "))
 }

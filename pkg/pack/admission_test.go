@@ -36,7 +36,7 @@ func TestAdmit(t *testing.T) {
 		"one that can be run":                    {spec: &valid},
 		"one that verification only warns about": {spec: warned},
 		"one that cannot be run": {spec: broken, wants: []string{
-			"OperatorVersion addon-packages/kafka-1.0.0 cannot be run; correct the package ('kubectl addon package verify DIR' checks it): " +
+			"OperatorVersion addon-packages/kafka-1.0.0 is not valid; fix the package ('kubectl addon package verify DIR' checks it): " +
 				"plans.deploy.phases[0].steps[0]", `"miss"`,
 		}},
 		"one with more faults than anybody reads": {spec: worse, wants: []string{`"P9"`, "; and 2 more errors"}},

@@ -21,7 +21,7 @@ const (
 	maxEntries = 10_000
 )
 
-var errTooLarge = fmt.Errorf("the tarball holds more than %d bytes", MaxArchive)
+var errTooLarge = fmt.Errorf("the tarball contains more than %d bytes", MaxArchive)
 
 // Archive reads a package's tarball, as created by KUDO's `package create`: a tar file in gzip. It only keeps regular files. It returns an
 // error if the tarball contains a path outside of it, or exceeds the limits. size is the kept size in bytes.
@@ -43,7 +43,7 @@ func Archive(r io.Reader) (files fs.FS, size int64, err error) {
 		return nil, 0, err
 	}
 	if err := into.Close(); err != nil {
-		return nil, 0, fmt.Errorf("keeping the tarball's files: %w", err)
+		return nil, 0, fmt.Errorf("storing the tarball's files: %w", err)
 	}
 	size = int64(kept.Len())
 	files, err = zip.NewReader(bytes.NewReader(kept.Bytes()), size)
@@ -51,7 +51,7 @@ func Archive(r io.Reader) (files fs.FS, size int64, err error) {
 		return nil, 0, fmt.Errorf("reading the tarball's files: %w", err)
 	}
 	if err := fs.WalkDir(files, ".", func(_ string, _ fs.DirEntry, err error) error { return err }); err != nil {
-		return nil, 0, fmt.Errorf("the tarball holds one path twice: %w", err)
+		return nil, 0, fmt.Errorf("the tarball contains a path twice: %w", err)
 	}
 	return files, size, nil
 }
@@ -75,7 +75,7 @@ func copyFiles(into *zip.Writer, from *tar.Reader) error {
 		}
 		name := path.Clean(strings.TrimPrefix(header.Name, "./"))
 		if !fs.ValidPath(name) || strings.Contains(name, `\`) {
-			return fmt.Errorf("the tarball holds %q, a path that leads out of it", header.Name)
+			return fmt.Errorf("the tarball contains %q, a path outside of it", header.Name)
 		}
 		file, err := into.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Store})
 		if err == nil {
@@ -85,7 +85,7 @@ func copyFiles(into *zip.Writer, from *tar.Reader) error {
 			return fmt.Errorf("reading %q in the tarball: %w", name, err)
 		}
 	}
-	return fmt.Errorf("the tarball holds more than %d files and folders", maxEntries)
+	return fmt.Errorf("the tarball contains more than %d files and folders", maxEntries)
 }
 
 // WriteArchive writes files as a tarball that Archive and KUDO can read. The same files in the same order always result in the same bytes.

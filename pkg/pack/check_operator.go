@@ -37,7 +37,7 @@ func versions(s *subject) []Finding {
 	name := VersionName("x", s.AppVersion, s.Version)
 	faults := validation.IsDNS1123Subdomain(name)
 	if full := VersionName(s.Operator.Name, s.AppVersion, s.Version); len(full) > validation.DNS1123SubdomainMaxLength {
-		faults = append(faults, "it is longer than 253 characters")
+		faults = append(faults, "it has more than 253 characters")
 	}
 	if len(faults) > 0 {
 		field, what := "version", "operatorVersion "+text.Quote(s.Version)
@@ -80,6 +80,6 @@ func boundedSize(s *subject) []Finding {
 		}
 	}
 	return []Finding{faultAt("templates",
-		"the package makes an OperatorVersion of %d bytes, more than the %d that can be stored: "+
+		"the OperatorVersion has %d bytes, more than the limit of %d: "+
 			"split the operator or shorten its templates; the largest is %s", bytes, MaxSize, text.Quote(largest))}
 }

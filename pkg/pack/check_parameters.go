@@ -28,11 +28,11 @@ func parameterNames(s *subject) []Finding {
 		case p.Name == "":
 			findings = append(findings, faultAt(field, "parameter %d has no name", i+1))
 		case strings.ContainsAny(p.Name, reserved):
-			findings = append(findings, faultAt(field, "parameter %s: the name contains one of %s: use letters, digits and _",
+			findings = append(findings, faultAt(field, "parameter %s: the name must not contain any of %s: use letters, digits and _",
 				text.Quote(p.Name), text.Quote(reserved)))
 		case !identifier.MatchString(p.Name):
 			findings = append(findings, warningAt(field,
-				"parameter %s: templates cannot write .Params.NAME with this name, only index .Params %s, and AddOnDeploymentConfigs "+
+				"parameter %s: templates must use index .Params %s instead of .Params.NAME, and AddOnDeploymentConfigs "+
 					"cannot set it: use letters, digits and _", text.Quote(p.Name), text.Quote(p.Name)))
 		}
 	}
@@ -40,7 +40,7 @@ func parameterNames(s *subject) []Finding {
 		name, before := s.parameterNames[i], s.parameterNames[first]
 		message := "parameter %s is defined twice: remove one"
 		if name != before {
-			message = "parameter %s differs from " + text.Quote(before) + " in nothing but case: rename one"
+			message = "parameter %s differs from " + text.Quote(before) + " only in case: rename one"
 		}
 		findings = append(findings, faultAt(parameterField(i, "name"), message, text.Quote(name)))
 	})
@@ -53,7 +53,7 @@ func parameterValues(s *subject) []Finding {
 	for i, p := range s.Parameters {
 		if !knownType(p.Type) {
 			findings = append(findings, faultAt(parameterField(i, "value-type"),
-				"parameter %s: type %s is not known: want one of string, integer, number, boolean, array, map",
+				"parameter %s: unknown type %s: must be one of string, integer, number, boolean, array, map",
 				text.Quote(p.Name), text.Quote(string(p.Type))))
 			continue
 		}
@@ -111,7 +111,7 @@ func immutableParameters(s *subject) []Finding {
 	for i, p := range s.Parameters {
 		if isTrue(p.Immutable) && p.Default == nil && !isTrue(p.Required) {
 			findings = append(findings, warningAt(parameterField(i, "immutable"),
-				"parameter %s is immutable, and neither required nor has it a default: whoever does not set it at first never can",
+				"parameter %s is immutable, not required, and has no default: it can only be set when the Instance is created",
 				text.Quote(p.Name)))
 		}
 	}
@@ -132,7 +132,7 @@ func switchingParameters(s *subject) []Finding {
 		valued, asked := p.Default != nil && *p.Default != "", p.Default == nil && isTrue(p.Required)
 		if switching && !valued && !asked {
 			findings = append(findings, warningAt(parameterField(i, "name"),
-				"parameter %s switches task %s and has no default: Instances that do not set it are refused", text.Quote(p.Name), text.Quote(task)))
+				"parameter %s enables task %s and has no default: Instances that do not set it are rejected", text.Quote(p.Name), text.Quote(task)))
 		}
 	}
 	return findings
@@ -185,12 +185,12 @@ func (s *subject) booleanFault(name string) string {
 	case p.Type == kudo.BooleanType:
 		return ""
 	case p.Type != "" && p.Type != kudo.StringType:
-		return fmt.Sprintf("parameter %s is of type %s: want a boolean", text.Quote(name), p.Type)
+		return fmt.Sprintf("parameter %s is of type %s: must be a boolean", text.Quote(name), p.Type)
 	case p.Default == nil || *p.Default == "":
 		return "" // the value is set at installation, and judged then
 	}
 	if _, err := strconv.ParseBool(*p.Default); err != nil {
-		return fmt.Sprintf("parameter %s has the default %s, which is not a boolean: want true or false",
+		return fmt.Sprintf("parameter %s has the default %s: must be true or false",
 			text.Quote(name), text.Quote(*p.Default))
 	}
 	return ""

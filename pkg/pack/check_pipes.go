@@ -30,10 +30,11 @@ func pipeOrder(s *subject) []Finding {
 				switch {
 				case maker == "" || maker == task || anyBefore(plan, runs[maker], at):
 				case len(runs[maker]) > 0:
-					findings = append(findings, faultAt(field, "plan %s: task %s uses .Pipes.%s, and task %s may not have made it by then: run that first",
+					findings = append(findings, faultAt(field,
+						"plan %s: task %s uses .Pipes.%s, which task %s may not have created yet: run that task first",
 						text.Quote(name), text.Quote(task), key, text.Quote(maker)))
 				case name == kudo.DeployPlan:
-					findings = append(findings, warningAt(field, "plan %s: task %s uses .Pipes.%s, which task %s makes, but not in this plan",
+					findings = append(findings, warningAt(field, "plan %s: task %s uses .Pipes.%s, which task %s creates, but not in this plan",
 						text.Quote(name), text.Quote(task), key, text.Quote(maker)))
 				}
 			}

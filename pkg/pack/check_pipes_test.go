@@ -13,8 +13,8 @@ import (
 )
 
 func TestVerifyWantsFilesMadeBeforeTheyAreUsed(t *testing.T) {
-	const complete = "plan %q: task \"use\" uses .Pipes.KEY, which task \"make\" makes, but not in this plan"
-	late := `plan "deploy": task "use" uses .Pipes.KEY, and task "make" may not have made it by then: run that first`
+	const complete = "plan %q: task \"use\" uses .Pipes.KEY, which task \"make\" creates, but not in this plan"
+	late := `plan "deploy": task "use" uses .Pipes.KEY, which task "make" may not have created yet: run that task first`
 	for sentence, test := range map[string]struct {
 		plans string
 		want  []string

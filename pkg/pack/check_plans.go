@@ -15,7 +15,7 @@ func deployPlan(s *subject) []Finding {
 	if _, ok := s.Plans[kudo.DeployPlan]; ok {
 		return nil
 	}
-	return []Finding{faultAt("plans", "plan deploy is missing: it is the one that installs the operator")}
+	return []Finding{faultAt("plans", "plan deploy is missing: it installs the operator")}
 }
 
 // planStrategies: the strategy of phases and steps is serial or parallel; the default is serial.
@@ -24,7 +24,7 @@ func planStrategies(s *subject) []Finding {
 	judge := func(what, field string, strategy kudo.Ordering) {
 		if strategy != "" && strategy != kudo.Serial && strategy != kudo.Parallel {
 			findings = append(findings, faultAt(field+".strategy",
-				"%s: strategy %s does not exist: want serial or parallel", what, text.Quote(string(strategy))))
+				"%s: unknown strategy %s: must be serial or parallel", what, text.Quote(string(strategy))))
 		}
 	}
 	for _, name := range s.planNames {
@@ -88,11 +88,11 @@ func planTimeouts(s *subject) []Finding {
 		case own == nil:
 			return whole
 		case own.Duration <= 0:
-			findings = append(findings, faultAt(field+".timeout", "%s: timeout %s is over before anything is done: "+
-				"want a duration such as 90s or 5m, or none", what, own.Duration))
+			findings = append(findings, faultAt(field+".timeout", "%s: timeout %s must be positive: "+
+				"set a duration such as 90s or 5m, or remove it", what, own.Duration))
 			return whole
 		case whole != nil && own.Duration > whole.Duration:
-			findings = append(findings, warningAt(field+".timeout", "%s: timeout %s is never reached, for what it is part of has %s",
+			findings = append(findings, warningAt(field+".timeout", "%s: timeout %s has no effect: the enclosing timeout is %s",
 				what, own.Duration, whole.Duration))
 			return whole
 		}
@@ -120,7 +120,7 @@ func stepTasks(s *subject) []Finding {
 	s.eachStep(func(plan string, step *kudo.Step, field string) {
 		where := fmt.Sprintf("plan %s, step %s", text.Quote(plan), text.Quote(step.Name))
 		if len(step.Tasks) == 0 {
-			findings = append(findings, warningAt(field, "%s: it has no tasks and does nothing", where))
+			findings = append(findings, warningAt(field, "%s has no tasks and does nothing", where))
 		}
 		for i, name := range step.Tasks {
 			if s.tasks[name] == nil {

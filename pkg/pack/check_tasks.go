@@ -46,7 +46,7 @@ func taskKinds(s *subject) []Finding {
 	var findings []Finding
 	for i, t := range s.Tasks {
 		if !slices.Contains(taskKindNames, t.Kind) && t.Kind != kudo.TaskOperator {
-			findings = append(findings, faultAt(taskField(i, "kind"), "task %s: kind %s does not exist: want one of %s",
+			findings = append(findings, faultAt(taskField(i, "kind"), "task %s: unknown kind %s: must be one of %s",
 				text.Quote(t.Name), text.Quote(t.Kind), strings.Join(taskKindNames, ", ")))
 		}
 	}
@@ -114,7 +114,7 @@ func taskResources(s *subject) []Finding {
 		}
 		if len(t.Spec.Resources) == 0 {
 			findings = append(findings, warningAt(taskField(i,
-				"spec"), "task %s: it has no resources and does nothing", text.Quote(t.Name)))
+				"spec"), "task %s has no resources and does nothing", text.Quote(t.Name)))
 		}
 		for j, name := range t.Spec.Resources {
 			findings = append(findings, s.templateExists(t.Name, taskField(i, fmt.Sprintf("spec.resources[%d]", j)), name)...)
@@ -147,7 +147,7 @@ func toggleParameters(s *subject) []Finding {
 		}
 		if t.Spec.Parameter == "" {
 			findings = append(findings, faultAt(taskField(i,
-				"spec"), "task %s: a task of kind Toggle needs a parameter", text.Quote(t.Name)))
+				"spec"), "task %s: parameter is required for kind Toggle", text.Quote(t.Name)))
 		} else if why := s.booleanFault(t.Spec.Parameter); why != "" {
 			findings = append(findings, faultAt(taskField(i, "spec.parameter"), "task %s: %s", text.Quote(t.Name), why))
 		}
@@ -165,20 +165,20 @@ func pipeShapes(s *subject) []Finding {
 		}
 		if t.Spec.Pod == "" {
 			findings = append(findings, faultAt(taskField(i,
-				"spec"), "task %s: a task of kind Pipe needs a pod, the name of a template", text.Quote(t.Name)))
+				"spec"), "task %s: pod is required for kind Pipe: set it to the name of a template", text.Quote(t.Name)))
 		} else {
 			findings = append(findings, s.templateExists(t.Name, taskField(i, "spec.pod"), t.Spec.Pod)...)
 		}
 		if len(t.Spec.Pipe) == 0 {
 			findings = append(findings, faultAt(taskField(i,
-				"spec"), "task %s: a task of kind Pipe needs at least one file under pipe", text.Quote(t.Name)))
+				"spec"), "task %s: pipe is required for kind Pipe: list at least one file", text.Quote(t.Name)))
 		}
 		for j, p := range t.Spec.Pipe {
 			field := taskField(i, fmt.Sprintf("spec.pipe[%d]", j))
 			findings = append(findings, pipeFaults(t.Name, field, p)...)
 			if other, ok := keys[p.Key]; ok && p.Key != "" {
 				findings = append(findings, faultAt(field+".key",
-					"task %s: key %s is taken by task %s: templates could not tell them apart",
+					"task %s: key %s is already used by task %s: choose a unique key",
 					text.Quote(t.Name), text.Quote(p.Key), text.Quote(other)))
 			}
 			keys[p.Key] = t.Name
@@ -193,21 +193,21 @@ var pipeKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 func pipeFaults(task, field string, p kudo.PipeSpec) []Finding {
 	var findings []Finding
 	if (p.File == "") == (p.EnvFile == "") {
-		findings = append(findings, faultAt(field, "task %s: each entry of pipe needs either file or envFile", text.Quote(task)))
+		findings = append(findings, faultAt(field, "task %s: each entry of pipe must have either file or envFile", text.Quote(task)))
 	}
 	if path := p.File + p.EnvFile; path != "" && !strings.HasPrefix(path, "/") {
 		findings = append(findings, faultAt(field,
-			"task %s: %s is not an absolute path in the container", text.Quote(task), text.Quote(path)))
+			"task %s: %s must be an absolute path in the container", text.Quote(task), text.Quote(path)))
 	}
 	if p.Kind != "Secret" && p.Kind != "ConfigMap" {
 		findings = append(findings, faultAt(field+".kind",
-			"task %s: files are kept as Secret or ConfigMap, not as %s", text.Quote(task), text.Quote(p.Kind)))
+			"task %s: kind of a file must be Secret or ConfigMap, got %s", text.Quote(task), text.Quote(p.Kind)))
 	}
 	if !pipeKey.MatchString(p.Key) {
 		findings = append(findings, faultAt(field+".key", "task %s: key %s is not valid: use letters, digits and _", text.Quote(task), text.Quote(p.Key)))
 	} else if !identifier.MatchString(p.Key) {
 		findings = append(findings, warningAt(field+".key",
-			"task %s: templates cannot write .Pipes.KEY with key %s, only index .Pipes %s: use letters, digits and _",
+			"task %s: templates cannot refer to key %s as .Pipes.KEY, only as index .Pipes %s: use letters, digits and _",
 			text.Quote(task), text.Quote(p.Key), text.Quote(p.Key)))
 	}
 	return findings
@@ -222,7 +222,7 @@ func childOperators(s *subject) []Finding {
 		}
 		if t.Spec.Package == "" {
 			findings = append(findings, faultAt(taskField(i,
-				"spec"), "task %s: a task of kind %s needs a package", text.Quote(t.Name), t.Kind))
+				"spec"), "task %s: package is required for kind %s", text.Quote(t.Name), t.Kind))
 		}
 		if file := t.Spec.ParameterFile; file != "" {
 			findings = append(findings, s.templateExists(t.Name, taskField(i, "spec.parameterFile"), file)...)
@@ -267,7 +267,7 @@ func endlessTasks(s *subject) []Finding {
 	for i, t := range s.Tasks {
 		if t.Kind == kudo.TaskDummy && !t.Spec.Done && !t.Spec.WantErr {
 			findings = append(findings, warningAt(taskField(i, "name"),
-				"task %s waits for ever (Dummy without done: true), and so does every plan that runs it: to forbid a change, "+
+				"task %s never completes (Dummy without done: true), and neither does any plan that runs it: to forbid a change, "+
 					"make the parameter immutable", text.Quote(t.Name)))
 		}
 	}

@@ -109,7 +109,7 @@ func removedAPIVersions(s *subject) []Finding {
 func removalOf(gvk schema.GroupVersionKind) string {
 	if successor, ok := render.Successor(gvk); ok {
 		what, version := gvk.GroupVersion().String()+" "+gvk.Kind, successor.GroupVersion().String()
-		return fmt.Sprintf("%s is no longer served by Kubernetes: it is applied as %s, write that instead", what, version)
+		return fmt.Sprintf("%s is no longer served by Kubernetes and is applied as %s: use that instead", what, version)
 	}
 	return render.Removed(gvk)
 }
@@ -178,7 +178,7 @@ func namespaceManifest(s *subject) []Finding {
 	if len(kinds) == 1 && kinds[0].gvk.Kind == "Namespace" {
 		return nil
 	}
-	return []Finding{warningAt(field, "namespaceManifest %s is to be one object of kind Namespace, and nothing else", text.Quote(name))}
+	return []Finding{warningAt(field, "namespaceManifest %s must contain exactly one object, of kind Namespace", text.Quote(name))}
 }
 
 // ownNamespaces: the objects of an Instance are deleted with it, and deleting a Namespace deletes all objects that others have created in
@@ -192,7 +192,7 @@ func ownNamespaces(s *subject) []Finding {
 		for _, k := range writtenKinds(s.Templates[name]) {
 			if k.gvk.Group == "" && k.gvk.Kind == "Namespace" {
 				finding := warningAt(templateField(name),
-					"a Namespace is deleted together with the Instance, and everything in it: let the add-on's install namespace do")
+					"the Namespace and everything in it are deleted with the Instance: use the add-on's install namespace instead")
 				finding.Line = k.line
 				findings = append(findings, finding)
 			}
@@ -226,8 +226,8 @@ func fixedNames(s *subject) []Finding {
 			inMetadata = false
 			if m[1] != "" && !ownName.MatchString(m[1]) {
 				finding := warningAt(templateField(name),
-					"the name %s is the same for every Instance, and two in one namespace would "+
-						"claim the same object: make .Name a part of it", text.Quote(m[1]))
+					"the name %s is the same for every Instance, and two Instances in one namespace "+
+						"would share the object: include .Name in it", text.Quote(m[1]))
 				finding.Line = i + 1
 				findings = append(findings, finding)
 			}

@@ -43,7 +43,7 @@ type key struct {
 // open parses a file that holds one object. If that fails, it returns nil and adds a finding.
 func (p *Package) open(fsys fs.FS, file string) (*document, *yaml.Node) {
 	if _, err := fs.Stat(fsys, file); errors.Is(err, fs.ErrNotExist) {
-		p.fault(file, 0, "is missing: a package has operator.yaml, params.yaml and templates/")
+		p.fault(file, 0, "file not found: a package consists of operator.yaml, params.yaml and templates/")
 		return nil, nil
 	}
 	text, ok := p.read(fsys, file)
@@ -58,7 +58,7 @@ func (p *Package) open(fsys fs.FS, file string) (*document, *yaml.Node) {
 		return nil, nil
 	}
 	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
-		p.fault(file, second.Line, "holds a second YAML document: a package has one of each file")
+		p.fault(file, second.Line, "contains more than one YAML document: must contain exactly one")
 	}
 	return &document{file: file, places: map[string]place{}}, root.Content[0]
 }
@@ -126,7 +126,7 @@ func (d *document) object(node *yaml.Node, path string, keys ...key) {
 func (d *document) unknown(name *yaml.Node, path string, keys []key) {
 	meant := text.ClosestMatch(name.Value, names(keys))
 	if meant == "" {
-		d.fault(name, path, "unknown field: want one of %s", strings.Join(names(keys), ", "))
+		d.fault(name, path, "unknown field: must be one of %s", strings.Join(names(keys), ", "))
 		return
 	}
 	severity := Error
@@ -151,7 +151,7 @@ func (d *document) entries(node *yaml.Node, path string, entry func(name, value 
 		return
 	}
 	if node.Kind != yaml.MappingNode {
-		d.fault(node, path, "want fields, got %s", describe(node))
+		d.fault(node, path, "must be a map, got %s", describe(node))
 		return
 	}
 	first := map[string]int{} // index of each name in the node's content
@@ -164,7 +164,7 @@ func (d *document) entries(node *yaml.Node, path string, entry func(name, value 
 		}
 		first[name.Value] = i
 		if name.Kind != yaml.ScalarNode {
-			d.fault(name, path, "want the name of a field, got %s", describe(name))
+			d.fault(name, path, "must be the name of a field, got %s", describe(name))
 			continue
 		}
 		d.places[at] = d.placeOf(name)
@@ -178,7 +178,7 @@ func (d *document) repeats(name, value *yaml.Node, path string, before []*yaml.N
 	if value.Kind == yaml.ScalarNode && before[1].Kind == yaml.ScalarNode && value.Value == before[1].Value {
 		severity = Warning
 	}
-	d.find(severity, name, path, "stands twice, first in line %d: remove one", before[0].Line)
+	d.find(severity, name, path, "is set twice, first in line %d: remove one", before[0].Line)
 }
 
 func (d *document) placeOf(node *yaml.Node) place { return place{d.file, node.Line, node.Column} }
@@ -190,7 +190,7 @@ func (d *document) list(item reader) reader {
 			return
 		}
 		if node.Kind != yaml.SequenceNode {
-			d.fault(node, path, "want a list, got %s", describe(node))
+			d.fault(node, path, "must be a list, got %s", describe(node))
 			return
 		}
 		for i, value := range node.Content {
@@ -208,7 +208,7 @@ func (d *document) text(into *string) reader {
 			return
 		}
 		if node.Kind != yaml.ScalarNode {
-			d.fault(node, path, "want text, got %s", describe(node))
+			d.fault(node, path, "must be a string, got %s", describe(node))
 			return
 		}
 		*into = node.Value
@@ -229,7 +229,7 @@ func (d *document) flag(into *bool) reader {
 	return func(node *yaml.Node, path string) {
 		quoted := node.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0
 		if node.Kind != yaml.ScalarNode || quoted || node.Decode(into) != nil {
-			d.fault(node, path, "want true or false without quotes, got %s", describe(node))
+			d.fault(node, path, "must be true or false without quotes, got %s", describe(node))
 		}
 	}
 }
@@ -237,7 +237,7 @@ func (d *document) flag(into *bool) reader {
 // number decodes an integer.
 func (d *document) number(node *yaml.Node, path string) {
 	if _, err := strconv.Atoi(node.Value); node.Kind != yaml.ScalarNode || err != nil {
-		d.fault(node, path, "want a whole number, got %s", describe(node))
+		d.fault(node, path, "must be an integer, got %s", describe(node))
 	}
 }
 
@@ -260,7 +260,7 @@ func (d *document) quotedFlag(into **kudo.Flag) reader {
 		}
 		value, err := strconv.ParseBool(node.Value)
 		if node.Kind != yaml.ScalarNode || err != nil {
-			d.fault(node, path, "want true or false, got %s", describe(node))
+			d.fault(node, path, "must be true or false, got %s", describe(node))
 			return
 		}
 		*into = new(kudo.Flag(value))
@@ -280,10 +280,10 @@ func (d *document) duration(into **metav1.Duration) reader {
 		value, err := time.ParseDuration(node.Value)
 		switch {
 		case node.Kind != yaml.ScalarNode || err != nil:
-			d.fault(node, path, "want a duration such as 90s or 5m, got %s", describe(node))
+			d.fault(node, path, "must be a duration such as 90s or 5m, got %s", describe(node))
 			return
 		case value < minDuration || value >= overDuration:
-			d.fault(node, path, "want a duration from 1ms to 99999h, such as 90s or 5m, got %s", describe(node))
+			d.fault(node, path, "must be a duration from 1ms to 99999h, such as 90s or 5m, got %s", describe(node))
 			return
 		}
 		*into = &metav1.Duration{Duration: value}

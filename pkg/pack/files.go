@@ -44,7 +44,7 @@ func (d *document) stands(path, inFile string) {
 
 func (d *document) apiVersion(node *yaml.Node, path string) {
 	if want := kudo.GroupVersion.String(); node.Value != want {
-		d.fault(node, path, "want %s, got %s", want, describe(node))
+		d.fault(node, path, "must be %s, got %s", want, describe(node))
 	}
 }
 
@@ -141,7 +141,7 @@ func (d *document) step(into *[]kudo.Step) reader {
 		d.object(node, path,
 			key{name: "name", read: d.text(&s.Name), required: true},
 			key{name: "tasks", read: d.texts(&s.Tasks)},
-			key{name: "delete", read: d.ignored("steps delete nothing: use a task of kind Delete")},
+			key{name: "delete", read: d.ignored("has no effect: use a task of kind Delete")},
 			key{name: "timeout", read: d.duration(&s.Timeout)},
 		)
 		*into = append(*into, s)
@@ -187,7 +187,7 @@ func (d *document) group(into map[string]bool) reader {
 			d.find(Warning, node, path, "group %s is defined twice: remove one", text.Quote(name))
 		}
 		if strings.Contains(name, "/") {
-			d.find(Warning, node, path, "group %s has a / in its name, which user interfaces do not take", text.Quote(name))
+			d.find(Warning, node, path, "the name of group %s contains a slash, which user interfaces do not support", text.Quote(name))
 		}
 		into[name] = true
 	}
@@ -219,10 +219,10 @@ func (d *document) parameter(into *[]kudo.Parameter, groups *[]*yaml.Node) reade
 		d.stands(path+".value-type", path+".type")
 		p.Type = cmp.Or(p.Type, kudo.StringType)
 		if written != nil && written.Kind != yaml.ScalarNode && p.Type == kudo.StringType {
-			d.fault(written, path+".default", "want text, got %s: set type: array or type: map", describe(written))
+			d.fault(written, path+".default", "must be a string, got %s: set type: array or type: map", describe(written))
 		}
 		if advanced && isTrue(p.Required) && p.Default == nil {
-			d.find(Warning, node, "", "parameter %s is advanced, but everybody has to set it: give it a default, or required: false", text.Quote(p.Name))
+			d.find(Warning, node, "", "parameter %s is advanced, but must be set: set a default, or required: false", text.Quote(p.Name))
 		}
 		*into = append(*into, p)
 	}
@@ -258,7 +258,7 @@ func (d *document) enum(into *[]string) reader {
 	return func(node *yaml.Node, path string) {
 		items(node, path)
 		if node.Kind == yaml.SequenceNode && len(node.Content) == 0 {
-			d.fault(node, path, "allows no value at all: list some, or remove it")
+			d.fault(node, path, "must not be empty: list the allowed values, or remove the field")
 		}
 	}
 }

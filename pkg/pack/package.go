@@ -83,7 +83,7 @@ func (p *Package) read(fsys fs.FS, name string) (string, bool) {
 		p.fault(name, 0, "is not a regular file")
 		return "", false
 	case info.Size() > MaxSize:
-		p.fault(name, 0, "has %d bytes, more than the %d that an OperatorVersion can hold: split the operator or shorten the file",
+		p.fault(name, 0, "has %d bytes, more than the limit of %d for an OperatorVersion: split the operator or shorten the file",
 			info.Size(), MaxSize)
 		return "", false
 	}
@@ -93,7 +93,7 @@ func (p *Package) read(fsys fs.FS, name string) (string, bool) {
 		return "", false
 	}
 	if !utf8.Valid(text) {
-		p.fault(name, 0, "is not UTF-8 text: remove it from the package or encode it, with base64 for example")
+		p.fault(name, 0, "is not UTF-8 text: remove it from the package or encode it, for example with base64")
 		return "", false
 	}
 	return string(text), true

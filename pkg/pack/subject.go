@@ -85,14 +85,14 @@ const (
 // choices suggests the similar ones of the existing names, or lists them.
 func (s *subject) choices(name string, names []string) string {
 	if len(names) == 0 {
-		return "there are none"
+		return "none exist"
 	}
 	if s.searches++; s.searches <= maxSearches {
 		if meant := text.ClosestMatch(name, names); meant != "" {
 			return "did you mean " + meant + "?"
 		}
 	}
-	return "there are " + strings.Join(text.Limit(names, maxChoices, "more"), ", ")
+	return "must be one of " + strings.Join(text.Limit(names, maxChoices, "more"), ", ")
 }
 
 // repeated visits each index with a name that occurred before, with its first index. Names that differ only in case count as equal too,
@@ -120,9 +120,9 @@ func repeated(names []string, visit func(i, first int)) {
 // twice returns the finding about a duplicate name: an error, or a warning if the case differs.
 func twice(field, where string, name, first string) Finding {
 	if name == first {
-		return faultAt(field, "%s stands twice: rename one", where)
+		return faultAt(field, "%s is defined twice: rename one", where)
 	}
-	return warningAt(field, "%s differs from %s in nothing but case: rename one", where, text.Quote(first))
+	return warningAt(field, "%s differs from %s only in case: rename one", where, text.Quote(first))
 }
 
 // size returns the number of bytes of the specification in JSON.

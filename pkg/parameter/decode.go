@@ -34,9 +34,9 @@ func isNumber(value string) bool { return numberPattern.MatchString(value) }
 // Numbers never pass through float64: an integer is an int64, or a json.Number if it does not fit; any other number is a json.Number that
 // keeps its digits. Anchors, aliases and duplicate keys are rejected.
 func Decode(t kudo.ParameterType, text string) (any, error) {
-	kind, want := yaml.SequenceNode, "want a list, such as [a, b]"
+	kind, want := yaml.SequenceNode, "must be a list, such as [a, b]"
 	if t == kudo.MapType {
-		kind, want = yaml.MappingNode, "want a map, such as {a: b}"
+		kind, want = yaml.MappingNode, "must be a map, such as {a: b}"
 	}
 	var document yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &document); err != nil {
@@ -84,10 +84,10 @@ func decodeMapping(node *yaml.Node, depth int) (any, error) {
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key := node.Content[i]
 		if key.Kind != yaml.ScalarNode || key.Tag == "!!merge" {
-			return nil, fmt.Errorf("line %d: a key must be plain text", key.Line)
+			return nil, fmt.Errorf("line %d: a key must be a string", key.Line)
 		}
 		if _, ok := m[key.Value]; ok {
-			return nil, fmt.Errorf("key %s stands twice", text.Quote(key.Value))
+			return nil, fmt.Errorf("key %s is set twice", text.Quote(key.Value))
 		}
 		value, err := decode(node.Content[i+1], depth-1)
 		if err != nil {

@@ -25,10 +25,10 @@ func File(text string) (map[string]string, error) {
 	case errors.Is(err, io.EOF):
 		return map[string]string{}, nil
 	case err != nil:
-		return nil, fmt.Errorf("%sit is not YAML: quote what the template puts in (| quote, or toYaml)", placeOf(err))
+		return nil, fmt.Errorf("%snot valid YAML: quote the values that the template inserts (| quote, or toYaml)", placeOf(err))
 	}
 	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
-		return nil, errors.New("it holds more than one YAML document: want one map of parameters")
+		return nil, errors.New("contains more than one YAML document: must be one map of parameters")
 	}
 	return valuesOf(document.Content[0])
 }
@@ -47,13 +47,13 @@ func valuesOf(root *yaml.Node) (map[string]string, error) {
 		return values, nil
 	}
 	if root.Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("line %d: want a map of parameters, such as NAME: value", root.Line)
+		return nil, fmt.Errorf("line %d: must be a map of parameters, such as NAME: value", root.Line)
 	}
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		name, node := root.Content[i], root.Content[i+1]
 		if name.Kind != yaml.ScalarNode || name.ShortTag() == "!!merge" || seen[name.Value] {
-			return nil, fmt.Errorf("line %d: want the name of a parameter that does not stand there yet", name.Line)
+			return nil, fmt.Errorf("line %d: must be the name of a parameter that is not set on an earlier line", name.Line)
 		}
 		seen[name.Value] = true
 		value, given, err := textOf(node)
@@ -74,7 +74,7 @@ func textOf(node *yaml.Node) (text string, given bool, err error) {
 	}
 	content, err := DecodeNode(node)
 	if err != nil {
-		return "", false, errors.New("the list or map cannot be read: want no anchors, no aliases and no key twice")
+		return "", false, errors.New("the list or map is not valid: it must not contain anchors, aliases or duplicate keys")
 	}
 	encoded, err := json.Marshal(content)
 	return string(encoded), err == nil, err

@@ -35,15 +35,15 @@ func TestFile(t *testing.T) {
 
 func TestFileSaysWhereAFaultIsAndNotWhatStandsThere(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
-		"no YAML":              {"A: x\nPASSWORD: geheim: x\n", "line 2: it is not YAML: quote what the template puts in (| quote, or toYaml)"},
-		"an alias":             {"PASSWORD: *geheim\n", "it is not YAML: quote what the template puts in (| quote, or toYaml)"},
-		"an anchor in a list":  {"A:\n- &geheim x\n- *geheim\n", "line 2: the list or map cannot be read: want no anchors, no aliases and no key twice"},
-		"no map":               {"- geheim\n", "line 1: want a map of parameters, such as NAME: value"},
-		"a text alone":         {"geheim\n", "line 1: want a map of parameters, such as NAME: value"},
-		"a name twice":         {"A: geheim\nA: geheim\n", "line 2: want the name of a parameter that does not stand there yet"},
-		"several documents":    {"A: geheim\n---\nB: geheim\n", "it holds more than one YAML document: want one map of parameters"},
-		"a merge":              {"<<: {A: geheim}\n", "line 1: want the name of a parameter that does not stand there yet"},
-		"a key twice in a map": {"A: {geheim: 1, geheim: 2}\n", "line 1: the list or map cannot be read: want no anchors, no aliases and no key twice"},
+		"no YAML":              {"A: x\nPASSWORD: geheim: x\n", "line 2: not valid YAML: quote the values that the template inserts (| quote, or toYaml)"},
+		"an alias":             {"PASSWORD: *geheim\n", "not valid YAML: quote the values that the template inserts (| quote, or toYaml)"},
+		"an anchor in a list":  {"A:\n- &geheim x\n- *geheim\n", "line 2: the list or map is not valid: it must not contain anchors, aliases or duplicate keys"},
+		"no map":               {"- geheim\n", "line 1: must be a map of parameters, such as NAME: value"},
+		"a text alone":         {"geheim\n", "line 1: must be a map of parameters, such as NAME: value"},
+		"a name twice":         {"A: geheim\nA: geheim\n", "line 2: must be the name of a parameter that is not set on an earlier line"},
+		"several documents":    {"A: geheim\n---\nB: geheim\n", "contains more than one YAML document: must be one map of parameters"},
+		"a merge":              {"<<: {A: geheim}\n", "line 1: must be the name of a parameter that is not set on an earlier line"},
+		"a key twice in a map": {"A: {geheim: 1, geheim: 2}\n", "line 1: the list or map is not valid: it must not contain anchors, aliases or duplicate keys"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := File(test.text)

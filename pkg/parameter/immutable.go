@@ -32,10 +32,10 @@ func Immutable(before, after Setting) []Fault {
 		switch {
 		case now == nil && kept != "":
 			faults = append(faults, Fault{Parameter: was.Name, Reason: fmt.Sprintf(
-				"it is immutable and stands at %s, and the other OperatorVersion does not define it: choose one that does", standing(was, kept))})
+				"it is immutable and its value is %s, but the other OperatorVersion does not define it: use one that does", standing(was, kept))})
 		case now != nil && isTrue(now.Immutable) && !same(now.Type, InForce(now, after.Given), kept):
 			faults = append(faults, Fault{Parameter: was.Name, Value: presentable(now, InForce(now, after.Given)), Reason: fmt.Sprintf(
-				"it is immutable and stands at %s: set that, or delete the Instance and create it anew", standing(was, kept))})
+				"it is immutable and its value is %s: set that value, or delete and re-create the Instance", standing(was, kept))})
 		}
 	}
 	return faults
@@ -44,7 +44,7 @@ func Immutable(before, after Setting) []Fault {
 // standing returns the effective value as messages may show it.
 func standing(def *kudo.Parameter, kept string) string {
 	if kept != "" && presentable(def, kept) == "" {
-		return "a value that is not shown"
+		return "not shown"
 	}
 	return text.Quote(kept)
 }

@@ -154,9 +154,9 @@ func (e *InvalidError) Error() string {
 
 // The valid values of each type.
 const (
-	wantInteger = `want an integer, such as 3`
-	wantNumber  = `want a decimal number, such as 0.5 or 1e6`
-	wantBoolean = `want true or false`
+	wantInteger = `must be an integer, such as 3`
+	wantNumber  = `must be a decimal number, such as 0.5 or 1e6`
+	wantBoolean = `must be true or false`
 )
 
 // valueOf returns the value of one parameter for templates. An empty value is no value, whatever the type or enum (KUDO's rule).
@@ -218,7 +218,7 @@ func typedValue(t kudo.ParameterType, value string) (any, error) {
 	case kudo.ArrayType, kudo.MapType:
 		return Decode(t, value)
 	default:
-		return nil, fmt.Errorf("its type %q is not known: the package must use one of string, integer, number, boolean, array, map", t)
+		return nil, fmt.Errorf("unknown type %q: the package must use one of string, integer, number, boolean, array, map", t)
 	}
 }
 
@@ -233,7 +233,7 @@ func allowed(def *kudo.Parameter, value string, typed any) error {
 	for i, e := range def.Enum {
 		quoted[i] = text.Quote(e)
 	}
-	return fmt.Errorf("want one of %s", strings.Join(text.Limit(quoted, maxShownItems, "more"), ", "))
+	return fmt.Errorf("must be one of %s", strings.Join(text.Limit(quoted, maxShownItems, "more"), ", "))
 }
 
 // undefined returns the names without a definition that are given or switch a task, each kind sorted.
@@ -250,7 +250,7 @@ func undefined(defs []kudo.Parameter, given, switches map[string]string) []Fault
 	}
 	for _, name := range slices.DeleteFunc(slices.Sorted(maps.Keys(switches)), isDefined) {
 		faults = append(faults, Fault{Parameter: name, Reason: fmt.Sprintf(
-			"it switches task %q, and the OperatorVersion does not define it: push a corrected version", switches[name])})
+			"it enables task %q, but the OperatorVersion does not define it: push a corrected version", switches[name])})
 	}
 	return faults
 }
@@ -268,8 +268,8 @@ func oversized(given map[string]string) []Fault {
 			largest = name
 		}
 	}
-	return []Fault{{Whole: true, Parameter: largest, Reason: fmt.Sprintf("all parameters together have %d bytes, more than the %d that an Instance "+
-		"can hold, and its %d are the most: shorten it, or put it into a Secret or ConfigMap and give the package its name",
+	return []Fault{{Whole: true, Parameter: largest, Reason: fmt.Sprintf("all parameters together have %d bytes, more than the limit of %d "+
+		"for an Instance, and this one is the largest with %d: shorten it, or store it in a Secret or ConfigMap and pass the name of that object",
 		len(text), MaxBytes, len(given[largest]))}}
 }
 

@@ -124,7 +124,7 @@ func parseEnvironment(content []byte) (map[string][]byte, error) {
 			continue
 		}
 		if _, twice := entries[name]; twice {
-			return nil, fmt.Errorf("line %d: an earlier line gives the same name", number)
+			return nil, fmt.Errorf("line %d: the name is already set on an earlier line", number)
 		}
 		entries[name] = value
 	}
@@ -134,7 +134,7 @@ func parseEnvironment(content []byte) (map[string][]byte, error) {
 // parseVariable parses one line; the name is empty if the line has none.
 func parseVariable(line []byte) (name string, value []byte, err error) {
 	if !utf8.Valid(line) {
-		return "", nil, errors.New("it is not UTF-8")
+		return "", nil, errors.New("must be UTF-8")
 	}
 	line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 	line = bytes.TrimLeftFunc(line, unicode.IsSpace)
@@ -143,11 +143,11 @@ func parseVariable(line []byte) (name string, value []byte, err error) {
 	}
 	before, value, found := bytes.Cut(line, []byte("="))
 	if !found {
-		return "", nil, errors.New("it is not NAME=VALUE")
+		return "", nil, errors.New("must be NAME=VALUE")
 	}
 	name = string(before)
 	if len(validation.IsEnvVarName(name)) > 0 || len(validation.IsConfigMapKey(name)) > 0 {
-		return "", nil, errors.New("what stands before the = is not the name of an environment variable")
+		return "", nil, errors.New("the text before = is not a valid name of an environment variable")
 	}
 	return name, value, nil
 }

@@ -88,21 +88,21 @@ func TestPodThatIsNoPipesIsRefused(t *testing.T) {
 		return strings.Replace(kafkas, old, replacement, 1)
 	}
 	for sentence, test := range map[string]struct{ pod, file, want string }{
-		"another kind":                      {edit("kind: Pod", "kind: Job"), "/tmp/a", "a Pipe task runs a Pod of v1, not a Job of v1"},
+		"another kind":                      {edit("kind: Pod", "kind: Job"), "/tmp/a", "a Pipe task must run a Pod of v1, got a Job of v1"},
 		"a field of the wrong type":         {edit("priorityClassName: high", "priorityClassName: [1]"), "/tmp/a", "reading the Pod"},
-		"containers of its own":             {edit("  priorityClassName", "  containers: [{name: web}]\n  priorityClassName"), "/tmp/a", `no containers of its own, only an init container, which makes the files: remove "web"`},
-		"no init container":                 {edit("initContainers:", "initContainers: []\n  x:"), "/tmp/a", "exactly one init container, which makes the files; this one has 0"},
-		"two init containers":               {edit("  initContainers:", "  initContainers:\n  - name: first"), "/tmp/a", "this one has 2"},
-		"an init container that never ends": {edit("image: kafka:1", "restartPolicy: Always"), "/tmp/a", `init container "init" has a restartPolicy of its own`},
-		"containers that always restart":    {edit("  priorityClassName", "  restartPolicy: Always\n  priorityClassName"), "/tmp/a", "restartPolicy OnFailure, which is the default, or Never; not Always"},
-		"a file outside of all volumes":     {kafkas, "/var/a", `file "/var/a" does not lie in a volume of init container "init"`},
-		"a file beside a volume":            {kafkas, "/tmpfile", "does not lie in a volume"},
-		"a file that climbs out":            {kafkas, "/tmp/../etc/passwd", "does not lie in a volume"},
-		"a file that is a volume":           {edit("/tmp/deeper/", "/deeper/"), "/tmp", "does not lie in a volume"},
-		"a file in another kind of volume":  {kafkas, "/settings/a", `file "/settings/a" lies in volume "settings", which is not an emptyDir of the Pod`},
+		"containers of its own":             {edit("  priorityClassName", "  containers: [{name: web}]\n  priorityClassName"), "/tmp/a", `no containers, only an init container that creates the files: remove "web"`},
+		"no init container":                 {edit("initContainers:", "initContainers: []\n  x:"), "/tmp/a", "exactly one init container, which creates the files; it has 0"},
+		"two init containers":               {edit("  initContainers:", "  initContainers:\n  - name: first"), "/tmp/a", "it has 2"},
+		"an init container that never ends": {edit("image: kafka:1", "restartPolicy: Always"), "/tmp/a", `init container "init" sets restartPolicy`},
+		"containers that always restart":    {edit("  priorityClassName", "  restartPolicy: Always\n  priorityClassName"), "/tmp/a", "must be OnFailure (the default) or Never, not Always"},
+		"a file outside of all volumes":     {kafkas, "/var/a", `file "/var/a" is not in a volume of init container "init"`},
+		"a file beside a volume":            {kafkas, "/tmpfile", "is not in a volume"},
+		"a file that climbs out":            {kafkas, "/tmp/../etc/passwd", "is not in a volume"},
+		"a file that is a volume":           {edit("/tmp/deeper/", "/deeper/"), "/tmp", "is not in a volume"},
+		"a file in another kind of volume":  {kafkas, "/settings/a", `file "/settings/a" is in volume "settings", which is not an emptyDir of the Pod`},
 		"a volume that does not exist":      {edit("{name: cert-out, emptyDir: {}}, ", ""), "/tmp/a", `volume "cert-out", which is not an emptyDir of the Pod`},
-		"a part of a volume by expression":  {edit("subPath: part", "subPathExpr: $(X)"), "/tmp/deeper/a", "mounted by subPathExpr: use subPath"},
-		"a file whose name cannot be a key": {kafkas, "/tmp/a b", `file "/tmp/a b": its name becomes a key, and cannot`},
+		"a part of a volume by expression":  {edit("subPath: part", "subPathExpr: $(X)"), "/tmp/deeper/a", "mounted with subPathExpr: use subPath"},
+		"a file whose name cannot be a key": {kafkas, "/tmp/a b", `file "/tmp/a b": its name is not a valid key`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			_, _, err := Pod(decode(t, test.pod), []kudo.PipeSpec{{File: test.file}}, DefaultImage)
@@ -131,10 +131,10 @@ func TestProgress(t *testing.T) {
 		"the files are made at the second try": {"phase: Running\ninitContainerStatuses: [{name: init, lastState: {terminated: {exitCode: 1}}, " +
 			"state: {terminated: {exitCode: 0}}}]\n" + running, Ready, ""},
 		"the init container has failed": {"initContainerStatuses: [{name: init, state: {terminated: {exitCode: 3, reason: Error, message: \"no\\nroute\"}}}]",
-			Retrying, "Pod ns/p: init container init ended with exit code 3 (Error): no route; it is started again"},
+			Retrying, "Pod ns/p: init container init ended with exit code 3 (Error): no route; it is restarted"},
 		"the init container waits to be started again": {"initContainerStatuses: [{name: init, state: {waiting: {reason: CrashLoopBackOff}}, " +
 			"lastState: {terminated: {exitCode: 137, reason: OOMKilled}}}]",
-			Retrying, "Pod ns/p: init container init ended with exit code 137 (OOMKilled); it is started again"},
+			Retrying, "Pod ns/p: init container init ended with exit code 137 (OOMKilled); it is restarted"},
 		"the init container runs again": {"conditions: [{type: Ready, status: 'False', reason: ContainersNotInitialized}]\n" +
 			"initContainerStatuses: [{name: init, state: {running: {}}, lastState: {terminated: {exitCode: 1}}}]",
 			Working, "Pod ns/p: is not ready: ContainersNotInitialized"},
@@ -221,12 +221,12 @@ func TestFill(t *testing.T) {
 		"no variables":                  {"Secret", kudo.PipeSpec{EnvFile: "/e"}, "#", map[string]any{}, ""},
 		"as large as can be":            {"ConfigMap", kudo.PipeSpec{File: "/a"}, whole, map[string]any{"data": map[string]any{"a": whole}}, ""},
 		"larger":                        {"Secret", kudo.PipeSpec{File: "/tmp/a"}, whole + "x", nil, `file "/tmp/a" is larger than the 1048576 bytes that a Secret can hold`},
-		"a line that is no variable":    {"Secret", kudo.PipeSpec{EnvFile: "/e"}, "A=1\nhidden", nil, `file "/e", line 2: it is not NAME=VALUE`},
-		"a name that is none":           {"Secret", kudo.PipeSpec{EnvFile: "/e"}, "#\nhid den=x", nil, `file "/e", line 2: what stands before the =`},
-		"a name twice":                  {"Secret", kudo.PipeSpec{EnvFile: "/e"}, "HIDDEN=1\nHIDDEN=2", nil, `file "/e", line 2: an earlier line gives the same name`},
-		"a name that climbs":            {"Secret", kudo.PipeSpec{EnvFile: "/e"}, "..=hidden", nil, `file "/e", line 1: what stands before the =`},
-		"variables that are not UTF-8":  {"Secret", kudo.PipeSpec{EnvFile: "/e"}, "A=1\nB=hidden\xff", nil, `file "/e", line 2: it is not UTF-8`},
-		"a key of a lost private file!": {"Secret", kudo.PipeSpec{EnvFile: "/e"}, "-----BEGIN HIDDEN-----\nhidden==", nil, `file "/e", line 1: it is not NAME=VALUE`},
+		"a line that is no variable":    {"Secret", kudo.PipeSpec{EnvFile: "/e"}, "A=1\nhidden", nil, `file "/e", line 2: must be NAME=VALUE`},
+		"a name that is none":           {"Secret", kudo.PipeSpec{EnvFile: "/e"}, "#\nhid den=x", nil, `file "/e", line 2: the text before =`},
+		"a name twice":                  {"Secret", kudo.PipeSpec{EnvFile: "/e"}, "HIDDEN=1\nHIDDEN=2", nil, `file "/e", line 2: the name is already set on an earlier line`},
+		"a name that climbs":            {"Secret", kudo.PipeSpec{EnvFile: "/e"}, "..=hidden", nil, `file "/e", line 1: the text before =`},
+		"variables that are not UTF-8":  {"Secret", kudo.PipeSpec{EnvFile: "/e"}, "A=1\nB=hidden\xff", nil, `file "/e", line 2: must be UTF-8`},
+		"a key of a lost private file!": {"Secret", kudo.PipeSpec{EnvFile: "/e"}, "-----BEGIN HIDDEN-----\nhidden==", nil, `file "/e", line 1: must be NAME=VALUE`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			artifact := &unstructured.Unstructured{Object: map[string]any{"kind": test.kind}}

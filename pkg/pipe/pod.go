@@ -69,7 +69,7 @@ func Pod(rendered *unstructured.Unstructured, files []kudo.PipeSpec, image strin
 // read decodes the pod that a template rendered.
 func read(rendered *unstructured.Unstructured) (*corev1.Pod, error) {
 	if rendered.GroupVersionKind() != corev1.SchemeGroupVersion.WithKind("Pod") {
-		return nil, fmt.Errorf("a Pipe task runs a Pod of v1, not a %s of %s", rendered.GetKind(), rendered.GetAPIVersion())
+		return nil, fmt.Errorf("a Pipe task must run a Pod of v1, got a %s of %s", rendered.GetKind(), rendered.GetAPIVersion())
 	}
 	pod := &corev1.Pod{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(rendered.Object, pod); err != nil {
@@ -82,15 +82,15 @@ func read(rendered *unstructured.Unstructured) (*corev1.Pod, error) {
 func fits(spec corev1.PodSpec) error {
 	switch {
 	case len(spec.Containers) > 0:
-		return fmt.Errorf("the Pod of a Pipe task has no containers of its own, only an init container, which makes the files: remove %q",
+		return fmt.Errorf("the Pod of a Pipe task must have no containers, only an init container that creates the files: remove %q",
 			spec.Containers[0].Name)
 	case len(spec.InitContainers) != 1:
-		return fmt.Errorf("the Pod of a Pipe task has exactly one init container, which makes the files; this one has %d",
+		return fmt.Errorf("the Pod of a Pipe task must have exactly one init container, which creates the files; it has %d",
 			len(spec.InitContainers))
 	case spec.InitContainers[0].RestartPolicy != nil:
-		return fmt.Errorf("init container %q has a restartPolicy of its own and may never end: remove that", spec.InitContainers[0].Name)
+		return fmt.Errorf("init container %q sets restartPolicy and may never terminate: remove the field", spec.InitContainers[0].Name)
 	case spec.RestartPolicy == corev1.RestartPolicyAlways:
-		return errors.New("the Pod of a Pipe task has restartPolicy OnFailure, which is the default, or Never; not Always")
+		return errors.New("restartPolicy of the Pod of a Pipe task must be OnFailure (the default) or Never, not Always")
 	default:
 		return nil
 	}
@@ -106,17 +106,17 @@ func mountOf(spec corev1.PodSpec, maker corev1.Container, file string) (corev1.V
 		}
 	}
 	if in.Name == "" {
-		return in, fmt.Errorf("file %q does not lie in a volume of init container %q: let it write to an emptyDir", file, maker.Name)
+		return in, fmt.Errorf("file %q is not in a volume of init container %q: write it to an emptyDir", file, maker.Name)
 	}
 	if in.SubPathExpr != "" {
-		return in, fmt.Errorf("file %q lies in volume %q, which is mounted by subPathExpr: use subPath", file, in.Name)
+		return in, fmt.Errorf("file %q is in volume %q, which is mounted with subPathExpr: use subPath", file, in.Name)
 	}
 	for _, volume := range spec.Volumes {
 		if volume.Name == in.Name && volume.EmptyDir != nil {
 			return in, validKey(file)
 		}
 	}
-	return in, fmt.Errorf("file %q lies in volume %q, which is not an emptyDir of the Pod", file, in.Name)
+	return in, fmt.Errorf("file %q is in volume %q, which is not an emptyDir of the Pod", file, in.Name)
 }
 
 // below reports whether a file is in a folder.
@@ -128,7 +128,7 @@ func below(folder, file string) bool {
 // validKey returns an error if the name of a file cannot be a key of a Secret or ConfigMap.
 func validKey(file string) error {
 	if faults := validation.IsConfigMapKey(path.Base(file)); len(faults) > 0 {
-		return fmt.Errorf("file %q: its name becomes a key, and cannot: %s", file, strings.Join(faults, "; "))
+		return fmt.Errorf("file %q: its name is not a valid key: %s", file, strings.Join(faults, "; "))
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func Progress(live *unstructured.Unstructured) (Stage, string) {
 	case waits(pod):
 		return Ready, ""
 	case failure != "":
-		return Retrying, say("init %s; it is started again", failure)
+		return Retrying, say("init %s; it is restarted", failure)
 	}
 	if failure = failureOf(pod.Status.ContainerStatuses); failure != "" {
 		return Retrying, say("%s; its image must have sleep and head (--pipe-image of addon-agent)", failure)

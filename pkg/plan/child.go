@@ -44,9 +44,9 @@ func ChildOutcome(action TaskAction, execution types.UID, child Child) Outcome {
 	case said.Execution == execution && said.State == kudo.ChildRemoved && action == DeleteChild:
 		return Outcome{kudo.Complete, ""}
 	case action == DeleteChild:
-		return Outcome{kudo.InProgress, child.describe("waits for the hub to remove it")}
+		return Outcome{kudo.InProgress, child.describe("waiting for the hub to remove it")}
 	case said.Execution != execution || said.State != kudo.ChildApplied:
-		return Outcome{kudo.InProgress, child.describe("waits for the hub to bring it about")}
+		return Outcome{kudo.InProgress, child.describe("waiting for the hub to apply it")}
 	default:
 		return child.applied()
 	}
@@ -83,7 +83,7 @@ func (c Child) fault() string {
 	case c.Mirror.Removing():
 		return c.describe("is being removed" + c.why())
 	case c.Vanished:
-		return c.describe("no task makes it any more, and the hub is to remove it")
+		return c.describe("no task creates it any longer, waiting for the hub to remove it")
 	case c.Due:
 		return c.describe("a plan is about to start")
 	case meta.IsStatusConditionTrue(c.Mirror.Status.Conditions, kudo.ConditionReady): // even before a generation without changes is observed

@@ -38,7 +38,7 @@ var (
 	childReady    = plan.Condition(metav1.ConditionTrue, kudo.ReasonHealthy, "all is well")
 	childRuns     = plan.Condition(metav1.ConditionFalse, kudo.ReasonPlanInProgress, "waits for a Deployment")
 	childFailed   = plan.Condition(metav1.ConditionFalse, kudo.ReasonPlanFailed, `plan "deploy" failed: no image`)
-	childRemoving = plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoving, "waiting for 2 objects to be gone")
+	childRemoving = plan.Condition(metav1.ConditionFalse, kudo.ReasonRemoving, "waiting for 2 objects to be deleted")
 )
 
 func TestChildOutcome(t *testing.T) {
@@ -52,8 +52,8 @@ func TestChildOutcome(t *testing.T) {
 		want   kudo.ExecutionStatus
 		says   string
 	}{
-		"nothing was said yet":                           {plan.ApplyChild, kudo.ChildStatus{}, nil, false, kudo.InProgress, "Instance apps/aa.bb: waits for the hub to bring it about"},
-		"a word to an earlier execution does not count":  {plan.ApplyChild, said(kudo.ChildApplied, earlier), mirrored("u", 2, 2, childReady), false, kudo.InProgress, "waits for the hub to bring it about"},
+		"nothing was said yet":                           {plan.ApplyChild, kudo.ChildStatus{}, nil, false, kudo.InProgress, "Instance apps/aa.bb: waiting for the hub to apply it"},
+		"a word to an earlier execution does not count":  {plan.ApplyChild, said(kudo.ChildApplied, earlier), mirrored("u", 2, 2, childReady), false, kudo.InProgress, "waiting for the hub to apply it"},
 		"a child that was made is not there yet":         {plan.ApplyChild, said(kudo.ChildApplied), nil, false, kudo.InProgress, "has not been mirrored yet"},
 		"the mirror is that of the one before":           {plan.ApplyChild, said(kudo.ChildApplied), mirrored("t", 9, 9, childReady), false, kudo.InProgress, "has not been mirrored yet"},
 		"the mirror is of an older generation":           {plan.ApplyChild, said(kudo.ChildApplied), mirrored("u", 1, 1, childReady), false, kudo.InProgress, "generation 2 has not been mirrored yet"},
@@ -66,16 +66,16 @@ func TestChildOutcome(t *testing.T) {
 		"it is ready at a generation that a user made":    {plan.ApplyChild, said(kudo.ChildApplied), mirrored("u", 3, 3, childReady), false, kudo.Complete, ""},
 		"its plan has failed":                             {plan.ApplyChild, said(kudo.ChildApplied), mirrored("u", 2, 2, childFailed), false, kudo.FatalError, `Instance apps/aa.bb: PlanFailed: plan "deploy" failed: no image`},
 		"it cannot be":                                    {plan.ApplyChild, said(kudo.ChildFailed, because), nil, false, kudo.FatalError, "Instance apps/aa.bb: no such parameter"},
-		"it could not be in an earlier execution":         {plan.ApplyChild, said(kudo.ChildFailed, because, earlier), nil, false, kudo.InProgress, "waits for the hub to bring it about"},
-		"the one before is on its way out":                {plan.ApplyChild, said(kudo.ChildRemoved, earlier), mirrored("t", 2, 2, childRemoving, kudo.AnnotationHubDeleted), false, kudo.InProgress, "is being removed: waiting for 2 objects to be gone"},
-		"its removal was not carried out yet":             {plan.DeleteChild, said(kudo.ChildApplied, earlier), mirrored("u", 2, 2, childReady), false, kudo.InProgress, "waits for the hub to remove it"},
-		"its removal goes on":                             {plan.DeleteChild, said(kudo.ChildApplied, earlier), mirrored("u", 2, 2, childRemoving, kudo.AnnotationHubDeleted), false, kudo.InProgress, "is being removed: waiting for 2 objects to be gone"},
+		"it could not be in an earlier execution":         {plan.ApplyChild, said(kudo.ChildFailed, because, earlier), nil, false, kudo.InProgress, "waiting for the hub to apply it"},
+		"the one before is on its way out":                {plan.ApplyChild, said(kudo.ChildRemoved, earlier), mirrored("t", 2, 2, childRemoving, kudo.AnnotationHubDeleted), false, kudo.InProgress, "is being removed: waiting for 2 objects to be deleted"},
+		"its removal was not carried out yet":             {plan.DeleteChild, said(kudo.ChildApplied, earlier), mirrored("u", 2, 2, childReady), false, kudo.InProgress, "waiting for the hub to remove it"},
+		"its removal goes on":                             {plan.DeleteChild, said(kudo.ChildApplied, earlier), mirrored("u", 2, 2, childRemoving, kudo.AnnotationHubDeleted), false, kudo.InProgress, "is being removed: waiting for 2 objects to be deleted"},
 		"it is gone from the hub and not from here":       {plan.DeleteChild, said(kudo.ChildRemoved), mirrored("u", 2, 2, childRemoving, kudo.AnnotationHubDeleted), false, kudo.InProgress, "is being removed"},
 		"it is gone":                                      {plan.DeleteChild, said(kudo.ChildRemoved), nil, false, kudo.Complete, ""},
-		"it was gone in an earlier execution":             {plan.DeleteChild, said(kudo.ChildRemoved, earlier), nil, false, kudo.InProgress, "waits for the hub to remove it"},
+		"it was gone in an earlier execution":             {plan.DeleteChild, said(kudo.ChildRemoved, earlier), nil, false, kudo.InProgress, "waiting for the hub to remove it"},
 		"the hub has let go of it":                        {plan.DeleteChild, said(kudo.ChildRemoved), mirrored("u", 2, 2, childRemoving, kudo.AnnotationHubDeleted, kudo.AnnotationOrphaned), false, kudo.Complete, ""},
 		"an Instance that is no child has its name":       {plan.DeleteChild, said(kudo.ChildRemoved), mirrored("v", 1, 1, childReady), false, kudo.Complete, ""},
-		"a removal that was said does not bring it about": {plan.ApplyChild, said(kudo.ChildRemoved), nil, false, kudo.InProgress, "waits for the hub to bring it about"},
+		"a removal that was said does not bring it about": {plan.ApplyChild, said(kudo.ChildRemoved), nil, false, kudo.InProgress, "waiting for the hub to apply it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := plan.ChildOutcome(test.action, "x", plan.Child{
@@ -104,7 +104,7 @@ func TestReadyOfAnInstanceWithChildren(t *testing.T) {
 		"a child that was replaced":                   {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("v", 2, 2, childReady)}, metav1.ConditionFalse, "Instance apps/aa.bb: is missing"},
 		"a child that the hub has let go of":          {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 2, 2, childReady, kudo.AnnotationOrphaned)}, metav1.ConditionFalse, "Instance apps/aa.bb: is missing"},
 		"a child that is on its way out":              {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 2, 2, childRemoving, kudo.AnnotationHubDeleted)}, metav1.ConditionFalse, "is being removed: waiting for 2 objects"},
-		"a child that no task makes any more":         {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 2, 2, childReady), Vanished: true}, metav1.ConditionFalse, "the hub is to remove it"},
+		"a child that no task makes any more":         {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 2, 2, childReady), Vanished: true}, metav1.ConditionFalse, "waiting for the hub to remove it"},
 		"a child that is not to be":                   {plan.Child{Acknowledged: said(kudo.ChildRemoved)}, metav1.ConditionTrue, "deploy"},
 		"a child that was not to be, and has no task": {plan.Child{Acknowledged: said(kudo.ChildRemoved), Vanished: true}, metav1.ConditionTrue, "deploy"},
 		"another Instance of such a one's name":       {plan.Child{Acknowledged: said(kudo.ChildRemoved), Mirror: mirrored("v", 2, 2, childFailed)}, metav1.ConditionTrue, "deploy"},

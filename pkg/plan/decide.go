@@ -122,10 +122,10 @@ func (o Observation) idle(err error) Action {
 	switch {
 	case o.Desired == nil:
 		return o.wait(Condition(metav1.ConditionFalse, kudo.ReasonNotMirrored,
-			fmt.Sprintf("OperatorVersion %q is missing here and will be mirrored again", o.Instance.Spec.OperatorVersion.Name)))
+			fmt.Sprintf("OperatorVersion %q is missing on the managed cluster and will be mirrored again", o.Instance.Spec.OperatorVersion.Name)))
 	case o.Running == nil && last != nil && err == nil:
 		return o.wait(Condition(metav1.ConditionFalse, kudo.ReasonNotMirrored,
-			fmt.Sprintf("OperatorVersion %q, which was last started, is lost", last.OperatorVersion.Name)))
+			fmt.Sprintf("OperatorVersion %q of the last execution no longer exists", last.OperatorVersion.Name)))
 	case err != nil:
 		return o.wait(Condition(metav1.ConditionFalse, kudo.ReasonPlanFailed, err.Error()))
 	default:
@@ -159,7 +159,7 @@ func (o Observation) Removed() Action {
 
 // retryCleanup waits until a failed cleanup plan may be retried.
 func (o Observation) retryCleanup() Action {
-	failed := o.wait(Condition(metav1.ConditionFalse, kudo.ReasonRemoving, fmt.Sprintf("plan %q failed and will be tried again: %s",
+	failed := o.wait(Condition(metav1.ConditionFalse, kudo.ReasonRemoving, fmt.Sprintf("plan %q failed and will be retried: %s",
 		kudo.CleanupPlan, o.Instance.Status.PlanStatus[kudo.CleanupPlan].Message)))
 	failed.After = o.CleanupWait
 	return failed

@@ -107,11 +107,11 @@ func TestDecide(t *testing.T) {
 		},
 		"a version that is missing is waited for": {
 			observed: observed(kudo.Complete, missing), want: plan.ActionWait, reason: kudo.ReasonNotMirrored,
-			message: `OperatorVersion "kafka-1.0.0-11111111" is missing here and will be mirrored again`,
+			message: `OperatorVersion "kafka-1.0.0-11111111" is missing on the managed cluster and will be mirrored again`,
 		},
 		"so is one that is lost": {
 			observed: observed(kudo.InProgress, lost), want: plan.ActionWait, reason: kudo.ReasonNotMirrored,
-			message: `OperatorVersion "kafka-1.0.0", which was last started, is lost`,
+			message: `OperatorVersion "kafka-1.0.0" of the last execution no longer exists`,
 		},
 		"a plan that does not exist is told": {
 			observed: observed(kudo.Complete, parameter("BACKUP", "b"), unplanned("backup")), want: plan.ActionWait, reason: kudo.ReasonPlanFailed,
@@ -127,7 +127,7 @@ func TestDecide(t *testing.T) {
 		},
 		"but not at once": {
 			observed: observed(kudo.Complete, removing, withCleanup(kudo.FatalError), func(o *plan.Observation) { o.CleanupWait = time.Minute }),
-			want:     plan.ActionWait, reason: kudo.ReasonRemoving, message: `plan "cleanup" failed and will be tried again: no image`, after: time.Minute,
+			want:     plan.ActionWait, reason: kudo.ReasonRemoving, message: `plan "cleanup" failed and will be retried: no image`, after: time.Minute,
 		},
 		"nothing was started, and nothing is left": {
 			observed: observed("", neverStarted, removing), want: plan.ActionWait, reason: kudo.ReasonRemoved, message: plan.NothingLeft,

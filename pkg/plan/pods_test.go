@@ -60,8 +60,8 @@ func TestHoldup(t *testing.T) {
 	}{
 		"none":                               {nil, ""},
 		"all are ready or on their way out":  {[]string{ready, going}, ""},
-		"one waits for its image":            {[]string{ready, pulling, pending}, "Pod ns/b: container app waits: ImagePullBackOff"},
-		"the order of the list is no matter": {[]string{pending, pulling}, "Pod ns/b: container app waits: ImagePullBackOff"},
+		"one waits for its image":            {[]string{ready, pulling, pending}, "Pod ns/b: container app is waiting: ImagePullBackOff"},
+		"the order of the list is no matter": {[]string{pending, pulling}, "Pod ns/b: container app is waiting: ImagePullBackOff"},
 		"one is not scheduled":               {[]string{pending, ready}, "Pod ns/c: is not scheduled: Unschedulable: no nodes"},
 		"one has failed, which comes first":  {[]string{pulling, failed}, "Pod ns/d: failed: Evicted"},
 	} {

@@ -69,7 +69,8 @@ func Ready(last kudo.PlanStatus, owner Owner, listed []Object, children []Child)
 			return Condition(metav1.ConditionFalse, kudo.ReasonUnhealthy, fault)
 		}
 	}
-	return Condition(metav1.ConditionTrue, kudo.ReasonHealthy, fmt.Sprintf("plan %q is complete and everything it applied is healthy", last.Name))
+	return Condition(metav1.ConditionTrue, kudo.ReasonHealthy,
+		fmt.Sprintf("plan %q is complete and all applied objects are healthy", last.Name))
 }
 
 // Pending returns condition Ready of an Instance with a complete plan and another action that is due. It is False in between: a client that
@@ -128,7 +129,7 @@ func Running(status kudo.PlanStatus) metav1.Condition {
 }
 
 // NothingLeft is the message of condition Ready of a removed Instance.
-const NothingLeft = "nothing is left of it on the managed cluster"
+const NothingLeft = "no objects of the Instance are left on the managed cluster"
 
 // Condition returns condition Ready.
 func Condition(status metav1.ConditionStatus, reason, message string) metav1.Condition {

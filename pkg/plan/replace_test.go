@@ -70,7 +70,7 @@ func TestReplaceOutcome(t *testing.T) {
 	}{
 		"one is on its way out": {
 			[]plan.Object{{}, {Live: job}},
-			plan.Outcome{Status: kudo.Pending, Message: plan.DeleteOutcome([]plan.Object{{Live: job}}).Message + ", and will be made anew"},
+			plan.Outcome{Status: kudo.Pending, Message: plan.DeleteOutcome([]plan.Object{{Live: job}}).Message + ", and will be re-created"},
 		},
 		"all are gone": {[]plan.Object{{}}, plan.Outcome{Status: kudo.Complete}},
 	} {

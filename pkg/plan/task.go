@@ -64,7 +64,7 @@ func TaskActionOf(task kudo.Task, version *kudo.OperatorVersionSpec, parameters 
 	case kudo.TaskDummy:
 		return Nothing, nil
 	default:
-		return Nothing, fmt.Errorf("this agent cannot carry out tasks of kind %q", task.Kind)
+		return Nothing, fmt.Errorf("this agent does not support tasks of kind %q", task.Kind)
 	}
 }
 
@@ -85,13 +85,13 @@ func switched(version *kudo.OperatorVersionSpec, parameters map[string]string, n
 func DummyOutcome(spec kudo.DummyTaskSpec) Outcome {
 	switch {
 	case spec.WantErr && spec.Fatal:
-		return Outcome{kudo.FatalError, "the Dummy task is told to fail for good"}
+		return Outcome{kudo.FatalError, "the Dummy task is configured to fail permanently"}
 	case spec.WantErr:
-		return Outcome{kudo.Error, "the Dummy task is told to fail"}
+		return Outcome{kudo.Error, "the Dummy task is configured to fail"}
 	case spec.Done:
 		return Outcome{kudo.Complete, ""}
 	default:
-		return Outcome{kudo.InProgress, "the Dummy task is told to wait"}
+		return Outcome{kudo.InProgress, "the Dummy task is configured to wait"}
 	}
 }
 
@@ -113,7 +113,7 @@ func (o Object) Deleted() bool { return o.Live == nil || o.Live.GetDeletionTimes
 type ForeignError struct{ Live *unstructured.Unstructured }
 
 func (e *ForeignError) Error() string {
-	return fmt.Sprintf("%s: it exists and %s; delete or rename it, or choose other names in the package", Describe(e.Live), ownerOf(e.Live))
+	return fmt.Sprintf("%s: already exists and %s; delete or rename it, or use another name in the package", Describe(e.Live), ownerOf(e.Live))
 }
 
 // Claim returns a *ForeignError if the object exists and does not belong to the owner.
@@ -139,7 +139,7 @@ func (w Owner) Owns(live *unstructured.Unstructured) bool {
 func ownerOf(live *unstructured.Unstructured) string {
 	labels := live.GetLabels()
 	if labels[kudo.LabelHeritage] != kudo.Heritage || labels[kudo.LabelInstance] == "" {
-		return "was not made by this Instance"
+		return "was not created by this Instance"
 	}
 	namespace := live.GetAnnotations()[kudo.AnnotationInstanceNamespace]
 	return "belongs to Instance " + strings.TrimPrefix(namespace+"/"+labels[kudo.LabelInstance], "/")
@@ -150,7 +150,7 @@ func ApplyOutcome(objects []Object) Outcome {
 	waiting := ""
 	for _, o := range objects {
 		if o.Live == nil {
-			return Outcome{kudo.InProgress, Describe(o.Want) + ": is gone and will be applied again"}
+			return Outcome{kudo.InProgress, Describe(o.Want) + ": no longer exists and will be applied again"}
 		}
 		switch result := health.Of(o.Live); result.Status {
 		case health.Failed:

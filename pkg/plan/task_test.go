@@ -99,14 +99,14 @@ func TestClaim(t *testing.T) {
 		"what is absent may be made": {nil, ""},
 		"what it made is its own":    {object("ConfigMap", "c"), ""},
 		"what lacks KUDO's labels was made by somebody else": {
-			object("ConfigMap", "c", func(o *unstructured.Unstructured) { o.SetLabels(nil) }), "ConfigMap apps/c: it exists and was not made by this Instance"},
+			object("ConfigMap", "c", func(o *unstructured.Unstructured) { o.SetLabels(nil) }), "ConfigMap apps/c: already exists and was not created by this Instance"},
 		"what another Instance made is that one's": {
 			object("ConfigMap", "c", func(o *unstructured.Unstructured) {
 				o.SetLabels(map[string]string{kudo.LabelHeritage: kudo.Heritage, kudo.LabelInstance: "redis"})
 			}), "belongs to Instance apps/redis"},
 		"what an Instance of this name in another namespace made is that one's": {
 			object("ClusterRole", "c", func(o *unstructured.Unstructured) { o.SetNamespace("") }, annotated(kudo.AnnotationInstanceNamespace, "other")),
-			"ClusterRole c: it exists and belongs to Instance other/kafka"},
+			"ClusterRole c: already exists and belongs to Instance other/kafka"},
 		"a volume claim that a StatefulSet made from its template is its own": {
 			object("PersistentVolumeClaim", "c", func(o *unstructured.Unstructured) { o.SetAnnotations(nil) }), ""},
 	} {
@@ -230,7 +230,7 @@ func TestReady(t *testing.T) {
 		"a cluster-scoped object that is gone": {complete, []plan.Object{{Want: object("ClusterRole", "r", func(o *unstructured.Unstructured) { o.SetNamespace("") })}},
 			metav1.ConditionFalse, kudo.ReasonUnhealthy, "ClusterRole r: is missing"},
 		"an object that was replaced by somebody else's": {complete, []plan.Object{{Want: there, Live: object("ConfigMap", "c", func(o *unstructured.Unstructured) { o.SetLabels(nil) })}},
-			metav1.ConditionFalse, kudo.ReasonUnhealthy, "ConfigMap apps/c: it exists and was not made by this Instance"},
+			metav1.ConditionFalse, kudo.ReasonUnhealthy, "ConfigMap apps/c: already exists and was not created by this Instance"},
 		"an object that is on its way out, with what holds it": {complete, []plan.Object{{Want: there, Live: object("ConfigMap", "c", dying("example.com/hold"))}},
 			metav1.ConditionFalse, kudo.ReasonUnhealthy, "ConfigMap apps/c: is being deleted, held by finalizer example.com/hold"},
 		"an object that is broken, with its cause": {complete, []plan.Object{{Want: there, Live: object("PersistentVolumeClaim", "v", phase("Lost"))}}, metav1.ConditionFalse, kudo.ReasonUnhealthy, "apps/v"},

@@ -232,7 +232,7 @@ func TestPreview(t *testing.T) {
 				s.Plans["deploy"] = planOf("never", "gone", "extra")
 				s.Tasks[1].Spec.Parameter = "SOME"
 			}),
-			want: []string{"deploy (Installation)", "never Nothing: fails: the Dummy task is told to fail for good",
+			want: []string{"deploy (Installation)", "never Nothing: fails: the Dummy task is configured to fail permanently",
 				`extra : fails: parameter "SOME": it is not defined: the operator has SIZE, MODE, EXTRA, DB`},
 		},
 	} {

@@ -76,7 +76,7 @@ func (d document) objects() ([]map[string]any, error) {
 	case map[string]any:
 		return expand(object)
 	default:
-		return nil, fmt.Errorf("want an object with apiVersion, kind and metadata, got %s", describe(decoded))
+		return nil, fmt.Errorf("must be an object with apiVersion, kind and metadata, got %s", describe(decoded))
 	}
 }
 
@@ -142,14 +142,15 @@ func validate(object map[string]any) error {
 	case err != nil:
 		return fmt.Errorf("apiVersion %q must be VERSION or GROUP/VERSION", object["apiVersion"])
 	case gv.Group == kudo.GroupVersion.Group: // it would never run, or be mistaken for a mirror
-		return fmt.Errorf("objects of %s come from the hub and cannot be made by a template: use a task of kind %s", gv.Group, kudo.TaskKudoOperator)
+		return fmt.Errorf("objects of %s are created on the hub and cannot be created by a template: use a task of kind %s",
+			gv.Group, kudo.TaskKudoOperator)
 	}
 	metadata, ok := object["metadata"].(map[string]any)
 	if !ok {
 		return fmt.Errorf("metadata must be an object with a name, got %s", describe(object["metadata"]))
 	}
 	if generate, ok := metadata["generateName"]; ok && generate != nil && metadata["name"] == nil {
-		return errors.New("metadata.generateName is not supported, for each run would make another object: set metadata.name")
+		return errors.New("metadata.generateName is not supported, because each run would create another object: set metadata.name")
 	}
 	if err := requireText(metadata, "name", "metadata.name"); err != nil {
 		return err

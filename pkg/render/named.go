@@ -22,11 +22,11 @@ func Named(c Context, source, name string) (*unstructured.Unstructured, error) {
 	}
 	documents := splitDocuments(text)
 	if len(documents) != 1 {
-		return nil, template.NewError(source, fmt.Errorf("want one object, got %d documents", len(documents)))
+		return nil, template.NewError(source, fmt.Errorf("must contain exactly one object, got %d documents", len(documents)))
 	}
 	decoded, err := documents[0].objects()
 	if err == nil && len(decoded) != 1 {
-		err = fmt.Errorf("want one object, got %d", len(decoded))
+		err = fmt.Errorf("must contain exactly one object, got %d", len(decoded))
 	}
 	if err != nil {
 		return nil, documents[0].fail(source, 1, err)
@@ -46,7 +46,7 @@ func Named(c Context, source, name string) (*unstructured.Unstructured, error) {
 // Mark returns a copy of an object with the labels and annotations that Objects sets.
 func Mark(c Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if c.Version == nil {
-		return nil, errors.New("marking an object: there is no OperatorVersion")
+		return nil, errors.New("marking an object: no OperatorVersion")
 	}
 	marked := object.DeepCopy()
 	if err := (&renderer{Context: c}).mark(marked); err != nil {

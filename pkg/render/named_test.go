@@ -19,9 +19,9 @@ func TestNamed(t *testing.T) {
 		"behind a comment":            {"# what it does\n---\n" + pod, ""},
 		"with metadata that are none": {pod + "metadata: [1]\n", `template "pod.yaml", document 1 (line 1 of the rendered text): metadata must be an object`},
 		"without a kind":              {"apiVersion: v1\n", "kind is missing or empty"},
-		"of two documents":            {pod + "---\n" + pod, `template "pod.yaml": want one object, got 2 documents`},
-		"of a list":                   {"apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Pod}, {apiVersion: v1, kind: Pod}]\n", "want one object, got 2"},
-		"of nothing":                  {"# nothing\n", "want one object, got 0 documents"},
+		"of two documents":            {pod + "---\n" + pod, `template "pod.yaml": must contain exactly one object, got 2 documents`},
+		"of a list":                   {"apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Pod}, {apiVersion: v1, kind: Pod}]\n", "must contain exactly one object, got 2"},
+		"of nothing":                  {"# nothing\n", "must contain exactly one object, got 0 documents"},
 		"that does not render":        {"{{ .Params.NOPE }}", "NOPE"},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -61,7 +61,7 @@ func Objects(c Context, templates ...string) ([]*unstructured.Unstructured, erro
 		for _, obj := range rendered {
 			id := identify(obj, c.Namespace)
 			if other, ok := seen[id]; ok {
-				return nil, template.NewError(name, fmt.Errorf("%s is rendered twice, already by template %q: remove one", id, other))
+				return nil, template.NewError(name, fmt.Errorf("%s is also rendered by template %q: remove one", id, other))
 			}
 			seen[id] = name
 			objects = append(objects, obj)
@@ -87,7 +87,7 @@ type renderer struct {
 
 func newRenderer(c Context) (*renderer, error) {
 	if c.Version == nil {
-		return nil, errors.New("rendering templates: there is no OperatorVersion")
+		return nil, errors.New("rendering templates: no OperatorVersion")
 	}
 	params, err := parameter.Values(c.Version.Parameters, c.Parameters)
 	if err != nil {
@@ -111,11 +111,11 @@ func (r *renderer) text(name string) (string, error) {
 
 func (r *renderer) noSuchTemplate() error {
 	if len(r.Version.Templates) == 0 {
-		return errors.New("no such template: the operator has none")
+		return errors.New("not found: the operator has no templates")
 	}
 	const shown = 12
 	names := text.Limit(slices.Sorted(maps.Keys(r.Version.Templates)), shown, "more")
-	return fmt.Errorf("no such template: the operator has %s", strings.Join(names, ", "))
+	return fmt.Errorf("not found: the operator has %s", strings.Join(names, ", "))
 }
 
 // data returns the variables of templates (KUDO's variables).

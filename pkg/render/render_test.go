@@ -76,7 +76,7 @@ func TestAFaultIsOneLine(t *testing.T) {
 		"about a name": {"apiVersion: v1\nkind: \"A\\nB\"\nmetadata: {name: a, labels: []}", "A B a: metadata.labels must be an object, got a list"},
 		"about a name twice": {
 			"{apiVersion: v1, kind: A, metadata: {name: \"a\\nb\"}}\n---\n{apiVersion: v1, kind: A, metadata: {name: \"a\\nb\"}}",
-			`A prod/a b is rendered twice`,
+			`A prod/a b is also rendered`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,8 +97,8 @@ func TestUnknownTemplate(t *testing.T) {
 		context Context
 		want    string
 	}{
-		"the templates that exist are named": {newContext("b.yaml", "", "a.yaml", ""), `template "x": no such template: the operator has a.yaml, b.yaml`},
-		"there are none":                     {newContext(), `template "x": no such template: the operator has none`},
+		"the templates that exist are named": {newContext("b.yaml", "", "a.yaml", ""), `template "x": not found: the operator has a.yaml, b.yaml`},
+		"there are none":                     {newContext(), `template "x": not found: the operator has no templates`},
 		"there are many": {
 			newContext("a", "", "b", "", "c", "", "d", "", "e", "", "f", "", "g", "", "h", "", "i", "", "j", "", "k", "", "l", "", "m", ""),
 			"j, k, l, and 1 more",
@@ -231,23 +231,23 @@ func TestObjectsNameTheFault(t *testing.T) {
 			named("a") + "---\n{{ if true }}\napiVersion: v1\nkind: a: b\n{{ end }}",
 			`template "t", document 2 (line 7 of the rendered text): mapping values are not allowed in this context`,
 		},
-		"a document that is a list":    {"- a\n", `document 1 (line 1 of the rendered text): want an object with apiVersion, kind and metadata, got a list`},
+		"a document that is a list":    {"- a\n", `document 1 (line 1 of the rendered text): must be an object with apiVersion, kind and metadata, got a list`},
 		"a document that is text":      {"hello\n", `got "hello"`},
 		"no apiVersion":                {"kind: ConfigMap\nmetadata: {name: a}", "apiVersion is missing or empty"},
 		"no kind":                      {"apiVersion: v1\nmetadata: {name: a}", "kind is missing or empty"},
 		"a kind that is a list":        {"apiVersion: v1\nkind: [a]\nmetadata: {name: a}", "kind must be a string, got a list"},
 		"an apiVersion of three parts": {"apiVersion: a/b/c\nkind: A\nmetadata: {name: a}", `apiVersion "a/b/c" must be VERSION or GROUP/VERSION`},
-		"an Instance":                  {"apiVersion: kudo.dev/v1beta1\nkind: Instance\nmetadata: {name: a}", "objects of kudo.dev come from the hub and cannot be made by a template: use a task of kind KudoOperator"},
+		"an Instance":                  {"apiVersion: kudo.dev/v1beta1\nkind: Instance\nmetadata: {name: a}", "objects of kudo.dev are created on the hub and cannot be created by a template: use a task of kind KudoOperator"},
 		"no metadata":                  {"apiVersion: v1\nkind: ConfigMap", "metadata must be an object with a name, got nothing"},
 		"no name":                      {"apiVersion: v1\nkind: ConfigMap\nmetadata: {}", "metadata.name is missing or empty"},
 		"an empty name":                {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Params.EMPTY }}\"}", "metadata.name is empty"},
 		"a name that is a number":      {named("123"), "metadata.name must be a string, got 123: quote it"},
 		"a namespace that is a number": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: 1}", "metadata.namespace must be a string, got 1"},
 		"a generated name":             {"apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: a-}", "metadata.generateName is not supported"},
-		"an object rendered twice":     {named("a") + "---\n" + named("a"), `ConfigMap prod/a is rendered twice, already by template "t"`},
+		"an object rendered twice":     {named("a") + "---\n" + named("a"), `ConfigMap prod/a is also rendered by template "t"`},
 		"an object in two versions": {
 			"apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: a}\n---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: a, namespace: prod}\n",
-			"PodDisruptionBudget prod/a is rendered twice",
+			"PodDisruptionBudget prod/a is also rendered",
 		},
 		"a list of something else":        {"apiVersion: v1\nkind: List\nitems: [1]", "items[0] of the List must be an object, got 1"},
 		"labels that are a list":          {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: []}", "ConfigMap a: metadata.labels must be an object, got a list"},

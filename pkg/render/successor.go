@@ -117,9 +117,9 @@ func Removed(gvk schema.GroupVersionKind) string {
 	case !ok:
 		return ""
 	case r.replacement == "":
-		return fmt.Sprintf("%s is no longer served since Kubernetes %s, and nothing replaces it: remove it", what, r.since)
+		return fmt.Sprintf("%s is no longer served as of Kubernetes %s and has no replacement: remove it", what, r.since)
 	default:
-		return fmt.Sprintf("%s is no longer served since Kubernetes %s: use %s, whose fields are different", what, r.since, r.replacement)
+		return fmt.Sprintf("%s is no longer served as of Kubernetes %s: use %s, which has different fields", what, r.since, r.replacement)
 	}
 }
 

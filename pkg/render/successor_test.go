@@ -40,9 +40,9 @@ func TestSuccessor(t *testing.T) {
 func TestRemoved(t *testing.T) {
 	for name, test := range map[string]struct{ apiVersion, kind, want string }{
 		"an ingress must be rewritten": {"extensions/v1beta1", "Ingress",
-			"extensions/v1beta1 Ingress is no longer served since Kubernetes 1.22: use networking.k8s.io/v1, whose fields are different"},
+			"extensions/v1beta1 Ingress is no longer served as of Kubernetes 1.22: use networking.k8s.io/v1, which has different fields"},
 		"a kind without a replacement": {"policy/v1beta1", "PodSecurityPolicy",
-			"policy/v1beta1 PodSecurityPolicy is no longer served since Kubernetes 1.25, and nothing replaces it: remove it"},
+			"policy/v1beta1 PodSecurityPolicy is no longer served as of Kubernetes 1.25 and has no replacement: remove it"},
 		"a kind with a successor is not named":  {"policy/v1beta1", "PodDisruptionBudget", ""},
 		"a version that is still served is not": {"networking.k8s.io/v1", "Ingress", ""},
 	} {

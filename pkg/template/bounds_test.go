@@ -71,13 +71,13 @@ var attacks = map[string]struct{ template, want string }{
 	"a text between items":                 {`{{ join (repeat 100000 "x") (until 10000) }}`, "error calling join: it renders more than 4 MiB"},
 	"a text that doubles":                  {`{{ $x := "x" }}{{ range until 60 }}{{ $x = print $x $x }}{{ end }}`, "it renders more than 4 MiB"},
 	"a text quoted again":                  {`{{ $x := "\"" }}{{ range until 60 }}{{ $x = quote $x }}{{ end }}`, "more than"},
-	"a text split to letters":              {`{{ splitList "" (repeat 4000000 "x") }}`, "error calling splitList: it makes a list of 4000001 items"},
-	"a map of letters":                     {`{{ split "" (repeat 4000000 "x") }}`, "error calling split: it makes a list of 4000001 items"},
-	"a map of some letters":                {`{{ splitn "" 3000000 (repeat 4000000 "x") }}`, "error calling splitn: it makes a list"},
+	"a text split to letters":              {`{{ splitList "" (repeat 4000000 "x") }}`, "error calling splitList: it creates a list of 4000001 items"},
+	"a map of letters":                     {`{{ split "" (repeat 4000000 "x") }}`, "error calling split: it creates a list of 4000001 items"},
+	"a map of some letters":                {`{{ splitn "" 3000000 (repeat 4000000 "x") }}`, "error calling splitn: it creates a list"},
 	"wide formats":                         {`{{ printf (repeat 10000 "%999999d") 1 }}`, "error calling printf"},
 	"wide formats by star":                 {`{{ printf "%*d%*d%*d%*d%*d" 999999 1 999999 1 999999 1 999999 1 999999 1 }}`, "error calling printf: it renders more than 4 MiB"},
 	"one argument many times":              {`{{ printf (repeat 10000 "%[1]s") (repeat 100000 "x") }}`, "error calling printf: it takes more than 1000000 steps"},
-	"many random digits":                   {`{{ randNumeric 50000000 }}`, "error calling randNumeric: 50000000 random characters are more than 4096"},
+	"many random digits":                   {`{{ randNumeric 50000000 }}`, "error calling randNumeric: 50000000 random characters exceed the limit of 4096"},
 	"many random letters":                  {`{{ randAlphaNum 50000000 }}{{ randAlpha 5 }}{{ randAscii 5 }}`, "error calling randAlphaNum"},
 	"many random bytes":                    {`{{ randBytes 9223372036854775807 }}`, "error calling randBytes"},
 	"random letters in a loop": {
@@ -92,7 +92,7 @@ var attacks = map[string]struct{ template, want string }{
 	"numbers without end": {
 		`{{ mulf 1.234567890123456e300` + strings.Repeat(" 1.234567890123456e300", 5000) + ` }}`, "error calling mulf: it takes more than 1000000 steps",
 	},
-	"a large expression":     {`{{ regexMatch (repeat 1000 "(a{1000})") "a" }}`, "error calling regexMatch: a regular expression of 9000 bytes is longer than 1000"},
+	"a large expression":     {`{{ regexMatch (repeat 1000 "(a{1000})") "a" }}`, "error calling regexMatch: a regular expression of 9000 bytes exceeds the limit of 1000"},
 	"a costly expression":    {`{{ regexFind (repeat 100 "(a?){1000}") (repeat 100000 "a") }}`, "error calling regexFind: it takes more than 1000000 steps"},
 	"a quadratic expression": {`{{ regexFindAll "(?s)a.*b|a" (repeat 100000 "a") -1 }}`, "error calling regexFindAll: it takes more than 1000000 steps"},
 	"an expression that grows": {

@@ -36,8 +36,8 @@ const (
 )
 
 var (
-	errTooLong      = fmt.Errorf("it renders more than %d MiB: does a loop never end?", maxTextBytes>>20)
-	errTooManySteps = fmt.Errorf("it takes more than %d steps: does a loop never end, or is a value very large?", maxSteps)
+	errTooLong      = fmt.Errorf("it renders more than %d MiB: check for an endless loop", maxTextBytes>>20)
+	errTooManySteps = fmt.Errorf("it takes more than %d steps: check for an endless loop or a very large value", maxSteps)
 	errTooDeep      = fmt.Errorf("a value is nested more than %d levels deep", maxLevels)
 	errHoldsItself  = errors.New("the map would contain itself")
 )
@@ -66,7 +66,7 @@ func (b *budget) text(bytes int) error {
 // items spends the cost of creating a list or a map of that many items.
 func (b *budget) items(count int) error {
 	if count > maxItems {
-		return fmt.Errorf("it makes a list of %d items, more than %d", count, maxItems)
+		return fmt.Errorf("it creates a list of %d items, more than %d", count, maxItems)
 	}
 	return b.spend(count / itemsPerStep)
 }

@@ -240,7 +240,7 @@ func splitting(b *budget, args []reflect.Value) error {
 // random: randAlpha COUNT.
 func random(b *budget, args []reflect.Value) error {
 	if count := args[0].Int(); count > maxRandomCharacters {
-		return fmt.Errorf("%d random characters are more than %d", count, maxRandomCharacters)
+		return fmt.Errorf("%d random characters exceed the limit of %d", count, maxRandomCharacters)
 	}
 	return b.spend(8 * max(0, int(args[0].Int())))
 }
@@ -326,7 +326,7 @@ func (b *budget) matches(pattern, text string) (int, error) {
 // which the function itself returns an error.
 func (b *budget) compile(pattern string) (expression *regexp.Regexp, program int, err error) {
 	if len(pattern) > maxPatternBytes {
-		return nil, 0, fmt.Errorf("a regular expression of %d bytes is longer than %d", len(pattern), maxPatternBytes)
+		return nil, 0, fmt.Errorf("a regular expression of %d bytes exceeds the limit of %d", len(pattern), maxPatternBytes)
 	}
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil || !utf8.ValidString(pattern) {

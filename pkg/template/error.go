@@ -92,7 +92,7 @@ func wayOut(message string) string {
 	case !strings.Contains(message, "map has no entry for key"):
 		return ""
 	case strings.Contains(message, ".Params."):
-		return ": .Params holds the parameters that the operator defines"
+		return ": .Params contains the parameters that the operator defines"
 	default:
 		return ": a template may refer to .Name, .Namespace, .OperatorName, .OperatorVersion, .AppVersion, .PlanName, " +
 			".PhaseName, .StepName, .Params and .Pipes"

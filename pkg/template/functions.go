@@ -142,7 +142,7 @@ func clones(from []map[string]any) []map[string]any {
 // repeat is sprig's, but a negative count is an error. Its length is limited by its cost.
 func repeat(count int, text string) (string, error) {
 	if count < 0 {
-		return "", errors.New("a text cannot be repeated a negative number of times")
+		return "", errors.New("the number of repetitions must not be negative")
 	}
 	return strings.Repeat(text, count), nil
 }

@@ -38,7 +38,7 @@ func Execute(t *template.Template, data map[string]any) (string, error) {
 	text := out.String()
 	if before, _, found := strings.Cut(text, noValue); found {
 		return "", NewError(t.Name(), fmt.Errorf(
-			"line %d of the rendered text has %s: an index or a lookup found nothing there; give a default", lineAt(before), noValue))
+			"line %d of the rendered text contains %s: an index or lookup found nothing; set a default", lineAt(before), noValue))
 	}
 	return text, nil
 }

@@ -51,7 +51,7 @@ func TestErrorNamesTheFault(t *testing.T) {
 	for name, test := range map[string]struct{ template, want string }{
 		"an unknown parameter": {
 			"a\nb: {{ .Params.NODE }}",
-			`template "t", line 2: at <.Params.NODE>: map has no entry for key "NODE": .Params holds the parameters that the operator defines`,
+			`template "t", line 2: at <.Params.NODE>: map has no entry for key "NODE": .Params contains the parameters that the operator defines`,
 		},
 		"an unknown field": {
 			"{{ .Instance }}",
@@ -60,7 +60,7 @@ func TestErrorNamesTheFault(t *testing.T) {
 		},
 		"an unknown parameter by index": {
 			"a\n{{ index .Params \"NODE\" }}",
-			`template "t": line 2 of the rendered text has <no value>: an index or a lookup found nothing there; give a default`,
+			`template "t": line 2 of the rendered text contains <no value>: an index or lookup found nothing; set a default`,
 		},
 		"an unknown pipe":           {"{{ .Pipes.key }}", `line 1: at <.Pipes.key>: map has no entry for key "key"`},
 		"an action left open":       {"a\n\n{{ .Name", `template "t", line 3: unclosed action`},

@@ -25,7 +25,7 @@ func Admit(version *kudo.OperatorVersion, candidates []kudo.OperatorVersion) (wa
 		}
 	}
 	if len(faults) > 0 {
-		refused = fmt.Errorf("OperatorVersion %s/%s cannot be run: %w", version.Namespace, version.Name, &Error{Faults: faults})
+		refused = fmt.Errorf("OperatorVersion %s/%s is not valid: %w", version.Namespace, version.Name, &Error{Faults: faults})
 	}
 	return warnings, refused
 }

@@ -86,7 +86,8 @@ func (e *AbsenceError) Error() string {
 	if len(e.Others) == 0 {
 		return fmt.Sprintf("operator %q does not exist: push its package first (kubectl addon package push DIR)", e.Wanted)
 	}
-	return fmt.Sprintf("OperatorVersion %s does not exist: push its package first (kubectl addon package push DIR), or name another one; there are %s",
+	return fmt.Sprintf("OperatorVersion %s does not exist: push its package first (kubectl addon package push DIR), "+
+		"or use an existing version: %s",
 		e.Wanted, strings.Join(e.Others, ", "))
 }
 
@@ -95,10 +96,10 @@ func absence(task kudo.Task, others []*kudo.OperatorVersion) error {
 	name := task.Spec.Package
 	switch {
 	case name == "":
-		return errors.New("it names no package")
+		return errors.New("package is required")
 	case strings.ContainsAny(name, "/:"):
-		return fmt.Errorf("package %q is a place and not the name of an operator: "+
-			"push the package that holds the task with 'kubectl addon package push', which resolves it", name)
+		return fmt.Errorf("package %q is a location, not the name of an operator: "+
+			"push the package that contains the task with 'kubectl addon package push', which resolves it", name)
 	case len(others) == 0:
 		return &AbsenceError{Wanted: name}
 	}

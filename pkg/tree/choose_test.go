@@ -32,7 +32,7 @@ func TestChoose(t *testing.T) {
 		"both":                                            {appVersion: "3.8.0", version: "1.0.0", candidates: []string{"3.8.0_1.0.0", "3.8.0_1.1.0"}, want: "3.8.0_1.0.0"},
 		"nothing there":                                   {fault: `operator "zk" does not exist`},
 		"the version is not there":                        {version: "3.0.0", candidates: []string{"1.0.0", "2.0.0"}, fault: `OperatorVersion zk-3.0.0 does not exist`},
-		"the appVersion is not there":                     {appVersion: "4.0", candidates: []string{"3.9_1.0.0"}, fault: `there are zk-3.9-1.0.0`},
+		"the appVersion is not there":                     {appVersion: "4.0", candidates: []string{"3.9_1.0.0"}, fault: `use an existing version: zk-3.9-1.0.0`},
 		"not together":                                    {appVersion: "3.9", version: "2.0.0", candidates: []string{"3.9_1.0.0", "3.8_2.0.0"}, fault: `OperatorVersion zk-3.9-2.0.0 does not exist`},
 		"of many that are there some are named": {version: "9.0.0", candidates: strings.Fields(strings.Repeat("1.0.0 ", 11)),
 			fault: "zk-1.0.0, and 3 more"},

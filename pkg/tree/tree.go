@@ -39,7 +39,7 @@ func (e *Error) Error() string {
 	for i, fault := range e.Faults {
 		lines[i] = fault.Message
 	}
-	return strings.Join(text.Limit(lines, faultLimit, "more faults"), "\n")
+	return strings.Join(text.Limit(lines, faultLimit, "more problems"), "\n")
 }
 
 // Resolve returns the tree below root. candidates are the existing versions of the operators in it, including root if it exists, and
@@ -49,7 +49,7 @@ func Resolve(root *kudo.OperatorVersion, candidates []kudo.OperatorVersion) (*No
 	r := resolution{candidates: candidates, nodes: map[string]*Node{}}
 	tree := r.visit(root)
 	if size := r.size(tree, map[*Node]int{}); size > MaxInstances {
-		r.fault(kudo.ReasonChildrenInvalid, "%s brings more than %d Instances along: split the operator", root.Name, MaxInstances)
+		r.fault(kudo.ReasonChildrenInvalid, "%s creates more than %d Instances: split the operator", root.Name, MaxInstances)
 	} else {
 		r.names(tree)
 	}
@@ -94,7 +94,7 @@ func (r *resolution) child(parent *kudo.OperatorVersion, task kudo.Task) *Node {
 	node, met := r.nodes[version.Name]
 	if met && node == nil {
 		r.fault(kudo.ReasonCircularOperators,
-			"circular dependency: %s: an operator cannot be a child of its own children; take it out of one of them", r.wayTo(version.Name))
+			"circular dependency: %s: an operator cannot be a child of its own children; remove it from one of them", r.wayTo(version.Name))
 		return nil
 	}
 	if !met {
@@ -131,13 +131,13 @@ func (r *resolution) names(root *Node) {
 	for _, d := range root.Descendants("") {
 		end := strings.ReplaceAll(strings.TrimPrefix(d.Name, "."), ".", "-")
 		if room := validation.DNS1123LabelMaxLength - len("x-"); len(end) > room {
-			r.fault(kudo.ReasonChildrenInvalid, "task %q of %s makes a child whose name ends in %q, which has %d characters: "+
-				"at most %d leave room for the name of the uppermost Instance; give the tasks on the way a shorter instanceName",
+			r.fault(kudo.ReasonChildrenInvalid, "task %q of %s creates a child whose name ends in %q, which has %d characters: "+
+				"must be at most %d to leave room for the name of the root Instance; set a shorter instanceName on the tasks of its path",
 				d.Task.Name, d.Parent.Name, strings.TrimPrefix(d.Name, "."), len(end), room)
 		}
 		if other, collides := taken[end]; collides {
-			r.fault(kudo.ReasonChildrenInvalid, "task %q of %s and task %q of %s make children whose names both end in %q on the managed "+
-				"cluster: give one of them another instanceName", other.Task.Name, other.Parent.Name, d.Task.Name, d.Parent.Name, end)
+			r.fault(kudo.ReasonChildrenInvalid, "task %q of %s and task %q of %s create children whose names both end in %q on the managed "+
+				"cluster: set a different instanceName on one of them", other.Task.Name, other.Parent.Name, d.Task.Name, d.Parent.Name, end)
 			continue
 		}
 		taken[end] = d

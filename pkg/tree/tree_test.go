@@ -78,11 +78,11 @@ func TestResolve(t *testing.T) {
 		"a version that does not exist, further below": {
 			versions: []string{"aa-1.0.0: bb", "bb-1.0.0: cc@3.0.0", "cc-1.0.0", "cc-2.0.0"},
 			faults: []string{`ChildVersionNotFound: aa-1.0.0 -> bb-1.0.0 -> cc-3.0.0: task "t1" of bb-1.0.0: ` +
-				`OperatorVersion cc-3.0.0 does not exist: push its package first (kubectl addon package push DIR), or name another one; there are cc-2.0.0, cc-1.0.0`},
+				`OperatorVersion cc-3.0.0 does not exist: push its package first (kubectl addon package push DIR), or use an existing version: cc-2.0.0, cc-1.0.0`},
 		},
 		"a package that was not resolved": {
 			versions: []string{"aa-1.0.0: ./packages/bb"},
-			faults:   []string{`ChildVersionNotFound: aa-1.0.0 -> ./packages/bb: task "t1" of aa-1.0.0: package "./packages/bb" is a place`},
+			faults:   []string{`ChildVersionNotFound: aa-1.0.0 -> ./packages/bb: task "t1" of aa-1.0.0: package "./packages/bb" is a location`},
 		},
 		"a child of itself": {
 			versions: []string{"aa-1.0.0: aa"},
@@ -110,12 +110,12 @@ func TestResolve(t *testing.T) {
 		},
 		"two tasks that make a child of one name": {
 			versions: []string{"aa-1.0.0: bb bb", "bb-1.0.0"},
-			faults: []string{`ChildrenInvalid: task "t1" of aa-1.0.0 and task "t2" of aa-1.0.0 make children whose names both end in "bb" ` +
-				`on the managed cluster: give one of them another instanceName`},
+			faults: []string{`ChildrenInvalid: task "t1" of aa-1.0.0 and task "t2" of aa-1.0.0 create children whose names both end in "bb" ` +
+				`on the managed cluster: set a different instanceName on one of them`},
 		},
 		"two levels whose names are the same with dashes": {
 			versions: []string{"aa-1.0.0: bb cc=bb-dd", "bb-1.0.0: dd", "cc-1.0.0", "dd-1.0.0"},
-			faults:   []string{`ChildrenInvalid: task "t1" of bb-1.0.0 and task "t2" of aa-1.0.0 make children whose names both end in "bb-dd"`},
+			faults:   []string{`ChildrenInvalid: task "t1" of bb-1.0.0 and task "t2" of aa-1.0.0 create children whose names both end in "bb-dd"`},
 		},
 		"a name that leaves room for one letter": {
 			versions: []string{"aa-1.0.0: bb=" + name61, "bb-1.0.0"},
@@ -123,11 +123,11 @@ func TestResolve(t *testing.T) {
 		},
 		"a name that leaves room for none": {
 			versions: []string{"aa-1.0.0: bb=" + name61 + "z", "bb-1.0.0"},
-			faults:   []string{`ChildrenInvalid: task "t1" of aa-1.0.0 makes a child whose name ends in "` + name61 + `z", which has 62 characters: at most 61`},
+			faults:   []string{`ChildrenInvalid: task "t1" of aa-1.0.0 creates a child whose name ends in "` + name61 + `z", which has 62 characters: must be at most 61`},
 		},
 		"more Instances than any cluster could bear": {
 			versions: doubling(40),
-			faults:   []string{"ChildrenInvalid: d0-1.0.0 brings more than 256 Instances along: split the operator"},
+			faults:   []string{"ChildrenInvalid: d0-1.0.0 creates more than 256 Instances: split the operator"},
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestErrorIsBounded(t *testing.T) {
 		e.Faults = append(e.Faults, tree.Fault{Message: fmt.Sprint("fault ", i)})
 	}
 	lines := strings.Split(e.Error(), "\n")
-	if len(lines) != 11 || lines[0] != "fault 0" || lines[10] != "and 15 more faults" {
+	if len(lines) != 11 || lines[0] != "fault 0" || lines[10] != "and 15 more problems" {
 		t.Errorf("got %q", lines)
 	}
 }

@@ -105,7 +105,7 @@ var _ = Describe("A day's work by the plugin alone", Label(quick), onSandbox("pl
 		Expect(d.instance(ctx, "cluster1").Status.PlanStatus[kudo.DeployPlan].Status).To(Equal(kudo.FatalError))
 		Expect(d.deployment(ctx, "cluster1").Status.AvailableReplicas).To(BeNumerically(">=", 2), "the servers from before still run")
 		Expect(d.run(ctx, "why", "web", "--cluster", "cluster1").out).To(ContainSubstring("cancelled"))
-		Expect(d.fails(ctx, cli.ExitFailure, "plan", "cancel", "web", "--cluster", "cluster1").errOut).To(ContainSubstring("plan \"deploy\", which was the last one, is FATAL_ERROR"))
+		Expect(d.fails(ctx, cli.ExitFailure, "plan", "cancel", "web", "--cluster", "cluster1").errOut).To(ContainSubstring("the last plan, \"deploy\", is FATAL_ERROR"))
 
 		d.run(ctx, "update", "web", "--cluster", "cluster1", "-p", "CPU=200m", "--wait", "--timeout", "2m")
 		Expect(d.deployment(ctx, "cluster1").Spec.Template.Spec.Containers[0].Resources.Requests.Cpu().String()).To(Equal("200m"))
@@ -115,7 +115,7 @@ var _ = Describe("A day's work by the plugin alone", Label(quick), onSandbox("pl
 		d.edit("web/operator.yaml", "operatorVersion: 0.1.0", "operatorVersion: 0.2.0")
 		d.edit("web/params.yaml", "default: It works.", "default: Hello, fleet!")
 		Expect(d.run(ctx, "package", "diff", "web", "./web").lines()).To(ContainElements(
-			"  ~ version: 0.1.0 -> 0.2.0", "  ~ TEXT default: It works. -> Hello, fleet!", "An Instance that goes over to it runs plan deploy."))
+			"  ~ version: 0.1.0 -> 0.2.0", "  ~ TEXT default: It works. -> Hello, fleet!", "Upgrading an Instance runs plan deploy."))
 		d.run(ctx, "package", "push", "web")
 		preview := d.run(ctx, "upgrade", "web", "--all-clusters", "--operator-version", "0.2.0", "--dry-run")
 		Expect(preview.out).To(And(ContainSubstring("plan deploy"), ContainSubstring("Hello, fleet!")))
@@ -146,7 +146,7 @@ var _ = Describe("A day's work by the plugin alone", Label(quick), onSandbox("pl
 
 		d.run(ctx, append(strings.Fields(strings.TrimPrefix(why.Commands[0], "kubectl addon ")), "--wait", "--timeout", "2m")...)
 		d.run(ctx, "enable", "web", "--cluster", "cluster2", "--wait", "--timeout", "1m")
-		Expect(d.run(ctx, "why", "web", "--cluster", "cluster2").out).To(ContainSubstring("There is nothing to do."))
+		Expect(d.run(ctx, "why", "web", "--cluster", "cluster2").out).To(ContainSubstring("Nothing to do."))
 	})
 
 	It("ends with everything gone", func(ctx SpecContext) {
@@ -159,7 +159,7 @@ var _ = Describe("A day's work by the plugin alone", Label(quick), onSandbox("pl
 		instances := &kudo.InstanceList{}
 		Expect(d.hub.List(ctx, instances)).To(Succeed())
 		Expect(instances.Items).To(BeEmpty())
-		Expect(d.run(ctx, "fleet").out).To(Equal("No add-on is enabled on 2 managed clusters.\n"))
+		Expect(d.run(ctx, "fleet").out).To(Equal("No add-ons are enabled on 2 managed clusters.\n"))
 	})
 })
 

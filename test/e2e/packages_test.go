@@ -425,7 +425,7 @@ func (p *packaged) cancel(ctx context.Context, plan string) {
 	GinkgoHelper()
 	subject := p.own()
 	p.edit(ctx, subject, request(plan))
-	waits := func(c metav1.Condition) bool { return strings.Contains(c.Message, "is told to wait") }
+	waits := func(c metav1.Condition) bool { return strings.Contains(c.Message, "is configured to wait") }
 	Expect(waits(p.awaited(ctx, subject, waits))).To(BeTrue(), "%s: %s", p.name, plan)
 	p.edit(ctx, subject, func(spec *kudo.InstanceSpec) {
 		spec.PlanExecution = kudo.PlanExecution{UID: subject.Status.Execution.UID, Cancel: true}

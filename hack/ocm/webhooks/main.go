@@ -103,7 +103,7 @@ func newManager(server webhook.Server) (manager.Manager, error) {
 	}
 	hub, err := config.GetConfig()
 	if err != nil {
-		return nil, fmt.Errorf("finding the hub (name a kubeconfig with --kubeconfig): %w", err)
+		return nil, fmt.Errorf("finding the hub (set its kubeconfig with --kubeconfig): %w", err)
 	}
 	mgr, err := ctrl.NewManager(hub, ctrl.Options{
 		Scheme: scheme, WebhookServer: server, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",

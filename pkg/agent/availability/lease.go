@@ -131,9 +131,9 @@ func (h *heartbeat) attempt(ctx context.Context, do func(context.Context) error)
 	switch {
 	case ctx.Err() != nil: // the agent is shutting down
 	case err != nil && !h.failing:
-		h.log.Error(err, "the agent's lease cannot be kept; trying again once a period", "period", h.period)
+		h.log.Error(err, "failed to renew the agent's lease; retrying every period", "period", h.period)
 	case err == nil && h.failing:
-		h.log.Info("the agent's lease is kept again")
+		h.log.Info("renewed the agent's lease again")
 	}
 	h.failing = err != nil
 	return err == nil
@@ -170,7 +170,7 @@ func (h *heartbeat) keep(ctx context.Context, content map[string]any) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("keeping the agent's lease: %w", err)
+		return fmt.Errorf("renewing the agent's lease: %w", err)
 	}
 	return nil
 }

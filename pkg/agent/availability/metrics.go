@@ -26,15 +26,15 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		available: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "addon_available",
-			Help: "Whether an add-on is available (1) or not (0); absent while that is unknown or not the agent's to say.",
+			Help: "Whether an add-on is available (1) or not (0); absent while unknown or written by another controller.",
 		}, []string{"addon"}),
 		changes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "addon_availability_changes_total",
-			Help: "Changes of an add-on's condition Available, by the status and reason that it came to.",
+			Help: "Number of changes of an add-on's condition Available, by new status and reason.",
 		}, []string{"addon", "status", "reason"}),
 		delay: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "addon_availability_seconds",
-			Help:    "Time from a change of an add-on's verdict or health that was seen to its condition Available that was written.",
+			Help:    "Duration from an observed change of an add-on's verdict or health to the written condition Available, in seconds.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
 		}),
 	}

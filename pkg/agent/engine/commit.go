@@ -86,8 +86,8 @@ func (e *engine) commit(ctx context.Context, o plan.Observation, stored, status 
 		return nil, fmt.Errorf("writing status of Instance %q: %w", o.Instance.Name, err)
 	}
 	if len(committed.Status.Inventory) < len(status.Inventory) { // otherwise it would be written repeatedly
-		return nil, fmt.Errorf("nothing is applied for Instance %q, because the API server drops its inventory: "+
-			"CustomResourceDefinition instances.kudo.dev is older than this agent, apply its own", o.Instance.Name)
+		return nil, fmt.Errorf("nothing is applied for Instance %q because the API server drops its inventory: "+
+			"CustomResourceDefinition instances.kudo.dev is older than this agent; apply the one of this version", o.Instance.Name)
 	}
 	e.announce(o, status)
 	return committed, nil

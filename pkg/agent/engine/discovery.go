@@ -29,7 +29,7 @@ import (
 const listPatience = 5 * time.Second
 
 // errCutShort is the error of an interrupted search, so that objects that were not searched for do not count as deleted.
-var errCutShort = errors.New("looking through all kinds was cut short")
+var errCutShort = errors.New("the search through all kinds was interrupted")
 
 // sweeper searches all kinds of the cluster for objects of Instances. A search takes one request per kind, so only one runs at a time, and
 // concurrent callers share the next one.
@@ -66,7 +66,7 @@ func (s *sweeper) owned(ctx context.Context, owner plan.Owner) (found []plan.Obj
 	select {
 	case <-l.done:
 	case <-ctx.Done():
-		return nil, nil, fmt.Errorf("looking for what is left of Instance %q: %w", owner.Name, ctx.Err())
+		return nil, nil, fmt.Errorf("searching for remaining objects of Instance %q: %w", owner.Name, ctx.Err())
 	}
 	for _, object := range l.found {
 		if owner.Owns(object.Live) {
@@ -131,7 +131,7 @@ func (s *sweeper) lookFor(ctx context.Context, owners []string) ([]plan.Object, 
 func labelledFor(owners []string) (labels.Selector, error) {
 	instance, err := labels.NewRequirement(kudo.LabelInstance, selection.In, owners)
 	if err != nil {
-		return nil, fmt.Errorf("looking for what is left of Instances: %w", err)
+		return nil, fmt.Errorf("searching for remaining objects of Instances: %w", err)
 	}
 	return labels.SelectorFromSet(labels.Set{kudo.LabelHeritage: kudo.Heritage}).Add(*instance), nil
 }
@@ -140,7 +140,7 @@ func labelledFor(owners []string) (labels.Selector, error) {
 func (s *sweeper) deletableKinds() ([]schema.GroupVersionKind, error) {
 	lists, err := s.discovery.ServerPreferredResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-		return nil, fmt.Errorf("finding the kinds of objects: %w", err)
+		return nil, fmt.Errorf("discovering the kinds of objects: %w", err)
 	}
 	var kinds []schema.GroupVersionKind
 	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists) {

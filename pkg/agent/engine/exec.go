@@ -49,7 +49,7 @@ func (r *remote) output(ctx context.Context, pod types.NamespacedName, container
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case output.full:
-		return nil, fmt.Errorf("the command writes more than %d bytes", most)
+		return nil, fmt.Errorf("the output of the command exceeds %d bytes", most)
 	case errors.As(err, &failed):
 		if complaint := strings.TrimSpace(complaints.String()); complaint != "" {
 			failed.Err = fmt.Errorf("%w: %s", failed.Err, complaint)
@@ -93,7 +93,7 @@ func (c *capped) Write(data []byte) (int, error) {
 	}
 	if !c.cut {
 		c.full = true
-		return 0, errors.New("too much is written")
+		return 0, errors.New("output limit exceeded")
 	}
 	c.Buffer.Write(data[:room])
 	return len(data), nil

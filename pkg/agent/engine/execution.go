@@ -109,7 +109,7 @@ func (x *execution) defines(kind schema.GroupKind) bool {
 // effective parameters.
 func everything(x *execution) ([]*unstructured.Unstructured, error) {
 	if x.version == nil {
-		return nil, errors.New("the OperatorVersion is lost")
+		return nil, errors.New("the OperatorVersion no longer exists")
 	}
 	var (
 		rendered []*unstructured.Unstructured

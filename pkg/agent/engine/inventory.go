@@ -38,7 +38,7 @@ func (e *engine) listAhead(x *execution, status kudo.PlanStatus) bool {
 // them, because the inventory is full or because every rendering names the objects differently.
 func (x *execution) postpone(placed plan.Placed, wants []*unstructured.Unstructured) plan.Outcome {
 	if more := len(plan.Unlisted(x.instance.Status.Inventory, wants)) + len(x.instance.Status.Inventory); more > plan.MostObjects {
-		return fatal(fmt.Errorf("an Instance can have %d objects at most, and this would make it %d", plan.MostObjects, more))
+		return fatal(fmt.Errorf("an Instance can have at most %d objects, and this task would increase the number to %d", plan.MostObjects, more))
 	}
 	_, again, err := x.asks(placed)
 	if err != nil {
@@ -49,7 +49,7 @@ func (x *execution) postpone(placed plan.Placed, wants []*unstructured.Unstructu
 			return o.GetKind() == want.GetKind() && o.GetName() == want.GetName()
 		}
 		if !slices.ContainsFunc(again, same) {
-			return fatal(fmt.Errorf("%s: its name is another one whenever it is rendered", plan.Describe(want)))
+			return fatal(fmt.Errorf("%s: its name changes with every rendering", plan.Describe(want)))
 		}
 	}
 	return plan.Outcome{Status: kudo.Pending}

@@ -23,11 +23,11 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "addon_plan_executions_total",
-			Help: "Executions of plans that came to an end, by operator, plan and result.",
+			Help: "Number of completed or failed executions of plans, by operator, plan and result.",
 		}, []string{"operator", "plan", "result"}),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "addon_plan_execution_seconds",
-			Help:    "Time from the start of an execution to its end, by operator, plan and result.",
+			Help:    "Duration of an execution from start to end in seconds, by operator, plan and result.",
 			Buckets: prometheus.ExponentialBuckets(1, 2, 14),
 		}, []string{"operator", "plan", "result"}),
 	}

@@ -27,7 +27,7 @@ import (
 )
 
 // errUnwatchable reports that a kind supports neither list nor watch, so that changes of its objects cannot be observed.
-var errUnwatchable = errors.New("objects of this kind can be neither listed nor watched, and so not be a part of an operator")
+var errUnwatchable = errors.New("operators cannot have objects of this kind, which cannot be listed or watched")
 
 // readPatience is the timeout for reading an object, including the first list of its kind. An aggregated API server may never respond, and
 // must not block unrelated objects.
@@ -261,7 +261,7 @@ func (o *objects) watches(gvk schema.GroupVersionKind) bool {
 func (o *objects) watchable(gvk schema.GroupVersionKind) error {
 	resources, err := o.discovery.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
 	if err != nil {
-		return fmt.Errorf("finding what can be done with objects of kind %s: %w", gvk.Kind, err)
+		return fmt.Errorf("discovering the supported verbs of kind %s: %w", gvk.Kind, err)
 	}
 	for _, resource := range resources.APIResources {
 		if resource.Kind == gvk.Kind && slices.Contains(resource.Verbs, "list") && slices.Contains(resource.Verbs, "watch") {

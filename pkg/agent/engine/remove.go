@@ -31,7 +31,7 @@ func (e *engine) remove(ctx context.Context, o plan.Observation) result {
 	case err != nil:
 		message = oneLine(err)
 	case len(left) > 1:
-		message = fmt.Sprintf("waiting for %d objects to be gone: %s", len(left), message)
+		message = fmt.Sprintf("waiting for %d objects to be deleted: %s", len(left), message)
 	}
 	status := *o.Instance.Status.DeepCopy()
 	status.Inventory = x.inventory.entries

@@ -42,7 +42,7 @@ func (e *engine) applyAll(
 		return outcomeOf(err)
 	}
 	if len(undefined) > 0 {
-		return plan.Outcome{Status: kudo.Error, Message: plan.Describe(undefined[0]) + ": waits for its CustomResourceDefinition"}
+		return plan.Outcome{Status: kudo.Error, Message: plan.Describe(undefined[0]) + ": waiting for its CustomResourceDefinition"}
 	}
 	pruned, err := e.prune(ctx, x, plan.Surplus(x.instance.Status.Inventory, placed.Task.Name, wants))
 	if err != nil {

@@ -78,7 +78,7 @@ func (p *piping) render(placed plan.Placed, image string) error {
 		return err
 	}
 	if namespace := rendered.GetNamespace(); namespace != "" && namespace != p.instance.Namespace {
-		return fmt.Errorf("template %q: the Pod of a Pipe task runs in the Instance's namespace %q: leave out namespace %q",
+		return fmt.Errorf("template %q: the Pod of a Pipe task runs in the Instance's namespace %q: remove namespace %q",
 			template, p.instance.Namespace, namespace)
 	}
 	if p.pod, p.paths, err = pipe.Pod(rendered, p.task.Spec.Pipe, image); err != nil {
@@ -125,7 +125,7 @@ func (e *engine) produce(ctx context.Context, p *piping) plan.Outcome {
 	case pipe.Retrying:
 		return plan.Outcome{Status: kudo.Error, Message: message}
 	case pipe.Lost:
-		return e.replacePod(ctx, pod, plan.Outcome{Status: kudo.Error, Message: message + "; another one is started"})
+		return e.replacePod(ctx, pod, plan.Outcome{Status: kudo.Error, Message: message + "; starting a new Pod"})
 	case pipe.Failed:
 		return fatal(errors.New(message))
 	default:
@@ -166,7 +166,7 @@ func (e *engine) keep(ctx context.Context, p *piping) plan.Outcome {
 
 // readFile reads a file from the waiting container; for a file that is too large, just enough to detect it.
 func (e *engine) readFile(ctx context.Context, pod types.NamespacedName, path string) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, filePatience, fmt.Errorf("it took longer than %v", filePatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, filePatience, fmt.Errorf("timed out after %v", filePatience))
 	defer cancel()
 	const most = pipe.MostBytes + 1
 	return e.clients.remote.output(ctx, pod, pipe.Container, most, "head", "-c", strconv.Itoa(most), "--", path)

@@ -22,7 +22,7 @@ import (
 // engine proceed.
 func (m *mirror) copy(ctx context.Context, wanted, standing *kudo.Instance) error {
 	if standing != nil && standing.Namespace != wanted.TargetNamespace() {
-		return fmt.Errorf("its workloads stand in namespace %q: set spec.installNamespace to that, or delete Instance %q there first",
+		return fmt.Errorf("its workloads run in namespace %q: set spec.installNamespace to that namespace, or delete Instance %q there first",
 			standing.Namespace, standing.Name)
 	}
 	version, err := m.copyVersion(ctx, wanted)
@@ -119,8 +119,8 @@ func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version core
 		err = m.local.Create(ctx, made, client.FieldOwner(fieldManager))
 	}
 	if apierrors.IsAlreadyExists(err) { // no mirror, because mirrors are found by name
-		return nil, fmt.Errorf("namespace %q has an Instance %q that is not the hub's: install into another namespace "+
-			"(spec.installNamespace), which on a hub that manages itself must not be that of the cluster", made.Namespace, made.Name)
+		return nil, fmt.Errorf("namespace %q already has an Instance %q that does not belong to the hub: install into another namespace "+
+			"(spec.installNamespace); on a hub that manages itself, it must not be the namespace of the cluster", made.Namespace, made.Name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("mirroring Instance %q: %w", wanted.Name, err)

@@ -79,7 +79,7 @@ func (m *mirror) detached(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("reading the cluster's namespace on the hub, without which nothing is removed: %w", err)
+		return false, fmt.Errorf("reading the cluster's namespace on the hub before a removal: %w", err)
 	}
 	return namespace.DeletionTimestamp != nil, nil
 }
@@ -108,6 +108,7 @@ func (m *mirror) orphan(ctx context.Context, standing *kudo.Instance) error {
 	if err := m.annotate(ctx, standing, map[string]string{kudo.AnnotationOrphaned: "true"}); err != nil {
 		return err
 	}
-	ctrl.LoggerFrom(ctx).Info("the hub has no such Instance any more: what it has applied stays", "mirror", client.ObjectKeyFromObject(standing))
+	ctrl.LoggerFrom(ctx).Info("Instance no longer exists on the hub: keeping its applied objects",
+		"mirror", client.ObjectKeyFromObject(standing))
 	return nil
 }

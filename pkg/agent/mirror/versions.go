@@ -71,7 +71,7 @@ func (m *mirror) dropVersions(ctx context.Context) error {
 	for i := range candidates {
 		err := m.local.Delete(ctx, &candidates[i], client.Preconditions{UID: &candidates[i].UID})
 		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("dropping OperatorVersion %q: %w", candidates[i].Name, err)
+			return fmt.Errorf("deleting mirrored OperatorVersion %q: %w", candidates[i].Name, err)
 		}
 	}
 	return nil

@@ -90,7 +90,7 @@ func Add(o Options, hub, local ctrl.Manager) error {
 		WatchesRawSource(mirror.Source(o.Cluster, local, workChanged())).
 		Complete(reconcile.Func(r.ask))
 	if err != nil {
-		return fmt.Errorf("adding what asks for children: %w", err)
+		return fmt.Errorf("adding the report of child tasks: %w", err)
 	}
 	return nil
 }

@@ -37,14 +37,16 @@ func (o *changeOptions) addFlags(cmd *cobra.Command, of string) {
 	o.Selection.AddFlags(cmd, of)
 	o.given.addFlags(cmd)
 	o.addDryRun(cmd)
-	o.AddWait(cmd, false, "wait until the plans have ended")
+	o.AddWait(cmd, false, "Wait until the plans have ended.")
 }
 
 // addVersionFlags adds the flags that select a version.
 func (o *changeOptions) addVersionFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.version, "operator-version", "", "version of the package, or name of the OperatorVersion; the highest if left out")
-	cmd.Flags().StringVar(&o.version, "version", "", "the same as --operator-version")
-	cmd.Flags().StringVar(&o.appVersion, "app-version", "", "version of what the package runs; the highest if left out")
+	cmd.Flags().StringVar(&o.version, "operator-version", "",
+		"Version of the package, or name of the OperatorVersion. Defaults to the highest version.")
+	cmd.Flags().StringVar(&o.version, "version", "", "Alias of --operator-version.")
+	cmd.Flags().StringVar(&o.appVersion, "app-version", "",
+		"Version of the application that the package runs. Defaults to the highest version.")
 }
 
 // check validates the flags.
@@ -56,7 +58,7 @@ func (o *changeOptions) check(cmd *cobra.Command, of string) error {
 		return err
 	}
 	if changed := cmd.Flags().Changed; changed("version") && changed("operator-version") {
-		return terminal.Usagef(cmd, "--version and --operator-version are the same: leave one of them away")
+		return terminal.Usagef(cmd, "--version is an alias of --operator-version: use only one of them")
 	}
 	return o.given.parse(cmd)
 }
@@ -173,7 +175,7 @@ func (c *changing) changes(ctx context.Context, clusters []string, decide decide
 		}
 	}
 	if len(changes) == 0 && len(refused) == 0 {
-		return nil, nil, fmt.Errorf("none of the %d clusters has an Instance or add-on %q", len(clusters), c.name)
+		return nil, nil, fmt.Errorf("none of the %d selected clusters has an Instance or add-on %q", len(clusters), c.name)
 	}
 	return changes, refused, nil
 }
@@ -265,7 +267,7 @@ func (c *change) write(ctx context.Context, h client.Client) (string, error) {
 	case c.Before == nil:
 		did = "created"
 		if err := h.Create(ctx, c.After, client.FieldOwner(hubclient.FieldManager)); err != nil {
-			return "", fmt.Errorf("making Instance %q of cluster %q: %w", c.After.Name, c.cluster, err)
+			return "", fmt.Errorf("creating Instance %q of cluster %q: %w", c.After.Name, c.cluster, err)
 		}
 	case sameSpec(c.Before, c.After):
 		did = "unchanged"
@@ -292,7 +294,7 @@ func (c *change) awaited() awaitedPlan {
 }
 
 func (o *changeOptions) addUnset(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&o.given.unset, "unset", nil, "parameters that are to have their defaults again, separated by commas")
+	cmd.Flags().StringSliceVar(&o.given.unset, "unset", nil, "Parameters to reset to their defaults, separated by commas.")
 }
 
 // checkStanding rejects flags that do not apply to an existing Instance, because its namespace is fixed.
@@ -306,7 +308,7 @@ func (o *changeOptions) checkStanding(cmd *cobra.Command, of string) error {
 // checkNamespace rejects names that are not valid for a namespace on the managed clusters.
 func checkNamespace(cmd *cobra.Command, namespace string) error {
 	if faults := validation.IsDNS1123Label(namespace); namespace != "" && len(faults) > 0 {
-		return terminal.Usagef(cmd, "--namespace %q: %s", namespace, faults[0])
+		return terminal.Usagef(cmd, "invalid argument %q for \"--namespace\": %s", namespace, faults[0])
 	}
 	return nil
 }

@@ -56,8 +56,8 @@ func changesAcross() ([]change, refusals) {
 	changes := []change{of("cluster1", true), of("cluster2", false), of("cluster3", true)}
 	changes[1].warnings = []string{"the Instance cannot run yet: it is too early"}
 	return changes, refusals{
-		"cluster4": errors.New(`Instance cluster4/kafka: parameter "BROKERS": want an integer`),
-		"cluster5": errors.New(`Instance cluster5/kafka: parameter "BROKERS": want an integer`),
+		"cluster4": errors.New(`Instance cluster4/kafka: parameter "BROKERS": must be an integer`),
+		"cluster5": errors.New(`Instance cluster5/kafka: parameter "BROKERS": must be an integer`),
 	}
 }
 
@@ -76,7 +76,7 @@ func TestDryRunFailsWhereAChangeWould(t *testing.T) {
 		refused refusals
 		want    string
 	}{
-		"on clusters that refuse it, and where a task fails": {changes, refused, "it would fail on 5 clusters (cluster1, cluster2, cluster3, …); nothing was written"},
+		"on clusters that refuse it, and where a task fails": {changes, refused, "the change would fail on 5 clusters (cluster1, cluster2, cluster3, …); nothing was written"},
 		"nowhere": {nil, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -93,13 +93,13 @@ func TestParametersOfClusters(t *testing.T) {
 		want         map[string]string
 		err          string
 	}{
-		"those of all":                {texts: []string{"A=1"}, want: map[string]string{"OLD": "0", "A": "1"}},
-		"those of the cluster win":    {texts: []string{"A=1", "cluster1/A=2", "cluster2/A=3"}, want: map[string]string{"OLD": "0", "A": "2"}},
-		"a value with a slash":        {texts: []string{"A=a/b=c"}, want: map[string]string{"OLD": "0", "A": "a/b=c"}},
-		"those that are unset go":     {unset: []string{"OLD"}, want: map[string]string{}},
-		"no name for a cluster":       {texts: []string{"cluster1/=2"}, err: "--parameter cluster1/: want NAME=VALUE, or CLUSTER/NAME=VALUE\nSee 'update --help'"},
-		"set and unset":               {texts: []string{"A=1"}, unset: []string{"A"}, err: "parameter A is set and unset\nSee 'update --help'"},
-		"a cluster that is not meant": {texts: []string{"cluster/A=1"}, err: "parameters are given for cluster cluster, which is none of those that are meant (did you mean cluster1?)"},
+		"parameters of all clusters":                {texts: []string{"A=1"}, want: map[string]string{"OLD": "0", "A": "1"}},
+		"parameters of the cluster take precedence": {texts: []string{"A=1", "cluster1/A=2", "cluster2/A=3"}, want: map[string]string{"OLD": "0", "A": "2"}},
+		"a value with a slash":                      {texts: []string{"A=a/b=c"}, want: map[string]string{"OLD": "0", "A": "a/b=c"}},
+		"unset parameters are removed":              {unset: []string{"OLD"}, want: map[string]string{}},
+		"no name for a cluster":                     {texts: []string{"cluster1/=2"}, err: "invalid argument \"cluster1/\" for \"--parameter\": must be NAME=VALUE or CLUSTER/NAME=VALUE\nSee 'update --help'"},
+		"set and unset":                             {texts: []string{"A=1"}, unset: []string{"A"}, err: "parameter A cannot be both set and unset\nSee 'update --help'"},
+		"a cluster that is not selected":            {texts: []string{"cluster/A=1"}, err: "parameters are given for cluster cluster, which is not selected (did you mean cluster1?)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			given := givenParameters{texts: test.texts, unset: test.unset}
@@ -130,10 +130,10 @@ func TestWhatDiffersInItsVersionAloneIsCounted(t *testing.T) {
 		wide bool
 		want string
 	}{
-		"unless everything is to be shown": {wide: true,
+		"unless all objects are shown": {wide: true,
 			want: "annotated  ConfigMap data/settings\nrestarted  StatefulSet data/brokers\nannotated  Service data/brokers\n"},
 		"below the others": {
-			want: "restarted  StatefulSet data/brokers\nannotated  2 objects: nothing changes but the version that an annotation names\n"},
+			want: "restarted  StatefulSet data/brokers\nannotated  2 objects: only the version in an annotation changes\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b strings.Builder
@@ -153,7 +153,7 @@ func TestADryRunSaysWhatGoesWithAChild(t *testing.T) {
 	var b strings.Builder
 	gone.write(&b, "", false)
 	if text := b.String(); !strings.Contains(text, "removed    Instance kafka.zookeeper\n  plan cleanup runs") || !strings.HasSuffix(text, "\n  removed    Service data/zookeeper\n") {
-		t.Errorf("it shows %q", text)
+		t.Errorf("got %q", text)
 	}
 	if diff := cmp.Diff(`task "drain": no template`, clitest.ErrorText(gone.fault())); diff != "" {
 		t.Error(diff)
@@ -174,7 +174,7 @@ func TestAtOnceTellsInOrder(t *testing.T) {
 	}, func(i int) { told = append(told, i) })
 	for i := range count {
 		if i >= len(told) || told[i] != i {
-			t.Fatalf("it tells of %v", told)
+			t.Fatalf("got %v", told)
 		}
 	}
 }

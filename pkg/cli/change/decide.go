@@ -31,11 +31,11 @@ func (c *changing) edit(ctx context.Context, cluster string, upgrade bool) (chan
 	case addOn != nil && (standing == nil || install.OwnedBy(standing, addOn)):
 		return c.editAddOn(ctx, cluster, upgrade)
 	case !standing.DeletionTimestamp.IsZero():
-		return change{}, fmt.Errorf("cluster %s: Instance %q is being removed: see 'kubectl addon plan status %s --cluster %s'",
+		return change{}, fmt.Errorf("cluster %s: Instance %q is being removed; see 'kubectl addon plan status %s --cluster %s'",
 			cluster, c.name, c.name, cluster)
 	case standing.Parent() != nil:
-		return change{}, fmt.Errorf("cluster %s: Instance %q is a child of Instance %q, which says what it runs and with which parameters: change that one",
-			cluster, c.name, standing.Parent().Name)
+		return change{}, fmt.Errorf("cluster %s: Instance %q is a child of Instance %q, which determines its version and parameters; "+
+			"change the parent instead", cluster, c.name, standing.Parent().Name)
 	}
 	after := standing.DeepCopy()
 	after.Spec.Parameters = c.given.changed(standing.Spec.Parameters, cluster)
@@ -56,7 +56,7 @@ func (c *changing) chooseFor(ctx context.Context, runs client.ObjectKey) (*kudo.
 		return nil, err
 	}
 	if version == nil {
-		return nil, fmt.Errorf("OperatorVersion %s, which it has now, does not exist, and with it nobody knows of which operator it is: "+
+		return nil, fmt.Errorf("the operator is unknown because the current OperatorVersion %s does not exist; "+
 			"set spec.operatorVersion ('kubectl edit instance.kudo.dev')", runs)
 	}
 	return c.choose(runs.Namespace, version.Spec.Operator.Name)
@@ -90,8 +90,8 @@ func (c *changing) create(ctx context.Context, cluster, operator, namespace stri
 	}
 	c.name = cmp.Or(c.name, version.Spec.Operator.Name)
 	if c.fleet[cluster].AddOns[c.name] != nil {
-		return change{}, fmt.Errorf("add-on %q is enabled on cluster %s and has the Instance of that name: give this one another ('kubectl addon install %s NAME')",
-			c.name, cluster, operator)
+		return change{}, fmt.Errorf("add-on %q is enabled on cluster %s and owns the Instance of that name; choose another name "+
+			"('kubectl addon install %s NAME')", c.name, cluster, operator)
 	}
 	after := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: c.name}}
 	after.Spec = kudo.InstanceSpec{
@@ -99,8 +99,8 @@ func (c *changing) create(ctx context.Context, cluster, operator, namespace stri
 	}
 	if standing := c.standing(cluster); standing != nil {
 		if !sameSpec(standing, after) || standing.TargetNamespace() != after.TargetNamespace() || standing.Parent() != nil {
-			return change{}, fmt.Errorf("cluster %s: Instance %q exists, otherwise than it would be installed: 'kubectl addon update' changes its "+
-				"parameters, 'kubectl addon upgrade' its version", cluster, c.name)
+			return change{}, fmt.Errorf("cluster %s: Instance %q already exists with a different configuration; change its parameters "+
+				"with 'kubectl addon update', or its version with 'kubectl addon upgrade'", cluster, c.name)
 		}
 		return c.judged(ctx, change{cluster: cluster, Change: preview.Change{Before: standing, After: standing}})
 	}
@@ -196,7 +196,8 @@ func (c *changing) editAddOn(ctx context.Context, cluster string, upgrade bool) 
 	view := c.fleet[cluster]
 	definition := view.Definitions[c.name]
 	if !definition.ByPlans {
-		return found, fmt.Errorf("add-on %q on cluster %s is not run by plans: whoever brings it along says how it is changed", c.name, cluster)
+		return found, fmt.Errorf("add-on %q on cluster %s does not run by plans; change it in the way that its provider documents",
+			c.name, cluster)
 	}
 	e := enabling{view: view, addOn: c.name, desired: desired{parameters: c.given.of(cluster), unset: c.given.unset}}
 	s, err := e.step(c.name)
@@ -250,7 +251,7 @@ func (c *changing) followed(ctx context.Context, found change, definition *addon
 		return found, err
 	}
 	if found.After == nil {
-		return found, fmt.Errorf("add-on %q on cluster %s waits for something else: see 'kubectl addon why %s --cluster %s'",
+		return found, fmt.Errorf("add-on %q on cluster %s is not ready to run; see 'kubectl addon why %s --cluster %s'",
 			c.name, found.cluster, c.name, found.cluster)
 	}
 	found.Version, found.Instances = a.Version, a.Instances

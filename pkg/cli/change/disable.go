@@ -29,15 +29,16 @@ func NewCmdDisable(f *hubclient.Factory, runF func(context.Context, *DisableOpti
 	if runF == nil {
 		runF = runDisable
 	}
-	const of = "the add-on is to go from"
+	const of = "the add-on is removed from"
 	cmd := &cobra.Command{
 		Use:   "disable ADDON --cluster CLUSTER[,CLUSTER]",
 		Short: "Remove an add-on from managed clusters",
-		Long: "Disable deletes an add-on of managed clusters, which --selector or --all-clusters may name as well, and waits until it is\n" +
-			"gone. It names the add-ons that depend on it there, and asks first. With --yes it does not ask, and refuses where others\n" +
-			"require the add-on; with --force it does neither. Where nobody can be asked, one of them is needed. To stop waiting stops\n" +
-			"nothing else.\n\n" +
-			"An add-on whose cluster is gone, or whose cleanup cannot succeed, is let go of by 'kubectl addon uninstall --force'.",
+		Long: "Delete an add-on from managed clusters and wait until it is gone. Select the clusters with --cluster, --selector,\n" +
+			"--placement or --all-clusters. Interrupting the wait does not stop the removal.\n\n" +
+			"The command first lists the add-ons that depend on the add-on on these clusters and prompts for confirmation. With --yes\n" +
+			"it does not prompt, and fails if other add-ons require the add-on. With --force it neither prompts nor fails. Without a\n" +
+			"terminal, one of these flags is required.\n\n" +
+			"If a cluster is gone or the cleanup cannot succeed, release the add-on with 'kubectl addon uninstall --force'.",
 		Example: "  kubectl addon disable kafka --cluster cluster1\n" +
 			"  kubectl addon disable kafka --selector region=eu --yes",
 		Args: terminal.Exactly("ADDON"),
@@ -53,9 +54,9 @@ func NewCmdDisable(f *hubclient.Factory, runF func(context.Context, *DisableOpti
 		},
 	}
 	o.AddFlags(cmd, of)
-	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
-	cmd.Flags().BoolVar(&o.force, "force", false, "do not ask, even if other add-ons require it")
-	o.AddWait(cmd, true, "wait until it is gone")
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "Do not prompt for confirmation.")
+	cmd.Flags().BoolVar(&o.force, "force", false, "Do not prompt, even if other add-ons require the add-on.")
+	o.AddWait(cmd, true, "Wait until the add-on is gone.")
 	return cmd
 }
 
@@ -104,7 +105,8 @@ func gatherDisabling(ctx context.Context, c client.Reader, addOn string, where h
 		view := fleet[cluster]
 		if view.AddOns[addOn] == nil {
 			if len(where.Names) > 0 {
-				return found, fmt.Errorf("add-on %q is not enabled on cluster %s; add-ons there: %s", addOn, cluster, terminal.Listed(view.Installed()))
+				return found, fmt.Errorf("add-on %q is not enabled on cluster %s; enabled add-ons: %s",
+					addOn, cluster, terminal.Listed(view.Installed()))
 			}
 			continue
 		}
@@ -113,16 +115,18 @@ func gatherDisabling(ctx context.Context, c client.Reader, addOn string, where h
 		})
 	}
 	if len(found.there) == 0 {
-		return found, fmt.Errorf("add-on %q is enabled on none of the %d clusters: see 'kubectl addon get %s'", addOn, len(clusters), addOn)
+		return found, fmt.Errorf("add-on %q is not enabled on any of the %d selected clusters; see 'kubectl addon get %s'",
+			addOn, len(clusters), addOn)
 	}
-	found.returns = byPlacement(definitions[addOn].Object, "see to it that none of them selects "+terminal.OnClusters(clustersOf(found.there))+" any more")
+	found.returns = byPlacement(definitions[addOn].Object, "change them so that they no longer select "+
+		terminal.OnClusters(clustersOf(found.there)))
 	return found, nil
 }
 
 // agree lists the affected dependents and prompts for confirmation. It returns an error if the add-on must not be deleted.
 func (d disabling) agree(o *DisableOptions) error {
 	if d.returns != nil && !o.force {
-		return fmt.Errorf("add-on %q would come back: %w", d.addOn, d.returns)
+		return fmt.Errorf("add-on %q would be enabled again: %w", d.addOn, d.returns)
 	}
 	suffer, required := suffering(d.there)
 	if err := terminal.Warn(o.ErrOut, suffer...); err != nil || o.force {
@@ -131,11 +135,13 @@ func (d disabling) agree(o *DisableOptions) error {
 	where := terminal.OnClusters(clustersOf(d.there))
 	switch {
 	case o.yes && required:
-		return fmt.Errorf("add-on %q stays on %s, for others there require it: disable those first, or repeat with --force", d.addOn, where)
+		return fmt.Errorf("add-on %q is required by other add-ons on %s; disable those first, or repeat with --force", d.addOn, where)
 	case o.yes:
 		return nil
 	case !printers.IsTerminal(o.In):
-		return fmt.Errorf("add-on %q stays on %s: there is no terminal to ask on; repeat with --yes, or with --force if others require it", d.addOn, where)
+		return fmt.Errorf("add-on %q was not disabled on %s: cannot prompt for confirmation without a terminal; "+
+			"repeat with --yes, or with --force if other add-ons require it", d.addOn, where)
 	}
-	return terminal.Confirm(o.IOStreams, fmt.Sprintf("Disable %s on %s? What it has applied there is removed, with its data.", terminal.Word(d.addOn), where))
+	return terminal.Confirm(o.IOStreams, fmt.Sprintf("Disable %s on %s? This removes its applied objects, including their data.",
+		terminal.Word(d.addOn), where))
 }

@@ -26,5 +26,5 @@ func showChanges(streams genericiooptions.IOStreams, o *terminal.Output, changes
 	if len(failing) == 0 {
 		return nil
 	}
-	return fmt.Errorf("it would fail on %s; nothing was written", terminal.OnClusters(failing))
+	return fmt.Errorf("the change would fail on %s; nothing was written", terminal.OnClusters(failing))
 }

@@ -13,7 +13,7 @@ type dryRunFlags struct {
 }
 
 func (f *dryRunFlags) addDryRun(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "write nothing: show which plans would run, and what they would change")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "Only print the plans that would run and their changes, without writing anything.")
 	f.output = terminal.NewOutput(terminal.FormatWide)
 	f.output.AddFlag(cmd)
 }
@@ -21,7 +21,7 @@ func (f *dryRunFlags) addDryRun(cmd *cobra.Command) {
 // checkDryRun rejects an output format without --dry-run.
 func (f *dryRunFlags) checkDryRun(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("output") && !f.dryRun {
-		return terminal.Usagef(cmd, "--output goes with --dry-run")
+		return terminal.Usagef(cmd, "--output requires --dry-run")
 	}
 	return nil
 }
@@ -29,7 +29,7 @@ func (f *dryRunFlags) checkDryRun(cmd *cobra.Command) error {
 // refuseNamespace rejects --namespace if the namespace of the changed object is fixed.
 func refuseNamespace(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("namespace") {
-		return terminal.Usagef(cmd, "--namespace has no meaning here: --cluster names the managed cluster, and with it the namespace on the hub")
+		return terminal.Usagef(cmd, "--namespace is not supported: --cluster selects the managed cluster and its namespace on the hub")
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func heading(clusters []string, wide bool) string {
 
 // writeTexts describes the effects on the hub.
 var writeTexts = map[preview.Effect]string{
-	preview.Created: "would be created", preview.Changed: "would be changed", preview.Unchanged: "is as it is to be",
+	preview.Created: "would be created", preview.Changed: "would be changed", preview.Unchanged: "is unchanged",
 	preview.Removed: "would be removed",
 }
 
@@ -57,7 +57,7 @@ func (d changeData) write(b *strings.Builder, wide bool) {
 	}
 	b.WriteString("\n")
 	if len(d.Writes) > 0 {
-		fmt.Fprintf(b, "  by a write of %s\n", strings.Join(d.Writes, ", "))
+		fmt.Fprintf(b, "  writes on the hub: %s\n", strings.Join(d.Writes, ", "))
 	}
 	for _, warning := range d.Warnings {
 		fmt.Fprintf(b, "  warning: %s\n", warning)
@@ -76,7 +76,7 @@ func (d changeData) subject() string {
 
 func (d comingData) write(b *strings.Builder, indent string, wide bool) {
 	if d.WaitingFor != "" {
-		fmt.Fprintf(b, "%splan %s runs, and has to end first\n", indent, d.WaitingFor)
+		fmt.Fprintf(b, "%splan %s is running and must end first\n", indent, d.WaitingFor)
 	}
 	for _, p := range d.Plans {
 		p.write(b, indent, wide)
@@ -99,7 +99,7 @@ func (p planData) write(b *strings.Builder, indent string, wide bool) {
 		t.write(b, indent+"  ", wide)
 	}
 	if len(p.Removed)+len(p.Children) > 0 {
-		fmt.Fprintf(b, "%s  of what no task is there any more\n", indent)
+		fmt.Fprintf(b, "%s  objects and children of tasks that no longer exist\n", indent)
 		writeObjects(b, indent+"    ", p.Removed, wide)
 		writeGone(b, indent+"    ", p.Children, wide)
 	}
@@ -113,18 +113,18 @@ func (p planData) causeText() string {
 	}
 	switch p.Cause {
 	case plan.Installation:
-		return "nothing has run yet"
+		return "no plan has run yet"
 	case plan.OtherVersion:
 		if len(p.Parameters) == 0 {
-			return "the OperatorVersion is another one"
+			return "change of OperatorVersion"
 		}
-		return "the OperatorVersion is another one, and with it " + changed
+		return "change of OperatorVersion and " + changed
 	case plan.OtherParameters:
-		return "for another value of " + changed
+		return "change of " + changed
 	case plan.RemovalRequested:
-		return "before what the Instance has applied is removed"
+		return "before the objects of the Instance are removed"
 	default:
-		return "it was asked for by hand"
+		return "requested manually"
 	}
 }
 
@@ -134,7 +134,7 @@ func (p planData) podsText() string {
 	case p.Cause == plan.Installation || p.Cause == plan.RemovalRequested:
 		return ""
 	case p.RestartsPods:
-		return "all pods of what it applies restart"
+		return "all pods of the applied objects restart"
 	case len(p.NoRestart) > 0:
 		return "pods restart only where they change (forcePodRestart is false)"
 	default:
@@ -150,7 +150,7 @@ func (t taskData) write(b *strings.Builder, indent string, wide bool) {
 			fmt.Fprintf(b, ", %s", t.Child.OperatorVersion)
 		}
 	} else if t.Action.HasObjects() && len(t.Objects) == 0 && t.Fault == "" {
-		b.WriteString(": nothing is there")
+		b.WriteString(": no objects")
 	}
 	b.WriteString("\n")
 	if t.Fault != "" {
@@ -185,7 +185,8 @@ func writeObjects(b *strings.Builder, indent string, objects []objectData, wide 
 		fmt.Fprintf(b, "%s%-9s  %s\n", indent, o.Effect, o.name())
 	}
 	if annotated > 0 {
-		fmt.Fprintf(b, "%s%-9s  %s: nothing changes but the version that an annotation names\n", indent, preview.Annotated, terminal.Counted(annotated, "object"))
+		fmt.Fprintf(b, "%s%-9s  %s: only the version in an annotation changes\n",
+			indent, preview.Annotated, terminal.Counted(annotated, "object"))
 	}
 }
 
@@ -228,7 +229,7 @@ func (c *change) comingText() string {
 		fmt.Fprintf(&b, "  plan %s runs: %s\n", p.Plan, p.causeText())
 	}
 	if fault := coming.fault(); fault != nil {
-		fmt.Fprintf(&b, "  it would fail: %v\n", fault)
+		fmt.Fprintf(&b, "  would fail: %v\n", fault)
 	}
 	return b.String()
 }

@@ -33,15 +33,16 @@ func NewCmdEnable(f *hubclient.Factory, runF func(context.Context, *EnableOption
 		runF = runEnable
 	}
 	var parameters []string
-	const of = "the add-on is to run on"
+	const of = "should run the add-on"
 	cmd := &cobra.Command{
 		Use:   "enable ADDON --cluster CLUSTER[,CLUSTER]",
-		Short: "Run an add-on on managed clusters",
-		Long: "Enable makes the ManagedClusterAddOn of an add-on on each of the clusters, which --selector or --all-clusters may name as\n" +
-			"well. What it requires there is named where it is missing, and with --with-dependencies is enabled too. Nothing has to\n" +
-			"be enabled in order: an add-on that runs by plans is installed once it has what it requires.\n\n" +
-			"Parameters given by -p are kept in the AddOnDeploymentConfig ADDON-parameters in the cluster's namespace, to which the add-on\n" +
-			"refers. On an add-on that is enabled already they change, and all others stay.",
+		Short: "Enable an add-on on managed clusters",
+		Long: "Create the ManagedClusterAddOn of an add-on for managed clusters. Select the clusters with --cluster, --selector,\n" +
+			"--placement or --all-clusters. Required add-ons that are missing on a cluster are reported, and with --with-dependencies\n" +
+			"enabled too. The order does not matter: an add-on that runs by plans is installed once the add-ons that it requires are\n" +
+			"available.\n\n" +
+			"Parameters given with -p are stored in the AddOnDeploymentConfig ADDON-parameters in the cluster's namespace, and the\n" +
+			"add-on refers to it. If the add-on is already enabled, the given parameters change and all others stay the same.",
 		Example: "  kubectl addon enable kafka --cluster cluster1 --namespace data --with-dependencies --wait\n" +
 			"  kubectl addon enable kafka --selector region=eu -p BROKERS=5",
 		Args: terminal.Exactly("ADDON"),
@@ -61,10 +62,10 @@ func NewCmdEnable(f *hubclient.Factory, runF func(context.Context, *EnableOption
 		},
 	}
 	o.AddFlags(cmd, of)
-	cmd.Flags().BoolVar(&o.withDependencies, "with-dependencies", false, "enable what it requires as well, where that is missing")
-	cmd.Flags().StringVarP(&o.namespace, "namespace", "n", "", "namespace on the managed clusters to install it in")
+	cmd.Flags().BoolVar(&o.withDependencies, "with-dependencies", false, "Also enable required add-ons that are missing.")
+	cmd.Flags().StringVarP(&o.namespace, "namespace", "n", "", "Namespace on the managed clusters to install the add-on into.")
 	parametersFlag(cmd, &parameters)
-	o.AddWait(cmd, false, "wait until it is available, with all that is enabled")
+	o.AddWait(cmd, false, "Wait until all add-ons that the command enables are available.")
 	return cmd
 }
 
@@ -88,7 +89,8 @@ func enable(ctx context.Context, h hubclient.Hub, o *EnableOptions) error {
 	}
 	if _, defined := definitions[o.addOn]; !defined {
 		names := slices.Sorted(maps.Keys(definitions))
-		return fmt.Errorf("there is no ClusterManagementAddOn %q%s; there are: %s", o.addOn, terminal.DidYouMean(o.addOn, names), terminal.Listed(names))
+		return fmt.Errorf("ClusterManagementAddOn %q not found%s; available add-ons: %s",
+			o.addOn, terminal.DidYouMean(o.addOn, names), terminal.Listed(names))
 	}
 	reader := hubclient.Remembering(h, h)
 	var steps []step

@@ -25,7 +25,7 @@ func TestEnableSteps(t *testing.T) {
 	shop := func() clitest.Cluster {
 		return clitest.Defined("shop: kafka graphs?", "kafka: zookeeper", "zookeeper:", "graphs:")
 	}
-	const lacks = "shop waits for what it requires: Required kafka (NotInstalled); --with-dependencies enables what is not installed"
+	const lacks = "shop waits for required add-ons: Required kafka (NotInstalled); enable missing ones with --with-dependencies"
 	for name, test := range map[string]struct {
 		view    clitest.Cluster
 		desired desired
@@ -34,45 +34,45 @@ func TestEnableSteps(t *testing.T) {
 		hints []string
 		err   string
 	}{
-		"an add-on that requires nothing":   {view: clitest.Defined("shop:"), want: []string{"shop "}},
-		"one that lacks what it requires":   {view: shop(), want: []string{"shop "}, hints: []string{lacks}},
-		"one that has what it requires":     {view: shop().With("kafka", clitest.Works), want: []string{"shop "}},
-		"one that requires what is failing": {view: shop().With("kafka", clitest.Fails), want: []string{"shop "}, hints: []string{"shop waits for what it requires: Required kafka (NotAvailable); --with-dependencies enables what is not installed"}},
-		"with all that it requires":         {view: shop(), desired: desired{withDependencies: true}, want: []string{"zookeeper ", "kafka ", "shop "}},
-		"with what is missing":              {view: shop().With("kafka", clitest.Fails), desired: desired{withDependencies: true}, want: []string{"zookeeper ", "shop "}},
+		"an add-on that requires nothing":        {view: clitest.Defined("shop:"), want: []string{"shop "}},
+		"one whose required add-on is missing":   {view: shop(), want: []string{"shop "}, hints: []string{lacks}},
+		"one whose required add-on is available": {view: shop().With("kafka", clitest.Works), want: []string{"shop "}},
+		"one whose required add-on fails":        {view: shop().With("kafka", clitest.Fails), want: []string{"shop "}, hints: []string{"shop waits for required add-ons: Required kafka (NotAvailable); enable missing ones with --with-dependencies"}},
+		"with all required add-ons":              {view: shop(), desired: desired{withDependencies: true}, want: []string{"zookeeper ", "kafka ", "shop "}},
+		"with missing required add-ons":          {view: shop().With("kafka", clitest.Fails), desired: desired{withDependencies: true}, want: []string{"zookeeper ", "shop "}},
 		"in a namespace, which the others join that run by plans": {
 			view: shop().Plans("zookeeper"), desired: desired{withDependencies: true, namespace: "data"}, want: []string{"zookeeper data", "kafka ", "shop data"}},
-		"with what one lacks that is enabled already, in its namespace": {
+		"with missing required add-ons of an enabled one, in its namespace": {
 			view: shop().With("shop", clitest.HeldBack).In("shop", "data").Plans("kafka").Plans("zookeeper"), desired: desired{withDependencies: true},
 			want: []string{"zookeeper data", "kafka data", "shop data"}},
 		"one that is enabled in another namespace": {
 			view: clitest.Defined("shop:").With("shop", clitest.Works).In("shop", "data"), desired: desired{namespace: "other"},
-			err: `add-on "shop" is enabled on cluster cluster1 in namespace "data" already: to move it, disable it first ('kubectl addon disable shop --cluster cluster1')`},
+			err: `add-on "shop" is already enabled on cluster cluster1 in namespace "data"; to move it, disable it first ('kubectl addon disable shop --cluster cluster1')`},
 		"one that is being removed": {
 			view: clitest.Defined("shop:").With("shop", clitest.Works).Deleting("shop"),
-			err:  `add-on "shop" is being removed from cluster cluster1: enable it again once it is gone ('kubectl addon why shop --cluster cluster1')`},
-		"with what is being removed": {
+			err:  `add-on "shop" is being removed from cluster cluster1; enable it again once it is gone ('kubectl addon why shop --cluster cluster1')`},
+		"with a required add-on that is being removed": {
 			view: shop().With("kafka", clitest.Works).Deleting("kafka"), desired: desired{withDependencies: true},
-			err: `add-on "shop" requires "kafka", which is being removed from cluster cluster1: enable it again once it is gone`},
-		"with what nobody has defined": {
+			err: `add-on "shop" requires "kafka", which is being removed from cluster cluster1; retry once it is gone`},
+		"with a dependency that is not defined": {
 			view: clitest.Defined("shop: kafka", "kafka: zookeper"), desired: desired{withDependencies: true},
-			err: `add-on "kafka" requires "zookeper", and there is no ClusterManagementAddOn of that name: create it, or correct the dependencies ` +
+			err: `add-on "kafka" requires "zookeper", but there is no ClusterManagementAddOn of that name; create it, or correct the dependencies ` +
 				`('kubectl edit clustermanagementaddon kafka')`},
-		"with a circle": {
+		"with a cycle": {
 			view: clitest.Defined("shop: kafka", "kafka: shop"), desired: desired{withDependencies: true},
-			err: `add-on "kafka" can never come first: circular dependency: kafka -> shop -> kafka; see 'kubectl addon why kafka --cluster cluster1'`},
-		"with what cannot be read": {
+			err: `add-on "kafka" cannot be installed: circular dependency: kafka -> shop -> kafka; see 'kubectl addon why kafka --cluster cluster1'`},
+		"with dependencies that cannot be read": {
 			view: shop().Annotated("kafka", "{"), desired: desired{withDependencies: true},
-			err: `what add-on "kafka" requires cannot be read: ClusterManagementAddOn "kafka": annotation addon.open-cluster-management.io/dependencies: ` +
-				`want a JSON array such as [{"name":"other-addon","type":"Required"}]; remove the annotation if there are no dependencies`},
+			err: `the dependencies of add-on "kafka" cannot be read: ClusterManagementAddOn "kafka": annotation addon.open-cluster-management.io/dependencies: ` +
+				`must be a JSON array such as [{"name":"other-addon","type":"Required"}]; remove the annotation if there are no dependencies`},
 		"where OCM enables it": {
 			view: clitest.Defined("shop:").PlacedBy("shop", "shops"),
-			err: `OCM enables add-on "shop" where these Placements select a cluster, and nowhere else: default/shops; let one of them select cluster cluster1, ` +
-				`such as by a label that it asks for ('kubectl label managedcluster cluster1 NAME=VALUE'), or set spec.installStrategy.type of the ClusterManagementAddOn to Manual`},
+			err: `OCM enables add-on "shop" only on clusters that these Placements select: default/shops; make one of them select cluster cluster1, ` +
+				`for example with a label that it requires ('kubectl label managedcluster cluster1 NAME=VALUE'), or set spec.installStrategy.type of the ClusterManagementAddOn to Manual`},
 		"where OCM has enabled it": {view: clitest.Defined("shop:").PlacedBy("shop", "shops").With("shop", clitest.Works), want: []string{"shop "}},
-		"with parameters, of one that takes none": {
+		"with parameters that it does not support": {
 			view: clitest.Defined("shop:"), desired: desired{parameters: map[string]string{"SIZE": "2"}},
-			err: `add-on "shop" takes no parameters: its ClusterManagementAddOn does not name addondeploymentconfigs among the supported configs`},
+			err: `add-on "shop" does not support parameters: its ClusterManagementAddOn does not list addondeploymentconfigs in spec.supportedConfigs`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			hints := terminal.ClusterTexts{}
@@ -123,12 +123,12 @@ func TestEnableRefersToParameters(t *testing.T) {
 		want     []upstream.AddOnConfig
 		err      string
 	}{
-		"the first":             {want: []upstream.AddOnConfig{referTo("cluster1", "shop-parameters")}},
-		"beside a version":      {stands: []upstream.AddOnConfig{version}, want: []upstream.AddOnConfig{version, referTo("cluster1", "shop-parameters")}},
-		"again":                 {stands: []upstream.AddOnConfig{referTo("cluster1", "shop-parameters")}, want: []upstream.AddOnConfig{referTo("cluster1", "shop-parameters")}},
-		"after what is default": {defaults: &upstream.ConfigReferent{Namespace: "hub", Name: "all"}, want: []upstream.AddOnConfig{referTo("hub", "all"), referTo("cluster1", "shop-parameters")}},
-		"beside somebody else's": {stands: []upstream.AddOnConfig{referTo("hub", "mine")},
-			err: `add-on "shop" on cluster cluster1 takes its parameters from AddOnDeploymentConfig hub/mine: change them there ('kubectl edit addondeploymentconfig mine -n hub')`},
+		"the first":         {want: []upstream.AddOnConfig{referTo("cluster1", "shop-parameters")}},
+		"beside a version":  {stands: []upstream.AddOnConfig{version}, want: []upstream.AddOnConfig{version, referTo("cluster1", "shop-parameters")}},
+		"again":             {stands: []upstream.AddOnConfig{referTo("cluster1", "shop-parameters")}, want: []upstream.AddOnConfig{referTo("cluster1", "shop-parameters")}},
+		"after the default": {defaults: &upstream.ConfigReferent{Namespace: "hub", Name: "all"}, want: []upstream.AddOnConfig{referTo("hub", "all"), referTo("cluster1", "shop-parameters")}},
+		"beside another config": {stands: []upstream.AddOnConfig{referTo("hub", "mine")},
+			err: `add-on "shop" on cluster cluster1 takes its parameters from AddOnDeploymentConfig hub/mine; change them there ('kubectl edit addondeploymentconfig mine -n hub')`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			definition := clitest.Define("shop:")
@@ -158,7 +158,7 @@ func TestEnableChangesTheParametersThatAreGiven(t *testing.T) {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(before, first); diff != "" {
-		t.Errorf("what stood was changed: %s", diff)
+		t.Errorf("the input was changed: %s", diff)
 	}
 }
 
@@ -181,11 +181,11 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 		tree    string
 		told    string
 	}{
-		"one that somebody else runs, and that is available": {
+		"one that does not run by plans and is available": {
 			view: clitest.Defined("kafka:").With("kafka", clitest.Works), settled: true, tree: "kafka on cluster1: available"},
 		"one that is not available yet": {view: clitest.Defined("kafka:").With("kafka", clitest.Fails),
 			tree: "kafka on cluster1: Available False (PlanFailed): plan deploy: Deployment kafka/kafka: image not found."},
-		"one that says nothing yet": {view: clitest.Defined("kafka:").With("kafka"), tree: "kafka on cluster1: Available Unknown: not reported yet"},
+		"one that reports nothing yet": {view: clitest.Defined("kafka:").With("kafka"), tree: "kafka on cluster1: Available Unknown: not reported yet"},
 		"one that waits for others": {view: clitest.Defined("kafka:").With("kafka", clitest.Held),
 			tree: "kafka on cluster1: False (WaitingForDependencies): waits for zookeeper"},
 		"one whose configuration is wrong": {view: clitest.Defined("kafka:").With("kafka", clitest.BadConfig), settled: true,
@@ -193,15 +193,15 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 		"one whose plans are complete": {view: clitest.Defined("kafka:").With("kafka", clitest.Works), change: resolvedAt(1),
 			Find: new(ranOf("deploy", kudo.Complete)), settled: true, tree: "kafka on cluster1: available",
 			told: "kafka on cluster1: plan \"deploy\": no more disks\nkafka on cluster1: available\n"},
-		"one that the hub has not followed yet": {view: clitest.Defined("kafka:").With("kafka", clitest.Works), change: resolvedAt(2),
+		"one that the hub has not processed yet": {view: clitest.Defined("kafka:").With("kafka", clitest.Works), change: resolvedAt(2),
 			Find: new(ranOf("deploy", kudo.Complete)), tree: "kafka on cluster1: Available True (PlanComplete)"},
 		"one whose plan runs": {view: clitest.Defined("kafka:").With("kafka", clitest.Works), change: resolvedAt(1),
 			Find: new(ranOf("deploy", kudo.InProgress)), tree: "kafka on cluster1: Plan deploy (serial strategy) [IN_PROGRESS]: no more disks"},
 		"one whose plan has failed": {view: clitest.Defined("kafka:").With("kafka", clitest.Works), change: resolvedAt(1),
 			Find: new(ranOf("deploy", kudo.FatalError)), settled: true,
 			err: `plan "deploy" of Instance kafka on cluster cluster1 failed: no more disks; see 'kubectl addon plan status kafka --cluster cluster1', ` +
-				`and once the cause is mended run it again: 'kubectl addon plan run kafka deploy --cluster cluster1'`},
-		"one that has not got its parameters yet": {view: clitest.Defined("kafka:").With("kafka", clitest.Works), change: resolvedAt(1),
+				`fix the cause, and run the plan again: 'kubectl addon plan run kafka deploy --cluster cluster1'`},
+		"one whose Instance does not have its parameters yet": {view: clitest.Defined("kafka:").With("kafka", clitest.Works), change: resolvedAt(1),
 			Find: new(ranOf("deploy", kudo.FatalError)), config: withVariables(nil, types.NamespacedName{}, map[string]string{"SIZE": "2"}, nil),
 			tree: "kafka on cluster1: Plan deploy (serial strategy) [FATAL_ERROR]: no more disks"},
 	} {
@@ -229,7 +229,7 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 				t.Fatal(err)
 			}
 			if news := out.String(); test.told != "" && !strings.HasSuffix(news, test.told) {
-				t.Errorf("it tells %q", news)
+				t.Errorf("got %q", news)
 			}
 		})
 	}
@@ -245,17 +245,18 @@ func TestDisableAsks(t *testing.T) {
 		returns    error
 		shown, err string
 	}{
-		"nobody can be asked": {err: `add-on "zookeeper" stays on cluster c1: there is no terminal to ask on; repeat with --yes, or with --force if others require it`},
-		"nobody is asked":     {options: DisableOptions{yes: true}},
-		"nobody is asked, and one is degraded": {options: DisableOptions{yes: true}, dependants: []dependency.Dependant{graphs},
+		"no terminal": {err: `add-on "zookeeper" was not disabled on cluster c1: cannot prompt for confirmation without a terminal; ` +
+			`repeat with --yes, or with --force if other add-ons require it`},
+		"no prompt": {options: DisableOptions{yes: true}},
+		"no prompt, and one is degraded": {options: DisableOptions{yes: true}, dependants: []dependency.Dependant{graphs},
 			shown: "Warning: on cluster c1: without zookeeper, add-on graphs is degraded\n"},
-		"nobody is asked, and one requires it": {options: DisableOptions{yes: true}, dependants: []dependency.Dependant{kafka},
+		"no prompt, and one requires it": {options: DisableOptions{yes: true}, dependants: []dependency.Dependant{kafka},
 			shown: "Warning: on cluster c1: without zookeeper, add-on kafka stops being available\n",
-			err:   `add-on "zookeeper" stays on cluster c1, for others there require it: disable those first, or repeat with --force`},
-		"force minds nobody": {options: DisableOptions{force: true}, dependants: []dependency.Dependant{kafka}, returns: comesBack,
+			err:   `add-on "zookeeper" is required by other add-ons on cluster c1; disable those first, or repeat with --force`},
+		"force ignores dependents": {options: DisableOptions{force: true}, dependants: []dependency.Dependant{kafka}, returns: comesBack,
 			shown: "Warning: on cluster c1: without zookeeper, add-on kafka stops being available\n"},
 		"OCM would enable it again": {options: DisableOptions{yes: true}, returns: comesBack,
-			err: `add-on "zookeeper" would come back: OCM enables add-on "zookeeper" where these Placements select a cluster, and nowhere else: ` +
+			err: `add-on "zookeeper" would be enabled again: OCM enables add-on "zookeeper" only on clusters that these Placements select: ` +
 				`default/all; unselect it, or set spec.installStrategy.type of the ClusterManagementAddOn to Manual`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -283,7 +284,7 @@ func TestConfirmTakesAYes(t *testing.T) {
 			t.Errorf("%q: %s", typed, diff)
 		}
 		if shown := streams.ErrOut.(*bytes.Buffer).String(); shown != "Really? [y/N] " {
-			t.Errorf("it asks %q", shown)
+			t.Errorf("got prompt %q", shown)
 		}
 	}
 }

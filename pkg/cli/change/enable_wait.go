@@ -32,7 +32,8 @@ func awaitAvailable(ctx context.Context, h hubclient.Hub, streams genericiooptio
 		w.targets = append(w.targets, &target{step: s})
 	}
 	err := h.Await(ctx, w.clusters(), timeout, w.look, func(after string) error {
-		return fmt.Errorf("not available%s, and goes on: %s; see 'kubectl addon why ADDON --cluster CLUSTER'", after, strings.Join(w.open(), "; "))
+		return fmt.Errorf("not available%s, and still in progress: %s; see 'kubectl addon why ADDON --cluster CLUSTER'",
+			after, strings.Join(w.open(), "; "))
 	})
 	faults := []error{err}
 	for _, t := range w.targets {
@@ -103,7 +104,7 @@ func (t *target) look(ctx context.Context, reader client.Reader) error {
 	key, addOn, instance := client.ObjectKeyFromObject(t.wanted), &addonv1alpha1.ManagedClusterAddOn{}, &kudo.Instance{}
 	if err := reader.Get(ctx, key, addOn); err != nil {
 		if t.seen && apierrors.IsNotFound(err) {
-			t.settle(fmt.Errorf("add-on %q on cluster %s was deleted before it was available", key.Name, key.Namespace))
+			t.settle(fmt.Errorf("add-on %q on cluster %s was deleted before it became available", key.Name, key.Namespace))
 		}
 		return client.IgnoreNotFound(err)
 	}

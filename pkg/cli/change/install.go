@@ -11,8 +11,9 @@ import (
 )
 
 // dryRunHelp is the description of --dry-run in help texts.
-const dryRunHelp = "With --dry-run it writes nothing, and shows for each cluster which plan would run and why, what refuses it, and the objects\n" +
-	"that would be created, changed and removed; clusters that are alike are shown together."
+const dryRunHelp = "With --dry-run nothing is written. For each cluster, the command shows which plan would run and why, any problem that\n" +
+	"prevents the change, and the objects that would be created, changed and removed. Clusters with the same changes are shown\n" +
+	"together."
 
 // InstallOptions holds the arguments and flags of the command.
 type InstallOptions struct {
@@ -26,18 +27,19 @@ func NewCmdInstall(f *hubclient.Factory, runF func(context.Context, *InstallOpti
 	if runF == nil {
 		runF = runInstall
 	}
-	const of = "the operator is to run on"
+	const of = "should run the operator"
 	cmd := &cobra.Command{
 		Use:   "install OPERATOR [NAME] --cluster CLUSTER[,CLUSTER]",
-		Short: "Run an operator on managed clusters, as an Instance that belongs to no add-on",
-		Long: "Install makes an Instance of an operator on each of the clusters, which --selector, --placement or --all-clusters may name as\n" +
-			"well. OPERATOR is the name of an operator whose package was pushed, or of an OperatorVersion; NAME that of the Instance,\n" +
-			"which is the operator's if left out. What runs on a fleet for good is better enabled as an add-on ('kubectl addon enable').\n\n" + dryRunHelp,
+		Short: "Install an operator on managed clusters as an Instance without an add-on",
+		Long: "Create an Instance of an operator for managed clusters. Select the clusters with --cluster, --selector, --placement or\n" +
+			"--all-clusters. OPERATOR is the name of an operator whose package was pushed, or of an OperatorVersion. NAME is the name\n" +
+			"of the Instance and defaults to the name of the operator. To run an operator permanently on a fleet, prefer to enable it\n" +
+			"as an add-on ('kubectl addon enable').\n\n" + dryRunHelp,
 		Example: "  kubectl addon install kafka --cluster cluster1 --namespace data\n" +
 			"  kubectl addon install kafka events --selector region=eu -p BROKERS=5 --dry-run",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > 2 {
-				return terminal.Usagef(cmd, "want OPERATOR and perhaps NAME, got %d arguments", len(args))
+				return terminal.Usagef(cmd, "expected OPERATOR [NAME], got %d arguments", len(args))
 			}
 			return nil
 		},
@@ -50,7 +52,8 @@ func NewCmdInstall(f *hubclient.Factory, runF func(context.Context, *InstallOpti
 				return err
 			}
 			if packages.IsPlace(args[0]) {
-				return terminal.Usagef(cmd, "%s is a place: store the package on the hub first ('kubectl addon package push %s')", args[0], args[0])
+				return terminal.Usagef(cmd, "%s is a path or URL, not an operator; push the package to the hub first ('kubectl addon package push %s')",
+					args[0], args[0])
 			}
 			if len(args) == 2 {
 				o.name = args[1]
@@ -61,7 +64,8 @@ func NewCmdInstall(f *hubclient.Factory, runF func(context.Context, *InstallOpti
 	}
 	o.addFlags(cmd, of)
 	o.addVersionFlags(cmd)
-	cmd.Flags().StringVarP(&o.namespace, "namespace", "n", "", "namespace on the managed clusters to install it in; the cluster's name if left out")
+	cmd.Flags().StringVarP(&o.namespace, "namespace", "n", "",
+		"Namespace on the managed clusters to install the operator into. Defaults to the name of the cluster.")
 	return cmd
 }
 
@@ -82,13 +86,13 @@ func NewCmdUpdate(f *hubclient.Factory, runF func(context.Context, *UpdateOption
 	if runF == nil {
 		runF = runUpdate
 	}
-	const of = "the Instance or add-on is on"
+	const of = "run the Instance or add-on"
 	cmd := &cobra.Command{
 		Use:   "update NAME --cluster CLUSTER[,CLUSTER] -p NAME=VALUE",
 		Short: "Change parameters of Instances or add-ons",
-		Long: "Update changes parameters of the Instance or add-on NAME on each of the clusters that have it, which --selector, --placement or\n" +
-			"--all-clusters may name as well. All other parameters stay. The plan that the change triggers runs. An add-on's parameters are\n" +
-			"kept as 'kubectl addon enable -p' keeps them; those of a child come from its parent.\n\n" + dryRunHelp,
+		Long: "Change parameters of the Instance or add-on NAME on each selected cluster that has it. Select the clusters with --cluster,\n" +
+			"--selector, --placement or --all-clusters. All other parameters stay the same. The change triggers a plan. The parameters\n" +
+			"of an add-on are stored as with 'kubectl addon enable -p'; the parameters of a child Instance come from its parent.\n\n" + dryRunHelp,
 		Example: "  kubectl addon update kafka --cluster cluster1 -p BROKERS=5 --wait\n" +
 			"  kubectl addon update kafka --all-clusters -p BROKERS=5 --dry-run",
 		Args: terminal.Exactly("NAME"),
@@ -97,7 +101,7 @@ func NewCmdUpdate(f *hubclient.Factory, runF func(context.Context, *UpdateOption
 				return err
 			}
 			if o.given.none() {
-				return terminal.Usagef(cmd, "want a parameter to change: -p NAME=VALUE, --parameter-file or --unset")
+				return terminal.Usagef(cmd, "no parameter to change: use -p NAME=VALUE, --parameter-file or --unset")
 			}
 			o.name = args[0]
 			return runF(cmd.Context(), o)
@@ -125,14 +129,15 @@ func NewCmdUpgrade(f *hubclient.Factory, runF func(context.Context, *UpgradeOpti
 	if runF == nil {
 		runF = runUpgrade
 	}
-	const of = "the Instance or add-on is on"
+	const of = "run the Instance or add-on"
 	cmd := &cobra.Command{
 		Use:   "upgrade NAME --cluster CLUSTER[,CLUSTER] [--version VERSION]",
-		Short: "Run another version of the package of Instances or add-ons",
-		Long: "Upgrade gives the Instance or add-on NAME another OperatorVersion of its operator on each of the clusters that have it, which\n" +
-			"--selector, --placement or --all-clusters may name as well: the highest that was pushed, unless another one is named. Parameters\n" +
-			"stay, but for those that are given. Plan upgrade runs, or update, or deploy, whichever the new version has first. An add-on keeps\n" +
-			"that version on the cluster whatever its ClusterManagementAddOn names from then on.\n\n" + dryRunHelp,
+		Short: "Change the package version of Instances or add-ons",
+		Long: "Set another OperatorVersion of the same operator for the Instance or add-on NAME on each selected cluster that has it, by\n" +
+			"default the highest version that was pushed. Select the clusters with --cluster, --selector, --placement or\n" +
+			"--all-clusters. Parameters that are not given stay the same. The first of the plans upgrade, update and deploy that the\n" +
+			"new version has is run. An add-on keeps this version on the cluster even if its ClusterManagementAddOn refers to another\n" +
+			"one later.\n\n" + dryRunHelp,
 		Example: "  kubectl addon upgrade kafka --cluster cluster1 --dry-run\n" +
 			"  kubectl addon upgrade kafka --selector region=eu --version 1.1.0 --wait",
 		Args: terminal.Exactly("NAME"),

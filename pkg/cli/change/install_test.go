@@ -26,8 +26,8 @@ func TestInstallTakesFlags(t *testing.T) {
 		"another name":               {args: []string{"kafka", "events", "-n", "data"}, want: options{Operator: "kafka", Name: "events", Namespace: "data"}},
 		"a version":                  {args: []string{"kafka", "--version", "1.0.0"}, want: options{Operator: "kafka", Version: "1.0.0"}},
 		"parameters":                 {args: []string{"kafka", "-p", "A=1"}, want: options{Operator: "kafka", Parameters: map[string]string{"A": "1"}}},
-		"it is waited for":           {args: []string{"kafka", "--wait", "--timeout", "90s"}, want: options{Operator: "kafka", Wait: true, Timeout: 90 * time.Second}},
-		"a format without a dry run": {args: []string{"kafka", "-o", "wide"}, err: "--output goes with --dry-run\nSee 'install --help'"},
+		"wait flags":                 {args: []string{"kafka", "--wait", "--timeout", "90s"}, want: options{Operator: "kafka", Wait: true, Timeout: 90 * time.Second}},
+		"a format without a dry run": {args: []string{"kafka", "-o", "wide"}, err: "--output requires --dry-run\nSee 'install --help'"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var got options

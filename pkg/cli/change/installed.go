@@ -94,7 +94,7 @@ func (i installed) refuse(force bool) error {
 		return nil
 	}
 	if owner := metav1.GetControllerOf(i.instance); owner != nil && owner.Kind == "Instance" && i.instance.DeletionTimestamp.IsZero() {
-		return fmt.Errorf("%q is a child of Instance %q, which would make it again: uninstall that one, or change its parameters",
+		return fmt.Errorf("%q is a child of Instance %q, which would re-create it; uninstall the parent, or change its parameters",
 			i.Name, owner.Name)
 	}
 	return nil

@@ -70,11 +70,11 @@ func NewCmdJoin(f *hubclient.Factory, runF func(context.Context, *JoinOptions) e
 	}
 	cmd := &cobra.Command{
 		Use:   "join CLUSTER --cluster-context NAME",
-		Short: "Let a managed cluster join a hub without OCM, and give its agent an identity there",
-		Long: "Join registers a managed cluster on the hub, and gives addon-agent on it the rights that it needs in the cluster's namespace\n" +
-			"there. The hub signs a certificate for it, which a Secret on the managed cluster keeps, together with the way to the hub.\n" +
-			"Run it again to renew the certificate: the agent takes it up while it runs.\n\n" +
-			"On a hub with OCM, clusters join by clusteradm.",
+		Short: "Register a managed cluster and its agent on a hub without OCM",
+		Long: "Register a managed cluster on the hub, and grant its addon-agent the permissions that it needs in the cluster's namespace\n" +
+			"on the hub. The hub signs a certificate for the agent, which is stored in a Secret on the managed cluster together with a\n" +
+			"kubeconfig for the hub. Run the command again to renew the certificate; the running agent reloads it.\n\n" +
+			"On a hub with OCM, register clusters with clusteradm instead.",
 		Example: "  kubectl addon join cluster1 --context hub --cluster-context cluster1\n" +
 			"  kubectl addon join cluster1 --cluster-kubeconfig cluster1.kubeconfig --hub-server https://hub.example.com:6443",
 		Args: terminal.Exactly("CLUSTER"),
@@ -87,8 +87,9 @@ func NewCmdJoin(f *hubclient.Factory, runF func(context.Context, *JoinOptions) e
 		},
 	}
 	o.cluster.AddFlags(cmd)
-	cmd.Flags().StringVar(&o.server, "hub-server", "", "URL at which pods on the managed cluster reach the hub, if it is not that of the hub's context")
-	cmd.Flags().DurationVar(&o.valid, "valid", 365*24*time.Hour, "how long the certificate should be valid; the hub may make it less")
+	cmd.Flags().StringVar(&o.server, "hub-server", "",
+		"URL of the hub for pods on the managed cluster. Defaults to the server of the hub's context.")
+	cmd.Flags().DurationVar(&o.valid, "valid", 365*24*time.Hour, "Requested lifetime of the certificate. The hub may issue a shorter one.")
 	return cmd
 }
 
@@ -103,11 +104,11 @@ func runJoin(ctx context.Context, o *JoinOptions) error {
 func (o *JoinOptions) check(cmd *cobra.Command, name string) error {
 	switch problems := validation.IsDNS1123Label(name); {
 	case len(problems) > 0:
-		return terminal.Usagef(cmd, "%q cannot be a cluster's name: %s", name, strings.Join(problems, "; "))
+		return terminal.Usagef(cmd, "%q is not a valid cluster name: %s", name, strings.Join(problems, "; "))
 	case !o.cluster.Given():
-		return terminal.Usagef(cmd, "name the managed cluster's --cluster-context or --cluster-kubeconfig")
+		return terminal.Usagef(cmd, "--cluster-context or --cluster-kubeconfig of the managed cluster is required")
 	case o.valid < shortest:
-		return terminal.Usagef(cmd, "--valid %s: want %s at least", o.valid, shortest)
+		return terminal.Usagef(cmd, "invalid argument %q for \"--valid\": must be at least %s", o.valid, shortest)
 	default:
 		return nil
 	}
@@ -142,20 +143,21 @@ func (j joining) run(ctx context.Context, out io.Writer) error {
 	if err := j.register(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s is registered on the hub\n", j.name)
+	fmt.Fprintf(out, "Cluster %s is registered on the hub.\n", j.name)
 	key, certificate, err := j.identify(ctx)
 	if err != nil {
 		return err
 	}
 	until, err := expiry(certificate)
 	if err != nil {
-		return fmt.Errorf("reading the certificate that the hub has signed: %w", err)
+		return fmt.Errorf("reading the certificate that the hub signed: %w", err)
 	}
-	fmt.Fprintf(out, "its agent has a certificate until %s\n", until.UTC().Format(time.RFC3339))
+	fmt.Fprintf(out, "The certificate of its agent is valid until %s.\n", until.UTC().Format(time.RFC3339))
 	if err := j.keep(ctx, key, certificate); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "Secret %s/%s on the cluster leads it to %s\n", hubclient.AgentNamespace, agentSecret, j.server.Host)
+	_, err = fmt.Fprintf(out, "Secret %s/%s on the cluster contains a kubeconfig for %s.\n",
+		hubclient.AgentNamespace, agentSecret, j.server.Host)
 	return err
 }
 
@@ -182,11 +184,11 @@ func (j joining) register(ctx context.Context) error {
 func (j joining) identify(ctx context.Context) (key, certificate []byte, err error) {
 	group := "system:open-cluster-management:cluster:" + j.name + ":addon:tandem"
 	if key, err = keyutil.MakeEllipticPrivateKeyPEM(); err != nil {
-		return nil, nil, fmt.Errorf("making a key: %w", err)
+		return nil, nil, fmt.Errorf("generating a key: %w", err)
 	}
 	signer, err := keyutil.ParsePrivateKeyPEM(key)
 	if err != nil {
-		return nil, nil, fmt.Errorf("making a key: %w", err)
+		return nil, nil, fmt.Errorf("generating a key: %w", err)
 	}
 	request, err := certutil.MakeCSR(signer, &pkix.Name{
 		CommonName: group + ":agent:addon-agent", Organization: []string{group, "system:open-cluster-management:addon:tandem"},
@@ -216,7 +218,7 @@ func (j joining) identify(ctx context.Context) (key, certificate []byte, err err
 func (j joining) signed(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) ([]byte, error) {
 	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
-		Reason: "Joined", Message: "An administrator of the hub has let the cluster join by kubectl addon.",
+		Reason: "Joined", Message: "A hub administrator registered the cluster with kubectl addon join.",
 	})
 	if err := j.hub.SubResource("approval").Update(ctx, csr); err != nil {
 		return nil, fmt.Errorf("approving the certificate: %w", err)
@@ -233,7 +235,7 @@ func (j joining) signed(ctx context.Context, csr *certificatesv1.CertificateSign
 		return len(csr.Status.Certificate) > 0, nil
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
-		return nil, fmt.Errorf("waiting for the certificate: the hub has not signed it within %s: does it run a signer for %s?",
+		return nil, fmt.Errorf("waiting for the certificate: the hub did not sign it within %s; check that it runs a signer for %s",
 			signedWithin, csr.Spec.SignerName)
 	}
 	if err != nil {
@@ -295,7 +297,7 @@ func (j joining) kubeconfig() ([]byte, error) {
 func expiry(certificate []byte) (time.Time, error) {
 	block, _ := pem.Decode(certificate)
 	if block == nil {
-		return time.Time{}, errors.New("it is no PEM")
+		return time.Time{}, errors.New("no PEM data found")
 	}
 	parsed, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {

@@ -24,8 +24,9 @@ type givenParameters struct {
 
 func (g *givenParameters) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVarP(&g.texts, "parameter", "p", nil,
-		"parameter to set, as NAME=VALUE, or CLUSTER/NAME=VALUE for one of the clusters; may be repeated")
-	cmd.Flags().StringArrayVarP(&g.files, "parameter-file", "P", nil, "YAML file of parameters, NAME: VALUE; may be repeated, and -p wins")
+		"Parameter to set, as NAME=VALUE, or as CLUSTER/NAME=VALUE for one of the clusters. Can be repeated.")
+	cmd.Flags().StringArrayVarP(&g.files, "parameter-file", "P", nil,
+		"YAML file with parameters, as NAME: VALUE. Can be repeated. Values of -p take precedence.")
 }
 
 // parse parses the flags.
@@ -52,14 +53,14 @@ func (g *givenParameters) parse(cmd *cobra.Command) error {
 		case !one:
 			g.all[name] = value
 		case cluster == "" || parameter == "":
-			return terminal.Usagef(cmd, "--parameter %s: want NAME=VALUE, or CLUSTER/NAME=VALUE", name)
+			return terminal.Usagef(cmd, "invalid argument %q for \"--parameter\": must be NAME=VALUE or CLUSTER/NAME=VALUE", name)
 		default:
 			g.byCluster[cluster] = merged(g.byCluster[cluster], map[string]string{parameter: value})
 		}
 	}
 	for _, name := range g.unset {
 		if _, set := g.all[name]; set {
-			return terminal.Usagef(cmd, "parameter %s is set and unset", name)
+			return terminal.Usagef(cmd, "parameter %s cannot be both set and unset", name)
 		}
 	}
 	return nil
@@ -79,7 +80,8 @@ func (g *givenParameters) none() bool {
 func (g *givenParameters) elsewhere(clusters []string) error {
 	for _, cluster := range slices.Sorted(maps.Keys(g.byCluster)) {
 		if !slices.Contains(clusters, cluster) {
-			return fmt.Errorf("parameters are given for cluster %s, which is none of those that are meant%s", cluster, terminal.DidYouMean(cluster, clusters))
+			return fmt.Errorf("parameters are given for cluster %s, which is not selected%s",
+				cluster, terminal.DidYouMean(cluster, clusters))
 		}
 	}
 	return nil

@@ -32,9 +32,9 @@ func NewCmdPlanCancel(f *hubclient.Factory, runF func(context.Context, *PlanCanc
 	}
 	cmd := &cobra.Command{
 		Use:   "cancel NAME --cluster CLUSTER",
-		Short: "End the plan that runs",
-		Long: "Cancel ends the plan of an Instance or add-on that runs, which then counts as failed, and takes back a request for another\n" +
-			"one that has not begun. What was applied by then stays as it is, until a plan runs again.",
+		Short: "Cancel the running plan of an Instance or add-on",
+		Long: "Cancel the running plan of an Instance or add-on, which then counts as failed, and withdraw a request for another plan\n" +
+			"that has not started. Objects that were already applied stay unchanged until a plan runs again.",
 		Example: "  kubectl addon plan cancel kafka --cluster cluster1",
 		Args:    terminal.Exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -42,8 +42,8 @@ func NewCmdPlanCancel(f *hubclient.Factory, runF func(context.Context, *PlanCanc
 			return runF(cmd.Context(), o)
 		},
 	}
-	hubclient.ClusterFlag(cmd, &o.cluster, "the Instance or add-on is for")
-	o.AddWait(cmd, true, "wait until the plan has ended")
+	hubclient.ClusterFlag(cmd, &o.cluster, "runs the Instance or add-on")
+	o.AddWait(cmd, true, "Wait until the plan has ended.")
 	return cmd
 }
 
@@ -108,14 +108,15 @@ func cancelFault(instance *kudo.Instance) error {
 	last := instance.Status.Execution
 	switch {
 	case !instance.DeletionTimestamp.IsZero():
-		return fmt.Errorf("the removal of Instance %q from cluster %q cannot be called off: to let go of it, see 'kubectl addon uninstall --help'",
-			instance.Name, instance.Namespace)
+		return fmt.Errorf("the removal of Instance %q from cluster %q cannot be cancelled; to release the Instance, "+
+			"see 'kubectl addon uninstall --help'", instance.Name, instance.Namespace)
 	case planstatus.RunningPlan(instance) != "" || pendingPlan(instance) != "":
 		return nil
 	case last == nil:
-		return fmt.Errorf("no plan of Instance %q on cluster %q runs: none ever did", instance.Name, instance.Namespace)
+		return fmt.Errorf("no plan of Instance %q on cluster %q is running: no plan has run yet", instance.Name, instance.Namespace)
 	default:
-		return fmt.Errorf("no plan of Instance %q on cluster %q runs: plan %q, which was the last one, is %s; see 'kubectl addon plan history %s --cluster %s'",
+		return fmt.Errorf("no plan of Instance %q on cluster %q is running: the last plan, %q, is %s; "+
+			"see 'kubectl addon plan history %s --cluster %s'",
 			instance.Name, instance.Namespace, last.Plan, planstatus.State(instance.Status.PlanStatus[last.Plan].Status), instance.Name, instance.Namespace)
 	}
 }
@@ -129,7 +130,8 @@ const seenWithin = 3 * time.Second
 func awaitCancelled(ctx context.Context, h hubclient.Hub, cancelled awaitedPlan, timeout time.Duration) error {
 	clusters := []string{cancelled.Namespace}
 	err := h.Await(ctx, clusters, timeout, cancelled.until(func(i *kudo.Instance) bool { return !cancelled.runs(i) }), func(after string) error {
-		return fmt.Errorf("plan %q of %s still runs%s: see whether addon-agent runs on cluster %s, and 'kubectl addon plan status %s --cluster %[4]s'",
+		return fmt.Errorf("plan %q of %s is still running%s; check that addon-agent runs on cluster %s, "+
+			"and see 'kubectl addon plan status %s --cluster %[4]s'",
 			cancelled.plan, cancelled, after, cancelled.Namespace, cancelled.Name)
 	})
 	if err != nil {

@@ -41,10 +41,12 @@ func NewCmdPlanRun(f *hubclient.Factory, runF func(context.Context, *PlanRunOpti
 	cmd := &cobra.Command{
 		Use:     "run NAME PLAN --cluster CLUSTER",
 		Aliases: []string{"trigger"},
-		Short:   "Run a plan by hand",
-		Long: "Run asks for a plan of an Instance or add-on, as it stands. While another plan runs, it waits for the end of that one.\n" +
-			"With -p it changes parameters as well, of an Instance that belongs to no add-on and to no other Instance: where that\n" +
-			"alone runs a plan, it is not run twice, and a plan that it runs besides comes first.",
+		Short:   "Run a plan of an Instance or add-on",
+		Long: "Request a plan of an Instance or add-on with its current version and parameters. While another plan runs, the request is\n" +
+			"queued.\n\n" +
+			"With -p the command also changes parameters of an Instance that belongs neither to an add-on nor to another Instance. If\n" +
+			"the change alone triggers the requested plan, the plan does not run twice. If it triggers another plan, that plan runs\n" +
+			"first.",
 		Example: "  kubectl addon plan run kafka backup --cluster cluster1\n" +
 			"  kubectl addon plan run kafka deploy --cluster cluster1 -p BROKERS=5 --wait --timeout 10m",
 		Args: terminal.Exactly("NAME", "PLAN"),
@@ -57,9 +59,9 @@ func NewCmdPlanRun(f *hubclient.Factory, runF func(context.Context, *PlanRunOpti
 			return runF(cmd.Context(), o)
 		},
 	}
-	hubclient.ClusterFlag(cmd, &o.cluster, "the Instance or add-on is for")
+	hubclient.ClusterFlag(cmd, &o.cluster, "runs the Instance or add-on")
 	parametersFlag(cmd, &parameters)
-	o.AddWait(cmd, false, "wait until the plan has ended")
+	o.AddWait(cmd, false, "Wait until the plan has ended.")
 	return cmd
 }
 
@@ -74,7 +76,7 @@ func runPlanRun(ctx context.Context, o *PlanRunOptions) error {
 
 // parametersFlag adds the flag -p, which parseParameters parses.
 func parametersFlag(cmd *cobra.Command, parameters *[]string) {
-	cmd.Flags().StringArrayVarP(parameters, "parameter", "p", nil, "parameter to set, as NAME=VALUE; may be repeated")
+	cmd.Flags().StringArrayVarP(parameters, "parameter", "p", nil, "Parameter to set, as NAME=VALUE. Can be repeated.")
 }
 
 func parseParameters(cmd *cobra.Command, given []string) (map[string]string, error) {
@@ -82,7 +84,7 @@ func parseParameters(cmd *cobra.Command, given []string) (map[string]string, err
 	for _, text := range given {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
-			return nil, terminal.Usagef(cmd, "--parameter %q: want NAME=VALUE", text)
+			return nil, terminal.Usagef(cmd, "invalid argument %q for \"--parameter\": must be NAME=VALUE", text)
 		}
 		if _, twice := parameters[name]; twice {
 			return nil, terminal.Usagef(cmd, "--parameter %s is given twice", name)
@@ -120,10 +122,10 @@ func planRun(ctx context.Context, h hubclient.Hub, key client.ObjectKey, o *Plan
 func askedText(v planstatus.View, plan string) string {
 	text := fmt.Sprintf("%s plan %s requested\n", terminal.ObjectName(kudo.GroupVersion.Group, "Instance", v.Instance.Name), plan)
 	if first := v.Due(); first != "" && first != plan {
-		return text + fmt.Sprintf("Plan %s runs first, for the parameters that change.\n", first)
+		return text + fmt.Sprintf("Plan %s runs first because of the changed parameters.\n", first)
 	}
 	if running := planstatus.RunningPlan(v.Instance); running != "" && running != plan {
-		return text + fmt.Sprintf("It waits for the end of plan %s, which runs.\n", running)
+		return text + fmt.Sprintf("It is queued until the running plan %s ends.\n", running)
 	}
 	return text
 }
@@ -161,11 +163,12 @@ func merged(a, b map[string]string) map[string]string {
 func refuses(v planstatus.View, plan string, parameters map[string]string) error {
 	instance := v.Instance
 	if !instance.DeletionTimestamp.IsZero() {
-		return fmt.Errorf("no plan but %s runs for Instance %q of cluster %q, which is being removed: see 'kubectl addon plan status %s --cluster %s'",
+		return fmt.Errorf("only plan %s can run for Instance %q of cluster %q because the Instance is being removed; "+
+			"see 'kubectl addon plan status %s --cluster %s'",
 			kudo.CleanupPlan, instance.Name, instance.Namespace, instance.Name, instance.Namespace)
 	}
 	if apierrors.IsNotFound(v.Unreadable) {
-		return fmt.Errorf("%w: push its package first ('kubectl addon package push DIR')", v.Unreadable)
+		return fmt.Errorf("%w; push its package first ('kubectl addon package push DIR')", v.Unreadable)
 	}
 	if v.Version != nil {
 		if err := lacksPlan(v.Version, plan); err != nil {
@@ -177,9 +180,10 @@ func refuses(v planstatus.View, plan string, parameters map[string]string) error
 	case len(parameters) == 0 || owner == nil:
 		return nil
 	case owner.Kind == "Instance":
-		return fmt.Errorf("the parameters of Instance %q come from Instance %q: change those of that one", instance.Name, owner.Name)
+		return fmt.Errorf("the parameters of Instance %q come from its parent, Instance %q; change them there", instance.Name, owner.Name)
 	default:
-		return fmt.Errorf("the parameters of Instance %q come from add-on %q: change them with 'kubectl addon update %s --cluster %s -p NAME=VALUE'",
+		return fmt.Errorf("the parameters of Instance %q come from add-on %q; "+
+			"change them with 'kubectl addon update %s --cluster %s -p NAME=VALUE'",
 			instance.Name, owner.Name, owner.Name, instance.Namespace)
 	}
 }
@@ -190,7 +194,8 @@ func lacksPlan(version *kudo.OperatorVersion, plan string) error {
 	if slices.Contains(plans, plan) {
 		return nil
 	}
-	return fmt.Errorf("OperatorVersion %q has no plan %q%s; its plans: %s", version.Name, plan, terminal.DidYouMean(plan, plans), terminal.Listed(plans))
+	return fmt.Errorf("OperatorVersion %q has no plan %q%s; available plans: %s",
+		version.Name, plan, terminal.DidYouMean(plan, plans), terminal.Listed(plans))
 }
 
 // request patches the request into the spec of this Instance. It fails if the Instance was re-created under the same name, and preserves

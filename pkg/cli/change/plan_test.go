@@ -43,7 +43,7 @@ func byHand(uid types.UID) func(*kudo.Instance) {
 
 func TestPlanWaitEnds(t *testing.T) {
 	const failed = `plan "deploy" of Instance kafka on cluster cluster1 failed: no more disks; see 'kubectl addon plan status kafka --cluster cluster1', ` +
-		`and once the cause is mended run it again: 'kubectl addon plan run kafka deploy --cluster cluster1'`
+		`fix the cause, and run the plan again: 'kubectl addon plan run kafka deploy --cluster cluster1'`
 	for name, test := range map[string]struct {
 		view    planstatus.View
 		awaited awaitedPlan
@@ -54,30 +54,30 @@ func TestPlanWaitEnds(t *testing.T) {
 		"a plan that runs":               {view: ranOf("deploy", kudo.InProgress)},
 		"a plan that fails for a moment": {view: ranOf("deploy", kudo.Error)},
 		"a plan that has failed":         {view: ranOf("deploy", kudo.FatalError), err: failed},
-		"an Instance that nothing has run for": {view: ranOf("deploy", "", func(i *kudo.Instance) {
+		"an Instance without an execution": {view: ranOf("deploy", "", func(i *kudo.Instance) {
 			i.Status = kudo.InstanceStatus{}
 		})},
-		"a change that nobody has seen yet": {view: ranOf("deploy", kudo.FatalError, edited)},
+		"a change that is not observed yet": {view: ranOf("deploy", kudo.FatalError, edited)},
 		"a failed plan after which another is due": {view: ranOf("deploy", kudo.FatalError, func(i *kudo.Instance) {
 			i.Spec.Parameters = map[string]string{"BROKERS": "5"}
 		})},
-		"a complete plan after which another was asked for": {view: ranOf("deploy", kudo.Complete, requested("backup", "mine"))},
+		"a complete plan after which another was requested": {view: ranOf("deploy", kudo.Complete, requested("backup", "mine"))},
 		"a change that cannot run": {
 			view: ranOf("deploy", kudo.Complete, unresolved(kudo.ReasonParametersInvalid, `parameter "X": it is not defined`)),
 			err:  `Instance kafka on cluster cluster1 cannot run: ParametersInvalid: parameter "X": it is not defined`},
 		"a change that could not run before the last one": {
 			view: ranOf("deploy", kudo.Complete, unresolved(kudo.ReasonParametersInvalid, ""), edited)},
-		"an OperatorVersion that may come": {
+		"an OperatorVersion that may be created": {
 			view: ranOf("deploy", kudo.Complete, unresolved(kudo.ReasonOperatorVersionNotFound, ""), func(i *kudo.Instance) { i.Status.ObservedGeneration = 1 })},
 		"an Instance that is being removed": {
 			view: ranOf("cleanup", kudo.Complete, func(i *kudo.Instance) { i.DeletionTimestamp = ptr.To(metav1.Now()) })},
-		"what is out of date": {view: ranOf("deploy", kudo.Complete), awaited: awaitedPlan{generation: 3}},
+		"outdated status": {view: ranOf("deploy", kudo.Complete), awaited: awaitedPlan{generation: 3}},
 
 		"a request that has run": {
 			view: ranOf("backup", kudo.Complete, requested("backup", "ran"), byHand("ran")), awaited: awaitedPlan{request: "ran", plan: "backup"}, done: true},
 		"a request that has failed": {
 			view: ranOf("deploy", kudo.FatalError, requested("deploy", "ran"), byHand("ran")), awaited: awaitedPlan{request: "ran", plan: "deploy"}, err: failed},
-		"a request whose turn has not come, after a plan that failed": {
+		"a queued request, after a plan that failed": {
 			view: ranOf("deploy", kudo.FatalError, requested("backup", "mine")), awaited: awaitedPlan{request: "mine", plan: "backup"}},
 		"a request that another plan has superseded": {
 			view:    ranOf("deploy", kudo.InProgress, requested("backup", "mine"), byHand("mine")),
@@ -86,7 +86,7 @@ func TestPlanWaitEnds(t *testing.T) {
 		"a request that another one has replaced": {
 			view:    ranOf("deploy", kudo.InProgress, requested("deploy", "of-another")),
 			awaited: awaitedPlan{request: "mine", plan: "backup"},
-			err:     `plan "backup" of Instance kafka on cluster cluster1 has not run: another request has taken the place of this one`},
+			err:     `plan "backup" of Instance kafka on cluster cluster1 did not run: another request replaced this one`},
 		"a request that cannot run": {
 			view:    ranOf("deploy", kudo.Complete, requested("backup", "mine"), unresolved(kudo.ReasonRequestInvalid, "no such plan")),
 			awaited: awaitedPlan{request: "mine", plan: "backup"},
@@ -124,32 +124,32 @@ func TestPlanRunAsks(t *testing.T) {
 	}{
 		"a plan gets a request of its own":  {view: ranOf("deploy", kudo.Complete), plan: "backup", want: kudo.PlanExecution{PlanName: "backup", UID: "new"}},
 		"the plan that ran last runs again": {view: ranOf("backup", kudo.Complete), plan: "backup", want: kudo.PlanExecution{PlanName: "backup", UID: "new"}},
-		"a request to cancel is taken back": {view: ranOf("deploy", kudo.FatalError, func(i *kudo.Instance) {
+		"a request to cancel is withdrawn": {view: ranOf("deploy", kudo.FatalError, func(i *kudo.Instance) {
 			i.Spec.PlanExecution = kudo.PlanExecution{PlanName: "deploy", UID: "ran", Cancel: true}
 		}), plan: "deploy", want: kudo.PlanExecution{PlanName: "deploy", UID: "new"}},
-		"a plan that the parameters run is not asked for besides": {
+		"a plan that the parameters trigger is not requested again": {
 			view: ranOf("deploy", kudo.Complete), plan: "backup", parameters: map[string]string{"SIZE": "2"}},
-		"a plan that the parameters do not run is asked for besides": {
+		"a plan that the parameters do not trigger is requested too": {
 			view: ranOf("deploy", kudo.Complete), plan: "backup", parameters: map[string]string{"BROKERS": "5"},
 			want: kudo.PlanExecution{PlanName: "backup", UID: "new"}},
-		"what nobody can look up is for the hub to judge": {view: forbidden, plan: "backup", want: kudo.PlanExecution{PlanName: "backup", UID: "new"}},
-		"a plan that there is not": {view: ranOf("deploy", kudo.Complete), plan: "bakcup",
-			err: `OperatorVersion "kafka-3.9.0-1.0.0" has no plan "bakcup" (did you mean backup?); its plans: backup, cleanup, deploy`},
-		"an OperatorVersion that there is not": {view: lost, plan: "backup",
-			err: `operatorversions.kudo.dev "kafka-3.9.0-1.0.0" not found: push its package first ('kubectl addon package push DIR')`},
+		"an unreadable OperatorVersion is for the hub to judge": {view: forbidden, plan: "backup", want: kudo.PlanExecution{PlanName: "backup", UID: "new"}},
+		"a plan that does not exist": {view: ranOf("deploy", kudo.Complete), plan: "bakcup",
+			err: `OperatorVersion "kafka-3.9.0-1.0.0" has no plan "bakcup" (did you mean backup?); available plans: backup, cleanup, deploy`},
+		"an OperatorVersion that does not exist": {view: lost, plan: "backup",
+			err: `operatorversions.kudo.dev "kafka-3.9.0-1.0.0" not found; push its package first ('kubectl addon package push DIR')`},
 		"a value of the wrong type": {view: ranOf("deploy", kudo.Complete), plan: "deploy", parameters: map[string]string{"BROKERS": "many"},
-			err: `Instance cluster1/kafka: parameter "BROKERS": value "many": want an integer, such as 3`},
-		"a parameter that there is not": {view: ranOf("deploy", kudo.Complete), plan: "deploy", parameters: map[string]string{"COLOR": "red"},
+			err: `Instance cluster1/kafka: parameter "BROKERS": value "many": must be an integer, such as 3`},
+		"a parameter that does not exist": {view: ranOf("deploy", kudo.Complete), plan: "deploy", parameters: map[string]string{"COLOR": "red"},
 			err: `Instance cluster1/kafka: parameter "COLOR": it is not defined: the operator has SIZE, BROKERS`},
 		"parameters of an add-on": {view: ranOf("deploy", kudo.Complete, owner("ManagedClusterAddOn", "kafka")), plan: "deploy", parameters: map[string]string{"SIZE": "2"},
-			err: `the parameters of Instance "kafka" come from add-on "kafka": change them with 'kubectl addon update kafka --cluster cluster1 -p NAME=VALUE'`},
+			err: `the parameters of Instance "kafka" come from add-on "kafka"; change them with 'kubectl addon update kafka --cluster cluster1 -p NAME=VALUE'`},
 		"parameters of a child": {view: ranOf("deploy", kudo.Complete, owner("Instance", "shop")), plan: "deploy", parameters: map[string]string{"SIZE": "2"},
-			err: `the parameters of Instance "kafka" come from Instance "shop": change those of that one`},
-		"an add-on's plan may be asked for": {view: ranOf("deploy", kudo.Complete, owner("ManagedClusterAddOn", "kafka")), plan: "deploy",
+			err: `the parameters of Instance "kafka" come from its parent, Instance "shop"; change them there`},
+		"an add-on's plan may be requested": {view: ranOf("deploy", kudo.Complete, owner("ManagedClusterAddOn", "kafka")), plan: "deploy",
 			want: kudo.PlanExecution{PlanName: "deploy", UID: "new"}},
 		"an Instance that is being removed": {
 			view: ranOf("deploy", kudo.Complete, func(i *kudo.Instance) { i.DeletionTimestamp = ptr.To(metav1.Now()) }), plan: "deploy",
-			err: `no plan but cleanup runs for Instance "kafka" of cluster "cluster1", which is being removed: see 'kubectl addon plan status kafka --cluster cluster1'`},
+			err: `only plan cleanup can run for Instance "kafka" of cluster "cluster1" because the Instance is being removed; see 'kubectl addon plan status kafka --cluster cluster1'`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := test.view.Instance.DeepCopy()
@@ -178,11 +178,11 @@ func TestPlanRunSaysWhatComesOfIt(t *testing.T) {
 		view planstatus.View
 		want string
 	}{
-		"at once":     {ranOf("deploy", kudo.Complete, requested("backup", "new")), ""},
-		"after a run": {ranOf("deploy", kudo.InProgress, requested("backup", "new")), "It waits for the end of plan deploy, which runs.\n"},
+		"immediately": {ranOf("deploy", kudo.Complete, requested("backup", "new")), ""},
+		"after a run": {ranOf("deploy", kudo.InProgress, requested("backup", "new")), "It is queued until the running plan deploy ends.\n"},
 		"after what parameters trigger": {ranOf("deploy", kudo.Complete, requested("backup", "new"), func(i *kudo.Instance) {
 			i.Spec.Parameters = map[string]string{"BROKERS": "5"}
-		}), "Plan deploy runs first, for the parameters that change.\n"},
+		}), "Plan deploy runs first because of the changed parameters.\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff("instance.kudo.dev/kafka plan backup requested\n"+test.want, askedText(test.view, "backup")); diff != "" {
@@ -193,21 +193,21 @@ func TestPlanRunSaysWhatComesOfIt(t *testing.T) {
 }
 
 func TestPlanCancelNeedsARun(t *testing.T) {
-	const nothingRuns = `no plan of Instance "kafka" on cluster "cluster1" runs: plan "deploy", which was the last one, is COMPLETE; ` +
+	const nothingRuns = `no plan of Instance "kafka" on cluster "cluster1" is running: the last plan, "deploy", is COMPLETE; ` +
 		`see 'kubectl addon plan history kafka --cluster cluster1'`
 	for name, test := range map[string]struct {
 		view planstatus.View
 		want string
 	}{
-		"a plan that runs":                 {ranOf("deploy", kudo.InProgress), ""},
-		"a request that has not begun":     {ranOf("deploy", kudo.Complete, requested("backup", "mine")), ""},
-		"the first request":                {planstatus.View{Instance: func() *kudo.Instance { i := clitest.Instance(); requested("deploy", "mine")(i); return i }()}, ""},
-		"a request that has run":           {ranOf("deploy", kudo.Complete, requested("deploy", "ran")), nothingRuns},
-		"a request of before that has run": {ranOf("deploy", kudo.Complete, requested("backup", "old"), byHand("old")), nothingRuns},
-		"a plan that has ended":            {ranOf("deploy", kudo.Complete), nothingRuns},
-		"no plan at all":                   {planstatus.View{Instance: clitest.Instance()}, `no plan of Instance "kafka" on cluster "cluster1" runs: none ever did`},
+		"a plan that runs":                {ranOf("deploy", kudo.InProgress), ""},
+		"a request that has not begun":    {ranOf("deploy", kudo.Complete, requested("backup", "mine")), ""},
+		"the first request":               {planstatus.View{Instance: func() *kudo.Instance { i := clitest.Instance(); requested("deploy", "mine")(i); return i }()}, ""},
+		"a request that has run":          {ranOf("deploy", kudo.Complete, requested("deploy", "ran")), nothingRuns},
+		"an earlier request that has run": {ranOf("deploy", kudo.Complete, requested("backup", "old"), byHand("old")), nothingRuns},
+		"a plan that has ended":           {ranOf("deploy", kudo.Complete), nothingRuns},
+		"no plan at all":                  {planstatus.View{Instance: clitest.Instance()}, `no plan of Instance "kafka" on cluster "cluster1" is running: no plan has run yet`},
 		"a removal": {ranOf("cleanup", kudo.InProgress, func(i *kudo.Instance) { i.DeletionTimestamp = ptr.To(metav1.Now()) }),
-			`the removal of Instance "kafka" from cluster "cluster1" cannot be called off: to let go of it, see 'kubectl addon uninstall --help'`},
+			`the removal of Instance "kafka" from cluster "cluster1" cannot be cancelled; to release the Instance, see 'kubectl addon uninstall --help'`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, clitest.ErrorText(cancelFault(test.view.Instance))); diff != "" {
@@ -226,8 +226,8 @@ func TestParametersAreNamesAndValues(t *testing.T) {
 	}{
 		"none":                           {want: map[string]string{}},
 		"a value with equals and commas": {given: []string{"A=1,2=3", "B="}, want: map[string]string{"A": "1,2=3", "B": ""}},
-		"no value":                       {given: []string{"A"}, err: `--parameter "A": want NAME=VALUE`},
-		"no name":                        {given: []string{"=1"}, err: `--parameter "=1": want NAME=VALUE`},
+		"no value":                       {given: []string{"A"}, err: `invalid argument "A" for "--parameter": must be NAME=VALUE`},
+		"no name":                        {given: []string{"=1"}, err: `invalid argument "=1" for "--parameter": must be NAME=VALUE`},
 		"a name twice":                   {given: []string{"A=1", "A=2"}, err: `--parameter A is given twice`},
 	} {
 		t.Run(name, func(t *testing.T) {

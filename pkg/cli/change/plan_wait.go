@@ -40,9 +40,9 @@ func NewCmdPlanWait(f *hubclient.Factory, runF func(context.Context, *PlanWaitOp
 	cmd := &cobra.Command{
 		Use:   "wait NAME --cluster CLUSTER",
 		Short: "Wait until the plans of an Instance or add-on have ended",
-		Long: "Wait shows how the plan that runs goes on, and ends when it is complete and no other is due. It fails as soon as the plan\n" +
-			"fails, or the hub says that none can start. Of an add-on that has no Instance yet, it waits for that first.\n" +
-			"To stop waiting stops nothing else.",
+		Long: "Show the progress of the running plan, and wait until it is complete and no other plan is due. The command fails as soon\n" +
+			"as the plan fails, or the hub reports that no plan can start. If an add-on has no Instance yet, the command waits for the\n" +
+			"Instance first. Interrupting the wait does not stop the plan.",
 		Example: "  kubectl addon plan wait kafka --cluster cluster1\n" +
 			"  kubectl addon plan wait kafka --cluster cluster1 --timeout 10m",
 		Args: terminal.Exactly("NAME"),
@@ -51,7 +51,7 @@ func NewCmdPlanWait(f *hubclient.Factory, runF func(context.Context, *PlanWaitOp
 			return runF(cmd.Context(), o)
 		},
 	}
-	hubclient.ClusterFlag(cmd, &o.cluster, "the Instance or add-on is for")
+	hubclient.ClusterFlag(cmd, &o.cluster, "runs the Instance or add-on")
 	terminal.TimeoutFlag(cmd, &o.timeout)
 	return cmd
 }
@@ -148,7 +148,8 @@ func (w *plansWait) unfinished(after string) error {
 	var faults []error
 	for _, p := range w.plans {
 		if !p.settled {
-			faults = append(faults, fmt.Errorf("the plans of %s have not ended%s, and go on%s: see 'kubectl addon plan status %s --cluster %s'",
+			faults = append(faults, fmt.Errorf("the plans of %s have not ended%s, and continue%s; "+
+				"see 'kubectl addon plan status %s --cluster %s'",
 				p, after, strings.TrimSuffix(": "+p.last, ": "), p.Name, p.Namespace))
 		}
 	}
@@ -272,7 +273,7 @@ func (a awaitedPlan) requestEnded(instance *kudo.Instance) (bool, error) {
 	case last != nil && last.Request == a.request:
 		return false, fmt.Errorf("plan %q of %s was superseded by plan %q", a.plan, a, last.Plan)
 	case instance.Spec.PlanExecution.UID != a.request:
-		return false, fmt.Errorf("plan %q of %s has not run: another request has taken the place of this one", a.plan, a)
+		return false, fmt.Errorf("plan %q of %s did not run: another request replaced this one", a.plan, a)
 	}
 	return false, nil
 }
@@ -286,7 +287,7 @@ func resting(view planstatus.View) bool {
 
 func planFailed(instance *kudo.Instance, plan string) error {
 	return fmt.Errorf("plan %q of Instance %s on cluster %s failed: %s; see 'kubectl addon plan status %[2]s --cluster %[3]s', "+
-		"and once the cause is mended run it again: 'kubectl addon plan run %[2]s %[1]s --cluster %[3]s'",
+		"fix the cause, and run the plan again: 'kubectl addon plan run %[2]s %[1]s --cluster %[3]s'",
 		plan, instance.Name, instance.Namespace, terminal.OneLine(instance.Status.PlanStatus[plan].Message))
 }
 

@@ -77,7 +77,7 @@ func (e enabling) names(hints terminal.ClusterTexts) ([]string, error) {
 	if !e.withDependencies {
 		missing := slices.DeleteFunc(e.view.Judge(e.addOn).NotReady(), func(j dependency.Judgement) bool { return j.Cause == "" })
 		if len(missing) > 0 {
-			hints.Add(e.view.Name, fmt.Sprintf("%s waits for what it requires: %s; --with-dependencies enables what is not installed",
+			hints.Add(e.view.Name, fmt.Sprintf("%s waits for required add-ons: %s; enable missing ones with --with-dependencies",
 				e.addOn, dependency.Summary(missing)))
 		}
 		return []string{e.addOn}, nil
@@ -94,18 +94,19 @@ func (e enabling) names(hints terminal.ClusterTexts) ([]string, error) {
 // unreachable returns an error if a required add-on cannot be enabled.
 func (e enabling) unreachable(name string) error {
 	if fault := e.view.Definitions[name].Malformed; fault != nil {
-		return fmt.Errorf("what add-on %q requires cannot be read: %w", name, fault)
+		return fmt.Errorf("the dependencies of add-on %q cannot be read: %w", name, fault)
 	}
 	for _, j := range e.view.Judge(name).NotReady() {
 		switch j.Cause {
 		case dependency.Circular:
-			return fmt.Errorf("add-on %q can never come first: circular dependency: %s; see 'kubectl addon why %s --cluster %s'",
+			return fmt.Errorf("add-on %q cannot be installed: circular dependency: %s; see 'kubectl addon why %s --cluster %s'",
 				name, dependency.Way(j.Cycle), name, e.view.Name)
 		case dependency.NoSuchAddOn:
-			return fmt.Errorf("add-on %q requires %q, and there is no ClusterManagementAddOn of that name: create it, or correct the "+
+			return fmt.Errorf("add-on %q requires %q, but there is no ClusterManagementAddOn of that name; create it, or correct the "+
 				"dependencies ('kubectl edit clustermanagementaddon %s')", name, j.Name, name)
 		case dependency.Deleting:
-			return fmt.Errorf("add-on %q requires %q, which is being removed from cluster %s: enable it again once it is gone", name, j.Name, e.view.Name)
+			return fmt.Errorf("add-on %q requires %q, which is being removed from cluster %s; retry once it is gone",
+				name, j.Name, e.view.Name)
 		}
 	}
 	return nil
@@ -126,10 +127,11 @@ func (e enabling) step(name string) (step, error) {
 	current := s.current.Spec.InstallNamespace
 	switch {
 	case !s.current.DeletionTimestamp.IsZero():
-		return s, fmt.Errorf("add-on %q is being removed from cluster %s: enable it again once it is gone ('kubectl addon why %s --cluster %s')",
+		return s, fmt.Errorf("add-on %q is being removed from cluster %s; enable it again once it is gone "+
+			"('kubectl addon why %s --cluster %s')",
 			name, cluster, name, cluster)
 	case e.namespace != "" && e.namespace != current:
-		return s, fmt.Errorf("add-on %q is enabled on cluster %s in namespace %q already: to move it, disable it first "+
+		return s, fmt.Errorf("add-on %q is already enabled on cluster %s in namespace %q; to move it, disable it first "+
 			"('kubectl addon disable %s --cluster %s')", name, cluster, current, name, cluster)
 	}
 	return s, nil
@@ -149,7 +151,7 @@ func (e enabling) namespaceOf(name string) string {
 
 // placed returns an error for an add-on that OCM enables by Placements: OCM would remove one that was created manually.
 func placed(definition *addonv1alpha1.ClusterManagementAddOn, cluster string) error {
-	return byPlacement(definition, fmt.Sprintf("let one of them select cluster %s, such as by a label that it asks for "+
+	return byPlacement(definition, fmt.Sprintf("make one of them select cluster %s, for example with a label that it requires "+
 		"('kubectl label managedcluster %[1]s NAME=VALUE')", cluster))
 }
 
@@ -158,7 +160,7 @@ func byPlacement(definition *addonv1alpha1.ClusterManagementAddOn, way string) e
 	if definition == nil || definition.Spec.InstallStrategy.Type != upstream.AddonInstallStrategyPlacements {
 		return nil
 	}
-	return fmt.Errorf("OCM enables add-on %q where these Placements select a cluster, and nowhere else: %s; %s, or set "+
+	return fmt.Errorf("OCM enables add-on %q only on clusters that these Placements select: %s; %s, or set "+
 		"spec.installStrategy.type of the ClusterManagementAddOn to %s",
 		definition.Name, placements(definition), way, upstream.AddonInstallStrategyManual)
 }
@@ -205,7 +207,7 @@ func refer(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha
 	supported := definition.Spec.SupportedConfigs
 	at := slices.IndexFunc(supported, func(c upstream.ConfigMeta) bool { return c.ConfigGroupResource == configResource })
 	if at < 0 {
-		return fmt.Errorf("add-on %q takes no parameters: its ClusterManagementAddOn does not name %s among the supported configs",
+		return fmt.Errorf("add-on %q does not support parameters: its ClusterManagementAddOn does not list %s in spec.supportedConfigs",
 			addOn.Name, configResource.Resource)
 	}
 	var last *types.NamespacedName
@@ -218,7 +220,7 @@ func refer(definition *addonv1alpha1.ClusterManagementAddOn, addOn *addonv1alpha
 	case last != nil && *last == own:
 		return nil
 	case last != nil:
-		return fmt.Errorf("add-on %q on cluster %s takes its parameters from AddOnDeploymentConfig %s: change them there "+
+		return fmt.Errorf("add-on %q on cluster %s takes its parameters from AddOnDeploymentConfig %s; change them there "+
 			"('kubectl edit addondeploymentconfig %s -n %s')", addOn.Name, addOn.Namespace, last, last.Name, last.Namespace)
 	case supported[at].DefaultConfig != nil:
 		addOn.Spec.Configs = append(addOn.Spec.Configs, upstream.AddOnConfig{
@@ -245,8 +247,8 @@ func rolledOut(
 			continue
 		}
 		config := placement.Configs[i]
-		return fmt.Errorf("add-on %q on cluster %s has its %s from %s %s/%s, which OCM gives to all clusters that Placement %s/%s selects: change "+
-			"that one, or name another in spec.installStrategy ('kubectl edit clustermanagementaddon %s')",
+		return fmt.Errorf("add-on %q on cluster %s takes its %s from %s %s/%s, which OCM applies to all clusters that Placement %s/%s "+
+			"selects; change that object, or refer to another one in spec.installStrategy ('kubectl edit clustermanagementaddon %s')",
 			addOn.Name, addOn.Namespace, what, resource.Resource, config.Namespace, config.Name, placement.Namespace, placement.Name, addOn.Name)
 	}
 	return nil
@@ -394,7 +396,7 @@ func write[T client.Object](ctx context.Context, c client.Client, current, wante
 	key := client.ObjectKeyFromObject(wanted)
 	if wanted.GetResourceVersion() == "" {
 		if err := c.Create(ctx, wanted, client.FieldOwner(hubclient.FieldManager)); err != nil {
-			return "", fmt.Errorf("making %s: %w", key, err)
+			return "", fmt.Errorf("creating %s: %w", key, err)
 		}
 		return created, nil
 	}

@@ -37,16 +37,18 @@ func NewCmdUninstall(f *hubclient.Factory, runF func(context.Context, *Uninstall
 	if runF == nil {
 		runF = runUninstall
 	}
-	const of = "the add-on or Instance is on"
+	const of = "the add-on or Instance is removed from"
 	cmd := &cobra.Command{
 		Use:   "uninstall NAME --cluster CLUSTER[,CLUSTER]",
-		Short: "Remove an add-on, or an Instance, from managed clusters",
-		Long: "Uninstall deletes an add-on of managed clusters, or an Instance that is no add-on's, and waits until it is gone: its\n" +
-			"cleanup plan runs first, then what it has applied is removed. What is waited for is shown; to stop waiting stops\n" +
-			"nothing else. Add-ons on the clusters that depend on it are named, and it asks first; where nobody can be asked, --yes is\n" +
-			"needed. With --dry-run it writes nothing, and shows the cleanup plan and the objects that would be removed.\n\n" +
-			"With --force nobody asks and nobody waits: what it has applied stays on the cluster as it is at that moment, and the\n" +
-			"objects that are known to be there are listed. That is for a cluster that is gone, and for a cleanup that cannot succeed.",
+		Short: "Remove an add-on or Instance from managed clusters",
+		Long: "Delete an add-on, or an Instance that belongs to no add-on, from managed clusters and wait until it is gone: its cleanup\n" +
+			"plan runs first, then its applied objects are removed. The command shows the progress. Interrupting the wait does not stop\n" +
+			"the removal.\n\n" +
+			"The command first lists the add-ons that depend on it on these clusters and prompts for confirmation. Without a terminal,\n" +
+			"--yes is required. With --dry-run nothing is written: the command shows the cleanup plan and the objects that would be\n" +
+			"removed.\n\n" +
+			"With --force the command does not prompt, and no controller waits for the cleanup: the applied objects stay on the cluster\n" +
+			"in their current state, and the known ones are listed. Use it if the cluster is gone or the cleanup cannot succeed.",
 		Example: "  kubectl addon uninstall kafka --cluster cluster1\n" +
 			"  kubectl addon uninstall kafka --cluster cluster1 --force",
 		Args: terminal.Exactly("NAME"),
@@ -59,10 +61,11 @@ func NewCmdUninstall(f *hubclient.Factory, runF func(context.Context, *Uninstall
 		},
 	}
 	o.AddFlags(cmd, of)
-	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
-	cmd.Flags().BoolVar(&o.force, "force", false, "release it: leave its applied objects on the cluster, and do not ask")
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "Do not prompt for confirmation.")
+	cmd.Flags().BoolVar(&o.force, "force", false,
+		"Release the add-on or Instance: leave its applied objects on the cluster, and do not prompt.")
 	o.addDryRun(cmd)
-	o.AddWait(cmd, true, "wait until it is gone")
+	o.AddWait(cmd, true, "Wait until the add-on or Instance is gone.")
 	return cmd
 }
 
@@ -147,7 +150,7 @@ func gatherUninstalling(ctx context.Context, c client.Reader, o *UninstallOption
 		}
 	}
 	if len(found) == 0 && len(refused) == 0 {
-		return nil, nil, fmt.Errorf("none of the %d clusters has an Instance or add-on %q", len(clusters), o.name)
+		return nil, nil, fmt.Errorf("none of the %d selected clusters has an Instance or add-on %q", len(clusters), o.name)
 	}
 	return found, refused, nil
 }
@@ -160,9 +163,11 @@ func agreeToUninstall(found []installed, o *UninstallOptions) error {
 	}
 	where := terminal.OnClusters(clustersOf(found))
 	if !printers.IsTerminal(o.In) {
-		return fmt.Errorf("%s stays on %s: there is no terminal to ask on; repeat with --yes", found[0], where)
+		return fmt.Errorf("%s was not uninstalled from %s: cannot prompt for confirmation without a terminal; repeat with --yes",
+			found[0], where)
 	}
-	return terminal.Confirm(o.IOStreams, fmt.Sprintf("Uninstall %s on %s? What it has applied there is removed, with its data.", terminal.Word(found[0].Name), where))
+	return terminal.Confirm(o.IOStreams,
+		fmt.Sprintf("Uninstall %s from %s? This removes its applied objects, including their data.", terminal.Word(found[0].Name), where))
 }
 
 // removeAll deletes the found objects and, if requested, waits for their removal.
@@ -199,7 +204,7 @@ func letGo(ctx context.Context, c client.Client, out io.Writer, found installed)
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:"true"}}}`, instance.UID, kudo.AnnotationForceRelease)
 	err := c.Patch(ctx, instance.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(hubclient.FieldManager))
 	if err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("letting go of Instance %q: %w", instance.Name, err))
+		return client.IgnoreNotFound(fmt.Errorf("releasing Instance %q: %w", instance.Name, err))
 	}
 	text := leftText(instance)
 	for i := range found.below {
@@ -236,7 +241,7 @@ type goneWait struct {
 // await waits for the removal and shows progress.
 func (w *goneWait) await(ctx context.Context, h hubclient.Hub, timeout time.Duration) error {
 	return h.Await(ctx, clustersOf(w.going), timeout, w.look, func(after string) error {
-		return fmt.Errorf("%s is not gone%s, and its removal goes on%s (see 'kubectl addon uninstall --help' for --force)",
+		return fmt.Errorf("%s is not removed%s, and its removal continues%s (see 'kubectl addon uninstall --help' for --force)",
 			w.names(), after, strings.TrimSuffix(": "+w.waiting, ": "))
 	})
 }

@@ -53,25 +53,25 @@ func TestUninstallSaysWhatItWaitsFor(t *testing.T) {
 			installed{addOn: addOn}, "ManagedClusterAddOn kafka is held by finalizers: a.example/one, b.example/two"},
 		"the agent's add-on stays for those that only it can remove": {
 			installed{addOn: agent}, "addon-agent stays on the cluster for add-on kafka"},
-		"an Instance that addon-manager has not got to": {
+		"an Instance that addon-manager has not deleted yet": {
 			installed{addOn: addOn, instance: &kudo.Instance{}}, "addon-manager has not deleted Instance kafka yet"},
 		"an Instance whose agent is silent": {
-			installed{instance: deleting()}, "the agent of cluster cluster1 has not begun to remove Instance kafka"},
-		"an Instance whose agent has said nothing since it was well": {
+			installed{instance: deleting()}, "the agent of cluster cluster1 has not started to remove Instance kafka"},
+		"an Instance whose agent has reported nothing since it was healthy": {
 			installed{instance: deleting(clitest.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, ""))},
-			"the agent of cluster cluster1 has not begun to remove Instance kafka"},
+			"the agent of cluster cluster1 has not started to remove Instance kafka"},
 		"an Instance that is cleaned up and not removed yet": {
 			installed{instance: cleanedUpBy("", clitest.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, ""))},
-			`plan "cleanup" of Instance kafka is complete: what it has applied is removed next`},
-		"an Instance that somebody cleaned up by hand, before": {
+			`plan "cleanup" of Instance kafka is complete; its applied objects are removed next`},
+		"an Instance that was cleaned up manually before": {
 			installed{instance: cleanedUpBy("by-hand", clitest.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, ""))},
-			"the agent of cluster cluster1 has not begun to remove Instance kafka"},
+			"the agent of cluster cluster1 has not started to remove Instance kafka"},
 		"a removal that waits for objects": {
 			installed{instance: deleting(clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoving, "waiting for 2 objects"))},
 			"Removing: waiting for 2 objects"},
-		"a removal that says nothing": {
+		"a removal without a message": {
 			installed{instance: deleting(clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoving, ""))}, "Removing"},
-		"an Instance that is removed and held all the same": {
+		"an Instance that is removed and still has a finalizer": {
 			installed{instance: deleting(clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoved, "nothing is left"))},
 			"Instance kafka is held by finalizers: kudo.dev/removal"},
 		"an Instance that is removed, and its children are not": {
@@ -79,9 +79,9 @@ func TestUninstallSaysWhatItWaitsFor(t *testing.T) {
 				instance: deleting(clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoved, "nothing is left")),
 				below:    []kudo.Instance{*removing("kafka.zookeeper", clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonRemoving, "waiting for 2 objects")), *removing("kafka.registry")},
 			},
-			"nothing else is left of Instance kafka: its children go now: kafka.zookeeper (Removing: waiting for 2 objects), kafka.registry"},
-		"an Instance that was let go of": {
-			installed{addOn: addOn, instance: forced}, "addon-manager has not let go of Instance kafka yet"},
+			"Instance kafka has no objects left; its children are being removed: kafka.zookeeper (Removing: waiting for 2 objects), kafka.registry"},
+		"an Instance that was force-released": {
+			installed{addOn: addOn, instance: forced}, "addon-manager has not released Instance kafka yet"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.ObjectKey = client.ObjectKey{Namespace: "cluster1", Name: "kafka"}
@@ -134,7 +134,7 @@ func TestUninstallWarnsOfWhatSuffers(t *testing.T) {
 		want     []string
 		required bool
 	}{
-		"nothing suffers": {found: []installed{zookeeper("c1")}},
+		"no dependents": {found: []installed{zookeeper("c1")}},
 		"two on one cluster": {
 			found: []installed{zookeeper("c1", kafka, shop)}, required: true,
 			want: []string{
@@ -169,11 +169,11 @@ func TestUninstallByForceListsWhatIsLeft(t *testing.T) {
 				{Group: "apps", Kind: "Deployment", Namespace: "kafka", Name: "broker", Task: "deploy"},
 				{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "kafka"},
 			},
-			want: "Letting go of Instance kafka. What is not removed yet stays on cluster cluster1:\n" +
+			want: "Releasing Instance kafka. Objects that are not removed yet stay on cluster cluster1:\n" +
 				"  Deployment kafka/broker\n  ClusterRole kafka\n",
 		},
-		"nothing that was ever reported": {
-			want: "Letting go of Instance kafka: nothing is known to be left of it on cluster cluster1.\n",
+		"an empty inventory": {
+			want: "Releasing Instance kafka: none of its objects are known to remain on cluster cluster1.\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -42,9 +42,11 @@ func suffering(found []installed) (texts []string, required bool) {
 func leftText(instance *kudo.Instance) string {
 	cluster := terminal.Word(instance.Namespace)
 	if len(instance.Status.Inventory) == 0 {
-		return fmt.Sprintf("Letting go of Instance %s: nothing is known to be left of it on cluster %s.\n", terminal.Word(instance.Name), cluster)
+		return fmt.Sprintf("Releasing Instance %s: none of its objects are known to remain on cluster %s.\n",
+			terminal.Word(instance.Name), cluster)
 	}
-	text := fmt.Sprintf("Letting go of Instance %s. What is not removed yet stays on cluster %s:\n", terminal.Word(instance.Name), cluster)
+	text := fmt.Sprintf("Releasing Instance %s. Objects that are not removed yet stay on cluster %s:\n",
+		terminal.Word(instance.Name), cluster)
 	for _, entry := range instance.Status.Inventory {
 		text += fmt.Sprintf("  %s\n", entry)
 	}
@@ -59,14 +61,16 @@ func (i installed) waitText() string {
 	case i.instance.DeletionTimestamp.IsZero():
 		return fmt.Sprintf("addon-manager has not deleted Instance %s yet", terminal.Word(i.Name))
 	case i.instance.ForceReleased():
-		return fmt.Sprintf("addon-manager has not let go of Instance %s yet", terminal.Word(i.Name))
+		return fmt.Sprintf("addon-manager has not released Instance %s yet", terminal.Word(i.Name))
 	}
 	ready := meta.FindStatusCondition(i.instance.Status.Conditions, kudo.ConditionReady)
 	switch {
 	case ready != nil && ready.Status == metav1.ConditionTrue && cleanedUp(i.instance.Status):
-		return fmt.Sprintf("plan %q of Instance %s is complete: what it has applied is removed next", kudo.CleanupPlan, terminal.Word(i.Name))
+		return fmt.Sprintf("plan %q of Instance %s is complete; its applied objects are removed next",
+			kudo.CleanupPlan, terminal.Word(i.Name))
 	case ready == nil || ready.Status == metav1.ConditionTrue:
-		return fmt.Sprintf("the agent of cluster %s has not begun to remove Instance %s", terminal.Word(i.Namespace), terminal.Word(i.Name))
+		return fmt.Sprintf("the agent of cluster %s has not started to remove Instance %s",
+			terminal.Word(i.Namespace), terminal.Word(i.Name))
 	case ready.Reason == kudo.ReasonRemoved:
 		return i.removedText()
 	}
@@ -78,7 +82,8 @@ func (i installed) removedText() string {
 	if len(i.below) == 0 {
 		return planstatus.FinalizersText("Instance", i.instance)
 	}
-	return fmt.Sprintf("nothing else is left of Instance %s: its children go now: %s", terminal.Word(i.Name), strings.Join(belowTexts(i.below), ", "))
+	return fmt.Sprintf("Instance %s has no objects left; its children are being removed: %s",
+		terminal.Word(i.Name), strings.Join(belowTexts(i.below), ", "))
 }
 
 // belowTexts returns the names of Instances, each with the message of its condition Ready.

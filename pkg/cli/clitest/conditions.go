@@ -14,7 +14,7 @@ var (
 	NoProbe       = Condition(addonv1alpha1.ConditionAvailable, "Unknown", "ProbeUnavailable", "")
 	Held          = Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonWaitingForDependencies, "waits for zookeeper")
 	Resolved      = Condition(addonv1alpha1.ConditionResolved, "True", "Resolved", "")
-	BadParameters = Condition(addonv1alpha1.ConditionResolved, "False", kudo.ReasonParametersInvalid, `parameter "X": value "two": want an integer, such as 3`)
+	BadParameters = Condition(addonv1alpha1.ConditionResolved, "False", kudo.ReasonParametersInvalid, `parameter "X": value "two": must be an integer, such as 3`)
 	BadConfig     = Condition(addonv1alpha1.ConditionResolved, "False", addonv1alpha1.ReasonConfigurationInvalid, `variable "X" is not defined`)
 	NotThereYet   = Condition(addonv1alpha1.ConditionAvailable, "False", addonv1alpha1.ReasonNotInstalled, "the add-on is not installed")
 	NotThereFor   = Condition(addonv1alpha1.ConditionAvailable, "False", addonv1alpha1.ReasonNotInstalled, "the add-on is not installed: ConfigurationInvalid: "+BadConfig.Message)

@@ -72,9 +72,9 @@ func (d *diagnosis) gaps() []string {
 	for _, gap := range []struct {
 		lines []string
 		text  string
-	}{{d.unread, "could not be read"}, {d.left, "left out, for it is too much"}} {
+	}{{d.unread, "could not be read"}, {d.left, "omitted because of the size limit"}} {
 		if len(gap.lines) > 0 {
-			gaps = append(gaps, fmt.Sprintf("%s: see %s", terminal.Counted(len(gap.lines), "thing")+" "+gap.text, summaryFile))
+			gaps = append(gaps, fmt.Sprintf("%s: see %s", terminal.Counted(len(gap.lines), "item")+" "+gap.text, summaryFile))
 		}
 	}
 	return gaps
@@ -120,7 +120,7 @@ func (d *diagnosis) files() map[string][]byte {
 			d.left = append(d.left, fmt.Sprintf("%s: all but the first %d bytes", name, longestFile))
 		}
 		if total += len(content); total > longestArchive {
-			d.left = append(d.left, fmt.Sprintf("%s: the archive has %d bytes already", name, longestArchive))
+			d.left = append(d.left, fmt.Sprintf("%s: the archive already has %d bytes", name, longestArchive))
 			return
 		}
 		files[name] = content
@@ -156,7 +156,7 @@ func (d *diagnosis) documents(name string) []byte {
 // summary returns the first file of an archive.
 func (d *diagnosis) summary(now time.Time, files map[string][]byte) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "A diagnosis of Tandem, %s, by kubectl addon %s.\n\nWhat may be a secret is replaced by %s.\n", now.UTC().Format(time.RFC3339),
+	fmt.Fprintf(&b, "Diagnosis of Tandem, %s, by kubectl addon %s.\n\nPossible secrets are replaced by %s.\n", now.UTC().Format(time.RFC3339),
 		d.version, terminal.Redacted)
 	for _, section := range d.sections {
 		b.WriteString("\n" + section)
@@ -164,7 +164,7 @@ func (d *diagnosis) summary(now time.Time, files map[string][]byte) string {
 	for _, part := range []struct {
 		heading string
 		lines   []string
-	}{{"# Could not be read", d.unread}, {"# Left out", d.left}, {"# Not there", d.absent}} {
+	}{{"# Could not be read", d.unread}, {"# Omitted", d.left}, {"# Not found", d.absent}} {
 		if len(part.lines) > 0 {
 			b.WriteString("\n" + part.heading + "\n\n" + terminal.Lines(part.lines))
 		}

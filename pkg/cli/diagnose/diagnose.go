@@ -32,13 +32,14 @@ func NewCmdDiagnose(f *hubclient.Factory, runF func(context.Context, *Options) e
 	}
 	cmd := &cobra.Command{
 		Use:   "diagnose",
-		Short: "Collect what a bug report needs in one archive, without secrets",
-		Long: "Diagnose writes an archive of Tandem's objects on the hub, with Events, logs, metrics and versions, and of what is to be said of\n" +
-			"each add-on that is not available. summary.txt in it comes first, and says what could not be read and what was left out. Of\n" +
-			"the clusters that are meant, the worst are looked at one by one. With --cluster-context or --cluster-kubeconfig it looks at\n" +
-			"the managed cluster itself, too. --namespace is that of addon-manager and addon-agent.\n\n" +
-			"Secrets are never read. Values of ConfigMaps and parameters, and whatever else may be a secret, are replaced by " + terminal.Redacted + ".\n" +
-			"It reads only. Look at what you hand on all the same.",
+		Short: "Collect the data for a bug report in an archive, without secrets",
+		Long: "Write an archive of Tandem's objects on the hub, with Events, logs, metrics, versions, and explanations of the status of\n" +
+			"add-ons. Start with summary.txt in it, which also lists what could not be read and what was omitted. Details are collected\n" +
+			"for the selected clusters in the worst state.\n\n" +
+			"With --cluster-context or --cluster-kubeconfig, the managed cluster is read, too. --namespace is the namespace of\n" +
+			"addon-manager and addon-agent.\n\n" +
+			"Secrets are never read. Values of ConfigMaps and parameters, and all other possible secrets, are replaced by\n" +
+			terminal.Redacted + ". The command changes nothing. Review the archive before sharing it.",
 		Example: "  kubectl addon diagnose\n" +
 			"  kubectl addon diagnose --cluster cluster1 --cluster-context cluster1 -o cluster1.tar.gz",
 		Args: terminal.Exactly(),
@@ -49,19 +50,20 @@ func NewCmdDiagnose(f *hubclient.Factory, runF func(context.Context, *Options) e
 			return runF(cmd.Context(), o)
 		},
 	}
-	o.AddFlags(cmd, "it is about")
+	o.AddFlags(cmd, "are diagnosed")
 	o.managed.AddFlags(cmd)
-	cmd.Flags().StringVarP(&o.file, "output", "o", "", "file to write, - for standard output; tandem-diagnosis-TIME.tar.gz in the working directory without it")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long to read at most; what was read by then is written")
+	cmd.Flags().StringVarP(&o.file, "output", "o", "",
+		"File to write, or - for standard output. The default is tandem-diagnosis-TIME.tar.gz in the working directory.")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 2*time.Minute, "Time limit for reading. Data read by then is written.")
 	return cmd
 }
 
 func (o *Options) check(cmd *cobra.Command) error {
 	switch {
 	case o.managed.Given() && len(o.Names) != 1:
-		return terminal.Usagef(cmd, "name the one managed cluster that --cluster-context or --cluster-kubeconfig leads to by --cluster")
+		return terminal.Usagef(cmd, "--cluster-context and --cluster-kubeconfig require --cluster with the name of that one managed cluster")
 	case o.timeout <= 0:
-		return terminal.Usagef(cmd, "--timeout %s: want a time above 0", o.timeout)
+		return terminal.Usagef(cmd, "invalid argument %q for \"--timeout\": must be greater than 0", o.timeout)
 	default:
 		return o.Selection.Check(cmd)
 	}
@@ -104,7 +106,7 @@ func diagnose(ctx context.Context, o *Options) error {
 	for _, gap := range d.gaps() {
 		fmt.Fprintf(o.ErrOut, "Warning: %s\n", gap)
 	}
-	_, err = fmt.Fprintf(o.Out, "%s written: read summary.txt in it first, and look at all of it before you hand it on\n", file)
+	_, err = fmt.Fprintf(o.Out, "%s written: start with summary.txt in it, and review the archive before sharing it\n", file)
 	return err
 }
 

@@ -199,7 +199,7 @@ func TestADiagnosisIsOrderedAndSaysWhatItLacks(t *testing.T) {
 		}
 		d.texts["hub/program/logs/addon-manager-0-manager.log"] = "started\n"
 		d.texts["hub/clusters/cluster1/why.txt"] = strings.Repeat("long ", longestFile/4)
-		d.say("# The fleet", "1 managed cluster\n")
+		d.say("# Fleet", "1 managed cluster\n")
 		d.failed("the hub: Instance in namespace cluster1", errors.New("forbidden"))
 		d.absent = append(d.absent, `the hub: kind ManifestWork of group "work.open-cluster-management.io"`)
 		return d
@@ -228,7 +228,7 @@ func TestADiagnosisIsBounded(t *testing.T) {
 		d.texts[fmt.Sprintf("hub/%02d.log", i)] = strings.Repeat("x", longestFile)
 	}
 	names, files := unpacked(t, d)
-	if len(names) != longestArchive/longestFile+1 || strings.Count(files["summary.txt"], "the archive has") != 2 {
+	if len(names) != longestArchive/longestFile+1 || strings.Count(files["summary.txt"], "the archive already has") != 2 {
 		t.Errorf("%d files: %s", len(names), files["summary.txt"])
 	}
 }

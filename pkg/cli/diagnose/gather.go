@@ -33,7 +33,7 @@ func (d *diagnosis) hub(ctx context.Context, h hubclient.Hub, f *hubclient.Facto
 	}
 	found := inspect.Versions{Client: d.version}
 	if err := found.Gather(ctx, f, where); err != nil {
-		d.failed("the versions", err)
+		d.failed("versions", err)
 	}
 	d.say("# Versions", found.Text(false))
 	at := side{Client: h.Client, name: "the hub", folder: "hub"}
@@ -42,7 +42,7 @@ func (d *diagnosis) hub(ctx context.Context, h hubclient.Hub, f *hubclient.Facto
 	d.collect(ctx, at, "server", metav1.NamespaceAll, ofServer)
 	d.program(ctx, at, h.Config)
 	if left := clusters[min(len(clusters), clustersInDetail):]; len(left) > 0 {
-		d.left = append(d.left, fmt.Sprintf("%s in detail, which %s better than the others or like them: name those that matter by --cluster",
+		d.left = append(d.left, fmt.Sprintf("details of %s, which %s in no worse state than the others: select clusters with --cluster",
 			terminal.Counted(len(left), "cluster"), plural(len(left), "is", "are")))
 		clusters = clusters[:clustersInDetail]
 	}
@@ -59,13 +59,13 @@ func (d *diagnosis) hub(ctx context.Context, h hubclient.Hub, f *hubclient.Facto
 func (d *diagnosis) fleet(ctx context.Context, h hubclient.Hub, where hubclient.Selection) ([]string, error) {
 	fleet, err := inspect.GatherGlance(ctx, h, where)
 	if apierrors.ReasonForError(err) != metav1.StatusReasonUnknown || meta.IsNoMatchError(err) {
-		d.failed("the fleet", err)
+		d.failed("fleet", err)
 		return where.Names, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	d.say("# The fleet", fleet.Sum().Text(false))
+	d.say("# Fleet", fleet.Sum().Text(false))
 	return fleet.WorstFirst(), nil
 }
 
@@ -92,7 +92,7 @@ func (d *diagnosis) judge(ctx context.Context, h hubclient.Hub, cluster string) 
 		view.Instances, err = hubclient.GatherInstances(ctx, h, cluster)
 	}
 	if err != nil {
-		d.failed("the verdicts over cluster "+cluster, err)
+		d.failed("add-ons of cluster "+cluster, err)
 		return
 	}
 	var whys, plans []string
@@ -115,7 +115,7 @@ func (d *diagnosis) managed(ctx context.Context, cluster string, config *rest.Co
 	config.QPS, config.Burst = 50, 300
 	c, err := hubclient.AnyClient(config)
 	if err != nil {
-		d.failed("the managed cluster", err)
+		d.failed("managed cluster", err)
 		return
 	}
 	at := side{Client: c, name: "managed cluster " + cluster, folder: "managed"}
@@ -149,7 +149,7 @@ func (d *diagnosis) server(ctx context.Context, at side, config *rest.Config) {
 			return
 		}
 	}
-	d.failed(at.name+": the version of its API server", err)
+	d.failed(at.name+": version of the API server", err)
 }
 
 // program reads addon-manager or addon-agent, if it runs in pods.
@@ -162,7 +162,7 @@ func (d *diagnosis) program(ctx context.Context, at side, config *rest.Config) {
 	}
 	pods := d.objects[path.Join(at.folder, "program", "pod.yaml")]
 	if len(pods) == 0 {
-		d.absent = append(d.absent, fmt.Sprintf("%s: pods in namespace %s, and so logs and metrics", at.name, d.namespace))
+		d.absent = append(d.absent, fmt.Sprintf("%s: pods in namespace %s, with logs and metrics", at.name, d.namespace))
 	}
 	for _, object := range pods {
 		pod, err := clients.CoreV1().Pods(d.namespace).Get(ctx, object.GetName(), metav1.GetOptions{})

@@ -104,9 +104,9 @@ func (v Cluster) Lacks(name string) error {
 		return nil
 	}
 	if v.Instances[name] != nil {
-		return fmt.Errorf("%q is an Instance that belongs to no add-on: see 'kubectl addon plan status %s --cluster %s'", name, name, v.Name)
+		return fmt.Errorf("%q is an Instance without an add-on: run 'kubectl addon plan status %s --cluster %s'", name, name, v.Name)
 	}
-	return fmt.Errorf("there is no add-on %q; add-ons of cluster %q: %s; ClusterManagementAddOns: %s",
+	return fmt.Errorf("add-on %q not found; add-ons of cluster %q: %s; ClusterManagementAddOns: %s",
 		name, v.Name, terminal.Listed(v.Installed()), terminal.Listed(slices.Sorted(maps.Keys(v.Definitions))))
 }
 

@@ -13,7 +13,7 @@ func TestClusterViewLacks(t *testing.T) {
 	view := clitest.Defined("shop:", "kafka:").With("kafka").With("odd")
 	for name, want := range map[string]string{
 		"shop": "<nil>", "odd": "<nil>",
-		"other": `there is no add-on "other"; add-ons of cluster "cluster1": kafka, odd; ClusterManagementAddOns: kafka, shop`,
+		"other": `add-on "other" not found; add-ons of cluster "cluster1": kafka, odd; ClusterManagementAddOns: kafka, shop`,
 	} {
 		if diff := cmp.Diff(want, fmt.Sprint(view.Lacks(name))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

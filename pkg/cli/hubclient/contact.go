@@ -63,5 +63,5 @@ func (c *contact) text() string {
 		return ""
 	}
 	words := strings.Split(terminal.OneLine(c.lost.Error()), ": ")
-	return "does not answer (" + words[len(words)-1] + "): what goes on there goes on, and is shown again once it does"
+	return "is unreachable (" + words[len(words)-1] + "): operations continue there, and are shown again once it reconnects"
 }

@@ -44,8 +44,8 @@ func TestWhoWaitsIsToldThatTheHubIsAway(t *testing.T) {
 	for _, address := range []string{server.URL, gone.URL, gone.URL, server.URL, server.URL, gone.URL} {
 		ask(address)
 	}
-	lost := "the hub: does not answer (connection refused): what goes on there goes on, and is shown again once it does\n"
-	if diff := cmp.Diff("kafka: waits\n"+lost+"the hub: answers again\n"+lost, out.String()); diff != "" {
+	lost := "the hub: is unreachable (connection refused): operations continue there, and are shown again once it reconnects\n"
+	if diff := cmp.Diff("kafka: waits\n"+lost+"the hub: is reachable again\n"+lost, out.String()); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -15,11 +15,11 @@ func Advise(err error, namespace string) error {
 	case err == nil:
 		return nil
 	case meta.IsNoMatchError(err):
-		return fmt.Errorf("%w: is the cluster a hub with Tandem's CRDs?", err)
+		return fmt.Errorf("%w: check that the cluster is a hub with Tandem's CRDs", err)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("%w: does KUBECONFIG (or --kubeconfig) name the hub, and does it run?", err)
+		return fmt.Errorf("%w: check that KUBECONFIG or --kubeconfig names the hub, and that the hub is running", err)
 	case isMissingNamespace(err):
-		return fmt.Errorf("%w: create it with 'kubectl create namespace %s', or name another one with -n", err, namespace)
+		return fmt.Errorf("%w: run 'kubectl create namespace %s', or select another one with -n", err, namespace)
 	default:
 		return err
 	}

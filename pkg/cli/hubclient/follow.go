@@ -83,7 +83,7 @@ func (h Hub) watch(ctx context.Context, clusters []string, stop context.CancelCa
 		Scheme: h.Scheme(), Mapper: h.RESTMapper(), DefaultTransform: cache.TransformStripManagedFields(),
 		DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) {
 			if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) {
-				stop(fmt.Errorf("following the hub: %w", err))
+				stop(fmt.Errorf("watching the hub: %w", err))
 			}
 		},
 	}
@@ -95,7 +95,7 @@ func (h Hub) watch(ctx context.Context, clusters []string, stop context.CancelCa
 	}
 	watched, err := cache.New(h.Config, options)
 	if err != nil {
-		return nil, nil, fmt.Errorf("following the hub: %w", err)
+		return nil, nil, fmt.Errorf("watching the hub: %w", err)
 	}
 	changed := make(chan struct{}, 1)
 	tell := func() {
@@ -112,7 +112,7 @@ func (h Hub) watch(ctx context.Context, clusters []string, stop context.CancelCa
 			})
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("following the hub: %w", err)
+			return nil, nil, fmt.Errorf("watching the hub: %w", err)
 		}
 	}
 	return watched, changed, nil

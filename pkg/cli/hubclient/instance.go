@@ -25,7 +25,7 @@ func ReadInstance(ctx context.Context, c client.Reader, key client.ObjectKey) (*
 	addOn := &addonv1alpha1.ManagedClusterAddOn{}
 	switch err := c.Get(ctx, key, addOn); {
 	case err == nil:
-		return nil, fmt.Errorf("add-on %q has no Instance on cluster %q yet, and so no plans: see 'kubectl addon why %s --cluster %s'",
+		return nil, fmt.Errorf("add-on %q has no Instance on cluster %q yet, and therefore no plans: run 'kubectl addon why %s --cluster %s'",
 			key.Name, key.Namespace, key.Name, key.Namespace)
 	case !apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("reading add-on %q of cluster %q: %w", key.Name, key.Namespace, err)

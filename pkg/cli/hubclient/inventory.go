@@ -81,7 +81,7 @@ func (i Inventory) Lacks(name string) error {
 	if err := i.missing(); err != nil {
 		return err
 	}
-	return fmt.Errorf("cluster %q has neither an Instance nor an add-on %q; Instances: %s; add-ons: %s",
+	return fmt.Errorf("cluster %q has no Instance or add-on %q; Instances: %s; add-ons: %s",
 		i.Cluster, name, terminal.Listed(i.Instances), terminal.Listed(i.AddOns))
 }
 
@@ -90,5 +90,5 @@ func (c ManagedClusters) missing() error {
 	if c.Unreadable || slices.Contains(c.Names, c.Cluster) {
 		return nil
 	}
-	return fmt.Errorf("there is no managed cluster %q; managed clusters: %s", c.Cluster, terminal.Listed(c.Names))
+	return fmt.Errorf("managed cluster %q not found; managed clusters: %s", c.Cluster, terminal.Listed(c.Names))
 }

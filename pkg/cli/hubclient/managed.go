@@ -20,8 +20,9 @@ type ManagedFlags struct{ kubeconfig, context string }
 
 // AddFlags adds the flags to a command.
 func (f *ManagedFlags) AddFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.kubeconfig, "cluster-kubeconfig", "", "kubeconfig of the managed cluster, if it is not in that of the hub")
-	cmd.Flags().StringVar(&f.context, "cluster-context", "", "kubeconfig context of the managed cluster")
+	cmd.Flags().StringVar(&f.kubeconfig, "cluster-kubeconfig", "",
+		"Kubeconfig of the managed cluster, if the kubeconfig of the hub does not contain it.")
+	cmd.Flags().StringVar(&f.context, "cluster-context", "", "Kubeconfig context of the managed cluster.")
 }
 
 // Given reports whether one of the flags is set.

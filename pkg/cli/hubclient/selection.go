@@ -28,16 +28,16 @@ type Selection struct {
 
 // AddFlags adds the flags that select clusters to a command; of completes the help text of --cluster.
 func (s *Selection) AddFlags(cmd *cobra.Command, of string) {
-	cmd.Flags().StringSliceVar(&s.Names, "cluster", nil, "managed clusters that "+of+", separated by commas")
-	cmd.Flags().BoolVar(&s.all, "all-clusters", false, "all managed clusters")
-	cmd.Flags().StringVarP(&s.selector, "selector", "l", "", "managed clusters with these labels, such as region=eu,tier!=test")
-	cmd.Flags().StringVar(&s.placement, "placement", "", "managed clusters that this Placement of OCM's selects, as [NAMESPACE/]NAME")
+	cmd.Flags().StringSliceVar(&s.Names, "cluster", nil, "Managed clusters that "+of+", separated by commas.")
+	cmd.Flags().BoolVar(&s.all, "all-clusters", false, "All managed clusters.")
+	cmd.Flags().StringVarP(&s.selector, "selector", "l", "", "Managed clusters with these labels, such as region=eu,tier!=test.")
+	cmd.Flags().StringVar(&s.placement, "placement", "", "Managed clusters selected by this OCM Placement, given as [NAMESPACE/]NAME.")
 }
 
 // Require returns an error if the flags do not select clusters.
 func (s *Selection) Require(cmd *cobra.Command, of string) error {
 	if s.Everything() && !s.all {
-		return terminal.Usagef(cmd, "name the managed clusters that %s: by --cluster, --selector, --placement or --all-clusters", of)
+		return terminal.Usagef(cmd, "select the managed clusters that %s: --cluster, --selector, --placement or --all-clusters is required", of)
 	}
 	return s.Check(cmd)
 }
@@ -51,19 +51,19 @@ func (s *Selection) Check(cmd *cobra.Command) error {
 		}
 	}
 	if ways > 1 {
-		return terminal.Usagef(cmd, "--cluster, --selector, --placement and --all-clusters exclude each other")
+		return terminal.Usagef(cmd, "--cluster, --selector, --placement and --all-clusters are mutually exclusive")
 	}
 	if slices.Contains(s.Names, "") {
-		return terminal.Usagef(cmd, "--cluster %s: a name is empty", strings.Join(s.Names, ","))
+		return terminal.Usagef(cmd, "invalid argument %q for \"--cluster\": a name is empty", strings.Join(s.Names, ","))
 	}
 	if s.placement != "" {
 		if key := s.placementKey(); key.Namespace == "" || key.Name == "" || strings.Contains(key.Name, "/") {
-			return terminal.Usagef(cmd, "--placement %s: want [NAMESPACE/]NAME", s.placement)
+			return terminal.Usagef(cmd, "invalid argument %q for \"--placement\": must be [NAMESPACE/]NAME", s.placement)
 		}
 	}
 	var err error
 	if s.labels, err = labels.Parse(s.selector); err != nil {
-		return terminal.Usagef(cmd, "--selector %s: %v", s.selector, err)
+		return terminal.Usagef(cmd, "invalid argument %q for \"--selector\": %v", s.selector, err)
 	}
 	return nil
 }
@@ -97,12 +97,12 @@ func (s *Selection) Clusters(ctx context.Context, c client.Reader) ([]string, er
 	case err != nil:
 		return nil, err
 	case found.Unreadable:
-		return nil, fmt.Errorf("which managed clusters there are cannot be read: the hub has no ManagedClusters, or you may not list them; " +
-			"name the clusters by --cluster")
+		return nil, fmt.Errorf("cannot list managed clusters: the hub does not serve ManagedClusters, or you are not allowed to list them; " +
+			"select clusters with --cluster")
 	case len(found.Names) == 0 && s.selector != "":
-		return nil, fmt.Errorf("no managed cluster has labels %s: see 'kubectl get managedclusters --show-labels'", s.selector)
+		return nil, fmt.Errorf("no managed cluster has labels %s: run 'kubectl get managedclusters --show-labels'", s.selector)
 	case len(found.Names) == 0:
-		return nil, fmt.Errorf("there is no managed cluster yet: see 'kubectl get managedclusters'")
+		return nil, fmt.Errorf("no managed clusters found: run 'kubectl get managedclusters'")
 	}
 	return found.Names, nil
 }
@@ -127,7 +127,7 @@ func selectedBy(ctx context.Context, c client.Reader, placement client.ObjectKey
 	decisions.SetGroupVersionKind(placementKinds.WithKind("PlacementDecision"))
 	err := c.List(ctx, decisions, client.InNamespace(placement.Namespace), client.MatchingLabels{placementLabel: placement.Name})
 	if meta.IsNoMatchError(err) {
-		return nil, fmt.Errorf("the hub has no Placements, for it is none of OCM's: name the clusters by --cluster or --selector")
+		return nil, fmt.Errorf("the hub does not serve Placements because it is not an OCM hub: select clusters with --cluster or --selector")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listing the decisions of Placement %s: %w", placement, err)
@@ -143,7 +143,7 @@ func selectedBy(ctx context.Context, c client.Reader, placement client.ObjectKey
 		}
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("no managed cluster is selected by Placement %s, or there is no such Placement: see 'kubectl get placements -n %s'",
+		return nil, fmt.Errorf("no managed cluster is selected by Placement %s, or it does not exist: run 'kubectl get placements -n %s'",
 			placement, placement.Namespace)
 	}
 	slices.Sort(names)

@@ -32,15 +32,16 @@ func NewCmdDependents(f *hubclient.Factory, runF func(context.Context, *Dependen
 	cmd := &cobra.Command{
 		Use:     "dependents ADDON",
 		Aliases: []string{"dependants"},
-		Short:   "Show which add-ons would break without an add-on, and on which clusters",
-		Long: "Dependents shows the add-ons that depend on an add-on: what would become of them if it were not available, whether they\n" +
-			"depend on it themselves or by way of others, and the clusters that they are on. It reads the hub only.",
+		Short:   "Show the add-ons that depend on an add-on, and their clusters",
+		Long: "Show the add-ons that depend on an add-on, directly or through others, with the clusters they are on. EFFECT is the effect\n" +
+			"on them if the add-on were not available.\n\n" +
+			"The command reads only the hub.",
 		Example: "  kubectl addon dependents zookeeper\n" +
 			"  kubectl addon dependents zookeeper -o json",
 		Args: terminal.Exactly("ADDON"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("namespace") {
-				return terminal.Usagef(cmd, "--namespace has no meaning here: add-ons of all clusters are shown")
+				return terminal.Usagef(cmd, "--namespace is not supported: add-ons of all clusters are shown")
 			}
 			o.addOn = args[0]
 			return runF(cmd.Context(), o)
@@ -79,7 +80,7 @@ func gatherDependents(ctx context.Context, c client.Reader, addOn string) (depen
 	}
 	view.direct = dependency.Direct(needs)
 	if _, defined := definitions[addOn]; !defined && len(view.direct[addOn]) == 0 {
-		return view, fmt.Errorf("there is no ClusterManagementAddOn %q, and none depends on it; there are: %s",
+		return view, fmt.Errorf("ClusterManagementAddOn %q not found, and no other one depends on it; ClusterManagementAddOns: %s",
 			addOn, terminal.Listed(slices.Sorted(maps.Keys(definitions))))
 	}
 	asked := map[string]bool{addOn: true}

@@ -50,10 +50,11 @@ func (d dependentsData) text(wide bool) string {
 		text = terminal.Table([]string{"ADD-ON", "TYPE", "THROUGH", "EFFECT", "CLUSTERS"}, rows)
 	}
 	if len(d.MissingOn) > 0 {
-		text += fmt.Sprintf("\n%s is not installed on clusters where others depend on it: %s\n", terminal.Word(d.AddOn), terminal.ClustersText(d.MissingOn, wide))
+		text += fmt.Sprintf("\n%s is not installed on clusters where other add-ons depend on it: %s\n",
+			terminal.Word(d.AddOn), terminal.ClustersText(d.MissingOn, wide))
 	}
 	for _, fault := range d.Malformed {
-		text += fmt.Sprintf("\nNot considered, for the dependencies are malformed: %s\n", fault)
+		text += fmt.Sprintf("\nIgnored because the dependencies are malformed: %s\n", fault)
 	}
 	return text
 }

@@ -98,7 +98,7 @@ func waitsFor(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 	if len(addOn.Finalizers) == 0 {
 		return ""
 	}
-	text := " and waits for the finalizers " + strings.Join(addOn.Finalizers, ", ")
+	text := " and waits for finalizers " + strings.Join(addOn.Finalizers, ", ")
 	if remaining := planstatus.RemainingText(addOn); remaining != "" {
 		text += ": " + remaining
 	}

@@ -25,9 +25,10 @@ func NewCmdFleet(f *hubclient.Factory, runF func(context.Context, *FleetOptions)
 	}
 	cmd := &cobra.Command{
 		Use:   "fleet",
-		Short: "Show how all add-ons are on all managed clusters, at a glance",
-		Long: "Fleet counts how each add-on is, and the reasons of what is not in order. Below stand the clusters, with a mark for each add-on:\n" +
-			"those that are alike in one line, the worst first. With -o wide, nothing is left out. It reads the hub only.",
+		Short: "Summarize the status of all add-ons on managed clusters",
+		Long: "Summarize the status of each add-on and the reasons of problems. Below, list the clusters with a mark for each add-on, the\n" +
+			"worst first: clusters with the same marks share a line. With -o wide, nothing is omitted.\n\n" +
+			"The command reads only the hub.",
 		Example: "  kubectl addon fleet\n" +
 			"  kubectl addon fleet --selector region=eu -o wide",
 		Args: terminal.Exactly(),
@@ -36,7 +37,7 @@ func NewCmdFleet(f *hubclient.Factory, runF func(context.Context, *FleetOptions)
 				return err
 			}
 			if cmd.Flags().Changed("namespace") {
-				return terminal.Usagef(cmd, "--namespace has no meaning here: add-ons of all clusters are shown")
+				return terminal.Usagef(cmd, "--namespace is not supported: add-ons of all clusters are shown")
 			}
 			return runF(cmd.Context(), o)
 		},

@@ -85,7 +85,7 @@ func TestGet(t *testing.T) {
 	}
 	clitest.Golden(t, "get", list.text(now))
 	clitest.Golden(t, "data-get", clitest.Printed(t, "yaml", terminal.Shown{Data: list})+"---\n"+clitest.Printed(t, "name", terminal.Shown{Names: list.names()}))
-	if text := (addOnList{}).text(now); text != "No add-on is enabled.\n" {
+	if text := (addOnList{}).text(now); text != "No add-ons are enabled.\n" {
 		t.Error(text)
 	}
 }

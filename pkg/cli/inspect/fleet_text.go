@@ -26,7 +26,7 @@ const groupsShown = 20
 // Text returns the summary as tables; wide includes everything.
 func (s fleetSum) Text(wide bool) string {
 	if len(s.AddOns) == 0 {
-		return fmt.Sprintf("No add-on is enabled on %s.\n", terminal.Counted(s.Clusters, "managed cluster"))
+		return fmt.Sprintf("No add-ons are enabled on %s.\n", terminal.Counted(s.Clusters, "managed cluster"))
 	}
 	text := s.headline() + "\n" + s.addOnTable()
 	if len(s.Reasons) > 0 {
@@ -108,7 +108,7 @@ func (s fleetSum) matrix(wide bool) string {
 		for _, group := range left {
 			clusters += len(group.Clusters)
 		}
-		fmt.Fprintf(&b, "… and %s like none of these (-o wide shows all)\n", terminal.Counted(clusters, "cluster"))
+		fmt.Fprintf(&b, "… and %s in other states (-o wide shows all)\n", terminal.Counted(clusters, "cluster"))
 	}
 	return b.String() + "\n" + s.legend()
 }

@@ -36,9 +36,10 @@ func NewCmdGet(f *hubclient.Factory, runF func(context.Context, *GetOptions) err
 	}
 	cmd := &cobra.Command{
 		Use:   "get [ADDON]",
-		Short: "List add-ons with how they are, on all managed clusters or some",
-		Long: "Get lists the add-ons that are enabled, each with the OperatorVersion that it is to run by, where it runs by plans, and how\n" +
-			"it is. REASON is that of what stands against it, else that of its being available. It reads the hub only.",
+		Short: "List add-ons and their status on managed clusters",
+		Long: "List the enabled add-ons with their status. VERSION is the desired OperatorVersion of an add-on that runs by plans. REASON\n" +
+			"is the reason of the first problem, or of condition Available if there is none.\n\n" +
+			"The command reads only the hub.",
 		Example: "  kubectl addon get\n" +
 			"  kubectl addon get kafka --cluster cluster1,cluster2 -o json",
 		Args: terminal.AtMost("ADDON"),
@@ -47,7 +48,7 @@ func NewCmdGet(f *hubclient.Factory, runF func(context.Context, *GetOptions) err
 				return err
 			}
 			if cmd.Flags().Changed("namespace") {
-				return terminal.Usagef(cmd, "--namespace has no meaning here: --cluster names managed clusters, and with them the namespaces on the hub")
+				return terminal.Usagef(cmd, "--namespace is not supported: --cluster selects the managed clusters and their namespaces on the hub")
 			}
 			o.addOn = strings.Join(args, "")
 			return runF(cmd.Context(), o)
@@ -115,11 +116,11 @@ func listAddOns(ctx context.Context, h hubclient.Hub, where hubclient.Selection,
 	if _, defined := definitions[name]; len(list.AddOns) == 0 && name != "" {
 		names := slices.Sorted(maps.Keys(others))
 		if !defined {
-			return list, fmt.Errorf("add-on %q%s is enabled nowhere here, and there is no ClusterManagementAddOn of that name; add-ons here: %s",
-				name, terminal.DidYouMean(name, names), terminal.Listed(names))
+			return list, fmt.Errorf("add-on %q%s is not enabled on the selected clusters, and no ClusterManagementAddOn has that name; "+
+				"enabled add-ons: %s", name, terminal.DidYouMean(name, names), terminal.Listed(names))
 		}
-		return list, fmt.Errorf("add-on %q is enabled nowhere here: enable it with 'kubectl addon enable %s --cluster CLUSTER'; add-ons here: %s",
-			name, name, terminal.Listed(names))
+		return list, fmt.Errorf("add-on %q is not enabled on the selected clusters: run 'kubectl addon enable %s --cluster CLUSTER'; "+
+			"enabled add-ons: %s", name, name, terminal.Listed(names))
 	}
 	slices.SortFunc(list.AddOns, func(a, b addOnItem) int {
 		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.AddOn, b.AddOn))
@@ -172,7 +173,7 @@ func reasonOf(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 // text returns the list as a table.
 func (l addOnList) text(now time.Time) string {
 	if len(l.AddOns) == 0 {
-		return "No add-on is enabled.\n"
+		return "No add-ons are enabled.\n"
 	}
 	orNone := func(text string) string { return cmp.Or(text, "-") }
 	rows := make([][]string, 0, len(l.AddOns))

@@ -32,9 +32,10 @@ func NewCmdPlanHistory(f *hubclient.Factory, runF func(context.Context, *PlanHis
 	}
 	cmd := &cobra.Command{
 		Use:   "history NAME --cluster CLUSTER",
-		Short: "Show when each plan last ran, and how that ended",
-		Long: "History shows of each plan of an Instance or add-on when it last ran, how long that took, and how it ended: what runs\n" +
-			"or ran last stands first. Another OperatorVersion begins a history of its own. It reads the hub only.",
+		Short: "Show the last run of each plan and its result",
+		Long: "Show the start, duration and result of the last run of each plan of an Instance or add-on, the latest run first. Each\n" +
+			"OperatorVersion has its own history.\n\n" +
+			"The command reads only the hub.",
 		Example: "  kubectl addon plan history kafka --cluster cluster1",
 		Args:    terminal.Exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -119,7 +120,7 @@ func (h history) text(now time.Time) string {
 	for _, run := range h.Plans {
 		status := string(run.Status)
 		if run.Manual {
-			status += " (by hand)"
+			status += " (manual)"
 		}
 		rows = append(rows, []string{run.Plan, status, timeText(run.Started), run.took(now), terminal.OneLine(run.Message)})
 	}

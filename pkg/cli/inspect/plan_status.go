@@ -27,24 +27,25 @@ func NewCmdPlanStatus(f *hubclient.Factory, runF func(context.Context, *PlanStat
 	}
 	cmd := &cobra.Command{
 		Use:   "status NAME --cluster CLUSTER",
-		Short: "Show the plans of an Instance or add-on, and what they wait for",
-		Long: "Status shows the plans, phases and steps of an Instance on a managed cluster with their states, and what a running\n" +
-			"step waits for or why it failed. Of an add-on that has no Instance yet, which is called as the add-on, it shows what\n" +
-			"its installation waits for. With --tree it shows the Instance's children as well, and theirs. With --watch it goes on\n" +
-			"to show what changes, until it is interrupted or the Instance is gone. It reads the hub only.",
+		Short: "Show the status of the plans of an Instance or add-on",
+		Long: "Show the plans, phases and steps of an Instance on a managed cluster with their status, what a running step waits for, and\n" +
+			"why a step failed. The Instance of an add-on has the name of the add-on; if it does not exist yet, show what the\n" +
+			"installation of the add-on waits for.\n\n" +
+			"With --watch, continue to show changes until the command is interrupted or the Instance is deleted. The command reads\n" +
+			"only the hub.",
 		Example: "  kubectl addon plan status kafka --cluster cluster1\n" +
 			"  kubectl addon plan status streaming --cluster cluster1 --tree --watch",
 		Args: terminal.Exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.watch && !o.output.IsText() {
-				return terminal.Usagef(cmd, "--watch prints text: leave --output away")
+				return terminal.Usagef(cmd, "--watch prints only text: omit --output")
 			}
 			o.name = args[0]
 			return runF(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().BoolVar(&o.withChildren, "tree", false, "show the children of the Instance as well, and theirs")
-	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on to show what changes")
+	cmd.Flags().BoolVar(&o.withChildren, "tree", false, "Also show the children of the Instance, and their children.")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Watch for changes after showing the status.")
 	hubclient.ClusterFlag(cmd, &o.cluster, "the Instance or add-on is for")
 	o.output.AddFlag(cmd)
 	return cmd

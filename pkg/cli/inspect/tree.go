@@ -33,11 +33,11 @@ func NewCmdTree(f *hubclient.Factory, runF func(context.Context, *TreeOptions) e
 	}
 	cmd := &cobra.Command{
 		Use:   "tree [ADDON] --cluster CLUSTER",
-		Short: "Show what add-ons depend on, and how that is on a cluster",
-		Long: "Tree shows an add-on with everything that it depends on, and how that is on a managed cluster; without ADDON, all add-ons\n" +
-			"of the cluster, beginning with those that no other one there depends on. What stands in the tree more than once is\n" +
-			"followed where it stands first, and a circle of dependencies once around. CAUSE says why a dependency is not\n" +
-			"satisfied, as addon-manager judges it. It reads the hub only.",
+		Short: "Show the dependencies of add-ons and their status on a cluster",
+		Long: "Show an add-on with its direct and indirect dependencies and their status on a managed cluster. Without ADDON, show all\n" +
+			"add-ons of the cluster, starting with those that no other add-on there depends on.\n\n" +
+			"An add-on that occurs more than once is expanded only at its first occurrence, and a cycle is followed once. CAUSE is\n" +
+			"the reason why a dependency is not satisfied, as evaluated by addon-manager. The command reads only the hub.",
 		Example: "  kubectl addon tree --cluster cluster1\n" +
 			"  kubectl addon tree kafka --cluster cluster1",
 		Args: terminal.AtMost("ADDON"),
@@ -107,7 +107,7 @@ func treeOf(view hubclient.Cluster, roots []string) treeData {
 // text returns the trees as a table.
 func (d treeData) text() string {
 	if len(d.AddOns) == 0 {
-		return fmt.Sprintf("No add-on is installed on cluster %s.\n", d.Cluster)
+		return fmt.Sprintf("No add-ons are installed on cluster %s.\n", d.Cluster)
 	}
 	var lines strings.Builder
 	lines.WriteString("ADD-ON\tTYPE\tSTATE\tCAUSE\n")
@@ -116,7 +116,7 @@ func (d treeData) text() string {
 	}
 	text := terminal.Aligned(lines.String())
 	for _, fault := range d.Malformed {
-		text += fmt.Sprintf("\nThe last verdict stays, for the dependencies are malformed: %s\n", fault)
+		text += fmt.Sprintf("\nThe last known state applies because the dependencies are malformed: %s\n", fault)
 	}
 	return text
 }
@@ -125,7 +125,7 @@ func (n addOnNode) line() terminal.Node {
 	name := terminal.Word(n.AddOn)
 	switch {
 	case n.Cycle:
-		name += " (circle)"
+		name += " (cycle)"
 	case n.Repeated:
 		name += " (shown above)"
 	}
@@ -244,9 +244,9 @@ func causeText(j dependency.Judgement) string {
 	case j.Cause == dependency.Circular:
 		return fmt.Sprintf("%s: %s", j.Cause, dependency.Way(j.Cycle))
 	case j.Held && j.Satisfied:
-		return "held: satisfied when last known"
+		return "satisfied when last known"
 	case j.Held:
-		return fmt.Sprintf("%s, held: not satisfied when last known", j.Cause)
+		return fmt.Sprintf("%s, not satisfied when last known", j.Cause)
 	default:
 		return string(j.Cause)
 	}

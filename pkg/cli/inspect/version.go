@@ -37,9 +37,10 @@ func NewCmdVersion(f *hubclient.Factory, runF func(context.Context, *VersionOpti
 	}
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Show the versions of the plugin, of addon-manager and of the agents",
-		Long: "Version shows the version of the plugin, that of addon-manager on the hub, and on how many managed clusters agents of which\n" +
-			"version run. Where they differ it says what to upgrade. With --client it asks nobody. It reads the hub only.",
+		Short: "Show the versions of the plugin, addon-manager and the agents",
+		Long: "Show the versions of the plugin, of addon-manager on the hub, and of the agents with the number of managed clusters that run\n" +
+			"each. If the versions differ, the output states what to upgrade.\n\n" +
+			"The command reads only the hub. With --client, it contacts no cluster.",
 		Example: "  kubectl addon version\n" +
 			"  kubectl addon version --client\n" +
 			"  kubectl addon version --selector region=eu -o wide",
@@ -52,7 +53,7 @@ func NewCmdVersion(f *hubclient.Factory, runF func(context.Context, *VersionOpti
 		},
 	}
 	o.where.AddFlags(cmd, "the agents are on")
-	cmd.Flags().BoolVar(&o.clientOnly, "client", false, "the plugin's version alone, without asking the hub")
+	cmd.Flags().BoolVar(&o.clientOnly, "client", false, "Only show the version of the plugin, without contacting the hub.")
 	o.output.AddFlag(cmd)
 	return cmd
 }
@@ -154,7 +155,7 @@ func eachLease(ctx context.Context, c client.Reader, namespace string, visit fun
 			client.Limit(hubclient.PageSize), client.Continue(next))
 		switch {
 		case apierrors.IsForbidden(err) && namespace == metav1.NamespaceAll:
-			return fmt.Errorf("reading the versions of the agents: %w: name clusters by --cluster", err)
+			return fmt.Errorf("reading the versions of the agents: %w; select clusters with --cluster", err)
 		case err != nil:
 			return fmt.Errorf("reading the versions of the agents: %w", err)
 		}
@@ -189,11 +190,12 @@ func (v *Versions) skew() []string {
 	}
 	var texts []string
 	if client := addonv1alpha1.VersionLabel(v.Client); client != v.Hub {
-		texts = append(texts, fmt.Sprintf("the plugin is %s, and addon-manager %s", v.Client, v.Hub))
+		texts = append(texts, fmt.Sprintf("the plugin is %s and addon-manager is %s", v.Client, v.Hub))
 	}
 	for _, agents := range v.Agents {
 		if agents.Version != "" && agents.Version != v.Hub {
-			texts = append(texts, fmt.Sprintf("addon-agent is %s on %s, and addon-manager %s", agents.Version, terminal.OnClusters(agents.Clusters), v.Hub))
+			texts = append(texts, fmt.Sprintf("addon-agent is %s on %s and addon-manager is %s",
+				agents.Version, terminal.OnClusters(agents.Clusters), v.Hub))
 		}
 	}
 	return texts
@@ -212,7 +214,7 @@ func (v *Versions) Text(wide bool) string {
 	text := terminal.Table([]string{"PROGRAM", "VERSION", "CLUSTERS"}, rows)
 	if len(v.Skew) > 0 {
 		text += "\nThe versions differ: " + strings.Join(v.Skew, "; ") + ".\n" +
-			"addon-manager is upgraded first, then the agents; the plugin may be of any version between theirs.\n"
+			"Upgrade addon-manager first, then the agents; the plugin may have any version between theirs.\n"
 	}
 	return text
 }

@@ -61,7 +61,7 @@ func (e *explanation) enableCommand(way ...string) {
 // installed explains an add-on on the cluster: its status, its unmet dependencies, and what holds up its installation.
 func (e *explanation) installed(addOn *addonv1alpha1.ManagedClusterAddOn, verdict dependency.Verdict) {
 	if !addOn.DeletionTimestamp.IsZero() {
-		e.say("Add-on %s is being deleted from cluster %s since %s%s.", addOn.Name, e.view.Name,
+		e.say("Deletion of add-on %s from cluster %s started at %s%s.", addOn.Name, e.view.Name,
 			addOn.DeletionTimestamp.UTC().Format(time.RFC3339), waitsFor(addOn))
 		return
 	}
@@ -76,7 +76,7 @@ func (e *explanation) installed(addOn *addonv1alpha1.ManagedClusterAddOn, verdic
 	}
 	e.own(addOn)
 	if len(e.sentences) == 1 && seen.Available == metav1.ConditionTrue {
-		e.say("There is nothing to do.")
+		e.say("Nothing to do.")
 	}
 }
 
@@ -86,24 +86,24 @@ func (e *explanation) headline(addOn *addonv1alpha1.ManagedClusterAddOn, seen de
 	on := "on cluster " + e.view.Name
 	switch available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable); {
 	case available == nil:
-		e.say("%s has not reported yet whether it is available %s.", subject, on)
+		e.say("%s has not reported its availability %s yet.", subject, on)
 		e.look(addOn)
 	case available.Status == metav1.ConditionTrue && verdict.Reason() == addonv1alpha1.ReasonRequiredDependencyNotSatisfied:
-		e.say("%s still says that it is available %s, but lacks what it requires.", subject, on)
+		e.say("%s still reports that it is available %s, but its required dependencies are not satisfied.", subject, on)
 	case available.Status == metav1.ConditionTrue && len(verdict.Unmet()) > 0:
-		e.say("%s is available %s, but degraded: it lacks what is optional to it.", subject, on)
+		e.say("%s is available %s, but degraded because optional dependencies are not satisfied.", subject, on)
 	case available.Status == metav1.ConditionTrue:
 		e.say("%s is available %s%s.", subject, on, e.satisfied(addOn.Name, verdict))
 	case seen.Reason == addonv1alpha1.ReasonClusterLeaseStopped:
-		e.say("Nobody knows whether add-on %s is available %s: the hub has lost touch with that cluster since %s, and until it is back "+
-			"the last verdicts over dependencies hold. See whether the cluster, its network and its agents are up.",
+		e.say("The availability of add-on %s %s is unknown: the cluster has been unreachable since %s. Until it reconnects, the last "+
+			"known state of dependencies applies. Check that the cluster, its network and its agents are running.",
 			addOn.Name, on, available.LastTransitionTime.UTC().Format(time.RFC3339))
 		e.do("kubectl get managedcluster %s", e.view.Name)
 		e.do("kubectl get leases --namespace %s --output custom-columns=NAME:.metadata.name,RENEWED:.spec.renewTime", e.view.Name)
 	case overtaken(seen) && e.recovered(addOn.Name, verdict):
-		e.say("%s is not available yet %s, although it has all that it requires again.", subject, on)
+		e.say("%s is not available yet %s, although its required dependencies are satisfied again.", subject, on)
 	case overtaken(seen):
-		e.say("%s is not available %s, for lack of what it requires.", subject, on)
+		e.say("%s is not available %s because required dependencies are not satisfied.", subject, on)
 	default:
 		e.say("%s is %s %s: %s.", subject, stateText(available), on, reasonText(available))
 		e.look(addOn)
@@ -121,7 +121,7 @@ func (e *explanation) lacking(name string, verdict dependency.Verdict, t addonv1
 	unmet := slices.DeleteFunc(verdict.Unmet(), func(j dependency.Judgement) bool { return j.Type != t })
 	verb := "It requires"
 	if t == addonv1alpha1.DependencyTypeOptional {
-		verb = "It makes use of"
+		verb = "It optionally uses"
 	}
 	for i, root := range dependency.Roots(name, unmet, hubclient.Once(e.view.Judge)) {
 		if i == 1 {
@@ -155,11 +155,11 @@ func (e *explanation) root(verb string, root dependency.Root) {
 		e.say("%s, which does not exist: no ClusterManagementAddOn has that name. Create it, or correct the dependencies of %s.", subject, parent)
 		e.do("kubectl edit clustermanagementaddon %s", parent)
 	case root.Cause == dependency.NotInstalled:
-		e.say("%s, which is not installed there: enable it.", subject)
+		e.say("%s, which is not installed: enable it.", subject)
 		e.enableCommand(root.Way...)
 	case root.Cause == dependency.Deleting:
 		addOn := e.view.AddOns[root.Name]
-		e.say("%s, which is being deleted%s: once it is gone, enable it again.", subject, waitsFor(addOn))
+		e.say("%s, which is being deleted%s: enable it again after the deletion.", subject, waitsFor(addOn))
 	default:
 		e.failing(subject, e.view.AddOns[root.Name], root.Held)
 	}
@@ -186,9 +186,9 @@ func (e *explanation) circle(way []string) {
 		return cmp.Or(cmp.Compare(a.costs, b.costs), cmp.Compare(a.from, b.from))
 	})
 	if least.from == least.to {
-		e.say("%s depends on itself, so that it can never come first: remove that dependency.", least.from)
+		e.say("%s depends on itself, which can never be satisfied: remove that dependency.", least.from)
 	} else {
-		e.say("The dependencies %s go in a circle, in which none can come first: break it, for example where %s depends on %s.",
+		e.say("The dependencies %s form a cycle, which can never be satisfied: break it, for example where %s depends on %s.",
 			dependency.Way(way), least.from, least.to)
 	}
 	e.do("kubectl edit clustermanagementaddon %s", least.from)
@@ -200,7 +200,7 @@ func (e *explanation) failing(subject string, addOn *addonv1alpha1.ManagedCluste
 	seen := e.view.See(addOn.Name)
 	switch fault := e.view.Definitions[addOn.Name].Malformed; {
 	case fault != nil:
-		e.say("%s, whose own dependencies are malformed, so that the last verdict over it stays: %s.", subject, terminal.OneLine(fault.Error()))
+		e.say("%s, which has malformed dependencies, so their last known state applies: %s.", subject, terminal.OneLine(fault.Error()))
 		e.do("kubectl edit clustermanagementaddon %s", addOn.Name)
 		if available == nil || overtaken(seen) {
 			return
@@ -210,9 +210,9 @@ func (e *explanation) failing(subject string, addOn *addonv1alpha1.ManagedCluste
 		e.say("%s, which was not available when last known.", subject)
 		return
 	case available == nil:
-		e.say("%s, which has not reported yet.", subject)
+		e.say("%s, which has not reported its availability yet.", subject)
 	case overtaken(seen):
-		e.say("%s, which has all that it requires again.", subject)
+		e.say("%s, whose required dependencies are satisfied again.", subject)
 	default:
 		e.say("%s, which is %s: %s.", subject, stateText(available), reasonText(available))
 	}
@@ -241,7 +241,7 @@ func (e *explanation) again(addOn *addonv1alpha1.ManagedClusterAddOn) {
 		again = kudo.DeployPlan
 		e.say("Plan %s re-creates the missing object: run it again.", again)
 	case available.Reason == kudo.ReasonPlanFailed:
-		e.say("Once the cause is mended, run plan %s again.", again)
+		e.say("Fix the cause, then run plan %s again.", again)
 	default:
 		return
 	}
@@ -250,9 +250,9 @@ func (e *explanation) again(addOn *addonv1alpha1.ManagedClusterAddOn) {
 
 // lastVerdict states that the dependencies are malformed, and which verdict is kept.
 func (e *explanation) lastVerdict(addOn *addonv1alpha1.ManagedClusterAddOn, fault error) {
-	e.say("Its dependencies are malformed, so that the last verdict over them stays: %s.", terminal.OneLine(fault.Error()))
+	e.say("Its dependencies are malformed, so their last known state applies: %s.", terminal.OneLine(fault.Error()))
 	if last := lastTold(addOn); last != nil {
-		e.say("That verdict is: %s", sentence(terminal.OneLine(last.Message)))
+		e.say("The last known state is: %s", sentence(terminal.OneLine(last.Message)))
 	}
 	e.do("kubectl edit clustermanagementaddon %s", addOn.Name)
 }
@@ -263,7 +263,7 @@ func (e *explanation) own(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	e.heldUp(addOn)
 	degraded := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded)
 	if degraded != nil && degraded.Status == metav1.ConditionTrue && !dependency.IsReason(degraded.Reason) {
-		e.say("It reports to be degraded for a reason of its own: %s.", reasonText(degraded))
+		e.say("It reports that it is degraded for a reason other than its dependencies: %s.", reasonText(degraded))
 		e.look(addOn)
 	}
 }
@@ -271,7 +271,7 @@ func (e *explanation) own(addOn *addonv1alpha1.ManagedClusterAddOn) {
 // undefined states that an add-on is not available because it has no definition, if that is the case.
 func (e *explanation) undefined(addOn *addonv1alpha1.ManagedClusterAddOn, seen dependency.Seen) {
 	if !seen.Defined && seen.Available != metav1.ConditionTrue {
-		e.say("No ClusterManagementAddOn has the name %s: create it, or delete the add-on if the name is a mistake.", addOn.Name)
+		e.say("ClusterManagementAddOn %s does not exist: create it, or delete the add-on if its name is wrong.", addOn.Name)
 	}
 }
 
@@ -285,14 +285,14 @@ func (e *explanation) heldUp(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	case availability.Includes(available, resolved): // already stated
 		e.look(addOn)
 	case resolved.Reason == addonv1alpha1.ReasonWaitingForDependencies && e.view.Definitions[addOn.Name].Malformed != nil:
-		e.say("%s is installed by itself once they can be read and it has what it requires.", addOn.Name)
+		e.say("%s is installed automatically once its dependencies are valid and the required ones are satisfied.", addOn.Name)
 	case resolved.Reason == addonv1alpha1.ReasonWaitingForDependencies:
-		e.say("%s is installed by itself as soon as it has what it requires.", addOn.Name)
+		e.say("%s is installed automatically once its required dependencies are satisfied.", addOn.Name)
 	case resolved.Reason == addonv1alpha1.ReasonConfigurationInvalid:
-		e.say("The configuration of %s is not in order: %s.", addOn.Name, reasonText(resolved))
+		e.say("The configuration of %s is invalid: %s.", addOn.Name, reasonText(resolved))
 		e.look(addOn)
 	default:
-		e.say("The installation or last change of %s is held up: %s.", addOn.Name, reasonText(resolved))
+		e.say("The installation or last change of %s is blocked: %s.", addOn.Name, reasonText(resolved))
 		e.look(addOn)
 	}
 }
@@ -311,7 +311,7 @@ func (e *explanation) satisfied(name string, verdict dependency.Verdict) string 
 	case e.view.Definitions[name].Malformed != nil:
 		return ""
 	case len(verdict) == 0:
-		return " and depends on no other"
+		return " and has no dependencies"
 	}
-	return ", and so is what it depends on: " + strings.Join(dependency.Names(verdict), ", ")
+	return ", and its dependencies are satisfied: " + strings.Join(dependency.Names(verdict), ", ")
 }

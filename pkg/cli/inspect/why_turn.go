@@ -20,14 +20,15 @@ func (e *explanation) lag(addOn *addonv1alpha1.ManagedClusterAddOn, seen depende
 	}
 	switch {
 	case told != reason:
-		e.say("Condition Degraded has yet to follow; if that takes longer than a few seconds, see whether addon-manager runs on the hub.")
+		e.say("Condition Degraded is not up to date yet; if this takes longer than a few seconds, check that addon-manager is running on " +
+			"the hub.")
 	case reason != addonv1alpha1.ReasonRequiredDependencyNotSatisfied:
 		if awaited(seen) {
 			e.turn(addOn)
 		}
 	case seen.Available != metav1.ConditionFalse && seen.Reason != addonv1alpha1.ReasonClusterLeaseStopped:
-		e.say("Condition Available has yet to follow the hub's verdict; if that takes longer than a few seconds, see whether addon-agent "+
-			"runs on cluster %s.", e.view.Name)
+		e.say("Condition Available is not up to date yet; if this takes longer than a few seconds, check that addon-agent is running on "+
+			"cluster %s.", e.view.Name)
 	}
 }
 
@@ -44,18 +45,19 @@ func awaited(seen dependency.Seen) bool {
 
 // turn states which controller reports the availability of an add-on, now that all its required dependencies are met.
 func (e *explanation) turn(addOn *addonv1alpha1.ManagedClusterAddOn) {
-	whose := "its own controller to say, for its health check is Customized: see whether that runs and writes condition Available"
+	whose := "its own controller because its health check mode is Customized: " +
+		"check that this controller is running and writes condition Available"
 	lease, leased := availability.LeaseOf(addOn)
 	switch host := addOn.Annotations[upstream.HostingClusterNameAnnotationKey]; {
 	case meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved) != nil:
-		whose = fmt.Sprintf("addon-agent on cluster %s to say, by its plans: see whether addon-agent runs there", e.view.Name)
+		whose = fmt.Sprintf("addon-agent on cluster %s, based on the plans of the add-on: check that addon-agent is running there", e.view.Name)
 	case leased:
-		whose = fmt.Sprintf("OCM's klusterlet on cluster %s to say within 30 s, or without OCM for addon-agent there, by lease %s: "+
-			"see whether one of them runs, and whether the lease is renewed", e.view.Name, lease)
+		whose = fmt.Sprintf("OCM's klusterlet on cluster %s within 30 s, or without OCM by addon-agent there, based on lease %s: "+
+			"check that one of them is running and that the lease is renewed", e.view.Name, lease)
 	case addOn.Status.HealthCheck.Mode != upstream.HealthCheckModeCustomized:
-		whose = fmt.Sprintf("OCM's klusterlet of cluster %s to say within 30 s, by a lease on cluster %s, which hosts it: "+
-			"see whether that klusterlet runs, and whether the lease is renewed", e.view.Name, host)
+		whose = fmt.Sprintf("OCM's klusterlet of cluster %s within 30 s, based on a lease on hosting cluster %s: "+
+			"check that this klusterlet is running and that the lease is renewed", e.view.Name, host)
 	}
-	e.say("Whether %s is available is for %s.", addOn.Name, whose)
+	e.say("The availability of %s is reported by %s.", addOn.Name, whose)
 	e.look(addOn)
 }

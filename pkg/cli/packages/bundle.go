@@ -69,7 +69,7 @@ type loader struct {
 // addFlag adds the flag that selects the repository.
 func (l *loader) addFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&l.repository, "repository", "",
-		"URL or folder of a repository of KUDO packages, which holds index.yaml: where packages that are only a name are looked for")
+		"URL or folder of a repository of KUDO packages (with an index.yaml), in which packages given only by name are looked up.")
 }
 
 // failure is an error that is not a problem of a package, such as an unreachable hub. It stops loading.
@@ -108,7 +108,7 @@ func (l *loader) load(ctx context.Context, from source) (*member, error) {
 		return known, nil
 	}
 	if len(l.met) == membersLimit {
-		return nil, fmt.Errorf("more than %d packages in all: split the operator", membersLimit)
+		return nil, fmt.Errorf("more than %d packages in total: split the operator", membersLimit)
 	}
 	p, err := from.load()
 	if err != nil {
@@ -154,10 +154,10 @@ func (m *member) misfits(i int, task kudo.Task, child childVersion) []pack.Findi
 	}
 	if task.Spec.ParameterFile == "" {
 		return []pack.Finding{m.pkg.At(fmt.Sprintf("tasks[%d].spec", i), pack.Error, fmt.Sprintf(
-			"task %q: %s refuses to run without parameters, and no parameterFile gives any: %v", task.Name, child.name, err))}
+			"task %q: %s requires parameters, but the task has no parameterFile: %v", task.Name, child.name, err))}
 	}
 	return []pack.Finding{m.pkg.At(fmt.Sprintf("tasks[%d].spec.parameterFile", i), pack.Warning, fmt.Sprintf(
-		"task %q: with the default parameters, %s refuses what the parameterFile gives it: %v", task.Name, child.name, err))}
+		"task %q: with the default parameters, the parameterFile is not valid for %s: %v", task.Name, child.name, err))}
 }
 
 // find adds a finding about the package that a task names.
@@ -166,8 +166,8 @@ func (m *member) find(task int, severity pack.Severity, format string, args ...a
 }
 
 // errNotLookedFor is returned for a name that was not looked up.
-var errNotLookedFor = errors.New("is only a name, and was not looked for: --repository says where to look for it, and without " +
-	"that 'kubectl addon package push' looks on the hub")
+var errNotLookedFor = errors.New("is only a name and was not looked up: set --repository to look it up in a repository; without it, " +
+	"'kubectl addon package push' looks it up on the hub")
 
 // child returns the version that a task of the package at from refers to.
 func (l *loader) child(ctx context.Context, from source, task kudo.Task) (childVersion, error) {
@@ -205,7 +205,7 @@ func (l *loader) childAt(ctx context.Context, at source, task kudo.Task) (childV
 		{"operatorVersion", task.Spec.OperatorVersion, spec.Version}, {"appVersion", task.Spec.AppVersion, spec.AppVersion},
 	} {
 		if version.asked != "" && version.asked != version.is {
-			return childVersion{}, fmt.Errorf("its %s is %q, and the task asks for %q", version.field, version.is, version.asked)
+			return childVersion{}, fmt.Errorf("its %s is %q, but the task requests %q", version.field, version.is, version.asked)
 		}
 	}
 	return childVersion{member: m, name: versionName(m.pkg), spec: spec}, nil
@@ -220,7 +220,7 @@ func (l *loader) storedVersion(task kudo.Task) (childVersion, error) {
 	l.bundle.stored = found
 	chosen, err := tree.Choose(task, found)
 	if err != nil {
-		return childVersion{}, fmt.Errorf("on the hub: %w; --repository looks for it in a repository", err)
+		return childVersion{}, fmt.Errorf("on the hub: %w; set --repository to look it up in a repository", err)
 	}
 	return childVersion{name: chosen.Name, spec: &chosen.Spec}, nil
 }
@@ -248,7 +248,8 @@ func (b *bundle) twins() []pack.Finding {
 		}
 		_, another := other.objects("")
 		if changed := changedFields(&another.Spec, &version.Spec); len(changed) > 0 {
-			findings = append(findings, b.fault(fmt.Sprintf("%s and %s both are OperatorVersion %s, with another content (%s): raise operatorVersion in one of them",
+			findings = append(findings, b.fault(fmt.Sprintf(
+				"%s and %s are both OperatorVersion %s, but differ (%s): raise operatorVersion in one of them",
 				other.name, m.name, version.Name, strings.Join(changed, ", "))))
 		}
 	}
@@ -309,9 +310,10 @@ func (l *loader) openNamed(ctx context.Context, task kudo.Task) (childVersion, e
 	var absent *tree.AbsenceError
 	switch where := shownURL(l.repository); {
 	case errors.As(err, &absent) && len(absent.Others) > 0:
-		return childVersion{}, fmt.Errorf("the repository %s does not have %s; there are %s", where, absent.Wanted, strings.Join(absent.Others, ", "))
+		return childVersion{}, fmt.Errorf("repository %s does not contain %s: available are %s",
+			where, absent.Wanted, strings.Join(absent.Others, ", "))
 	case errors.As(err, &absent):
-		return childVersion{}, fmt.Errorf("the repository %s does not have %s", where, absent.Wanted)
+		return childVersion{}, fmt.Errorf("repository %s does not contain %s", where, absent.Wanted)
 	case err != nil:
 		return childVersion{}, err
 	}
@@ -334,7 +336,7 @@ func (l *loader) loadNamed(ctx context.Context, name string) (*bundle, error) {
 	}
 	version, err := Named(name, l.catalog.versions())
 	if err != nil {
-		return nil, fmt.Errorf("in the repository %s: %w", shownURL(l.repository), err)
+		return nil, fmt.Errorf("in repository %s: %w", shownURL(l.repository), err)
 	}
 	operator := version.Spec.Operator.Name
 	entry := l.catalog.entry(operator, version.Name)
@@ -355,5 +357,5 @@ func (e indexEntry) mismatch(operator string, m *member) error {
 	if spec.Operator.Name == operator && spec.Version == e.OperatorVersion && (e.AppVersion == "" || spec.AppVersion == e.AppVersion) {
 		return nil
 	}
-	return fmt.Errorf("%s holds %s, and not %s as the repository says", m.name, versionName(m.pkg), e.versionName(operator))
+	return fmt.Errorf("%s contains %s, but the repository index lists %s", m.name, versionName(m.pkg), e.versionName(operator))
 }

@@ -107,40 +107,40 @@ func TestBundle(t *testing.T) {
 		"tarred":  {members: []string{"deep-0.2.0", "inner-0.1.0 deep__0.2.0", "inside-1.0.0 inner__0.1.0", "tarred-1.0.0 inside__1.0.0"}},
 		"asks":    {members: []string{"zz-1.0.0", "asks-1.0.0 zz__1.0.0"}},
 		"asks-more": {members: []string{"zz-1.0.0", "asks-more-1.0.0 ../zz__2.0.0 ../zz_3.0.0_"}, faults: []string{
-			`DIR/asks-more/operator.yaml:5:41: error: task "t1": package "../zz": its operatorVersion is "1.0.0", and the task asks for "2.0.0"`,
-			`DIR/asks-more/operator.yaml:6:41: error: task "t2": package "../zz": its appVersion is "", and the task asks for "3.0.0"`,
+			`DIR/asks-more/operator.yaml:5:41: error: task "t1": package "../zz": its operatorVersion is "1.0.0", but the task requests "2.0.0"`,
+			`DIR/asks-more/operator.yaml:6:41: error: task "t2": package "../zz": its appVersion is "", but the task requests "3.0.0"`,
 		}},
 		"missing": {members: []string{"missing-1.0.0 ./none__ ../zz/operator.yaml__"}, faults: []string{
 			`DIR/missing/operator.yaml:5:41: error: task "t1": package "./none": opening package: open DIR/missing/none: no such file or directory`,
 			`DIR/missing/operator.yaml:6:41: error: task "t2": package "../zz/operator.yaml": DIR/zz/operator.yaml is neither a folder nor a ` +
-				`tarball (.tgz): name the one that holds operator.yaml`,
+				`tarball (.tgz): use the one that contains operator.yaml`,
 		}},
 		"a": {members: []string{"c-1.0.0 a__1.0.0", "b-1.0.0 c__1.0.0", "a-1.0.0 b__1.0.0"}, faults: []string{
 			`DIR/a/operator.yaml:3:1: error: circular dependency: a-1.0.0 -> b-1.0.0 -> c-1.0.0 -> a-1.0.0: ` +
-				`an operator cannot be a child of its own children; take it out of one of them`,
+				`an operator cannot be a child of its own children; remove it from one of them`,
 		}},
 		"same-name": {members: []string{"zz-1.0.0", "same-name-1.0.0 zz__1.0.0 zz__1.0.0"}, faults: []string{
-			`DIR/same-name/operator.yaml:3:1: error: task "t1" of same-name-1.0.0 and task "t2" of same-name-1.0.0 make children whose names ` +
-				`both end in "zz" on the managed cluster: give one of them another instanceName`,
+			`DIR/same-name/operator.yaml:3:1: error: task "t1" of same-name-1.0.0 and task "t2" of same-name-1.0.0 create children whose names ` +
+				`both end in "zz" on the managed cluster: set a different instanceName on one of them`,
 		}},
 		"twice": {members: []string{"zz-1.0.0", "old-1.0.0", "zz-1.0.0 old__1.0.0", "twice-1.0.0 zz__1.0.0 zz__1.0.0"}, faults: []string{
-			`DIR/twice/operator.yaml:3:1: error: DIR/zz and DIR/twins/zz both are OperatorVersion zz-1.0.0, with another content (plan deploy, task t1): ` +
+			`DIR/twice/operator.yaml:3:1: error: DIR/zz and DIR/twins/zz are both OperatorVersion zz-1.0.0, but differ (plan deploy, task t1): ` +
 				`raise operatorVersion in one of them`,
 		}},
 		"named": {members: []string{"named-1.0.0 zz__"}},
 		"namesakes": {members: []string{"namesakes-1.0.0 yy__ zz__2.0.0"}, faults: []string{
-			`DIR/namesakes/operator.yaml:3:1: error: task "t1" of namesakes-1.0.0 and task "t2" of namesakes-1.0.0 make children whose names ` +
-				`both end in "yy" on the managed cluster: give one of them another instanceName`,
+			`DIR/namesakes/operator.yaml:3:1: error: task "t1" of namesakes-1.0.0 and task "t2" of namesakes-1.0.0 create children whose names ` +
+				`both end in "yy" on the managed cluster: set a different instanceName on one of them`,
 		}},
 		"linked": {members: []string{"zz-1.0.0", "linked-1.0.0 zz__1.0.0 zz__1.0.0"}},
 		"itself": {members: []string{"itself-1.0.0 itself__1.0.0"}, faults: []string{
 			`DIR/itself/operator.yaml:3:1: error: circular dependency: itself-1.0.0 -> itself-1.0.0: ` +
-				`an operator cannot be a child of its own children; take it out of one of them`,
+				`an operator cannot be a child of its own children; remove it from one of them`,
 		}},
 		"escaping": {members: []string{"escape-1.0.0 ../zz__ /etc__ ./none__", "escaping-1.0.0 escape__1.0.0"}, faults: []string{
-			`DIR/escape.tgz/operator.yaml:5:41: error: task "t1": package "../zz": "../zz" leads out of the tarball: put the package into it, or name it by its URL or its operator`,
-			`DIR/escape.tgz/operator.yaml:6:41: error: task "t2": package "/etc": "/etc" leads out of the tarball: put the package into it, or name it by its URL or its operator`,
-			`DIR/escape.tgz/operator.yaml:7:41: error: task "t3": package "./none": the tarball holds no "none"`,
+			`DIR/escape.tgz/operator.yaml:5:41: error: task "t1": package "../zz": "../zz" is outside of the tarball: put the package into it, or refer to it by its URL or operator name`,
+			`DIR/escape.tgz/operator.yaml:6:41: error: task "t2": package "/etc": "/etc" is outside of the tarball: put the package into it, or refer to it by its URL or operator name`,
+			`DIR/escape.tgz/operator.yaml:7:41: error: task "t3": package "./none": the tarball does not contain "none"`,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -162,17 +162,17 @@ func TestBundleFitsParametersToChildren(t *testing.T) {
 	}{
 		"what the child needs": {spec: ", parameterFile: child.yaml", file: "SIZE: 3"},
 		"nothing, and the child needs something": {
-			want: `operator.yaml:5:34: error: task "t1": child-1.0.0 refuses to run without parameters, and no parameterFile gives any: parameter "SIZE": it is required`,
+			want: `operator.yaml:5:34: error: task "t1": child-1.0.0 requires parameters, but the task has no parameterFile: parameter "SIZE": it is required`,
 		},
 		"something of another type, and something that the child does not know": {
 			spec: ", parameterFile: child.yaml", file: "SIZE: many\nTYPO: 1",
-			want: `warning: task "t1": with the default parameters, child-1.0.0 refuses what the parameterFile gives it: parameter "SIZE": ` +
-				`value "many": want an integer`,
+			want: `warning: task "t1": with the default parameters, the parameterFile is not valid for child-1.0.0: parameter "SIZE": ` +
+				`value "many": must be an integer`,
 		},
 		"what depends on the parameters": {spec: ", parameterFile: child.yaml", file: "SIZE: {{ if .Params.ON }}3{{ else }}many{{ end }}"},
 		"no map": {
 			spec: ", parameterFile: child.yaml", file: "- SIZE",
-			want: `templates/child.yaml: warning: does not render with the default parameters: line 1: want a map of parameters`,
+			want: `templates/child.yaml: warning: does not render with the default parameters: line 1: must be a map of parameters`,
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -239,21 +239,21 @@ entries:
 		},
 		"a name in a version whose tarball is gone": {
 			children: []string{"package: zz, operatorVersion: 1.9.0"}, loader: l(), members: []string{"parent-1.0.0 zz__1.9.0"},
-			faults: []string{"none.tgz: the server answers 404 Not Found"},
+			faults: []string{"none.tgz: the server returned 404 Not Found"},
 		},
 		"a name that is not there, and others that lead nowhere": {
 			children: []string{"package: kafka", "package: nowhere", "package: forged"}, loader: l(),
 			members: []string{"parent-1.0.0 kafka__ nowhere__ forged__"},
-			faults:  []string{"the repository " + address + " does not have kafka", "gives no URL for it", "and not ff as it should"},
+			faults:  []string{"repository " + address + " does not contain kafka", "has no URL for it", "expected ff"},
 		},
 		"a name that leads to another operator": {
 			children: []string{"package: other"}, loader: l(), members: []string{"zz-1.10.0", "parent-1.0.0 other__"},
-			faults: []string{"/zz.tgz holds zz-1.10.0, and not other-1.10.0 as the repository says"},
+			faults: []string{"/zz.tgz contains zz-1.10.0, but the repository index lists other-1.10.0"},
 		},
 		"a tarball that is gone, needed twice": {
 			children: []string{"package: '" + address + "/none.tgz'", "package: '" + address + "/none.tgz', instanceName: b"}, loader: &loader{},
 			members: []string{"parent-1.0.0 " + address + "/none.tgz__ " + address + "/none.tgz__"},
-			faults:  []string{"the server answers 404 Not Found", "the server answers 404 Not Found"},
+			faults:  []string{"the server returned 404 Not Found", "the server returned 404 Not Found"},
 		},
 		"a URL with the digest of what is there": {
 			children: []string{fmt.Sprintf("package: '%s/zz.tgz#sha256=%x'", address, sha256.Sum256(tarball))},
@@ -262,7 +262,7 @@ entries:
 		"a URL with another digest, and with something else": {
 			children: []string{fmt.Sprintf("package: '%s/zz.tgz#sha256=%064x'", address, 1), "package: '" + address + "/zz.tgz#sha256=1'"},
 			loader:   &loader{}, members: []string{fmt.Sprintf("parent-1.0.0 %[1]s/zz.tgz#sha256=%064[2]x__ %[1]s/zz.tgz#sha256=1__", address, 1)},
-			faults: []string{fmt.Sprintf("and not %064x as it should", 1), "want nothing behind #, or sha256= and the 64 digits of the tarball's SHA-256"},
+			faults: []string{fmt.Sprintf("expected %064x", 1), "the fragment after # must be sha256= and the 64 digits of the tarball's SHA-256"},
 		},
 		"a circle through a URL": {
 			children: []string{"package: '" + address + "/loop.tgz'"}, loader: &loader{},
@@ -272,7 +272,7 @@ entries:
 		"a tarball without end, and a page": {
 			children: []string{"package: '" + address + "/large.tgz'", "package: '" + address + "/page.tgz'"}, loader: &loader{},
 			members: []string{"parent-1.0.0 " + address + "/large.tgz__ " + address + "/page.tgz__"},
-			faults:  []string{"it has more than 33554432 bytes", "reading a tarball (.tgz)"},
+			faults:  []string{"more than 33554432 bytes", "reading a tarball (.tgz)"},
 		},
 		"a name, on the hub": {
 			children: []string{"package: zz"}, loader: &loader{versions: stored("zz-2.0.0", "zz-10.0.0", "yy-1.0.0")},
@@ -332,7 +332,7 @@ func TestLoadingEndsWhereNothingCanBeSaid(t *testing.T) {
 		want   string
 	}{
 		"a repository that is not there": {context.Background(), &loader{repository: address + "/none"},
-			"reading the repository: downloading " + address + "/none/index.yaml: the server answers 404 Not Found"},
+			"reading the repository: downloading " + address + "/none/index.yaml: the server returned 404 Not Found"},
 		"a folder that is not there": {context.Background(), &loader{repository: none},
 			"reading the repository: open " + none + "/index.yaml: no such file or directory"},
 		"a hub that is not there": {context.Background(),
@@ -381,7 +381,7 @@ func TestTarballsTogetherAreBounded(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := l.archived("zz.tgz", bytes.NewReader(content)); err == nil || !strings.Contains(err.Error(), "zz.tgz: with it, the tarballs") {
+	if _, err := l.archived("zz.tgz", bytes.NewReader(content)); err == nil || !strings.Contains(err.Error(), "zz.tgz: the required tarballs") {
 		t.Errorf("a third one: %v", err)
 	}
 }

@@ -40,7 +40,7 @@ func changedName(c pack.Change, stored, wanted *kudo.OperatorVersionSpec) string
 		return name
 	}
 	if now, once := childName(wanted.Tasks, c.Name), childName(stored.Tasks, c.Name); now != once && now != "" && once != "" {
-		return fmt.Sprintf("%s, which brings %s along and not %s", name, now, once)
+		return fmt.Sprintf("%s with child operator %s instead of %s", name, now, once)
 	}
 	return name
 }

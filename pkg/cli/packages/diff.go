@@ -25,9 +25,10 @@ func NewCmdDiff(f *hubclient.Factory, runF func(context.Context, *DiffOptions) e
 	}
 	cmd := &cobra.Command{
 		Use:   "diff FROM TO",
-		Short: "Show in what two versions of a package differ, and what an upgrade does",
-		Long: "Diff compares two packages: parameters, plans, tasks and templates that TO adds, removes or changes. It says which plan runs\n" +
-			"where an Instance goes over from one to the other, and what keeps it from that. With -o wide it shows the lines of templates.\n" + naming,
+		Short: "Compare two versions of a package and show the effect of an upgrade",
+		Long: "Compare two packages: list the parameters, plans, tasks and templates that TO adds, removes or changes, the plan that runs\n" +
+			"when an Instance is upgraded from FROM to TO, and the problems that prevent the upgrade. With -o wide, show the changed lines\n" +
+			"of templates.\n\n" + naming,
 		Example: "  kubectl addon package diff kafka-3.8.0-1.0.0 ./kafka\n" +
 			"  kubectl addon package diff ./kafka-old ./kafka -o wide",
 		Args: terminal.Exactly("FROM", "TO"),

@@ -77,7 +77,8 @@ func upgrade(before, after *kudo.OperatorVersion) diffUpgrade {
 		return diffUpgrade{Notes: []string{fmt.Sprintf("%s and %s are different operators", before.Spec.Operator.Name, after.Spec.Operator.Name)}}
 	}
 	if before.Name == after.Name {
-		return diffUpgrade{Notes: []string{fmt.Sprintf("both are OperatorVersion %s, which cannot be changed once it is pushed: raise operatorVersion", after.Name)}}
+		return diffUpgrade{Notes: []string{fmt.Sprintf(
+			"both are OperatorVersion %s, which is immutable once it is pushed: raise operatorVersion", after.Name)}}
 	}
 	var u diffUpgrade
 	choice, err := plan.Choose(plan.Wish{
@@ -92,17 +93,17 @@ func upgrade(before, after *kudo.OperatorVersion) diffUpgrade {
 	}
 	for _, p := range after.Spec.Parameters {
 		if mustSet(after.Spec.Parameters, p.Name) && !mustSet(before.Spec.Parameters, p.Name) {
-			u.Notes = append(u.Notes, fmt.Sprintf("an Instance has to set parameter %s", p.Name))
+			u.Notes = append(u.Notes, fmt.Sprintf("an Instance must set parameter %s", p.Name))
 		}
 	}
 	for _, p := range before.Spec.Parameters {
 		if _, defined := parameter.Effective(after.Spec.Parameters, nil, p.Name); !defined {
-			u.Notes = append(u.Notes, fmt.Sprintf("an Instance may not set parameter %s any more", p.Name))
+			u.Notes = append(u.Notes, fmt.Sprintf("an Instance must no longer set parameter %s", p.Name))
 		}
 	}
 	faults := parameter.Immutable(parameter.Setting{Definitions: before.Spec.Parameters}, parameter.Setting{Definitions: after.Spec.Parameters})
 	for _, fault := range faults {
-		u.Notes = append(u.Notes, fmt.Sprintf("an Instance that does not set it is refused: %s", fault))
+		u.Notes = append(u.Notes, fmt.Sprintf("an Instance that does not set it is rejected: %s", fault))
 	}
 	return u
 }

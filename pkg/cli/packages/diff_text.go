@@ -12,7 +12,7 @@ import (
 // text returns a line for each change, by section; wide includes complete values and the lines of templates.
 func (d diffData) text(wide bool) string {
 	if len(d.Changes) == 0 {
-		return fmt.Sprintf("%s and %s do not differ.\n", d.From, d.To)
+		return fmt.Sprintf("No differences between %s and %s.\n", d.From, d.To)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s -> %s\n", d.From, d.To)
@@ -75,10 +75,10 @@ func parameterText(c diffChange, wide bool) string {
 	}
 	text := fmt.Sprintf(": %v", fields["value-type"])
 	if value, given := fields["default"]; given {
-		return text + ", " + valueText(value, wide) + " by default"
+		return text + ", default " + valueText(value, wide)
 	}
 	if fields["required"] == true {
-		return text + ", has to be set"
+		return text + ", required"
 	}
 	return text
 }
@@ -102,9 +102,9 @@ func valueText(value any, wide bool) string {
 func (u diffUpgrade) text() string {
 	var b strings.Builder
 	if u.Plan != "" {
-		fmt.Fprintf(&b, "An Instance that goes over to it runs plan %s.\n", u.Plan)
+		fmt.Fprintf(&b, "Upgrading an Instance runs plan %s.\n", u.Plan)
 	} else {
-		b.WriteString("No Instance can go over to it.\n")
+		b.WriteString("Instances cannot be upgraded to this version.\n")
 	}
 	for _, note := range u.Notes {
 		fmt.Fprintf(&b, "  %s\n", terminal.OneLine(note))

@@ -38,8 +38,8 @@ type Finder struct {
 func (f *Finder) Namespace() string { return cmp.Or(*f.Flags.Namespace, kudo.DefaultPackagesNamespace) }
 
 // naming is the description of package names in help texts.
-const naming = "A package is named by the path of its folder or tarball, which has a / in it (./kafka), by its URL, or, on the hub or in\n" +
-	"--repository, by its OperatorVersion or its operator, which means the highest version."
+const naming = "A package is given as the path of its folder or tarball, with a slash (./kafka), as a URL, or, on the hub or in\n" +
+	"--repository, as the name of its OperatorVersion, or of its operator for the highest version."
 
 // find returns the package of that name: at a location if the name is one, else from the repository or the hub, even if a folder has the
 // same name.
@@ -49,7 +49,7 @@ func (f *Finder) find(ctx context.Context, name string) (packageView, error) {
 	}
 	view, err := f.findNamed(ctx, name)
 	if _, onDisk := os.Stat(name); err != nil && onDisk == nil {
-		return view, fmt.Errorf("%w; for what is here, write ./%s", err, name)
+		return view, fmt.Errorf("%w; for the local path, use ./%s", err, name)
 	}
 	return view, err
 }
@@ -86,7 +86,7 @@ func (f *Finder) view(ctx context.Context, name string, load func(*loader, conte
 // view returns the package, or an error if it is not valid.
 func (b *bundle) view(name string) (packageView, error) {
 	if invalid := b.validity(name); invalid != nil {
-		return packageView{}, fmt.Errorf("%w: see 'kubectl addon package verify %s'", invalid, terminal.Word(name))
+		return packageView{}, fmt.Errorf("%w: run 'kubectl addon package verify %s'", invalid, terminal.Word(name))
 	}
 	operator, version := b.root().objects("")
 	return packageView{place: b.root().name, operator: operator.Spec, version: *version, tree: b.instances()}, nil
@@ -100,9 +100,9 @@ func storedPackage(ctx context.Context, c client.Client, namespace, name string)
 	}
 	version, err := Named(name, versions)
 	if err != nil {
-		return packageView{}, fmt.Errorf("in namespace %q of the hub: %w", namespace, err)
+		return packageView{}, fmt.Errorf("in namespace %q on the hub: %w", namespace, err)
 	}
-	view := packageView{place: fmt.Sprintf("namespace %s of the hub", namespace), version: version}
+	view := packageView{place: fmt.Sprintf("namespace %s on the hub", namespace), version: version}
 	var operator kudo.Operator
 	key := client.ObjectKey{Namespace: namespace, Name: version.Spec.Operator.Name}
 	if err := c.Get(ctx, key, &operator); client.IgnoreNotFound(err) != nil {

@@ -13,8 +13,8 @@ func TestNamed(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"web": "web-1.10.0", "web-1.9.0": "web-1.9.0",
-		"kafkaa":  `there is no package "kafkaa": did you mean kafka?`,
-		"unheard": `there is no package "unheard": 'kubectl addon package list' shows what there is`,
+		"kafkaa":  `package "kafkaa" not found: did you mean kafka?`,
+		"unheard": `package "unheard" not found: run 'kubectl addon package list' to list the available packages`,
 	} {
 		found, err := Named(name, versions)
 		if got := found.Name; got != want && fmt.Sprint(err) != want {

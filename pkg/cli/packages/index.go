@@ -36,23 +36,24 @@ func NewCmdIndex(f *hubclient.Factory, runF func(context.Context, *IndexOptions)
 	}
 	cmd := &cobra.Command{
 		Use:   "index DIR",
-		Short: "Make a repository of the tarballs in a folder",
-		Long: "Index verifies the tarballs in DIR, which 'package pack' makes, and writes index.yaml beside them. So the folder is a repository:\n" +
-			"serve it by any web server, or name it by its path. What is not in DIR is not in the index; the repositories that an\n" +
-			"index.yaml there includes stay. It needs no cluster.",
+		Short: "Create a repository from the tarballs in a folder",
+		Long: "Verify the tarballs in DIR, which 'package pack' creates, and write index.yaml next to them. The folder is then a repository:\n" +
+			"serve it with any web server, or refer to it by its path.\n\n" +
+			"The index lists only the tarballs in DIR. If an index.yaml exists, its includes are kept. No cluster is needed.",
 		Example: "  kubectl addon package pack web -o repository/web-1.0.0.tgz\n" +
 			"  kubectl addon package index repository --url https://example.org/packages",
 		Args: terminal.Exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if address, err := url.Parse(o.base); err != nil || o.base != "" && (!isURL(o.base) || address.Host == "") {
-				return terminal.Usagef(cmd, "--url %s: want a URL such as https://example.org/packages", o.base)
+				return terminal.Usagef(cmd, "invalid argument %q for \"--url\": must be a URL such as https://example.org/packages", o.base)
 			}
 			o.folder = args[0]
 			return runF(cmd.Context(), o)
 		},
 	}
 	cmd.Flags().StringVar(&o.base, "url", "",
-		"where DIR will be served, with which the URLs of tarballs begin; without it they are relative to the index, which KUDO's own client does not understand")
+		"Base URL of the tarballs, where DIR will be served. By default, URLs are relative to the index, which "+
+			"KUDO's own client does not support.")
 	return cmd
 }
 
@@ -106,7 +107,7 @@ func writeIndex(ctx context.Context, dir, base string) (int, error) {
 		entry, err := publish(ctx, dir, name, base)
 		if err == nil {
 			if other, known := files[entry.version.Name]; known {
-				err = fmt.Errorf("%s and %s both hold %s: keep one of them", other, name, entry.version.Name)
+				err = fmt.Errorf("%s and %s both contain %s: remove one of them", other, name, entry.version.Name)
 			}
 			files[entry.version.Name] = name
 			made.Entries[entry.Name] = append(made.Entries[entry.Name], entry)
@@ -130,7 +131,7 @@ func writeIndex(ctx context.Context, dir, base string) (int, error) {
 func tarballsIn(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("making a repository: %w", err)
+		return nil, fmt.Errorf("creating the repository: %w", err)
 	}
 	var names []string
 	for _, entry := range entries {
@@ -139,7 +140,7 @@ func tarballsIn(dir string) ([]string, error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("folder %s holds no tarballs (.tgz): make one with 'kubectl addon package pack DIR -o %s'",
+		return nil, fmt.Errorf("folder %s contains no tarballs (.tgz): create one with 'kubectl addon package pack DIR -o %s'",
 			dir, filepath.Join(dir, "NAME.tgz"))
 	}
 	return names, nil
@@ -154,7 +155,7 @@ func standingIndex(dir string) (publishedIndex, error) {
 		return made, nil
 	}
 	if err != nil {
-		return made, fmt.Errorf("reading the index that there is: %w", err)
+		return made, fmt.Errorf("reading the existing index: %w", err)
 	}
 	standing, err := parseIndex(content)
 	if err != nil {
@@ -182,7 +183,7 @@ func publish(ctx context.Context, dir, name, base string) (publishedEntry, error
 		return publishedEntry{}, err
 	}
 	if err := b.validity(file); err != nil {
-		return publishedEntry{}, fmt.Errorf("%w; see 'kubectl addon package verify %s'", err, terminal.Word(file))
+		return publishedEntry{}, fmt.Errorf("%w; run 'kubectl addon package verify %s'", err, terminal.Word(file))
 	}
 	address := (&url.URL{Path: name}).String()
 	if base != "" {

@@ -35,9 +35,9 @@ func NewCmdList(f *hubclient.Factory, runF func(context.Context, *ListOptions) e
 	}
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the packages on the hub, or in a repository",
-		Long: "List shows the OperatorVersions on the hub, those of one namespace with -n, and how many Instances are to run each of them; the\n" +
-			"highest version of an operator first. With --repository it shows what a repository holds, and needs no cluster.",
+		Short: "List the packages on the hub or in a repository",
+		Long: "List the OperatorVersions on the hub, or in one namespace with -n, and the number of Instances that refer to each of them. The\n" +
+			"highest version of an operator comes first. With --repository, list the packages in a repository; no cluster is needed.",
 		Example: "  kubectl addon package list\n" +
 			"  kubectl addon package list --repository https://repository.example.com",
 		Args: terminal.Exactly(),
@@ -165,7 +165,8 @@ func versionNames(ctx context.Context, h hubclient.Hub, namespace string) ([]kud
 	})
 	switch {
 	case apierrors.IsForbidden(err) && namespace == "":
-		return nil, fmt.Errorf("listing OperatorVersions in all namespaces: %w: name a namespace with -n, such as %s", err, kudo.DefaultPackagesNamespace)
+		return nil, fmt.Errorf("listing OperatorVersions in all namespaces: %w: select a namespace with -n, such as %s",
+			err, kudo.DefaultPackagesNamespace)
 	case err != nil:
 		return nil, fmt.Errorf("listing OperatorVersions in namespace %q: %w", namespace, err)
 	}
@@ -215,9 +216,9 @@ func countUsers(ctx context.Context, h hubclient.Hub) (map[client.ObjectKey]int,
 func (d listData) text() string {
 	switch {
 	case len(d.Packages) == 0 && d.Repository != "":
-		return fmt.Sprintf("The repository %s holds no packages.\n", d.Repository)
+		return fmt.Sprintf("No packages found in repository %s.\n", d.Repository)
 	case len(d.Packages) == 0:
-		return "There are no packages: push one with 'kubectl addon package push DIR'.\n"
+		return "No packages found: push one with 'kubectl addon package push DIR'.\n"
 	case d.Repository != "":
 		var rows [][]string
 		for _, p := range d.Packages {

@@ -27,12 +27,12 @@ func Named(name string, versions []kudo.OperatorVersion) (kudo.OperatorVersion, 
 	}
 	switch meant := text.ClosestMatch(name, names); {
 	case meant != "":
-		return kudo.OperatorVersion{}, fmt.Errorf("there is no package %q: did you mean %s?", name, meant)
+		return kudo.OperatorVersion{}, fmt.Errorf("package %q not found: did you mean %s?", name, meant)
 	case len(names) == 0:
-		return kudo.OperatorVersion{}, fmt.Errorf("there is no package %q, and no other: "+
-			"push one with 'kubectl addon package push DIR', or name another place with -n or --repository", name)
+		return kudo.OperatorVersion{}, fmt.Errorf("package %q not found, and there are no other packages: "+
+			"push one with 'kubectl addon package push DIR', or select another location with -n or --repository", name)
 	default:
-		return kudo.OperatorVersion{}, fmt.Errorf("there is no package %q: 'kubectl addon package list' shows what there is", name)
+		return kudo.OperatorVersion{}, fmt.Errorf("package %q not found: run 'kubectl addon package list' to list the available packages", name)
 	}
 }
 

@@ -32,14 +32,14 @@ func NewCmdNew(f *hubclient.Factory, runF func(context.Context, *NewOptions) err
 	}
 	return &cobra.Command{
 		Use:   "new NAME [DIR]",
-		Short: "Make a package to begin with",
-		Long: "New makes a small package of that name in DIR, or in a folder called NAME: operator.yaml, params.yaml and templates, with\n" +
-			"comments that say what else there is. It verifies and runs as it is. What is in DIR already is never touched.",
+		Short: "Create a package to start from",
+		Long: "Create a small package called NAME in DIR, or in a folder called NAME: operator.yaml, params.yaml and templates, with comments\n" +
+			"that describe further features. The package is valid and runs without changes. Existing files in DIR are never changed.",
 		Example: "  kubectl addon package new shop\n" +
 			"  kubectl addon package new shop ./packages/shop",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return terminal.Usagef(cmd, "want NAME and perhaps DIR, got 0 arguments")
+				return terminal.Usagef(cmd, "expected NAME and optionally DIR, got 0 arguments")
 			}
 			return terminal.AtMost("NAME", "DIR")(cmd, args)
 		},
@@ -76,18 +76,18 @@ func newPackage(name, dir string) ([]string, error) {
 	}
 	switch entries, err := os.ReadDir(dir); {
 	case err == nil && len(entries) > 0:
-		return nil, fmt.Errorf("folder %s is not empty: name another one, 'kubectl addon package new %s DIR'", dir, name)
+		return nil, fmt.Errorf("folder %s is not empty: use another one with 'kubectl addon package new %s DIR'", dir, name)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("making a package: %w", err)
+		return nil, fmt.Errorf("creating the package: %w", err)
 	}
 	var files []string
 	for _, file := range slices.Sorted(maps.Keys(scaffold)) {
 		place := filepath.Join(dir, filepath.FromSlash(file))
 		if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
-			return nil, fmt.Errorf("making a package: %w", err)
+			return nil, fmt.Errorf("creating the package: %w", err)
 		}
 		if err := os.WriteFile(place, []byte(scaffold[file]), 0o644); err != nil {
-			return nil, fmt.Errorf("making a package: %w", err)
+			return nil, fmt.Errorf("creating the package: %w", err)
 		}
 		files = append(files, place)
 	}

@@ -37,10 +37,10 @@ func NewCmdPack(f *hubclient.Factory, runF func(context.Context, *PackOptions) e
 	}
 	cmd := &cobra.Command{
 		Use:   "pack DIR",
-		Short: "Make a tarball of a package",
-		Long: "Pack verifies the package in DIR and writes it as a tarball, which 'package verify' and 'package push' take, KUDO as well, and\n" +
-			"repositories serve. In it are operator.yaml, params.yaml and templates, and the packages in DIR that it brings along; nothing\n" +
-			"else. The same package makes the same tarball, whenever and wherever that is. It needs no cluster.",
+		Short: "Create a tarball of a package",
+		Long: "Verify the package in DIR and write it as a tarball for 'package verify', 'package push', KUDO and repositories.\n\n" +
+			"The tarball contains operator.yaml, params.yaml, templates and the child packages in DIR, and nothing else. The same package\n" +
+			"always results in the same tarball. No cluster is needed.",
 		Example: "  kubectl addon package pack ./kafka\n" +
 			"  kubectl addon package pack ./kafka -o kafka.tgz",
 		Args: terminal.Exactly("DIR"),
@@ -49,7 +49,7 @@ func NewCmdPack(f *hubclient.Factory, runF func(context.Context, *PackOptions) e
 			return runF(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVarP(&o.file, "output", "o", "", "file to write; OPERATORVERSION.tgz in the working directory without it")
+	cmd.Flags().StringVarP(&o.file, "output", "o", "", "File to write. Defaults to OPERATORVERSION.tgz in the working directory.")
 	o.addFlag(cmd)
 	return cmd
 }
@@ -80,7 +80,7 @@ func runPack(ctx context.Context, o *PackOptions) error {
 // loadFolder loads the package in a folder as if it were packed in a tarball: packages referred to by path must be inside the folder.
 func (l *loader) loadFolder(ctx context.Context, name string, files fs.FS) (*bundle, error) {
 	if inner := operatorFolders(files); len(inner) == 1 {
-		return nil, fmt.Errorf("%s holds no operator.yaml, but %s does: name that", name, filepath.Join(name, inner[0]))
+		return nil, fmt.Errorf("%s contains no operator.yaml, but %s does: use that folder", name, filepath.Join(name, inner[0]))
 	}
 	l.begin()
 	return l.loadFrom(ctx, source{name: filepath.Clean(name), archive: files, folder: "."})

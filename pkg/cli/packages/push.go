@@ -37,12 +37,13 @@ func NewCmdPush(f *hubclient.Factory, runF func(context.Context, *PushOptions) e
 	}
 	cmd := &cobra.Command{
 		Use:   "push DIR",
-		Short: "Store a package on the hub, with all that it brings along",
-		Long: "Push verifies the package in DIR, or in a tarball or at its URL, and stores it on the hub as Operator and OperatorVersion,\n" +
-			"in the namespace " + kudo.DefaultPackagesNamespace + " unless -n names another one. The packages that its KudoOperator tasks name are stored " +
-			"before it:\nfolders and tarballs by their path from the package, URLs, and names, which are looked for in --repository, else\n" +
-			"among what is on the hub. Nothing is stored unless all of it is right. An OperatorVersion is immutable: a package that\n" +
-			"was changed needs another operatorVersion.",
+		Short: "Store a package and its dependencies on the hub",
+		Long: "Verify the package in DIR, in a tarball or at a URL, and store it on the hub as Operator and OperatorVersion, in the namespace\n" +
+			kudo.DefaultPackagesNamespace + " or the one given with -n.\n\n" +
+			"The packages that its KudoOperator tasks refer to are stored first. A task refers to a package by the path of a folder or\n" +
+			"tarball, relative to the package, by URL, or by name. Names are looked up in --repository, or without it on the hub.\n\n" +
+			"Nothing is stored unless all packages are valid. An OperatorVersion is immutable: a changed package needs a new\n" +
+			"operatorVersion.",
 		Example: "  kubectl addon package push ./kafka\n" +
 			"  kubectl addon package push https://repository.example.com/kafka-1.0.0.tgz -n cluster1",
 		Args: terminal.Exactly("DIR"),
@@ -126,8 +127,8 @@ func existing(ctx context.Context, c client.Client, members []*member, namespace
 			continue
 		}
 		if changed := changedFields(&stored.Spec, &version.Spec); len(changed) > 0 {
-			conflicts = append(conflicts, fmt.Errorf("OperatorVersion %q exists in namespace %q with another content (%s), and versions are immutable: "+
-				"raise operatorVersion in %s", version.Name, version.Namespace, strings.Join(changed, ", "), m.file("operator.yaml")))
+			conflicts = append(conflicts, fmt.Errorf("OperatorVersion %q already exists in namespace %q with different content (%s) "+
+				"and is immutable: raise operatorVersion in %s", version.Name, version.Namespace, strings.Join(changed, ", "), m.file("operator.yaml")))
 		}
 	}
 	return exists, errors.Join(conflicts...)

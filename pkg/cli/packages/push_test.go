@@ -60,7 +60,7 @@ func TestChangedTasks(t *testing.T) {
 	}{
 		"none":                     {stored, nil},
 		"another order":            {[]kudo.Task{stored[1], stored[0]}, []string{"order of parameters or tasks"}},
-		"another child":            {[]kudo.Task{child("a", "1.1.0"), stored[1]}, []string{"task a, which brings zz-1.1.0 along and not zz-1.0.0"}},
+		"another child":            {[]kudo.Task{child("a", "1.1.0"), stored[1]}, []string{"task a with child operator zz-1.1.0 instead of zz-1.0.0"}},
 		"the same child otherwise": {[]kudo.Task{switched, stored[1]}, []string{"task a"}},
 		"no child any more":        {[]kudo.Task{dummy, stored[1]}, []string{"task a"}},
 		"one that is gone":         {[]kudo.Task{stored[1]}, []string{"task a"}},

@@ -84,7 +84,7 @@ func (l *loader) readRepository(ctx context.Context) (catalog, error) {
 			continue
 		}
 		if len(read) > repositoriesLimit {
-			return nil, fmt.Errorf("it includes more than %d others", repositoriesLimit)
+			return nil, fmt.Errorf("the index includes more than %d repositories", repositoriesLimit)
 		}
 		read[at.String()] = true
 		included, err := l.readIndex(ctx, at, found)
@@ -135,7 +135,7 @@ func parseIndex(content []byte) (index, error) {
 		err = errors.New("apiVersion is missing")
 	}
 	if err != nil {
-		return index{}, fmt.Errorf("it is no index of KUDO packages: %s", terminal.OneLine(err.Error()))
+		return index{}, fmt.Errorf("not an index of KUDO packages: %s", terminal.OneLine(err.Error()))
 	}
 	return found, nil
 }
@@ -150,7 +150,7 @@ func follow(from *url.URL, address, digest string) (*url.URL, error) {
 	case from.Scheme == "file", to.Scheme == from.Scheme, to.Scheme == "https", to.Scheme == "http" && digest != "":
 		return to, nil
 	default:
-		return nil, fmt.Errorf("%s leads to %s: want a URL with https, or for a tarball a digest", from.Redacted(), to.Redacted())
+		return nil, fmt.Errorf("%s refers to %s: the URL must use https, or, for a tarball, have a digest", from.Redacted(), to.Redacted())
 	}
 }
 
@@ -214,7 +214,7 @@ func (l *loader) openEntry(ctx context.Context, entry indexEntry) (source, error
 		faults = append(faults, err)
 	}
 	if len(faults) == 0 {
-		return source{}, fmt.Errorf("the repository %s gives no URL for it", entry.index.Redacted())
+		return source{}, fmt.Errorf("repository %s has no URL for it", entry.index.Redacted())
 	}
 	return source{}, errors.Join(faults...)
 }

@@ -27,14 +27,14 @@ func TestRepository(t *testing.T) {
 		"of several versions the highest": {main: clitest.IndexOf([]string{old, young}), want: "zz-1.10.0"},
 		"the one that is asked for":       {main: clitest.IndexOf([]string{old, young}), asks: "operatorVersion: 1.9.0", want: "zz-1.9.0"},
 		"one that is not there": {main: clitest.IndexOf([]string{old}), asks: "operatorVersion: 1.10.0",
-			fault: "/main/ does not have zz-1.10.0; there are zz-1.9.0"},
+			fault: "/main/ does not contain zz-1.10.0: available are zz-1.9.0"},
 		"one that was removed": {main: clitest.IndexOf([]string{old, young + ", removed: true"}), want: "zz-1.9.0"},
 		"one that was removed, and is asked for": {main: clitest.IndexOf([]string{old, young + ", removed: true"}), asks: "operatorVersion: 1.10.0",
-			fault: "/main/ does not have zz-1.10.0; there are zz-1.9.0"},
+			fault: "/main/ does not contain zz-1.10.0: available are zz-1.9.0"},
 		"versions are text": {main: clitest.IndexOf([]string{"appVersion: 1.10, " + young}),
-			fault: "/zz-1.10.0.tgz holds zz-1.10.0, and not zz-1.10-1.10.0 as the repository says"},
+			fault: "/zz-1.10.0.tgz contains zz-1.10.0, but the repository index lists zz-1.10-1.10.0"},
 		"a tarball of another version": {main: clitest.IndexOf([]string{"operatorVersion: 2.0.0, urls: [../zz-1.9.0.tgz]"}),
-			fault: "/zz-1.9.0.tgz holds zz-1.9.0, and not zz-2.0.0 as the repository says"},
+			fault: "/zz-1.9.0.tgz contains zz-1.9.0, but the repository index lists zz-2.0.0"},
 
 		"one that is included":                    {main: clitest.IndexOf(nil, "../other"), other: clitest.IndexOf([]string{young}), want: "zz-1.10.0"},
 		"one that is included by an included one": {main: clitest.IndexOf(nil, "../other"), other: clitest.IndexOf(nil, "../deep"), deep: clitest.IndexOf([]string{young}), want: "zz-1.10.0"},
@@ -128,13 +128,13 @@ func TestRepositoryThatIsNone(t *testing.T) {
 	}
 	address, _ := shop(t, files)
 	for name, want := range map[string]string{
-		"page":     "/page/index.yaml: it is no index of KUDO packages: ",
-		"text":     "/text/index.yaml: it is no index of KUDO packages: apiVersion is missing",
-		"typed":    "/typed/index.yaml: it is no index of KUDO packages: line 3: cannot unmarshal !!map into []packages.indexEntry; line 4: ",
-		"empty":    "/empty/index.yaml: it is no index of KUDO packages: apiVersion is missing",
-		"includes": "downloading " + address + "/none/index.yaml: the server answers 404 Not Found",
-		"local":    address + "/local/index.yaml leads to file:///etc: want a URL with https",
-		"chain0":   "it includes more than 50 others",
+		"page":     "/page/index.yaml: not an index of KUDO packages: ",
+		"text":     "/text/index.yaml: not an index of KUDO packages: apiVersion is missing",
+		"typed":    "/typed/index.yaml: not an index of KUDO packages: line 3: cannot unmarshal !!map into []packages.indexEntry; line 4: ",
+		"empty":    "/empty/index.yaml: not an index of KUDO packages: apiVersion is missing",
+		"includes": "downloading " + address + "/none/index.yaml: the server returned 404 Not Found",
+		"local":    address + "/local/index.yaml refers to file:///etc: the URL must use https",
+		"chain0":   "the index includes more than 50 repositories",
 	} {
 		t.Run(name, func(t *testing.T) {
 			parent := filepath.Join(t.TempDir(), "parent")

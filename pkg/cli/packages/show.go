@@ -60,13 +60,13 @@ type showSection struct {
 }
 
 var showSections = []showSection{
-	{"parameters", "parameters, with their defaults and the plans that a change runs", parametersText,
+	{"parameters", "parameters of a package, their defaults and the plans that a change runs", parametersText,
 		func(d packageData) any { return map[string]any{"parameters": d.Parameters} }},
-	{"plans", "plans, with their phases and steps", func(view packageView, _ bool) string { return plansText(view) },
+	{"plans", "plans of a package, with their phases and steps", func(view packageView, _ bool) string { return plansText(view) },
 		func(d packageData) any { return map[string]any{"plans": d.Plans} }},
-	{"tasks", "tasks, and the plans that run them", func(view packageView, _ bool) string { return tasksText(view) },
+	{"tasks", "tasks of a package, and the plans that run them", func(view packageView, _ bool) string { return tasksText(view) },
 		func(d packageData) any { return map[string]any{"tasks": d.Tasks} }},
-	{"dependencies", "Instances that the package brings along", func(view packageView, _ bool) string { return dependenciesText(view) },
+	{"dependencies", "child Instances of a package", func(view packageView, _ bool) string { return dependenciesText(view) },
 		func(d packageData) any { return map[string]any{"dependencies": d.Dependencies, "fault": d.Fault} }},
 }
 
@@ -87,13 +87,13 @@ func NewCmdShow(f *hubclient.Factory, runF func(context.Context, *ShowOptions) e
 	cmd := newCmdShowing(f, runF, showSection{
 		text: packageText, data: func(d packageData) any { return d },
 	})
-	cmd.Use, cmd.Short = "show PACKAGE", "Show what a package is: parameters, plans, tasks and what it brings along"
-	cmd.Long = "Show prints what there is to know of a package before it is installed; each part by itself with 'show PART PACKAGE'.\n" + naming
+	cmd.Use, cmd.Short = "show PACKAGE", "Show the parameters, plans, tasks and dependencies of a package"
+	cmd.Long = "Show the details of a package before it is installed. Use 'show PART PACKAGE' to show a single part.\n\n" + naming
 	cmd.Example = "  kubectl addon package show kafka\n  kubectl addon package show ./kafka -o wide"
 	for _, section := range showSections {
 		part := newCmdShowing(f, runF, section)
 		part.Use, part.Short = section.name+" PACKAGE", "Show the "+section.of
-		part.Long = part.Short + ".\n" + naming
+		part.Long = part.Short + ".\n\n" + naming
 		part.Example = "  kubectl addon package show " + section.name + " ./kafka"
 		cmd.AddCommand(part)
 	}
@@ -128,7 +128,7 @@ func runShow(ctx context.Context, o *ShowOptions) error {
 // addFlag adds the flag that selects the repository.
 func (f *Finder) addFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.repository, "repository", "",
-		"URL or folder of a repository of KUDO packages, to look for packages there and not on the hub")
+		"URL or folder of a repository of KUDO packages, in which packages are looked up instead of on the hub.")
 }
 
 // packageText returns all sections.

@@ -42,7 +42,7 @@ func defaultText(p kudo.Parameter, wide bool) string {
 	case p.Default != nil:
 		return terminal.Cell(*p.Default, wide)
 	case p.Required != nil && *p.Required:
-		return "(must be set)"
+		return "(required)"
 	default:
 		return "-"
 	}
@@ -111,7 +111,7 @@ func timeoutText(timeout *metav1.Duration) string {
 	if timeout == nil {
 		return ""
 	}
-	return fmt.Sprintf(", at most %s", timeout.Duration)
+	return fmt.Sprintf(", timeout %s", timeout.Duration)
 }
 
 // tasksText returns a table.
@@ -124,7 +124,7 @@ func tasksText(view packageView) string {
 	for _, task := range spec.Tasks {
 		rows = append(rows, []string{task.Name, task.Kind, cmp.Or(strings.Join(plansWith(spec.Plans, task.Name), ", "), "-"), taskText(task)})
 	}
-	return terminal.Table([]string{"NAME", "KIND", "PLANS", "WHAT"}, rows)
+	return terminal.Table([]string{"NAME", "KIND", "PLANS", "DETAILS"}, rows)
 }
 
 // plansWith returns the plans that run a task.
@@ -146,13 +146,13 @@ func taskText(task kudo.Task) string {
 			text += " with " + spec.ParameterFile
 		}
 		if spec.EnablingParameter != "" {
-			text += ", while " + spec.EnablingParameter + " is true"
+			text += ", if " + spec.EnablingParameter + " is true"
 		}
 		return text
 	case task.Kind == kudo.TaskPipe:
 		return spec.Pod + " -> " + strings.Join(pipeTexts(spec.Pipe), ", ")
 	case task.Kind == kudo.TaskToggle:
-		return fmt.Sprintf("%s, while %s is true", strings.Join(spec.Resources, ", "), spec.Parameter)
+		return fmt.Sprintf("%s, if %s is true", strings.Join(spec.Resources, ", "), spec.Parameter)
 	default:
 		return cmp.Or(strings.Join(spec.Resources, ", "), "-")
 	}

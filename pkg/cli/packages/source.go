@@ -69,7 +69,7 @@ func (s source) load() (*pack.Package, error) {
 	}
 	defer root.Close()
 	if inner := operatorFolders(root.FS()); len(inner) == 1 && inner[0] == "operator" {
-		return nil, fmt.Errorf("%s holds no operator.yaml, but %s does: name that", s.name, filepath.Join(s.name, inner[0]))
+		return nil, fmt.Errorf("%s contains no operator.yaml, but %s does: use that folder", s.name, filepath.Join(s.name, inner[0]))
 	}
 	p, _ := pack.Load(root.FS())
 	return p, nil
@@ -100,7 +100,7 @@ func (l *loader) openSource(ctx context.Context, name string) (source, error) {
 		return source{name: name, folder: name}, nil // opening it returns the error
 	}
 	if !isTarball(name) {
-		return source{}, fmt.Errorf("%s is neither a folder nor a tarball (.tgz): name the one that holds operator.yaml", name)
+		return source{}, fmt.Errorf("%s is neither a folder nor a tarball (.tgz): use the one that contains operator.yaml", name)
 	}
 	file, err := os.Open(name)
 	if err != nil {
@@ -115,7 +115,7 @@ func (l *loader) openURL(ctx context.Context, name string) (source, error) {
 	address, fragment, pinned := strings.Cut(name, "#")
 	digest, isDigest := strings.CutPrefix(fragment, "sha256=")
 	if pinned && (!isDigest || len(digest) != hex.EncodedLen(sha256.Size)) {
-		return source{}, fmt.Errorf("%s: want nothing behind #, or sha256= and the %d digits of the tarball's SHA-256",
+		return source{}, fmt.Errorf("%s: the fragment after # must be sha256= and the %d digits of the tarball's SHA-256",
 			shownURL(name), hex.EncodedLen(sha256.Size))
 	}
 	return l.download(ctx, address, digest)
@@ -132,13 +132,13 @@ func (l *loader) openFrom(ctx context.Context, from source, name string) (source
 	}
 	inside := path.Join(from.folder, name)
 	if !fs.ValidPath(inside) || path.IsAbs(name) {
-		return source{}, fmt.Errorf("%q leads out of the tarball: put the package into it, or name it by its URL or its operator", name)
+		return source{}, fmt.Errorf("%q is outside of the tarball: put the package into it, or refer to it by its URL or operator name", name)
 	}
 	shown := strings.TrimSuffix(from.name, "/"+from.folder) + "/" + inside
 	info, err := fs.Stat(from.archive, inside)
 	switch {
 	case err != nil:
-		return source{}, fmt.Errorf("the tarball holds no %q", inside)
+		return source{}, fmt.Errorf("the tarball does not contain %q", inside)
 	case info.IsDir():
 		return source{name: shown, archive: from.archive, folder: inside}, nil
 	case !isTarball(inside):
@@ -162,7 +162,7 @@ func (l *loader) archived(name string, content io.Reader) (source, error) {
 		return source{}, fmt.Errorf("%s: %w", name, err)
 	}
 	if l.room -= size; l.room < 0 {
-		return source{}, fmt.Errorf("%s: with it, the tarballs that are needed hold more than %d bytes", name, roomForArchives)
+		return source{}, fmt.Errorf("%s: the required tarballs contain more than %d bytes in total", name, roomForArchives)
 	}
 	s := source{name: name, archive: files, folder: "."}
 	if inner := operatorFolders(files); len(inner) == 1 {
@@ -220,7 +220,7 @@ func (l *loader) fetch(ctx context.Context, address string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("downloading %s: %w", request.URL.Redacted(), err)
 	case len(content) > pack.MaxArchive:
-		return nil, fmt.Errorf("downloading %s: it has more than %d bytes", request.URL.Redacted(), pack.MaxArchive)
+		return nil, fmt.Errorf("downloading %s: more than %d bytes", request.URL.Redacted(), pack.MaxArchive)
 	}
 	return content, nil
 }
@@ -236,7 +236,7 @@ func (l *loader) open(request *http.Request) (io.ReadCloser, error) {
 	}
 	if response.StatusCode != http.StatusOK {
 		response.Body.Close()
-		return nil, fmt.Errorf("downloading %s: the server answers %s", request.URL.Redacted(), response.Status)
+		return nil, fmt.Errorf("downloading %s: the server returned %s", request.URL.Redacted(), response.Status)
 	}
 	return response.Body, nil
 }
@@ -277,7 +277,7 @@ func (l *loader) unpack(ctx context.Context, t tarball) (source, error) {
 		return source{}, err
 	}
 	if sum := sha256.Sum256(content); t.digest != "" && !strings.EqualFold(hex.EncodeToString(sum[:]), t.digest) {
-		return source{}, fmt.Errorf("%s has SHA-256 %x, and not %s as it should", shownURL(t.address), sum, t.digest)
+		return source{}, fmt.Errorf("%s has SHA-256 %x, expected %s", shownURL(t.address), sum, t.digest)
 	}
 	return l.archived(shownURL(t.address), bytes.NewReader(content))
 }

@@ -30,10 +30,10 @@ func NewCmdTree(f *hubclient.Factory, runF func(context.Context, *TreeOptions) e
 	}
 	cmd := &cobra.Command{
 		Use:   "tree DIR",
-		Short: "Show which Instances a package makes, with all that it brings along",
-		Long: "Tree shows the package in DIR, or in a tarball or at its URL, as the tree of Instances that it makes, called as where the\n" +
-			"uppermost one has the operator's name: each with its OperatorVersion, where the package is, and the parameter of its parent\n" +
-			"that says whether it exists. It needs no cluster.",
+		Short: "Show the tree of Instances that a package creates",
+		Long: "Show the package in DIR, in a tarball or at a URL as the tree of Instances that it creates. Names assume that the root\n" +
+			"Instance has the operator's name. Each Instance is shown with its OperatorVersion, the location of the package, and the\n" +
+			"parameter of its parent that enables it. No cluster is needed.",
 		Example: "  kubectl addon package tree ./streaming\n" +
 			"  kubectl addon package tree https://repository.example.com/streaming.tgz -o json",
 		Args: terminal.Exactly("DIR"),
@@ -116,12 +116,12 @@ func (n packageNode) node() terminal.Node {
 	line := terminal.Node{Text: fmt.Sprintf("%s: OperatorVersion %s", n.Instance, n.OperatorVersion)}
 	switch {
 	case n.OperatorVersion == "":
-		line.Text = fmt.Sprintf("%s: package %s, which was not looked for", n.Instance, n.Package)
+		line.Text = fmt.Sprintf("%s: package %s (not looked up)", n.Instance, n.Package)
 	case n.Package != "":
 		line.Text += fmt.Sprintf(" (%s)", n.Package)
 	}
 	if n.EnablingParameter != "" {
-		line.Text += fmt.Sprintf(", while %s is true", n.EnablingParameter)
+		line.Text += fmt.Sprintf(", if %s is true", n.EnablingParameter)
 	}
 	for _, child := range n.Children {
 		line.Children = append(line.Children, child.node())

@@ -32,11 +32,11 @@ func NewCmdVerify(f *hubclient.Factory, runF func(context.Context, *VerifyOption
 	}
 	cmd := &cobra.Command{
 		Use:   "verify DIR",
-		Short: "Say everything that is wrong with a package",
-		Long: "Verify reads the package in DIR (operator.yaml, params.yaml, templates/), or in a tarball or at its URL, and all that it\n" +
-			"brings along, and prints what it finds, a line each: FILE:LINE:COLUMN: error|warning: MESSAGE.\n" +
-			"It exits with 1 if there are errors. It needs no cluster, and a network only where packages are at URLs. Packages that are\n" +
-			"only a name are looked for in --repository; without it nothing is said about them, and a warning says so.",
+		Short: "Verify a package and report all problems",
+		Long: "Verify the package in DIR (operator.yaml, params.yaml, templates/), in a tarball or at a URL, and its dependencies. Each\n" +
+			"problem is printed on a line: FILE:LINE:COLUMN: error|warning: MESSAGE. The exit code is 1 if there are errors.\n\n" +
+			"No cluster is needed, and a network only for packages at URLs. Packages given only by name are looked up in --repository;\n" +
+			"without it they are not verified, and a warning reports that.",
 		Example: "  kubectl addon package verify ./kafka\n" +
 			"  kubectl addon package verify ./streaming --repository https://repository.example.com -o json",
 		Args: terminal.Exactly("DIR"),
@@ -163,10 +163,10 @@ func (b *bundle) notLookedFor() []string {
 func (b *bundle) along() string {
 	text := ""
 	if names := b.brings(); len(names) > 0 {
-		text = ", which brings along " + strings.Join(names, ", ")
+		text = ", with dependencies " + strings.Join(names, ", ")
 	}
 	if names := b.notLookedFor(); len(names) > 0 {
-		text += "; not looked for: " + strings.Join(names, ", ")
+		text += "; not looked up: " + strings.Join(names, ", ")
 	}
 	return text
 }

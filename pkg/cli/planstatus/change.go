@@ -24,7 +24,7 @@ func lastChange(view View) string {
 	if due == "" || due == last.Plan {
 		return ""
 	}
-	return fmt.Sprintf("plan %q waits for the end of plan %q", due, last.Plan)
+	return fmt.Sprintf("plan %q waits for plan %q to end", due, last.Plan)
 }
 
 // Due returns the plan that the Instance requests after the running plan; empty if there is none, or it is unknown.
@@ -52,7 +52,8 @@ func Unseen(instance *kudo.Instance) bool {
 
 // UnseenText returns the message about a change that the agent has not observed.
 func UnseenText(cluster string) string {
-	return fmt.Sprintf("not seen by the agent yet; if that takes longer than a few seconds, see whether addon-agent runs on cluster %s", cluster)
+	return fmt.Sprintf("not observed by the agent yet; if this takes longer than a few seconds, check that addon-agent is running on "+
+		"cluster %s", cluster)
 }
 
 // RunningPlan returns the running plan, or an empty string.

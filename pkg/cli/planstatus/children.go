@@ -60,7 +60,7 @@ func Tree(view View, plans []string) terminal.Node {
 	for _, child := range view.Instance.Status.Children {
 		if child.State == kudo.ChildRemoved {
 			root.Children = append(root.Children, terminal.Node{
-				Text: fmt.Sprintf("Instance %s: switched off (task %s)", child.Instance, child.Task),
+				Text: fmt.Sprintf("Instance %s: disabled (task %s)", child.Instance, child.Task),
 			})
 		}
 	}

@@ -48,7 +48,7 @@ func HoldUp(view View) string {
 	case !view.Instance.DeletionTimestamp.IsZero():
 		return "being removed"
 	case resolved == nil || resolved.ObservedGeneration < view.Instance.Generation:
-		return "addon-manager has not judged the last change yet"
+		return "addon-manager has not processed the last change yet"
 	case resolved.Status != metav1.ConditionTrue:
 		return ConditionText(view.Instance.Status.Conditions, kudo.ConditionResolved, "")
 	case view.Instance.Status.Execution == nil && !Unseen(view.Instance):
@@ -60,7 +60,7 @@ func HoldUp(view View) string {
 
 // AddOnProgress returns the progress of an add-on without an Instance.
 func AddOnProgress(addOn *addonv1alpha1.ManagedClusterAddOn) terminal.Node {
-	place, text := PlaceOf(addOn), "addon-manager has not looked at the add-on yet"
+	place, text := PlaceOf(addOn), "addon-manager has not processed the add-on yet"
 	if condition := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved); condition != nil {
 		text = ConditionText(addOn.Status.Conditions, addonv1alpha1.ConditionResolved, "")
 	}

@@ -25,7 +25,7 @@ func Text(view View) string {
 		terminal.WriteField(&b, kind, ConditionText(instance.Status.Conditions, kind, "Unknown: not reported yet"))
 	}
 	if view.Unreadable != nil {
-		fmt.Fprintf(&b, "\nOf the plans only what the agent has reported is shown: reading OperatorVersion %q: %v\n",
+		fmt.Fprintf(&b, "\nOnly the plan status that the agent has reported is shown: reading OperatorVersion %q: %v\n",
 			instance.Spec.OperatorVersion.Name, view.Unreadable)
 	}
 	b.WriteString("\n")
@@ -43,9 +43,9 @@ func addOnText(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 	terminal.WriteField(&b, "Add-on", fmt.Sprintf("%s (cluster %s), %s", addOn.Name, addOn.Namespace, state))
 	for _, condition := range []struct{ kind, absent string }{
 		{addonv1alpha1.ConditionAvailable, "Unknown: not reported yet"},
-		{addonv1alpha1.ConditionDegraded, "not set: nothing that the add-on depends on is known to be missing"},
-		{addonv1alpha1.ConditionResolved, "not set: either the hub has not looked at the add-on yet, or it does not run by plans, which takes " +
-			"a ClusterManagementAddOn of its name with an OperatorVersion among the supported configs"},
+		{addonv1alpha1.ConditionDegraded, "not set: no dependency of the add-on is known to be missing"},
+		{addonv1alpha1.ConditionResolved, "not set: addon-manager has not processed the add-on yet, or it does not run by plans, which " +
+			"requires a ClusterManagementAddOn of its name with an OperatorVersion among the supported configs"},
 	} {
 		terminal.WriteField(&b, condition.kind, ConditionText(addOn.Status.Conditions, condition.kind, condition.absent))
 	}

@@ -51,7 +51,7 @@ func NewOutput(more ...string) *Output {
 
 // AddFlag adds -o to a command, with completion.
 func (o *Output) AddFlag(cmd *cobra.Command) {
-	cmd.Flags().VarP(o, "output", "o", "how to print: "+strings.Join(o.formats(), ", "))
+	cmd.Flags().VarP(o, "output", "o", "Output format, one of: "+strings.Join(o.formats(), ", ")+".")
 	choices := append(slices.Clone(o.own), "json", "yaml")
 	utilruntime.Must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp)))
 }
@@ -76,7 +76,7 @@ func (o *Output) Set(format string) error {
 	flags.NamePrintFlags = nil
 	printer, err := flags.ToPrinter()
 	if genericclioptions.IsNoCompatiblePrinterError(err) {
-		return fmt.Errorf("want one of %s", strings.Join(o.formats(), ", "))
+		return fmt.Errorf("must be one of %s", strings.Join(o.formats(), ", "))
 	}
 	o.printer = printer
 	return err
@@ -103,7 +103,7 @@ func printData(printer printers.ResourcePrinter, out io.Writer, data any) error 
 	encoder := json.NewEncoder(&raw)
 	encoder.SetEscapeHTML(false) // prints text as it was written
 	if err := encoder.Encode(data); err != nil {
-		return fmt.Errorf("encoding what is shown: %w", err)
+		return fmt.Errorf("encoding the output: %w", err)
 	}
 	content := bytes.TrimSuffix(raw.Bytes(), []byte("\n"))
 	return printer.PrintObj(&runtime.Unknown{Raw: content, ContentType: runtime.ContentTypeJSON}, out)

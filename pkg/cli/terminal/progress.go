@@ -74,7 +74,7 @@ func (p *Progress) hubLine() []Node {
 		text = p.Away()
 	}
 	if text == "" && !p.Live() && p.told[place] != "" {
-		text = "answers again"
+		text = "is reachable again"
 	}
 	if text == "" {
 		return nil

@@ -68,8 +68,8 @@ func TestABufferIsNoTerminal(t *testing.T) {
 
 func TestATerminalShowsThatTheHubIsAway(t *testing.T) {
 	p := NewProgressOn(&bytes.Buffer{}, false, func() (int, int) { return 80, 24 })
-	p.Away = func() string { return "does not answer" }
-	if lines := drawn(p.hubLine(), whole); len(lines) != 1 || !strings.HasPrefix(lines[0], "the hub does not answer") {
+	p.Away = func() string { return "is unreachable" }
+	if lines := drawn(p.hubLine(), whole); len(lines) != 1 || !strings.HasPrefix(lines[0], "the hub is unreachable") {
 		t.Errorf("on a terminal stands %q", lines)
 	}
 }

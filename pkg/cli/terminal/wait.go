@@ -21,7 +21,7 @@ func (w *WaitFlags) AddWait(cmd *cobra.Command, byDefault bool, until string) {
 
 // TimeoutFlag adds --timeout to a command that waits.
 func TimeoutFlag(cmd *cobra.Command, timeout *time.Duration) {
-	cmd.Flags().Var((*patience)(timeout), "timeout", "how long to wait at most; 0 means as long as it takes")
+	cmd.Flags().Var((*patience)(timeout), "timeout", "Time to wait before giving up; 0 means no limit.")
 }
 
 // patience is a timeout; 0 means none.
@@ -41,7 +41,7 @@ func (p *patience) Type() string { return "duration" }
 func (p *patience) Set(text string) error {
 	duration, err := time.ParseDuration(text)
 	if err != nil || duration < 0 {
-		return errors.New("want a duration such as 90s or 5m, or 0 for none")
+		return errors.New("must be a duration such as 90s or 5m, or 0 for no limit")
 	}
 	*p = patience(duration)
 	return nil

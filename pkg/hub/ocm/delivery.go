@@ -231,7 +231,8 @@ func (d *delivery) Manifests(_ context.Context, on *clusterv1.ManagedCluster, ad
 }
 
 // errNotRolledOut reports that the add-on's AddOnDeploymentConfig differs from the one that OCM currently desires on the cluster.
-var errNotRolledOut = errors.New("the add-on's AddOnDeploymentConfig has changed, and OCM's addon-manager has not rolled it out here yet")
+var errNotRolledOut = errors.New("the add-on's AddOnDeploymentConfig has changed, and " +
+	"OCM's addon-manager has not rolled it out to this cluster yet")
 
 // configuration returns the AddOnDeploymentConfig that OCM desires for the agent on its cluster; the zero value if there is none.
 func (d *delivery) configuration(addOn *upstreamv1beta1.ManagedClusterAddOn) (upstreamv1beta1.AddOnDeploymentConfigSpec, error) {
@@ -288,7 +289,7 @@ func (d *delivery) delivered(addOn *upstreamv1beta1.ManagedClusterAddOn) ([]runt
 // mirrored returns the image as overridden by the registries, or else by those of the cluster's annotation.
 func mirrored(image string, on *clusterv1.ManagedCluster, registries []upstreamv1beta1.ImageMirror) (string, error) {
 	if image == "" {
-		return "", fmt.Errorf("no image of addon-agent is named: name one in variable %s of the add-on's AddOnDeploymentConfig", variableImage)
+		return "", fmt.Errorf("no image of addon-agent is configured: set variable %s in the add-on's AddOnDeploymentConfig", variableImage)
 	}
 	overrides := on.Annotations
 	if len(registries) > 0 {

@@ -25,9 +25,9 @@ func csrFault(csr *certificatesv1.CertificateSigningRequest, cluster, user strin
 	case csr.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName:
 		return "it is for another signer"
 	case !isKlusterlet(csr.Spec.Username, cluster):
-		return "it comes from somebody else than the cluster's klusterlet"
+		return "it was not created by the cluster's klusterlet"
 	case !clientOnly(csr.Spec.Usages):
-		return "it is for more than a client"
+		return "its usages exceed those of a client certificate"
 	}
 	block, _ := pem.Decode(csr.Spec.Request)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" {
@@ -46,7 +46,7 @@ func csrFault(csr *certificatesv1.CertificateSigningRequest, cluster, user strin
 		return "it names other groups"
 	case slices.ContainsFunc(request.DNSNames, func(n string) bool { return n != agentDNSName }),
 		len(request.IPAddresses)+len(request.EmailAddresses)+len(request.URIs) > 0:
-		return "it has names beside the user"
+		return "it has other names besides the user"
 	}
 	return ""
 }

@@ -42,10 +42,10 @@ func TestCSRFault(t *testing.T) {
 	}{
 		"the klusterlet's for its agent":            {func(*certificatesv1.CertificateSigningRequest) {}, ""},
 		"an older klusterlet's":                     {named(user, with("system:authenticated")...), ""},
-		"another cluster's whose name begins alike": {from("system:open-cluster-management:cluster10:agent"), "it comes from somebody else than the cluster's klusterlet"},
-		"an add-on's agent's":                       {from(user), "it comes from somebody else than the cluster's klusterlet"},
-		"a user's of the cluster's name alone":      {from("system:open-cluster-management:cluster1"), "it comes from somebody else than the cluster's klusterlet"},
-		"a klusterlet's without a name":             {from("system:open-cluster-management:cluster1:"), "it comes from somebody else than the cluster's klusterlet"},
+		"another cluster's whose name begins alike": {from("system:open-cluster-management:cluster10:agent"), "it was not created by the cluster's klusterlet"},
+		"an add-on's agent's":                       {from(user), "it was not created by the cluster's klusterlet"},
+		"a user's of the cluster's name alone":      {from("system:open-cluster-management:cluster1"), "it was not created by the cluster's klusterlet"},
+		"a klusterlet's without a name":             {from("system:open-cluster-management:cluster1:"), "it was not created by the cluster's klusterlet"},
 		"for another user":                          {named("kubernetes-admin", groups...), "it names another user"},
 		"for administrators":                        {named(user, with("system:masters")...), "it names other groups"},
 		"for another cluster's agents beside its own": {
@@ -61,14 +61,14 @@ func TestCSRFault(t *testing.T) {
 		}, "it is for another signer"},
 		"for a server": {func(r *certificatesv1.CertificateSigningRequest) {
 			r.Spec.Usages = append(r.Spec.Usages, certificatesv1.UsageServerAuth)
-		}, "it is for more than a client"},
-		"for nothing": {func(r *certificatesv1.CertificateSigningRequest) { r.Spec.Usages = nil }, "it is for more than a client"},
+		}, "its usages exceed those of a client certificate"},
+		"for nothing": {func(r *certificatesv1.CertificateSigningRequest) { r.Spec.Usages = nil }, "its usages exceed those of a client certificate"},
 		"with the name that OCM gives it": {func(r *certificatesv1.CertificateSigningRequest) {
 			r.Spec.Request = asking(pkix.Name{CommonName: user, Organization: groups}, "tandem.addon.open-cluster-management.io")
 		}, ""},
 		"with names of hosts": {func(r *certificatesv1.CertificateSigningRequest) {
 			r.Spec.Request = asking(pkix.Name{CommonName: user, Organization: groups}, "hub.example")
-		}, "it has names beside the user"},
+		}, "it has other names besides the user"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			request := &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{

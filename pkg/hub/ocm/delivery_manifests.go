@@ -36,7 +36,8 @@ func agentVariables(config upstreamv1beta1.AddOnDeploymentConfigSpec) (map[strin
 		if meant := text.ClosestMatch(v.Name, known); meant != "" {
 			hint = fmt.Sprintf(" (did you mean %s?)", meant)
 		}
-		unknown = append(unknown, fmt.Errorf("addon-agent has no variable %s%s: it has %s", v.Name, hint, strings.Join(known, " and ")))
+		unknown = append(unknown, fmt.Errorf("unknown variable %s of addon-agent%s: available variables are %s",
+			v.Name, hint, strings.Join(known, " and ")))
 	}
 	return variables, errors.Join(unknown...)
 }

@@ -219,8 +219,8 @@ func TestAgentManifestsRefuseWhatTheyDoNotKnow(t *testing.T) {
 	_, err := agentManifests("image", upstreamv1beta1.AddOnDeploymentConfigSpec{
 		CustomizedVariables: []upstreamv1beta1.CustomizedVariable{{Name: "image", Value: "x"}, {Name: "Colour", Value: "red"}},
 	})
-	want := "addon-agent has no variable image (did you mean Image?): it has Image and PipeImage\n" +
-		"addon-agent has no variable Colour: it has Image and PipeImage"
+	want := "unknown variable image of addon-agent (did you mean Image?): available variables are Image and PipeImage\n" +
+		"unknown variable Colour of addon-agent: available variables are Image and PipeImage"
 	if err == nil || err.Error() != want {
 		t.Errorf("the error is %v", err)
 	}

@@ -41,7 +41,7 @@ func (d *deliveries) Describe(descriptions chan<- *prometheus.Desc) {
 
 func (d *deliveries) Collect(found chan<- prometheus.Metric) {
 	clusters := prometheus.NewDesc("addon_agent_deliveries",
-		"Clusters that addon-agent is delivered to, by state: Delivered, Pending until OCM's work agent has applied all, or Failed.",
+		"Number of clusters that addon-agent is delivered to, by state: Delivered, Pending (OCM's work agent is still applying it), or Failed.",
 		[]string{"state"}, nil)
 	worst := map[string]int{}
 	for _, object := range d.works.List() {

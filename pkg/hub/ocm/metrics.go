@@ -16,13 +16,13 @@ type Metrics struct {
 func NewMetrics() *Metrics {
 	return &Metrics{
 		unfinished: controller.NewGauge(prometheus.NewDesc("addon_rollout_unfinished",
-			"Clusters that a rollout of OCM's has not brought an add-on's configuration to yet, by add-on and state: Waiting for its turn, "+
-				"Progressing, or Failed, which a plan has.",
+			"Number of clusters on which OCM's rollout of an add-on's configuration is not complete, by add-on and state: Waiting (queued), "+
+				"Progressing, or Failed (its plan failed).",
 			[]string{"addon", "state"}, nil),
 			func(k rolloutKey) []string { return []string{k.addOn, k.state} }),
 		certificates: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "addon_agent_certificate_requests_total",
-			Help: "Requests for the certificate of an addon-agent that is delivered, by answer: approved or refused.",
+			Help: "Number of certificate requests of delivered addon-agents, by answer: approved or refused.",
 		}, []string{"answer"}),
 	}
 }

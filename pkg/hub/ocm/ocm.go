@@ -34,12 +34,12 @@ func (o *Controllers) SetUp(mgr manager.Manager) error {
 		_, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 		if meta.IsNoMatchError(err) {
 			if o.DeliverAgents {
-				mgr.GetLogger().Info("addon-agent is not delivered, for the hub has no OCM that could", "missing", kind.String())
+				mgr.GetLogger().Info("addon-agent is not delivered because OCM is not installed on the hub", "missing", kind.String())
 			}
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("looking for OCM on the hub: %w", err)
+			return fmt.Errorf("checking for OCM on the hub: %w", err)
 		}
 	}
 	marks, err := newMarks(mgr)

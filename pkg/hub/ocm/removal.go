@@ -136,7 +136,7 @@ const remainingLimit = 512
 
 // wait reports what the removal waits for.
 func (a *agents) wait(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, remaining string) error {
-	message := "addon-agent stays on the cluster until what only it can remove is gone; disable or delete these first: " +
+	message := "addon-agent is still required to remove objects from the cluster; disable or delete these first: " +
 		text.Truncate(remaining, remainingLimit)
 	wrote, err := apply.Condition(ctx, a.client, addOn, addOn.Status.Conditions, ManagerDelivery, metav1.Condition{
 		Type: addonv1alpha1.ConditionAddOnsRemaining, Status: metav1.ConditionTrue, Reason: addonv1alpha1.ReasonWaitingForRemoval,

@@ -129,7 +129,7 @@ func childKeys(o client.Object) []string {
 func DefinedOn(ctx context.Context, c client.Reader, name string) ([]string, error) {
 	var found addonv1alpha1.ClusterManagementAddOnList
 	if err := c.List(ctx, &found, client.MatchingFields{byDependency: name}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing what depends on add-on %q: %w", name, err)
+		return nil, fmt.Errorf("listing the dependents of add-on %q: %w", name, err)
 	}
 	names := make([]string, 0, len(found.Items))
 	for i := range found.Items {

@@ -90,7 +90,7 @@ func withAncestors(ctx context.Context, c client.Reader, version *kudo.OperatorV
 		err := c.List(ctx, &parents, client.InNamespace(version.Namespace), client.MatchingFields{byChild: operators[0]},
 			client.UnsafeDisableDeepCopy)
 		if err != nil {
-			return nil, fmt.Errorf("listing what brings operator %q along: %w", operators[0], err)
+			return nil, fmt.Errorf("listing the OperatorVersions with child operator %q: %w", operators[0], err)
 		}
 		for at := range parents.Items {
 			parent := &parents.Items[at]

@@ -34,7 +34,7 @@ func (u *uninstallation) releaseAddOns(ctx context.Context) error {
 			return err
 		}
 	}
-	return errors.New("add-ons change faster than they can be released: stop whoever writes them, above all any addon-manager")
+	return errors.New("add-ons change faster than they can be released: stop the clients that write them, in particular every addon-manager")
 }
 
 // pass releases all add-ons once. It reports whether there was anything to release.

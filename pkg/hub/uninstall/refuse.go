@@ -38,7 +38,7 @@ func (u *uninstallation) refuseWhileLed(ctx context.Context, key types.Namespace
 	if !u.now().Before(until) {
 		return nil
 	}
-	return fmt.Errorf("an addon-manager is running and would write everything again: %s holds Lease %s until %s; stop it first "+
+	return fmt.Errorf("an addon-manager is running and would restore everything: %s holds Lease %s until %s; stop it first "+
 		"(kubectl -n %s scale deployment addon-manager --replicas=0)", holder, key, until.UTC().Format(time.RFC3339), key.Namespace)
 }
 
@@ -58,7 +58,7 @@ func (u *uninstallation) refuseWhileConverted(ctx context.Context) error {
 			return err
 		}
 		if converted != nil {
-			return fmt.Errorf("an addon-manager is running and would write everything again: it converts %s %q; stop it first",
+			return fmt.Errorf("an addon-manager is running and would restore everything: it converts %s %q; stop it first",
 				converted.Kind, converted.Name)
 		}
 	}
@@ -136,11 +136,11 @@ func (u *uninstallation) tryOn(ctx context.Context, addOn *addonv1alpha1.Managed
 	})
 	switch {
 	case err == nil:
-		return true, fmt.Errorf("an addon-manager is running without a Lease and would write everything again: it judged ManagedClusterAddOn %s "+
-			"as soon as its verdict was taken off; stop it first", client.ObjectKeyFromObject(addOn))
+		return true, fmt.Errorf("an addon-manager is running without a Lease and would restore everything: "+
+			"it restored the verdict of ManagedClusterAddOn %s immediately after its removal; stop it first", client.ObjectKeyFromObject(addOn))
 	case ctx.Err() == nil && wait.Interrupted(err):
 		return true, nil
 	default:
-		return true, fmt.Errorf("finding out whether an addon-manager is running: %w", err)
+		return true, fmt.Errorf("checking whether an addon-manager is running: %w", err)
 	}
 }

@@ -50,10 +50,10 @@ func Run(ctx context.Context, c client.Client, options Options, out io.Writer) e
 		u.nameWhatRuns,
 	} {
 		if err := step(ctx); err != nil {
-			return fmt.Errorf("uninstalling (it may be repeated): %w", err)
+			return fmt.Errorf("uninstalling (it can be repeated): %w", err)
 		}
 	}
-	u.say("done: addon-manager has nothing left to do on this hub")
+	u.say("done: this hub no longer depends on addon-manager")
 	return nil
 }
 
@@ -101,7 +101,7 @@ func (u *uninstallation) endConversion(ctx context.Context) error {
 		if err := apply.Patch(ctx, u.client, definition, operations); err != nil {
 			return err
 		}
-		u.say("CustomResourceDefinition %s has its stored version only, and converts no more", definition.Name)
+		u.say("reduced CustomResourceDefinition %s to its storage version, without conversion", definition.Name)
 	}
 	return nil
 }
@@ -115,8 +115,8 @@ func (u *uninstallation) nameWhatRuns(context.Context) error {
 		return nil
 	}
 	names := slices.Sorted(slices.Values(u.instances))
-	u.say("these Instances stay, with the add-ons that own them, and the agents go on running them: %s\n"+
-		"To remove one, run addon-manager again, disable the add-on or delete the Instance, and uninstall once it is gone",
+	u.say("these Instances and the add-ons that own them are kept, and agents continue to run them: %s\n"+
+		"To remove one, run addon-manager again, disable the add-on or delete the Instance, and uninstall again once it is removed",
 		text.List(names, namedAtMost))
 	return nil
 }

@@ -41,8 +41,8 @@ type admissions struct {
 func newAdmissions(mgr manager.Manager, packagesNamespace string) (*admissions, error) {
 	answers, err := controller.Register(registry.Registry, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "addon_admission_answers_total",
-		Help: "Writes that the API server asked about, by resource and answer: admitted, refused, or unjudged " +
-			"(let in because of an error).",
+		Help: "Number of reviewed writes, by resource and answer: admitted, refused, or unjudged " +
+			"(admitted because of an error).",
 	}, []string{"resource", "answer"}))
 	if err != nil {
 		return nil, err
@@ -127,9 +127,9 @@ func answerTo(ctx context.Context, request admission.Request, o opinion, err err
 	answer, response = answerAdmitted, admission.Allowed("")
 	switch {
 	case err != nil:
-		log.FromContext(ctx).Error(err, "letting a write in unjudged", "operation", request.Operation)
+		log.FromContext(ctx).Error(err, "admitting a write without validation", "operation", request.Operation)
 		answer = answerUnjudged
-		o.warnings = []string{fmt.Sprintf("this write was let in without a check, it is judged where it stands: %v", err)}
+		o.warnings = []string{fmt.Sprintf("this write was admitted without validation, and problems are reported after it is stored: %v", err)}
 	case o.refused != nil:
 		answer = answerRefused
 		response = admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{

@@ -50,5 +50,5 @@ func (a *admissions) undefining(ctx context.Context, definition *addonv1alpha1.C
 			dependants = append(dependants, name)
 		}
 	}
-	return losing(dependants, "", definition.Name, " where it goes with its definition"), nil
+	return losing(dependants, "", definition.Name, " where it is removed with its definition"), nil
 }

@@ -24,7 +24,7 @@ func losing(dependants []string, on, addOn, when string) opinion {
 	}
 	var warning string
 	for shown := len(dependants); shown > 0; shown-- {
-		warning = fmt.Sprintf("%s%s %s %s and will stop being available%s (kubectl addon dependents %s)",
+		warning = fmt.Sprintf("%s%s %s %s and will become unavailable%s (kubectl addon dependents %s)",
 			text.List(dependants, shown), on, verb, addOn, when, addOn)
 		if len(warning) <= warningLimit {
 			break

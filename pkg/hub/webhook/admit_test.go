@@ -85,20 +85,20 @@ func TestReview(t *testing.T) {
 		},
 		"what cannot be judged is let in with a warning": {
 			judge:    saying(opinion{}, errors.New("reading OperatorVersion: no luck")),
-			warnings: []string{"this write was let in without a check, it is judged where it stands: reading OperatorVersion: no luck"},
+			warnings: []string{"this write was admitted without validation, and problems are reported after it is stored: reading OperatorVersion: no luck"},
 			answer:   "unjudged",
 		},
 		"an error goes before a refusal that came of it": {
 			judge:    saying(opinion{refused: errors.New("no such parameter")}, errors.New("no luck")),
-			warnings: []string{"this write was let in without a check, it is judged where it stands: no luck"}, answer: "unjudged",
+			warnings: []string{"this write was admitted without validation, and problems are reported after it is stored: no luck"}, answer: "unjudged",
 		},
 		"a panic is an error as any other": {
 			judge:    func(context.Context, write[*kudo.Instance]) (opinion, error) { panic("at the disco") },
-			warnings: []string{"this write was let in without a check, it is judged where it stands: panic: at the disco"}, answer: "unjudged",
+			warnings: []string{"this write was admitted without validation, and problems are reported after it is stored: panic: at the disco"}, answer: "unjudged",
 		},
 		"an object of wrong types is not judged": {
 			object: `{"apiVersion":"kudo.dev/v1beta1","kind":"Instance","spec":{"parameters":["a"]}}`, judge: saying(opinion{}, nil),
-			warnings: []string{"this write was let in without a check, it is judged where it stands: reading the object: json: " +
+			warnings: []string{"this write was admitted without validation, and problems are reported after it is stored: reading the object: json: " +
 				"cannot unmarshal array into Go struct field InstanceSpec.spec.parameters of type map[string]string"},
 			answer: "unjudged",
 		},
@@ -196,14 +196,14 @@ func TestLosing(t *testing.T) {
 		dependants []string
 		want       string
 	}{
-		"one": {[]string{"kafka"}, "kafka on cluster1 requires zookeeper and will stop being available (kubectl addon dependents zookeeper)"},
+		"one": {[]string{"kafka"}, "kafka on cluster1 requires zookeeper and will become unavailable (kubectl addon dependents zookeeper)"},
 		"two, sorted": {
 			[]string{"spark", "kafka"},
-			"kafka, spark on cluster1 require zookeeper and will stop being available (kubectl addon dependents zookeeper)",
+			"kafka, spark on cluster1 require zookeeper and will become unavailable (kubectl addon dependents zookeeper)",
 		},
 		"more than fit": {
 			many, "addon-with-a-name-00, addon-with-a-name-01, addon-with-a-name-02, addon-with-a-name-03, addon-with-a-name-04, " +
-				"addon-with-a-name-05 and 24 more on cluster1 require zookeeper and will stop being available (kubectl addon dependents zookeeper)",
+				"addon-with-a-name-05 and 24 more on cluster1 require zookeeper and will become unavailable (kubectl addon dependents zookeeper)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

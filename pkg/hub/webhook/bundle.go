@@ -65,7 +65,7 @@ func (b *caBundles) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result,
 	for _, s := range stale {
 		err := apply.Patch(ctx, b.client, s.object, s.mend, client.FieldOwner(ManagerCertificates))
 		if err == nil {
-			log.FromContext(ctx).Info("put the CA bundle into what calls the webhook server",
+			log.FromContext(ctx).Info("updated the CA bundle of the clients of the webhook server",
 				"type", fmt.Sprintf("%T", s.object), "name", s.object.GetName())
 		}
 		failed = append(failed, err)

@@ -71,13 +71,13 @@ type certificateTerms struct {
 func (t certificateTerms) check() error {
 	switch {
 	case len(t.hosts) == 0:
-		return errors.New("a serving certificate needs the DNS names and IPs that it is for")
+		return errors.New("the serving certificate requires at least one DNS name or IP")
 	case slices.ContainsFunc(t.hosts, isNoHost):
-		return fmt.Errorf("a serving certificate is for DNS names and IPs: one of %q is neither", t.hosts)
+		return fmt.Errorf("invalid hosts %q of the serving certificate: each must be a DNS name or an IP", t.hosts)
 	case t.serving <= 0:
-		return fmt.Errorf("a serving certificate cannot be valid for %s", t.serving)
+		return fmt.Errorf("invalid validity %s of the serving certificate: must be greater than 0", t.serving)
 	case t.authority < 3*t.serving: // it signs its last certificate at two thirds of its validity
-		return fmt.Errorf("the authority has to be valid three times as long as the certificates that it signs, not %s to their %s",
+		return fmt.Errorf("the validity of the authority must be at least three times the validity of the certificates that it signs: %s and %s",
 			t.authority, t.serving)
 	default:
 		return nil
@@ -90,7 +90,7 @@ func isNoHost(name string) bool {
 
 func (c *certificates) SetUp(mgr manager.Manager) error {
 	if c.namespace == "" {
-		return errors.New("the webhook server's certificates need a namespace to be kept in")
+		return errors.New("a namespace is required for the webhook server's certificates")
 	}
 	if err := c.terms.check(); err != nil {
 		return err
@@ -235,7 +235,7 @@ func (k keyring) renew(terms certificateTerms, now time.Time) (keyring, error) {
 		k.authority = nil
 		return k.renew(terms, now)
 	default:
-		return keyring{}, cmp.Or(err, fmt.Errorf("no certificate can be made for %q", terms.hosts))
+		return keyring{}, cmp.Or(err, fmt.Errorf("no certificate can be created for %q", terms.hosts))
 	}
 }
 
@@ -245,13 +245,13 @@ func (k keyring) replace(terms certificateTerms, now time.Time) (keyring, error)
 	var err error
 	if k.authority == nil || !now.Before(refresh(k.authority.Certs[0])) {
 		if replaced.authority, err = newAuthority(terms, now); err != nil {
-			return keyring{}, fmt.Errorf("making an authority: %w", err)
+			return keyring{}, fmt.Errorf("creating an authority: %w", err)
 		}
 	}
 	if !k.proves(terms.hosts, now) || k.authority != nil && !now.Before(k.servingDue()) {
 		signer := cmp.Or(k.authority, replaced.authority) // the previous one has been trusted for longer
 		if replaced.serving, err = newServing(signer, terms, now); err != nil {
-			return keyring{}, fmt.Errorf("making a serving certificate: %w", err)
+			return keyring{}, fmt.Errorf("creating a serving certificate: %w", err)
 		}
 	}
 	return replaced.trusting(now), nil

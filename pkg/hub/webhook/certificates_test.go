@@ -363,13 +363,13 @@ func TestCertificateTerms(t *testing.T) {
 	}{
 		"the defaults": {certificateTerms{[]string{"a"}, DefaultAuthorityValidity, DefaultCertificateValidity}, ""},
 		"three times":  {certificateTerms{[]string{"a"}, 3 * day, day}, ""},
-		"less":         {certificateTerms{[]string{"a"}, 2 * day, day}, "three times as long"},
-		"never":        {certificateTerms{[]string{"a"}, day, -day}, "cannot be valid for -24h"},
-		"no host":      {certificateTerms{nil, 3 * day, day}, "needs the DNS names and IPs"},
-		"a lost host":  {certificateTerms{[]string{"a", ""}, 3 * day, day}, "is neither"},
-		"an address":   {certificateTerms{[]string{"a:9443"}, 3 * day, day}, "is neither"},
-		"brackets":     {certificateTerms{[]string{"[::1]"}, 3 * day, day}, "is neither"},
-		"a dot":        {certificateTerms{[]string{"."}, 3 * day, day}, "is neither"},
+		"less":         {certificateTerms{[]string{"a"}, 2 * day, day}, "at least three times the validity"},
+		"never":        {certificateTerms{[]string{"a"}, day, -day}, "invalid validity -24h"},
+		"no host":      {certificateTerms{nil, 3 * day, day}, "requires at least one DNS name or IP"},
+		"a lost host":  {certificateTerms{[]string{"a", ""}, 3 * day, day}, "each must be a DNS name or an IP"},
+		"an address":   {certificateTerms{[]string{"a:9443"}, 3 * day, day}, "each must be a DNS name or an IP"},
+		"brackets":     {certificateTerms{[]string{"[::1]"}, 3 * day, day}, "each must be a DNS name or an IP"},
+		"a dot":        {certificateTerms{[]string{"."}, 3 * day, day}, "each must be a DNS name or an IP"},
 		"all kinds":    {certificateTerms{[]string{"a.b.svc", "127.0.0.1", "::1"}, 3 * day, day}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

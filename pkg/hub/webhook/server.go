@@ -70,7 +70,7 @@ func (s *server) SetUp(mgr manager.Manager) error {
 	}
 	handlers, err := endpoints(mgr, s.packagesNamespace)
 	if err != nil {
-		return fmt.Errorf("making the endpoints of the webhook server: %w", err)
+		return fmt.Errorf("creating the endpoints of the webhook server: %w", err)
 	}
 	for path, handler := range handlers {
 		server.Register(path, limited(handler, longestRequest, slowestRequest))
@@ -111,7 +111,7 @@ func (s *server) listener() (webhook.Server, error) {
 	}
 	port, err := strconv.ParseUint(number, 10, 16)
 	if err != nil || port == 0 {
-		return nil, fmt.Errorf("reading the webhook server's address %q: the port has to be 1 to 65535", s.address)
+		return nil, fmt.Errorf("invalid address %q of the webhook server: the port must be from 1 to 65535", s.address)
 	}
 	return webhook.NewServer(webhook.Options{
 		Host: host, Port: int(port),
@@ -145,7 +145,7 @@ func (s *server) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	}
 	certificate, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
-		log.FromContext(ctx).Info("the serving certificate cannot be used, waiting for the leader to mend it", "reason", err.Error())
+		log.FromContext(ctx).Info("the serving certificate cannot be used, waiting for the leader to renew it", "reason", err.Error())
 		return ctrl.Result{}, nil
 	}
 	previous := s.certificate.Swap(&certificate)
@@ -160,6 +160,6 @@ func (s *server) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 func registerNotAfter(to prometheus.Registerer) (prometheus.Gauge, error) {
 	return controller.Register(to, prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "addon_webhook_certificate_not_after_timestamp_seconds",
-		Help: "When the certificate that the webhook server serves with expires, in seconds since the epoch.",
+		Help: "Expiry of the webhook server's serving certificate, in seconds since the epoch.",
 	}))
 }

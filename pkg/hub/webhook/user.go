@@ -18,7 +18,7 @@ func (o *ownUser) get(ctx context.Context, c client.Client) (string, error) {
 	}
 	var review authenticationv1.SelfSubjectReview
 	if err := c.Create(ctx, &review); err != nil {
-		return "", fmt.Errorf("asking the API server for the own user: %w", err)
+		return "", fmt.Errorf("getting the user of addon-manager from the API server: %w", err)
 	}
 	o.name.Store(&review.Status.UserInfo.Username)
 	return review.Status.UserInfo.Username, nil

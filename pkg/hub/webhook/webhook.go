@@ -48,8 +48,8 @@ func (o Options) serves() bool { return o.Address != "" && o.Address != "0" }
 // Controllers returns the controllers of the webhook server; none if it is disabled.
 func Controllers(mgr manager.Manager, options Options) []controller.Runner {
 	if !options.serves() {
-		mgr.GetLogger().Info("this process serves no webhooks: unless another one does, " +
-			"the add-on API can be used in v1alpha1 only, and writes are not checked before they are stored")
+		mgr.GetLogger().Info("this process serves no webhooks: unless another process does, " +
+			"the add-on API is available in v1alpha1 only, and writes are stored without validation")
 		return nil
 	}
 	return []controller.Runner{

@@ -122,7 +122,7 @@ var _ = Describe("Whatever happens to an Instance", func() {
 		h.again(ctx, lost, func(i *kudo.Instance) { i.Spec.InstallNamespace = "elsewhere" })
 		h.resolve(ctx)
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(
-			is(metav1.ConditionFalse, kudo.ReasonNotMirrored, `its workloads stand in namespace "`+h.namespace+`"`))
+			is(metav1.ConditionFalse, kudo.ReasonNotMirrored, `its workloads run in namespace "`+h.namespace+`"`))
 		h.finish(ctx)
 	})
 
@@ -245,7 +245,7 @@ spec:
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(
-			is(metav1.ConditionFalse, kudo.ReasonRemoving, `plan "cleanup" failed and will be tried again`))
+			is(metav1.ConditionFalse, kudo.ReasonRemoving, `plan "cleanup" failed and will be retried`))
 		first := h.plan(ctx, "cleanup").UID
 		Eventually(func() any { return h.plan(ctx, "cleanup").UID }).ShouldNot(Equal(first))
 		Expect(h.config(ctx, "-config")).To(Equal("one"), "nothing is removed before the cleanup has been done")

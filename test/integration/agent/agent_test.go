@@ -205,7 +205,7 @@ var _ = Describe("An Instance on the hub", func() {
 		Expect(managed.Create(ctx, foreign)).To(Succeed())
 		h.resolve(ctx)
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(And(HaveField("Reason", kudo.ReasonPlanFailed),
-			HaveField("Message", ContainSubstring("ConfigMap "+h.namespace+"/"+h.name+"-config: it exists and was not made by this Instance"))))
+			HaveField("Message", ContainSubstring("ConfigMap "+h.namespace+"/"+h.name+"-config: already exists and was not created by this Instance"))))
 		h.finish(ctx)
 		Expect(h.config(ctx, "-config")).To(Equal("foreign"))
 	})
@@ -232,7 +232,7 @@ var _ = Describe("An Instance on the hub", func() {
 			func(s *kudo.OperatorVersionSpec) {
 				s.Templates["config.yaml"] = "apiVersion: authorization.k8s.io/v1\nkind: LocalSubjectAccessReview\nmetadata: {name: w}"
 			},
-			kudo.FatalError, `task "config": LocalSubjectAccessReview .*neither listed nor watched`),
+			kudo.FatalError, `task "config": LocalSubjectAccessReview .*cannot be listed or watched`),
 		Entry("a field that the kind does not have",
 			func(s *kudo.OperatorVersionSpec) {
 				s.Templates["config.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndta: {}"

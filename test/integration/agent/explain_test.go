@@ -18,7 +18,7 @@ var _ = Describe("A step that waits for a workload", func() {
 	It("says after a while what holds up its pods", func(ctx context.Context) {
 		h := newInstance(ctx, standard(), nil)
 		h.resolve(ctx)
-		Eventually(func() string { return h.plan(ctx, "deploy").Message }).Should(HaveSuffix("-app: waits for its controller to see it"))
+		Eventually(func() string { return h.plan(ctx, "deploy").Message }).Should(HaveSuffix("-app: waiting for its controller to observe it"))
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: h.name + "-app-1", Namespace: h.namespace, Labels: map[string]string{"app": h.name}},
 			Spec: corev1.PodSpec{
@@ -38,8 +38,8 @@ var _ = Describe("A step that waits for a workload", func() {
 			Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "12:00: no such host"}}}}
 		Expect(managed.Status().Update(ctx, pod)).To(Succeed())
 		Eventually(func() string { return h.plan(ctx, "deploy").Message }).Should(
-			HaveSuffix("-app: waits for its controller to see it: Pod " + h.namespace + "/" + h.name + "-app-1: container app waits: ImagePullBackOff" +
-				": PersistentVolumeClaim " + h.namespace + "/" + h.name + ": is not bound yet, by StorageClass nope"))
+			HaveSuffix("-app: waiting for its controller to observe it: Pod " + h.namespace + "/" + h.name + "-app-1: container app is waiting: ImagePullBackOff" +
+				": PersistentVolumeClaim " + h.namespace + "/" + h.name + ": is not bound yet (StorageClass nope)"))
 		h.rollOut(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		Expect(managed.Delete(ctx, pod)).To(Succeed())

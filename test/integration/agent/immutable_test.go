@@ -108,7 +108,7 @@ spec: {containers: [{name: app, image: "app:1", env: [{name: VALUE, value: "{{ .
 		h := newInstance(ctx, single("apiVersion: networking.k8s.io/v1beta1\nkind: Ingress\nmetadata: {name: x}"), nil)
 		h.resolve(ctx)
 		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
-			HaveField("Message", ContainSubstring("no longer served since Kubernetes 1.22: use networking.k8s.io/v1, whose fields are different"))))
+			HaveField("Message", ContainSubstring("no longer served as of Kubernetes 1.22: use networking.k8s.io/v1, which has different fields"))))
 		h.finish(ctx)
 	})
 })
@@ -158,7 +158,7 @@ var _ = Describe("A Job", func() {
 			Expect(environment.Edit(ctx, managed, old, func(j *batchv1.Job) { controllerutil.AddFinalizer(j, hold) })).To(Succeed())
 			before := change(ctx, h)
 			Eventually(func() string { return h.ready(ctx).Message }).Should(MatchRegexp(
-				`plan "deploy" is running: .*task "config": Job .*/` + h.name + `: is being deleted.*, and will be made anew`))
+				`plan "deploy" is running: .*task "config": Job .*/` + h.name + `: is being deleted.*, and will be re-created`))
 			Expect(h.plan(ctx, "deploy").Status).To(Equal(kudo.Pending))
 			Expect(h.job(ctx).UID).To(Equal(old.UID))
 
@@ -205,7 +205,7 @@ var _ = Describe("A Job", func() {
 		Expect(managed.Create(ctx, foreign)).To(Succeed())
 		h.resolve(ctx)
 		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
-			HaveField("Message", ContainSubstring("it exists and was not made by this Instance"))))
+			HaveField("Message", ContainSubstring("already exists and was not created by this Instance"))))
 		Expect(deletions(h)).To(BeZero())
 		h.finish(ctx)
 		Expect(h.job(ctx).UID).To(Equal(foreign.UID))

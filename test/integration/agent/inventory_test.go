@@ -257,7 +257,7 @@ var _ = Describe("The inventory", func() {
 		h := newInstance(ctx, spec, nil)
 		h.resolve(ctx)
 		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
-			HaveField("Message", ContainSubstring("its name is another one whenever it is rendered"))))
+			HaveField("Message", ContainSubstring("its name changes with every rendering"))))
 		h.finish(ctx)
 	})
 
@@ -451,7 +451,7 @@ var _ = Describe("An object of another owner", func() {
 		DeferCleanup(runAgentWith(agentOnHub, watched(agentLocally, once(http.MethodPatch, named, func() { h.foreign(ctx, "-config") }))))
 		h.resolve(ctx)
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonPlanFailed,
-			"ConfigMap "+h.namespace+"/"+name+": it exists and was not made by this Instance"))
+			"ConfigMap "+h.namespace+"/"+name+": already exists and was not created by this Instance"))
 		Expect(h.listed(ctx)).NotTo(ContainElement(ContainSubstring(name)))
 		h.finish(ctx)
 		Expect(h.object(ctx, "-config")).To(And(HaveField("Labels", BeEmpty()), HaveField("Data", HaveKeyWithValue("value", "foreign"))))
@@ -465,7 +465,7 @@ var _ = Describe("An object of another owner", func() {
 		name = h.name + "-config"
 		h.change(ctx, setting("VALUE", "two"))
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonPlanFailed,
-			"ConfigMap "+h.namespace+"/"+name+": it exists and was not made by this Instance"))
+			"ConfigMap "+h.namespace+"/"+name+": already exists and was not created by this Instance"))
 		h.finish(ctx)
 		Expect(h.object(ctx, "-config")).To(And(HaveField("Labels", BeEmpty()), HaveField("Data", HaveKeyWithValue("value", "foreign"))))
 	})

@@ -279,7 +279,7 @@ var _ = Describe("A Pipe task", func() {
 		h.resolve(ctx)
 		h.runs(ctx, n, failing(corev1.PodPending))
 		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.Error),
-			HaveField("Message", HaveSuffix("init container make ended with exit code 3 (Error): no entropy; it is started again"))))
+			HaveField("Message", HaveSuffix("init container make ended with exit code 3 (Error): no entropy; it is restarted"))))
 		h.runs(ctx, n, waiting)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		h.finish(ctx)
@@ -358,7 +358,7 @@ var _ = Describe("A Pipe task", func() {
 		Expect(managed.Create(ctx, foreign)).To(Succeed())
 		h.resolve(ctx)
 		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
-			HaveField("Message", ContainSubstring("it exists and was not made by this Instance"))))
+			HaveField("Message", ContainSubstring("already exists and was not created by this Instance"))))
 		Expect(h.pod(ctx)).To(BeNil())
 		h.finish(ctx)
 		key, _ := h.keeps(ctx)
@@ -395,10 +395,10 @@ var _ = Describe("A Pipe task", func() {
 			func(s *kudo.OperatorVersionSpec) {
 				s.Tasks[4].Spec.Pipe[1] = kudo.PipeSpec{EnvFile: "/out/env", Kind: "Secret", Key: "Crt"}
 			},
-			kudo.FatalError, `file "/out/env", line 2: it is not NAME=VALUE`),
+			kudo.FatalError, `file "/out/env", line 2: must be NAME=VALUE`),
 		Entry("a template that is no Pod",
 			func(s *kudo.OperatorVersionSpec) { s.Tasks[4].Spec.Pod = "user.yaml" },
-			kudo.FatalError, `template "user.yaml": a Pipe task runs a Pod of v1, not a ConfigMap of v1`),
+			kudo.FatalError, `template "user.yaml": a Pipe task must run a Pod of v1, got a ConfigMap of v1`),
 		Entry("a Pod that the API server refuses",
 			func(s *kudo.OperatorVersionSpec) { s.Templates["maker.yaml"] += "  dnsPolicy: Never\n" },
 			kudo.FatalError, `template|applying Pod .*spec.dnsPolicy`),

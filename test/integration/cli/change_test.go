@@ -148,12 +148,12 @@ plans:
 		Expect(got.err).NotTo(HaveOccurred())
 		for i, cluster := range clusters {
 			Expect(got.out).To(ContainSubstring("cluster " + cluster + ": Instance mill would be created, mill-1.0.0\n" +
-				"  by a write of instance.kudo.dev/mill\n" +
-				"  plan deploy runs: nothing has run yet\n" +
+				"  writes on the hub: instance.kudo.dev/mill\n" +
+				"  plan deploy runs: no plan has run yet\n" +
 				"    main, app: task app (Apply)\n      created    Deployment app\n      created    Secret key\n" +
 				[]string{
-					"    main, app: task extra (Toggle: delete): nothing is there\n",
-					"    main, app: task extra (Toggle: delete): nothing is there\n",
+					"    main, app: task extra (Toggle: delete): no objects\n",
+					"    main, app: task extra (Toggle: delete): no objects\n",
 					"    main, app: task extra (Toggle: apply)\n      created    ConfigMap extra\n",
 				}[i]))
 		}
@@ -167,8 +167,8 @@ plans:
 		wrong := run(ctx, "install", "mill", "--cluster", strings.Join(clusters, ","), "--dry-run", "--as", reader, "-p", clusters[0]+"/SIZE=many")
 		Expect(wrong.code).To(Equal(cli.ExitFailure))
 		Expect(wrong.out).To(And(HavePrefix("2 clusters ("), HaveSuffix(
-			"cluster "+clusters[0]+": refused: Instance "+clusters[0]+"/mill: parameter \"SIZE\": value \"many\": want an integer, such as 3\n")))
-		Expect(wrong.err).To(MatchError("it would fail on cluster " + clusters[0] + "; nothing was written"))
+			"cluster "+clusters[0]+": refused: Instance "+clusters[0]+"/mill: parameter \"SIZE\": value \"many\": must be an integer, such as 3\n")))
+		Expect(wrong.err).To(MatchError("the change would fail on cluster " + clusters[0] + "; nothing was written"))
 	})
 
 	It("update --dry-run shows the effect on existing Instances", func(ctx SpecContext) {
@@ -177,7 +177,7 @@ plans:
 		all := strings.Join(clusters, ",")
 		made := run(ctx, "install", "oven", "--cluster", all, "-p", clusters[1]+"/SIZE=5")
 		Expect(made.err).NotTo(HaveOccurred())
-		Expect(made.out).To(ContainSubstring("instance.kudo.dev/oven created on " + clusters[0] + "\n  plan deploy runs: nothing has run yet\n"))
+		Expect(made.out).To(ContainSubstring("instance.kudo.dev/oven created on " + clusters[0] + "\n  plan deploy runs: no plan has run yet\n"))
 		for _, cluster := range clusters[:2] {
 			settle(ctx, cluster, "oven", "deploy")
 		}
@@ -186,15 +186,15 @@ plans:
 		got := run(ctx, "update", "oven", "--cluster", all, "-p", "SIZE=5", "-p", clusters[0]+"/KEY=new", "--dry-run", "--as", reader)
 		Expect(got.err).NotTo(HaveOccurred())
 		Expect(got.out).To(And(
-			ContainSubstring("cluster "+clusters[0]+": Instance oven would be changed, oven-1.0.0\n  by a write of instance.kudo.dev/oven\n"+
-				"  plan resize runs: for another value of parameter SIZE\n    pods restart only where they change (forcePodRestart is false)\n"+
+			ContainSubstring("cluster "+clusters[0]+": Instance oven would be changed, oven-1.0.0\n  writes on the hub: instance.kudo.dev/oven\n"+
+				"  plan resize runs: change of parameter SIZE\n    pods restart only where they change (forcePodRestart is false)\n"+
 				"    main, app: task app (Apply)\n      changed    Deployment "+clusters[0]+"/app\n      unchanged  Secret "+clusters[0]+"/key\n"+
-				"  plan deploy runs: for another value of parameter KEY\n    all pods of what it applies restart\n"+
+				"  plan deploy runs: change of parameter KEY\n    all pods of the applied objects restart\n"+
 				"    main, app: task app (Apply)\n      restarted  Deployment "+clusters[0]+"/app\n      changed    Secret "+clusters[0]+"/key\n"),
 			ContainSubstring("-  replicas: 1\n+  replicas: 5\n"), ContainSubstring("-  key: '*** (before)'\n+  key: '*** (after)'\n"),
-			ContainSubstring("cluster "+clusters[1]+": Instance oven is as it is to be, oven-1.0.0\n  no plan runs\n"),
-			ContainSubstring("cluster "+clusters[2]+": Instance oven would be changed, oven-1.0.0\n  by a write of instance.kudo.dev/oven\n"+
-				"  plan deploy runs: nothing has run yet\n"),
+			ContainSubstring("cluster "+clusters[1]+": Instance oven is unchanged, oven-1.0.0\n  no plan runs\n"),
+			ContainSubstring("cluster "+clusters[2]+": Instance oven would be changed, oven-1.0.0\n  writes on the hub: instance.kudo.dev/oven\n"+
+				"  plan deploy runs: no plan has run yet\n"),
 			Not(ContainSubstring("new")), Not(ContainSubstring("old")),
 		))
 		Expect(at(ctx, clusters[0], "oven").ResourceVersion).To(Equal(before))
@@ -204,7 +204,7 @@ plans:
 		Expect(run(ctx, "update", "oven", "--cluster", all, "-p", "SIZE=5", "-o", "json").code).To(Equal(cli.ExitUsage))
 	})
 
-	It("update and upgrade change Instances, wait for their plans, and name in the end what has failed", func(ctx SpecContext) {
+	It("update and upgrade change Instances, wait for their plans, and report failures at the end", func(ctx SpecContext) {
 		push(ctx, "loom", "1.0.0")
 		push(ctx, "loom", "2.0.0")
 		clusters := three(ctx)
@@ -225,17 +225,17 @@ plans:
 		var updated result
 		Eventually(done).Should(Receive(&updated))
 		Expect(updated.code).To(Equal(cli.ExitFailure))
-		Expect(updated.err).To(MatchError("cluster \"" + clusters[2] + "\" has neither an Instance nor an add-on \"weaver\"; Instances: none; add-ons: none"))
+		Expect(updated.err).To(MatchError("cluster \"" + clusters[2] + "\" has no Instance or add-on \"weaver\"; Instances: none; add-ons: none"))
 		Expect(updated.out).To(And(
-			ContainSubstring("instance.kudo.dev/weaver configured on "+clusters[1]+"\n  plan resize runs: for another value of parameter SIZE\n"),
+			ContainSubstring("instance.kudo.dev/weaver configured on "+clusters[1]+"\n  plan resize runs: change of parameter SIZE\n"),
 			HaveSuffix("instance.kudo.dev/weaver plan resize is complete on "+clusters[0]+"\ninstance.kudo.dev/weaver plan resize is complete on "+clusters[1]+"\n")))
 
 		Expect(run(ctx, "upgrade", "weaver", "--cluster", clusters[0], "--version", "3.0.0").err).To(MatchError(
-			ContainSubstring("OperatorVersion loom-3.0.0 does not exist: push its package first (kubectl addon package push DIR), or name another one; there are loom-2.0.0, loom-1.0.0")))
+			ContainSubstring("OperatorVersion loom-3.0.0 does not exist: push its package first (kubectl addon package push DIR), or use an existing version: loom-2.0.0, loom-1.0.0")))
 		preview := run(ctx, "upgrade", "weaver", "--cluster", some, "--dry-run", "--as", reader)
 		Expect(preview.err).NotTo(HaveOccurred())
 		Expect(preview.out).To(And(HavePrefix("2 clusters ("), ContainSubstring("): Instance weaver would be changed, loom-1.0.0 -> loom-2.0.0\n"),
-			ContainSubstring("  plan deploy runs: the OperatorVersion is another one\n"), ContainSubstring("+      - image: app:2.0.0\n")))
+			ContainSubstring("  plan deploy runs: change of OperatorVersion\n"), ContainSubstring("+      - image: app:2.0.0\n")))
 		upgraded := run(ctx, "upgrade", "weaver", "--all-clusters", "--unset", "SIZE")
 		Expect(upgraded.err).NotTo(HaveOccurred())
 		Expect(at(ctx, clusters[1], "weaver").Spec.OperatorVersion.Name).To(Equal("loom-2.0.0"))
@@ -248,7 +248,7 @@ plans:
 	It("are made on the clusters that a Placement selects", func(ctx SpecContext) {
 		push(ctx, "forge", "1.0.0")
 		cluster, other := newCluster(ctx, nil), newCluster(ctx, nil)
-		Expect(run(ctx, "install", "forge", "--placement", "hot/few").err).To(MatchError(ContainSubstring("the hub has no Placements")))
+		Expect(run(ctx, "install", "forge", "--placement", "hot/few").err).To(MatchError(ContainSubstring("the hub does not serve Placements")))
 		definition := &unstructured.Unstructured{}
 		Expect(yaml.Unmarshal([]byte(placementDecisions), &definition.Object)).To(Succeed())
 		Expect(hub.Create(ctx, definition)).To(Succeed())
@@ -268,7 +268,7 @@ plans:
 		Expect(apierrors.IsNotFound(hub.Get(ctx, client.ObjectKey{Namespace: other, Name: "forge"}, &kudo.Instance{}))).To(BeTrue())
 	})
 
-	It("uninstall removes from all clusters that have it, once somebody agrees, and shows before what goes", func(ctx SpecContext) {
+	It("uninstall removes it from all clusters that have it, after confirmation, and lists the objects before", func(ctx SpecContext) {
 		push(ctx, "kiln", "1.0.0")
 		clusters := three(ctx)
 		some := strings.Join(clusters[:2], ",")
@@ -276,9 +276,9 @@ plans:
 		settle(ctx, clusters[0], "kiln", "deploy")
 		shown := run(ctx, "uninstall", "kiln", "--all-clusters", "--dry-run", "--as", reader)
 		Expect(shown.err).NotTo(HaveOccurred())
-		Expect(shown.out).To(ContainSubstring("cluster " + clusters[0] + ": Instance kiln would be removed, kiln-1.0.0\n  by a write of instance.kudo.dev/kiln\n" +
+		Expect(shown.out).To(ContainSubstring("cluster " + clusters[0] + ": Instance kiln would be removed, kiln-1.0.0\n  writes on the hub: instance.kudo.dev/kiln\n" +
 			"  no plan runs\n  removed    Deployment " + clusters[0] + "/app\n  removed    Secret " + clusters[0] + "/key\n"))
-		Expect(run(ctx, "uninstall", "kiln", "--all-clusters").err).To(MatchError(ContainSubstring("there is no terminal to ask on; repeat with --yes")))
+		Expect(run(ctx, "uninstall", "kiln", "--all-clusters").err).To(MatchError(ContainSubstring("cannot prompt for confirmation without a terminal; repeat with --yes")))
 		Expect(at(ctx, clusters[0], "kiln").DeletionTimestamp).To(BeNil())
 		gone := run(ctx, "uninstall", "kiln", "--all-clusters", "--yes")
 		Expect(gone.err).NotTo(HaveOccurred())
@@ -320,7 +320,7 @@ plans:
 			return addOn
 		}
 
-		It("are made where the Instance follows from: its parameters, and its OperatorVersion", func(ctx SpecContext) {
+		It("are made in the source of the Instance: its parameters, and its OperatorVersion", func(ctx SpecContext) {
 			push(ctx, "dock", "1.0.0")
 			push(ctx, "dock", "2.0.0")
 			define(ctx, "dock", "dock-1.0.0")
@@ -331,8 +331,8 @@ plans:
 			shown := run(ctx, "update", "dock", "--cluster", cluster, "-p", "SIZE=4", "--dry-run", "--as", reader)
 			Expect(shown.err).NotTo(HaveOccurred())
 			Expect(shown.out).To(And(HavePrefix("cluster "+cluster+": Instance dock would be changed, dock-1.0.0\n"+
-				"  by a write of addondeploymentconfig.addon.open-cluster-management.io/dock-parameters\n"+
-				"  plan resize runs: for another value of parameter SIZE\n"), ContainSubstring("-  replicas: 2\n+  replicas: 4\n")))
+				"  writes on the hub: addondeploymentconfig.addon.open-cluster-management.io/dock-parameters\n"+
+				"  plan resize runs: change of parameter SIZE\n"), ContainSubstring("-  replicas: 2\n+  replicas: 4\n")))
 
 			done := begin(ctx, "update", "dock", "--cluster", cluster, "-p", "SIZE=4", "--wait")
 			config := &addonv1alpha1.AddOnDeploymentConfig{}
@@ -360,7 +360,7 @@ plans:
 			Expect(run(ctx, "install", "dock", "--cluster", cluster).err).To(MatchError(ContainSubstring(`add-on "dock" is enabled on cluster ` + cluster)))
 		})
 
-		It("are refused where a Placement or a parent has the say", func(ctx SpecContext) {
+		It("are refused if a Placement or a parent determines the Instance", func(ctx SpecContext) {
 			push(ctx, "pier", "1.0.0")
 			push(ctx, "pier", "2.0.0")
 			rolled := upstream.AddOnConfig{
@@ -379,11 +379,11 @@ plans:
 			meta.SetStatusCondition(&addOn.Status.Conditions, metav1.Condition{Type: addonv1alpha1.ConditionConfigured, Status: metav1.ConditionTrue, Reason: "Configured"})
 			Expect(hub.Status().Update(ctx, addOn)).To(Succeed())
 			follow(ctx, cluster, "pier", "pier-1.0.0", nil)
-			Expect(run(ctx, "upgrade", "pier", "--cluster", cluster).err).To(MatchError(ContainSubstring("has its OperatorVersion from operatorversions " +
-				kudo.DefaultPackagesNamespace + "/pier-1.0.0, which OCM gives to all clusters that Placement default/global selects")))
+			Expect(run(ctx, "upgrade", "pier", "--cluster", cluster).err).To(MatchError(ContainSubstring("takes its OperatorVersion from operatorversions " +
+				kudo.DefaultPackagesNamespace + "/pier-1.0.0, which OCM applies to all clusters that Placement default/global selects")))
 			shown := run(ctx, "update", "pier", "--cluster", cluster, "-p", "SIZE=3", "--dry-run", "--as", reader)
 			Expect(shown.err).NotTo(HaveOccurred())
-			Expect(shown.out).To(ContainSubstring("  plan resize runs: for another value of parameter SIZE\n"))
+			Expect(shown.out).To(ContainSubstring("  plan resize runs: change of parameter SIZE\n"))
 
 			child := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{
 				Namespace: cluster, Name: "pier.crane",
@@ -392,7 +392,7 @@ plans:
 			child.Spec.OperatorVersion = corev1.ObjectReference{Namespace: kudo.DefaultPackagesNamespace, Name: "pier-1.0.0"}
 			Expect(hub.Create(ctx, child)).To(Succeed())
 			Expect(run(ctx, "update", "pier.crane", "--cluster", cluster, "-p", "SIZE=3").err).To(MatchError(
-				`cluster ` + cluster + `: Instance "pier.crane" is a child of Instance "pier", which says what it runs and with which parameters: change that one`))
+				`cluster ` + cluster + `: Instance "pier.crane" is a child of Instance "pier", which determines its version and parameters; change the parent instead`))
 		})
 	})
 })

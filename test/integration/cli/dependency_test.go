@@ -70,16 +70,16 @@ kafka                      not available (Broken)
 `))
 		})
 
-		It("draws a cycle once", func(ctx context.Context) {
+		It("shows a cycle once", func(ctx context.Context) {
 			define(ctx, "a", requires("b"))
 			define(ctx, "b", requires("a"))
 			cluster := newNamespace(ctx)
 			enable(ctx, cluster, "a", available)
 			enable(ctx, cluster, "b", available)
-			Expect(run(ctx, "tree", "--cluster", cluster).out).To(Equal(`ADD-ON               TYPE       STATE       CAUSE
-a                               available
-└── b                Required   available   Circular: a -> b -> a
-    └── a (circle)   Required   available   Circular: b -> a -> b
+			Expect(run(ctx, "tree", "--cluster", cluster).out).To(Equal(`ADD-ON              TYPE       STATE       CAUSE
+a                              available
+└── b               Required   available   Circular: a -> b -> a
+    └── a (cycle)   Required   available   Circular: b -> a -> b
 `))
 		})
 
@@ -87,20 +87,20 @@ a                               available
 			define(ctx, "kafka")
 			cluster := newNamespace(ctx)
 			nowhere := run(ctx, "tree", "--cluster", cluster)
-			Expect(nowhere.err).To(MatchError(`there is no managed cluster "` + cluster + `"; managed clusters: none`))
+			Expect(nowhere.err).To(MatchError(`managed cluster "` + cluster + `" not found; managed clusters: none`))
 			Expect(nowhere.code).To(Equal(cli.ExitFailure))
 
 			enable(ctx, cluster, "lonely")
 			unknown := run(ctx, "tree", "zookeper", "--cluster", cluster)
 			Expect(unknown.err).To(MatchError(
-				`there is no add-on "zookeper"; add-ons of cluster "` + cluster + `": lonely; ClusterManagementAddOns: kafka`))
+				`add-on "zookeper" not found; add-ons of cluster "` + cluster + `": lonely; ClusterManagementAddOns: kafka`))
 			Expect(unknown.code).To(Equal(cli.ExitFailure))
 			Expect(run(ctx, "tree").code).To(Equal(cli.ExitUsage))
 		})
 	})
 
 	Describe("why", func() {
-		It("follows what is required to the add-on at fault, and says what to type", func(ctx context.Context) {
+		It("follows the dependencies to the root cause, and prints the command to run", func(ctx context.Context) {
 			define(ctx, "shop", requires("kafka"))
 			define(ctx, "kafka", requires("zookeeper"))
 			define(ctx, "zookeeper")
@@ -117,16 +117,16 @@ a                               available
 
 			why := run(ctx, "why", "shop", "--cluster", cluster)
 			Expect(why.err).NotTo(HaveOccurred())
-			Expect(why.out).To(Equal(`Add-on shop is not available on cluster ` + cluster + `, for lack of what it requires. ` +
-				`It requires zookeeper (shop -> kafka -> zookeeper), which is not installed there: enable it.
+			Expect(why.out).To(Equal(`Add-on shop is not available on cluster ` + cluster + ` because required dependencies are not satisfied. ` +
+				`It requires zookeeper (shop -> kafka -> zookeeper), which is not installed: enable it.
 
   kubectl addon enable zookeeper --cluster ` + cluster + `
 `))
 			Expect(run(ctx, "enable", "zookeeper", "--cluster", cluster).err).NotTo(HaveOccurred())
-			Expect(run(ctx, "why", "zookeeper", "--cluster", cluster).out).To(ContainSubstring("has not reported yet"))
+			Expect(run(ctx, "why", "zookeeper", "--cluster", cluster).out).To(ContainSubstring("has not reported its availability"))
 		})
 
-		It("says whose turn it is where nothing is lacking any more", func(ctx context.Context) {
+		It("names the reporter of the availability if no dependency is missing any more", func(ctx context.Context) {
 			define(ctx, "shop", requires("kafka"))
 			define(ctx, "kafka")
 			cluster := newNamespace(ctx)
@@ -139,10 +139,10 @@ a                               available
 				Expect(environment.EditStatus(ctx, hub, shop, func(a *addonv1alpha1.ManagedClusterAddOn) { a.Status.HealthCheck.Mode = mode })).To(Succeed())
 				return run(ctx, "why", "shop", "--cluster", cluster).out
 			}
-			Expect(why(upstream.HealthCheckModeCustomized)).To(ContainSubstring("Whether shop is available is for its own controller to say"))
+			Expect(why(upstream.HealthCheckModeCustomized)).To(ContainSubstring("The availability of shop is reported by its own controller"))
 			Expect(why(upstream.HealthCheckModeLease)).To(And(
-				ContainSubstring("Whether shop is available is for OCM's klusterlet on cluster "+cluster+" to say"),
-				ContainSubstring("by lease open-cluster-management-agent-addon/shop"),
+				ContainSubstring("The availability of shop is reported by OCM's klusterlet on cluster "+cluster+" within 30 s"),
+				ContainSubstring("based on lease open-cluster-management-agent-addon/shop"),
 			))
 		})
 
@@ -164,10 +164,10 @@ a                               available
 			cluster := newNamespace(ctx)
 			enable(ctx, cluster, "lonely", available)
 			Expect(run(ctx, "why", "lonely", "--cluster", cluster).out).To(Equal(
-				"Add-on lonely is available on cluster " + cluster + " and depends on no other. There is nothing to do.\n"))
+				"Add-on lonely is available on cluster " + cluster + " and has no dependencies. Nothing to do.\n"))
 			unknown := run(ctx, "why", "shop", "--cluster", cluster)
 			Expect(unknown.err).To(MatchError(
-				`there is no add-on "shop"; add-ons of cluster "` + cluster + `": lonely; ClusterManagementAddOns: none`))
+				`add-on "shop" not found; add-ons of cluster "` + cluster + `": lonely; ClusterManagementAddOns: none`))
 			Expect(unknown.code).To(Equal(cli.ExitFailure))
 			Expect(run(ctx, "why", "shop").code).To(Equal(cli.ExitUsage))
 		})
@@ -211,7 +211,7 @@ audit    Optional   -         is degraded             0
 		It("names what there is instead of what does not exist", func(ctx context.Context) {
 			define(ctx, "bank", requires("missing"))
 			unknown := run(ctx, "dependents", "shop")
-			Expect(unknown.err).To(MatchError(`there is no ClusterManagementAddOn "shop", and none depends on it; there are: bank`))
+			Expect(unknown.err).To(MatchError(`ClusterManagementAddOn "shop" not found, and no other one depends on it; ClusterManagementAddOns: bank`))
 			Expect(unknown.code).To(Equal(cli.ExitFailure))
 			Expect(run(ctx, "dependents", "missing").out).To(ContainSubstring("bank     Required   -         stops being available   0"))
 			Expect(run(ctx, "dependents").code).To(Equal(cli.ExitUsage))

@@ -90,7 +90,7 @@ var _ = Describe("diagnose", func() {
 		files := unpacked(file)
 		free(files)
 		Expect(files).To(And(
-			HaveKeyWithValue("summary.txt", And(HavePrefix("A diagnosis of Tandem"), ContainSubstring("1 managed cluster, 1 add-on"))),
+			HaveKeyWithValue("summary.txt", And(HavePrefix("Diagnosis of Tandem"), ContainSubstring("1 managed cluster, 1 add-on"))),
 			HaveKeyWithValue("hub/clusters/"+cluster+"/instance.yaml", And(ContainSubstring("SIZE: REDACTED"), Not(ContainSubstring("managedFields")))),
 			HaveKeyWithValue("hub/clusters/"+cluster+"/event.yaml", ContainSubstring("message: it is REDACTED")),
 			HaveKeyWithValue("hub/clusters/"+cluster+"/why.txt", ContainSubstring("charts")),
@@ -120,14 +120,14 @@ var _ = Describe("diagnose", func() {
 		free(files)
 		Expect(files["hub/clusters/"+cluster+"/managedclusteraddon.yaml"]).To(ContainSubstring("name: charts"))
 		Expect(files["summary.txt"]).To(And(
-			ContainSubstring("the hub: Instance in namespace "+cluster+": "), ContainSubstring("the verdicts over cluster "+cluster+": "),
+			ContainSubstring("the hub: Instance in namespace "+cluster+": "), ContainSubstring("add-ons of cluster "+cluster+": "),
 		))
 	})
 
 	It("refuses a cluster that is not there", func(ctx SpecContext) {
 		got := run(ctx, "diagnose", "--cluster", "nowhere", "-o", filepath.Join(GinkgoT().TempDir(), "x"))
 		Expect(got.code).To(Equal(cli.ExitFailure))
-		Expect(got.err).To(MatchError(ContainSubstring(`there is no managed cluster "nowhere"`)))
+		Expect(got.err).To(MatchError(ContainSubstring(`managed cluster "nowhere" not found`)))
 	})
 })
 

@@ -61,7 +61,7 @@ var _ = Describe("add-ons", func() {
 	}
 
 	Describe("enable", func() {
-		It("makes an add-on on each cluster that is meant, once", func(ctx SpecContext) {
+		It("creates an add-on on each selected cluster, once", func(ctx SpecContext) {
 			define(ctx, "graphs", "", "")
 			eu := map[string]string{"region": "eu"}
 			first, second, third := newCluster(ctx, eu), newCluster(ctx, eu), newCluster(ctx, nil)
@@ -81,7 +81,7 @@ var _ = Describe("add-ons", func() {
 			Expect(moved.err).To(MatchError(And(ContainSubstring("on cluster "+first), ContainSubstring("on cluster "+second))))
 		})
 
-		It("enables what is required in one go, and waits until all of it is available", func(ctx SpecContext) {
+		It("enables required add-ons too, and waits until all are available", func(ctx SpecContext) {
 			define(ctx, "ledger", "", "")
 			define(ctx, "bank", "", "", "ledger")
 			define(ctx, "till", "", "", "bank")
@@ -89,7 +89,7 @@ var _ = Describe("add-ons", func() {
 			alone := run(ctx, "enable", "till", "--cluster", cluster)
 			Expect(alone.err).NotTo(HaveOccurred())
 			Expect(alone.errOut).To(Equal("Warning: on cluster " + cluster +
-				": till waits for what it requires: Required bank (NotInstalled); --with-dependencies enables what is not installed\n"))
+				": till waits for required add-ons: Required bank (NotInstalled); enable missing ones with --with-dependencies\n"))
 
 			progress := gbytes.NewBuffer()
 			done := beginTo(ctx, progress, "enable", "till", "--cluster", cluster, "--with-dependencies", "--wait")
@@ -112,15 +112,15 @@ var _ = Describe("add-ons", func() {
 			Expect(got.out).To(HaveSuffix("managedclusteraddon.addon.open-cluster-management.io/till available on " + cluster + "\n"))
 		})
 
-		It("that takes too long says what it waited for", func(ctx SpecContext) {
+		It("names the pending add-ons after its timeout", func(ctx SpecContext) {
 			define(ctx, "slow", "", "")
 			cluster := newCluster(ctx, nil)
 			late := run(ctx, "enable", "slow", "--cluster", cluster, "--wait", "--timeout", "3s")
 			Expect(late.code).To(Equal(cli.ExitTimeout))
-			Expect(late.err).To(MatchError(ContainSubstring("not available after 3s, and goes on: slow on " + cluster + ": Available Unknown: not reported yet")))
+			Expect(late.err).To(MatchError(ContainSubstring("not available after 3s, and still in progress: slow on " + cluster + ": Available Unknown: not reported yet")))
 		})
 
-		It("keeps parameters where the add-on refers to, and refuses those that the hub would", func(ctx SpecContext) {
+		It("stores parameters in the config that the add-on refers to, and refuses those that the hub would refuse", func(ctx SpecContext) {
 			cluster := newCluster(ctx, nil)
 			Expect(run(ctx, "package", "push", packageDir("a: b\n"), "-n", cluster).err).NotTo(HaveOccurred())
 			define(ctx, "shop", cluster, "shop-1.10-1.2.0")
@@ -154,13 +154,13 @@ var _ = Describe("add-ons", func() {
 			Expect(apierrors.IsNotFound(hub.Get(ctx, client.ObjectKeyFromObject(own), &addonv1alpha1.ManagedClusterAddOn{}))).To(BeTrue())
 		})
 
-		It("refuses what does not exist, and says what there is", func(ctx SpecContext) {
+		It("refuses an unknown add-on, and lists the existing ones", func(ctx SpecContext) {
 			define(ctx, "charts", "", "")
 			cluster := newCluster(ctx, nil)
 			unknown := run(ctx, "enable", "chart", "--cluster", cluster)
-			Expect(unknown.err).To(MatchError(`there is no ClusterManagementAddOn "chart" (did you mean charts?); there are: charts`))
+			Expect(unknown.err).To(MatchError(`ClusterManagementAddOn "chart" not found (did you mean charts?); available add-ons: charts`))
 			Expect(unknown.code).To(Equal(cli.ExitFailure))
-			Expect(run(ctx, "enable", "charts", "--cluster", cluster+",nowhere").err).To(MatchError(ContainSubstring(`there is no managed cluster "nowhere"`)))
+			Expect(run(ctx, "enable", "charts", "--cluster", cluster+",nowhere").err).To(MatchError(ContainSubstring(`managed cluster "nowhere" not found`)))
 			Expect(run(ctx, "enable", "charts", "--selector", "region=none").err).To(MatchError(ContainSubstring("no managed cluster has labels region=none")))
 			define(ctx, "packaged", "addon-packages", "packaged-1")
 			Expect(run(ctx, "enable", "packaged", "--cluster", cluster).err).To(MatchError(ContainSubstring(
@@ -177,12 +177,12 @@ var _ = Describe("add-ons", func() {
 			Expect(run(ctx, "enable", "upper", "--cluster", first).err).NotTo(HaveOccurred())
 
 			unasked := run(ctx, "disable", "base", "--cluster", first)
-			Expect(unasked.err).To(MatchError(ContainSubstring("there is no terminal to ask on")))
+			Expect(unasked.err).To(MatchError(ContainSubstring("cannot prompt for confirmation without a terminal")))
 			Expect(unasked.errOut).To(Equal("Warning: on cluster " + first + ": without base, add-on upper stops being available\n"))
 			Expect(run(ctx, "disable", "base", "--cluster", first, "--yes").err).To(MatchError(ContainSubstring("others there require it")))
 			Expect(enabled(ctx, first, "base").DeletionTimestamp).To(BeNil())
 			Expect(run(ctx, "disable", "upper", "--cluster", second, "--yes").err).To(MatchError(
-				`add-on "upper" is not enabled on cluster ` + second + `; add-ons there: base`))
+				`add-on "upper" is not enabled on cluster ` + second + `; enabled add-ons: base`))
 
 			gone := run(ctx, "disable", "upper", "--all-clusters", "--yes")
 			Expect(gone.err).NotTo(HaveOccurred())
@@ -191,7 +191,7 @@ var _ = Describe("add-ons", func() {
 			Expect(apierrors.IsNotFound(hub.Get(ctx, client.ObjectKey{Namespace: second, Name: "base"}, &addonv1alpha1.ManagedClusterAddOn{}))).To(BeTrue())
 		})
 
-		It("waits for what holds it, and says what that is", func(ctx SpecContext) {
+		It("waits for the removal, and names the finalizers", func(ctx SpecContext) {
 			define(ctx, "sticky", "", "")
 			cluster := newCluster(ctx, nil)
 			held := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "sticky", Finalizers: []string{"example.com/held"}}}
@@ -209,7 +209,7 @@ var _ = Describe("add-ons", func() {
 	})
 
 	Describe("get and fleet", func() {
-		It("show how add-ons are on all clusters, or those that are meant", func(ctx SpecContext) {
+		It("show the status of add-ons on all clusters, or on selected ones", func(ctx SpecContext) {
 			define(ctx, "maps", "", "")
 			atlas := map[string]string{"atlas": "yes"}
 			first, second := newCluster(ctx, atlas), newCluster(ctx, atlas)
@@ -219,7 +219,7 @@ var _ = Describe("add-ons", func() {
 			Expect(got.err).NotTo(HaveOccurred())
 			Expect(got.out).To(And(ContainSubstring(first+" True Works\n"), ContainSubstring(second+"  \n")))
 			Expect(run(ctx, "get", "--cluster", second, "-o", "name").out).To(Equal("managedclusteraddon.addon.open-cluster-management.io/maps\n"))
-			Expect(run(ctx, "get", "map", "--selector", "atlas=yes").err).To(MatchError(ContainSubstring(`add-on "map" (did you mean maps?) is enabled nowhere here`)))
+			Expect(run(ctx, "get", "map", "--selector", "atlas=yes").err).To(MatchError(ContainSubstring(`add-on "map" (did you mean maps?) is not enabled on the selected clusters`)))
 
 			fleet := run(ctx, "fleet", "--selector", "atlas=yes")
 			Expect(fleet.err).NotTo(HaveOccurred())

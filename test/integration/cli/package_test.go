@@ -72,21 +72,21 @@ var _ = Describe("packages on the hub", func() {
 		Expect(strings.ReplaceAll(list.out, namespace, "NS")).To(Equal(
 			"NS cart-0.2.0 cart 0.2.0 0\nNS stock-1.10.0 stock 1.10.0 0\nNS stock-1.9.0 stock 1.9.0 2\n"))
 		Expect(run(ctx, "package", "list").out).To(And(HavePrefix("NAMESPACE"), ContainSubstring(namespace)))
-		Expect(run(ctx, "package", "list", "-n", elsewhere).out).To(HavePrefix("There are no packages"))
+		Expect(run(ctx, "package", "list", "-n", elsewhere).out).To(HavePrefix("No packages found"))
 	})
 
 	It("are listed for those who may see no Instances, and for those who may see one namespace", func(ctx context.Context) {
 		allow(ctx, namespace, "lister", rbacv1.PolicyRule{Verbs: []string{"list"}, APIGroups: []string{"kudo.dev"}, Resources: []string{"operatorversions"}})
 		Eventually(func() string { return run(ctx, "package", "list", "-n", namespace, "--as", "lister").out }).Should(MatchRegexp(`stock-1.10.0 +stock +1.10.0 +- +\?\n`))
 		Expect(run(ctx, "package", "list", "--as", "lister").err).To(MatchError(And(
-			ContainSubstring("forbidden"), HaveSuffix("name a namespace with -n, such as addon-packages"))))
+			ContainSubstring("forbidden"), HaveSuffix("select a namespace with -n, such as addon-packages"))))
 	})
 
-	It("are shown by their names, or by those of their operators, with what they bring along", func(ctx context.Context) {
+	It("are shown by their names, or by those of their operators, with their dependencies", func(ctx context.Context) {
 		shown := run(ctx, "package", "show", "cart", "-n", namespace)
 		Expect(shown.err).NotTo(HaveOccurred())
 		Expect(shown.out).To(And(
-			ContainSubstring("Found in:         namespace "+namespace+" of the hub\n"),
+			ContainSubstring("Found in:         namespace "+namespace+" on the hub\n"),
 			ContainSubstring("\nDEPENDENCIES\ncart: OperatorVersion cart-0.2.0\n└── cart.stock: OperatorVersion stock-1.10.0\n"),
 		))
 		Expect(run(ctx, "package", "show", "stock", "-n", namespace, "-o", "name").out).To(Equal("operatorversion.kudo.dev/stock-1.10.0\n"))
@@ -94,10 +94,10 @@ var _ = Describe("packages on the hub", func() {
 
 		By("asking for another one")
 		Expect(run(ctx, "package", "show", "stok", "-n", namespace).err).To(MatchError(
-			`in namespace "` + namespace + `" of the hub: there is no package "stok": did you mean stock?`))
-		Expect(run(ctx, "package", "show", "stock").err).To(MatchError(ContainSubstring(`in namespace "addon-packages" of the hub`)))
+			`in namespace "` + namespace + `" on the hub: package "stok" not found: did you mean stock?`))
+		Expect(run(ctx, "package", "show", "stock").err).To(MatchError(ContainSubstring(`in namespace "addon-packages" on the hub`)))
 
-		By("taking away what it brings along")
+		By("removing its dependencies")
 		for _, version := range []string{"stock-1.9.0", "stock-1.10.0"} {
 			Expect(hub.Delete(ctx, &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: version}})).To(Succeed())
 		}
@@ -110,18 +110,18 @@ var _ = Describe("packages on the hub", func() {
 		between := run(ctx, "package", "diff", "stock-1.9.0", "stock", "-n", namespace)
 		Expect(between.err).NotTo(HaveOccurred())
 		Expect(between.out).To(Equal("stock-1.9.0 -> stock-1.10.0\n\nVERSION\n  ~ version: 1.9.0 -> 1.10.0\n\n" +
-			"An Instance that goes over to it runs plan deploy.\n"))
+			"Upgrading an Instance runs plan deploy.\n"))
 
 		By("comparing what was not changed")
-		Expect(run(ctx, "package", "diff", "stock", stock, "-n", namespace).out).To(Equal("stock-1.10.0 and stock-1.10.0 do not differ.\n"))
+		Expect(run(ctx, "package", "diff", "stock", stock, "-n", namespace).out).To(Equal("No differences between stock-1.10.0 and stock-1.10.0.\n"))
 
-		Expect(run(ctx, "package", "diff", "cart", cart, "-n", namespace).out).To(Equal("cart-0.2.0 and cart-0.2.0 do not differ.\n"))
+		Expect(run(ctx, "package", "diff", "cart", cart, "-n", namespace).out).To(Equal("No differences between cart-0.2.0 and cart-0.2.0.\n"))
 
 		By("comparing what was changed, and not raised")
 		Expect(os.WriteFile(filepath.Join(stock, "params.yaml"), []byte("parameters: [{name: SIZE, default: 1}]\n"), 0o600)).To(Succeed())
 		changed := run(ctx, "package", "diff", "stock", stock, "-n", namespace)
 		Expect(changed.err).NotTo(HaveOccurred())
-		Expect(changed.out).To(And(ContainSubstring("\nPARAMETERS\n  + SIZE: string, 1 by default\n"), ContainSubstring("raise operatorVersion")))
+		Expect(changed.out).To(And(ContainSubstring("\nPARAMETERS\n  + SIZE: string, default 1\n"), ContainSubstring("raise operatorVersion")))
 	})
 
 	It("complete in a shell, as do clusters' Instances and their plans", func(ctx context.Context) {

@@ -69,7 +69,7 @@ var _ = Describe("plans", func() {
 	}
 
 	Describe("run", func() {
-		It("asks for the plan under a uid of its own, each time", func(ctx SpecContext) {
+		It("requests the plan with a new uid each time", func(ctx SpecContext) {
 			instance := deployed(ctx)
 			Expect(run(ctx, "plan", "run", "shop", "backup", "--cluster", instance.Namespace).out).To(Equal("instance.kudo.dev/shop plan backup requested\n"))
 			first := requestOf(ctx, instance)()
@@ -80,7 +80,7 @@ var _ = Describe("plans", func() {
 			Expect(instance.ManagedFields).To(ContainElement(HaveField("Manager", "kubectl-addon")))
 		})
 
-		It("waits for the end of that very run, and shows how it goes on", func(ctx SpecContext) {
+		It("waits for the end of this execution, and shows its progress", func(ctx SpecContext) {
 			instance := deployed(ctx)
 			progress := gbytes.NewBuffer()
 			done := beginTo(ctx, progress, "plan", "run", "shop", "backup", "--cluster", instance.Namespace, "--wait")
@@ -98,7 +98,7 @@ var _ = Describe("plans", func() {
 			Expect(got.errOut).To(And(ContainSubstring(place+"IN_PROGRESS: waiting for a tape\n"), HaveSuffix(place+"COMPLETE\n")))
 		})
 
-		It("fails with the plan, at once", func(ctx SpecContext) {
+		It("fails immediately when the plan fails", func(ctx SpecContext) {
 			instance := deployed(ctx)
 			done := begin(ctx, "plan", "run", "shop", "backup", "--cluster", instance.Namespace, "--wait")
 			Eventually(requestOf(ctx, instance)).Should(HaveField("PlanName", "backup"))
@@ -122,22 +122,22 @@ var _ = Describe("plans", func() {
 			Expect(ended(done).out).To(HaveSuffix("instance.kudo.dev/shop plan backup is complete\n"))
 		})
 
-		It("names what there is instead of what does not exist", func(ctx SpecContext) {
+		It("lists the existing names for an unknown one", func(ctx SpecContext) {
 			instance := deployed(ctx)
 			unknown := run(ctx, "plan", "run", "shop", "backpu", "--cluster", instance.Namespace)
-			Expect(unknown.err).To(MatchError(`OperatorVersion "shop-1.10-1.2.0" has no plan "backpu" (did you mean backup?); its plans: backup, deploy`))
+			Expect(unknown.err).To(MatchError(`OperatorVersion "shop-1.10-1.2.0" has no plan "backpu" (did you mean backup?); available plans: backup, deploy`))
 			Expect(unknown.code).To(Equal(cli.ExitFailure))
 			Expect(hub.Create(ctx, &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: instance.Namespace, Name: "kafka"}})).To(Succeed())
 			Expect(run(ctx, "plan", "run", "kafka", "deploy", "--cluster", instance.Namespace).err).To(MatchError(
-				`add-on "kafka" has no Instance on cluster "` + instance.Namespace + `" yet, and so no plans: see 'kubectl addon why kafka --cluster ` + instance.Namespace + `'`))
-			Expect(run(ctx, "plan", "history", "other", "--cluster", instance.Namespace).err).To(MatchError(ContainSubstring("there is no managed cluster")))
+				`add-on "kafka" has no Instance on cluster "` + instance.Namespace + `" yet, and therefore no plans: run 'kubectl addon why kafka --cluster ` + instance.Namespace + `'`))
+			Expect(run(ctx, "plan", "history", "other", "--cluster", instance.Namespace).err).To(MatchError(MatchRegexp(`managed cluster ".*" not found`)))
 		})
 	})
 
 	Describe("cancel", func() {
-		It("ends what runs, and nothing else", func(ctx SpecContext) {
+		It("ends the running plan, and nothing else", func(ctx SpecContext) {
 			instance := deployed(ctx)
-			Expect(run(ctx, "plan", "cancel", "shop", "--cluster", instance.Namespace).err).To(MatchError(ContainSubstring(`plan "deploy", which was the last one, is COMPLETE`)))
+			Expect(run(ctx, "plan", "cancel", "shop", "--cluster", instance.Namespace).err).To(MatchError(ContainSubstring(`the last plan, "deploy", is COMPLETE`)))
 			report(ctx, instance, kudo.Execution{UID: "second", Plan: "backup"}, kudo.InProgress, "")
 			done := begin(ctx, "plan", "cancel", "shop", "--cluster", instance.Namespace)
 			Eventually(requestOf(ctx, instance)).Should(Equal(kudo.PlanExecution{PlanName: "backup", UID: "second", Cancel: true}))
@@ -147,7 +147,7 @@ var _ = Describe("plans", func() {
 			Expect(got.err).NotTo(HaveOccurred())
 			Expect(got.out).To(Equal("instance.kudo.dev/shop plan backup cancelled\n"))
 
-			By("waiting until the agent, which cancels at once, has seen the change as a whole")
+			By("waiting until the agent, which cancels immediately, has observed the complete change")
 			report(ctx, instance, kudo.Execution{UID: "again", Plan: "backup"}, kudo.InProgress, "")
 			done = begin(ctx, "plan", "cancel", "shop", "--cluster", instance.Namespace)
 			Eventually(requestOf(ctx, instance)).Should(HaveField("UID", BeEquivalentTo("again")))
@@ -161,9 +161,9 @@ var _ = Describe("plans", func() {
 			report(ctx, instance, kudo.Execution{UID: "again", Plan: "backup"}, kudo.FatalError, "cancelled")
 			Expect(ended(done).err).NotTo(HaveOccurred())
 
-			By("taking a request back that waits for the end of what runs, and one that waits for nothing")
+			By("withdrawing a queued request, and one that is not queued")
 			report(ctx, instance, kudo.Execution{UID: "third", Plan: "deploy"}, kudo.InProgress, "")
-			Expect(run(ctx, "plan", "run", "shop", "backup", "--cluster", instance.Namespace).out).To(HaveSuffix("It waits for the end of plan deploy, which runs.\n"))
+			Expect(run(ctx, "plan", "run", "shop", "backup", "--cluster", instance.Namespace).out).To(HaveSuffix("It is queued until the running plan deploy ends.\n"))
 			Expect(run(ctx, "plan", "cancel", "shop", "--cluster", instance.Namespace, "--wait=false").out).To(Equal(
 				"instance.kudo.dev/shop plan backup no longer requested\ninstance.kudo.dev/shop plan deploy is being cancelled\n"))
 			Expect(requestOf(ctx, instance)()).To(Equal(kudo.PlanExecution{PlanName: "deploy", UID: "third", Cancel: true}))
@@ -172,14 +172,14 @@ var _ = Describe("plans", func() {
 			Expect(run(ctx, "plan", "cancel", "shop", "--cluster", instance.Namespace).out).To(Equal("instance.kudo.dev/shop plan backup no longer requested\n"))
 			Expect(requestOf(ctx, instance)()).To(BeZero())
 
-			By("running it again, which takes the request to cancel back")
+			By("running it again, which withdraws the request to cancel")
 			Expect(run(ctx, "plan", "run", "shop", "backup", "--cluster", instance.Namespace).err).NotTo(HaveOccurred())
 			Expect(requestOf(ctx, instance)()).To(And(HaveField("Cancel", false), HaveField("UID", Not(BeEquivalentTo("second")))))
 		})
 	})
 
 	Describe("wait", func() {
-		It("waits for an Instance that is not there yet, and for its plans", func(ctx SpecContext) {
+		It("waits for an Instance that does not exist yet, and for its plans", func(ctx SpecContext) {
 			cluster := newNamespace(ctx)
 			addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "shop"}}
 			Expect(hub.Create(ctx, addOn)).To(Succeed())
@@ -197,15 +197,15 @@ var _ = Describe("plans", func() {
 			Expect(got.out).To(Equal("instance.kudo.dev/shop plan deploy is complete\n"))
 		})
 
-		It("says after its time what it waited for, and what goes on", func(ctx SpecContext) {
+		It("names the pending plan after its timeout", func(ctx SpecContext) {
 			instance := install(ctx)
 			report(ctx, instance, kudo.Execution{UID: "first", Plan: "deploy"}, kudo.InProgress, "")
 			late := run(ctx, "plan", "wait", "shop", "--cluster", instance.Namespace, "--timeout", "3s")
 			Expect(late.code).To(Equal(cli.ExitTimeout))
-			Expect(late.err).To(MatchError(ContainSubstring("the plans of Instance shop on cluster " + instance.Namespace + " have not ended after 3s, and go on")))
+			Expect(late.err).To(MatchError(ContainSubstring("the plans of Instance shop on cluster " + instance.Namespace + " have not ended after 3s, and continue")))
 		})
 
-		It("fails where nothing can run", func(ctx SpecContext) {
+		It("fails if no plan can run", func(ctx SpecContext) {
 			instance := install(ctx)
 			meta.SetStatusCondition(&instance.Status.Conditions, metav1.Condition{
 				Type: kudo.ConditionResolved, Status: metav1.ConditionFalse, Reason: kudo.ReasonParametersInvalid, Message: "SIZE is too big",

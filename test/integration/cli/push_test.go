@@ -43,7 +43,7 @@ var _ = Describe("package push", func() {
 		another := packageDir("a: c\n")
 		changed := run(ctx, "package", "push", another, "-n", namespace)
 		Expect(changed.err).To(MatchError(`OperatorVersion "shop-1.10-1.2.0" exists in namespace "` + namespace +
-			`" with another content (template app.yaml), and versions are immutable: raise operatorVersion in ` + filepath.Join(another, "operator.yaml")))
+			`" with different content (template app.yaml) and is immutable: raise operatorVersion in ` + filepath.Join(another, "operator.yaml")))
 		Expect(changed.code).To(Equal(cli.ExitFailure))
 		Expect(changed.out).To(BeEmpty())
 	})
@@ -51,7 +51,7 @@ var _ = Describe("package push", func() {
 	It("looks for the packages' namespace where none is given, and says how to make it", func(ctx context.Context) {
 		missing := run(ctx, "package", "push", packageDir("a: b\n"))
 		Expect(missing.err).To(MatchError(`applying operator "shop": namespaces "addon-packages" not found: ` +
-			`create it with 'kubectl create namespace addon-packages', or name another one with -n`))
+			`run 'kubectl create namespace addon-packages', or select another one with -n`))
 
 		Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "addon-packages"}})).To(Succeed())
 		DeferCleanup(func(ctx context.Context) { // other specs install an operator of that name from another location
@@ -61,7 +61,7 @@ var _ = Describe("package push", func() {
 		Expect(hub.Get(ctx, client.ObjectKey{Namespace: "addon-packages", Name: "shop-1.10-1.2.0"}, &kudo.OperatorVersion{})).To(Succeed())
 	})
 
-	It("stores a package after all that it brings along, with the versions that it was pushed with, and nothing of it unless it can store all",
+	It("stores a package after its dependencies, with the versions that it was pushed with, and nothing of it unless it can store all",
 		func(ctx context.Context) {
 			namespace := newNamespace(ctx)
 			dir := GinkgoT().TempDir()
@@ -91,7 +91,7 @@ var _ = Describe("package push", func() {
 			Expect(version.Spec.Tasks[0].Spec).To(And(HaveField("Package", "cart"), HaveField("OperatorVersion", "0.2.0")))
 			Expect(version.Spec.Tasks[1].Spec).To(And(HaveField("Package", "ledger"), HaveField("OperatorVersion", "1.10.0")))
 
-			By("pushing it again, changed where only what it brings along was not raised")
+			By("pushing it again, changed where only its dependency was not raised")
 			Expect(run(ctx, "package", "push", shop, "-n", namespace).out).NotTo(Or(ContainSubstring("created"), ContainSubstring("configured")))
 			writePackage(shop, "1.1.0", "../cart", "ledger")
 			writePackage(stock, "0.1.0", "../ledger")
@@ -114,7 +114,7 @@ var _ = Describe("package push", func() {
 			}
 		}
 		Expect(run(ctx, "package", "push", shop, "-n", namespace).err).To(MatchError(ContainSubstring(
-			"with another content (task ledger, which brings ledger-1.10.0 along and not ledger-1.9.0)")))
+			"with different content (task ledger with child operator ledger-1.10.0 instead of ledger-1.9.0)")))
 	})
 
 	It("stores one Operator for two versions, as the higher one says, and is quiet when they are pushed again", func(ctx context.Context) {

@@ -94,7 +94,7 @@ shop (operator shop, version 1.2.0)
 	It("names what there is instead of something that does not exist", func(ctx context.Context) {
 		cluster := newNamespace(ctx)
 		none := run(ctx, "plan", "status", "shop", "--cluster", cluster)
-		Expect(none.err).To(MatchError(`there is no managed cluster "` + cluster + `"; managed clusters: none`))
+		Expect(none.err).To(MatchError(`managed cluster "` + cluster + `" not found; managed clusters: none`))
 		Expect(none.code).To(Equal(cli.ExitFailure))
 
 		registered := &unstructured.Unstructured{}
@@ -107,7 +107,7 @@ shop (operator shop, version 1.2.0)
 		newInstance(ctx, cluster, "a", "a-1")
 		others := run(ctx, "plan", "status", "shop", "--cluster", cluster)
 		Expect(others.err).To(MatchError(
-			`cluster "` + cluster + `" has neither an Instance nor an add-on "shop"; Instances: a, kafka; add-ons: none`))
+			`cluster "` + cluster + `" has no Instance or add-on "shop"; Instances: a, kafka; add-ons: none`))
 	})
 
 	It("shows what it can where the OperatorVersion cannot be read", func(ctx context.Context) {

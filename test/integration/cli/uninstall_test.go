@@ -54,7 +54,7 @@ var _ = Describe("uninstall", func() {
 		}
 	}
 
-	It("deletes an add-on, says what it waits for, and ends when it is gone", func(ctx SpecContext) {
+	It("deletes an add-on, shows what it waits for, and ends when it is gone", func(ctx SpecContext) {
 		cluster := newNamespace(ctx)
 		addOn := enable(ctx, cluster, "kafka")
 		instance := install(ctx, cluster, "kafka", owned(addOn))
@@ -79,7 +79,7 @@ var _ = Describe("uninstall", func() {
 		Expect(ended.out).To(Equal("managedclusteraddon.addon.open-cluster-management.io/kafka deleted from " + cluster + "\n"))
 	})
 
-	It("deletes an Instance that is no add-on's", func(ctx SpecContext) {
+	It("deletes an Instance without an add-on", func(ctx SpecContext) {
 		cluster := newNamespace(ctx)
 		instance := install(ctx, cluster, "mine")
 		done := begin(ctx, "uninstall", "mine", "--cluster", cluster, "--yes")
@@ -91,17 +91,17 @@ var _ = Describe("uninstall", func() {
 		Expect(ended.out).To(Equal("instance.kudo.dev/mine deleted from " + cluster + "\n"))
 	})
 
-	It("that takes too long says what it waited for, and fails", func(ctx SpecContext) {
+	It("names the pending object after its timeout, and fails", func(ctx SpecContext) {
 		cluster := newNamespace(ctx)
 		instance := install(ctx, cluster, "mine")
 		late := run(ctx, "uninstall", "mine", "--cluster", cluster, "--yes", "--timeout", "3s")
 		Expect(late.code).To(Equal(cli.ExitTimeout))
-		Expect(late.err).To(MatchError(ContainSubstring("instance.kudo.dev/mine is not gone after 3s, and its removal goes on: " +
-			"the agent of cluster " + cluster + " has not begun to remove Instance mine")))
+		Expect(late.err).To(MatchError(ContainSubstring("instance.kudo.dev/mine is not removed after 3s, and its removal continues: " +
+			"the agent of cluster " + cluster + " has not started to remove Instance mine")))
 		Expect(isDeleted(ctx, instance)()).To(BeTrue())
 	})
 
-	It("by force lets go of the Instance and lists what that leaves behind, at first or when it hangs", func(ctx SpecContext) {
+	It("by force releases the Instance and lists the objects that stay, at first or when it hangs", func(ctx SpecContext) {
 		cluster := newNamespace(ctx)
 		addOn := enable(ctx, cluster, "kafka")
 		instance := install(ctx, cluster, "kafka", owned(addOn))
@@ -113,7 +113,7 @@ var _ = Describe("uninstall", func() {
 
 		forced := run(ctx, "uninstall", "kafka", "--cluster", cluster, "--yes", "--wait=false", "--force")
 		Expect(forced.err).NotTo(HaveOccurred())
-		Expect(forced.out).To(Equal("Letting go of Instance kafka. What is not removed yet stays on cluster " + cluster + ":\n" +
+		Expect(forced.out).To(Equal("Releasing Instance kafka. Objects that are not removed yet stay on cluster " + cluster + ":\n" +
 			"  Deployment ns/kafka\nmanagedclusteraddon.addon.open-cluster-management.io/kafka is being deleted from " + cluster + "\n"))
 		Expect(isDeleted(ctx, instance)()).To(BeTrue())
 		Expect(instance.ForceReleased()).To(BeTrue())
@@ -125,7 +125,7 @@ var _ = Describe("uninstall", func() {
 		Expect(mine.ForceReleased()).To(BeTrue())
 	})
 
-	It("names the add-ons on the cluster that suffer", func(ctx SpecContext) {
+	It("names the affected add-ons on the cluster", func(ctx SpecContext) {
 		cluster := newNamespace(ctx)
 		for _, name := range []string{"base", "upper", "elsewhere"} {
 			definition := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: name + "-" + cluster}}
@@ -144,17 +144,17 @@ var _ = Describe("uninstall", func() {
 			" stops being available\n"))
 	})
 
-	It("refuses a child, which its parent would make again, and what does not exist", func(ctx SpecContext) {
+	It("refuses a child, which its parent would re-create, and an unknown name", func(ctx SpecContext) {
 		cluster := newNamespace(ctx)
 		parent := install(ctx, cluster, "parent")
 		child := install(ctx, cluster, "parent.child", *metav1.NewControllerRef(parent, kudo.GroupVersion.WithKind("Instance")))
 		Expect(run(ctx, "uninstall", "parent.child", "--cluster", cluster, "--yes").err).To(
 			MatchError(ContainSubstring(`is a child of Instance "parent"`)))
 		Expect(isDeleted(ctx, child)()).To(BeFalse())
-		Expect(run(ctx, "uninstall", "other", "--cluster", cluster, "--yes").err).To(MatchError(ContainSubstring("there is no managed cluster")))
+		Expect(run(ctx, "uninstall", "other", "--cluster", cluster, "--yes").err).To(MatchError(MatchRegexp(`managed cluster ".*" not found`)))
 	})
 
-	It("leaves alone an Instance of the add-on's name that is a user's", func(ctx SpecContext) {
+	It("does not delete a user's Instance that has the add-on's name", func(ctx SpecContext) {
 		cluster := newNamespace(ctx)
 		addOn := enable(ctx, cluster, "kafka")
 		instance := install(ctx, cluster, "kafka")

@@ -119,7 +119,7 @@ var _ = Describe("The execution of a plan that has children", func() {
 		Expect(g.settles(ctx, "aa").Status.Execution.Plan).To(Equal(kudo.UpgradePlan))
 		Expect(g.config(ctx, "aa.bb")).NotTo(BeNil())
 		Expect(notesOf(ctx, g.name, "ChildFailed")).To(ConsistOf(
-			`Instance "aa.bb": OperatorVersion ` + g.name + `/aa-1.0.0, which plan "deploy" runs, does not exist any more`))
+			`Instance "aa.bb": OperatorVersion ` + g.name + `/aa-1.0.0 of the running plan "deploy" no longer exists`))
 	})
 
 	It("is one of many, each with children of its own, and several of one operator", func(ctx SpecContext) {

@@ -427,7 +427,7 @@ var _ = Describe("A tree of operators", func() {
 		Expect(managed.Create(ctx, foreign)).To(Succeed())
 		seen := g.follow(ctx)
 		g.root(ctx, "aa", "aa-1.0.0", nil)
-		const reason = "it exists and was not made by this Instance"
+		const reason = "already exists and was not created by this Instance"
 		g.fails(ctx, "aa", reason)
 		Eventually(seen.all(failed)).WithContext(ctx).Should(Equal([]string{"aa.bb.ee", "aa.bb", "aa"}),
 			"who runs the plan again finds all of it on the hub")
@@ -471,8 +471,8 @@ var _ = Describe("A tree of operators", func() {
 		},
 		Entry("for a parameter that it does not define", "NAME: {{ .Params.SECRET | quote }}\n",
 			`parameter "NAME": it is not defined`),
-		Entry("for a value that is none", "COUNT: many\n", `parameter "COUNT": value "many": want an integer`),
-		Entry("for a file that is not YAML", "COUNT: {{ .Params.SECRET }}\n", `parameterFile "bb.yaml": it is not YAML`),
+		Entry("for a value that is none", "COUNT: many\n", `parameter "COUNT": value "many": must be an integer`),
+		Entry("for a file that is not YAML", "COUNT: {{ .Params.SECRET }}\n", `parameterFile "bb.yaml": not valid YAML`),
 	)
 
 	It("leaves an Instance alone that has a child's name", func(ctx SpecContext) {
@@ -483,7 +483,7 @@ var _ = Describe("A tree of operators", func() {
 		g.root(ctx, "aa.bb", "bb-1.0.0", nil)
 		stands := g.settles(ctx, "aa.bb")
 		g.root(ctx, "aa", "aa-1.0.0", nil)
-		g.fails(ctx, "aa", `the name is taken by an Instance that is no child of "aa"`)
+		g.fails(ctx, "aa", `an Instance of this name already exists and is not a child of "aa"`)
 		g.sets(ctx, "aa", map[string]string{"ON": "false"})
 		g.settles(ctx, "aa")
 		Expect(g.onHub(ctx, "aa.bb").UID).To(Equal(stands.UID))

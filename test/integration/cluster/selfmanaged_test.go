@@ -95,7 +95,7 @@ var _ = Describe("A hub that is a managed cluster of its own", Ordered, func() {
 		collides := instance("collides", "")
 		Expect(server.Create(ctx, collides)).To(Succeed())
 		Eventually(ready(collides)).WithContext(ctx).Should(HaveValue(And(HaveField("Reason", kudo.ReasonNotMirrored),
-			HaveField("Message", ContainSubstring("must not be that of the cluster")))))
+			HaveField("Message", ContainSubstring("must not be the namespace of the cluster")))))
 		Expect(server.Delete(ctx, collides)).To(Succeed())
 		Eventually(func() error { return server.Get(ctx, client.ObjectKeyFromObject(collides), collides) }).WithContext(ctx).
 			Should(MatchError(apierrors.IsNotFound, "not found"))

@@ -186,7 +186,7 @@ var _ = Describe("The delivery of addon-agent", func() {
 		Entry("an unknown variable", "no variable Imag (did you mean Image?)", func(c *upstream.AddOnDeploymentConfigSpec) {
 			c.CustomizedVariables = []upstream.CustomizedVariable{{Name: "Imag", Value: "addon-agent:2"}}
 		}),
-		Entry("no image", "no image of addon-agent is named", func(c *upstream.AddOnDeploymentConfigSpec) {
+		Entry("no image", "no image of addon-agent is configured", func(c *upstream.AddOnDeploymentConfigSpec) {
 			c.CustomizedVariables = []upstream.CustomizedVariable{{Name: "PipeImage", Value: "busybox"}}
 		}),
 		Entry("an authority that is none", "proxyConfig.caBundle has no certificate", func(c *upstream.AddOnDeploymentConfigSpec) {

@@ -61,7 +61,7 @@ var _ = Describe("The add-on controller", func() {
 		makeNamespace(ctx, typo)
 		kafka := f.enable(ctx, typo, "kafka")
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(seen{"False", "ManagedClusterNotFound",
-			`no ManagedCluster "` + typo + `" exists, or it is being deleted: enable the add-on in the namespace of a managed cluster`}))
+			`ManagedCluster "` + typo + `" does not exist or is being deleted: enable the add-on in the namespace of a managed cluster`}))
 		Consistently(exists(instanceOf(kafka))).WithContext(ctx).Should(BeFalse())
 		Expect(server.Create(ctx, managedCluster(typo))).To(Succeed())
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
@@ -73,7 +73,7 @@ var _ = Describe("The add-on controller", func() {
 			addonv1alpha1.AddonDependency{Name: "graphs", Type: addonv1alpha1.DependencyTypeOptional})))
 		kafka := f.enable(ctx, cluster, "kafka")
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(seen{"False", "WaitingForDependencies",
-			"the add-on is installed once these add-ons are available on the cluster: " + f.named("zookeeper")}))
+			"waiting for required add-ons to become available on the cluster: " + f.named("zookeeper")}))
 		zookeeper := f.enable(ctx, cluster, "zookeeper")
 		waiting := get(ctx, kafka)
 		report(ctx, zookeeper, metav1.ConditionFalse, "Starting")
@@ -110,7 +110,7 @@ var _ = Describe("The add-on controller", func() {
 		kafka := f.enable(ctx, cluster, "kafka", configured(first, second))
 		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(seen{"False", "ConfigurationInvalid",
 			`OperatorVersion "` + version.Name + `" does not define these variables of the add-on's AddOnDeploymentConfigs: TYPO; ` +
-				"correct or remove them, all others are passed on"}))
+				"correct or remove them; all other variables are applied"}))
 		Eventually(resolvedOf(instanceOf(kafka))).WithContext(ctx).Should(Equal(resolved(version)))
 		Expect(specOf(instanceOf(kafka))(Default, ctx).Parameters).To(Equal(map[string]string{"TEXT": "two", "COUNT": "2000000"}))
 		Eventually(eventsOn(kafka)).WithContext(ctx).Should(ContainElement(ContainSubstring("TYPO")))
@@ -182,11 +182,11 @@ var _ = Describe("The add-on controller", func() {
 		},
 		Entry("that names a foreign namespace", func() func(*addonv1alpha1.ManagedClusterAddOn) {
 			return configured(&kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "x"}})
-		}, "ConfigurationInvalid", `in namespace "kube-system", which agents may not read`),
+		}, "ConfigurationInvalid", `in namespace "kube-system", which agents are not allowed to read`),
 		Entry("that names two OperatorVersions", func() func(*addonv1alpha1.ManagedClusterAddOn) {
 			other := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: "other"}}
 			return configured(version, other)
-		}, "ConfigurationInvalid", "two OperatorVersions are named"),
+		}, "ConfigurationInvalid", "two OperatorVersions are configured"),
 	)
 
 	It("waits for OCM where OCM manages the add-on, and takes what it has resolved", func(ctx SpecContext) {
@@ -325,7 +325,7 @@ var _ = Describe("The add-on controller", func() {
 
 			forsake(ctx, definition)
 			want := seen{"False", "ConfigurationInvalid", `ClusterManagementAddOn "` + kafka.Name + `" ` + lost +
-				"; the add-on's Instance " + cluster + "/" + kafka.Name + " stays as it is: " + remedy + " " +
+				"; the add-on's Instance " + cluster + "/" + kafka.Name + " is left unchanged: " + remedy + " " +
 				"(group kudo.dev, resource operatorversions in spec.supportedConfigs), or disable the add-on to remove it"}
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(want))
 			Consistently(specOf(instance)).WithContext(ctx).Should(Equal(instance.Spec))
@@ -346,10 +346,10 @@ var _ = Describe("The add-on controller", func() {
 		},
 		Entry("its definition names no OperatorVersions", func(ctx SpecContext, d *addonv1alpha1.ClusterManagementAddOn) {
 			edit(ctx, d, func(d *addonv1alpha1.ClusterManagementAddOn) { d.Spec.SupportedConfigs = nil })
-		}, "no longer names an OperatorVersion", "name one again"),
+		}, "no longer supports OperatorVersions", "add them again"),
 		Entry("its definition is deleted", func(ctx SpecContext, d *addonv1alpha1.ClusterManagementAddOn) {
 			Expect(server.Delete(ctx, d)).To(Succeed())
-		}, "does not exist any more", "make it again with an OperatorVersion"),
+		}, "no longer exists", "re-create it with OperatorVersions"),
 	)
 
 	It("gives an add-on up that it never installed and shall not run any more", func(ctx SpecContext) {

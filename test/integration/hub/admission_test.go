@@ -64,7 +64,7 @@ func checked(ctx context.Context) {
 	GinkgoHelper()
 	probe := &kudo.OperatorVersion{ObjectMeta: metav1.ObjectMeta{Namespace: packages, GenerateName: "probe-"}}
 	Eventually(func(g Gomega) {
-		g.Expect(server.Create(ctx, probe.DeepCopy(), client.DryRunAll)).To(MatchError(ContainSubstring("cannot be run")))
+		g.Expect(server.Create(ctx, probe.DeepCopy(), client.DryRunAll)).To(MatchError(ContainSubstring("is not valid")))
 	}).WithContext(ctx).Should(Succeed())
 	converts(ctx)
 }
@@ -134,22 +134,22 @@ var _ = Describe("Admission", func() {
 				return annotates(`[{"name":"<a>"}]`)
 			}, `annotation addon.open-cluster-management.io/dependencies[0]: "<a>" depends on itself: remove the entry`),
 			Entry("closes a cycle", func() func(*addonv1alpha1.ClusterManagementAddOn) { return needs("b") },
-				`spec.dependencies[0]: circular dependency: <a> -> <b> -> <c> -> <a>: remove the entry, or another dependency on this way`),
+				`spec.dependencies[0]: circular dependency: <a> -> <b> -> <c> -> <a>: remove the entry, or another dependency of this cycle`),
 			Entry("closes a cycle by the annotation", func() func(*addonv1alpha1.ClusterManagementAddOn) {
 				return annotates(`[{"name":"<b>","type":"Optional"}]`)
 			}, `dependencies[0]: circular dependency: <a> -> <b> -> <c> -> <a>: remove the entry`),
 			Entry("names a dependency twice in the annotation", func() func(*addonv1alpha1.ClusterManagementAddOn) {
 				return annotates(`[{"name":"x"},{"name":"x"}]`)
-			}, `dependencies[1]: "x" is named twice: keep one of the entries`),
+			}, `dependencies[1]: "x" is listed twice: remove one of the entries`),
 			Entry("has a type that there is not", func() func(*addonv1alpha1.ClusterManagementAddOn) {
 				return annotates(`[{"name":"x","type":"Perhaps"}]`)
-			}, `"x" has type "Perhaps": want Required or Optional`),
+			}, `"x" has type "Perhaps": must be Required or Optional`),
 			Entry("has an annotation that is no JSON", func() func(*addonv1alpha1.ClusterManagementAddOn) { return annotates(`[{"name`) },
-				`annotation addon.open-cluster-management.io/dependencies: reading JSON`),
+				`annotation addon.open-cluster-management.io/dependencies: invalid JSON`),
 			Entry("has an annotation that is empty", func() func(*addonv1alpha1.ClusterManagementAddOn) { return annotates(``) },
-				`want a JSON array such as`),
+				`must be a JSON array such as`),
 			Entry("has an annotation of another shape", func() func(*addonv1alpha1.ClusterManagementAddOn) { return annotates(`{"name":"x"}`) },
-				`want a JSON array such as`),
+				`must be a JSON array such as`),
 		)
 
 		It("rejects the edit that closes a cycle, right after the one that prepared it, and no other", func(ctx SpecContext) {
@@ -174,7 +174,7 @@ var _ = Describe("Admission", func() {
 			var err error
 			said := heard.of(func() { err = user.Patch(ctx, a, another) })
 			Expect(err).NotTo(HaveOccurred(), "an edit beside it")
-			Expect(said).To(ConsistOf(ContainSubstring("circular dependency"), ContainSubstring(`there is no ClusterManagementAddOn "x" yet`)))
+			Expect(said).To(ConsistOf(ContainSubstring("circular dependency"), ContainSubstring(`ClusterManagementAddOn "x" does not exist yet`)))
 			Expect(user.Patch(ctx, a, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"dependencies":null}}`)))).To(Succeed())
 			Eventually(conditionOf(onA, "Degraded")).WithContext(ctx).Should(Equal(none))
 		})
@@ -183,8 +183,8 @@ var _ = Describe("Admission", func() {
 			d := definition("a", annotates(`[{"name":"x"}]`))
 			needs("later")(d)
 			Expect(heard.of(func() { Expect(user.Create(ctx, d)).To(Succeed()) })).To(ConsistOf(
-				ContainSubstring("is not used, because spec.dependencies is set"),
-				ContainSubstring(`there is no ClusterManagementAddOn "`+f.named("later")+`" yet`)))
+				ContainSubstring("is ignored because spec.dependencies is set"),
+				ContainSubstring(`ClusterManagementAddOn "`+f.named("later")+`" does not exist yet`)))
 			DeferCleanup(func(ctx SpecContext) { Expect(user.Delete(ctx, d)).To(Succeed()) })
 		})
 
@@ -219,7 +219,7 @@ var _ = Describe("Admission", func() {
 			} {
 				f.define(ctx, name, f.needing(need{Name: "zookeeper", Type: dependencyType}))
 			}
-			want := fmt.Sprintf("%s, %s require %s and will stop being available where it goes with its definition (kubectl addon dependents %s)",
+			want := fmt.Sprintf("%s, %s require %s and will become unavailable where it is removed with its definition (kubectl addon dependents %s)",
 				f.named("kafka"), f.named("spark"), zookeeper.Name, zookeeper.Name)
 			// The webhook reads from a watch cache, which may lag behind.
 			Eventually(func() []string {
@@ -269,7 +269,7 @@ var _ = Describe("Admission", func() {
 				Expect(server.Patch(ctx, leaving, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
 			})
 			zookeeper := f.enable(ctx, cluster, "zookeeper")
-			want := fmt.Sprintf("%s, %s on %s require %s and will stop being available (kubectl addon dependents %s)",
+			want := fmt.Sprintf("%s, %s on %s require %s and will become unavailable (kubectl addon dependents %s)",
 				f.named("kafka"), f.named("spark"), cluster, f.named("zookeeper"), f.named("zookeeper"))
 			// The webhook reads from a watch cache, which may lag behind.
 			Eventually(func() []string {
@@ -294,13 +294,13 @@ var _ = Describe("Admission", func() {
 		})
 	})
 
-	It("refuses an OperatorVersion that cannot be run, and says what is wrong", func(ctx SpecContext) {
+	It("refuses an OperatorVersion that is not valid, and reports its problems", func(ctx SpecContext) {
 		broken := f.push(ctx, "kafka", packages).DeepCopy()
 		broken.ObjectMeta = metav1.ObjectMeta{Namespace: packages, Name: f.named("broken") + "-1.0.0"}
 		broken.Spec.Tasks[0].Spec.Resources = []string{"missing.yaml"}
 		broken.Spec.Parameters[1].Default = ptrTo("many")
 		refused(func(options ...client.CreateOption) error { return user.Create(ctx, broken.DeepCopy(), options...) },
-			"OperatorVersion addon-packages/"+broken.Name+" cannot be run; correct the package "+
+			"OperatorVersion addon-packages/"+broken.Name+" is not valid; fix the package "+
 				"('kubectl addon package verify DIR' checks it): ")
 		Expect(user.Create(ctx, broken.DeepCopy())).To(MatchError(And(
 			ContainSubstring(`"missing.yaml"`), ContainSubstring(`"many"`))))
@@ -311,7 +311,7 @@ var _ = Describe("Admission", func() {
 		makeNamespace(ctx, f.named("bare"))
 		broken.Spec.Tasks[0].Spec.Resources = []string{"missing.yaml"}
 		broken.ObjectMeta = metav1.ObjectMeta{Namespace: cluster, Name: f.named("broken")}
-		Expect(user.Create(ctx, broken.DeepCopy())).To(MatchError(ContainSubstring("cannot be run")))
+		Expect(user.Create(ctx, broken.DeepCopy())).To(MatchError(ContainSubstring("is not valid")))
 		broken.Namespace = f.named("bare")
 		Expect(user.Create(ctx, broken)).To(Succeed())
 	})
@@ -361,10 +361,10 @@ var _ = Describe("Admission", func() {
 				`/mine: parameter "TYPO": it is not defined: the operator has TEXT, COUNT, FIXED, SCALE, BACKUP`),
 			Entry("a parameter that is misspelt", []string{"COUNTS", "3"}, `/mine: parameter "COUNTS": it is not defined: did you mean "COUNT"?`),
 			Entry("more than an Instance can hold", []string{"TEXT", strings.Repeat("x", parameter.MaxBytes)},
-				`/mine: parameter "TEXT": all parameters together have 524299 bytes, more than the 524288 that an Instance can hold`),
-			Entry("a value of the wrong type", []string{"COUNT", "many"}, `parameter "COUNT": value "many": want an integer, such as 3`),
+				`/mine: parameter "TEXT": all parameters together have 524299 bytes, more than the limit of 524288 for an Instance`),
+			Entry("a value of the wrong type", []string{"COUNT", "many"}, `parameter "COUNT": value "many": must be an integer, such as 3`),
 			Entry("several faults", []string{"COUNT", "many", "TYPO", "x"},
-				`parameter "COUNT": value "many": want an integer, such as 3; parameter "TYPO": it is not defined`),
+				`parameter "COUNT": value "many": must be an integer, such as 3; parameter "TYPO": it is not defined`),
 		)
 
 		DescribeTable("refuses the edit that",
@@ -382,16 +382,16 @@ var _ = Describe("Admission", func() {
 				removed(ctx, unchanged)
 				Eventually(exists(unchanged)).WithContext(ctx).Should(BeFalse())
 			},
-			Entry("sets a wrong value", func(i *kudo.Instance) { i.Spec.Parameters["COUNT"] = "many" }, `value "many": want an integer`),
+			Entry("sets a wrong value", func(i *kudo.Instance) { i.Spec.Parameters["COUNT"] = "many" }, `value "many": must be an integer`),
 			Entry("changes an immutable parameter", func(i *kudo.Instance) { i.Spec.Parameters["FIXED"] = "huge" },
-				`parameter "FIXED": it is immutable and stands at "small": set that, or delete the Instance and create it anew`),
+				`parameter "FIXED": it is immutable and its value is "small": set that value, or delete and re-create the Instance`),
 			Entry("changes it by another version's default", func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = later.Name },
-				`parameter "FIXED": value "large": it is immutable and stands at "small"`),
+				`parameter "FIXED": value "large": it is immutable and its value is "small"`),
 			Entry("triggers two plans",
 				func(i *kudo.Instance) { i.Spec.Parameters["SCALE"], i.Spec.Parameters["BACKUP"] = "2", "x" },
-				`the parameters that change trigger 2 plans, "scale" (SCALE) and "backup" (BACKUP): change those of one plan at a time`),
+				`the changed parameters trigger 2 plans, "scale" (SCALE) and "backup" (BACKUP): change the parameters of one plan at a time`),
 			Entry("asks for a plan that does not exist", func(i *kudo.Instance) { i.Spec.PlanExecution.PlanName = "fly" },
-				`spec.planExecution.planName is "fly", a plan that OperatorVersion addon-packages/`),
+				`spec.planExecution.planName is "fly", but OperatorVersion addon-packages/`),
 		)
 
 		It("warns of an OperatorVersion that does not exist yet", func(ctx SpecContext) {
@@ -399,7 +399,7 @@ var _ = Describe("Admission", func() {
 			early.Spec.OperatorVersion.Name = f.named("early") + "-1.0.0"
 			Expect(heard.of(func() { Expect(user.Create(ctx, early)).To(Succeed()) })).To(Equal([]string{
 				"the Instance cannot run yet: OperatorVersion addon-packages/" + early.Spec.OperatorVersion.Name + " does not exist: " +
-					"push its package (kubectl addon package push DIR -n addon-packages), or name another one"}))
+					"push its package (kubectl addon package push DIR -n addon-packages), or use another version"}))
 		})
 
 		It("is the same right after the OperatorVersion was created", func(ctx SpecContext) {
@@ -417,7 +417,7 @@ var _ = Describe("Admission", func() {
 			curious := instance("TYPO", "x")
 			curious.Spec.OperatorVersion = corev1.ObjectReference{Namespace: secret.Namespace, Name: secret.Name}
 			Expect(heard.of(func() { Expect(user.Create(ctx, curious)).To(Succeed()) })).To(ConsistOf(
-				ContainSubstring("which agents may not read")))
+				ContainSubstring("which agents are not allowed to read")))
 			Eventually(resolvedOf(curious)).WithContext(ctx).Should(And(
 				HaveField("Reason", "NamespaceNotAllowed"), HaveField("Message", Not(ContainSubstring("TYPO")))))
 		})
@@ -458,12 +458,12 @@ var _ = Describe("Admission", func() {
 				return user.Patch(ctx, changed.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(text)))
 			}
 			Expect(patch(`{"spec":{"parameters":{"FIXED":"huge"}}}`)).To(Succeed(), "nobody answers")
-			fault := ContainSubstring(`parameter "FIXED": it is immutable and stands at "small": set that`)
+			fault := ContainSubstring(`parameter "FIXED": it is immutable and its value is "small": set that`)
 			Eventually(resolvedOf(changed)).WithContext(ctx).Should(HaveField("Message", fault))
 			stopHub()
 			_, stopHub = runHub(serving)
 			checked(ctx)
-			Expect(patch(`{"spec":{"parameters":{"FIXED":"tiny"}}}`)).To(MatchError(ContainSubstring(`stands at "small"`)))
+			Expect(patch(`{"spec":{"parameters":{"FIXED":"tiny"}}}`)).To(MatchError(ContainSubstring(`its value is "small"`)))
 			Expect(patch(`{"spec":{"parameters":{"FIXED":"small"}}}`)).To(Succeed())
 			Eventually(resolvedOf(changed)).WithContext(ctx).Should(HaveField("Status", "True"))
 		})
@@ -483,7 +483,7 @@ var _ = Describe("Admission", func() {
 			}
 			fix("tiny")
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(And(HaveField("Reason", "ParametersInvalid"),
-				HaveField("Message", ContainSubstring(`parameter "FIXED": it is immutable and stands at a value that is not shown`))))
+				HaveField("Message", ContainSubstring(`parameter "FIXED": it is immutable and its value is not shown`))))
 			Expect(specOf(own)(Default, ctx).Parameters).To(HaveKeyWithValue("FIXED", "tiny"))
 
 			By("editing it by hand")

@@ -162,7 +162,7 @@ var _ = Describe("A dependency", func() {
 			report(ctx, b, metav1.ConditionTrue, "Works")
 			degraded(ctx, a, none)
 			Eventually(eventsOn(a)).WithContext(ctx).Should(ContainElement(
-				"Normal DependenciesSatisfied: all dependencies are satisfied; before: RequiredDependencyNotSatisfied"))
+				"Normal DependenciesSatisfied: all dependencies are satisfied; previously: RequiredDependencyNotSatisfied"))
 		})
 
 		It("is not satisfied any more when B is deleted", func(ctx SpecContext) {
@@ -315,8 +315,8 @@ var _ = Describe("A dependency", func() {
 		edit(ctx, definition, annotated(`[{"name":"b","kind":"Optional"}]`))
 
 		warning := `Warning DependenciesMalformed: ClusterManagementAddOn "` + definition.Name +
-			`": annotation addon.open-cluster-management.io/dependencies: reading JSON: unknown field "[0].kind"` +
-			`; the last verdict stays on every cluster`
+			`": annotation addon.open-cluster-management.io/dependencies: invalid JSON: unknown field "[0].kind"` +
+			`; every cluster keeps the last verdict`
 		Eventually(eventsOn(definition)).WithContext(ctx).Should(Equal([]string{warning}))
 		Consistently(eventsOn(definition)).WithContext(ctx).Should(HaveLen(1))
 		Expect(conditionOf(here, "Degraded")(Default, ctx)).To(Equal(f.required("b")))

@@ -169,8 +169,8 @@ var _ = Describe("The Instance controller", func() {
 			instance := create(ctx, "a", nil)
 			ask(ctx, instance, "fly")
 			Eventually(resolvedOf(instance)).WithContext(ctx).Should(Equal(seen{"False", "RequestInvalid",
-				`spec.planExecution.planName is "fly", a plan that OperatorVersion addon-packages/` + version.Name +
-					` does not have: name one of its plans (deploy), or remove spec.planExecution`}))
+				`spec.planExecution.planName is "fly", but OperatorVersion addon-packages/` + version.Name +
+					` has no such plan: use one of its plans (deploy), or remove spec.planExecution`}))
 			ask(ctx, instance, "deploy")
 			Eventually(resolvedOf(instance)).WithContext(ctx).Should(HaveField("Status", "True"))
 			Expect(requestOf(instance)(Default, ctx)).To(given("deploy"))

@@ -144,7 +144,7 @@ var _ = Describe("Operators that depend on operators", func() {
 		It("are refused where two children would have the same name", func(ctx SpecContext) {
 			push(ctx, bringing("bb", "1.0.0"), bringing("bb", "2.0.0"))
 			Expect(user.Create(ctx, bringing("aa", "1.0.0", "bb", "bb@1.0.0"))).To(MatchError(ContainSubstring(named(
-				`make children whose names both end in "<bb>" on the managed cluster`))))
+				`create children whose names both end in "<bb>" on the managed cluster`))))
 		})
 
 		It("warns of an Instance whose tree is not complete", func(ctx SpecContext) {

@@ -349,10 +349,10 @@ var _ = Describe("The webhook server", func() {
 
 	It("does not start where it is told nonsense", func(ctx SpecContext) {
 		for fault, change := range map[string]func(*hub.Options){
-			"HOST:PORT":           func(o *hub.Options) { o.WebhookBindAddress = "nowhere" },
-			"DNS names and IPs":   func(o *hub.Options) { o.WebhookHosts = nil },
-			"a namespace":         func(o *hub.Options) { o.Namespace = "" },
-			"three times as long": func(o *hub.Options) { o.WebhookAuthorityValidity = time.Hour },
+			"HOST:PORT":            func(o *hub.Options) { o.WebhookBindAddress = "nowhere" },
+			"DNS name or IP":       func(o *hub.Options) { o.WebhookHosts = nil },
+			"a namespace":          func(o *hub.Options) { o.Namespace = "" },
+			"at least three times": func(o *hub.Options) { o.WebhookAuthorityValidity = time.Hour },
 		} {
 			options := hub.Options{PackagesNamespace: packages, Namespace: "tandem-system", MetricsBindAddress: "0", Logger: GinkgoLogr}
 			serving(nil, &options)

@@ -162,7 +162,7 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		Eventually(func() error { return admin.Get(ctx, required, addOnIn("v1beta1", required)) }).WithContext(ctx).Should(Succeed())
 		before := all(ctx)
 		out := &interrupter{}
-		Expect(uninstall(ctx, out)).To(MatchError(ContainSubstring("an addon-manager is running and would write everything again: it converts")))
+		Expect(uninstall(ctx, out)).To(MatchError(ContainSubstring("an addon-manager is running and would restore everything: it converts")))
 		Expect(out.String()).To(BeEmpty())
 		Expect(all(ctx)).To(Equal(before))
 		stopHub()
@@ -177,7 +177,7 @@ var _ = Describe("Uninstalling", Ordered, func() {
 	It("leaves nothing False, and nothing that is enforced", func(ctx SpecContext) {
 		out := &interrupter{}
 		Expect(uninstall(ctx, out)).To(Succeed())
-		Expect(out.String()).To(And(ContainSubstring("released"), HaveSuffix("on this hub\n")))
+		Expect(out.String()).To(And(ContainSubstring("released"), HaveSuffix("depends on addon-manager\n")))
 		for _, name := range append(slices.Clone(children), works.Name) {
 			Expect(out.String()).To(ContainSubstring(cluster + "/" + name))
 		}
