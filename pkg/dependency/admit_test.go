@@ -68,8 +68,8 @@ func TestAdmit(t *testing.T) {
 		"a malformed annotation": {
 			new: byAnnotation(`[{"name"`), errors: []string{inAnnotation + `: invalid JSON: unexpected end of JSON input`},
 		},
-		"a circle, by the field":      {new: byField(need("a"), need("b")), errors: []string{inField + `[1]: ` + cycleB}},
-		"a circle, by the annotation": {new: byAnnotation(`[{"name":"c"}]`), errors: []string{inAnnotation + `[0]: ` + cycleC}},
+		"a cycle, by the field":      {new: byField(need("a"), need("b")), errors: []string{inField + `[1]: ` + cycleB}},
+		"a cycle, by the annotation": {new: byAnnotation(`[{"name":"c"}]`), errors: []string{inAnnotation + `[0]: ` + cycleC}},
 		"a cycle by an Optional dependency": {
 			new:    byField(addonv1alpha1.AddonDependency{Name: "b", Type: optional}),
 			errors: []string{inField + `[0]: ` + cycleB},
@@ -90,7 +90,7 @@ func TestAdmit(t *testing.T) {
 			warnings: []string{annotationOf + `[0]: ClusterManagementAddOn "later" does not exist yet`},
 		},
 
-		"a write that leaves a circle as it is passes": {old: byField(need("b")), new: byField(need("b"))},
+		"a write that keeps an existing cycle is allowed": {old: byField(need("b")), new: byField(need("b"))},
 		"a write that leaves a malformed annotation as it is passes": {
 			old: byAnnotation("{"), new: byAnnotation("{"),
 		},
@@ -98,7 +98,7 @@ func TestAdmit(t *testing.T) {
 			old: byAnnotation("[{"), new: byAnnotation(`[{"name":`),
 			errors: []string{inAnnotation + `: invalid JSON: unexpected end of JSON input`},
 		},
-		"one of two circles is mended, the other one is warned of": {
+		"one of two cycles is broken, with a warning about the other": {
 			old: byField(need("b"), need("c")), new: byField(need("c")), warnings: []string{"spec.dependencies[0]: " + cycleC},
 		},
 		"a cycle is broken and another one added": {
@@ -116,13 +116,13 @@ func TestAdmit(t *testing.T) {
 			new:      byAnnotation(`[{"name":"a"},{"name":"e","type":"x"}]`),
 			warnings: []string{annotationOf + `[1]: "e" has type "x": must be Required or Optional`, annotationOf + "[1]: circular dependency: kafka -> e -> b -> kafka" + wayOut},
 		},
-		"a third of a name that stood twice is refused": {
+		"a third entry of a name that was listed twice is rejected": {
 			old:      byAnnotation(`[{"name":"a"},{"name":"a"}]`),
 			new:      byAnnotation(`[{"name":"a"},{"name":"a"},{"name":"a"}]`),
 			warnings: []string{annotationOf + `[1]: "a" is listed twice: remove one of the entries`},
 			errors:   []string{inAnnotation + `[2]: "a" is listed twice: remove one of the entries`},
 		},
-		"a field that is removed brings the annotation to bear": {
+		"removing the field makes the annotation effective": {
 			old: byAnnotation(`[{"name":"b"}]`, need("a")), new: byAnnotation(`[{"name":"b"}]`),
 			errors: []string{inAnnotation + `[0]: ` + cycleB},
 		},

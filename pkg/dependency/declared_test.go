@@ -89,7 +89,7 @@ func TestDeclared(t *testing.T) {
 			definition: definition(text(`[{"name":"a"},{"name":"a","type":"Optional"}]`)),
 			wantError:  `ClusterManagementAddOn "kafka": ` + where + `[1]: "a" is listed twice: remove one of the entries`,
 		},
-		"a dependency on itself is not malformed: the judgement shows it as a circle": {
+		"a dependency on itself is not malformed: it is reported as a cycle": {
 			definition: definition(text(`[{"name":"kafka"}]`)),
 			want:       []addonv1alpha1.AddonDependency{need("kafka", "Required", "")},
 		},

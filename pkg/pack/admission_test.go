@@ -39,8 +39,8 @@ func TestAdmit(t *testing.T) {
 			"OperatorVersion addon-packages/kafka-1.0.0 is not valid; fix the package ('kubectl addon package verify DIR' checks it): " +
 				"plans.deploy.phases[0].steps[0]", `"miss"`,
 		}},
-		"one with more faults than anybody reads": {spec: worse, wants: []string{`"P9"`, "; and 2 more errors"}},
-		"one that says nothing at all":            {spec: &kudo.OperatorVersionSpec{}, wants: []string{"plan deploy is missing"}},
+		"one with more problems than are listed": {spec: worse, wants: []string{`"P9"`, "; and 2 more errors"}},
+		"one that says nothing at all":           {spec: &kudo.OperatorVersionSpec{}, wants: []string{"plan deploy is missing"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := pack.Admit(&kudo.OperatorVersion{

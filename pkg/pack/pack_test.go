@@ -340,11 +340,11 @@ func TestVerifyParams(t *testing.T) {
 	}{
 		"a list of old":                               {nil, []string{`params.yaml:1: error: must be a map, got a list`, `templates/app.yaml:6: error: parameter "REPLICAS" is not defined in params.yaml: none exist`}},
 		"a field that does not exist":                 {[]string{"{name: A, trigger: deploy, typ: map}"}, []string{`params.yaml:3: error: parameters[1].typ: unknown field: did you mean type?`}},
-		"a field that nobody means":                   {[]string{"{name: A, trigger: deploy, colour: red}"}, []string{`params.yaml:3: error: parameters[1].colour: unknown field: must be one of name, displayName, description, required, default, trigger, type, immutable, enum, forcePodRestart, group, advanced, hint`}},
+		"a field with no similar name":                {[]string{"{name: A, trigger: deploy, colour: red}"}, []string{`params.yaml:3: error: parameters[1].colour: unknown field: must be one of name, displayName, description, required, default, trigger, type, immutable, enum, forcePodRestart, group, advanced, hint`}},
 		"names that differ in case":                   {[]string{"{name: A, trigger: deploy}", "{name: a, trigger: deploy}"}, []string{`params.yaml:4: error: parameter "a" differs from "A" only in case: rename one`}},
 		"a name that lists of parameters cannot hold": {[]string{"{name: 'A;B', trigger: deploy}"}, []string{`params.yaml:3: error: parameter "A;B": the name must not contain any of ",;": use letters, digits and _`}},
 		"an enum of nothing":                          {[]string{"{name: A, trigger: deploy, enum: []}"}, []string{`params.yaml:3: error: parameters[1].enum: must not be empty: list the allowed values, or remove the field`}},
-		"an advanced one that everybody has to set":   {[]string{"{name: A, trigger: deploy, advanced: true}"}, []string{`params.yaml:3: warning: parameter "A" is advanced, but must be set: set a default, or required: false`}},
+		"an advanced one that must be set":            {[]string{"{name: A, trigger: deploy, advanced: true}"}, []string{`params.yaml:3: warning: parameter "A" is advanced, but must be set: set a default, or required: false`}},
 		"an advanced that is none":                    {[]string{"{name: A, trigger: deploy, advanced: perhaps}"}, []string{`params.yaml:3: error: parameters[1].advanced: must be true or false without quotes, got "perhaps"`}},
 		"a default that is empty where it matters":    {[]string{`{name: A, trigger: deploy, type: integer, default: ""}`}, []string{}},
 		"numbers keep their digits":                   {[]string{`{name: A, trigger: deploy, type: integer, default: 123456789012345678901234567890, enum: [123456789012345678901234567890]}`, `{name: B, trigger: deploy, type: number, default: 1e400}`}, []string{}},
@@ -404,12 +404,12 @@ func TestVerifyPointsToTheColumn(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		"the name of an unknown field":  {map[string]string{"operator.yaml": operatorYAML + "  cleanup: {phase: []}\n"}, `operator.yaml:21:13: error: plans.cleanup.phase: unknown field: did you mean phases?`},
-		"a value of the wrong type":     {map[string]string{"params.yaml": "parameters:\n- {name: REPLICAS, required: never}\n"}, `params.yaml:2:30: error: parameters[0].required: must be true or false without quotes, got "never"`},
-		"the field that a rule judges":  {map[string]string{"params.yaml": "parameters:\n- {name: REPLICAS, trigger: fly}\n"}, `params.yaml:2:20: error: parameter "REPLICAS" triggers plan "fly", which does not exist: must be one of deploy`},
-		"an item of a list":             {map[string]string{"operator.yaml": strings.Replace(operatorYAML, "- app.yaml", "- web.yaml", 1)}, `operator.yaml:10:11: error: task "app": template "web.yaml" does not exist: must be one of app.yaml`},
-		"the object that lacks a field": {map[string]string{"params.yaml": "parameters:\n- {name: REPLICAS}\n- {default: 1}\n"}, `params.yaml:3:3: error: parameters[1]: required field name is missing`},
-		"no column of a template":       {map[string]string{"templates/app.yaml": "a: {{ .Params.B }}{{ .Params.REPLICAS }}"}, `templates/app.yaml:1: error: parameter "B" is not defined in params.yaml: must be one of REPLICAS`},
+		"the name of an unknown field":           {map[string]string{"operator.yaml": operatorYAML + "  cleanup: {phase: []}\n"}, `operator.yaml:21:13: error: plans.cleanup.phase: unknown field: did you mean phases?`},
+		"a value of the wrong type":              {map[string]string{"params.yaml": "parameters:\n- {name: REPLICAS, required: never}\n"}, `params.yaml:2:30: error: parameters[0].required: must be true or false without quotes, got "never"`},
+		"the field that a rule judges":           {map[string]string{"params.yaml": "parameters:\n- {name: REPLICAS, trigger: fly}\n"}, `params.yaml:2:20: error: parameter "REPLICAS" triggers plan "fly", which does not exist: must be one of deploy`},
+		"an item of a list":                      {map[string]string{"operator.yaml": strings.Replace(operatorYAML, "- app.yaml", "- web.yaml", 1)}, `operator.yaml:10:11: error: task "app": template "web.yaml" does not exist: must be one of app.yaml`},
+		"the object in which a field is missing": {map[string]string{"params.yaml": "parameters:\n- {name: REPLICAS}\n- {default: 1}\n"}, `params.yaml:3:3: error: parameters[1]: required field name is missing`},
+		"no column of a template":                {map[string]string{"templates/app.yaml": "a: {{ .Params.B }}{{ .Params.REPLICAS }}"}, `templates/app.yaml:1: error: parameter "B" is not defined in params.yaml: must be one of REPLICAS`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			p, _ := pack.Load(files(test.files))

@@ -125,7 +125,7 @@ func TestDecide(t *testing.T) {
 		"a cleanup plan that failed runs again": {
 			observed: observed(kudo.Complete, removing, withCleanup(kudo.FatalError)), want: plan.ActionStart, starts: "cleanup",
 		},
-		"but not at once": {
+		"but not immediately": {
 			observed: observed(kudo.Complete, removing, withCleanup(kudo.FatalError), func(o *plan.Observation) { o.CleanupWait = time.Minute }),
 			want:     plan.ActionWait, reason: kudo.ReasonRemoving, message: `plan "cleanup" failed and will be retried: no image`, after: time.Minute,
 		},

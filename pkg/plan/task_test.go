@@ -98,7 +98,7 @@ func TestClaim(t *testing.T) {
 	}{
 		"what is absent may be made": {nil, ""},
 		"what it made is its own":    {object("ConfigMap", "c"), ""},
-		"what lacks KUDO's labels was made by somebody else": {
+		"an object without KUDO's labels has another owner": {
 			object("ConfigMap", "c", func(o *unstructured.Unstructured) { o.SetLabels(nil) }), "ConfigMap apps/c: already exists and was not created by this Instance"},
 		"what another Instance made is that one's": {
 			object("ConfigMap", "c", func(o *unstructured.Unstructured) {
@@ -229,7 +229,7 @@ func TestReady(t *testing.T) {
 		"another group's Job has not":           {complete, []plan.Object{{Want: object("Job", "j", version("example.com/v1"))}}, metav1.ConditionFalse, kudo.ReasonUnhealthy, "Job apps/j: is missing"},
 		"a cluster-scoped object that is gone": {complete, []plan.Object{{Want: object("ClusterRole", "r", func(o *unstructured.Unstructured) { o.SetNamespace("") })}},
 			metav1.ConditionFalse, kudo.ReasonUnhealthy, "ClusterRole r: is missing"},
-		"an object that was replaced by somebody else's": {complete, []plan.Object{{Want: there, Live: object("ConfigMap", "c", func(o *unstructured.Unstructured) { o.SetLabels(nil) })}},
+		"an object that was replaced by another owner's": {complete, []plan.Object{{Want: there, Live: object("ConfigMap", "c", func(o *unstructured.Unstructured) { o.SetLabels(nil) })}},
 			metav1.ConditionFalse, kudo.ReasonUnhealthy, "ConfigMap apps/c: already exists and was not created by this Instance"},
 		"an object that is on its way out, with what holds it": {complete, []plan.Object{{Want: there, Live: object("ConfigMap", "c", dying("example.com/hold"))}},
 			metav1.ConditionFalse, kudo.ReasonUnhealthy, "ConfigMap apps/c: is being deleted, held by finalizer example.com/hold"},

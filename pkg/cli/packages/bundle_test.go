@@ -264,7 +264,7 @@ entries:
 			loader:   &loader{}, members: []string{fmt.Sprintf("parent-1.0.0 %[1]s/zz.tgz#sha256=%064[2]x__ %[1]s/zz.tgz#sha256=1__", address, 1)},
 			faults: []string{fmt.Sprintf("expected %064x", 1), "the fragment after # must be sha256= and the 64 digits of the tarball's SHA-256"},
 		},
-		"a circle through a URL": {
+		"a cycle through a URL": {
 			children: []string{"package: '" + address + "/loop.tgz'"}, loader: &loader{},
 			members: []string{"loop-1.0.0 loop__1.0.0", "parent-1.0.0 loop__1.0.0"},
 			faults:  []string{"circular dependency: parent-1.0.0 -> loop-1.0.0 -> loop-1.0.0"},

@@ -83,7 +83,7 @@ func TestReview(t *testing.T) {
 			judge:   saying(opinion{warnings: []string{"mind the gap"}, refused: errors.New("no such parameter")}, nil),
 			refusal: "no such parameter", warnings: []string{"mind the gap"}, answer: "refused",
 		},
-		"what cannot be judged is let in with a warning": {
+		"a write that cannot be checked is allowed with a warning": {
 			judge:    saying(opinion{}, errors.New("reading OperatorVersion: no luck")),
 			warnings: []string{"this write was admitted without validation, and problems are reported after it is stored: reading OperatorVersion: no luck"},
 			answer:   "unjudged",
