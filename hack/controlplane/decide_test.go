@@ -31,15 +31,15 @@ func TestDecide(t *testing.T) {
 func TestProgramsArePickedInTheOrderOfTheTable(t *testing.T) {
 	for name, test := range map[string]struct {
 		names, want []string
-		fault       bool
+		problem     bool
 	}{
 		"all":     {want: []string{"etcd", "kwok", "kubectl", "kube-scheduler", "kube-apiserver", "kube-controller-manager"}},
 		"some":    {names: []string{"kubectl", "kube-apiserver", "etcd", "etcd"}, want: []string{"etcd", "kubectl", "kube-apiserver"}},
-		"unknown": {names: []string{"kubelet"}, fault: true},
+		"unknown": {names: []string{"kubelet"}, problem: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			picked, err := pick(controlPlane(), test.names)
-			if (err != nil) != test.fault {
+			if (err != nil) != test.problem {
 				t.Fatal(err)
 			}
 			var got []string

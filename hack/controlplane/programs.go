@@ -22,8 +22,8 @@ type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
 
-// toolModule is the folder below hack/controlplane of the module whose go.mod pins the versions of all programs. A single module lets go
-// build shared packages once, and build all programs in one call that keeps all processors busy.
+// toolModule is the folder below hack/controlplane of the module whose go.mod pins the versions of all programs. With a single module, go
+// builds shared packages once, and all programs in one call that keeps all processors busy.
 const toolModule = "programs"
 
 // The modules whose versions determine the versions of the programs.

@@ -117,21 +117,21 @@ func TestMirror(t *testing.T) {
 	const file = "https://dl.k8s.io/release/v1/bin/linux/amd64/kubectl"
 	for name, test := range map[string]struct {
 		value, want, host string
-		off, fault        bool
+		off, problem      bool
 	}{
 		"none":                  {value: "", want: file, host: "dl.k8s.io"},
 		"off":                   {value: "off", off: true, want: file, host: "dl.k8s.io"},
 		"a server":              {value: "http://127.0.0.1:8080", want: "http://127.0.0.1:8080/dl.k8s.io/release/v1/bin/linux/amd64/kubectl", host: "127.0.0.1:8080"},
 		"a folder":              {value: "https://mirror/files/", want: "https://mirror/files/dl.k8s.io/release/v1/bin/linux/amd64/kubectl", host: "mirror"},
 		"one with a password":   {value: "https://me:secret@mirror", want: "https://me:secret@mirror/dl.k8s.io/release/v1/bin/linux/amd64/kubectl", host: "mirror"},
-		"a word":                {value: "on", fault: true},
-		"a folder on this disk": {value: "file:///srv/mirror", fault: true},
-		"a host without http":   {value: "mirror:8080", fault: true},
-		"what is no URL":        {value: "http://me:secret@[", fault: true},
+		"a word":                {value: "on", problem: true},
+		"a folder on this disk": {value: "file:///srv/mirror", problem: true},
+		"a host without http":   {value: "mirror:8080", problem: true},
+		"what is no URL":        {value: "http://me:secret@[", problem: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := parseMirror(test.value)
-			if test.fault {
+			if test.problem {
 				if err == nil || strings.Contains(err.Error(), "secret") {
 					t.Errorf("the error is %v", err)
 				}

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// nobody is the user and group of the programs. It is numeric so that Kubernetes can verify that it is not root.
-const nobody = "65532:65532"
+// unprivileged is the user and group of the programs. It is numeric so that Kubernetes can verify that it is not root.
+const unprivileged = "65532:65532"
 
 // stamp identifies the build of an image.
 type stamp struct {
@@ -59,7 +59,7 @@ func pack(p program, binary []byte, platform v1.Platform, s stamp) (v1.Image, er
 		OS: platform.OS, Architecture: platform.Architecture, Variant: platform.Variant,
 		Created: v1.Time{Time: s.created},
 		RootFS:  v1.RootFS{Type: "layers"},
-		Config:  v1.Config{User: nobody, Entrypoint: []string{"/" + p.name}, WorkingDir: "/", Labels: s.labels(p)},
+		Config:  v1.Config{User: unprivileged, Entrypoint: []string{"/" + p.name}, WorkingDir: "/", Labels: s.labels(p)},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("configuring it: %w", err)

@@ -59,7 +59,7 @@ func TestPagesThatAreNotTrueAreRefused(t *testing.T) {
 		"an output without an end":    {"~~~sh\ntrue\n~~~\n\n~~~text\nold\n", "unterminated block"},
 		"an unknown option":           {"~~~sh quietly\ntrue\n~~~", `line 1: "quietly": must be fails or tail=N`},
 		"a number that is none":       {"~~~sh tail=x\ntrue\n~~~", `line 1: "tail=x"`},
-		"a shell that is ended":       {"~~~sh\nexit\n~~~", "line 1: reading what the shell prints"},
+		"a shell that is ended":       {"~~~sh\nexit\n~~~", "line 1: reading the shell's output"},
 		"commands that are no script": {"~~~sh\nif\n~~~", "line 1: exit code"},
 	} {
 		t.Run(sentence, func(t *testing.T) {

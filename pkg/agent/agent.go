@@ -151,7 +151,7 @@ func keepHub(ctx context.Context, o Options, measured *availability.Metrics, loc
 func runHub(ctx context.Context, o Options, measured *availability.Metrics, local ctrl.Manager) error {
 	config, err := o.Hub()
 	if err != nil {
-		return fmt.Errorf("finding the hub: %w", err)
+		return fmt.Errorf("problem the hub: %w", err)
 	}
 	hub, err := hubManager(o, config)
 	if err != nil {
@@ -218,7 +218,7 @@ func localManager(o Options) (ctrl.Manager, error) {
 			DisableFor:   []client.Object{&corev1.Namespace{}},
 		}},
 		Controller:                    controller.Every(),
-		Logger:                        controller.Calm(ctrl.Log),
+		Logger:                        controller.WithoutLeaderElectionLost(ctrl.Log),
 		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress:        o.ProbeAddress,
 		LeaderElection:                o.LeaderElection,

@@ -31,21 +31,21 @@ var errGoing = errors.New("the immutable object is being deleted and will be re-
 // Refused returns an *ImmutableError if the API server rejected a change of live into want only because of immutable fields. If there are
 // other causes, it omits the immutable fields, for which the API server prints all values. It returns any other error unchanged.
 func Refused(err error, live, want *unstructured.Unstructured) error {
-	var fields, faults []string
+	var fields, problems []string
 	for _, cause := range causesOf(err) {
-		fault := strings.TrimPrefix(cause.Field+": "+cause.Message, ": ")
+		problem := strings.TrimPrefix(cause.Field+": "+cause.Message, ": ")
 		switch {
 		case live != nil && cause.Field != "" && keeps.MatchString(cause.Message):
 			fields = append(fields, changedFields(cause, live, want)...)
-		case !slices.Contains(faults, fault): // some are reported twice
-			faults = append(faults, fault)
+		case !slices.Contains(problems, problem): // some are reported twice
+			problems = append(problems, problem)
 		}
 	}
 	switch {
 	case len(fields) == 0:
 		return err
-	case len(faults) > 0:
-		return &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Message: strings.Join(faults, ", ")}}
+	case len(problems) > 0:
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Message: strings.Join(problems, ", ")}}
 	case live.GetDeletionTimestamp() != nil:
 		return errGoing
 	}
@@ -95,13 +95,13 @@ func causesOf(err error) []metav1.StatusCause {
 func changedFields(cause metav1.StatusCause, live, want *unstructured.Unstructured) []string {
 	path := strings.Split(cause.Field, ".")
 	wanted, _, _ := unstructured.NestedMap(want.Object, path...)
-	standing, _, _ := unstructured.NestedMap(live.Object, path...)
+	existing, _, _ := unstructured.NestedMap(live.Object, path...)
 	line, _, _ := strings.Cut(cause.Message, "\n") // the rest is a comparison
 	changeable := exceptions.FindString(line)
 	var fixed, excepted []string
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		switch {
-		case covers(standing[name], wanted[name]):
+		case covers(existing[name], wanted[name]):
 		case strings.Contains(changeable, name):
 			excepted = append(excepted, cause.Field+"."+name)
 		default:

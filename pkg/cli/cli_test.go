@@ -41,13 +41,13 @@ func TestCommands(t *testing.T) {
 		"verify-family-json":     {[]string{"package", "verify", "testdata/family", "-o", "json"}, ExitOK},
 		"verify-broken-yaml":     {[]string{"package", "verify", "testdata/broken", "-o", "yaml"}, ExitFailure},
 		"verify-broken-jsonpath": {[]string{"package", "verify", "testdata/broken", "-o", "jsonpath={.problems[*].line}"}, ExitFailure},
-		"verify-circle":          {[]string{"package", "verify", "testdata/circle/aa"}, ExitFailure},
-		"verify-circle-json":     {[]string{"package", "verify", "testdata/circle/aa", "-o", "json"}, ExitFailure},
+		"verify-cycle":           {[]string{"package", "verify", "testdata/cycle/aa"}, ExitFailure},
+		"verify-cycle-json":      {[]string{"package", "verify", "testdata/cycle/aa", "-o", "json"}, ExitFailure},
 		"package-tree":           {[]string{"package", "tree", "testdata/family"}, ExitOK},
 		"package-tree-json":      {[]string{"package", "tree", "testdata/family", "-o", "json"}, ExitOK},
 		"package-tree-name":      {[]string{"package", "tree", "testdata/family", "-o", "name"}, ExitOK},
-		"package-tree-circle":    {[]string{"package", "tree", "testdata/circle/aa"}, ExitFailure},
-		"push-circle":            {[]string{"package", "push", "testdata/circle/aa"}, ExitFailure},
+		"package-tree-cycle":     {[]string{"package", "tree", "testdata/cycle/aa"}, ExitFailure},
+		"push-cycle":             {[]string{"package", "push", "testdata/cycle/aa"}, ExitFailure},
 		"verify-output":          {[]string{"package", "verify", "testdata/valid", "-o", "name"}, ExitUsage},
 		"verify-file":            {[]string{"package", "verify", "testdata/valid/operator.yaml"}, ExitFailure},
 		"verify-missing":         {[]string{"package", "verify", "testdata/none"}, ExitFailure},
@@ -99,7 +99,7 @@ func TestCommands(t *testing.T) {
 		"new-bad-name":           {[]string{"package", "new", "My_Shop"}, ExitFailure},
 		"new-not-empty":          {[]string{"package", "new", "shop", "testdata/valid"}, ExitFailure},
 		"pack-broken":            {[]string{"package", "pack", "testdata/broken"}, ExitFailure},
-		"pack-outside":           {[]string{"package", "pack", "testdata/circle/aa"}, ExitFailure},
+		"pack-outside":           {[]string{"package", "pack", "testdata/cycle/aa"}, ExitFailure},
 		"pack-missing":           {[]string{"package", "pack", "testdata/none"}, ExitFailure},
 		"index-no-argument":      {[]string{"package", "index"}, ExitUsage},
 		"index-nothing":          {[]string{"package", "index", "testdata/valid"}, ExitFailure},
@@ -166,7 +166,7 @@ func TestVerifyPointsToTheFolderOfTheOperator(t *testing.T) {
 func TestARefusedConnectionAsksForTheKubeconfig(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	output, code := run("plan", "status", "kafka", "--cluster", "cluster1", "--server", "http://127.0.0.1:1", "--cache-dir", t.TempDir())
-	if code != ExitFailure || !strings.Contains(output, "does KUBECONFIG (or --kubeconfig) name the hub") {
+	if code != ExitFailure || !strings.Contains(output, "check that KUBECONFIG or --kubeconfig names the hub") {
 		t.Errorf("exit code %d, %s", code, output)
 	}
 }

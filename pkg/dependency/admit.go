@@ -17,11 +17,11 @@ type CircularError struct {
 }
 
 func (e *CircularError) Error() string {
-	return fmt.Sprintf("ClusterManagementAddOn %q: %s: %s", e.AddOn, e.Where, e.fault())
+	return fmt.Sprintf("ClusterManagementAddOn %q: %s: %s", e.AddOn, e.Where, e.problem())
 }
 
-// fault returns the path of the cycle and how to break it.
-func (e *CircularError) fault() string {
+// problem returns the path of the cycle and how to break it.
+func (e *CircularError) problem() string {
 	if len(e.Cycle) == 2 {
 		return fmt.Sprintf("%q depends on itself: remove the entry", e.AddOn)
 	}
@@ -46,13 +46,13 @@ func Admit(
 	if old != nil {
 		before, _, known = read(old)
 	}
-	needs, where, faults := read(new)
+	needs, where, problems := read(new)
 	if needs == nil {
 		known = nil // without a list, entries cannot be compared: the write is rejected
 	}
-	refused, stood := added(faults, known)
-	for _, fault := range stood {
-		warnings = append(warnings, fmt.Sprintf("%s: %s", fault.Where, fault.Fault))
+	refused, stood := added(problems, known)
+	for _, problem := range stood {
+		warnings = append(warnings, fmt.Sprintf("%s: %s", problem.Where, problem.Problem))
 	}
 	circular, remarks := connect(new.Name, where, needs, before, needsOf)
 	return append(warnings, remarks...), join(append(refused, circular...))
@@ -67,7 +67,7 @@ func connect(
 		circular := &CircularError{AddOn: addOn, Where: entry(where, i), Cycle: Cycle(addOn, need.Name, needsOf)}
 		switch {
 		case circular.Cycle != nil && named(before, need.Name):
-			warnings = append(warnings, fmt.Sprintf("%s: %s", circular.Where, circular.fault()))
+			warnings = append(warnings, fmt.Sprintf("%s: %s", circular.Where, circular.problem()))
 		case circular.Cycle != nil:
 			refused = append(refused, circular)
 		case need.Name != "" && needsOf(need.Name) == nil:
@@ -84,19 +84,19 @@ func sameDeclaration(a, b *addonv1alpha1.ClusterManagementAddOn) bool {
 	return annotatedA == annotatedB && textA == textB && slices.Equal(a.Spec.Dependencies, b.Spec.Dependencies)
 }
 
-// added splits faults into new ones and ones that were known before, at any index.
-func added(faults, known []*MalformedError) (fresh []error, stood []*MalformedError) {
+// added splits problems into new ones and ones that were known before, at any index.
+func added(problems, known []*MalformedError) (fresh []error, stood []*MalformedError) {
 	left := map[string]int{}
-	for _, fault := range known {
-		left[fault.Fault]++
+	for _, problem := range known {
+		left[problem.Problem]++
 	}
-	for _, fault := range faults {
-		if left[fault.Fault] == 0 {
-			fresh = append(fresh, fault)
+	for _, problem := range problems {
+		if left[problem.Problem] == 0 {
+			fresh = append(fresh, problem)
 			continue
 		}
-		left[fault.Fault]--
-		stood = append(stood, fault)
+		left[problem.Problem]--
+		stood = append(stood, problem)
 	}
 	return fresh, stood
 }
@@ -106,13 +106,13 @@ func named(needs []addonv1alpha1.AddonDependency, name string) bool {
 	return slices.ContainsFunc(needs, func(n addonv1alpha1.AddonDependency) bool { return n.Name == name })
 }
 
-// faultLimit is the maximum number of problems in one error. The others are reported once those are fixed.
-const faultLimit = 10
+// problemLimit is the maximum number of problems in one error. The others are reported once those are fixed.
+const problemLimit = 10
 
-// join joins all faults into one error; nil if there are none.
-func join(faults []error) error {
-	if left := len(faults) - faultLimit; left > 0 {
-		faults = append(slices.Clip(faults[:faultLimit]), fmt.Errorf("%d more problems", left))
+// join joins all problems into one error; nil if there are none.
+func join(problems []error) error {
+	if left := len(problems) - problemLimit; left > 0 {
+		problems = append(slices.Clip(problems[:problemLimit]), fmt.Errorf("%d more problems", left))
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }

@@ -157,7 +157,7 @@ func TestAdmitTellsFaultsByTheirTypes(t *testing.T) {
 		t.Errorf("%v is not both malformed and circular", err)
 	}
 	if diff := cmp.Diff([]string{"kafka", "kafka"}, circular.Cycle); diff != "" {
-		t.Errorf("circle (-want +got):\n%s", diff)
+		t.Errorf("cycle (-want +got):\n%s", diff)
 	}
 }
 

@@ -63,7 +63,7 @@ func TestCycle(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, Cycle(tc.addOn, tc.need, in(graph(tc.graph...)))); diff != "" {
-				t.Errorf("circle (-want +got):\n%s", diff)
+				t.Errorf("cycle (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -150,7 +150,7 @@ func checkCycle(t *testing.T, g map[string][]addonv1alpha1.AddonDependency, cycl
 		}
 	}
 	if last := cycle[len(cycle)-1]; cycle[0] != addOn || cycle[1] != need || last != addOn {
-		t.Fatalf("%v is no circle from %s over %s", cycle, addOn, need)
+		t.Fatalf("%v is no cycle from %s over %s", cycle, addOn, need)
 	}
 	if again := Cycle(addOn, need, in(g)); cmp.Diff(cycle, again) != "" {
 		t.Fatalf("once %v, then %v", cycle, again)

@@ -16,12 +16,12 @@ type MalformedError struct {
 	AddOn string
 	// Where is the invalid field or annotation, with the index of the dependency where there is one.
 	Where string
-	// Fault describes the problem and how to fix it.
-	Fault string
+	// Problem describes the problem and how to fix it.
+	Problem string
 }
 
 func (e *MalformedError) Error() string {
-	return fmt.Sprintf("ClusterManagementAddOn %q: %s: %s", e.AddOn, e.Where, e.Fault)
+	return fmt.Sprintf("ClusterManagementAddOn %q: %s: %s", e.AddOn, e.Where, e.Problem)
 }
 
 const (
@@ -35,9 +35,9 @@ const (
 // Both follow the same rules. The API server already rejects most problems of the field, but a hub may have a CRD that Tandem did not
 // install. A dependency on itself is not malformed: it is a cycle, which the verdict shows and admission rejects.
 func Declared(addOn *addonv1alpha1.ClusterManagementAddOn) ([]addonv1alpha1.AddonDependency, error) {
-	needs, _, faults := read(addOn)
-	if len(faults) > 0 {
-		return nil, faults[0]
+	needs, _, problems := read(addOn)
+	if len(problems) > 0 {
+		return nil, problems[0]
 	}
 	return needs, nil
 }
@@ -57,14 +57,14 @@ func Needs(definition *addonv1alpha1.ClusterManagementAddOn) []addonv1alpha1.Add
 
 // read returns the declared dependencies with their types, the field or annotation that holds them, and every problem of the declaration.
 func read(addOn *addonv1alpha1.ClusterManagementAddOn) (
-	needs []addonv1alpha1.AddonDependency, where string, faults []*MalformedError,
+	needs []addonv1alpha1.AddonDependency, where string, problems []*MalformedError,
 ) {
 	declared, where := addOn.Spec.Dependencies, field
 	if text, annotated := addOn.Annotations[addonv1alpha1.AnnotationDependencies]; annotated && len(declared) == 0 {
 		var err error
 		where = annotation
 		if declared, err = parse([]byte(text)); err != nil {
-			return nil, where, []*MalformedError{{AddOn: addOn.Name, Where: where, Fault: err.Error()}}
+			return nil, where, []*MalformedError{{AddOn: addOn.Name, Where: where, Problem: err.Error()}}
 		}
 	}
 	needs = make([]addonv1alpha1.AddonDependency, 0, len(declared))
@@ -73,13 +73,13 @@ func read(addOn *addonv1alpha1.ClusterManagementAddOn) (
 		if need.Type == "" {
 			need.Type = addonv1alpha1.DependencyTypeRequired
 		}
-		if fault := faultOf(need, names); fault != "" {
-			faults = append(faults, &MalformedError{AddOn: addOn.Name, Where: entry(where, i), Fault: fault})
+		if problem := problemOf(need, names); problem != "" {
+			problems = append(problems, &MalformedError{AddOn: addOn.Name, Where: entry(where, i), Problem: problem})
 		}
 		names[need.Name] = true
 		needs = append(needs, need)
 	}
-	return needs, where, faults
+	return needs, where, problems
 }
 
 // entry formats the path of the dependency at index.
@@ -100,8 +100,8 @@ func parse(text []byte) ([]addonv1alpha1.AddonDependency, error) {
 	return needs, nil
 }
 
-// faultOf describes the problem of one dependency, given the names before it; empty if it is valid.
-func faultOf(need addonv1alpha1.AddonDependency, before map[string]bool) string {
+// problemOf describes the problem of one dependency, given the names before it; empty if it is valid.
+func problemOf(need addonv1alpha1.AddonDependency, before map[string]bool) string {
 	switch {
 	case need.Name == "":
 		return "name is required: set it to the name of a ClusterManagementAddOn"

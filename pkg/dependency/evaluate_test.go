@@ -322,7 +322,7 @@ func TestRecalled(t *testing.T) {
 				"Optional addon 'c' is not installed or not available. No graphs"),
 			"Required a (Unknown), Required b (Unknown), Optional c (Unknown)",
 		},
-		"circles": {
+		"cycles": {
 			degraded("RequiredDependencyNotSatisfied", "circular dependency: x -> a -> x",
 				"Optional addon 'b' is not installed or not available.", "circular dependency: x -> c -> d -> x"),
 			"Required a (Unknown), Optional b (Unknown), Optional c (Unknown)",
@@ -456,7 +456,7 @@ func checkJudgement(t *testing.T, j Judgement, seen Seen, message string) {
 		t.Fatalf("%+v: satisfied with a cause or unmet without", j)
 	}
 	if circular := len(seen.Cycle) > 0; circular != (j.Cause == Circular) {
-		t.Fatalf("%+v: on a circle: %v", j, circular)
+		t.Fatalf("%+v: on a cycle: %v", j, circular)
 	}
 	if line := j.sentence(); !isCut(message) && strings.Contains("\n"+message+"\n", "\n"+line+"\n") == j.Satisfied {
 		t.Fatalf("%+v: its line %q stands in %q", j, line, message)

@@ -52,7 +52,7 @@ func TestRoots(t *testing.T) {
 		"Optional ones further down are no cause": {
 			graph: []string{"a: b", "b: c?"}, seen: map[string]Seen{"b": unavailable, "c": notOnIt}, want: []string{"a -> b: NotAvailable"},
 		},
-		"an add-on at fault is named once, by the shortest way": {
+		"an add-on at problem is named once, by the shortest way": {
 			graph: []string{"a: b d", "b: c", "c: d"}, seen: map[string]Seen{"b": unavailable, "c": unavailable, "d": deleting},
 			want: []string{"a -> d: Deleting"},
 		},
@@ -128,7 +128,7 @@ func TestDependants(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, d := range Dependants("a", Direct(graph(tc.graph...)), func(name string) bool { return name != tc.absent }) {
+			for _, d := range Dependents("a", Direct(graph(tc.graph...)), func(name string) bool { return name != tc.absent }) {
 				line := string(d.Type) + " " + d.Name
 				if len(d.Through) > 0 {
 					line += " over " + Way(d.Through)
@@ -136,7 +136,7 @@ func TestDependants(t *testing.T) {
 				got = append(got, line)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("dependants (-want +got):\n%s", diff)
+				t.Errorf("dependents (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -9,14 +9,14 @@ import (
 
 // fields reads an object and records the first field of a wrong type.
 type fields struct {
-	object map[string]any
-	fault  string
+	object  map[string]any
+	problem string
 }
 
 // checked returns v, unless a field that was read is malformed.
 func (f *fields) checked(v verdict) verdict {
-	if f.fault != "" {
-		return unknown("%s", f.fault)
+	if f.problem != "" {
+		return unknown("%s", f.problem)
 	}
 	return v
 }
@@ -91,14 +91,14 @@ func (f *fields) list(path ...string) []*fields {
 
 // adopt takes over the recorded error of a part of the object, which is under path.
 func (f *fields) adopt(part *fields, path string) {
-	if f.fault == "" && part.fault != "" {
-		f.fault = path + ": " + part.fault
+	if f.problem == "" && part.problem != "" {
+		f.problem = path + ": " + part.problem
 	}
 }
 
 func (f *fields) malformed(path []string, want string) {
-	if f.fault == "" {
-		f.fault = fmt.Sprintf("%s is not %s", strings.Join(path, "."), want)
+	if f.problem == "" {
+		f.problem = fmt.Sprintf("%s is not %s", strings.Join(path, "."), want)
 	}
 }
 

@@ -44,7 +44,7 @@ type addOns struct {
 func (a *addOns) SetUp(mgr manager.Manager) error {
 	return controller.New(mgr, "addon", controller.Options{}).
 		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(controller.Changed(viewAddOn))).
-		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.Mapped(a.dependants),
+		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.Mapped(a.dependents),
 			builder.WithPredicates(controller.Changed(read.ViewDependedOn), controller.AfterStart())).
 		Watches(&addonv1alpha1.ClusterManagementAddOn{}, a.reader.Cycles.Follow(a.client), builder.WithPredicates(controller.Changed(read.ViewDefinition))).
 		Watches(&kudo.Instance{}, controller.Mapped(a.reader.Namesakes), builder.WithPredicates(controller.Changed(read.ViewInstance))).
@@ -164,7 +164,7 @@ func (a *addOns) commit(ctx context.Context, state install.AddOn, decision insta
 	case decision.Release:
 		err := a.giveUp(ctx, addOn)
 		return err == nil, err
-	case want == nil && !install.RunsByPlans(state.Definition):
+	case want == nil && !install.IsPlanManaged(state.Definition):
 		return false, nil
 	}
 	fields := map[string]any{"healthCheck": map[string]any{"mode": string(upstream.HealthCheckModeCustomized)}}
@@ -243,8 +243,8 @@ func (a *addOns) remove(ctx context.Context, addOn *addonv1alpha1.ManagedCluster
 	return nil
 }
 
-func (a *addOns) dependants(ctx context.Context, addOn client.Object) ([]reconcile.Request, error) {
-	return read.DependantsOf(ctx, a.client, addOn)
+func (a *addOns) dependents(ctx context.Context, addOn client.Object) ([]reconcile.Request, error) {
+	return read.DependentsOf(ctx, a.client, addOn)
 }
 
 // addOnView holds the fields of a ManagedClusterAddOn that the add-on controller depends on.

@@ -82,7 +82,7 @@ func (c *children) gather(ctx context.Context, parent *kudo.Instance) (*install.
 			return nil, err
 		}
 	}
-	if !bringsAlong(state.Running) && !bringsAlong(state.Wanted) {
+	if !hasChildren(state.Running) && !hasChildren(state.Wanted) {
 		owned, err := read.Children(ctx, c.client, parent)
 		if err != nil || len(owned)+len(parent.Status.Children) == 0 {
 			return nil, err
@@ -110,8 +110,8 @@ func (c *children) gatherAround(ctx context.Context, state *install.Parent) (err
 	return nil
 }
 
-// bringsAlong reports whether the version, which may be nil, has children.
-func bringsAlong(version *kudo.OperatorVersion) bool {
+// hasChildren reports whether the version, which may be nil, has children.
+func hasChildren(version *kudo.OperatorVersion) bool {
 	return version != nil && len(tree.Tasks(&version.Spec)) > 0
 }
 

@@ -37,7 +37,7 @@ type dependencies struct {
 func (d *dependencies) SetUp(mgr manager.Manager) error {
 	return controller.New(mgr, "dependency", controller.Options{NewQueue: d.metrics.verdictLatency.Queue}).
 		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(controller.Changed(viewJudged))).
-		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.Mapped(d.dependants),
+		Watches(&addonv1alpha1.ManagedClusterAddOn{}, controller.Mapped(d.dependents),
 			builder.WithPredicates(controller.Changed(read.ViewDependedOn), controller.AfterStart())).
 		Watches(&addonv1alpha1.ClusterManagementAddOn{}, d.cycles.Follow(d.client), builder.WithPredicates(controller.Changed(read.ViewDeclaration))).
 		Complete(d)
@@ -83,12 +83,12 @@ func (d *dependencies) current(ctx context.Context, name types.NamespacedName) (
 
 // judge updates the add-on's condition to the verdict on its dependencies, and reports whether that required a write.
 func (d *dependencies) judge(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (bool, error) {
-	needs, fault, err := read.DeclaredBy(ctx, d.client, addOn.Name)
+	needs, problem, err := read.DeclaredBy(ctx, d.client, addOn.Name)
 	if err != nil {
 		return false, err
 	}
 	previous := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionDegraded)
-	if fault != nil { // the definitions controller reports it; the last verdict stays
+	if problem != nil { // the definitions controller reports it; the last verdict stays
 		d.metrics.unsatisfied.Recall(client.ObjectKeyFromObject(addOn), unmetKeys(addOn.Name, dependency.Recalled(previous)))
 		return false, nil
 	}
@@ -131,9 +131,9 @@ func (d *dependencies) tell(addOn *addonv1alpha1.ManagedClusterAddOn, previous *
 		controller.Note("not satisfied: "+dependency.Summary(unmet)))
 }
 
-// dependants returns the dependents of a changed add-on on the same cluster.
-func (d *dependencies) dependants(ctx context.Context, addOn client.Object) ([]reconcile.Request, error) {
-	return read.DependantsOf(ctx, d.client, addOn)
+// dependents returns the dependents of a changed add-on on the same cluster.
+func (d *dependencies) dependents(ctx context.Context, addOn client.Object) ([]reconcile.Request, error) {
+	return read.DependentsOf(ctx, d.client, addOn)
 }
 
 // judgedView holds the fields of an add-on that its own verdict depends on.

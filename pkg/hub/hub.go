@@ -72,7 +72,7 @@ type Options struct {
 func controllers(mgr manager.Manager, options Options) []controller.Runner {
 	metrics := newMetrics()
 	recorder := controller.NewRecorder("addon-manager", mgr.GetLogger().WithName("events"), metrics.eventsDropped)
-	byPlans := &read.AddOns{Client: mgr.GetClient(), PackagesNamespace: options.PackagesNamespace, Cycles: read.NewCycles()}
+	planManaged := &read.AddOns{Client: mgr.GetClient(), PackagesNamespace: options.PackagesNamespace, Cycles: read.NewCycles()}
 	return append([]controller.Runner{
 		&enforcement{live: mgr.GetAPIReader(), mapper: mgr.GetRESTMapper(), logger: mgr.GetLogger().WithName("policy")},
 		&read.Indexes{},
@@ -81,7 +81,7 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 		&definitions{recorder: recorder, client: mgr.GetClient()},
 		&dependencies{recorder: recorder, client: mgr.GetClient(), metrics: metrics, cycles: read.NewCycles(), written: controller.NewWrites()},
 		&addOns{
-			reader: byPlans, recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
+			reader: planManaged, recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(),
 			written: controller.NewWrites(), applied: controller.NewWrites(),
 		},
 		&instances{
@@ -92,7 +92,7 @@ func controllers(mgr manager.Manager, options Options) []controller.Runner {
 			recorder: recorder, client: mgr.GetClient(), live: mgr.GetAPIReader(), written: controller.NewWrites(), applied: controller.NewWrites(),
 		},
 		newLeases(mgr, options.LeaseGrace),
-		&ocm.Controllers{DeliverAgents: options.DeliverAgents, AddOns: byPlans, Recorder: recorder, Metrics: metrics.ocm},
+		&ocm.Controllers{DeliverAgents: options.DeliverAgents, AddOns: planManaged, Recorder: recorder, Metrics: metrics.ocm},
 	}, webhook.Controllers(mgr, options.webhook())...)
 }
 
@@ -149,7 +149,7 @@ func newManager(cfg *rest.Config, options Options) (manager.Manager, error) {
 	every.MaxConcurrentReconciles = max(1, options.Concurrency)
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:                        scheme,
-		Logger:                        controller.Calm(options.Logger),
+		Logger:                        controller.WithoutLeaderElectionLost(options.Logger),
 		Cache:                         cache.Options{DefaultTransform: read.Trim, ByObject: cached(options)},
 		LeaderElection:                options.LeaderElection,
 		LeaderElectionID:              leaderLease,

@@ -72,7 +72,7 @@ func (i *instances) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 		return ctrl.Result{}, err
 	}
 	if detached || !instance.DeletionTimestamp.IsZero() {
-		return controller.RetryConflict(i.letGo(ctx, &instance, detached))
+		return controller.RetryConflict(i.release(ctx, &instance, detached))
 	}
 	state, err := i.gather(ctx, &instance)
 	if err != nil {
@@ -95,7 +95,7 @@ func (i *instances) gather(ctx context.Context, instance *kudo.Instance) (instal
 	if err != nil {
 		return state, err
 	}
-	state.VersionFaults = i.verifications.Of(state.Version)
+	state.VersionProblems = i.verifications.Of(state.Version)
 	return state, read.Tree(ctx, i.client, &state)
 }
 
@@ -121,9 +121,9 @@ func (i *instances) act(ctx context.Context, instance *kudo.Instance, resolved m
 	}, client.FieldOwner(ManagerInstance))
 }
 
-// letGo removes the finalizer once the agent has reported that the removal of the Instance is complete. It does not wait on a detached
+// release removes the finalizer once the agent has reported that the removal of the Instance is complete. It does not wait on a detached
 // cluster, where nothing is deleted, or if the release is forced. An Instance is released after its children.
-func (i *instances) letGo(ctx context.Context, instance *kudo.Instance, detached bool) error {
+func (i *instances) release(ctx context.Context, instance *kudo.Instance, detached bool) error {
 	if !controllerutil.ContainsFinalizer(instance, kudo.Finalizer) {
 		return nil
 	}

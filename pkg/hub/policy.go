@@ -65,7 +65,7 @@ func (e *enforcement) unenforced(ctx context.Context) ([]unenforcedRule, error) 
 		if kind := policy.GetKind(); kind != kindMutatingPolicy && kind != kindValidatingPolicy {
 			continue
 		}
-		cause, err := e.obstacle(ctx, policy)
+		cause, err := e.problem(ctx, policy)
 		if err != nil {
 			return found, err
 		}
@@ -76,8 +76,8 @@ func (e *enforcement) unenforced(ctx context.Context) ([]unenforcedRule, error) 
 	return found, nil
 }
 
-// obstacle returns why the API server does not enforce a policy; empty if the policy and the binding of the same name exist.
-func (e *enforcement) obstacle(ctx context.Context, policy *unstructured.Unstructured) (string, error) {
+// problem returns why the API server does not enforce a policy; empty if the policy and the binding of the same name exist.
+func (e *enforcement) problem(ctx context.Context, policy *unstructured.Unstructured) (string, error) {
 	gvk := policy.GroupVersionKind()
 	for _, kind := range []string{gvk.Kind, gvk.Kind + "Binding"} {
 		wanted := gvk.GroupVersion().WithKind(kind)

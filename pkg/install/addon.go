@@ -39,9 +39,9 @@ type AddOn struct {
 	// Instances are all Instances of the cluster, including the add-on's own if it exists.
 	Instances []kudo.Instance
 
-	// Dependencies is the verdict on the add-on's dependencies; DependencyFault is why there is none.
-	Dependencies    dependency.Verdict
-	DependencyFault error
+	// Dependencies is the verdict on the add-on's dependencies; DependencyProblem is why there is none.
+	Dependencies      dependency.Verdict
+	DependencyProblem error
 }
 
 // Decision is the action for one add-on.
@@ -56,18 +56,18 @@ type Decision struct {
 
 // Decide returns the desired Instance and condition Resolved of an add-on.
 //
-// An obstacle leaves a running Instance unchanged. A first installation waits until the Required dependencies are satisfied; later changes
+// An problem leaves a running Instance unchanged. A first installation waits until the Required dependencies are satisfied; later changes
 // do not wait. Variables that the OperatorVersion does not define block nothing: the Instance gets the others, and Resolved names them.
 func Decide(a AddOn) Decision {
 	own := a.OwnInstance()
 	if own != nil && !own.DeletionTimestamp.IsZero() {
 		return Decision{} // it is re-created once it is gone
 	}
-	if !RunsByPlans(a.Definition) {
+	if !IsPlanManaged(a.Definition) {
 		return forsaken(a, own)
 	}
-	if obstacles := obstaclesOf(a, own); len(obstacles) > 0 {
-		return Decision{Resolved: resolved(obstacles, "", a.ManagedAddOn.Generation)}
+	if problems := problemsOf(a, own); len(problems) > 0 {
+		return Decision{Resolved: resolved(problems, "", a.ManagedAddOn.Generation)}
 	}
 	parameters, undefined := collect(a)
 	want := desired(a, own, parameters)
@@ -89,7 +89,7 @@ func forsaken(a AddOn, own *kudo.Instance) Decision {
 	if a.Definition == nil {
 		lost, remedy = "no longer exists", "re-create it with OperatorVersions"
 	}
-	return Decision{Resolved: resolved([]Obstacle{{addonv1alpha1.ReasonConfigurationInvalid, fmt.Sprintf(
+	return Decision{Resolved: resolved([]Problem{{addonv1alpha1.ReasonConfigurationInvalid, fmt.Sprintf(
 		"ClusterManagementAddOn %q %s; the add-on's Instance %s/%s is left unchanged: %s "+
 			"(group %s, resource %s in spec.supportedConfigs), or disable the add-on to remove it",
 		a.ManagedAddOn.Name, lost, own.Namespace, own.Name, remedy, operatorVersions.Group, operatorVersions.Resource,
@@ -99,11 +99,11 @@ func forsaken(a AddOn, own *kudo.Instance) Decision {
 // Refused returns the decision after the API server has rejected the desired Instance: Resolved reports the rejection first, then its
 // original message. The same rejection always results in the same condition.
 func (d Decision) Refused(addOn *addonv1alpha1.ManagedClusterAddOn, why error) Decision {
-	obstacles := []Obstacle{{addonv1alpha1.ReasonInstanceRefused, fmt.Sprintf("the hub's API server rejected the add-on's Instance: %v", why)}}
+	problems := []Problem{{addonv1alpha1.ReasonInstanceRefused, fmt.Sprintf("the hub's API server rejected the add-on's Instance: %v", why)}}
 	if d.Resolved != nil && d.Resolved.Status != metav1.ConditionTrue {
-		obstacles = append(obstacles, Obstacle{d.Resolved.Reason, d.Resolved.Message})
+		problems = append(problems, Problem{d.Resolved.Reason, d.Resolved.Message})
 	}
-	d.Resolved = resolved(obstacles, "", addOn.Generation)
+	d.Resolved = resolved(problems, "", addOn.Generation)
 	return d
 }
 
@@ -122,45 +122,45 @@ func (a AddOn) OwnInstance() *kudo.Instance {
 	return &a.Instances[at]
 }
 
-// obstaclesOf lists the obstacles that keep the add-on's Instance from being created or updated.
-func obstaclesOf(a AddOn, own *kudo.Instance) []Obstacle {
-	var obstacles []Obstacle
+// problemsOf lists the problems that keep the add-on's Instance from being created or updated.
+func problemsOf(a AddOn, own *kudo.Instance) []Problem {
+	var problems []Problem
 	if a.Unmanaged {
-		obstacles = append(obstacles, Obstacle{addonv1alpha1.ReasonManagedClusterNotFound, fmt.Sprintf(
+		problems = append(problems, Problem{addonv1alpha1.ReasonManagedClusterNotFound, fmt.Sprintf(
 			"ManagedCluster %q does not exist or is being deleted: enable the add-on in the namespace of a managed cluster",
 			a.ManagedAddOn.Namespace)})
 	}
-	if fault := NameFault(a.ManagedAddOn.Name); fault != "" {
-		obstacles = append(obstacles, Obstacle{kudo.ReasonNameInvalid, fault})
+	if problem := NameProblem(a.ManagedAddOn.Name); problem != "" {
+		problems = append(problems, Problem{kudo.ReasonNameInvalid, problem})
 	}
 	if own != nil && !OwnedBy(own, a.ManagedAddOn) {
-		obstacles = append(obstacles, Obstacle{kudo.ReasonNameCollision, fmt.Sprintf(
+		problems = append(problems, Problem{kudo.ReasonNameCollision, fmt.Sprintf(
 			"Instance %s/%s exists and does not belong to the add-on: delete it, or give the add-on another name",
 			own.Namespace, own.Name)})
 	}
-	if len(a.Configuration.Obstacles) > 0 {
-		return append(obstacles, a.Configuration.Obstacles...)
+	if len(a.Configuration.Problems) > 0 {
+		return append(problems, a.Configuration.Problems...)
 	}
 	if a.Version == nil {
-		obstacles = append(obstacles, versionNotFound(a.Configuration.OperatorVersion))
+		problems = append(problems, versionNotFound(a.Configuration.OperatorVersion))
 	}
 	for _, name := range a.Configuration.DeploymentConfigs {
 		config, hash := a.DeploymentConfigs[name], a.Configuration.Hashes[name]
 		switch {
 		case config == nil:
-			obstacles = append(obstacles, Obstacle{addonv1alpha1.ReasonConfigurationNotFound, fmt.Sprintf(
+			problems = append(problems, Problem{addonv1alpha1.ReasonConfigurationNotFound, fmt.Sprintf(
 				"AddOnDeploymentConfig %s does not exist: create it, or remove it from the add-on's configs", name)})
 		case hash != "" && hash != DeploymentConfigHash(config):
-			obstacles = append(obstacles, Obstacle{addonv1alpha1.ReasonWaitingForConfiguration, fmt.Sprintf(
+			problems = append(problems, Problem{addonv1alpha1.ReasonWaitingForConfiguration, fmt.Sprintf(
 				"AddOnDeploymentConfig %s has changed: OCM's addon-manager has not rolled the change out to this cluster yet", name)})
 		}
 	}
-	return obstacles
+	return problems
 }
 
 // collect merges the variables of all AddOnDeploymentConfigs, later ones taking precedence. Variables that the OperatorVersion does not
-// define are named by an obstacle and not passed on.
-func collect(a AddOn) (parameters map[string]string, undefined []Obstacle) {
+// define are named by an problem and not passed on.
+func collect(a AddOn) (parameters map[string]string, undefined []Problem) {
 	defined, names := make(map[string]bool, len(a.Version.Spec.Parameters)), make([]string, len(a.Version.Spec.Parameters))
 	for i, p := range a.Version.Spec.Parameters {
 		defined[p.Name], names[i] = true, p.Name
@@ -180,12 +180,12 @@ func collect(a AddOn) (parameters map[string]string, undefined []Obstacle) {
 		return parameters, nil
 	}
 	misspelt := slices.Sorted(maps.Keys(unknown))
-	for i, name := range misspelt[:min(len(misspelt), faultLimit)] {
+	for i, name := range misspelt[:min(len(misspelt), problemLimit)] {
 		if meant := text.ClosestMatch(name, names); meant != "" {
 			misspelt[i] = fmt.Sprintf("%s (did you mean %s?)", name, meant)
 		}
 	}
-	return parameters, []Obstacle{{addonv1alpha1.ReasonConfigurationInvalid, fmt.Sprintf(
+	return parameters, []Problem{{addonv1alpha1.ReasonConfigurationInvalid, fmt.Sprintf(
 		"OperatorVersion %q does not define these variables of the add-on's AddOnDeploymentConfigs: %s; "+
 			"correct or remove them; all other variables are applied", a.Version.Name, strings.Join(misspelt, ", "))}}
 }
@@ -234,20 +234,20 @@ func installNamespace(a AddOn) string {
 	return cmp.Or(sources...)
 }
 
-// holdsOf lists the obstacles of a first installation: a name that is already in use, and the install gate, which opens once the Required
+// holdsOf lists the problems of a first installation: a name that is already in use, and the install gate, which opens once the Required
 // dependencies are known to be satisfied.
-func holdsOf(a AddOn, want *kudo.Instance) []Obstacle {
-	var holds []Obstacle
+func holdsOf(a AddOn, want *kudo.Instance) []Problem {
+	var holds []Problem
 	if collision := Collision(want, a.Instances); collision != nil {
 		holds = append(holds, *collision)
 	}
-	if a.DependencyFault != nil {
-		holds = append(holds, Obstacle{addonv1alpha1.ReasonWaitingForDependencies, fmt.Sprintf(
-			"the add-on is not installed because its dependencies cannot be read: %v", a.DependencyFault)})
+	if a.DependencyProblem != nil {
+		holds = append(holds, Problem{addonv1alpha1.ReasonWaitingForDependencies, fmt.Sprintf(
+			"the add-on is not installed because its dependencies cannot be read: %v", a.DependencyProblem)})
 	}
 	if missing := a.Dependencies.NotReady(); len(missing) > 0 {
 		// Omit the causes, which change while the dependencies start: Degraded and its events report them.
-		holds = append(holds, Obstacle{addonv1alpha1.ReasonWaitingForDependencies,
+		holds = append(holds, Problem{addonv1alpha1.ReasonWaitingForDependencies,
 			"waiting for required add-ons to become available on the cluster: " + strings.Join(dependency.Names(missing), ", ")})
 	}
 	return holds
@@ -255,7 +255,7 @@ func holdsOf(a AddOn, want *kudo.Instance) []Obstacle {
 
 // follow returns the condition Resolved of an add-on with an Instance: the Instance's own condition, once the Instance is as desired and
 // has been judged at that generation.
-func follow(a AddOn, own, want *kudo.Instance, undefined []Obstacle) *metav1.Condition {
+func follow(a AddOn, own, want *kudo.Instance, undefined []Problem) *metav1.Condition {
 	var judged *metav1.Condition
 	if own != nil && Matches(own, want) {
 		judged = meta.FindStatusCondition(own.Status.Conditions, kudo.ConditionResolved)
@@ -268,7 +268,7 @@ func follow(a AddOn, own, want *kudo.Instance, undefined []Obstacle) *metav1.Con
 		}
 		return resolved(undefined, "", generation)
 	case judged.Status != metav1.ConditionTrue:
-		return resolved(append([]Obstacle{{judged.Reason, judged.Message}}, undefined...), "", generation)
+		return resolved(append([]Problem{{judged.Reason, judged.Message}}, undefined...), "", generation)
 	default:
 		return resolved(undefined, judged.Message, generation)
 	}

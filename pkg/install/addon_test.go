@@ -130,7 +130,7 @@ func TestDecide(t *testing.T) {
 		},
 		"an unusable configuration does not change an existing Instance": {
 			addOn: addOn().with(func(a *AddOn) {
-				a.Configuration = Configuration{Obstacles: []Obstacle{{"WaitingForConfiguration", "OCM is at it"}}}
+				a.Configuration = Configuration{Problems: []Problem{{"WaitingForConfiguration", "OCM is at it"}}}
 				a.Version, a.Instances = nil, []kudo.Instance{own("Resolved", 7)}
 			}),
 			reason: "WaitingForConfiguration", mentions: []string{"OCM is at it"},
@@ -180,7 +180,7 @@ func TestDecide(t *testing.T) {
 			addOn: addOn().with(func(a *AddOn) { a.Dependencies = unmet("Optional") }), instance: fresh,
 		},
 		"gate: a malformed declaration does": {
-			addOn:  addOn().with(func(a *AddOn) { a.DependencyFault = errors.New("no JSON") }),
+			addOn:  addOn().with(func(a *AddOn) { a.DependencyProblem = errors.New("no JSON") }),
 			reason: "WaitingForDependencies", mentions: []string{"no JSON"},
 		},
 		"gate: undefined variables are named beside it": {
@@ -198,7 +198,7 @@ func TestDecide(t *testing.T) {
 			addOn:    addOn().with(func(a *AddOn) { a.Instances = []kudo.Instance{own("Resolved", 7)} }),
 			instance: fresh, reason: "Resolved", mentions: []string{"said of the Instance"},
 		},
-		"follow: the Instance's obstacle": {
+		"follow: the Instance's problem": {
 			addOn:    addOn().with(func(a *AddOn) { a.Instances = []kudo.Instance{own("OperatorVersionInvalid", 7)} }),
 			instance: fresh, reason: "OperatorVersionInvalid", mentions: []string{"said of the Instance"},
 		},
@@ -206,7 +206,7 @@ func TestDecide(t *testing.T) {
 			addOn:    addOn().with(func(a *AddOn) { a.Instances = []kudo.Instance{own("Resolved", 6)} }),
 			instance: fresh,
 		},
-		"follow: the obstacle comes before undefined variables, and both are named": {
+		"follow: the problem comes before undefined variables, and both are named": {
 			addOn: addOn(variables("a", "", "TYPO", "x")).with(func(a *AddOn) {
 				a.Instances = []kudo.Instance{own("NameCollision", 7)}
 			}),
@@ -257,7 +257,7 @@ func TestDecideAboutAnAddOnThatDoesNotRunByPlans(t *testing.T) {
 	judged := func(a *AddOn) {
 		a.ManagedAddOn.Status.Conditions = []metav1.Condition{{Type: "Resolved", Status: metav1.ConditionTrue, Reason: "Resolved"}}
 	}
-	standing := func(i kudo.Instance) func(*AddOn) {
+	existing := func(i kudo.Instance) func(*AddOn) {
 		return func(a *AddOn) { a.Instances = []kudo.Instance{i} }
 	}
 	for name, tc := range map[string]struct {
@@ -269,20 +269,20 @@ func TestDecideAboutAnAddOnThatDoesNotRunByPlans(t *testing.T) {
 		"it never did: it is left alone": {definition: supportingOther()},
 		"it never had a definition":      {},
 		"it has an Instance, which stays": {
-			definition: supportingOther(), changes: []func(*AddOn){judged, standing(own("Resolved", 7))}, reason: "ConfigurationInvalid",
+			definition: supportingOther(), changes: []func(*AddOn){judged, existing(own("Resolved", 7))}, reason: "ConfigurationInvalid",
 		},
 		"its definition is gone, and its Instance stays": {
-			changes: []func(*AddOn){judged, standing(own("Resolved", 7))}, reason: "ConfigurationInvalid",
+			changes: []func(*AddOn){judged, existing(own("Resolved", 7))}, reason: "ConfigurationInvalid",
 		},
 		"it was waiting to be installed": {
 			definition: supportingOther(), changes: []func(*AddOn){judged}, release: true,
 		},
 		"its definition is gone, and it was never installed": {changes: []func(*AddOn){judged}, release: true},
 		"an Instance of its name has another owner": {
-			definition: supportingOther(), changes: []func(*AddOn){judged, standing(*running("kafka"))}, release: true,
+			definition: supportingOther(), changes: []func(*AddOn){judged, existing(*running("kafka"))}, release: true,
 		},
 		"its Instance is on its way out": {
-			changes: []func(*AddOn){judged, standing(own("Resolved", 7, func(i *kudo.Instance) { i.DeletionTimestamp = ptrTo(at(20)) }))},
+			changes: []func(*AddOn){judged, existing(own("Resolved", 7, func(i *kudo.Instance) { i.DeletionTimestamp = ptrTo(at(20)) }))},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

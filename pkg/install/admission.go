@@ -22,10 +22,10 @@ type write struct {
 }
 
 // refusals are the rules that reject a write, in the order in which their problems are listed.
-var refusals = []func(write) []string{parameterFaults, immutableFaults, triggerFaults, requestFaults}
+var refusals = []func(write) []string{parameterProblems, immutableProblems, triggerProblems, requestProblems}
 
 // reservations are the rules that only warn, because the problem may resolve without another write: Resolved then reports it.
-var reservations = []func(Instance) []Obstacle{nameRule, collisionRule, namespaceRule, versionRule, childrenRule}
+var reservations = []func(Instance) []Problem{nameRule, collisionRule, namespaceRule, versionRule, childrenRule}
 
 // Admit validates a write of an Instance; before is nil on create. It rejects or warns about problems that the write itself adds: a write
 // that leaves the spec unchanged, or of an Instance that is being deleted, passes without warnings.
@@ -36,21 +36,21 @@ func Admit(before *Instance, after Instance) (warnings []string, err error) {
 		return nil, nil
 	}
 	w := write{before: before, after: after}
-	var faults []string
+	var problems []string
 	for _, rule := range refusals {
-		faults = append(faults, rule(w)...)
+		problems = append(problems, rule(w)...)
 	}
-	if len(faults) > 0 {
+	if len(problems) > 0 {
 		err = fmt.Errorf("Instance %s/%s: %s", after.Instance.Namespace, after.Instance.Name,
-			strings.Join(text.Limit(faults, faultLimit, "more problems"), "; "))
+			strings.Join(text.Limit(problems, problemLimit, "more problems"), "; "))
 	}
 	warnings = append(idleCancel(w), revertedEdit(w)...)
 	if !w.choosesVersion() {
 		return warnings, err
 	}
 	for _, rule := range reservations {
-		for _, obstacle := range rule(after) {
-			warnings = append(warnings, "the Instance cannot run yet: "+obstacle.Message)
+		for _, problem := range rule(after) {
+			warnings = append(warnings, "the Instance cannot run yet: "+problem.Message)
 		}
 	}
 	return warnings, err
@@ -76,8 +76,8 @@ func (w write) setsAny() bool {
 	return w.choosesVersion() || !maps.Equal(w.before.Instance.Spec.Parameters, w.after.Instance.Spec.Parameters)
 }
 
-// parameterFaults requires that every set parameter is defined and has a value of its type, and that all required parameters are set.
-func parameterFaults(w write) []string {
+// parameterProblems requires that every set parameter is defined and has a value of its type, and that all required parameters are set.
+func parameterProblems(w write) []string {
 	if w.after.Version == nil {
 		return nil
 	}
@@ -85,20 +85,20 @@ func parameterFaults(w write) []string {
 	if !errors.As(parameter.Validate(&w.after.Version.Spec, w.after.Instance.Spec.Parameters), &invalid) {
 		return nil
 	}
-	var faults []string
-	for _, fault := range invalid.Faults {
-		if w.sets(fault.Parameter) || (fault.Whole && w.setsAny()) {
-			faults = append(faults, fault.String())
+	var problems []string
+	for _, problem := range invalid.Problems {
+		if w.sets(problem.Parameter) || (problem.Whole && w.setsAny()) {
+			problems = append(problems, problem.String())
 		}
 	}
-	return faults
+	return problems
 }
 
-// immutableFaults requires that an immutable parameter keeps the value in the spec, started or not. An OperatorVersion that does not exist
+// immutableProblems requires that an immutable parameter keeps the value in the spec, started or not. An OperatorVersion that does not exist
 // is assumed to have the same definitions as the other one, so that a missing version cannot bypass the rule.
 //
 // If a value that differs from the last started one got past admission, Resolved names the last started value: that change is allowed.
-func immutableFaults(w write) []string {
+func immutableProblems(w write) []string {
 	if w.before == nil {
 		return nil
 	}
@@ -108,20 +108,20 @@ func immutableFaults(w write) []string {
 	changed := parameter.Immutable(setting(before.Instance.Spec.Parameters, before.Version), now)
 	if before.Instance.Status.Execution != nil {
 		names := map[string]bool{}
-		for _, fault := range changed {
-			names[fault.Parameter] = true
+		for _, problem := range changed {
+			names[problem.Parameter] = true
 		}
-		changed = slices.DeleteFunc(startedFaults(before, now), func(f parameter.Fault) bool { return !names[f.Parameter] })
+		changed = slices.DeleteFunc(startedProblems(before, now), func(f parameter.Problem) bool { return !names[f.Parameter] })
 	}
-	faults := make([]string, 0, len(changed))
-	for _, fault := range changed {
-		faults = append(faults, fault.String())
+	problems := make([]string, 0, len(changed))
+	for _, problem := range changed {
+		problems = append(problems, problem.String())
 	}
-	return faults
+	return problems
 }
 
-// triggerFaults requires that the changes of one edit trigger one plan. A changed OperatorVersion runs its own plan, whatever else changes.
-func triggerFaults(w write) []string {
+// triggerProblems requires that the changes of one edit trigger one plan. A changed OperatorVersion runs its own plan, whatever else changes.
+func triggerProblems(w write) []string {
 	if w.after.Version == nil || w.choosesVersion() {
 		return nil
 	}
@@ -137,16 +137,16 @@ func triggerFaults(w write) []string {
 		len(triggers), strings.Join(named, " and "))}
 }
 
-// requestFaults requires that a manually requested plan exists.
-func requestFaults(w write) []string {
+// requestProblems requires that a manually requested plan exists.
+func requestProblems(w write) []string {
 	if !w.choosesVersion() && !w.requests() {
 		return nil
 	}
-	var faults []string
-	for _, obstacle := range requestRule(w.after) {
-		faults = append(faults, obstacle.Message)
+	var problems []string
+	for _, problem := range requestRule(w.after) {
+		problems = append(problems, problem.Message)
 	}
-	return faults
+	return problems
 }
 
 // requests reports whether the write requests a plan or its cancellation.

@@ -409,8 +409,8 @@ func TestAdmitNamesSoManyFaults(t *testing.T) {
 		i.Spec.Parameters[string(letter)] = "x"
 	}
 	_, err := Admit(nil, gathered(i))
-	if err == nil || strings.Count(err.Error(), "; ") != faultLimit || !strings.HasSuffix(err.Error(), `; and 2 more problems`) {
-		t.Errorf("got %v, want %d faults and how many more there are", err, faultLimit)
+	if err == nil || strings.Count(err.Error(), "; ") != problemLimit || !strings.HasSuffix(err.Error(), `; and 2 more problems`) {
+		t.Errorf("got %v, want %d problems and how many more there are", err, problemLimit)
 	}
 }
 

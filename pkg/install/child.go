@@ -190,7 +190,7 @@ func (p Parent) enable(step ChildStep, placed plan.Placed) ChildStep {
 	case current != nil && !current.DeletionTimestamp.IsZero():
 		return step
 	case current != nil && current.UID == said.UID:
-		return step.stands(said)
+		return step.unchanged(said)
 	}
 	version, err := tree.Choose(placed.Task, p.Candidates)
 	if err != nil {
@@ -200,17 +200,17 @@ func (p Parent) enable(step ChildStep, placed plan.Placed) ChildStep {
 	if err != nil {
 		return step.failed(err.Error())
 	}
-	if fault := p.obstacle(want, current); fault != "" {
-		return step.failed(fault)
+	if problem := p.problem(want, current); problem != "" {
+		return step.failed(problem)
 	}
 	return p.settle(step, want, &version)
 }
 
-// stands decides about a child that was applied by this execution. Its spec is not computed again: a template may draw random values, and a
+// unchanged decides about a child that was applied by this execution. Its spec is not computed again: a template may draw random values, and a
 // version that was pushed since belongs to the next execution.
-func (s ChildStep) stands(said kudo.ChildStatus) ChildStep {
-	if fault := unresolved(s.Current); fault != "" {
-		return s.failed(fault)
+func (s ChildStep) unchanged(said kudo.ChildStatus) ChildStep {
+	if problem := unresolved(s.Current); problem != "" {
+		return s.failed(problem)
 	}
 	return s.repeat(said)
 }
@@ -307,10 +307,10 @@ func (p Parent) parameters(placed plan.Placed) (map[string]string, error) {
 	return parameters, nil
 }
 
-// obstacle returns why the desired child cannot exist or run; empty if no obstacle is known.
-func (p Parent) obstacle(want, current *kudo.Instance) string {
-	if fault := NameFault(want.Name); fault != "" {
-		return fault + "; give the root Instance a shorter name, or the task a shorter instanceName"
+// problem returns why the desired child cannot exist or run; empty if no problem is known.
+func (p Parent) problem(want, current *kudo.Instance) string {
+	if problem := NameProblem(want.Name); problem != "" {
+		return problem + "; give the root Instance a shorter name, or the task a shorter instanceName"
 	}
 	switch {
 	case current != nil && matchesChild(current, want):
@@ -353,7 +353,7 @@ func (p Parent) rerun(step ChildStep, want *kudo.Instance, version *kudo.Operato
 	if _, exists := version.Spec.Plans[last.Plan]; !exists || status.UID != last.UID || status.Status != kudo.FatalError {
 		return nil
 	}
-	if last.OperatorVersion.UID != version.UID || last.Plan == plan.Due(plan.Wish{
+	if last.OperatorVersion.UID != version.UID || last.Plan == plan.Due(plan.State{
 		Version: &version.Spec, Reference: last.OperatorVersion,
 		Parameters: want.Spec.Parameters, Last: last, LastStatus: status.Status,
 	}) {

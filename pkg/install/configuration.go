@@ -21,8 +21,8 @@ type Configuration struct {
 	DeploymentConfigs []types.NamespacedName
 	// Hashes are the spec hashes of the DeploymentConfigs that OCM currently requires on the cluster. Configs unknown to OCM are missing.
 	Hashes map[types.NamespacedName]string
-	// Obstacles are the reasons not to use this configuration.
-	Obstacles []Obstacle
+	// Problems are the reasons not to use this configuration.
+	Problems []Problem
 }
 
 var (
@@ -32,9 +32,9 @@ var (
 	}
 )
 
-// RunsByPlans reports whether Tandem runs the add-on: its supported configs include OperatorVersions. It returns false without a definition
+// IsPlanManaged reports whether Tandem runs the add-on: its supported configs include OperatorVersions. It returns false without a definition
 // (nil).
-func RunsByPlans(definition *addonv1alpha1.ClusterManagementAddOn) bool {
+func IsPlanManaged(definition *addonv1alpha1.ClusterManagementAddOn) bool {
 	if definition == nil {
 		return false
 	}
@@ -54,7 +54,7 @@ func Configure(
 ) Configuration {
 	managed := managedByOCM(definition, addOn)
 	if managed && !meta.IsStatusConditionTrue(addOn.Status.Conditions, addonv1alpha1.ConditionConfigured) {
-		return Configuration{Obstacles: []Obstacle{{addonv1alpha1.ReasonWaitingForConfiguration,
+		return Configuration{Problems: []Problem{{addonv1alpha1.ReasonWaitingForConfiguration,
 			"OCM's addon-manager has not resolved the add-on's configuration yet: see condition Configured"}}}
 	}
 	find := func(resource upstream.ConfigGroupResource) []upstream.ConfigSpecHash {
@@ -98,9 +98,9 @@ func (c *Configuration) takeVersion(found []upstream.ConfigSpecHash, cluster, pa
 	}
 }
 
-// invalid adds an obstacle: the configuration is invalid.
+// invalid adds an problem: the configuration is invalid.
 func (c *Configuration) invalid(format string, args ...any) {
-	c.Obstacles = append(c.Obstacles, Obstacle{addonv1alpha1.ReasonConfigurationInvalid, fmt.Sprintf(format, args...)})
+	c.Problems = append(c.Problems, Problem{addonv1alpha1.ReasonConfigurationInvalid, fmt.Sprintf(format, args...)})
 }
 
 // managedByOCM reports whether OCM's addon-manager manages the add-on's configs, as its marks on one of the objects show.

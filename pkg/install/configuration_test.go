@@ -56,7 +56,7 @@ func TestRunsByPlans(t *testing.T) {
 		"it supports other configs only": {supportingOther(), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := RunsByPlans(tc.definition); got != tc.want {
+			if got := IsPlanManaged(tc.definition); got != tc.want {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})
@@ -150,16 +150,16 @@ func TestConfigure(t *testing.T) {
 			if diff := cmp.Diff(tc.configs, got.DeploymentConfigs); diff != "" {
 				t.Errorf("AddOnDeploymentConfigs (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tc.reasons, reasonsOf(got.Obstacles)); diff != "" {
-				t.Errorf("obstacles (-want +got):\n%s\n%v", diff, got.Obstacles)
+			if diff := cmp.Diff(tc.reasons, reasonsOf(got.Problems)); diff != "" {
+				t.Errorf("problems (-want +got):\n%s\n%v", diff, got.Problems)
 			}
 		})
 	}
 }
 
-func reasonsOf(obstacles []Obstacle) []string {
+func reasonsOf(problems []Problem) []string {
 	var reasons []string
-	for _, o := range obstacles {
+	for _, o := range problems {
 		reasons = append(reasons, o.Reason)
 	}
 	return reasons

@@ -22,11 +22,11 @@ type Instance struct {
 	Instance *kudo.Instance
 	// Version is the OperatorVersion at VersionOf; nil if it does not exist or must not be read.
 	Version *kudo.OperatorVersion
-	// VersionFaults are the problems that pack.Check finds in Version.
-	VersionFaults []pack.Finding
-	// Tree is the tree of Version and its child operators; nil without a Version, or if TreeFault describes a problem.
-	Tree      *tree.Node
-	TreeFault *tree.Error
+	// VersionProblems are the problems that pack.Check finds in Version.
+	VersionProblems []pack.Problem
+	// Tree is the tree of Version and its child operators; nil without a Version, or if TreeProblem describes a problem.
+	Tree        *tree.Node
+	TreeProblem *tree.Error
 	// Started is the OperatorVersion that status.execution names; nil if nothing was started yet or it no longer exists.
 	Started *kudo.OperatorVersion
 	// Instances are all Instances of the cluster, which may include Instance.
@@ -35,18 +35,18 @@ type Instance struct {
 	PackagesNamespace string
 }
 
-// rules judge an Instance, in the order in which their obstacles are listed.
-var rules = []func(Instance) []Obstacle{
+// rules judge an Instance, in the order in which their problems are listed.
+var rules = []func(Instance) []Problem{
 	nameRule, collisionRule, namespaceRule, versionRule, childrenRule, parametersRule, immutableRule, requestRule,
 }
 
-// Judge returns the condition Resolved of the Instance at its generation: True, or False with every obstacle.
+// Judge returns the condition Resolved of the Instance at its generation: True, or False with every problem.
 func Judge(i Instance) metav1.Condition {
-	var obstacles []Obstacle
+	var problems []Problem
 	for _, rule := range rules {
-		obstacles = append(obstacles, rule(i)...)
+		problems = append(problems, rule(i)...)
 	}
-	return *resolved(obstacles, fmt.Sprintf("OperatorVersion %s", VersionOf(i.Instance)), i.Instance.Generation)
+	return *resolved(problems, fmt.Sprintf("OperatorVersion %s", VersionOf(i.Instance)), i.Instance.Generation)
 }
 
 // VersionOf returns the name of the Instance's OperatorVersion. The namespace defaults to the Instance's own.
@@ -62,27 +62,27 @@ func (i Instance) MayRead() bool {
 	return namespace == i.Instance.Namespace || namespace == i.PackagesNamespace
 }
 
-// NameFault returns why an Instance cannot have the name; empty if it can. On the managed cluster and in templates, dots in the name are
+// NameProblem returns why an Instance cannot have the name; empty if it can. On the managed cluster and in templates, dots in the name are
 // replaced by dashes.
-func NameFault(name string) string {
+func NameProblem(name string) string {
 	if len(name) > validation.DNS1123LabelMaxLength {
 		return fmt.Sprintf("name %q has %d characters: at most %d are allowed", name, len(name), validation.DNS1123LabelMaxLength)
 	}
-	if faults := validation.IsDNS1123Label(Dashed(name)); len(faults) > 0 {
-		return fmt.Sprintf("name %q is not a valid DNS label after its dots are replaced by dashes: %s", name, strings.Join(faults, "; "))
+	if problems := validation.IsDNS1123Label(Dashed(name)); len(problems) > 0 {
+		return fmt.Sprintf("name %q is not a valid DNS label after its dots are replaced by dashes: %s", name, strings.Join(problems, "; "))
 	}
 	return ""
 }
 
-// Collision returns the obstacle that an older Instance has the same name and target namespace on the managed cluster; nil if there is
+// Collision returns the problem that an older Instance has the same name and target namespace on the managed cluster; nil if there is
 // none.
-func Collision(instance *kudo.Instance, instances []kudo.Instance) *Obstacle {
+func Collision(instance *kudo.Instance, instances []kudo.Instance) *Problem {
 	for i := range instances {
 		other := &instances[i]
 		if other.Name == instance.Name || SlotOf(other) != SlotOf(instance) || !olderThan(other, instance) {
 			continue
 		}
-		return &Obstacle{kudo.ReasonNameCollision, fmt.Sprintf(
+		return &Problem{kudo.ReasonNameCollision, fmt.Sprintf(
 			"Instance %s/%s already has the name %q in namespace %q of the managed cluster: use another name or install namespace",
 			other.Namespace, other.Name, Dashed(instance.Name), instance.TargetNamespace())}
 	}
@@ -110,92 +110,92 @@ func olderThan(a, b *kudo.Instance) bool {
 	}
 }
 
-func nameRule(i Instance) []Obstacle {
-	if fault := NameFault(i.Instance.Name); fault != "" {
-		return []Obstacle{{kudo.ReasonNameInvalid, fault}}
+func nameRule(i Instance) []Problem {
+	if problem := NameProblem(i.Instance.Name); problem != "" {
+		return []Problem{{kudo.ReasonNameInvalid, problem}}
 	}
 	return nil
 }
 
-func collisionRule(i Instance) []Obstacle {
+func collisionRule(i Instance) []Problem {
 	if collision := Collision(i.Instance, i.Instances); collision != nil {
-		return []Obstacle{*collision}
+		return []Problem{*collision}
 	}
 	return nil
 }
 
-func namespaceRule(i Instance) []Obstacle {
+func namespaceRule(i Instance) []Problem {
 	if i.MayRead() {
 		return nil
 	}
 	version := VersionOf(i.Instance)
-	return []Obstacle{{kudo.ReasonNamespaceNotAllowed, fmt.Sprintf(
+	return []Problem{{kudo.ReasonNamespaceNotAllowed, fmt.Sprintf(
 		"spec.operatorVersion.namespace is %q, which agents are not allowed to read: push OperatorVersion %q to %s, "+
 			"or to %s for this cluster only",
 		version.Namespace, version.Name, i.PackagesNamespace, i.Instance.Namespace)}}
 }
 
-func versionRule(i Instance) []Obstacle {
+func versionRule(i Instance) []Problem {
 	if !i.MayRead() {
 		return nil // the version was not read
 	}
 	if i.Version == nil {
-		return []Obstacle{versionNotFound(VersionOf(i.Instance))}
+		return []Problem{versionNotFound(VersionOf(i.Instance))}
 	}
-	if len(i.VersionFaults) == 0 {
+	if len(i.VersionProblems) == 0 {
 		return nil
 	}
-	lines := make([]string, 0, len(i.VersionFaults))
-	for _, fault := range i.VersionFaults {
-		lines = append(lines, fault.String())
+	lines := make([]string, 0, len(i.VersionProblems))
+	for _, problem := range i.VersionProblems {
+		lines = append(lines, problem.String())
 	}
-	return []Obstacle{{kudo.ReasonOperatorVersionInvalid, fmt.Sprintf(
+	return []Problem{{kudo.ReasonOperatorVersionInvalid, fmt.Sprintf(
 		"OperatorVersion %s is invalid; push a corrected version: %s", VersionOf(i.Instance), strings.Join(lines, "; "))}}
 }
 
 // childrenRule requires that the tree of child operators is complete and acyclic, and that the names of all children are valid. The
 // parameters of children are judged when their tasks run.
-func childrenRule(i Instance) []Obstacle {
-	if i.TreeFault != nil {
-		return []Obstacle{{i.TreeFault.Faults[0].Reason, i.TreeFault.Error()}}
+func childrenRule(i Instance) []Problem {
+	if i.TreeProblem != nil {
+		return []Problem{{i.TreeProblem.Problems[0].Reason, i.TreeProblem.Error()}}
 	}
-	if i.Tree == nil || NameFault(i.Instance.Name) != "" {
+	if i.Tree == nil || NameProblem(i.Instance.Name) != "" {
 		return nil // the children are unknown, or their names are invalid because the parent's is
 	}
 	for _, child := range i.Tree.Descendants(i.Instance.Name) {
-		if fault := NameFault(child.Name); fault != "" {
-			return []Obstacle{{kudo.ReasonChildrenInvalid, fmt.Sprintf(
+		if problem := NameProblem(child.Name); problem != "" {
+			return []Problem{{kudo.ReasonChildrenInvalid, fmt.Sprintf(
 				"task %q of %s would create a child with an invalid name: %s; give the Instance a shorter name, or the task another instanceName",
-				child.Task.Name, child.Parent.Name, fault)}}
+				child.Task.Name, child.Parent.Name, problem)}}
 		}
 	}
 	return nil
 }
 
-func parametersRule(i Instance) []Obstacle {
+func parametersRule(i Instance) []Problem {
 	if i.Version == nil {
 		return nil
 	}
 	if err := parameter.Validate(&i.Version.Spec, i.Instance.Spec.Parameters); err != nil {
-		return []Obstacle{{kudo.ReasonParametersInvalid, err.Error()}}
+		return []Problem{{kudo.ReasonParametersInvalid, err.Error()}}
 	}
 	return nil
 }
 
 // immutableRule requires that immutable parameters keep the values that were last started.
-func immutableRule(i Instance) []Obstacle {
+func immutableRule(i Instance) []Problem {
 	if i.Version == nil || i.Instance.Status.Execution == nil {
 		return nil
 	}
-	faults := startedFaults(i, setting(i.Instance.Spec.Parameters, i.Version))
-	if len(faults) == 0 {
+	problems := startedProblems(i, setting(i.Instance.Spec.Parameters, i.Version))
+	if len(problems) == 0 {
 		return nil
 	}
-	return []Obstacle{{kudo.ReasonParametersInvalid, (&parameter.InvalidError{Faults: faults}).Error()}}
+	return []Problem{{kudo.ReasonParametersInvalid, (&parameter.InvalidError{Problems: problems}).Error()}}
 }
 
-// startedFaults returns the immutable parameters whose value in now differs from the last started one.
-func startedFaults(i Instance, now parameter.Setting) []parameter.Fault {
+// startedProblems returns the immutable parameters whose value in now differs from the last started one.
+func startedProblems(i Instance, now parameter.Setting) []parameter.Problem {
 	return parameter.Immutable(setting(i.Instance.Status.Execution.Parameters, i.Started, i.Version), now)
 }
 
@@ -208,12 +208,12 @@ func setting(given map[string]string, versions ...*kudo.OperatorVersion) paramet
 	return s
 }
 
-// versionNotFound returns the obstacle that the OperatorVersion does not exist.
-func versionNotFound(name types.NamespacedName) Obstacle {
+// versionNotFound returns the problem that the OperatorVersion does not exist.
+func versionNotFound(name types.NamespacedName) Problem {
 	if name.Name == "" {
-		return Obstacle{kudo.ReasonOperatorVersionNotFound, "spec.operatorVersion.name is empty: set it to the name of an OperatorVersion"}
+		return Problem{kudo.ReasonOperatorVersionNotFound, "spec.operatorVersion.name is empty: set it to the name of an OperatorVersion"}
 	}
-	return Obstacle{kudo.ReasonOperatorVersionNotFound, fmt.Sprintf(
+	return Problem{kudo.ReasonOperatorVersionNotFound, fmt.Sprintf(
 		"OperatorVersion %s does not exist: push its package (kubectl addon package push DIR -n %s), or use another version",
 		name, name.Namespace)}
 }
@@ -222,7 +222,7 @@ func versionNotFound(name types.NamespacedName) Obstacle {
 func Dashed(name string) string { return strings.ReplaceAll(name, ".", "-") }
 
 // requestRule requires that a request names an existing plan. It ignores a handled request, whatever plans the OperatorVersion has now.
-func requestRule(i Instance) []Obstacle {
+func requestRule(i Instance) []Problem {
 	request := i.Instance.Spec.PlanExecution
 	if i.Version == nil || request.PlanName == "" || request.Cancel || isHandled(i.Instance) {
 		return nil
@@ -230,7 +230,7 @@ func requestRule(i Instance) []Obstacle {
 	if _, exists := i.Version.Spec.Plans[request.PlanName]; exists {
 		return nil
 	}
-	return []Obstacle{{kudo.ReasonRequestInvalid, fmt.Sprintf(
+	return []Problem{{kudo.ReasonRequestInvalid, fmt.Sprintf(
 		"spec.planExecution.planName is %q, but OperatorVersion %s has no such plan: use one of its plans (%s), "+
 			"or remove spec.planExecution",
 		request.PlanName, VersionOf(i.Instance), strings.Join(slices.Sorted(maps.Keys(i.Version.Spec.Plans)), ", "))}}

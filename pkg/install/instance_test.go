@@ -174,7 +174,7 @@ func TestJudge(t *testing.T) {
 		},
 		"a tree that is not complete": {
 			instance: running("kafka"), version: version(),
-			treeFault: &tree.Error{Faults: []tree.Fault{{Reason: "CircularOperators", Message: "round"}, {Reason: "x", Message: "and round"}}},
+			treeFault: &tree.Error{Problems: []tree.Problem{{Reason: "CircularOperators", Message: "round"}, {Reason: "x", Message: "and round"}}},
 			reason:    "CircularOperators", mentions: []string{"round\nand round"},
 		},
 		"everything that is wrong is named, the first gives the reason": {
@@ -183,9 +183,9 @@ func TestJudge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			input := Instance{Instance: tc.instance, Version: tc.version, Instances: tc.others, PackagesNamespace: packages, Started: tc.started,
-				Tree: tc.tree, TreeFault: tc.treeFault}
+				Tree: tc.tree, TreeProblem: tc.treeFault}
 			if tc.version != nil {
-				input.VersionFaults = pack.Errors(pack.Check(&tc.version.Spec))
+				input.VersionProblems = pack.Errors(pack.Check(&tc.version.Spec))
 			}
 			before := tc.instance.DeepCopy()
 			got := Judge(input)

@@ -9,20 +9,20 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// faultLimit is the maximum number of problems in an error of Admit. The others are reported once those are fixed.
-const faultLimit = 10
+// problemLimit is the maximum number of problems in an error of Admit. The others are reported once those are fixed.
+const problemLimit = 10
 
 // Admit rejects a new OperatorVersion for which Check finds errors. Warnings are for the author of the package, and are shown by
 // verification.
 func Admit(version *kudo.OperatorVersion) error {
-	faults := Errors(Check(&version.Spec))
-	if len(faults) == 0 {
+	problems := Errors(Check(&version.Spec))
+	if len(problems) == 0 {
 		return nil
 	}
-	lines := make([]string, len(faults))
-	for i, fault := range faults {
-		lines[i] = fault.String()
+	lines := make([]string, len(problems))
+	for i, problem := range problems {
+		lines[i] = problem.String()
 	}
 	return fmt.Errorf("OperatorVersion %s/%s is not valid; fix the package ('kubectl addon package verify DIR' checks it): %s",
-		version.Namespace, version.Name, strings.Join(text.Limit(lines, faultLimit, "more errors"), "; "))
+		version.Namespace, version.Name, strings.Join(text.Limit(lines, problemLimit, "more errors"), "; "))
 }

@@ -58,7 +58,7 @@ func TestArchive(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		tarball []byte
 		want    map[string]string
-		fault   string
+		problem string
 	}{
 		"files, and folders by those that are in them": {
 			tarball: tarball(t, "templates/", "operator.yaml=a", "./params.yaml=b", "templates/deep/x.yaml=c"),
@@ -66,25 +66,25 @@ func TestArchive(t *testing.T) {
 		},
 		"links are left out":                {tarball: tarball(t, "operator.yaml->/etc/passwd", "params.yaml=b"), want: map[string]string{"params.yaml": "b"}},
 		"nothing":                           {tarball: tarball(t), want: map[string]string{}},
-		"a path that leads out":             {tarball: tarball(t, "templates/../../x=a"), fault: `contains "templates/../../x", a path outside of it`},
+		"a path that leads out":             {tarball: tarball(t, "templates/../../x=a"), problem: `contains "templates/../../x", a path outside of it`},
 		"a path that leads nowhere else":    {tarball: tarball(t, "templates/../x=a"), want: map[string]string{"x": "a"}},
-		"a path from the root":              {tarball: tarball(t, "/etc/passwd=a"), fault: "a path outside of it"},
-		"a path of Windows":                 {tarball: tarball(t, `..\x=a`), fault: "a path outside of it"},
-		"a file twice":                      {tarball: tarball(t, "x=a", "./x=b"), fault: "contains a path twice: x"},
-		"a file of the name of a folder":    {tarball: tarball(t, "x=a", "x/y=b"), fault: "contains a path twice: x"},
-		"no gzip":                           {tarball: []byte("operator.yaml"), fault: "reading a tarball (.tgz)"},
-		"no tar":                            {tarball: zipped(t, strings.Repeat("operator.yaml", 99)), fault: "reading the tarball"},
-		"cut short":                         {tarball: tarball(t, "x="+strings.Repeat("a", 1<<16))[:99], fault: "unexpected EOF"},
-		"a small file that becomes a large": {tarball: tarball(t, "x="+strings.Repeat("a", pack.MaxArchive)), fault: "contains more than 33554432 bytes"},
-		"a sparse file, which is large and takes next to nothing": {tarball: sparse(t, "1099511627776"), fault: "contains more than 33554432 bytes"},
+		"a path from the root":              {tarball: tarball(t, "/etc/passwd=a"), problem: "a path outside of it"},
+		"a path of Windows":                 {tarball: tarball(t, `..\x=a`), problem: "a path outside of it"},
+		"a file twice":                      {tarball: tarball(t, "x=a", "./x=b"), problem: "contains a path twice: x"},
+		"a file of the name of a folder":    {tarball: tarball(t, "x=a", "x/y=b"), problem: "contains a path twice: x"},
+		"no gzip":                           {tarball: []byte("operator.yaml"), problem: "reading a tarball (.tgz)"},
+		"no tar":                            {tarball: zipped(t, strings.Repeat("operator.yaml", 99)), problem: "reading the tarball"},
+		"cut short":                         {tarball: tarball(t, "x="+strings.Repeat("a", 1<<16))[:99], problem: "unexpected EOF"},
+		"a small file that becomes a large": {tarball: tarball(t, "x="+strings.Repeat("a", pack.MaxArchive)), problem: "contains more than 33554432 bytes"},
+		"a sparse file, which is large and takes next to nothing": {tarball: sparse(t, "1099511627776"), problem: "contains more than 33554432 bytes"},
 		"as many files as may be":                                 {tarball: tarball(t, many[:10_000]...), want: full},
-		"more files than may be":                                  {tarball: tarball(t, many...), fault: "more than 10000 files"},
+		"more files than may be":                                  {tarball: tarball(t, many...), problem: "more than 10000 files"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			files, size, err := pack.Archive(bytes.NewReader(test.tarball))
-			if test.fault != "" {
-				if err == nil || !strings.Contains(err.Error(), test.fault) {
-					t.Errorf("got %v, want the error %s", err, test.fault)
+			if test.problem != "" {
+				if err == nil || !strings.Contains(err.Error(), test.problem) {
+					t.Errorf("got %v, want the error %s", err, test.problem)
 				}
 				return
 			}

@@ -4,14 +4,14 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// Check applies the rules of verification to an OperatorVersion. Its findings have a Field instead of a file; those about the text of a
+// Check applies the rules of verification to an OperatorVersion. Its problems have a Field instead of a file; those about the text of a
 // template have the line in it.
-func Check(spec *kudo.OperatorVersionSpec) []Finding {
+func Check(spec *kudo.OperatorVersionSpec) []Problem {
 	return newSubject(spec).judge()
 }
 
-// rules of verification, each about one subject. Every rule gets the whole OperatorVersion and reports all of its findings.
-var rules = []func(*subject) []Finding{
+// rules of verification, each about one subject. Every rule gets the whole OperatorVersion and reports all of its problems.
+var rules = []func(*subject) []Problem{
 	operatorName,
 	versions,
 	operatorDetails,
@@ -52,10 +52,10 @@ var rules = []func(*subject) []Finding{
 }
 
 // judge applies the rules in their order.
-func (s *subject) judge() []Finding {
-	var findings []Finding
+func (s *subject) judge() []Problem {
+	var problems []Problem
 	for _, rule := range rules {
-		findings = append(findings, rule(s)...)
+		problems = append(problems, rule(s)...)
 	}
-	return findings
+	return problems
 }

@@ -21,17 +21,17 @@ func parameterField(i int, name string) string { return fmt.Sprintf("parameters[
 const reserved = ",;"
 
 // parameterNames: each parameter has a unique name that templates and configurations can use.
-func parameterNames(s *subject) []Finding {
-	var findings []Finding
+func parameterNames(s *subject) []Problem {
+	var problems []Problem
 	for i, p := range s.Parameters {
 		switch field := parameterField(i, "name"); {
 		case p.Name == "":
-			findings = append(findings, faultAt(field, "parameter %d has no name", i+1))
+			problems = append(problems, problemAt(field, "parameter %d has no name", i+1))
 		case strings.ContainsAny(p.Name, reserved):
-			findings = append(findings, faultAt(field, "parameter %s: the name must not contain any of %s: use letters, digits and _",
+			problems = append(problems, problemAt(field, "parameter %s: the name must not contain any of %s: use letters, digits and _",
 				text.Quote(p.Name), text.Quote(reserved)))
 		case !identifier.MatchString(p.Name):
-			findings = append(findings, warningAt(field,
+			problems = append(problems, warningAt(field,
 				"parameter %s: templates must use index .Params %s instead of .Params.NAME, and AddOnDeploymentConfigs "+
 					"cannot set it: use letters, digits and _", text.Quote(p.Name), text.Quote(p.Name)))
 		}
@@ -42,27 +42,27 @@ func parameterNames(s *subject) []Finding {
 		if name != before {
 			message = "parameter %s differs from " + text.Quote(before) + " only in case: rename one"
 		}
-		findings = append(findings, faultAt(parameterField(i, "name"), message, text.Quote(name)))
+		problems = append(problems, problemAt(parameterField(i, "name"), message, text.Quote(name)))
 	})
-	return findings
+	return problems
 }
 
 // parameterValues: defaults and enum values have the parameter's type, and the default is in the enum.
-func parameterValues(s *subject) []Finding {
-	var findings []Finding
+func parameterValues(s *subject) []Problem {
+	var problems []Problem
 	for i, p := range s.Parameters {
 		if !knownType(p.Type) {
-			findings = append(findings, faultAt(parameterField(i, "value-type"),
+			problems = append(problems, problemAt(parameterField(i, "value-type"),
 				"parameter %s: unknown type %s: must be one of string, integer, number, boolean, array, map",
 				text.Quote(p.Name), text.Quote(string(p.Type))))
 			continue
 		}
-		findings = append(findings, valueFaults(p, p.Default, p.Enum, "default", parameterField(i, "default"))...)
+		problems = append(problems, valueProblems(p, p.Default, p.Enum, "default", parameterField(i, "default"))...)
 		for j := range p.Enum {
-			findings = append(findings, valueFaults(p, &p.Enum[j], nil, "enum", fmt.Sprintf("parameters[%d].enum[%d]", i, j))...)
+			problems = append(problems, valueProblems(p, &p.Enum[j], nil, "enum", fmt.Sprintf("parameters[%d].enum[%d]", i, j))...)
 		}
 	}
-	return findings
+	return problems
 }
 
 func knownType(t kudo.ParameterType) bool {
@@ -73,8 +73,8 @@ func knownType(t kudo.ParameterType) bool {
 	return false
 }
 
-// valueFaults validates one value like an Instance's parameter.
-func valueFaults(p kudo.Parameter, value *string, enum []string, what, field string) []Finding {
+// valueProblems validates one value like an Instance's parameter.
+func valueProblems(p kudo.Parameter, value *string, enum []string, what, field string) []Problem {
 	if value == nil {
 		return nil
 	}
@@ -85,73 +85,73 @@ func valueFaults(p kudo.Parameter, value *string, enum []string, what, field str
 	if !errors.As(err, &invalid) {
 		return nil
 	}
-	findings := make([]Finding, len(invalid.Faults))
-	for i, fault := range invalid.Faults {
-		findings[i] = faultAt(field, "parameter %s: %s %s: %s", text.Quote(p.Name), what, text.Quote(*value), fault.Reason)
+	problems := make([]Problem, len(invalid.Problems))
+	for i, problem := range invalid.Problems {
+		problems[i] = problemAt(field, "parameter %s: %s %s: %s", text.Quote(p.Name), what, text.Quote(*value), problem.Reason)
 	}
-	return findings
+	return problems
 }
 
 // parameterTriggers: a parameter triggers an existing plan.
-func parameterTriggers(s *subject) []Finding {
-	var findings []Finding
+func parameterTriggers(s *subject) []Problem {
+	var problems []Problem
 	for i, p := range s.Parameters {
 		if _, ok := s.Plans[p.Trigger]; p.Trigger != "" && !ok {
-			findings = append(findings, faultAt(parameterField(i, "trigger"),
+			problems = append(problems, problemAt(parameterField(i, "trigger"),
 				"parameter %s triggers plan %s, which does not exist: %s",
 				text.Quote(p.Name), text.Quote(p.Trigger), s.choices(p.Trigger, s.planNames)))
 		}
 	}
-	return findings
+	return problems
 }
 
 // immutableParameters: an immutable parameter is required or has a default; otherwise it can never get a value (KUDO's rule).
-func immutableParameters(s *subject) []Finding {
-	var findings []Finding
+func immutableParameters(s *subject) []Problem {
+	var problems []Problem
 	for i, p := range s.Parameters {
 		if isTrue(p.Immutable) && p.Default == nil && !isTrue(p.Required) {
-			findings = append(findings, warningAt(parameterField(i, "immutable"),
+			problems = append(problems, warningAt(parameterField(i, "immutable"),
 				"parameter %s is immutable, not required, and has no default: it can only be set when the Instance is created",
 				text.Quote(p.Name)))
 		}
 	}
-	return findings
+	return problems
 }
 
 // switchingParameters: a parameter that switches a task has a value whenever the task runs.
-func switchingParameters(s *subject) []Finding {
+func switchingParameters(s *subject) []Problem {
 	switches := map[string]string{}
 	for _, t := range s.Tasks {
 		for _, name := range parameter.SwitchesOf(&t) {
 			switches[name] = t.Name
 		}
 	}
-	var findings []Finding
+	var problems []Problem
 	for i, p := range s.Parameters {
 		task, switching := switches[p.Name]
 		valued, asked := p.Default != nil && *p.Default != "", p.Default == nil && isTrue(p.Required)
 		if switching && !valued && !asked {
-			findings = append(findings, warningAt(parameterField(i, "name"),
+			problems = append(problems, warningAt(parameterField(i, "name"),
 				"parameter %s enables task %s and has no default: Instances that do not set it are rejected", text.Quote(p.Name), text.Quote(task)))
 		}
 	}
-	return findings
+	return problems
 }
 
 // unusedParameters: an unused parameter may be misspelt. One with a trigger may exist to run the plan.
-func unusedParameters(s *subject) []Finding {
+func unusedParameters(s *subject) []Problem {
 	used, known := s.usedParameters()
 	if !known {
 		return nil
 	}
-	var findings []Finding
+	var problems []Problem
 	for i, p := range s.Parameters {
 		if p.Name != "" && p.Trigger == "" && !used[p.Name] {
-			findings = append(findings, warningAt(parameterField(i,
+			problems = append(problems, warningAt(parameterField(i,
 				"name"), "parameter %s is not used by any template or task", text.Quote(p.Name)))
 		}
 	}
-	return findings
+	return problems
 }
 
 // usedParameters returns the parameters that templates and tasks use. They are unknown if a template uses .Params as a whole, or cannot be
@@ -174,8 +174,8 @@ func (s *subject) usedParameters() (used map[string]bool, known bool) {
 	return used, len(s.broken) == 0
 }
 
-// booleanFault returns why a task cannot be switched by a parameter; "" if it can (KEP-23, KEP-36).
-func (s *subject) booleanFault(name string) string {
+// booleanProblem returns why a task cannot be switched by a parameter; "" if it can (KEP-23, KEP-36).
+func (s *subject) booleanProblem(name string) string {
 	p := s.parameters[name]
 	switch {
 	case p == nil && s.blind:

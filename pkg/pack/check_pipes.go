@@ -13,12 +13,12 @@ type turn struct{ phase, step, task int }
 
 // pipeOrder: a plan that both creates and uses files creates them first. Files of an earlier plan exist in every later plan, even for the
 // pod that re-creates them; no plan precedes deploy.
-func pipeOrder(s *subject) []Finding {
+func pipeOrder(s *subject) []Problem {
 	makers := s.pipeMakers()
 	if len(makers) == 0 {
 		return nil
 	}
-	var findings []Finding
+	var problems []Problem
 	for _, name := range s.planNames {
 		plan := s.Plans[name]
 		runs := map[string][]turn{}
@@ -30,17 +30,17 @@ func pipeOrder(s *subject) []Finding {
 				switch {
 				case maker == "" || maker == task || anyBefore(plan, runs[maker], at):
 				case len(runs[maker]) > 0:
-					findings = append(findings, faultAt(field,
+					problems = append(problems, problemAt(field,
 						"plan %s: task %s uses .Pipes.%s, which task %s may not have created yet: run that task first",
 						text.Quote(name), text.Quote(task), key, text.Quote(maker)))
 				case name == kudo.DeployPlan:
-					findings = append(findings, warningAt(field, "plan %s: task %s uses .Pipes.%s, which task %s creates, but not in this plan",
+					problems = append(problems, warningAt(field, "plan %s: task %s uses .Pipes.%s, which task %s creates, but not in this plan",
 						text.Quote(name), text.Quote(task), key, text.Quote(maker)))
 				}
 			}
 		})
 	}
-	return findings
+	return problems
 }
 
 // pipeMakers returns the Pipe task that creates the file of each key.

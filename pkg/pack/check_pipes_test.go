@@ -47,11 +47,11 @@ func TestVerifyWantsFilesMadeBeforeTheyAreUsed(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, finding := range pack.Check(spec) {
-				got = append(got, finding.Message)
+			for _, problem := range pack.Check(spec) {
+				got = append(got, problem.Message)
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("findings (-want +got):\n%s", diff)
+				t.Errorf("problems (-want +got):\n%s", diff)
 			}
 		})
 	}

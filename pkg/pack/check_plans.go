@@ -11,19 +11,19 @@ import (
 )
 
 // deployPlan: plan deploy exists; without it nothing is ever installed.
-func deployPlan(s *subject) []Finding {
+func deployPlan(s *subject) []Problem {
 	if _, ok := s.Plans[kudo.DeployPlan]; ok {
 		return nil
 	}
-	return []Finding{faultAt("plans", "plan deploy is missing: it installs the operator")}
+	return []Problem{problemAt("plans", "plan deploy is missing: it installs the operator")}
 }
 
 // planStrategies: the strategy of phases and steps is serial or parallel; the default is serial.
-func planStrategies(s *subject) []Finding {
-	var findings []Finding
+func planStrategies(s *subject) []Problem {
+	var problems []Problem
 	judge := func(what, field string, strategy kudo.Ordering) {
 		if strategy != "" && strategy != kudo.Serial && strategy != kudo.Parallel {
-			findings = append(findings, faultAt(field+".strategy",
+			problems = append(problems, problemAt(field+".strategy",
 				"%s: unknown strategy %s: must be serial or parallel", what, text.Quote(string(strategy))))
 		}
 	}
@@ -35,19 +35,19 @@ func planStrategies(s *subject) []Finding {
 			judge(where, fmt.Sprintf("%s.phases[%d]", field, i), phase.Strategy)
 		}
 	}
-	return findings
+	return problems
 }
 
 // planNames: the names of plans, of the phases in a plan and of the steps in a phase are unique: the status identifies them by name.
-func planNames(s *subject) []Finding {
-	var findings []Finding
+func planNames(s *subject) []Problem {
+	var problems []Problem
 	repeated(s.planNames, func(i, first int) {
-		findings = append(findings, twice("plans."+s.planNames[i], "plan "+text.Quote(s.planNames[i]), s.planNames[i], s.planNames[first]))
+		problems = append(problems, twice("plans."+s.planNames[i], "plan "+text.Quote(s.planNames[i]), s.planNames[i], s.planNames[first]))
 	})
 	for _, name := range s.planNames {
 		plan, field := s.Plans[name], "plans."+name
 		if name == "" {
-			findings = append(findings, faultAt("plans", "a plan has no name"))
+			problems = append(problems, problemAt("plans", "a plan has no name"))
 		}
 		phases := make([]string, len(plan.Phases))
 		for i, phase := range plan.Phases {
@@ -58,41 +58,41 @@ func planNames(s *subject) []Finding {
 				steps[j] = phase.Steps[j].Name
 			}
 			where := fmt.Sprintf("plan %s, phase %s", text.Quote(name), text.Quote(phase.Name))
-			findings = append(findings, distinct(where, "step", at+".steps", steps)...)
+			problems = append(problems, distinct(where, "step", at+".steps", steps)...)
 		}
-		findings = append(findings, distinct("plan "+text.Quote(name), "phase", field+".phases", phases)...)
+		problems = append(problems, distinct("plan "+text.Quote(name), "phase", field+".phases", phases)...)
 	}
-	return findings
+	return problems
 }
 
 // distinct: all names are set, and no two are equal.
-func distinct(where, what, field string, names []string) []Finding {
-	var findings []Finding
+func distinct(where, what, field string, names []string) []Problem {
+	var problems []Problem
 	for i, name := range names {
 		if name == "" {
-			findings = append(findings, faultAt(fmt.Sprintf("%s[%d]", field, i), "%s: %s %d has no name", where, what, i+1))
+			problems = append(problems, problemAt(fmt.Sprintf("%s[%d]", field, i), "%s: %s %d has no name", where, what, i+1))
 		}
 	}
 	repeated(names, func(i, first int) {
 		name := fmt.Sprintf("%s: %s %s", where, what, text.Quote(names[i]))
-		findings = append(findings, twice(fmt.Sprintf("%s[%d].name", field, i), name, names[i], names[first]))
+		problems = append(problems, twice(fmt.Sprintf("%s[%d].name", field, i), name, names[i], names[first]))
 	})
-	return findings
+	return problems
 }
 
 // planTimeouts: a timeout is positive, and can expire before the timeout of the whole.
-func planTimeouts(s *subject) []Finding {
-	var findings []Finding
+func planTimeouts(s *subject) []Problem {
+	var problems []Problem
 	judge := func(what, field string, own, whole *metav1.Duration) *metav1.Duration {
 		switch {
 		case own == nil:
 			return whole
 		case own.Duration <= 0:
-			findings = append(findings, faultAt(field+".timeout", "%s: timeout %s must be positive: "+
+			problems = append(problems, problemAt(field+".timeout", "%s: timeout %s must be positive: "+
 				"set a duration such as 90s or 5m, or remove it", what, own.Duration))
 			return whole
 		case whole != nil && own.Duration > whole.Duration:
-			findings = append(findings, warningAt(field+".timeout", "%s: timeout %s has no effect: the enclosing timeout is %s",
+			problems = append(problems, warningAt(field+".timeout", "%s: timeout %s has no effect: the enclosing timeout is %s",
 				what, own.Duration, whole.Duration))
 			return whole
 		}
@@ -111,20 +111,20 @@ func planTimeouts(s *subject) []Finding {
 			}
 		}
 	}
-	return findings
+	return problems
 }
 
 // stepTasks: steps run existing tasks, each once.
-func stepTasks(s *subject) []Finding {
-	var findings []Finding
+func stepTasks(s *subject) []Problem {
+	var problems []Problem
 	s.eachStep(func(plan string, step *kudo.Step, field string) {
 		where := fmt.Sprintf("plan %s, step %s", text.Quote(plan), text.Quote(step.Name))
 		if len(step.Tasks) == 0 {
-			findings = append(findings, warningAt(field, "%s has no tasks and does nothing", where))
+			problems = append(problems, warningAt(field, "%s has no tasks and does nothing", where))
 		}
 		for i, name := range step.Tasks {
 			if s.tasks[name] == nil {
-				findings = append(findings, faultAt(fmt.Sprintf("%s.tasks[%d]", field, i), "%s: task %s does not exist: %s",
+				problems = append(problems, problemAt(fmt.Sprintf("%s.tasks[%d]", field, i), "%s: task %s does not exist: %s",
 					where, text.Quote(name), s.choices(name, s.taskNames)))
 			}
 		}
@@ -132,27 +132,27 @@ func stepTasks(s *subject) []Finding {
 			if step.Tasks[i] != step.Tasks[first] {
 				return // another task, defined separately
 			}
-			findings = append(findings, faultAt(fmt.Sprintf("%s.tasks[%d]", field, i),
+			problems = append(problems, problemAt(fmt.Sprintf("%s.tasks[%d]", field, i),
 				"%s: task %s is listed twice, and a step runs each task once: remove one", where, text.Quote(step.Tasks[i])))
 		})
 	})
-	return findings
+	return problems
 }
 
 // cleanupWithoutChildren: the removal of an Instance includes its children; the cleanup plan cannot create any (KEP-29).
-func cleanupWithoutChildren(s *subject) []Finding {
-	var findings []Finding
+func cleanupWithoutChildren(s *subject) []Problem {
+	var problems []Problem
 	s.eachStep(func(plan string, step *kudo.Step, field string) {
 		if plan != kudo.CleanupPlan {
 			return
 		}
 		for i, name := range step.Tasks {
 			if t := s.tasks[name]; t != nil && makesChild(t.Kind) {
-				findings = append(findings, faultAt(fmt.Sprintf("%s.tasks[%d]", field, i),
+				problems = append(problems, problemAt(fmt.Sprintf("%s.tasks[%d]", field, i),
 					"plan cleanup, step %s: task %s is of kind %s, which cleanup cannot run: children are removed with their parent",
 					text.Quote(step.Name), text.Quote(name), t.Kind))
 			}
 		}
 	})
-	return findings
+	return problems
 }

@@ -28,45 +28,45 @@ func hasResources(kind string) bool {
 func makesChild(kind string) bool { return kind == kudo.TaskKudoOperator || kind == kudo.TaskOperator }
 
 // taskNames: each task has a unique name.
-func taskNames(s *subject) []Finding {
-	var findings []Finding
+func taskNames(s *subject) []Problem {
+	var problems []Problem
 	for i, t := range s.Tasks {
 		if t.Name == "" {
-			findings = append(findings, faultAt(taskField(i, "name"), "task %d has no name", i+1))
+			problems = append(problems, problemAt(taskField(i, "name"), "task %d has no name", i+1))
 		}
 	}
 	repeated(s.taskNames, func(i, first int) {
-		findings = append(findings, twice(taskField(i, "name"), "task "+text.Quote(s.taskNames[i]), s.taskNames[i], s.taskNames[first]))
+		problems = append(problems, twice(taskField(i, "name"), "task "+text.Quote(s.taskNames[i]), s.taskNames[i], s.taskNames[first]))
 	})
-	return findings
+	return problems
 }
 
 // taskKinds: each task has an existing kind.
-func taskKinds(s *subject) []Finding {
-	var findings []Finding
+func taskKinds(s *subject) []Problem {
+	var problems []Problem
 	for i, t := range s.Tasks {
 		if !slices.Contains(taskKindNames, t.Kind) && t.Kind != kudo.TaskOperator {
-			findings = append(findings, faultAt(taskField(i, "kind"), "task %s: unknown kind %s: must be one of %s",
+			problems = append(problems, problemAt(taskField(i, "kind"), "task %s: unknown kind %s: must be one of %s",
 				text.Quote(t.Name), text.Quote(t.Kind), strings.Join(taskKindNames, ", ")))
 		}
 	}
-	return findings
+	return problems
 }
 
 // taskFields: a task only sets fields of its kind; other fields have no effect.
-func taskFields(s *subject) []Finding {
-	var findings []Finding
+func taskFields(s *subject) []Problem {
+	var problems []Problem
 	for i, t := range s.Tasks {
 		for _, f := range specFields(&t.Spec) {
 			kind := canonicalKind(t.Kind)
 			if f.set && slices.Contains(taskKindNames, kind) && !slices.Contains(f.kinds, kind) {
-				findings = append(findings, warningAt(taskField(i,
+				problems = append(problems, warningAt(taskField(i,
 					"spec."+f.name), "task %s: a task of kind %s does not use %s",
 					text.Quote(t.Name), t.Kind, f.name))
 			}
 		}
 	}
-	return findings
+	return problems
 }
 
 func canonicalKind(kind string) string {
@@ -106,170 +106,170 @@ func specFields(spec *kudo.TaskSpec) []specField {
 }
 
 // taskResources: tasks name existing templates, each once.
-func taskResources(s *subject) []Finding {
-	var findings []Finding
+func taskResources(s *subject) []Problem {
+	var problems []Problem
 	for i, t := range s.Tasks {
 		if !hasResources(t.Kind) {
 			continue
 		}
 		if len(t.Spec.Resources) == 0 {
-			findings = append(findings, warningAt(taskField(i,
+			problems = append(problems, warningAt(taskField(i,
 				"spec"), "task %s has no resources and does nothing", text.Quote(t.Name)))
 		}
 		for j, name := range t.Spec.Resources {
-			findings = append(findings, s.templateExists(t.Name, taskField(i, fmt.Sprintf("spec.resources[%d]", j)), name)...)
+			problems = append(problems, s.templateExists(t.Name, taskField(i, fmt.Sprintf("spec.resources[%d]", j)), name)...)
 		}
 		repeated(t.Spec.Resources, func(j, first int) {
 			if t.Spec.Resources[j] != t.Spec.Resources[first] {
 				return // another file
 			}
-			findings = append(findings, faultAt(taskField(i, fmt.Sprintf("spec.resources[%d]", j)),
+			problems = append(problems, problemAt(taskField(i, fmt.Sprintf("spec.resources[%d]", j)),
 				"task %s: template %s is listed twice: remove one", text.Quote(t.Name), text.Quote(t.Spec.Resources[j])))
 		})
 	}
-	return findings
+	return problems
 }
 
-func (s *subject) templateExists(task, field, name string) []Finding {
+func (s *subject) templateExists(task, field, name string) []Problem {
 	if _, ok := s.Templates[name]; ok {
 		return nil
 	}
-	return []Finding{faultAt(field,
+	return []Problem{problemAt(field,
 		"task %s: template %s does not exist: %s", text.Quote(task), text.Quote(name), s.choices(name, s.templateNames))}
 }
 
 // toggleParameters: the parameter of a Toggle exists and is boolean (KEP-23).
-func toggleParameters(s *subject) []Finding {
-	var findings []Finding
+func toggleParameters(s *subject) []Problem {
+	var problems []Problem
 	for i, t := range s.Tasks {
 		if t.Kind != kudo.TaskToggle {
 			continue
 		}
 		if t.Spec.Parameter == "" {
-			findings = append(findings, faultAt(taskField(i,
+			problems = append(problems, problemAt(taskField(i,
 				"spec"), "task %s: parameter is required for kind Toggle", text.Quote(t.Name)))
-		} else if why := s.booleanFault(t.Spec.Parameter); why != "" {
-			findings = append(findings, faultAt(taskField(i, "spec.parameter"), "task %s: %s", text.Quote(t.Name), why))
+		} else if why := s.booleanProblem(t.Spec.Parameter); why != "" {
+			problems = append(problems, problemAt(taskField(i, "spec.parameter"), "task %s: %s", text.Quote(t.Name), why))
 		}
 	}
-	return findings
+	return problems
 }
 
 // pipeShapes: a Pipe task has a pod and files, each with a unique key.
-func pipeShapes(s *subject) []Finding {
-	var findings []Finding
+func pipeShapes(s *subject) []Problem {
+	var problems []Problem
 	keys := map[string]string{}
 	for i, t := range s.Tasks {
 		if t.Kind != kudo.TaskPipe {
 			continue
 		}
 		if t.Spec.Pod == "" {
-			findings = append(findings, faultAt(taskField(i,
+			problems = append(problems, problemAt(taskField(i,
 				"spec"), "task %s: pod is required for kind Pipe: set it to the name of a template", text.Quote(t.Name)))
 		} else {
-			findings = append(findings, s.templateExists(t.Name, taskField(i, "spec.pod"), t.Spec.Pod)...)
+			problems = append(problems, s.templateExists(t.Name, taskField(i, "spec.pod"), t.Spec.Pod)...)
 		}
 		if len(t.Spec.Pipe) == 0 {
-			findings = append(findings, faultAt(taskField(i,
+			problems = append(problems, problemAt(taskField(i,
 				"spec"), "task %s: pipe is required for kind Pipe: list at least one file", text.Quote(t.Name)))
 		}
 		for j, p := range t.Spec.Pipe {
 			field := taskField(i, fmt.Sprintf("spec.pipe[%d]", j))
-			findings = append(findings, pipeFaults(t.Name, field, p)...)
+			problems = append(problems, pipeProblems(t.Name, field, p)...)
 			if other, ok := keys[p.Key]; ok && p.Key != "" {
-				findings = append(findings, faultAt(field+".key",
+				problems = append(problems, problemAt(field+".key",
 					"task %s: key %s is already used by task %s: choose a unique key",
 					text.Quote(t.Name), text.Quote(p.Key), text.Quote(other)))
 			}
 			keys[p.Key] = t.Name
 		}
 	}
-	return findings
+	return problems
 }
 
 // pipeKey is KUDO's rule.
 var pipeKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-func pipeFaults(task, field string, p kudo.PipeSpec) []Finding {
-	var findings []Finding
+func pipeProblems(task, field string, p kudo.PipeSpec) []Problem {
+	var problems []Problem
 	if (p.File == "") == (p.EnvFile == "") {
-		findings = append(findings, faultAt(field, "task %s: each entry of pipe must have either file or envFile", text.Quote(task)))
+		problems = append(problems, problemAt(field, "task %s: each entry of pipe must have either file or envFile", text.Quote(task)))
 	}
 	if path := p.File + p.EnvFile; path != "" && !strings.HasPrefix(path, "/") {
-		findings = append(findings, faultAt(field,
+		problems = append(problems, problemAt(field,
 			"task %s: %s must be an absolute path in the container", text.Quote(task), text.Quote(path)))
 	}
 	if p.Kind != "Secret" && p.Kind != "ConfigMap" {
-		findings = append(findings, faultAt(field+".kind",
+		problems = append(problems, problemAt(field+".kind",
 			"task %s: kind of a file must be Secret or ConfigMap, got %s", text.Quote(task), text.Quote(p.Kind)))
 	}
 	if !pipeKey.MatchString(p.Key) {
-		findings = append(findings, faultAt(field+".key", "task %s: key %s is not valid: use letters, digits and _", text.Quote(task), text.Quote(p.Key)))
+		problems = append(problems, problemAt(field+".key", "task %s: key %s is not valid: use letters, digits and _", text.Quote(task), text.Quote(p.Key)))
 	} else if !identifier.MatchString(p.Key) {
-		findings = append(findings, warningAt(field+".key",
+		problems = append(problems, warningAt(field+".key",
 			"task %s: templates cannot refer to key %s as .Pipes.KEY, only as index .Pipes %s: use letters, digits and _",
 			text.Quote(task), text.Quote(p.Key), text.Quote(p.Key)))
 	}
-	return findings
+	return problems
 }
 
 // childOperators: a KudoOperator task names its package, and its references exist (KEP-29, KEP-36).
-func childOperators(s *subject) []Finding {
-	var findings []Finding
+func childOperators(s *subject) []Problem {
+	var problems []Problem
 	for i, t := range s.Tasks {
 		if !makesChild(t.Kind) {
 			continue
 		}
 		if t.Spec.Package == "" {
-			findings = append(findings, faultAt(taskField(i,
+			problems = append(problems, problemAt(taskField(i,
 				"spec"), "task %s: package is required for kind %s", text.Quote(t.Name), t.Kind))
 		}
 		if file := t.Spec.ParameterFile; file != "" {
-			findings = append(findings, s.templateExists(t.Name, taskField(i, "spec.parameterFile"), file)...)
+			problems = append(problems, s.templateExists(t.Name, taskField(i, "spec.parameterFile"), file)...)
 		}
 		if name := t.Spec.EnablingParameter; name != "" {
-			if why := s.booleanFault(name); why != "" {
-				findings = append(findings, faultAt(taskField(i,
+			if why := s.booleanProblem(name); why != "" {
+				problems = append(problems, problemAt(taskField(i,
 					"spec.enablingParameter"), "task %s: %s", text.Quote(t.Name), why))
 			}
 		}
 		if name := t.Spec.InstanceName; name != "" {
 			for _, why := range validation.IsDNS1123Subdomain(name) {
-				findings = append(findings, faultAt(taskField(i,
+				problems = append(problems, problemAt(taskField(i,
 					"spec.instanceName"), "task %s: instanceName %s is not valid: %s",
 					text.Quote(t.Name), text.Quote(name), why))
 			}
 		}
 	}
-	return findings
+	return problems
 }
 
 // unusedTasks: a task that no step runs may be misspelt.
-func unusedTasks(s *subject) []Finding {
+func unusedTasks(s *subject) []Problem {
 	used := map[string]bool{}
 	s.eachStep(func(_ string, step *kudo.Step, _ string) {
 		for _, name := range step.Tasks {
 			used[name] = true
 		}
 	})
-	var findings []Finding
+	var problems []Problem
 	for i, t := range s.Tasks {
 		if t.Name != "" && !used[t.Name] {
-			findings = append(findings, warningAt(taskField(i, "name"), "task %s is not used by any step", text.Quote(t.Name)))
+			problems = append(problems, warningAt(taskField(i, "name"), "task %s is not used by any step", text.Quote(t.Name)))
 		}
 	}
-	return findings
+	return problems
 }
 
 // endlessTasks: packages use a Dummy task that never completes to forbid a change. Its plan blocks later plans.
-func endlessTasks(s *subject) []Finding {
-	var findings []Finding
+func endlessTasks(s *subject) []Problem {
+	var problems []Problem
 	for i, t := range s.Tasks {
 		if t.Kind == kudo.TaskDummy && !t.Spec.Done && !t.Spec.WantErr {
-			findings = append(findings, warningAt(taskField(i, "name"),
+			problems = append(problems, warningAt(taskField(i, "name"),
 				"task %s never completes (Dummy without done: true), and neither does any plan that runs it: to forbid a change, "+
 					"make the parameter immutable", text.Quote(t.Name)))
 		}
 	}
-	return findings
+	return problems
 }

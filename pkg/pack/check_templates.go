@@ -16,17 +16,17 @@ import (
 )
 
 // templateSyntax: every template parses with the functions of package template.
-func templateSyntax(s *subject) []Finding {
-	var findings []Finding
+func templateSyntax(s *subject) []Problem {
+	var problems []Problem
 	for _, name := range sortedKeys(s.broken) {
-		finding := faultAt(templateField(name), "%v", s.broken[name])
-		var fault *template.Error
-		if errors.As(s.broken[name], &fault) {
-			finding.Line, finding.Message = fault.Line, fault.Err.Error()
+		problem := problemAt(templateField(name), "%v", s.broken[name])
+		var broken *template.Error
+		if errors.As(s.broken[name], &broken) {
+			problem.Line, problem.Message = broken.Line, broken.Err.Error()
 		}
-		findings = append(findings, finding)
+		problems = append(problems, problem)
 	}
-	return findings
+	return problems
 }
 
 // templateVariables are the top-level variables of a template (KUDO's).
@@ -35,9 +35,9 @@ var templateVariables = []string{
 }
 
 // templateReferences: templates refer to existing variables, parameters and keys of Pipe tasks.
-func templateReferences(s *subject) []Finding {
+func templateReferences(s *subject) []Problem {
 	keys := s.pipeKeys()
-	var findings []Finding
+	var problems []Problem
 	for _, name := range sortedKeys(s.references) {
 		for _, ref := range s.references[name] {
 			message := ""
@@ -51,12 +51,12 @@ func templateReferences(s *subject) []Finding {
 			default:
 				continue
 			}
-			finding := faultAt(templateField(name), "%s", message)
-			finding.Line = ref.line
-			findings = append(findings, finding)
+			problem := problemAt(templateField(name), "%s", message)
+			problem.Line = ref.line
+			problems = append(problems, problem)
 		}
 	}
-	return findings
+	return problems
 }
 
 func (s *subject) pipeKeys() []string {
@@ -72,7 +72,7 @@ func (s *subject) pipeKeys() []string {
 }
 
 // unusedTemplates: a template that no task uses may be misspelt.
-func unusedTemplates(s *subject) []Finding {
+func unusedTemplates(s *subject) []Problem {
 	used := map[string]bool{s.operator.NamespaceManifest: true}
 	for _, t := range s.Tasks {
 		used[t.Spec.Pod], used[t.Spec.ParameterFile] = true, true
@@ -80,29 +80,29 @@ func unusedTemplates(s *subject) []Finding {
 			used[name] = true
 		}
 	}
-	var findings []Finding
+	var problems []Problem
 	for _, name := range s.templateNames {
 		if !used[name] {
-			findings = append(findings, warningAt(templateField(name), "template %s is not used by any task", text.Quote(name)))
+			problems = append(problems, warningAt(templateField(name), "template %s is not used by any task", text.Quote(name)))
 		}
 	}
-	return findings
+	return problems
 }
 
 // removedAPIVersions: a current cluster serves the API versions. The text of a template is searched, not its rendering, to include objects
 // that a parameter disables.
-func removedAPIVersions(s *subject) []Finding {
-	var findings []Finding
+func removedAPIVersions(s *subject) []Problem {
+	var problems []Problem
 	for _, name := range s.templateNames {
 		for _, k := range writtenKinds(s.Templates[name]) {
 			if message := removalOf(k.gvk); message != "" {
-				finding := warningAt(templateField(name), "%s", message)
-				finding.Line = k.line
-				findings = append(findings, finding)
+				problem := warningAt(templateField(name), "%s", message)
+				problem.Line = k.line
+				problems = append(problems, problem)
 			}
 		}
 	}
-	return findings
+	return problems
 }
 
 // removalOf describes the removal of a kind in an API version that Kubernetes has removed; "" for all others.
@@ -164,7 +164,7 @@ func writtenKinds(text string) []writtenKind {
 }
 
 // namespaceManifest: the manifest exists, and is one Namespace (KUDO's rule).
-func namespaceManifest(s *subject) []Finding {
+func namespaceManifest(s *subject) []Problem {
 	const field = "namespaceManifest"
 	name := s.operator.NamespaceManifest
 	if name == "" {
@@ -172,33 +172,33 @@ func namespaceManifest(s *subject) []Finding {
 	}
 	manifest, ok := s.Templates[name]
 	if !ok {
-		return []Finding{faultAt(field, "namespaceManifest %s does not exist: %s", text.Quote(name), s.choices(name, s.templateNames))}
+		return []Problem{problemAt(field, "namespaceManifest %s does not exist: %s", text.Quote(name), s.choices(name, s.templateNames))}
 	}
 	kinds := writtenKinds(manifest)
 	if len(kinds) == 1 && kinds[0].gvk.Kind == "Namespace" {
 		return nil
 	}
-	return []Finding{warningAt(field, "namespaceManifest %s must contain exactly one object, of kind Namespace", text.Quote(name))}
+	return []Problem{warningAt(field, "namespaceManifest %s must contain exactly one object, of kind Namespace", text.Quote(name))}
 }
 
 // ownNamespaces: the objects of an Instance are deleted with it, and deleting a Namespace deletes all objects that others have created in
 // it.
-func ownNamespaces(s *subject) []Finding {
-	var findings []Finding
+func ownNamespaces(s *subject) []Problem {
+	var problems []Problem
 	for _, name := range s.templateNames {
 		if name == s.operator.NamespaceManifest {
 			continue
 		}
 		for _, k := range writtenKinds(s.Templates[name]) {
 			if k.gvk.Group == "" && k.gvk.Kind == "Namespace" {
-				finding := warningAt(templateField(name),
+				problem := warningAt(templateField(name),
 					"the Namespace and everything in it are deleted with the Instance: use the add-on's install namespace instead")
-				finding.Line = k.line
-				findings = append(findings, finding)
+				problem.Line = k.line
+				problems = append(problems, problem)
 			}
 		}
 	}
-	return findings
+	return problems
 }
 
 var (
@@ -210,8 +210,8 @@ var (
 )
 
 // fixedNames: names differ between Instances. Two Instances in one namespace would use the same object, and the second one fails.
-func fixedNames(s *subject) []Finding {
-	var findings []Finding
+func fixedNames(s *subject) []Problem {
+	var problems []Problem
 	for _, name := range sortedKeys(s.templatesOfObjects()) {
 		inMetadata := false
 		for i, line := range strings.Split(s.Templates[name], "\n") {
@@ -225,13 +225,13 @@ func fixedNames(s *subject) []Finding {
 			}
 			inMetadata = false
 			if m[1] != "" && !ownName.MatchString(m[1]) {
-				finding := warningAt(templateField(name),
+				problem := warningAt(templateField(name),
 					"the name %s is the same for every Instance, and two Instances in one namespace "+
 						"would share the object: include .Name in it", text.Quote(m[1]))
-				finding.Line = i + 1
-				findings = append(findings, finding)
+				problem.Line = i + 1
+				problems = append(problems, problem)
 			}
 		}
 	}
-	return findings
+	return problems
 }

@@ -24,7 +24,7 @@ import (
 // document decodes one YAML file strictly and collects its problems, with lines.
 type document struct {
 	file     string
-	findings []Finding
+	problems []Problem
 	places   map[string]place
 }
 
@@ -40,10 +40,10 @@ type key struct {
 	describes bool
 }
 
-// open parses a file that holds one object. If that fails, it returns nil and adds a finding.
+// open parses a file that holds one object. If that fails, it returns nil and adds a problem.
 func (p *Package) open(fsys fs.FS, file string) (*document, *yaml.Node) {
 	if _, err := fs.Stat(fsys, file); errors.Is(err, fs.ErrNotExist) {
-		p.fault(file, 0, "file not found: a package consists of operator.yaml, params.yaml and templates/")
+		p.problem(file, 0, "file not found: a package consists of operator.yaml, params.yaml and templates/")
 		return nil, nil
 	}
 	text, ok := p.read(fsys, file)
@@ -53,26 +53,26 @@ func (p *Package) open(fsys fs.FS, file string) (*document, *yaml.Node) {
 	decoder := yaml.NewDecoder(bytes.NewReader([]byte(text)))
 	var root, second yaml.Node
 	if err := decoder.Decode(&root); err != nil {
-		line, message := yamlFault(err)
-		p.fault(file, line, "%s", message)
+		line, message := yamlProblem(err)
+		p.problem(file, line, "%s", message)
 		return nil, nil
 	}
 	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
-		p.fault(file, second.Line, "contains more than one YAML document: must contain exactly one")
+		p.problem(file, second.Line, "contains more than one YAML document: must contain exactly one")
 	}
 	return &document{file: file, places: map[string]place{}}, root.Content[0]
 }
 
-// close takes over the findings of the document.
+// close takes over the problems of the document.
 func (p *Package) close(d *document) {
-	p.findings = append(p.findings, d.findings...)
+	p.problems = append(p.problems, d.problems...)
 	maps.Copy(p.places, d.places)
 }
 
 var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
 
-// yamlFault splits a parser's error.
-func yamlFault(err error) (line int, message string) {
+// yamlProblem splits a parser's error.
+func yamlProblem(err error) (line int, message string) {
 	if errors.Is(err, io.EOF) {
 		return 0, "is empty"
 	}
@@ -84,7 +84,7 @@ func yamlFault(err error) (line int, message string) {
 	return line, "is not valid YAML: " + strings.TrimPrefix(message, "yaml: ")
 }
 
-func (d *document) fault(node *yaml.Node, path, format string, args ...any) {
+func (d *document) problem(node *yaml.Node, path, format string, args ...any) {
 	d.find(Error, node, path, format, args...)
 }
 
@@ -97,7 +97,7 @@ func (d *document) find(severity Severity, node *yaml.Node, path, format string,
 	default:
 		message = path + ": " + message
 	}
-	d.findings = append(d.findings, Finding{
+	d.problems = append(d.problems, Problem{
 		File: d.file, Line: node.Line, Column: node.Column, Field: path, Severity: severity, Message: message,
 	})
 }
@@ -126,7 +126,7 @@ func (d *document) object(node *yaml.Node, path string, keys ...key) {
 func (d *document) unknown(name *yaml.Node, path string, keys []key) {
 	meant := text.ClosestMatch(name.Value, names(keys))
 	if meant == "" {
-		d.fault(name, path, "unknown field: must be one of %s", strings.Join(names(keys), ", "))
+		d.problem(name, path, "unknown field: must be one of %s", strings.Join(names(keys), ", "))
 		return
 	}
 	severity := Error
@@ -138,9 +138,9 @@ func (d *document) unknown(name *yaml.Node, path string, keys []key) {
 
 // missing reports a missing field, at the line of its object; the file itself has none.
 func (d *document) missing(node *yaml.Node, path, name string) {
-	d.fault(node, path, "required field %s is missing", name)
+	d.problem(node, path, "required field %s is missing", name)
 	if path == "" {
-		last := &d.findings[len(d.findings)-1]
+		last := &d.problems[len(d.problems)-1]
 		last.Line, last.Column = 0, 0
 	}
 }
@@ -151,7 +151,7 @@ func (d *document) entries(node *yaml.Node, path string, entry func(name, value 
 		return
 	}
 	if node.Kind != yaml.MappingNode {
-		d.fault(node, path, "must be a map, got %s", describe(node))
+		d.problem(node, path, "must be a map, got %s", describe(node))
 		return
 	}
 	first := map[string]int{} // index of each name in the node's content
@@ -164,7 +164,7 @@ func (d *document) entries(node *yaml.Node, path string, entry func(name, value 
 		}
 		first[name.Value] = i
 		if name.Kind != yaml.ScalarNode {
-			d.fault(name, path, "must be the name of a field, got %s", describe(name))
+			d.problem(name, path, "must be the name of a field, got %s", describe(name))
 			continue
 		}
 		d.places[at] = d.placeOf(name)
@@ -190,7 +190,7 @@ func (d *document) list(item reader) reader {
 			return
 		}
 		if node.Kind != yaml.SequenceNode {
-			d.fault(node, path, "must be a list, got %s", describe(node))
+			d.problem(node, path, "must be a list, got %s", describe(node))
 			return
 		}
 		for i, value := range node.Content {
@@ -208,7 +208,7 @@ func (d *document) text(into *string) reader {
 			return
 		}
 		if node.Kind != yaml.ScalarNode {
-			d.fault(node, path, "must be a string, got %s", describe(node))
+			d.problem(node, path, "must be a string, got %s", describe(node))
 			return
 		}
 		*into = node.Value
@@ -229,7 +229,7 @@ func (d *document) flag(into *bool) reader {
 	return func(node *yaml.Node, path string) {
 		quoted := node.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0
 		if node.Kind != yaml.ScalarNode || quoted || node.Decode(into) != nil {
-			d.fault(node, path, "must be true or false without quotes, got %s", describe(node))
+			d.problem(node, path, "must be true or false without quotes, got %s", describe(node))
 		}
 	}
 }
@@ -237,7 +237,7 @@ func (d *document) flag(into *bool) reader {
 // number decodes an integer.
 func (d *document) number(node *yaml.Node, path string) {
 	if _, err := strconv.Atoi(node.Value); node.Kind != yaml.ScalarNode || err != nil {
-		d.fault(node, path, "must be an integer, got %s", describe(node))
+		d.problem(node, path, "must be an integer, got %s", describe(node))
 	}
 }
 
@@ -260,7 +260,7 @@ func (d *document) quotedFlag(into **kudo.Flag) reader {
 		}
 		value, err := strconv.ParseBool(node.Value)
 		if node.Kind != yaml.ScalarNode || err != nil {
-			d.fault(node, path, "must be true or false, got %s", describe(node))
+			d.problem(node, path, "must be true or false, got %s", describe(node))
 			return
 		}
 		*into = new(kudo.Flag(value))
@@ -280,10 +280,10 @@ func (d *document) duration(into **metav1.Duration) reader {
 		value, err := time.ParseDuration(node.Value)
 		switch {
 		case node.Kind != yaml.ScalarNode || err != nil:
-			d.fault(node, path, "must be a duration such as 90s or 5m, got %s", describe(node))
+			d.problem(node, path, "must be a duration such as 90s or 5m, got %s", describe(node))
 			return
 		case value < minDuration || value >= overDuration:
-			d.fault(node, path, "must be a duration from 1ms to 99999h, such as 90s or 5m, got %s", describe(node))
+			d.problem(node, path, "must be a duration from 1ms to 99999h, such as 90s or 5m, got %s", describe(node))
 			return
 		}
 		*into = &metav1.Duration{Duration: value}

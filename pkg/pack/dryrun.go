@@ -14,28 +14,28 @@ import (
 
 // dryRun renders every template once, with the default parameters, like the first deployment. It is not a rule of Check: controllers do not
 // run templates of third parties to judge them. It does nothing unless every required parameter has a default.
-func dryRun(s *subject) []Finding {
+func dryRun(s *subject) []Problem {
 	c, complete := firstDeployment(s.OperatorVersionSpec)
 	if !complete {
 		return nil
 	}
-	var findings []Finding
+	var problems []Problem
 	for _, name := range sortedKeys(s.templatesOfObjects()) {
 		if _, err := render.Objects(c, name); err != nil {
-			findings = append(findings, dryRunFinding(name, err))
+			problems = append(problems, dryRunProblem(name, err))
 		}
 	}
 	for _, t := range s.Tasks {
 		if t.Kind == kudo.TaskPipe {
-			findings = append(findings, tryPod(c, t)...)
+			problems = append(problems, tryPod(c, t)...)
 		}
 		if makesChild(t.Kind) {
 			if _, err := childParameters(c, t); err != nil {
-				findings = append(findings, dryRunFinding(t.Spec.ParameterFile, err))
+				problems = append(problems, dryRunProblem(t.Spec.ParameterFile, err))
 			}
 		}
 	}
-	return findings
+	return problems
 }
 
 // firstDeployment returns the rendering context of an Instance without parameters, unless parameters are required.
@@ -74,13 +74,13 @@ func childParameters(c render.Context, task kudo.Task) (map[string]string, error
 }
 
 // tryPod renders the pod of a Pipe task like its first run.
-func tryPod(c render.Context, t kudo.Task) []Finding {
+func tryPod(c render.Context, t kudo.Task) []Problem {
 	rendered, err := render.Named(c, t.Spec.Pod, pipe.PodName(c.Instance, t.Name))
 	if err != nil {
-		return []Finding{dryRunFinding(t.Spec.Pod, err)}
+		return []Problem{dryRunProblem(t.Spec.Pod, err)}
 	}
 	if _, _, err := pipe.Pod(rendered, t.Spec.Pipe, pipe.DefaultImage); err != nil {
-		return []Finding{warningAt(templateField(t.Spec.Pod), "task %s: %v", text.Quote(t.Name), err)}
+		return []Problem{warningAt(templateField(t.Spec.Pod), "task %s: %v", text.Quote(t.Name), err)}
 	}
 	return nil
 }
@@ -98,19 +98,19 @@ func (s *subject) templatesOfObjects() map[string]bool {
 	return used
 }
 
-// dryRunFinding returns a warning: the template may render with other parameters.
-func dryRunFinding(name string, err error) Finding {
-	finding := warningAt(templateField(name), "does not render with the default parameters: %v", err)
-	var fault *template.Error
-	if !errors.As(err, &fault) {
-		return finding
+// dryRunProblem returns a warning: the template may render with other parameters.
+func dryRunProblem(name string, err error) Problem {
+	problem := warningAt(templateField(name), "does not render with the default parameters: %v", err)
+	var failed *template.Error
+	if !errors.As(err, &failed) {
+		return problem
 	}
-	message := fault.Err.Error()
-	if fault.Document > 0 {
-		message = fmt.Sprintf("document %d, line %d of the rendered text: %s", fault.Document, fault.Line, message)
+	message := failed.Err.Error()
+	if failed.Document > 0 {
+		message = fmt.Sprintf("document %d, line %d of the rendered text: %s", failed.Document, failed.Line, message)
 	} else {
-		finding.Line = fault.Line
+		problem.Line = failed.Line
 	}
-	finding.Message = "does not render with the default parameters: " + message
-	return finding
+	problem.Message = "does not render with the default parameters: " + message
+	return problem
 }

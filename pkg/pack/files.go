@@ -31,12 +31,12 @@ func (d *document) operator(root *yaml.Node, p *Package) {
 		key{name: "tasks", read: d.list(d.task(&p.Version.Tasks)), required: true},
 		key{name: "plans", read: d.plans(&p.Version.Plans), required: true},
 	)
-	d.stands("version", "operatorVersion")
-	d.stands("operator.name", "name")
+	d.corresponds("version", "operatorVersion")
+	d.corresponds("operator.name", "name")
 }
 
-// stands records that path in the OperatorVersion corresponds to inFile in the file.
-func (d *document) stands(path, inFile string) {
+// corresponds records that path in the OperatorVersion corresponds to inFile in the file.
+func (d *document) corresponds(path, inFile string) {
 	if at, ok := d.places[inFile]; ok {
 		d.places[path] = at
 	}
@@ -44,7 +44,7 @@ func (d *document) stands(path, inFile string) {
 
 func (d *document) apiVersion(node *yaml.Node, path string) {
 	if want := kudo.GroupVersion.String(); node.Value != want {
-		d.fault(node, path, "must be %s, got %s", want, describe(node))
+		d.problem(node, path, "must be %s, got %s", want, describe(node))
 	}
 }
 
@@ -216,10 +216,10 @@ func (d *document) parameter(into *[]kudo.Parameter, groups *[]*yaml.Node) reade
 			key{name: "advanced", read: d.flag(&advanced), describes: true},
 			key{name: "hint", read: d.text(&hint), describes: true},
 		)
-		d.stands(path+".value-type", path+".type")
+		d.corresponds(path+".value-type", path+".type")
 		p.Type = cmp.Or(p.Type, kudo.StringType)
 		if written != nil && written.Kind != yaml.ScalarNode && p.Type == kudo.StringType {
-			d.fault(written, path+".default", "must be a string, got %s: set type: array or type: map", describe(written))
+			d.problem(written, path+".default", "must be a string, got %s: set type: array or type: map", describe(written))
 		}
 		if advanced && isTrue(p.Required) && p.Default == nil {
 			d.find(Warning, node, "", "parameter %s is advanced, but must be set: set a default, or required: false", text.Quote(p.Name))
@@ -241,7 +241,7 @@ func (d *document) literal(into **string) reader {
 		default:
 			value, err := parameter.DecodeNode(node)
 			if err != nil {
-				d.fault(node, path, "%v", err)
+				d.problem(node, path, "%v", err)
 				return
 			}
 			*text = compactJSON(value)
@@ -258,7 +258,7 @@ func (d *document) enum(into *[]string) reader {
 	return func(node *yaml.Node, path string) {
 		items(node, path)
 		if node.Kind == yaml.SequenceNode && len(node.Content) == 0 {
-			d.fault(node, path, "must not be empty: list the allowed values, or remove the field")
+			d.problem(node, path, "must not be empty: list the allowed values, or remove the field")
 		}
 	}
 }

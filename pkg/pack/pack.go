@@ -13,45 +13,45 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Load decodes operator.yaml, params.yaml and every file under templates/ strictly, and ignores other files. The findings name all unknown
+// Load decodes operator.yaml, params.yaml and every file under templates/ strictly, and ignores other files. The problems name all unknown
 // and duplicate fields, wrong types and missing required fields. The package is never nil and contains everything that could be decoded.
-func Load(fsys fs.FS) (*Package, []Finding) {
+func Load(fsys fs.FS) (*Package, []Problem) {
 	p := &Package{places: map[string]place{}}
 	p.loadOperator(fsys)
 	p.loadParams(fsys)
 	p.loadTemplates(fsys)
-	sortFindings(p.findings)
-	return p, slices.Clone(p.findings)
+	sortProblems(p.problems)
+	return p, slices.Clone(p.problems)
 }
 
-// Verify returns all findings about the package, sorted by file and line: the findings of Load, those of Check, and, if there are none so
-// far, whether the templates render with the default parameters. It omits findings of Check for lines that Load could not decode.
-func (p *Package) Verify() []Finding {
-	findings := slices.Clone(p.findings)
+// Verify returns all problems about the package, sorted by file and line: the problems of Load, those of Check, and, if there are none so
+// far, whether the templates render with the default parameters. It omits problems of Check for lines that Load could not decode.
+func (p *Package) Verify() []Problem {
+	problems := slices.Clone(p.problems)
 	if !p.readable {
-		return findings
+		return problems
 	}
 	subject := newSubject(&p.Version)
 	subject.operator, subject.blind = p.Operator, !p.hasParams
 	judged := subject.judge()
-	if len(Errors(findings)) == 0 && len(Errors(judged)) == 0 {
+	if len(Errors(problems)) == 0 && len(Errors(judged)) == 0 {
 		judged = append(judged, dryRun(subject)...)
 	}
 	unread := p.unread()
 	for _, f := range judged {
 		f = p.locate(f)
 		if !unread[place{file: f.File, line: f.Line}] {
-			findings = append(findings, f)
+			problems = append(problems, f)
 		}
 	}
-	sortFindings(findings)
-	return slices.Compact(findings)
+	sortProblems(problems)
+	return slices.Compact(problems)
 }
 
 // unread returns the places that Load could not decode.
 func (p *Package) unread() map[place]bool {
 	places := map[place]bool{}
-	for _, f := range p.findings {
+	for _, f := range p.problems {
 		if f.Severity == Error {
 			places[place{file: f.File, line: f.Line}] = true
 		}
@@ -86,7 +86,7 @@ func (p *Package) loadTemplates(fsys fs.FS) {
 		p.loadTemplate(fsys, name)
 	}
 	if err != nil {
-		p.fault(templatesFolder, 0, "%v", err)
+		p.problem(templatesFolder, 0, "%v", err)
 	}
 }
 

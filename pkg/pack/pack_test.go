@@ -70,12 +70,12 @@ func files(replaced map[string]string) fstest.MapFS {
 
 func verify(fsys fstest.MapFS) []string {
 	p, _ := pack.Load(fsys)
-	findings := []string{}
+	problems := []string{}
 	for _, f := range p.Verify() {
 		f.Column = 0 // TestVerifyPointsToTheColumn checks columns
-		findings = append(findings, f.String())
+		problems = append(problems, f.String())
 	}
-	return findings
+	return problems
 }
 
 func TestVerifyAcceptsAValidPackage(t *testing.T) {
@@ -114,7 +114,7 @@ func TestVerifyOperatorFile(t *testing.T) {
 			[]string{`operator.yaml:6: warning: task "app" is not used by any step`, `operator.yaml:13: error: plans.deploy: is set twice, first in line 12: remove one`}},
 		"a missing field, deep down": {"  - name: app\n    kind: Apply\n", "  - name: app\n",
 			[]string{`operator.yaml:6: error: tasks[0]: required field kind is missing`}},
-		"every fault, not only the first": {"name: shop\noperatorVersion: 1.2.0\n", "name: Shop\noperatorVersion: one\n",
+		"every problem, not only the first": {"name: shop\noperatorVersion: 1.2.0\n", "name: Shop\noperatorVersion: one\n",
 			[]string{
 				`operator.yaml:2: error: operator name "Shop" is not valid: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
 				`operator.yaml:3: error: operatorVersion "one" is not a semantic version such as 1.2.0`,
@@ -269,10 +269,10 @@ func TestVerifyTasks(t *testing.T) {
 	}
 }
 
-// without drops findings that are unrelated to a table.
-func without(findings []string, aside string) []string {
+// without drops problems that are unrelated to a table.
+func without(problems []string, aside string) []string {
 	kept := []string{}
-	for _, f := range findings {
+	for _, f := range problems {
 		if f != aside {
 			kept = append(kept, f)
 		}
@@ -433,7 +433,7 @@ func TestVerifyOfThousandsOfWrongNames(t *testing.T) {
 	errors := pack.Errors(p.Verify())
 	const first = `parameter "P00000X" is not defined in params.yaml: did you mean P00000?`
 	if len(errors) != 8000 || errors[0].Message != first || !strings.HasSuffix(errors[7999].Message, "and 7988 more") {
-		t.Errorf("got %d findings, the first %v", len(errors), errors[:min(1, len(errors))])
+		t.Errorf("got %d problems, the first %v", len(errors), errors[:min(1, len(errors))])
 	}
 }
 
@@ -470,8 +470,8 @@ func TestVerifyTemplates(t *testing.T) {
 		"a reference is no object": {"apiVersion: v1\nkind: ConfigMap\nref:\n  apiVersion: policy/v1beta1\n  kind: PodDisruptionBudget\n", []string{}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			got := slices.DeleteFunc(verifyTemplate(t, test.text), func(finding string) bool {
-				return strings.Contains(finding, "does not render") // most of these texts are no objects
+			got := slices.DeleteFunc(verifyTemplate(t, test.text), func(problem string) bool {
+				return strings.Contains(problem, "does not render") // most of these texts are no objects
 			})
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
@@ -604,7 +604,7 @@ func TestVerifyRefusesWhatCannotBeStored(t *testing.T) {
 }
 
 func TestObjects(t *testing.T) {
-	p, findings := pack.Load(files(map[string]string{
+	p, problems := pack.Load(files(map[string]string{
 		"operator.yaml": `name: shop
 operatorVersion: "1.2.0"
 appVersion: 1.10
@@ -626,8 +626,8 @@ plans:
   - {name: EMPTY, type: array, default: }
   - {name: NONE}
 `}))
-	if len(findings) != 0 {
-		t.Fatal(findings)
+	if len(problems) != 0 {
+		t.Fatal(problems)
 	}
 	operator, version := p.Objects("addon-packages")
 	wantOperator := &kudo.Operator{
@@ -686,7 +686,7 @@ func TestCheckNamesFieldsInsteadOfFiles(t *testing.T) {
 		}}},
 		Plans: map[string]kudo.Plan{"deploy": {Phases: []kudo.Phase{{Name: "m", Steps: []kudo.Step{{Name: "s", Tasks: []string{"app"}}}}}}},
 	}
-	want := []pack.Finding{
+	want := []pack.Problem{
 		{Field: "tasks[0].spec.resources[1]", Severity: pack.Error, Message: `task "app": template "b.yaml" does not exist: must be one of a.yaml`},
 		{Field: "templates[a.yaml]", Line: 2, Severity: pack.Error, Message: `.Nme does not exist: templates can refer to .Name, .Namespace, .OperatorName, .OperatorVersion, .AppVersion, .PlanName, .PhaseName, .StepName, .Params, .Pipes`},
 	}
@@ -707,7 +707,7 @@ func TestCheckRefusesTimeoutsOfNothing(t *testing.T) {
 		}}},
 	}
 	const why = ": timeout 0s must be positive: set a duration such as 90s or 5m, or remove it"
-	want := []pack.Finding{
+	want := []pack.Problem{
 		{Field: "plans.deploy.timeout", Severity: pack.Error, Message: `plan "deploy"` + why},
 		{Field: "plans.deploy.phases[0].timeout", Severity: pack.Error, Message: `plan "deploy", phase "m"` + why},
 		{Field: "plans.deploy.phases[0].steps[0].timeout", Severity: pack.Error, Message: `plan "deploy", phase "m", step "s"` + why},
@@ -718,8 +718,8 @@ func TestCheckRefusesTimeoutsOfNothing(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	findings := []pack.Finding{{Severity: pack.Warning, Message: "a"}, {Severity: pack.Error, Message: "b"}}
-	if diff := cmp.Diff(findings[1:], pack.Errors(findings)); diff != "" {
+	problems := []pack.Problem{{Severity: pack.Warning, Message: "a"}, {Severity: pack.Error, Message: "b"}}
+	if diff := cmp.Diff(problems[1:], pack.Errors(problems)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -745,12 +745,12 @@ func FuzzCheck(f *testing.F) {
 		if json.Unmarshal([]byte(text), &version.Spec) != nil {
 			return
 		}
-		findings := pack.Check(&version.Spec)
-		if diff := cmp.Diff(findings, pack.Check(&version.Spec)); diff != "" {
+		problems := pack.Check(&version.Spec)
+		if diff := cmp.Diff(problems, pack.Check(&version.Spec)); diff != "" {
 			t.Errorf("a second look finds something else (-first +second)\n%s", diff)
 		}
-		if err := pack.Admit(version); (err != nil) != (len(pack.Errors(findings)) > 0) {
-			t.Errorf("admission says %v, verification %v", err, findings)
+		if err := pack.Admit(version); (err != nil) != (len(pack.Errors(problems)) > 0) {
+			t.Errorf("admission says %v, verification %v", err, problems)
 		}
 	})
 }
@@ -760,10 +760,10 @@ func FuzzLoad(f *testing.F) {
 	f.Add("tasks: [&a {name: *a}]\nplans: {deploy: }", "- a", "{{ define \"x\" }}{{ end }}{{ range }}")
 	f.Add("name: {}\n? [a]\n: b", "parameters: [{default: {a: [1.0]}, enum: [1, {}]}]", "{{ (.Params).A }}{{ break }}")
 	f.Fuzz(func(t *testing.T, operator, params, template string) {
-		p, findings := pack.Load(files(map[string]string{"operator.yaml": operator, "params.yaml": params, "templates/app.yaml": template}))
+		p, problems := pack.Load(files(map[string]string{"operator.yaml": operator, "params.yaml": params, "templates/app.yaml": template}))
 		all := p.Verify()
-		if len(pack.Errors(all)) < len(pack.Errors(findings)) {
-			t.Errorf("Verify forgets what Load found:\n%v\n%v", findings, all)
+		if len(pack.Errors(all)) < len(pack.Errors(problems)) {
+			t.Errorf("Verify forgets what Load found:\n%v\n%v", problems, all)
 		}
 		_, version := p.Objects("ns")
 		if again := pack.Check(&version.Spec); fmt.Sprint(again) != fmt.Sprint(pack.Check(&version.Spec)) {

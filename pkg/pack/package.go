@@ -31,8 +31,8 @@ type Package struct {
 	// Version is the specification of the OperatorVersion.
 	Version kudo.OperatorVersionSpec
 
-	// findings of Load.
-	findings []Finding
+	// problems of Load.
+	problems []Problem
 	// places maps the paths of OperatorVersion fields to their places in operator.yaml and params.yaml.
 	places map[string]place
 	// readable is true if there is an operator.yaml to apply the rules to, hasParams if there is a params.yaml.
@@ -72,45 +72,45 @@ func VersionName(operator, appVersion, version string) string {
 	return operator + "-" + appVersion + "-" + version
 }
 
-// read returns the text of a file; on failure it adds a finding.
+// read returns the text of a file; on failure it adds a problem.
 func (p *Package) read(fsys fs.FS, name string) (string, bool) {
 	info, err := fs.Stat(fsys, name)
 	switch {
 	case err != nil:
-		p.fault(name, 0, "cannot be read: %v", err)
+		p.problem(name, 0, "cannot be read: %v", err)
 		return "", false
 	case !info.Mode().IsRegular():
-		p.fault(name, 0, "is not a regular file")
+		p.problem(name, 0, "is not a regular file")
 		return "", false
 	case info.Size() > MaxSize:
-		p.fault(name, 0, "has %d bytes, more than the limit of %d for an OperatorVersion: split the operator or shorten the file",
+		p.problem(name, 0, "has %d bytes, more than the limit of %d for an OperatorVersion: split the operator or shorten the file",
 			info.Size(), MaxSize)
 		return "", false
 	}
 	text, err := fs.ReadFile(fsys, name)
 	if err != nil {
-		p.fault(name, 0, "cannot be read: %v", err)
+		p.problem(name, 0, "cannot be read: %v", err)
 		return "", false
 	}
 	if !utf8.Valid(text) {
-		p.fault(name, 0, "is not UTF-8 text: remove it from the package or encode it, for example with base64")
+		p.problem(name, 0, "is not UTF-8 text: remove it from the package or encode it, for example with base64")
 		return "", false
 	}
 	return string(text), true
 }
 
-func (p *Package) fault(file string, line int, format string, args ...any) {
-	p.findings = append(p.findings, Finding{File: file, Line: line, Severity: Error, Message: fmt.Sprintf(format, args...)})
+func (p *Package) problem(file string, line int, format string, args ...any) {
+	p.problems = append(p.problems, Problem{File: file, Line: line, Severity: Error, Message: fmt.Sprintf(format, args...)})
 }
 
-// At returns a finding about a field of the OperatorVersion, such as tasks[0].spec.package, at its place in the package. It serves callers
+// At returns a problem about a field of the OperatorVersion, such as tasks[0].spec.package, at its place in the package. It serves callers
 // that check more than the package itself.
-func (p *Package) At(field string, severity Severity, message string) Finding {
-	return p.locate(Finding{Field: field, Severity: severity, Message: message})
+func (p *Package) At(field string, severity Severity, message string) Problem {
+	return p.locate(Problem{Field: field, Severity: severity, Message: message})
 }
 
-// locate converts the field of a rule's finding to file and line.
-func (p *Package) locate(f Finding) Finding {
+// locate converts the field of a rule's problem to file and line.
+func (p *Package) locate(f Problem) Problem {
 	if name, ok := templateOf(f.Field); ok {
 		if _, exists := p.Version.Templates[name]; exists {
 			f.File = templatesFolder + "/" + name

@@ -23,8 +23,8 @@ const scaffoldName = "my-operator"
 // features. An invalid operator name is an error.
 func Scaffold(name string) (map[string]string, error) {
 	spec := kudo.OperatorVersionSpec{Operator: corev1.ObjectReference{Name: name}}
-	if faults := operatorName(&subject{OperatorVersionSpec: &spec}); len(faults) > 0 {
-		return nil, errors.New(faults[0].Message)
+	if problems := operatorName(&subject{OperatorVersionSpec: &spec}); len(problems) > 0 {
+		return nil, errors.New(problems[0].Message)
 	}
 	files := map[string]string{}
 	err := fs.WalkDir(scaffold, ".", func(file string, entry fs.DirEntry, err error) error {

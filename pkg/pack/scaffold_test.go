@@ -20,8 +20,8 @@ func TestScaffoldIsAPackageOfThatName(t *testing.T) {
 			fsys[file] = &fstest.MapFile{Data: []byte(text)}
 		}
 		p, _ := pack.Load(fsys)
-		for _, finding := range p.Verify() {
-			t.Errorf("%s: %s", name, finding)
+		for _, problem := range p.Verify() {
+			t.Errorf("%s: %s", name, problem)
 		}
 		if p.Name != name {
 			t.Errorf("the operator is called %q, want %q", p.Name, name)

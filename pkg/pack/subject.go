@@ -117,10 +117,10 @@ func repeated(names []string, visit func(i, first int)) {
 	}
 }
 
-// twice returns the finding about a duplicate name: an error, or a warning if the case differs.
-func twice(field, where string, name, first string) Finding {
+// twice returns the problem about a duplicate name: an error, or a warning if the case differs.
+func twice(field, where string, name, first string) Problem {
 	if name == first {
-		return faultAt(field, "%s is defined twice: rename one", where)
+		return problemAt(field, "%s is defined twice: rename one", where)
 	}
 	return warningAt(field, "%s differs from %s only in case: rename one", where, text.Quote(first))
 }

@@ -19,8 +19,8 @@ type Setting struct {
 //
 // An OperatorVersion may make a parameter mutable and change it from then on (KEP-30), which is also how a package removes one. Unlike in
 // KUDO it may not drop one directly: the version after that could reintroduce it with another value.
-func Immutable(before, after Setting) []Fault {
-	var faults []Fault
+func Immutable(before, after Setting) []Problem {
+	var problems []Problem
 	definitions := byName(after.Definitions)
 	for i := range before.Definitions {
 		was := &before.Definitions[i]
@@ -31,18 +31,18 @@ func Immutable(before, after Setting) []Fault {
 		now := definitions[was.Name]
 		switch {
 		case now == nil && kept != "":
-			faults = append(faults, Fault{Parameter: was.Name, Reason: fmt.Sprintf(
-				"it is immutable and its value is %s, but the other OperatorVersion does not define it: use one that does", standing(was, kept))})
+			problems = append(problems, Problem{Parameter: was.Name, Reason: fmt.Sprintf(
+				"it is immutable and its value is %s, but the other OperatorVersion does not define it: use one that does", existing(was, kept))})
 		case now != nil && isTrue(now.Immutable) && !same(now.Type, InForce(now, after.Given), kept):
-			faults = append(faults, Fault{Parameter: was.Name, Value: presentable(now, InForce(now, after.Given)), Reason: fmt.Sprintf(
-				"it is immutable and its value is %s: set that value, or delete and re-create the Instance", standing(was, kept))})
+			problems = append(problems, Problem{Parameter: was.Name, Value: presentable(now, InForce(now, after.Given)), Reason: fmt.Sprintf(
+				"it is immutable and its value is %s: set that value, or delete and re-create the Instance", existing(was, kept))})
 		}
 	}
-	return faults
+	return problems
 }
 
-// standing returns the effective value as messages may show it.
-func standing(def *kudo.Parameter, kept string) string {
+// existing returns the effective value as messages may show it.
+func existing(def *kudo.Parameter, kept string) string {
 	if kept != "" && presentable(def, kept) == "" {
 		return "not shown"
 	}

@@ -93,8 +93,8 @@ func TestImmutable(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var got string
-			if faults := parameter.Immutable(test.before, test.after); len(faults) > 0 {
-				got = (&parameter.InvalidError{Faults: faults}).Error()
+			if problems := parameter.Immutable(test.before, test.after); len(problems) > 0 {
+				got = (&parameter.InvalidError{Problems: problems}).Error()
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
@@ -116,16 +116,16 @@ func FuzzImmutable(f *testing.F) {
 		}
 		unset := parameter.Setting{Definitions: definitions}
 		for _, s := range []parameter.Setting{set(one), set(other), unset} {
-			if faults := parameter.Immutable(s, s); len(faults) > 0 {
-				t.Errorf("nothing changes: %v", faults)
+			if problems := parameter.Immutable(s, s); len(problems) > 0 {
+				t.Errorf("nothing changes: %v", problems)
 			}
 		}
 		there, back := parameter.Immutable(set(one), set(other)), parameter.Immutable(set(other), set(one))
 		if len(there) != len(back) {
 			t.Errorf("there %v, back %v", there, back)
 		}
-		if faults := parameter.Immutable(unset, set(byDefault)); len(faults) > 0 {
-			t.Errorf("the default is written out: %v", faults)
+		if problems := parameter.Immutable(unset, set(byDefault)); len(problems) > 0 {
+			t.Errorf("the default is written out: %v", problems)
 		}
 	})
 }

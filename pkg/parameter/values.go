@@ -59,22 +59,22 @@ func SwitchesOf(task *kudo.Task) []string {
 // whatever their type.
 func judge(defs []kudo.Parameter, given, switches map[string]string) (map[string]any, error) {
 	values := make(map[string]any, len(defs))
-	var faults []Fault
+	var problems []Problem
 	for i := range defs {
-		value, fault := valueOf(&defs[i], given)
-		if _, isSwitch := switches[defs[i].Name]; isSwitch && fault == nil {
-			fault = switchFault(defs[i].Name, InForce(&defs[i], given))
+		value, problem := valueOf(&defs[i], given)
+		if _, isSwitch := switches[defs[i].Name]; isSwitch && problem == nil {
+			problem = switchProblem(defs[i].Name, InForce(&defs[i], given))
 		}
-		if fault != nil {
-			faults = append(faults, *fault)
+		if problem != nil {
+			problems = append(problems, *problem)
 			continue
 		}
 		values[defs[i].Name] = value
 	}
-	faults = append(faults, undefined(defs, given, switches)...)
-	faults = append(faults, oversized(given)...)
-	if len(faults) > 0 {
-		return nil, &InvalidError{Faults: faults}
+	problems = append(problems, undefined(defs, given, switches)...)
+	problems = append(problems, oversized(given)...)
+	if len(problems) > 0 {
+		return nil, &InvalidError{Problems: problems}
 	}
 	return values, nil
 }
@@ -104,24 +104,24 @@ func InForce(def *kudo.Parameter, given map[string]string) string {
 func Bool(defs []kudo.Parameter, given map[string]string, name string) (bool, error) {
 	value, defined := Effective(defs, given, name)
 	if !defined {
-		return false, &InvalidError{Faults: []Fault{{Parameter: name, Reason: notDefined(name, namesOf(defs))}}}
+		return false, &InvalidError{Problems: []Problem{{Parameter: name, Reason: notDefined(name, namesOf(defs))}}}
 	}
-	if fault := switchFault(name, value); fault != nil {
-		return false, &InvalidError{Faults: []Fault{*fault}}
+	if problem := switchProblem(name, value); problem != nil {
+		return false, &InvalidError{Problems: []Problem{*problem}}
 	}
 	return strconv.ParseBool(value)
 }
 
-// switchFault reports a switching value that is neither true nor false.
-func switchFault(name, value string) *Fault {
+// switchProblem reports a switching value that is neither true nor false.
+func switchProblem(name, value string) *Problem {
 	if _, err := strconv.ParseBool(value); err != nil {
-		return &Fault{Parameter: name, Value: value, Reason: wantBoolean}
+		return &Problem{Parameter: name, Value: value, Reason: wantBoolean}
 	}
 	return nil
 }
 
-// Fault is one problem of one parameter.
-type Fault struct {
+// Problem is one problem of one parameter.
+type Problem struct {
 	// Parameter is the name of the parameter.
 	Parameter string
 	// Value is the given or default value; empty if there is none, or if it may be a secret.
@@ -133,7 +133,7 @@ type Fault struct {
 }
 
 // String formats the parameter, the value (truncated if long) and the reason.
-func (f Fault) String() string {
+func (f Problem) String() string {
 	if f.Value == "" {
 		return fmt.Sprintf("parameter %q: %s", f.Parameter, f.Reason)
 	}
@@ -142,11 +142,11 @@ func (f Fault) String() string {
 
 // InvalidError lists every problem: first those of defined parameters in the order of their definition, then given names without a
 // definition, sorted, then those that switch a task, and last the largest value if all together are too large.
-type InvalidError struct{ Faults []Fault }
+type InvalidError struct{ Problems []Problem }
 
 func (e *InvalidError) Error() string {
-	sentences := make([]string, len(e.Faults))
-	for i, f := range e.Faults {
+	sentences := make([]string, len(e.Problems))
+	for i, f := range e.Problems {
 		sentences[i] = f.String()
 	}
 	return strings.Join(sentences, "; ")
@@ -160,7 +160,7 @@ const (
 )
 
 // valueOf returns the value of one parameter for templates. An empty value is no value, whatever the type or enum (KUDO's rule).
-func valueOf(def *kudo.Parameter, given map[string]string) (any, *Fault) {
+func valueOf(def *kudo.Parameter, given map[string]string) (any, *Problem) {
 	value := InForce(def, given)
 	if value == "" {
 		return emptyValue(def)
@@ -170,7 +170,7 @@ func valueOf(def *kudo.Parameter, given map[string]string) (any, *Fault) {
 		err = allowed(def, value, typed)
 	}
 	if err != nil {
-		return nil, &Fault{Parameter: def.Name, Value: presentable(def, value), Reason: err.Error()}
+		return nil, &Problem{Parameter: def.Name, Value: presentable(def, value), Reason: err.Error()}
 	}
 	return typed, nil
 }
@@ -189,9 +189,9 @@ func presentable(def *kudo.Parameter, value string) string {
 	}
 }
 
-func emptyValue(def *kudo.Parameter) (any, *Fault) {
+func emptyValue(def *kudo.Parameter) (any, *Problem) {
 	if def.Required != nil && *def.Required && def.Default == nil {
-		return nil, &Fault{Parameter: def.Name, Reason: "it is required and has neither a value nor a default: set it"}
+		return nil, &Problem{Parameter: def.Name, Reason: "it is required and has neither a value nor a default: set it"}
 	}
 	switch def.Type {
 	case kudo.ArrayType:
@@ -237,26 +237,26 @@ func allowed(def *kudo.Parameter, value string, typed any) error {
 }
 
 // undefined returns the names without a definition that are given or switch a task, each kind sorted.
-func undefined(defs []kudo.Parameter, given, switches map[string]string) []Fault {
+func undefined(defs []kudo.Parameter, given, switches map[string]string) []Problem {
 	defined, names := byName(defs), namesOf(defs)
 	isDefined := func(name string) bool { return defined[name] != nil }
-	var faults []Fault
+	var problems []Problem
 	for i, name := range slices.DeleteFunc(slices.Sorted(maps.Keys(given)), isDefined) {
 		meant := name
 		if i >= maxShownItems {
 			meant = "" // long lists are not useful, and there may be thousands
 		}
-		faults = append(faults, Fault{Parameter: name, Reason: notDefined(meant, names)})
+		problems = append(problems, Problem{Parameter: name, Reason: notDefined(meant, names)})
 	}
 	for _, name := range slices.DeleteFunc(slices.Sorted(maps.Keys(switches)), isDefined) {
-		faults = append(faults, Fault{Parameter: name, Reason: fmt.Sprintf(
+		problems = append(problems, Problem{Parameter: name, Reason: fmt.Sprintf(
 			"it enables task %q, but the OperatorVersion does not define it: push a corrected version", switches[name])})
 	}
-	return faults
+	return problems
 }
 
 // oversized reports the largest value if all together exceed the limit of an Instance.
-func oversized(given map[string]string) []Fault {
+func oversized(given map[string]string) []Problem {
 	text, err := json.Marshal(given)
 	if err != nil || len(text) <= MaxBytes { // plain text always marshals
 		return nil
@@ -268,7 +268,7 @@ func oversized(given map[string]string) []Fault {
 			largest = name
 		}
 	}
-	return []Fault{{Whole: true, Parameter: largest, Reason: fmt.Sprintf("all parameters together have %d bytes, more than the limit of %d "+
+	return []Problem{{Whole: true, Parameter: largest, Reason: fmt.Sprintf("all parameters together have %d bytes, more than the limit of %d "+
 		"for an Instance, and this one is the largest with %d: shorten it, or store it in a Secret or ConfigMap and pass the name of that object",
 		len(text), MaxBytes, len(given[largest]))}}
 }

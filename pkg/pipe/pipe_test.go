@@ -124,9 +124,9 @@ func TestProgress(t *testing.T) {
 		"a pod without a node": {"conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable, message: 0/3 nodes}]",
 			Working, "Pod ns/p: is not scheduled: Unschedulable: 0/3 nodes"},
 		"the package's image cannot be pulled": {"initContainerStatuses: [{name: init, state: {waiting: {reason: ErrImagePull}}}]",
-			Working, "Pod ns/p: container init waits: ImagePullBackOff"},
+			Working, "Pod ns/p: container init is waiting: ImagePullBackOff"},
 		"Tandem's image cannot be pulled": {"containerStatuses: [{name: kudo-pipe, image: busybox:1, state: {waiting: {reason: ImagePullBackOff}}}]",
-			Working, "Pod ns/p: container kudo-pipe waits: ImagePullBackOff for busybox:1 (--pipe-image of addon-agent)"},
+			Working, "Pod ns/p: container kudo-pipe is waiting: ImagePullBackOff for busybox:1 (--pipe-image of addon-agent)"},
 		"the files are made": {"phase: Running\n" + running, Ready, ""},
 		"the files are made at the second try": {"phase: Running\ninitContainerStatuses: [{name: init, lastState: {terminated: {exitCode: 1}}, " +
 			"state: {terminated: {exitCode: 0}}}]\n" + running, Ready, ""},
@@ -171,8 +171,8 @@ func TestNamesAreLabelsThatDifferForWhateverDiffers(t *testing.T) {
 		{long[:63], long + "a", "key"}, {long[:63], long + "b", "key"}, {"a", "-", "_"},
 	} {
 		for _, name := range []string{ArtifactName(parts[0], parts[1], parts[2]), PodName(parts[0], parts[1]+parts[2])} {
-			if faults := validation.IsDNS1123Label(name); len(faults) > 0 {
-				t.Errorf("%q of %q: %v", name, parts, faults)
+			if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+				t.Errorf("%q of %q: %v", name, parts, problems)
 			}
 			if other, taken := seen[name]; taken {
 				t.Errorf("%q is the name of %q and of %q", name, other, parts)
@@ -208,7 +208,7 @@ func TestFill(t *testing.T) {
 		file    kudo.PipeSpec
 		content string
 		want    map[string]any
-		fault   string
+		problem string
 	}{
 		"a file in a Secret":     {"Secret", kudo.PipeSpec{File: "/tmp/tls.key"}, "hi", map[string]any{"data": map[string]any{"tls.key": "aGk="}}, ""},
 		"text in a ConfigMap":    {"ConfigMap", kudo.PipeSpec{File: "/index.html"}, "<ö>\r\n", map[string]any{"data": map[string]any{"index.html": "<ö>\r\n"}}, ""},
@@ -234,9 +234,9 @@ func TestFill(t *testing.T) {
 			if len(artifact.Object) != 1 {
 				t.Error("the input changed")
 			}
-			if test.fault != "" {
-				if err == nil || !strings.Contains(err.Error(), test.fault) || strings.Contains(strings.ToLower(err.Error()), "hidden") {
-					t.Errorf("the error is %v, want one with %q that tells nothing", err, test.fault)
+			if test.problem != "" {
+				if err == nil || !strings.Contains(err.Error(), test.problem) || strings.Contains(strings.ToLower(err.Error()), "hidden") {
+					t.Errorf("the error is %v, want one with %q that tells nothing", err, test.problem)
 				}
 				return
 			}
@@ -265,8 +265,8 @@ func FuzzEnvironment(f *testing.F) {
 			return
 		}
 		for _, name := range slices.Sorted(maps.Keys(entries)) {
-			if faults := validation.IsConfigMapKey(name); len(faults) > 0 {
-				t.Errorf("%q: %v", name, faults)
+			if problems := validation.IsConfigMapKey(name); len(problems) > 0 {
+				t.Errorf("%q: %v", name, problems)
 			}
 			if line := append([]byte(name+"="), entries[name]...); !bytes.Contains(content, line) {
 				t.Errorf("%q is not in the file", line)

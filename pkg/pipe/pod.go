@@ -127,8 +127,8 @@ func below(folder, file string) bool {
 
 // validKey returns an error if the name of a file cannot be a key of a Secret or ConfigMap.
 func validKey(file string) error {
-	if faults := validation.IsConfigMapKey(path.Base(file)); len(faults) > 0 {
-		return fmt.Errorf("file %q: its name is not a valid key: %s", file, strings.Join(faults, "; "))
+	if problems := validation.IsConfigMapKey(path.Base(file)); len(problems) > 0 {
+		return fmt.Errorf("file %q: its name is not a valid key: %s", file, strings.Join(problems, "; "))
 	}
 	return nil
 }

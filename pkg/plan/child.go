@@ -55,7 +55,7 @@ func ChildOutcome(action TaskAction, execution types.UID, child Child) Outcome {
 // applied returns the outcome for a child that the hub has applied.
 func (c Child) applied() Outcome {
 	switch {
-	case !c.stands():
+	case !c.isCurrent():
 		return Outcome{kudo.InProgress, c.describe("has not been mirrored yet")}
 	case c.Mirror.HubGeneration() < c.Acknowledged.Generation:
 		return Outcome{kudo.InProgress, c.describe(fmt.Sprintf("generation %d has not been mirrored yet", c.Acknowledged.Generation))}
@@ -72,13 +72,13 @@ func (c Child) applied() Outcome {
 	}
 }
 
-// fault describes the problem of a child of an idle Instance; empty if it is healthy, or not expected to exist.
-func (c Child) fault() string {
+// problem describes the problem of a child of an idle Instance; empty if it is healthy, or not expected to exist.
+func (c Child) problem() string {
 	if c.Acknowledged.State != kudo.ChildApplied {
 		return ""
 	}
 	switch {
-	case !c.stands():
+	case !c.isCurrent():
 		return c.describe("is missing")
 	case c.Mirror.Removing():
 		return c.describe("is being removed" + c.why())
@@ -129,9 +129,9 @@ func childrenAsked(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus
 	return asked
 }
 
-// stands reports whether the mirror belongs to the Instance that the hub reported, and not to another one of the same name or to one that
+// isCurrent reports whether the mirror belongs to the Instance that the hub reported, and not to another one of the same name or to one that
 // no longer exists on the hub.
-func (c Child) stands() bool {
+func (c Child) isCurrent() bool {
 	return c.Mirror != nil && c.Mirror.Annotations[kudo.AnnotationHubUID] == string(c.Acknowledged.UID) &&
 		c.Mirror.Annotations[kudo.AnnotationOrphaned] == ""
 }

@@ -124,22 +124,22 @@ func TestDue(t *testing.T) {
 	all := versionOf("deploy", "update", "upgrade", "backup")
 	last := &kudo.Execution{UID: "x", Plan: "deploy", OperatorVersion: one, Parameters: map[string]string{"PLAIN": "a"}}
 	for name, test := range map[string]struct {
-		wish plan.Wish
-		want string
+		state plan.State
+		want  string
 	}{
-		"nothing has changed":                 {plan.Wish{Version: all, Reference: one, Parameters: last.Parameters, Last: last}, ""},
-		"a default that is spelled out":       {plan.Wish{Version: all, Reference: one, Last: last}, ""},
-		"nothing was ever started":            {plan.Wish{Version: all, Reference: one}, "deploy"},
-		"another version":                     {plan.Wish{Version: all, Reference: two, Parameters: last.Parameters, Last: last}, "upgrade"},
-		"a parameter":                         {plan.Wish{Version: all, Reference: one, Parameters: map[string]string{"BACKUP": "b"}, Last: last}, "backup"},
-		"a parameter while another plan runs": {plan.Wish{Version: all, Reference: one, Parameters: map[string]string{"BACKUP": "b"}, Last: last, LastStatus: kudo.InProgress, LastVersion: all}, "backup"},
-		"a request":                           {plan.Wish{Version: all, Reference: one, Last: last, Request: kudo.PlanExecution{PlanName: "backup", UID: "r"}}, "backup"},
-		"a plan that does not exist":          {plan.Wish{Version: versionOf("deploy"), Reference: one, Last: last, Request: kudo.PlanExecution{PlanName: "backup", UID: "r"}}, ""},
-		"a version that is not there":         {plan.Wish{Reference: two, Last: last}, ""},
-		"an Instance that is being removed":   {plan.Wish{Version: all, Reference: two, Last: last, Removing: true}, ""},
+		"nothing has changed":                 {plan.State{Version: all, Reference: one, Parameters: last.Parameters, Last: last}, ""},
+		"a default that is spelled out":       {plan.State{Version: all, Reference: one, Last: last}, ""},
+		"nothing was ever started":            {plan.State{Version: all, Reference: one}, "deploy"},
+		"another version":                     {plan.State{Version: all, Reference: two, Parameters: last.Parameters, Last: last}, "upgrade"},
+		"a parameter":                         {plan.State{Version: all, Reference: one, Parameters: map[string]string{"BACKUP": "b"}, Last: last}, "backup"},
+		"a parameter while another plan runs": {plan.State{Version: all, Reference: one, Parameters: map[string]string{"BACKUP": "b"}, Last: last, LastStatus: kudo.InProgress, LastVersion: all}, "backup"},
+		"a request":                           {plan.State{Version: all, Reference: one, Last: last, Request: kudo.PlanExecution{PlanName: "backup", UID: "r"}}, "backup"},
+		"a plan that does not exist":          {plan.State{Version: versionOf("deploy"), Reference: one, Last: last, Request: kudo.PlanExecution{PlanName: "backup", UID: "r"}}, ""},
+		"a version that is not there":         {plan.State{Reference: two, Last: last}, ""},
+		"an Instance that is being removed":   {plan.State{Version: all, Reference: two, Last: last, Removing: true}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := plan.Due(test.wish); got != test.want {
+			if got := plan.Due(test.state); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})

@@ -10,8 +10,8 @@ import (
 	"github.com/tandem-addons/tandem/pkg/parameter"
 )
 
-// Wish is the desired state of an Instance, together with its last execution.
-type Wish struct {
+// State is the desired state of an Instance, together with its last execution.
+type State struct {
 	// Version is the OperatorVersion that the Instance's spec names, nil if it does not exist, and Reference its identity on the hub.
 	Version   *kudo.OperatorVersionSpec
 	Reference corev1.ObjectReference
@@ -36,7 +36,7 @@ type Wish struct {
 	LastVersion *kudo.OperatorVersionSpec
 }
 
-// Choice is the action for a Wish. The zero value means that nothing is started or stopped.
+// Choice is the action for a State. The zero value means that nothing is started or stopped.
 type Choice struct {
 	// Start is the execution to start, without a uid unless the request has one (a manually requested plan). It supersedes a running
 	// execution.
@@ -64,7 +64,7 @@ func (e *MissingPlanError) Error() string {
 
 // Choose compares the desired state with the last execution (DESIGN §5, "Which plan runs"). It is level-triggered: it does not depend on
 // the last edit. A *MissingPlanError means that the plan to run does not exist.
-func Choose(w Wish) (Choice, error) {
+func Choose(w State) (Choice, error) {
 	if w.Removing {
 		return chooseCleanup(w), nil
 	}
@@ -86,7 +86,7 @@ func Choose(w Wish) (Choice, error) {
 
 // Due returns the plan that the desired state requires next, regardless of what it has to wait for; empty if there is none or if it does
 // not exist.
-func Due(w Wish) string {
+func Due(w State) string {
 	if w.Removing || w.Version == nil {
 		return ""
 	}
@@ -99,7 +99,7 @@ func Due(w Wish) string {
 
 // chooseCleanup runs the cleanup plan of the last execution to completion before objects are removed. It supersedes any running plan. A
 // manually requested cleanup plan does not count: it has the uid of a request.
-func chooseCleanup(w Wish) Choice {
+func chooseCleanup(w State) Choice {
 	if w.Last == nil || w.LastVersion == nil {
 		return Choice{Remove: true}
 	}
@@ -119,7 +119,7 @@ func chooseCleanup(w Wish) Choice {
 // another plan waits, unless the running one is in ERROR or cannot continue because its OperatorVersion is lost. A value that was in the
 // spec when the running plan started is not a change: if one edit triggers two plans, the second waits for the end of the first, whatever
 // its outcome.
-func mustWait(w Wish, plan string) bool {
+func mustWait(w State, plan string) bool {
 	if w.Last == nil || !w.LastStatus.Running() || w.Last.Plan == plan || w.LastVersion == nil {
 		return false
 	}
@@ -127,7 +127,7 @@ func mustWait(w Wish, plan string) bool {
 }
 
 // chooseStart returns the execution for the first difference between the desired state and the last execution; nil if there is none.
-func chooseStart(w Wish) (*kudo.Execution, error) {
+func chooseStart(w State) (*kudo.Execution, error) {
 	start, err := w.difference()
 	if err != nil || start == nil {
 		return nil, err
@@ -139,7 +139,7 @@ func chooseStart(w Wish) (*kudo.Execution, error) {
 }
 
 // difference returns the execution for the first difference, in the order of DESIGN's table.
-func (w Wish) difference() (*kudo.Execution, error) {
+func (w State) difference() (*kudo.Execution, error) {
 	if w.Last == nil {
 		return w.execution(kudo.DeployPlan, w.Parameters, true), nil
 	}
@@ -160,14 +160,14 @@ func (w Wish) difference() (*kudo.Execution, error) {
 
 // requested reports whether there is a manual plan request that has not run yet. A request with the uid of the last execution requests
 // nothing: it is left over from a request to cancel that execution.
-func (w Wish) requested() bool {
+func (w State) requested() bool {
 	request := w.Request
 	return request.PlanName != "" && request.UID != "" && !request.Cancel && request.UID != w.Last.Request && request.UID != w.Last.UID
 }
 
 // update starts the next plan with the values of the parameters that trigger it. The other parameters keep their values until the plan has
 // ended.
-func (w Wish) update(changed []kudo.Parameter) (*kudo.Execution, error) {
+func (w State) update(changed []kudo.Parameter) (*kudo.Execution, error) {
 	plan, err := w.turn(changed)
 	if err != nil {
 		return nil, err
@@ -193,7 +193,7 @@ func (w Wish) update(changed []kudo.Parameter) (*kudo.Execution, error) {
 
 // turn returns the plan of the first changed parameter, in the package's order. If any changed parameter triggers the running plan, it
 // returns that plan: it is restarted, whatever other plans are queued.
-func (w Wish) turn(changed []kudo.Parameter) (string, error) {
+func (w State) turn(changed []kudo.Parameter) (string, error) {
 	if w.LastStatus.Running() {
 		for _, p := range changed {
 			if plan, err := TriggeredPlan(w.Version, p); err == nil && plan == w.Last.Plan {
@@ -205,7 +205,7 @@ func (w Wish) turn(changed []kudo.Parameter) (string, error) {
 }
 
 // execution returns an execution of plan with values. It inherits the pending restarts of the last one.
-func (w Wish) execution(plan string, values map[string]string, restart bool) *kudo.Execution {
+func (w State) execution(plan string, values map[string]string, restart bool) *kudo.Execution {
 	started := &kudo.Execution{
 		Plan:            plan,
 		Generation:      w.Generation,

@@ -61,7 +61,7 @@ func TestChoose(t *testing.T) {
 	request := kudo.PlanExecution{PlanName: "backup", UID: "r"}
 
 	for name, test := range map[string]struct {
-		wish   plan.Wish
+		state  plan.State
 		start  *kudo.Execution
 		cancel bool
 		remove bool
@@ -70,273 +70,273 @@ func TestChoose(t *testing.T) {
 		lacks  string
 	}{
 		"never executed: deploy, and pods start with its uid": {
-			wish:  plan.Wish{Parameters: unchanged},
+			state: plan.State{Parameters: unchanged},
 			start: start("deploy", unchanged, true),
 		},
 		"never executed and no plan deploy: an error that names it": {
-			wish:  plan.Wish{Version: versionOf("update")},
+			state: plan.State{Version: versionOf("update")},
 			lacks: "deploy",
 		},
 		"nothing differs: nothing": {
-			wish: plan.Wish{Parameters: unchanged, Last: done, LastStatus: kudo.Complete},
+			state: plan.State{Parameters: unchanged, Last: done, LastStatus: kudo.Complete},
 		},
 		"a value set to its default is no difference": {
-			wish: plan.Wish{Parameters: nil, Last: done, LastStatus: kudo.Complete},
+			state: plan.State{Parameters: nil, Last: done, LastStatus: kudo.Complete},
 		},
 		"another OperatorVersion: upgrade": {
-			wish:  plan.Wish{Reference: two, Parameters: unchanged, Last: done, LastStatus: kudo.Complete},
+			state: plan.State{Reference: two, Parameters: unchanged, Last: done, LastStatus: kudo.Complete},
 			start: upgraded(start("upgrade", unchanged, true)),
 		},
 		"an OperatorVersion that was replaced under its name is another one; without upgrade: update": {
-			wish: plan.Wish{Version: versionOf("deploy", "update"), Last: ran("deploy", func(e *kudo.Execution) { e.OperatorVersion.UID = "0" }),
+			state: plan.State{Version: versionOf("deploy", "update"), Last: ran("deploy", func(e *kudo.Execution) { e.OperatorVersion.UID = "0" }),
 				LastStatus: kudo.Complete, Parameters: unchanged},
 			start: start("update", unchanged, true),
 		},
 		"another OperatorVersion without upgrade and update: deploy": {
-			wish: plan.Wish{Version: versionOf("deploy"), Last: ran("deploy", func(e *kudo.Execution) { e.OperatorVersion.UID = "0" }),
+			state: plan.State{Version: versionOf("deploy"), Last: ran("deploy", func(e *kudo.Execution) { e.OperatorVersion.UID = "0" }),
 				LastStatus: kudo.Complete, Parameters: unchanged},
 			start: start("deploy", unchanged, true),
 		},
 		"a parameter without trigger: update": {
-			wish:  plan.Wish{Parameters: map[string]string{"PLAIN": "b"}, Last: done, LastStatus: kudo.Complete},
+			state: plan.State{Parameters: map[string]string{"PLAIN": "b"}, Last: done, LastStatus: kudo.Complete},
 			start: start("update", map[string]string{"PLAIN": "b"}, true),
 		},
 		"a parameter without trigger in a package without update: deploy": {
-			wish:  plan.Wish{Version: versionOf("deploy"), Parameters: map[string]string{"PLAIN": "b"}, Last: done, LastStatus: kudo.Complete},
+			state: plan.State{Version: versionOf("deploy"), Parameters: map[string]string{"PLAIN": "b"}, Last: done, LastStatus: kudo.Complete},
 			start: start("deploy", map[string]string{"PLAIN": "b"}, true),
 		},
 		"a parameter that restarts no pods": {
-			wish:  plan.Wish{Parameters: map[string]string{"PLAIN": "a", "QUIET": "2"}, Last: done, LastStatus: kudo.Complete},
+			state: plan.State{Parameters: map[string]string{"PLAIN": "a", "QUIET": "2"}, Last: done, LastStatus: kudo.Complete},
 			start: start("update", map[string]string{"PLAIN": "a", "QUIET": "2"}, false),
 		},
 		"one parameter among them that restarts pods restarts them": {
-			wish:  plan.Wish{Parameters: map[string]string{"PLAIN": "b", "QUIET": "2"}, Last: done, LastStatus: kudo.Complete},
+			state: plan.State{Parameters: map[string]string{"PLAIN": "b", "QUIET": "2"}, Last: done, LastStatus: kudo.Complete},
 			start: start("update", map[string]string{"PLAIN": "b", "QUIET": "2"}, true),
 		},
 		"a trigger of its own": {
-			wish:  plan.Wish{Parameters: map[string]string{"PLAIN": "a", "BACKUP": "x"}, Last: done, LastStatus: kudo.Complete},
+			state: plan.State{Parameters: map[string]string{"PLAIN": "a", "BACKUP": "x"}, Last: done, LastStatus: kudo.Complete},
 			start: start("backup", map[string]string{"PLAIN": "a", "BACKUP": "x"}, true),
 		},
 		"a trigger that does not exist: an error that names it": {
-			wish:  plan.Wish{Version: versionOf("deploy"), Parameters: map[string]string{"PLAIN": "a", "BACKUP": "x"}, Last: done, LastStatus: kudo.Complete},
+			state: plan.State{Version: versionOf("deploy"), Parameters: map[string]string{"PLAIN": "a", "BACKUP": "x"}, Last: done, LastStatus: kudo.Complete},
 			lacks: "backup",
 		},
 		"two triggers that got in: the first in the package's order, with its own values only": {
-			wish:  plan.Wish{Parameters: map[string]string{"PLAIN": "b", "BACKUP": "x", "BACKUP_QUIET": "y"}, Last: done, LastStatus: kudo.Complete},
+			state: plan.State{Parameters: map[string]string{"PLAIN": "b", "BACKUP": "x", "BACKUP_QUIET": "y"}, Last: done, LastStatus: kudo.Complete},
 			start: start("update", map[string]string{"PLAIN": "b"}, true),
 		},
 		"and then the second": {
-			wish: plan.Wish{Parameters: map[string]string{"PLAIN": "b", "BACKUP_QUIET": "y"}, LastStatus: kudo.Complete,
+			state: plan.State{Parameters: map[string]string{"PLAIN": "b", "BACKUP_QUIET": "y"}, LastStatus: kudo.Complete,
 				Last: ran("update", func(e *kudo.Execution) { e.Parameters = map[string]string{"PLAIN": "b"} })},
 			start: start("backup", map[string]string{"PLAIN": "b", "BACKUP_QUIET": "y"}, false),
 		},
 		"a parameter that was unset goes back to its default": {
-			wish: plan.Wish{Parameters: nil, LastStatus: kudo.Complete,
+			state: plan.State{Parameters: nil, LastStatus: kudo.Complete,
 				Last: ran("update", func(e *kudo.Execution) { e.Parameters = map[string]string{"PLAIN": "b"} })},
 			start: start("update", map[string]string{}, true),
 		},
 		"a request by hand, with the uid that it gives": {
-			wish:  plan.Wish{Parameters: unchanged, Request: request, Last: done, LastStatus: kudo.Complete},
+			state: plan.State{Parameters: unchanged, Request: request, Last: done, LastStatus: kudo.Complete},
 			start: byHand(start("backup", unchanged, false)),
 		},
 		"a request that was handled is inert": {
-			wish: plan.Wish{Parameters: unchanged, Request: request, LastStatus: kudo.Complete,
+			state: plan.State{Parameters: unchanged, Request: request, LastStatus: kudo.Complete,
 				Last: ran("update", func(e *kudo.Execution) { e.Request = "r" })},
 		},
 		"a request for a plan that does not exist: an error that names it": {
-			wish:  plan.Wish{Parameters: unchanged, Request: kudo.PlanExecution{PlanName: "fly", UID: "r"}, Last: done, LastStatus: kudo.Complete},
+			state: plan.State{Parameters: unchanged, Request: kudo.PlanExecution{PlanName: "fly", UID: "r"}, Last: done, LastStatus: kudo.Complete},
 			lacks: "fly",
 		},
 		"a manual request leaves no restart of pods pending": {
-			wish:  plan.Wish{Parameters: unchanged, Request: kudo.PlanExecution{PlanName: "deploy", UID: "r"}, Last: done, LastStatus: kudo.Complete},
+			state: plan.State{Parameters: unchanged, Request: kudo.PlanExecution{PlanName: "deploy", UID: "r"}, Last: done, LastStatus: kudo.Complete},
 			start: byHand(start("deploy", unchanged, false)),
 		},
 		"a request runs a failed plan again, with its pending restart of pods": {
-			wish: plan.Wish{Parameters: unchanged, Request: kudo.PlanExecution{PlanName: "deploy", UID: "r"}, LastStatus: kudo.FatalError,
+			state: plan.State{Parameters: unchanged, Request: kudo.PlanExecution{PlanName: "deploy", UID: "r"}, LastStatus: kudo.FatalError,
 				Last: ran("deploy", func(e *kudo.Execution) { e.RestartPending = true })},
 			start: byHand(start("deploy", unchanged, true)),
 		},
 		"a request waits while another plan runs": {
-			wish: plan.Wish{Parameters: unchanged, Request: request, Last: done, LastStatus: kudo.InProgress},
+			state: plan.State{Parameters: unchanged, Request: request, Last: done, LastStatus: kudo.InProgress},
 		},
 		"a request for the running plan restarts it": {
-			wish:  plan.Wish{Parameters: unchanged, Request: request, Last: ran("backup", nil), LastStatus: kudo.InProgress},
+			state: plan.State{Parameters: unchanged, Request: request, Last: ran("backup", nil), LastStatus: kudo.InProgress},
 			start: byHand(start("backup", unchanged, false)),
 		},
 		"a request supersedes a plan in ERROR": {
-			wish:  plan.Wish{Parameters: unchanged, Request: request, Last: done, LastStatus: kudo.Error},
+			state: plan.State{Parameters: unchanged, Request: request, Last: done, LastStatus: kudo.Error},
 			start: byHand(start("backup", unchanged, false)),
 		},
 		"a request with a change runs after it, and is not regarded as handled": {
-			wish:  plan.Wish{Parameters: map[string]string{"PLAIN": "b"}, Request: request, Last: done, LastStatus: kudo.Complete},
+			state: plan.State{Parameters: map[string]string{"PLAIN": "b"}, Request: request, Last: done, LastStatus: kudo.Complete},
 			start: start("update", map[string]string{"PLAIN": "b"}, true),
 		},
 		"a request before the first execution runs after deploy": {
-			wish:  plan.Wish{Parameters: unchanged, Request: request},
+			state: plan.State{Parameters: unchanged, Request: request},
 			start: start("deploy", unchanged, true),
 		},
 		"a request without a uid is not one yet": {
-			wish: plan.Wish{Parameters: unchanged, Request: kudo.PlanExecution{PlanName: "backup"}, Last: done, LastStatus: kudo.Complete},
+			state: plan.State{Parameters: unchanged, Request: kudo.PlanExecution{PlanName: "backup"}, Last: done, LastStatus: kudo.Complete},
 		},
 		"a request that names what was last started, as is left of one to cancel it, asks for nothing": {
-			wish: plan.Wish{Parameters: unchanged, Request: kudo.PlanExecution{PlanName: "deploy", UID: "x"}, Last: done, LastStatus: kudo.FatalError},
+			state: plan.State{Parameters: unchanged, Request: kudo.PlanExecution{PlanName: "deploy", UID: "x"}, Last: done, LastStatus: kudo.FatalError},
 		},
 		"a request for a plan that only the old version had waits for the upgrade": {
-			wish:  plan.Wish{Version: versionOf("deploy", "upgrade"), Reference: two, Parameters: unchanged, Request: request, Last: done, LastStatus: kudo.Complete},
+			state: plan.State{Version: versionOf("deploy", "upgrade"), Reference: two, Parameters: unchanged, Request: request, Last: done, LastStatus: kudo.Complete},
 			start: upgraded(start("upgrade", unchanged, true)),
 		},
 		"and is an error after it": {
-			wish: plan.Wish{Version: versionOf("deploy", "upgrade"), Reference: two, Parameters: unchanged, Request: request, LastStatus: kudo.Complete,
+			state: plan.State{Version: versionOf("deploy", "upgrade"), Reference: two, Parameters: unchanged, Request: request, LastStatus: kudo.Complete,
 				Last: ran("upgrade", func(e *kudo.Execution) { e.OperatorVersion = two })},
 			lacks: "backup",
 		},
 		"a change that selects the running plan restarts it": {
-			wish:  plan.Wish{Parameters: map[string]string{"PLAIN": "c"}, Last: ran("update", nil), LastStatus: kudo.InProgress},
+			state: plan.State{Parameters: map[string]string{"PLAIN": "c"}, Last: ran("update", nil), LastStatus: kudo.InProgress},
 			start: start("update", map[string]string{"PLAIN": "c"}, true),
 		},
 		"a change that selects another plan waits": {
-			wish: plan.Wish{Parameters: map[string]string{"PLAIN": "c"}, Last: ran("backup", nil), LastStatus: kudo.InProgress},
+			state: plan.State{Parameters: map[string]string{"PLAIN": "c"}, Last: ran("backup", nil), LastStatus: kudo.InProgress},
 		},
 		"unless the running one is in ERROR": {
-			wish:  plan.Wish{Parameters: map[string]string{"PLAIN": "c"}, Last: ran("backup", nil), LastStatus: kudo.Error},
+			state: plan.State{Parameters: map[string]string{"PLAIN": "c"}, Last: ran("backup", nil), LastStatus: kudo.Error},
 			start: start("update", map[string]string{"PLAIN": "c"}, true),
 		},
 		"or it cannot continue, because its OperatorVersion is lost": {
-			wish:  plan.Wish{Parameters: map[string]string{"PLAIN": "c"}, Last: ran("backup", nil), LastStatus: kudo.InProgress},
+			state: plan.State{Parameters: map[string]string{"PLAIN": "c"}, Last: ran("backup", nil), LastStatus: kudo.InProgress},
 			lost:  true,
 			start: start("update", map[string]string{"PLAIN": "c"}, true),
 		},
 		"the second of two triggers of one edit waits for the end of the first, in ERROR too": {
-			wish: plan.Wish{Parameters: map[string]string{"PLAIN": "b", "BACKUP": "x"}, LastStatus: kudo.Error,
+			state: plan.State{Parameters: map[string]string{"PLAIN": "b", "BACKUP": "x"}, LastStatus: kudo.Error,
 				Last: ran("update", func(e *kudo.Execution) { e.Parameters, e.Generation = map[string]string{"PLAIN": "b"}, 7 })},
 		},
 		"and runs when the first has failed": {
-			wish: plan.Wish{Parameters: map[string]string{"PLAIN": "b", "BACKUP": "x"}, LastStatus: kudo.FatalError,
+			state: plan.State{Parameters: map[string]string{"PLAIN": "b", "BACKUP": "x"}, LastStatus: kudo.FatalError,
 				Last: ran("update", func(e *kudo.Execution) { e.Parameters, e.Generation = map[string]string{"PLAIN": "b"}, 7 })},
 			start: start("backup", map[string]string{"PLAIN": "b", "BACKUP": "x"}, true),
 		},
 		"a change that selects the running plan restarts it also while another change waits for its end": {
-			wish: plan.Wish{Parameters: map[string]string{"PLAIN": "b", "BACKUP": "y"}, LastStatus: kudo.InProgress,
+			state: plan.State{Parameters: map[string]string{"PLAIN": "b", "BACKUP": "y"}, LastStatus: kudo.InProgress,
 				Last: ran("backup", func(e *kudo.Execution) { e.Parameters = map[string]string{"PLAIN": "a", "BACKUP": "x"} })},
 			start: start("backup", map[string]string{"PLAIN": "a", "BACKUP": "y"}, true),
 		},
 		"a change that was taken back while it waited starts nothing": {
-			wish: plan.Wish{Parameters: unchanged, Last: ran("backup", nil), LastStatus: kudo.InProgress},
+			state: plan.State{Parameters: unchanged, Last: ran("backup", nil), LastStatus: kudo.InProgress},
 		},
 		"a change of the running plan that is taken back restarts it": {
-			wish: plan.Wish{Parameters: unchanged, LastStatus: kudo.InProgress,
+			state: plan.State{Parameters: unchanged, LastStatus: kudo.InProgress,
 				Last: ran("update", func(e *kudo.Execution) { e.Parameters = map[string]string{"PLAIN": "b"} })},
 			start: start("update", unchanged, true),
 		},
 		"an upgrade waits for a plan that runs": {
-			wish: plan.Wish{Reference: two, Parameters: unchanged, Last: done, LastStatus: kudo.InProgress},
+			state: plan.State{Reference: two, Parameters: unchanged, Last: done, LastStatus: kudo.InProgress},
 		},
 		"and supersedes one in ERROR": {
-			wish:  plan.Wish{Reference: two, Parameters: unchanged, Last: done, LastStatus: kudo.Error},
+			state: plan.State{Reference: two, Parameters: unchanged, Last: done, LastStatus: kudo.Error},
 			start: upgraded(start("upgrade", unchanged, true)),
 		},
 		"and restarts the plan of its own name immediately": {
-			wish:  plan.Wish{Version: versionOf("deploy"), Reference: two, Parameters: unchanged, Last: done, LastStatus: kudo.InProgress},
+			state: plan.State{Version: versionOf("deploy"), Reference: two, Parameters: unchanged, Last: done, LastStatus: kudo.InProgress},
 			start: upgraded(start("deploy", unchanged, true)),
 		},
 		"an upgrade after a deploy that failed is an upgrade": {
-			wish:  plan.Wish{Reference: two, Parameters: unchanged, Last: done, LastStatus: kudo.FatalError},
+			state: plan.State{Reference: two, Parameters: unchanged, Last: done, LastStatus: kudo.FatalError},
 			start: upgraded(start("upgrade", unchanged, true)),
 		},
 		"an upgrade that is taken back while it waited starts nothing": {
-			wish: plan.Wish{Parameters: unchanged, Last: done, LastStatus: kudo.InProgress},
+			state: plan.State{Parameters: unchanged, Last: done, LastStatus: kudo.InProgress},
 		},
 		"an upgrade that is taken back while it runs waits, as any other version does": {
-			wish: plan.Wish{Version: versionOf("deploy", "update"), Parameters: unchanged, LastStatus: kudo.InProgress,
+			state: plan.State{Version: versionOf("deploy", "update"), Parameters: unchanged, LastStatus: kudo.InProgress,
 				Last: ran("upgrade", func(e *kudo.Execution) { e.OperatorVersion = two })},
 		},
 		"an upgrade takes the parameters as the spec has them, those that appear and without those that disappear": {
-			wish: plan.Wish{Reference: two, Parameters: map[string]string{"BACKUP": "x"}, LastStatus: kudo.Complete,
+			state: plan.State{Reference: two, Parameters: map[string]string{"BACKUP": "x"}, LastStatus: kudo.Complete,
 				Last: ran("deploy", func(e *kudo.Execution) { e.Parameters = map[string]string{"GONE": "1"} })},
 			start: upgraded(start("upgrade", map[string]string{"BACKUP": "x"}, true)),
 		},
 		"an upgrade is one plan, whatever triggers the parameters that change with it have": {
-			wish:  plan.Wish{Reference: two, Parameters: map[string]string{"PLAIN": "b", "BACKUP": "x"}, Last: done, LastStatus: kudo.Complete},
+			state: plan.State{Reference: two, Parameters: map[string]string{"PLAIN": "b", "BACKUP": "x"}, Last: done, LastStatus: kudo.Complete},
 			start: upgraded(start("upgrade", map[string]string{"PLAIN": "b", "BACKUP": "x"}, true)),
 		},
 		"a default that another version changes is no change after the upgrade": {
-			wish: plan.Wish{Version: &kudo.OperatorVersionSpec{Plans: all.Plans, Parameters: []kudo.Parameter{{Name: "PLAIN", Default: ptr.To("z")}}},
+			state: plan.State{Version: &kudo.OperatorVersionSpec{Plans: all.Plans, Parameters: []kudo.Parameter{{Name: "PLAIN", Default: ptr.To("z")}}},
 				Reference: two, LastStatus: kudo.Complete,
 				Last: ran("upgrade", func(e *kudo.Execution) { e.OperatorVersion, e.Parameters = two, nil })},
 		},
 		"what is not defined changes nothing": {
-			wish: plan.Wish{Parameters: map[string]string{"PLAIN": "a", "TYPO": "x"}, Last: done, LastStatus: kudo.Complete},
+			state: plan.State{Parameters: map[string]string{"PLAIN": "a", "TYPO": "x"}, Last: done, LastStatus: kudo.Complete},
 		},
 		"an OperatorVersion that is not there starts nothing": {
-			wish:   plan.Wish{Reference: two, Parameters: unchanged, Request: request, Last: done, LastStatus: kudo.Complete},
+			state:  plan.State{Reference: two, Parameters: unchanged, Request: request, Last: done, LastStatus: kudo.Complete},
 			absent: true,
 		},
 		"and does not prevent cancelling": {
-			wish:   plan.Wish{Request: kudo.PlanExecution{UID: "x", Cancel: true}, Last: done, LastStatus: kudo.InProgress},
+			state:  plan.State{Request: kudo.PlanExecution{UID: "x", Cancel: true}, Last: done, LastStatus: kudo.InProgress},
 			absent: true,
 			cancel: true,
 		},
 		"after a failure, nothing is started again by itself": {
-			wish: plan.Wish{Parameters: unchanged, Last: done, LastStatus: kudo.FatalError},
+			state: plan.State{Parameters: unchanged, Last: done, LastStatus: kudo.FatalError},
 		},
 		"a pending restart of pods stays pending": {
-			wish: plan.Wish{Parameters: map[string]string{"PLAIN": "a", "QUIET": "2"}, LastStatus: kudo.FatalError,
+			state: plan.State{Parameters: map[string]string{"PLAIN": "a", "QUIET": "2"}, LastStatus: kudo.FatalError,
 				Last: ran("update", func(e *kudo.Execution) { e.RestartPending = true })},
 			start: start("update", map[string]string{"PLAIN": "a", "QUIET": "2"}, true),
 		},
 		"a pending restart does not start an execution": {
-			wish: plan.Wish{Parameters: unchanged, LastStatus: kudo.FatalError,
+			state: plan.State{Parameters: unchanged, LastStatus: kudo.FatalError,
 				Last: ran("update", func(e *kudo.Execution) { e.RestartPending = true })},
 		},
 		"a pending restart of a superseded plan is pending for the next": {
-			wish: plan.Wish{Parameters: map[string]string{"PLAIN": "a", "BACKUP_QUIET": "y"}, LastStatus: kudo.Error,
+			state: plan.State{Parameters: map[string]string{"PLAIN": "a", "BACKUP_QUIET": "y"}, LastStatus: kudo.Error,
 				Last: ran("update", func(e *kudo.Execution) { e.RestartPending = true })},
 			start: start("backup", map[string]string{"PLAIN": "a", "BACKUP_QUIET": "y"}, true),
 		},
 		"a pending restart of the running plan is pending when it is restarted": {
-			wish: plan.Wish{Parameters: map[string]string{"PLAIN": "a", "QUIET": "3"}, LastStatus: kudo.InProgress,
+			state: plan.State{Parameters: map[string]string{"PLAIN": "a", "QUIET": "3"}, LastStatus: kudo.InProgress,
 				Last: ran("update", func(e *kudo.Execution) { e.RestartPending = true })},
 			start: start("update", map[string]string{"PLAIN": "a", "QUIET": "3"}, true),
 		},
 		"the flag of the version that runs counts: it has been turned round": {
-			wish: plan.Wish{Version: &kudo.OperatorVersionSpec{Plans: all.Plans, Parameters: []kudo.Parameter{
+			state: plan.State{Version: &kudo.OperatorVersionSpec{Plans: all.Plans, Parameters: []kudo.Parameter{
 				{Name: "PLAIN", ForcePodRestart: new(kudo.Flag(false))}, {Name: "QUIET", ForcePodRestart: new(kudo.Flag(true))}}},
 				Parameters: map[string]string{"PLAIN": "b"}, Last: done, LastStatus: kudo.Complete},
 			start: start("update", map[string]string{"PLAIN": "b"}, false),
 		},
 		"a running execution is cancelled": {
-			wish:   plan.Wish{Parameters: unchanged, Request: kudo.PlanExecution{UID: "x", Cancel: true}, Last: done, LastStatus: kudo.InProgress},
+			state:  plan.State{Parameters: unchanged, Request: kudo.PlanExecution{UID: "x", Cancel: true}, Last: done, LastStatus: kudo.InProgress},
 			cancel: true,
 		},
 		"one that has ended is not, and its request starts nothing": {
-			wish: plan.Wish{Parameters: unchanged, Request: kudo.PlanExecution{PlanName: "backup", UID: "x", Cancel: true}, Last: done, LastStatus: kudo.Complete},
+			state: plan.State{Parameters: unchanged, Request: kudo.PlanExecution{PlanName: "backup", UID: "x", Cancel: true}, Last: done, LastStatus: kudo.Complete},
 		},
 		"a request to cancel another execution is inert": {
-			wish: plan.Wish{Parameters: unchanged, Request: kudo.PlanExecution{UID: "w", Cancel: true}, Last: done, LastStatus: kudo.InProgress},
+			state: plan.State{Parameters: unchanged, Request: kudo.PlanExecution{UID: "w", Cancel: true}, Last: done, LastStatus: kudo.InProgress},
 		},
 		"a change with a request to cancel runs after the cancellation": {
-			wish:   plan.Wish{Parameters: map[string]string{"PLAIN": "b"}, Request: kudo.PlanExecution{UID: "x", Cancel: true}, Last: done, LastStatus: kudo.InProgress},
+			state:  plan.State{Parameters: map[string]string{"PLAIN": "b"}, Request: kudo.PlanExecution{UID: "x", Cancel: true}, Last: done, LastStatus: kudo.InProgress},
 			cancel: true,
 		},
 		"the cleanup of a removal is not cancelled": {
-			wish: plan.Wish{Removing: true, Request: kudo.PlanExecution{UID: "x", Cancel: true}, Last: ran("cleanup", nil), LastStatus: kudo.InProgress},
+			state: plan.State{Removing: true, Request: kudo.PlanExecution{UID: "x", Cancel: true}, Last: ran("cleanup", nil), LastStatus: kudo.InProgress},
 		},
 		"a cleanup that is run by hand is": {
-			wish: plan.Wish{Parameters: unchanged, Request: kudo.PlanExecution{UID: "x", Cancel: true}, LastStatus: kudo.InProgress,
+			state: plan.State{Parameters: unchanged, Request: kudo.PlanExecution{UID: "x", Cancel: true}, LastStatus: kudo.InProgress,
 				Last: ran("cleanup", func(e *kudo.Execution) { e.Request = "x" })},
 			cancel: true,
 		},
 		"removal starts no other plan that waits": {
-			wish: plan.Wish{Removing: true, Reference: two, Parameters: map[string]string{"PLAIN": "c"}, Request: request,
+			state: plan.State{Removing: true, Reference: two, Parameters: map[string]string{"PLAIN": "c"}, Request: request,
 				Last: ran("cleanup", nil), LastStatus: kudo.InProgress},
 		},
 		"removal of what was last started by an OperatorVersion that is lost needs no plan": {
-			wish:   plan.Wish{Removing: true, Last: done, LastStatus: kudo.Complete},
+			state:  plan.State{Removing: true, Last: done, LastStatus: kudo.Complete},
 			lost:   true,
 			remove: true,
 		},
 		"removal supersedes a running plan by cleanup, with what was last started": {
-			wish: plan.Wish{Removing: true, Reference: two, Parameters: map[string]string{"PLAIN": "c"}, Last: done, LastStatus: kudo.InProgress},
+			state: plan.State{Removing: true, Reference: two, Parameters: map[string]string{"PLAIN": "c"}, Last: done, LastStatus: kudo.InProgress},
 			start: func() *kudo.Execution {
 				s := done.DeepCopy()
 				s.Plan, s.UID = "cleanup", ""
@@ -344,14 +344,14 @@ func TestChoose(t *testing.T) {
 			}(),
 		},
 		"cleanup runs to its end": {
-			wish: plan.Wish{Removing: true, Last: ran("cleanup", nil), LastStatus: kudo.Error},
+			state: plan.State{Removing: true, Last: ran("cleanup", nil), LastStatus: kudo.Error},
 		},
 		"and once, and then everything is removed": {
-			wish:   plan.Wish{Removing: true, Last: ran("cleanup", nil), LastStatus: kudo.Complete},
+			state:  plan.State{Removing: true, Last: ran("cleanup", nil), LastStatus: kudo.Complete},
 			remove: true,
 		},
 		"and again when it failed": {
-			wish: plan.Wish{Removing: true, Last: ran("cleanup", nil), LastStatus: kudo.FatalError},
+			state: plan.State{Removing: true, Last: ran("cleanup", nil), LastStatus: kudo.FatalError},
 			start: func() *kudo.Execution {
 				s := done.DeepCopy()
 				s.Plan, s.UID = "cleanup", ""
@@ -359,7 +359,7 @@ func TestChoose(t *testing.T) {
 			}(),
 		},
 		"a cleanup that was run by hand does not count": {
-			wish: plan.Wish{Removing: true, LastStatus: kudo.Complete,
+			state: plan.State{Removing: true, LastStatus: kudo.Complete,
 				Last: ran("cleanup", func(e *kudo.Execution) { e.Request = e.UID })},
 			start: func() *kudo.Execution {
 				s := done.DeepCopy()
@@ -368,30 +368,30 @@ func TestChoose(t *testing.T) {
 			}(),
 		},
 		"removal of what was never executed needs no plan": {
-			wish:   plan.Wish{Removing: true, Parameters: unchanged},
+			state:  plan.State{Removing: true, Parameters: unchanged},
 			remove: true,
 		},
 		"removal without a cleanup plan needs none, whatever runs": {
-			wish:   plan.Wish{Removing: true, Version: versionOf("deploy"), Last: done, LastStatus: kudo.Error},
+			state:  plan.State{Removing: true, Version: versionOf("deploy"), Last: done, LastStatus: kudo.Error},
 			remove: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wish := test.wish
-			wish.Generation = 7
-			if wish.Version == nil {
-				wish.Version = all
+			state := test.state
+			state.Generation = 7
+			if state.Version == nil {
+				state.Version = all
 			}
-			if wish.Reference.Name == "" {
-				wish.Reference = one
+			if state.Reference.Name == "" {
+				state.Reference = one
 			}
 			if !test.lost {
-				wish.LastVersion = wish.Version
+				state.LastVersion = state.Version
 			}
 			if test.absent {
-				wish.Version = nil
+				state.Version = nil
 			}
-			choice, err := plan.Choose(wish)
+			choice, err := plan.Choose(state)
 			var missing *plan.MissingPlanError
 			switch {
 			case test.lacks != "" && (!errors.As(err, &missing) || missing.Plan != test.lacks):

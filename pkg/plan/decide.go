@@ -80,7 +80,7 @@ type Action struct {
 // Decide returns the next action for an Instance. It only composes the rules of this package: Choose selects what to start, cancel or
 // remove. Otherwise a running plan advances by one step, and an Instance without a running plan settles.
 func Decide(o Observation) Action {
-	choice, err := Choose(o.Wish())
+	choice, err := Choose(o.State())
 	action := o.action(choice, err)
 	action.Pods = o.abandonedPods(choice)
 	return action
@@ -144,7 +144,7 @@ func (o Observation) Rest() Action {
 
 // Settled returns condition Ready of an idle Instance, given the objects in its inventory and its children.
 func (o Observation) Settled(objects []Object, children []Child) metav1.Condition {
-	if next, err := Choose(o.Wish()); err == nil && next.Due() {
+	if next, err := Choose(o.State()); err == nil && next.Due() {
 		return Pending(o.lastStatus(), next)
 	}
 	return Ready(o.lastStatus(), o.Owner, objects, children)
@@ -194,9 +194,9 @@ func (o Observation) abandonedPods(choice Choice) []Object {
 	return abandoned
 }
 
-// Wish returns the desired state of the Instance, together with its last execution.
-func (o Observation) Wish() Wish {
-	w := Wish{
+// State returns the desired state of the Instance, together with its last execution.
+func (o Observation) State() State {
+	w := State{
 		Version:     o.Desired,
 		Reference:   o.Reference,
 		Generation:  o.Instance.HubGeneration(),

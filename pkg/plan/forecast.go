@@ -28,7 +28,7 @@ const (
 
 // Forecast lists the executions that start one after the other if each completes. If Choose starts nothing, the first one waits for the end
 // of the running plan. A *MissingPlanError ends the list.
-func Forecast(w Wish) ([]Coming, error) {
+func Forecast(w State) ([]Coming, error) {
 	if w.Removing {
 		if start := chooseCleanup(w).Start; start != nil {
 			return []Coming{{Execution: *start, Cause: RemovalRequested}}, nil
@@ -55,7 +55,7 @@ func Forecast(w Wish) ([]Coming, error) {
 }
 
 // coming returns the execution and why it starts after the last one.
-func (w Wish) coming(start kudo.Execution) Coming {
+func (w State) coming(start kudo.Execution) Coming {
 	c := Coming{Execution: start, Cause: RequestedByHand}
 	if w.Last == nil {
 		c.Cause = Installation

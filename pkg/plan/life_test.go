@@ -58,7 +58,7 @@ type life struct {
 	seed uint64
 	*cluster
 	versions []*kudo.OperatorVersionSpec
-	wish     plan.Wish            // the desired state
+	state    plan.State           // the desired state
 	status   kudo.InstanceStatus  // as last committed
 	uids     int                  // number of generated uids
 	done     map[types.UID]string // executions that have ended, and their outcome
@@ -81,23 +81,23 @@ func newLife(t *testing.T, seed uint64, failures int, mortal bool) *life {
 		}
 		l.versions = append(l.versions, version)
 	}
-	l.wish = plan.Wish{Version: l.versions[0], Reference: one, Generation: 1, Parameters: map[string]string{}}
+	l.state = plan.State{Version: l.versions[0], Reference: one, Generation: 1, Parameters: map[string]string{}}
 	return l
 }
 
 // edit changes the spec like a user.
 func (l *life) edit() {
-	l.wish.Generation++
-	parameters := maps.Clone(l.wish.Parameters)
+	l.state.Generation++
+	parameters := maps.Clone(l.state.Parameters)
 	switch l.random.IntN(6) {
 	case 0:
 		at := l.random.IntN(2)
-		l.wish.Version, l.wish.Reference = l.versions[at], []corev1.ObjectReference{one, two}[at]
+		l.state.Version, l.state.Reference = l.versions[at], []corev1.ObjectReference{one, two}[at]
 	case 1:
-		l.wish.Request = kudo.PlanExecution{PlanName: []string{"deploy", "backup"}[l.random.IntN(2)], UID: l.uid()}
+		l.state.Request = kudo.PlanExecution{PlanName: []string{"deploy", "backup"}[l.random.IntN(2)], UID: l.uid()}
 	case 2:
 		if l.status.Execution != nil {
-			l.wish.Request = kudo.PlanExecution{UID: l.status.Execution.UID, Cancel: true}
+			l.state.Request = kudo.PlanExecution{UID: l.status.Execution.UID, Cancel: true}
 		}
 	case 3:
 		delete(parameters, l.parameter())
@@ -106,11 +106,11 @@ func (l *life) edit() {
 			parameters[l.parameter()] = fmt.Sprint(l.random.IntN(3))
 		}
 	}
-	l.wish.Parameters = parameters
+	l.state.Parameters = parameters
 }
 
 func (l *life) parameter() string {
-	definitions := l.wish.Version.Parameters
+	definitions := l.state.Version.Parameters
 	return definitions[l.random.IntN(len(definitions))].Name
 }
 
@@ -120,8 +120,8 @@ func (l *life) uid() types.UID {
 }
 
 // seen returns the desired state with the committed status, as an agent reads both.
-func (l *life) seen() plan.Wish {
-	w := l.wish
+func (l *life) seen() plan.State {
+	w := l.state
 	w.Last = l.status.Execution
 	if w.Last != nil {
 		w.LastStatus = l.status.PlanStatus[w.Last.Plan].Status
@@ -169,7 +169,7 @@ func (l *life) pass(killed bool) bool {
 }
 
 // carryOut runs some of the next tasks.
-func (l *life) carryOut(w plan.Wish) map[plan.Task]plan.Outcome {
+func (l *life) carryOut(w plan.State) map[plan.Task]plan.Outcome {
 	spec, status := w.LastVersion.Plans[w.Last.Plan], l.status.PlanStatus[w.Last.Plan]
 	if how, ended := l.done[status.UID]; ended {
 		l.t.Fatalf("seed %d: execution %s goes on after it ended: %s", l.seed, status.UID, how)
@@ -249,7 +249,7 @@ func TestWhateverHappensAnInstanceSettlesWhereItsSpecSays(t *testing.T) {
 			}
 		}
 
-		l.wish.Removing, l.failures = true, l.random.IntN(5)
+		l.state.Removing, l.failures = true, l.random.IntN(5)
 		l.settle()
 		if !l.removed {
 			t.Fatalf("seed %d: it is not removed, but rests with plan %q: %s", seed, l.status.Execution.Plan, l.seen().LastStatus)

@@ -60,13 +60,13 @@ func Ready(last kudo.PlanStatus, owner Owner, listed []Object, children []Child)
 		return Condition(metav1.ConditionFalse, kudo.ReasonPlanFailed, fmt.Sprintf("plan %q failed: %s", last.Name, last.Message))
 	}
 	for _, o := range listed {
-		if fault := faultOf(owner, o); fault != "" {
-			return Condition(metav1.ConditionFalse, kudo.ReasonUnhealthy, fault)
+		if problem := problemOf(owner, o); problem != "" {
+			return Condition(metav1.ConditionFalse, kudo.ReasonUnhealthy, problem)
 		}
 	}
 	for _, child := range children {
-		if fault := child.fault(); fault != "" {
-			return Condition(metav1.ConditionFalse, kudo.ReasonUnhealthy, fault)
+		if problem := child.problem(); problem != "" {
+			return Condition(metav1.ConditionFalse, kudo.ReasonUnhealthy, problem)
 		}
 	}
 	return Condition(metav1.ConditionTrue, kudo.ReasonHealthy,
@@ -90,8 +90,8 @@ func Missing(condition metav1.Condition) bool {
 	return condition.Reason == kudo.ReasonUnhealthy && strings.Contains(condition.Message, missing)
 }
 
-// faultOf describes the problem of an applied object; empty if it is healthy.
-func faultOf(owner Owner, o Object) string {
+// problemOf describes the problem of an applied object; empty if it is healthy.
+func problemOf(owner Owner, o Object) string {
 	switch {
 	case o.Live == nil && o.passing():
 		return ""

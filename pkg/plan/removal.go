@@ -71,9 +71,9 @@ func IsClaim(kind schema.GroupKind) bool {
 }
 
 // Retained returns a function that reports whether a StatefulSet explicitly requests to keep a volume claim when it is deleted. Without an
-// explicit request, claims that Kubernetes keeps by default are removed with the Instance. If a fault hides the package's request, all are
+// explicit request, claims that Kubernetes keeps by default are removed with the Instance. If a problem hides the package's request, all are
 // kept.
-func Retained(rendered []*unstructured.Unstructured, fault error) func(claim string) bool {
+func Retained(rendered []*unstructured.Unstructured, problem error) func(claim string) bool {
 	var names []*regexp.Regexp
 	for _, o := range rendered {
 		policy, _, _ := unstructured.NestedString(o.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
@@ -88,6 +88,6 @@ func Retained(rendered []*unstructured.Unstructured, fault error) func(claim str
 		}
 	}
 	return func(claim string) bool {
-		return fault != nil || slices.ContainsFunc(names, func(n *regexp.Regexp) bool { return n.MatchString(claim) })
+		return problem != nil || slices.ContainsFunc(names, func(n *regexp.Regexp) bool { return n.MatchString(claim) })
 	}
 }

@@ -34,8 +34,8 @@ type Preview struct {
 	Removed []Object
 	// Children are deleted after that.
 	Children []Child
-	// Fault is why no plan can run.
-	Fault string
+	// Problem is why no plan can run.
+	Problem string
 }
 
 // Plan is a plan that would run.
@@ -55,8 +55,8 @@ type Task struct {
 	Objects []Object
 	// Child is the child of a KudoOperator task.
 	Child *Child
-	// Fault is why the task would fail.
-	Fault string
+	// Problem is why the task would fail.
+	Problem string
 }
 
 // Object is an object of a task.
@@ -97,9 +97,9 @@ type Child struct {
 	Preview         *Preview
 }
 
-// wish returns the desired state of the Instance.
-func (c Change) wish() plan.Wish {
-	w := plan.Wish{Removing: c.After == nil}
+// state returns the desired state of the Instance.
+func (c Change) state() plan.State {
+	w := plan.State{Removing: c.After == nil}
 	if c.After != nil {
 		w.Parameters = c.After.Spec.Parameters
 	}

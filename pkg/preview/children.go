@@ -43,7 +43,7 @@ func (s *simulation) settle(of Change) {
 	if of.Before != nil {
 		child.Status, child.UID = of.Before.Status, of.Before.UID
 	}
-	if ahead, err := plan.Forecast(of.wish()); err == nil && len(ahead) > 0 {
+	if ahead, err := plan.Forecast(of.state()); err == nil && len(ahead) > 0 {
 		child.Status.Execution = &ahead[len(ahead)-1].Execution
 		child.Status.PlanStatus = map[string]kudo.PlanStatus{child.Status.Execution.Plan: {Status: kudo.Complete}}
 	}

@@ -21,14 +21,14 @@ func Of(c Change) Preview { return of(c, 0) }
 const deepest = 32
 
 func of(c Change, depth int) Preview {
-	wish := c.wish()
-	ahead, err := plan.Forecast(wish)
+	state := c.state()
+	ahead, err := plan.Forecast(state)
 	p := Preview{}
 	if err != nil {
-		p.Fault = err.Error()
+		p.Problem = err.Error()
 	}
-	if choice, err := plan.Choose(wish); len(ahead) > 0 && err == nil && choice.Start == nil {
-		p.WaitsFor = wish.Last.Plan
+	if choice, err := plan.Choose(state); len(ahead) > 0 && err == nil && choice.Start == nil {
+		p.WaitsFor = state.Last.Plan
 	}
 	s := newSimulation(c, depth)
 	for _, coming := range ahead {
@@ -65,22 +65,22 @@ func (s *simulation) task(version *kudo.OperatorVersion, coming plan.Coming, pla
 	t := Task{Placed: placed}
 	action, err := plan.TaskActionOf(placed.Task, &version.Spec, coming.Execution.Parameters)
 	if err != nil {
-		t.Fault = err.Error()
+		t.Problem = err.Error()
 		return t
 	}
 	switch t.Action = action; action {
 	case plan.Nothing:
 		if outcome := plan.DummyOutcome(placed.Task.Spec.DummyTaskSpec); outcome.Status != kudo.Complete {
-			t.Fault = outcome.Message
+			t.Problem = outcome.Message
 		}
 		return t
 	case plan.ApplyChild, plan.DeleteChild:
-		t.Child, t.Fault = s.child(version, coming, placed)
+		t.Child, t.Problem = s.child(version, coming, placed)
 		return t
 	}
 	wants, err := s.wants(&version.Spec, coming.Execution, placed)
 	if err != nil {
-		t.Fault = err.Error()
+		t.Problem = err.Error()
 		return t
 	}
 	s.place(wants)
@@ -95,9 +95,9 @@ func (s *simulation) task(version *kudo.OperatorVersion, coming plan.Coming, pla
 	return t
 }
 
-// child returns the effect on the child of a KudoOperator task, as the hub decides once the task is in progress. fault is why the task
+// child returns the effect on the child of a KudoOperator task, as the hub decides once the task is in progress. problem is why the task
 // fails.
-func (s *simulation) child(version *kudo.OperatorVersion, coming plan.Coming, placed plan.Placed) (child *Child, fault string) {
+func (s *simulation) child(version *kudo.OperatorVersion, coming plan.Coming, placed plan.Placed) (child *Child, problem string) {
 	steps := install.Children(s.parent(version, coming, kudo.PlanStatus{
 		Status: kudo.InProgress,
 		Phases: []kudo.PhaseStatus{{Name: placed.Phase, Steps: []kudo.StepStatus{{
@@ -127,7 +127,7 @@ func (s *simulation) child(version *kudo.OperatorVersion, coming plan.Coming, pl
 }
 
 // below previews the effects on a child that is not removed.
-func (s *simulation) below(child *Child, step install.ChildStep) (fault string) {
+func (s *simulation) below(child *Child, step install.ChildStep) (problem string) {
 	change := Change{Before: step.Current, After: step.Apply, Instances: s.change.Instances, Candidates: s.change.Candidates}
 	if change.After == nil {
 		change.After = step.Current

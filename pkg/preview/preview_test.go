@@ -157,7 +157,7 @@ func TestPreview(t *testing.T) {
 		},
 		"a parameter with a trigger changes the objects of that plan only": {
 			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"SIZE": "3"})), version: v1,
-			want: []string{"resize (OtherParameters: SIZE), calm SIZE", "app Apply: changed Deployment ns/app, unchanged ConfigMap ns/settings-a"},
+			want: []string{"resize (OtherParameters: SIZE), withoutLeaderElectionLost SIZE", "app Apply: changed Deployment ns/app, unchanged ConfigMap ns/settings-a"},
 		},
 		"what is rendered no more goes": {
 			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"MODE": "b"})), version: v1,
@@ -177,13 +177,13 @@ func TestPreview(t *testing.T) {
 		},
 		"two plans run one after the other, each from where the first has led": {
 			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"SIZE": "3", "MODE": "b"})), version: v1,
-			want: []string{"resize (OtherParameters: SIZE), calm SIZE", "app Apply: changed Deployment ns/app, unchanged ConfigMap ns/settings-a",
+			want: []string{"resize (OtherParameters: SIZE), withoutLeaderElectionLost SIZE", "app Apply: changed Deployment ns/app, unchanged ConfigMap ns/settings-a",
 				"deploy (OtherParameters: MODE), restarts", "app Apply: changed Deployment ns/app, created ConfigMap settings-b, removed ConfigMap ns/settings-a",
 				"extra Delete:", "db DeleteChild:", "once Apply: replaced Job ns/once"},
 		},
 		"a plan that runs is waited for": {
 			before: deployed(v1, kudo.InProgress, off, applied...), after: instance(v1, with(map[string]string{"SIZE": "3"})), version: v1,
-			want: []string{"waits for deploy", "resize (OtherParameters: SIZE), calm SIZE", "app Apply: changed Deployment ns/app, unchanged ConfigMap ns/settings-a"},
+			want: []string{"waits for deploy", "resize (OtherParameters: SIZE), withoutLeaderElectionLost SIZE", "app Apply: changed Deployment ns/app, unchanged ConfigMap ns/settings-a"},
 		},
 		"a version without a task releases its objects": {
 			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v2, off), version: v2,
@@ -209,13 +209,13 @@ func TestPreview(t *testing.T) {
 		"a child is changed": {
 			before: deployed(v1, kudo.Complete, map[string]string{"SIZE": "1"}, applied...), after: instance(v1, map[string]string{"SIZE": "3"}),
 			version: shop(func(s *kudo.OperatorVersionSpec) { s.Plans["resize"] = planOf("db") }),
-			want: []string{"resize (OtherParameters: SIZE), calm SIZE", "db ApplyChild: changed shop.db", "  deploy (OtherParameters: ROWS), restarts",
+			want: []string{"resize (OtherParameters: SIZE), withoutLeaderElectionLost SIZE", "db ApplyChild: changed shop.db", "  deploy (OtherParameters: ROWS), restarts",
 				"  db Apply: changed ConfigMap ns/rows"},
 		},
 		"a child is created by the first of two plans, and exists then": {
 			before: deployed(shop(), kudo.Complete, off, applied...), version: shop(func(s *kudo.OperatorVersionSpec) { s.Plans["resize"] = planOf("db"); s.Plans["deploy"] = planOf("db") }),
 			after: instance(v1, map[string]string{"SIZE": "3"}),
-			want:  []string{"resize (OtherParameters: SIZE), calm SIZE", "db DeleteChild:", "deploy (OtherParameters: DB), restarts", "db ApplyChild: created shop.db", "  deploy (Installation)", "  db Apply: created ConfigMap rows"},
+			want:  []string{"resize (OtherParameters: SIZE), withoutLeaderElectionLost SIZE", "db DeleteChild:", "deploy (OtherParameters: DB), restarts", "db ApplyChild: created shop.db", "  deploy (Installation)", "  db Apply: created ConfigMap rows"},
 		},
 		"a removal runs cleanup, and takes what is left and the children": {
 			before: deployed(v1, kudo.Complete, nil, applied...),
@@ -225,7 +225,7 @@ func TestPreview(t *testing.T) {
 		"a removal of what never ran": {before: instance(v1, nil), want: []string{"then: removed shop.db", "  then: removed ConfigMap ns/rows"}},
 		"a plan that is not there": {
 			before: deployed(v1, kudo.Complete, off), after: instance(v1, with(map[string]string{"SIZE": "2"})),
-			version: shop(func(s *kudo.OperatorVersionSpec) { delete(s.Plans, "resize") }), want: []string{`fault: the OperatorVersion has no plan "resize"`},
+			version: shop(func(s *kudo.OperatorVersionSpec) { delete(s.Plans, "resize") }), want: []string{`problem: the OperatorVersion has no plan "resize"`},
 		},
 		"a task that cannot be rendered": {
 			after: instance(v1, nil), version: shop(func(s *kudo.OperatorVersionSpec) {
@@ -267,7 +267,7 @@ func told(p preview.Preview) []string {
 			line += ", restarts"
 		}
 		if len(coming.NoRestart) > 0 {
-			line += ", calm " + strings.Join(coming.NoRestart, ", ")
+			line += ", withoutLeaderElectionLost " + strings.Join(coming.NoRestart, ", ")
 		}
 		lines = append(lines, line)
 		for _, task := range coming.Tasks {
@@ -276,16 +276,16 @@ func told(p preview.Preview) []string {
 		lines = append(lines, toldOfGone("at its end", coming.Removed, coming.Children)...)
 	}
 	lines = append(lines, toldOfGone("then", p.Removed, p.Children)...)
-	if p.Fault != "" {
-		lines = append(lines, "fault: "+p.Fault)
+	if p.Problem != "" {
+		lines = append(lines, "problem: "+p.Problem)
 	}
 	return lines
 }
 
 func toldOf(task preview.Task) []string {
 	line := fmt.Sprintf("%s %s: %s", task.Task.Name, task.Action, strings.Join(effects(task.Objects), ", "))
-	if task.Fault != "" {
-		line += "fails: " + task.Fault
+	if task.Problem != "" {
+		line += "fails: " + task.Problem
 	}
 	if task.Child == nil {
 		return []string{strings.TrimSuffix(line, " ")}

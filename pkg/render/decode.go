@@ -125,9 +125,9 @@ func (d document) fail(name string, number int, err error) *template.Error {
 		}
 		err = errors.New(found[2])
 	}
-	fault := template.NewError(name, err)
-	fault.Document, fault.Line = number, line
-	return fault
+	problem := template.NewError(name, err)
+	problem.Document, problem.Line = number, line
+	return problem
 }
 
 // validate checks the fields that every object requires.

@@ -23,11 +23,11 @@ func FuzzObjects(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		objects, err := Objects(newContext("t", text), "t")
 		if err != nil {
-			var fault *template.Error
-			if !errors.As(err, &fault) || fault.Template != "t" || err.Error() == "" {
+			var problem *template.Error
+			if !errors.As(err, &problem) || problem.Template != "t" || err.Error() == "" {
 				t.Fatalf("want an *Error of template t, got %v", err)
 			}
-			if strings.ContainsAny(err.Error()+fault.Err.Error(), "\n\r\v\f\u0085\u2028\u2029") {
+			if strings.ContainsAny(err.Error()+problem.Err.Error(), "\n\r\v\f\u0085\u2028\u2029") {
 				t.Fatalf("the error has more than one line: %q", err)
 			}
 			return

@@ -12,7 +12,7 @@ import (
 
 func TestNamed(t *testing.T) {
 	const pod = "apiVersion: v1\nkind: Pod\n"
-	for sentence, test := range map[string]struct{ template, fault string }{
+	for sentence, test := range map[string]struct{ template, problem string }{
 		"without metadata":            {pod, ""},
 		"with empty metadata":         {pod + "metadata:\n", ""},
 		"with a name of its own":      {pod + "metadata: {name: other, labels: {a: b}}\n", ""},
@@ -27,9 +27,9 @@ func TestNamed(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			c := newContext("pod.yaml", test.template)
 			object, err := Named(c, "pod.yaml", "given")
-			if test.fault != "" {
-				if err == nil || !strings.Contains(err.Error(), test.fault) {
-					t.Errorf("the error is %v, want one with %q", err, test.fault)
+			if test.problem != "" {
+				if err == nil || !strings.Contains(err.Error(), test.problem) {
+					t.Errorf("the error is %v, want one with %q", err, test.problem)
 				}
 				return
 			}

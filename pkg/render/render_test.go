@@ -81,11 +81,11 @@ func TestAFaultIsOneLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Objects(newContext("t", test.template), "t")
-			var fault *template.Error
-			if !errors.As(err, &fault) || !strings.Contains(err.Error(), test.want) {
+			var problem *template.Error
+			if !errors.As(err, &problem) || !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("got  %v\nwant %s", err, test.want)
 			}
-			if strings.ContainsAny(err.Error()+fault.Err.Error(), "\n\r\v\f\u0085\u2028\u2029") {
+			if strings.ContainsAny(err.Error()+problem.Err.Error(), "\n\r\v\f\u0085\u2028\u2029") {
 				t.Errorf("more than a line: %q", err)
 			}
 		})
@@ -118,7 +118,7 @@ func TestInvalidParametersAreNamed(t *testing.T) {
 	c.Parameters = map[string]string{"NODES": "three"}
 	_, err := Objects(c, "t")
 	var invalid *parameter.InvalidError
-	if !errors.As(err, &invalid) || invalid.Faults[0].Parameter != "NODES" {
+	if !errors.As(err, &invalid) || invalid.Problems[0].Parameter != "NODES" {
 		t.Errorf("want an *InvalidError about NODES, got %v", err)
 	}
 	if _, err := Objects(Context{}); err == nil {
@@ -274,8 +274,8 @@ func TestObjectsNameTheFault(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Objects(newContext("t", test.template), "t")
-			var fault *template.Error
-			if !errors.As(err, &fault) || fault.Template != "t" {
+			var problem *template.Error
+			if !errors.As(err, &problem) || problem.Template != "t" {
 				t.Fatalf("want an *Error of template t, got %v", err)
 			}
 			if !strings.Contains(err.Error(), test.want) {

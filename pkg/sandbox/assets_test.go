@@ -21,7 +21,7 @@ func TestFindAssets(t *testing.T) {
 		given     string
 		variables map[string]string
 		want      string
-		fault     string
+		problem   string
 	}{
 		"a given folder comes first": {
 			given: all, variables: map[string]string{"TANDEM_ASSETS": others}, want: all,
@@ -31,7 +31,7 @@ func TestFindAssets(t *testing.T) {
 		},
 		"KUBEBUILDER_ASSETS serves if it holds all": {variables: map[string]string{"KUBEBUILDER_ASSETS": all}, want: all},
 		"missing programs of KUBEBUILDER_ASSETS are named": {
-			variables: map[string]string{"KUBEBUILDER_ASSETS": partial}, fault: "kube-scheduler, kwok",
+			variables: map[string]string{"KUBEBUILDER_ASSETS": partial}, problem: "kube-scheduler, kwok",
 		},
 		"the cache is used if KUBEBUILDER_ASSETS is incomplete": {
 			variables: map[string]string{"KUBEBUILDER_ASSETS": partial, "TANDEM_CACHE": cache}, want: newest,
@@ -49,19 +49,19 @@ func TestFindAssets(t *testing.T) {
 			given: all, variables: map[string]string{"TANDEM_CACHE": cache}, want: all,
 		},
 		"an incomplete given folder has no fallback": {
-			given: partial, variables: map[string]string{"TANDEM_ASSETS": all}, fault: "make controlplane",
+			given: partial, variables: map[string]string{"TANDEM_ASSETS": all}, problem: "make controlplane",
 		},
 		"an incomplete TANDEM_ASSETS has no fallback": {
-			variables: map[string]string{"TANDEM_ASSETS": partial, "TANDEM_CACHE": cache}, fault: "TANDEM_ASSETS",
+			variables: map[string]string{"TANDEM_ASSETS": partial, "TANDEM_CACHE": cache}, problem: "TANDEM_ASSETS",
 		},
-		"without any, the error names the cache": {variables: map[string]string{"TANDEM_CACHE": partial}, fault: partial},
-		"without any, the error says what to do": {fault: "make controlplane"},
+		"without any, the error names the cache": {variables: map[string]string{"TANDEM_CACHE": partial}, problem: partial},
+		"without any, the error says what to do": {problem: "make controlplane"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := findAssets(test.given, func(name string) string { return test.variables[name] })
-			if test.fault != "" {
-				if err == nil || !strings.Contains(err.Error(), test.fault) {
-					t.Errorf("the error is %v, want one with %q", err, test.fault)
+			if test.problem != "" {
+				if err == nil || !strings.Contains(err.Error(), test.problem) {
+					t.Errorf("the error is %v, want one with %q", err, test.problem)
 				}
 				return
 			}

@@ -79,8 +79,8 @@ func find(ctx context.Context, h home, options Options) (State, error) {
 	if err != nil {
 		return state, err
 	}
-	if fault := mismatch(state, options); fault != "" {
-		return state, fmt.Errorf("the sandbox in %s %s: stop it first (`%s`)", options.Home, fault, options.DownCommand)
+	if problem := mismatch(state, options); problem != "" {
+		return state, fmt.Errorf("the sandbox in %s %s: stop it first (`%s`)", options.Home, problem, options.DownCommand)
 	}
 	return state, nil
 }
@@ -116,7 +116,7 @@ type supervisor struct {
 func startSupervisor(h home, arguments []string) (*supervisor, error) {
 	executable, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("finding this executable: %w", err)
+		return nil, fmt.Errorf("problem this executable: %w", err)
 	}
 	log, err := openLog(h.logFile())
 	if err != nil {

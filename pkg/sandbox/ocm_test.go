@@ -148,8 +148,8 @@ func TestFindOCM(t *testing.T) {
 		addProgram(t, built, name)
 	}
 	for sentence, test := range map[string]struct {
-		variables   map[string]string
-		want, fault string
+		variables     map[string]string
+		want, problem string
 	}{
 		"TANDEM_OCM_ASSETS comes first":      {map[string]string{"TANDEM_OCM_ASSETS": all, "TANDEM_CACHE": cache}, all, ""},
 		"the cache serves else":              {map[string]string{"TANDEM_CACHE": cache}, built, ""},
@@ -158,8 +158,8 @@ func TestFindOCM(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			got, err := FindOCM(func(name string) string { return test.variables[name] })
-			if test.fault != "" && (err == nil || !strings.Contains(err.Error(), test.fault)) || test.fault == "" && err != nil {
-				t.Errorf("the error is %v, want %q in it", err, test.fault)
+			if test.problem != "" && (err == nil || !strings.Contains(err.Error(), test.problem)) || test.problem == "" && err != nil {
+				t.Errorf("the error is %v, want %q in it", err, test.problem)
 			}
 			if got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)

@@ -123,8 +123,8 @@ func TestATemplateIsBounded(t *testing.T) {
 			if took := time.Since(started); took > patience {
 				t.Errorf("it took %s", took)
 			}
-			var fault *Error
-			if !errors.As(err, &fault) || fault.Template != "t" {
+			var problem *Error
+			if !errors.As(err, &problem) || problem.Template != "t" {
 				t.Fatalf("want an *Error of template t, got %v", err)
 			}
 			if got := err.Error(); !strings.Contains(got, attack.want) || strings.Contains(got, passFunction+":") {

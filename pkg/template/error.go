@@ -23,7 +23,7 @@ type Error struct {
 // NewError returns an Error for the template of that name. The message of err may have many lines from a package or a library.
 func NewError(template string, err error) *Error {
 	if line := oneLine(err.Error()); line != err.Error() {
-		err = &fault{message: line, err: err}
+		err = &problem{message: line, err: err}
 	}
 	return &Error{Template: template, Err: err}
 }
@@ -67,24 +67,24 @@ func executionError(name string, err error) *Error {
 	}
 	message = strings.TrimPrefix(message, fmt.Sprintf("executing %q ", name))
 	for _, own := range []string{passFunction, weighFunction} {
-		if _, fault, ok := strings.Cut(message, "error calling "+own+": "); ok {
-			message = fault // the function is internal: the template does not call it
+		if _, problem, ok := strings.Cut(message, "error calling "+own+": "); ok {
+			message = problem // the function is internal: the template does not call it
 		}
 	}
-	fault := NewError(name, &fault{message: message + wayOut(message), err: err})
-	fault.Line = line
-	return fault
+	problem := NewError(name, &problem{message: message + wayOut(message), err: err})
+	problem.Line = line
+	return problem
 }
 
-// fault is an error with a shorter message.
-type fault struct {
+// problem is an error with a shorter message.
+type problem struct {
 	message string
 	err     error
 }
 
-func (f *fault) Error() string { return f.message }
+func (f *problem) Error() string { return f.message }
 
-func (f *fault) Unwrap() error { return f.err }
+func (f *problem) Unwrap() error { return f.err }
 
 // wayOut lists the available variables if the template refers to an unknown one.
 func wayOut(message string) string {

@@ -21,11 +21,11 @@ func FuzzExecute(f *testing.F) {
 			}
 			return
 		}
-		var fault *Error
-		if !errors.As(err, &fault) || fault.Template != "t" || err.Error() == "" {
+		var problem *Error
+		if !errors.As(err, &problem) || problem.Template != "t" || err.Error() == "" {
 			t.Fatalf("want an *Error of template t, got %v", err)
 		}
-		if strings.ContainsAny(err.Error()+fault.Err.Error(), "\n\r\v\f\u0085\u2028\u2029") {
+		if strings.ContainsAny(err.Error()+problem.Err.Error(), "\n\r\v\f\u0085\u2028\u2029") {
 			t.Fatalf("the error has more than one line: %q", err)
 		}
 	})

@@ -68,7 +68,7 @@ func TestErrorNamesTheFault(t *testing.T) {
 		"the environment":           {`{{ env "HOME" }}`, `function "env" not defined`},
 		"the network":               {`{{ getHostByName "localhost" }}`, `function "getHostByName" not defined`},
 		"the file system":           {`{{ osBase "/x" }}`, `function "osBase" not defined`},
-		"a fault of a package":      {`{{ fail "set NODES" }}`, `template "t", line 1: at <fail "set NODES">: error calling fail: set NODES`},
+		"a problem of a package":    {`{{ fail "set NODES" }}`, `template "t", line 1: at <fail "set NODES">: error calling fail: set NODES`},
 		"a division by zero":        {"{{ div 1 0 }}", `template "t", line 1:`},
 		"a count mistyped":          {"{{ range until 2000000000 }}{{ end }}", "more than 100000 items"},
 		"a sequence mistyped":       {"{{ seq 0 9223372036854775807 }}", "more than 100000 items"},
@@ -78,8 +78,8 @@ func TestErrorNamesTheFault(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := run(test.template)
-			var fault *Error
-			if !errors.As(err, &fault) || fault.Template != "t" {
+			var problem *Error
+			if !errors.As(err, &problem) || problem.Template != "t" {
 				t.Fatalf("want an *Error of template t, got %v", err)
 			}
 			if !strings.Contains(err.Error(), test.want) {
@@ -97,11 +97,11 @@ func TestAFaultIsOneLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := run(test.template)
-			var fault *Error
-			if !errors.As(err, &fault) || !strings.Contains(err.Error(), test.want) {
+			var problem *Error
+			if !errors.As(err, &problem) || !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("got  %v\nwant %s", err, test.want)
 			}
-			if strings.ContainsAny(err.Error()+fault.Err.Error(), "\n\r\v\f\u0085\u2028\u2029") || len(err.Error()) > 3*maxMessageRunes {
+			if strings.ContainsAny(err.Error()+problem.Err.Error(), "\n\r\v\f\u0085\u2028\u2029") || len(err.Error()) > 3*maxMessageRunes {
 				t.Errorf("more than a line: %q", err)
 			}
 		})

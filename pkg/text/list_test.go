@@ -25,7 +25,7 @@ func TestLimit(t *testing.T) {
 	if got := text.Limit(names, 3, "more"); !slices.Equal(got, names) {
 		t.Errorf("got %q, want all", got)
 	}
-	if got, want := text.Limit(names, 1, "more faults"), []string{"a", "and 2 more faults"}; !slices.Equal(got, want) {
+	if got, want := text.Limit(names, 1, "more problems"), []string{"a", "and 2 more problems"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if names[1] != "b" {

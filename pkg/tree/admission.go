@@ -16,16 +16,16 @@ func Admit(version *kudo.OperatorVersion, candidates []kudo.OperatorVersion) (wa
 	if !errors.As(err, &invalid) {
 		return nil, err
 	}
-	var faults []Fault
-	for _, fault := range invalid.Faults {
-		if fault.Reason == kudo.ReasonChildVersionNotFound {
-			warnings = append(warnings, "the operator cannot run yet: "+fault.Message)
+	var problems []Problem
+	for _, problem := range invalid.Problems {
+		if problem.Reason == kudo.ReasonChildVersionNotFound {
+			warnings = append(warnings, "the operator cannot run yet: "+problem.Message)
 		} else {
-			faults = append(faults, fault)
+			problems = append(problems, problem)
 		}
 	}
-	if len(faults) > 0 {
-		refused = fmt.Errorf("OperatorVersion %s/%s is not valid: %w", version.Namespace, version.Name, &Error{Faults: faults})
+	if len(problems) > 0 {
+		refused = fmt.Errorf("OperatorVersion %s/%s is not valid: %w", version.Namespace, version.Name, &Error{Problems: problems})
 	}
 	return warnings, refused
 }

@@ -17,7 +17,7 @@ func TestChoose(t *testing.T) {
 		appVersion, version string   // of the task
 		candidates          []string // APPVERSION_VERSION, or VERSION
 		want                string
-		fault               string
+		problem             string
 	}{
 		"the highest version by its numbers":              {candidates: []string{"1.9.0", "1.10.0", "1.2.0"}, want: "1.10.0"},
 		"a release is above its candidates":               {candidates: []string{"1.0.0-rc.1", "1.0.0", "0.9.0"}, want: "1.0.0"},
@@ -30,12 +30,12 @@ func TestChoose(t *testing.T) {
 		"the highest appVersion with it":                  {version: "1.0.0", candidates: []string{"3.8.0_1.0.0", "3.9.0_1.0.0", "4.0.0_2.0.0"}, want: "3.9.0_1.0.0"},
 		"the appVersion that is asked for":                {appVersion: "3.8.0", candidates: []string{"3.8.0_1.0.0", "3.8.0_1.1.0", "3.9.0_2.0.0"}, want: "3.8.0_1.1.0"},
 		"both":                                            {appVersion: "3.8.0", version: "1.0.0", candidates: []string{"3.8.0_1.0.0", "3.8.0_1.1.0"}, want: "3.8.0_1.0.0"},
-		"nothing there":                                   {fault: `operator "zk" does not exist`},
-		"the version is not there":                        {version: "3.0.0", candidates: []string{"1.0.0", "2.0.0"}, fault: `OperatorVersion zk-3.0.0 does not exist`},
-		"the appVersion is not there":                     {appVersion: "4.0", candidates: []string{"3.9_1.0.0"}, fault: `use an existing version: zk-3.9-1.0.0`},
-		"not together":                                    {appVersion: "3.9", version: "2.0.0", candidates: []string{"3.9_1.0.0", "3.8_2.0.0"}, fault: `OperatorVersion zk-3.9-2.0.0 does not exist`},
+		"nothing there":                                   {problem: `operator "zk" does not exist`},
+		"the version is not there":                        {version: "3.0.0", candidates: []string{"1.0.0", "2.0.0"}, problem: `OperatorVersion zk-3.0.0 does not exist`},
+		"the appVersion is not there":                     {appVersion: "4.0", candidates: []string{"3.9_1.0.0"}, problem: `use an existing version: zk-3.9-1.0.0`},
+		"not together":                                    {appVersion: "3.9", version: "2.0.0", candidates: []string{"3.9_1.0.0", "3.8_2.0.0"}, problem: `OperatorVersion zk-3.9-2.0.0 does not exist`},
 		"of many that are there some are named": {version: "9.0.0", candidates: strings.Fields(strings.Repeat("1.0.0 ", 11)),
-			fault: "zk-1.0.0, and 3 more"},
+			problem: "zk-1.0.0, and 3 more"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			candidates := []kudo.OperatorVersion{candidate("other", "9.0.0")}
@@ -48,9 +48,9 @@ func TestChoose(t *testing.T) {
 			}}}
 			got, err := tree.Choose(task, candidates)
 			switch {
-			case test.fault != "":
-				if err == nil || !strings.Contains(err.Error(), test.fault) {
-					t.Errorf("got %v, want the error %s", err, test.fault)
+			case test.problem != "":
+				if err == nil || !strings.Contains(err.Error(), test.problem) {
+					t.Errorf("got %v, want the error %s", err, test.problem)
 				}
 			case err != nil:
 				t.Error(err)

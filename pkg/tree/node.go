@@ -55,7 +55,7 @@ func Tasks(version *kudo.OperatorVersionSpec) []kudo.Task {
 	return found
 }
 
-// ChildName returns the name of the child Instance that the task creates for the Instance parent: "aa.bb" (KEP-29). install.NameFault
+// ChildName returns the name of the child Instance that the task creates for the Instance parent: "aa.bb" (KEP-29). install.NameProblem
 // reports whether the name is valid.
 func ChildName(parent string, task kudo.Task) string {
 	return parent + "." + cmp.Or(task.Spec.InstanceName, task.Spec.Package)

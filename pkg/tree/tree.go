@@ -17,8 +17,8 @@ import (
 // MaxInstances limits a tree: a chain of operators with two children each would create millions.
 const MaxInstances = 256
 
-// Fault is a problem that keeps a tree from running.
-type Fault struct {
+// Problem is a problem that keeps a tree from running.
+type Problem struct {
 	// Reason is one of the reasons of condition Resolved about children.
 	Reason string
 	// Message names the path to the failing version, and how to fix it.
@@ -27,19 +27,19 @@ type Fault struct {
 
 // Error reports why a version cannot run because of its child operators.
 type Error struct {
-	// Faults are all problems, at least one.
-	Faults []Fault
+	// Problems are all problems, at least one.
+	Problems []Problem
 }
 
-// faultLimit is the maximum number of problems in the text of an Error. The others are reported once those are fixed.
-const faultLimit = 10
+// problemLimit is the maximum number of problems in the text of an Error. The others are reported once those are fixed.
+const problemLimit = 10
 
 func (e *Error) Error() string {
-	lines := make([]string, len(e.Faults))
-	for i, fault := range e.Faults {
-		lines[i] = fault.Message
+	lines := make([]string, len(e.Problems))
+	for i, problem := range e.Problems {
+		lines[i] = problem.Message
 	}
-	return strings.Join(text.Limit(lines, faultLimit, "more problems"), "\n")
+	return strings.Join(text.Limit(lines, problemLimit, "more problems"), "\n")
 }
 
 // Resolve returns the tree below root. candidates are the existing versions of the operators in it, including root if it exists, and
@@ -49,12 +49,12 @@ func Resolve(root *kudo.OperatorVersion, candidates []kudo.OperatorVersion) (*No
 	r := resolution{candidates: candidates, nodes: map[string]*Node{}}
 	tree := r.visit(root)
 	if size := r.size(tree, map[*Node]int{}); size > MaxInstances {
-		r.fault(kudo.ReasonChildrenInvalid, "%s creates more than %d Instances: split the operator", root.Name, MaxInstances)
+		r.problem(kudo.ReasonChildrenInvalid, "%s creates more than %d Instances: split the operator", root.Name, MaxInstances)
 	} else {
 		r.names(tree)
 	}
-	if len(r.faults) > 0 {
-		return nil, &Error{Faults: r.faults}
+	if len(r.problems) > 0 {
+		return nil, &Error{Problems: r.problems}
 	}
 	return tree, nil
 }
@@ -65,8 +65,8 @@ type resolution struct {
 	// nodes by the name of the version: nil while its descendants are being visited.
 	nodes map[string]*Node
 	// way is the path from the root to the current version.
-	way    []string
-	faults []Fault
+	way      []string
+	problems []Problem
 }
 
 // visit returns the node of a version, without children that have problems.
@@ -88,12 +88,12 @@ func (r *resolution) visit(version *kudo.OperatorVersion) *Node {
 func (r *resolution) child(parent *kudo.OperatorVersion, task kudo.Task) *Node {
 	version, err := Choose(task, r.candidates)
 	if err != nil {
-		r.fault(kudo.ReasonChildVersionNotFound, "%s: task %q of %s: %v", r.wayTo(wanted(task)), task.Name, parent.Name, err)
+		r.problem(kudo.ReasonChildVersionNotFound, "%s: task %q of %s: %v", r.wayTo(wanted(task)), task.Name, parent.Name, err)
 		return nil
 	}
 	node, met := r.nodes[version.Name]
 	if met && node == nil {
-		r.fault(kudo.ReasonCircularOperators,
+		r.problem(kudo.ReasonCircularOperators,
 			"circular dependency: %s: an operator cannot be a child of its own children; remove it from one of them", r.wayTo(version.Name))
 		return nil
 	}
@@ -107,8 +107,8 @@ func (r *resolution) wayTo(name string) string {
 	return dependency.Way(append(slices.Clone(r.way), name))
 }
 
-func (r *resolution) fault(reason, format string, args ...any) {
-	r.faults = append(r.faults, Fault{Reason: reason, Message: fmt.Sprintf(format, args...)})
+func (r *resolution) problem(reason, format string, args ...any) {
+	r.problems = append(r.problems, Problem{Reason: reason, Message: fmt.Sprintf(format, args...)})
 }
 
 // size returns the number of Instances in the tree, or more than MaxInstances.
@@ -131,12 +131,12 @@ func (r *resolution) names(root *Node) {
 	for _, d := range root.Descendants("") {
 		end := strings.ReplaceAll(strings.TrimPrefix(d.Name, "."), ".", "-")
 		if room := validation.DNS1123LabelMaxLength - len("x-"); len(end) > room {
-			r.fault(kudo.ReasonChildrenInvalid, "task %q of %s creates a child whose name ends in %q, which has %d characters: "+
+			r.problem(kudo.ReasonChildrenInvalid, "task %q of %s creates a child whose name ends in %q, which has %d characters: "+
 				"must be at most %d to leave room for the name of the root Instance; set a shorter instanceName on the tasks of its path",
 				d.Task.Name, d.Parent.Name, strings.TrimPrefix(d.Name, "."), len(end), room)
 		}
 		if other, collides := taken[end]; collides {
-			r.fault(kudo.ReasonChildrenInvalid, "task %q of %s and task %q of %s create children whose names both end in %q on the managed "+
+			r.problem(kudo.ReasonChildrenInvalid, "task %q of %s and task %q of %s create children whose names both end in %q on the managed "+
 				"cluster: set a different instanceName on one of them", other.Task.Name, other.Parent.Name, d.Task.Name, d.Parent.Name, end)
 			continue
 		}

@@ -48,7 +48,7 @@ func TestResolve(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		versions []string // the first is the root
 		want     []string // names and versions of the descendants of an Instance x
-		faults   []string // a reason and a part of the message each
+		problems []string // a reason and a part of the message each
 	}{
 		"an operator without children": {versions: []string{"aa-1.0.0"}},
 		"the proposal's tree, depth first and in plan order": {
@@ -73,36 +73,36 @@ func TestResolve(t *testing.T) {
 		},
 		"an operator without any version": {
 			versions: []string{"aa-1.0.0: bb"},
-			faults:   []string{`ChildVersionNotFound: aa-1.0.0 -> bb: task "t1" of aa-1.0.0: operator "bb" does not exist: push`},
+			problems: []string{`ChildVersionNotFound: aa-1.0.0 -> bb: task "t1" of aa-1.0.0: operator "bb" does not exist: push`},
 		},
 		"a version that does not exist, further below": {
 			versions: []string{"aa-1.0.0: bb", "bb-1.0.0: cc@3.0.0", "cc-1.0.0", "cc-2.0.0"},
-			faults: []string{`ChildVersionNotFound: aa-1.0.0 -> bb-1.0.0 -> cc-3.0.0: task "t1" of bb-1.0.0: ` +
+			problems: []string{`ChildVersionNotFound: aa-1.0.0 -> bb-1.0.0 -> cc-3.0.0: task "t1" of bb-1.0.0: ` +
 				`OperatorVersion cc-3.0.0 does not exist: push its package first (kubectl addon package push DIR), or use an existing version: cc-2.0.0, cc-1.0.0`},
 		},
 		"a package that was not resolved": {
 			versions: []string{"aa-1.0.0: ./packages/bb"},
-			faults:   []string{`ChildVersionNotFound: aa-1.0.0 -> ./packages/bb: task "t1" of aa-1.0.0: package "./packages/bb" is a location`},
+			problems: []string{`ChildVersionNotFound: aa-1.0.0 -> ./packages/bb: task "t1" of aa-1.0.0: package "./packages/bb" is a location`},
 		},
 		"a child of itself": {
 			versions: []string{"aa-1.0.0: aa"},
-			faults:   []string{"CircularOperators: circular dependency: aa-1.0.0 -> aa-1.0.0: "},
+			problems: []string{"CircularOperators: circular dependency: aa-1.0.0 -> aa-1.0.0: "},
 		},
 		"a cycle of three": {
 			versions: []string{"aa-1.0.0: bb", "bb-1.0.0: cc", "cc-1.0.0: aa"},
-			faults:   []string{"CircularOperators: circular dependency: aa-1.0.0 -> bb-1.0.0 -> cc-1.0.0 -> aa-1.0.0: "},
+			problems: []string{"CircularOperators: circular dependency: aa-1.0.0 -> bb-1.0.0 -> cc-1.0.0 -> aa-1.0.0: "},
 		},
 		"an indirect cycle is reported with the path to it": {
 			versions: []string{"aa-1.0.0: bb", "bb-1.0.0: cc", "cc-1.0.0: bb"},
-			faults:   []string{"CircularOperators: circular dependency: aa-1.0.0 -> bb-1.0.0 -> cc-1.0.0 -> bb-1.0.0: "},
+			problems: []string{"CircularOperators: circular dependency: aa-1.0.0 -> bb-1.0.0 -> cc-1.0.0 -> bb-1.0.0: "},
 		},
 		"a cycle that the highest version closes": {
 			versions: []string{"aa-1.0.0: bb", "bb-1.0.0", "bb-2.0.0: aa"},
-			faults:   []string{"CircularOperators: circular dependency: aa-1.0.0 -> bb-2.0.0 -> aa-1.0.0: "},
+			problems: []string{"CircularOperators: circular dependency: aa-1.0.0 -> bb-2.0.0 -> aa-1.0.0: "},
 		},
 		"all problems together, each operator's once": {
 			versions: []string{"aa-1.0.0: bb cc dd", "bb-1.0.0: cc aa", "cc-1.0.0: ee"},
-			faults: []string{
+			problems: []string{
 				`ChildVersionNotFound: aa-1.0.0 -> bb-1.0.0 -> cc-1.0.0 -> ee: `,
 				`CircularOperators: circular dependency: aa-1.0.0 -> bb-1.0.0 -> aa-1.0.0: `,
 				`ChildVersionNotFound: aa-1.0.0 -> dd: `,
@@ -110,12 +110,12 @@ func TestResolve(t *testing.T) {
 		},
 		"two tasks that make a child of one name": {
 			versions: []string{"aa-1.0.0: bb bb", "bb-1.0.0"},
-			faults: []string{`ChildrenInvalid: task "t1" of aa-1.0.0 and task "t2" of aa-1.0.0 create children whose names both end in "bb" ` +
+			problems: []string{`ChildrenInvalid: task "t1" of aa-1.0.0 and task "t2" of aa-1.0.0 create children whose names both end in "bb" ` +
 				`on the managed cluster: set a different instanceName on one of them`},
 		},
 		"two levels whose names are the same with dashes": {
 			versions: []string{"aa-1.0.0: bb cc=bb-dd", "bb-1.0.0: dd", "cc-1.0.0", "dd-1.0.0"},
-			faults:   []string{`ChildrenInvalid: task "t1" of bb-1.0.0 and task "t2" of aa-1.0.0 create children whose names both end in "bb-dd"`},
+			problems: []string{`ChildrenInvalid: task "t1" of bb-1.0.0 and task "t2" of aa-1.0.0 create children whose names both end in "bb-dd"`},
 		},
 		"a name that leaves room for one letter": {
 			versions: []string{"aa-1.0.0: bb=" + name61, "bb-1.0.0"},
@@ -123,17 +123,17 @@ func TestResolve(t *testing.T) {
 		},
 		"a name that leaves room for none": {
 			versions: []string{"aa-1.0.0: bb=" + name61 + "z", "bb-1.0.0"},
-			faults:   []string{`ChildrenInvalid: task "t1" of aa-1.0.0 creates a child whose name ends in "` + name61 + `z", which has 62 characters: must be at most 61`},
+			problems: []string{`ChildrenInvalid: task "t1" of aa-1.0.0 creates a child whose name ends in "` + name61 + `z", which has 62 characters: must be at most 61`},
 		},
 		"more Instances than any cluster could bear": {
 			versions: doubling(40),
-			faults:   []string{"ChildrenInvalid: d0-1.0.0 creates more than 256 Instances: split the operator"},
+			problems: []string{"ChildrenInvalid: d0-1.0.0 creates more than 256 Instances: split the operator"},
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			versions := parsed(test.versions)
 			node, err := tree.Resolve(&versions[0], versions)
-			checkFaults(t, err, test.faults)
+			checkFaults(t, err, test.problems)
 			if err != nil {
 				return
 			}
@@ -161,7 +161,7 @@ func checkFaults(t *testing.T, err error, want []string) {
 	t.Helper()
 	if err == nil {
 		if len(want) > 0 {
-			t.Errorf("no faults, want %q", want)
+			t.Errorf("no problems, want %q", want)
 		}
 		return
 	}
@@ -169,15 +169,15 @@ func checkFaults(t *testing.T, err error, want []string) {
 	if !errors.As(err, &invalid) {
 		t.Fatalf("got %v, want an *Error", err)
 	}
-	if len(invalid.Faults) != len(want) {
-		t.Fatalf("got %d faults, want %d: %v", len(invalid.Faults), len(want), err)
+	if len(invalid.Problems) != len(want) {
+		t.Fatalf("got %d problems, want %d: %v", len(invalid.Problems), len(want), err)
 	}
-	for i, fault := range invalid.Faults {
-		if got := fault.Reason + ": " + fault.Message; !strings.HasPrefix(got, want[i]) {
-			t.Errorf("fault %d is\n%s, want\n%s", i, got, want[i])
+	for i, problem := range invalid.Problems {
+		if got := problem.Reason + ": " + problem.Message; !strings.HasPrefix(got, want[i]) {
+			t.Errorf("problem %d is\n%s, want\n%s", i, got, want[i])
 		}
-		if !strings.Contains(err.Error(), fault.Message) {
-			t.Errorf("the error does not tell %q", fault.Message)
+		if !strings.Contains(err.Error(), problem.Message) {
+			t.Errorf("the error does not tell %q", problem.Message)
 		}
 	}
 }
@@ -185,10 +185,10 @@ func checkFaults(t *testing.T, err error, want []string) {
 func TestErrorIsBounded(t *testing.T) {
 	e := &tree.Error{}
 	for i := range 25 {
-		e.Faults = append(e.Faults, tree.Fault{Message: fmt.Sprint("fault ", i)})
+		e.Problems = append(e.Problems, tree.Problem{Message: fmt.Sprint("problem ", i)})
 	}
 	lines := strings.Split(e.Error(), "\n")
-	if len(lines) != 11 || lines[0] != "fault 0" || lines[10] != "and 15 more problems" {
+	if len(lines) != 11 || lines[0] != "problem 0" || lines[10] != "and 15 more problems" {
 		t.Errorf("got %q", lines)
 	}
 }

@@ -269,7 +269,7 @@ func (c *chaos) check(ctx context.Context, s subject) error {
 	if err := c.checkHub(ctx, s, want); err != nil {
 		return err
 	}
-	stands, err := standing(ctx, c.managed[s.cluster], s.name)
+	stands, err := existing(ctx, c.managed[s.cluster], s.name)
 	if err != nil {
 		return err
 	}
@@ -302,8 +302,8 @@ func (c *chaos) checkHub(ctx context.Context, s subject, want desired) error {
 	return nil
 }
 
-// standing returns the objects of an Instance that outlast its plans, each with a value that identifies it.
-func standing(ctx context.Context, cluster client.Client, name string) (map[string]string, error) {
+// existing returns the objects of an Instance that outlast its plans, each with a value that identifies it.
+func existing(ctx context.Context, cluster client.Client, name string) (map[string]string, error) {
 	var (
 		settings    corev1.ConfigMapList
 		deployments appsv1.DeploymentList

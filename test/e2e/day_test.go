@@ -35,7 +35,7 @@ var _ = Describe("A day's work by the plugin alone", Label(quick), onSandbox("pl
 
 	BeforeAll(func(ctx SpecContext) { d = newDay(ctx) })
 
-	It("begins with a package, in which a fault is found and mended", func(ctx SpecContext) {
+	It("begins with a package, in which a problem is found and mended", func(ctx SpecContext) {
 		Expect(d.run(ctx, "package", "new", "web").lines()).To(ContainElements("web/operator.yaml created", "web/params.yaml created", "web/templates/server.yaml created"))
 		d.edit("web/params.yaml", "    default: IfNotPresent\n", "    default: IfNotPresent\n  - name: CPU\n    description: CPU that each server requests\n    default: 100m\n")
 		d.edit("web/templates/server.yaml", "          ports:\n", "          resources: {requests: {cpu: {{ .Params.CPUS | toJson }}}}\n          ports:\n")

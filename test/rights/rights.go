@@ -38,7 +38,7 @@ type Right struct{ Resource, Namespace, Name, Verb string }
 func Of(ctx context.Context, admin, subject *rest.Config, names ...string) ([]Right, error) {
 	requests, err := everything(ctx, admin, append(names, anything))
 	if err != nil {
-		return nil, fmt.Errorf("finding out what there is on the cluster: %w", err)
+		return nil, fmt.Errorf("discovering the kinds of the cluster: %w", err)
 	}
 	by, err := rest.HTTPClientFor(subject)
 	if err != nil {

@@ -40,7 +40,7 @@ fi
 export GOWORK=off CGO_ENABLED=0 GOFLAGS=-mod=readonly
 started=$SECONDS
 
-# What is built stands in its place only once it is whole.
+# The result is moved into place once it is complete.
 while read -r program package; do
   [ -n "$program" ] && [ ! -x "$out/images/$program" ] || continue
   say "add-ons: building $program (from Go modules; about five minutes on two cores for all, once)"

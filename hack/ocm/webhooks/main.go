@@ -85,7 +85,7 @@ func newServer(address, certificate, key string) (webhook.Server, error) {
 		Host: host, Port: port,
 		CertDir: filepath.Dir(certificate), CertName: filepath.Base(certificate), KeyName: filepath.Base(key),
 	})
-	// Whoever gets an answer here gets one from the webhooks: one server serves both.
+	// The health check is served by the server of the webhooks, so that it also checks that server.
 	server.Register("/healthz", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "ok") }))
 	return server, nil
 }

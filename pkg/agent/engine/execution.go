@@ -113,16 +113,16 @@ func everything(x *execution) ([]*unstructured.Unstructured, error) {
 	}
 	var (
 		rendered []*unstructured.Unstructured
-		faults   error
+		problems error
 	)
 	for _, task := range x.version.Tasks {
 		for _, template := range task.Spec.Resources {
 			objects, err := render.Objects(x.context(plan.Placed{Task: task}), template)
-			faults = errors.Join(faults, err)
+			problems = errors.Join(problems, err)
 			rendered = append(rendered, objects...)
 		}
 	}
-	return rendered, faults
+	return rendered, problems
 }
 
 // ledger is the inventory as updated by a pass. Parallel tasks write to it.

@@ -84,13 +84,13 @@ func (e *engine) discover(ctx context.Context, x *execution) ([]plan.Object, err
 	if err != nil {
 		return nil, err
 	}
-	rendered, fault := everything(x)
+	rendered, problem := everything(x)
 	for _, o := range rendered {
 		if err := unread[o.GroupVersionKind()]; err != nil {
 			return nil, err
 		}
 	}
-	kept := plan.Retained(rendered, fault)
+	kept := plan.Retained(rendered, problem)
 	found = slices.DeleteFunc(found, func(o plan.Object) bool {
 		return plan.IsClaim(o.Live.GroupVersionKind().GroupKind()) && kept(o.Live.GetName())
 	})

@@ -59,6 +59,6 @@ func (e *engine) see(ctx context.Context, from client.Reader, parent *kudo.Insta
 		return child, fmt.Errorf("reading Instance %q: %w", said.Instance, err)
 	}
 	observed, err := e.withVersions(ctx, mirror)
-	child.Mirror, child.Due = mirror, plan.Due(observed.Wish()) != ""
+	child.Mirror, child.Due = mirror, plan.Due(observed.State()) != ""
 	return child, err
 }

@@ -20,31 +20,31 @@ import (
 
 // copy updates the mirror to the generation on the hub: first the OperatorVersion, then the Instance, and last the mark that lets the
 // engine proceed.
-func (m *mirror) copy(ctx context.Context, wanted, standing *kudo.Instance) error {
-	if standing != nil && standing.Namespace != wanted.TargetNamespace() {
+func (m *mirror) copy(ctx context.Context, wanted, existing *kudo.Instance) error {
+	if existing != nil && existing.Namespace != wanted.TargetNamespace() {
 		return fmt.Errorf("its workloads run in namespace %q: set spec.installNamespace to that namespace, or delete Instance %q there first",
-			standing.Namespace, standing.Name)
+			existing.Namespace, existing.Name)
 	}
 	version, err := m.copyVersion(ctx, wanted)
 	if err != nil {
 		return err
 	}
 	reference := corev1.ObjectReference{Name: version.Name, Namespace: version.Namespace}
-	if standing == nil {
-		if standing, err = m.create(ctx, wanted, reference); err != nil {
+	if existing == nil {
+		if existing, err = m.create(ctx, wanted, reference); err != nil {
 			return err
 		}
 	}
-	if err := m.takeUp(ctx, wanted, standing); err != nil {
+	if err := m.takeUp(ctx, wanted, existing); err != nil {
 		return err
 	}
-	changed := standing.DeepCopy()
+	changed := existing.DeepCopy()
 	changed.Spec = specOf(wanted, reference)
 	delete(changed.Annotations, kudo.AnnotationOrphaned)
 	delete(changed.Annotations, kudo.AnnotationHubDeleted)
 	controllerutil.AddFinalizer(changed, kudo.Finalizer)
 	maps.Copy(changed.Annotations, marksOf(wanted))
-	if !equality.Semantic.DeepEqual(standing.Spec, changed.Spec) || !equality.Semantic.DeepEqual(standing.ObjectMeta, changed.ObjectMeta) {
+	if !equality.Semantic.DeepEqual(existing.Spec, changed.Spec) || !equality.Semantic.DeepEqual(existing.ObjectMeta, changed.ObjectMeta) {
 		if err := m.update(ctx, changed); err != nil {
 			return err
 		}
@@ -54,32 +54,32 @@ func (m *mirror) copy(ctx context.Context, wanted, standing *kudo.Instance) erro
 
 // takeUp prepares the status of a mirror that was not handed over yet, or whose partial removal was cancelled: then everything is deployed
 // again, and the inventory lists what else may exist.
-func (m *mirror) takeUp(ctx context.Context, wanted, standing *kudo.Instance) error {
-	switch _, copied := standing.Annotations[kudo.AnnotationHubGeneration]; {
-	case standing.Annotations[kudo.AnnotationHubDeleted] != "" && standing.Status.Execution != nil:
-		standing.Status = kudo.InstanceStatus{Inventory: standing.Status.Inventory}
-		return m.writeStatus(ctx, standing)
+func (m *mirror) takeUp(ctx context.Context, wanted, existing *kudo.Instance) error {
+	switch _, copied := existing.Annotations[kudo.AnnotationHubGeneration]; {
+	case existing.Annotations[kudo.AnnotationHubDeleted] != "" && existing.Status.Execution != nil:
+		existing.Status = kudo.InstanceStatus{Inventory: existing.Status.Inventory}
+		return m.writeStatus(ctx, existing)
 	case !copied:
-		return m.restore(ctx, wanted, standing)
+		return m.restore(ctx, wanted, existing)
 	}
 	return nil
 }
 
 // acknowledge copies the hub's status of KudoOperator tasks, and a request to cancel the running execution. A running plan needs both, even
 // if the hub has not resolved the current spec.
-func (m *mirror) acknowledge(ctx context.Context, wanted, standing *kudo.Instance) error {
-	if standing.Annotations[kudo.AnnotationHubUID] != string(wanted.UID) {
+func (m *mirror) acknowledge(ctx context.Context, wanted, existing *kudo.Instance) error {
+	if existing.Annotations[kudo.AnnotationHubUID] != string(wanted.UID) {
 		return nil
 	}
-	if request := wanted.Spec.PlanExecution; request.Cancel && standing.Spec.PlanExecution != request {
-		standing.Spec.PlanExecution = request // it starts nothing, and must reach a running plan even if the change cannot be mirrored
-		return m.update(ctx, standing)
+	if request := wanted.Spec.PlanExecution; request.Cancel && existing.Spec.PlanExecution != request {
+		existing.Spec.PlanExecution = request // it starts nothing, and must reach a running plan even if the change cannot be mirrored
+		return m.update(ctx, existing)
 	}
-	if equality.Semantic.DeepEqual(standing.Status.Children, wanted.Status.Children) {
+	if equality.Semantic.DeepEqual(existing.Status.Children, wanted.Status.Children) {
 		return nil
 	}
-	standing.Status.Children = wanted.DeepCopy().Status.Children
-	return m.writeStatus(ctx, standing)
+	existing.Status.Children = wanted.DeepCopy().Status.Children
+	return m.writeStatus(ctx, existing)
 }
 
 // specOf returns the mirror's spec: the hub's, with the mirrored OperatorVersion.

@@ -42,8 +42,8 @@ func onHubChanged() predicate.Predicate {
 	})
 }
 
-// hasLetGo reports whether the children of an Instance on the hub do not wait for its removal, or no longer do.
-func hasLetGo(parent client.Object) bool {
+// isReleased reports whether the children of an Instance on the hub do not wait for its removal, or no longer do.
+func isReleased(parent client.Object) bool {
 	i := parent.(*kudo.Instance)
 	return i.Removed() || i.ForceReleased()
 }

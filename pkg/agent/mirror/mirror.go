@@ -50,7 +50,7 @@ func Add(cluster string, statuses *Statuses, hub, local ctrl.Manager) error {
 	}
 	err := controller.New(hub, "mirror", controller.Options{MaxConcurrentReconciles: Workers}).
 		For(&kudo.Instance{}, builder.WithPredicates(onHubChanged())).
-		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(m.childrenOf), builder.WithPredicates(controller.Changed(hasLetGo))).
+		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(m.childrenOf), builder.WithPredicates(controller.Changed(isReleased))).
 		WatchesRawSource(Source(cluster, local, mirrorChanged())).
 		WatchesRawSource(source.Kind(local.GetCache(), &kudo.OperatorVersion{}, handler.TypedEnqueueRequestsFromMapFunc(m.usersOf))).
 		Complete(m)
@@ -71,18 +71,18 @@ func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		wanted = nil
 		m.statuses.Forget(request.Name)
 	}
-	standing, err := m.find(ctx, request.Name)
+	existing, err := m.find(ctx, request.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	m.needs.RLock()
-	err = m.follow(ctx, wanted, standing)
+	err = m.follow(ctx, wanted, existing)
 	m.needs.RUnlock()
 	if apierrors.IsConflict(err) { // the cache is stale: the next reconciliation uses the current state
 		return reconcile.Result{RequeueAfter: StaleCachePause}, nil
 	}
 	if wanted != nil {
-		m.statuses.SetFault(wanted, faultOf(err))
+		m.statuses.SetProblem(wanted, problemOf(err))
 	}
 	if err != nil {
 		return reconcile.Result{}, err
@@ -90,8 +90,8 @@ func (m *mirror) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	return reconcile.Result{}, m.dropVersions(ctx)
 }
 
-// faultOf returns the part of an error to report to the user; empty for temporary errors.
-func faultOf(err error) string {
+// problemOf returns the part of an error to report to the user; empty for temporary errors.
+func problemOf(err error) string {
 	var network *url.Error
 	switch {
 	case err == nil, errors.As(err, &network), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -105,34 +105,34 @@ func faultOf(err error) string {
 }
 
 // follow updates the mirror to the Instance on the hub; wanted is nil if that does not exist.
-func (m *mirror) follow(ctx context.Context, wanted, standing *kudo.Instance) error {
+func (m *mirror) follow(ctx context.Context, wanted, existing *kudo.Instance) error {
 	switch {
-	case standing != nil && standing.Removing() && standing.Removed() && !isOf(standing, wanted):
-		return m.drop(ctx, standing)
+	case existing != nil && existing.Removing() && existing.Removed() && !isOf(existing, wanted):
+		return m.drop(ctx, existing)
 	case wanted == nil, wanted.ForceReleased():
-		return m.orphan(ctx, standing)
+		return m.orphan(ctx, existing)
 	case wanted.DeletionTimestamp != nil:
-		return m.remove(ctx, wanted, standing)
-	case standing != nil && standing.Removing(): // the hub has released the Instance, or its deletion was undone by a restore
-		return m.orphan(ctx, standing)
+		return m.remove(ctx, wanted, existing)
+	case existing != nil && existing.Removing(): // the hub has released the Instance, or its deletion was undone by a restore
+		return m.orphan(ctx, existing)
 	case resolved(wanted):
-		return m.copy(ctx, wanted, standing)
-	case standing != nil:
-		return m.acknowledge(ctx, wanted, standing)
+		return m.copy(ctx, wanted, existing)
+	case existing != nil:
+		return m.acknowledge(ctx, wanted, existing)
 	}
 	return nil
 }
 
 // isOf reports whether a mirror belongs to exactly this Instance on the hub, which has not released it.
-func isOf(standing, wanted *kudo.Instance) bool {
-	return wanted != nil && !wanted.ForceReleased() && standing.Annotations[kudo.AnnotationHubUID] == string(wanted.UID)
+func isOf(existing, wanted *kudo.Instance) bool {
+	return wanted != nil && !wanted.ForceReleased() && existing.Annotations[kudo.AnnotationHubUID] == string(wanted.UID)
 }
 
 // find reads a mirror. A missing mirror is confirmed with a live read: one that the cache lacks must not be mistaken for a deleted one. A
 // write to a mirror that is newer than the cache is a conflict.
 func (m *mirror) find(ctx context.Context, name string) (*kudo.Instance, error) {
-	if standing, err := Find(ctx, m.local, name); err != nil || standing != nil {
-		return standing, err
+	if existing, err := Find(ctx, m.local, name); err != nil || existing != nil {
+		return existing, err
 	}
 	return Find(ctx, m.localLive, name)
 }

@@ -16,8 +16,8 @@ import (
 )
 
 // drop deletes the mirror of a removed Instance once the hub has received that report. Until then the removal can be cancelled.
-func (m *mirror) drop(ctx context.Context, standing *kudo.Instance) error {
-	dropped := standing.DeepCopy()
+func (m *mirror) drop(ctx context.Context, existing *kudo.Instance) error {
+	dropped := existing.DeepCopy()
 	if controllerutil.RemoveFinalizer(dropped, kudo.Finalizer) {
 		if err := m.update(ctx, dropped); err != nil {
 			return client.IgnoreNotFound(err)
@@ -31,12 +31,12 @@ func (m *mirror) drop(ctx context.Context, standing *kudo.Instance) error {
 }
 
 // remove hands the mirror over for removal, unless it never had objects. Deleting the cluster's whole namespace is not a removal.
-func (m *mirror) remove(ctx context.Context, wanted, standing *kudo.Instance) error {
-	if standing == nil && (wanted.Status.Execution == nil || wanted.Removed()) {
+func (m *mirror) remove(ctx context.Context, wanted, existing *kudo.Instance) error {
+	if existing == nil && (wanted.Status.Execution == nil || wanted.Removed()) {
 		m.statuses.SetRemoved(wanted)
 		return nil
 	}
-	if standing != nil && standing.Removing() {
+	if existing != nil && existing.Removing() {
 		return nil
 	}
 	if waits, err := m.waitsForParent(ctx, wanted); err != nil || waits {
@@ -47,9 +47,9 @@ func (m *mirror) remove(ctx context.Context, wanted, standing *kudo.Instance) er
 		return err
 	}
 	if detached {
-		return m.orphan(ctx, standing)
+		return m.orphan(ctx, existing)
 	}
-	return m.handOver(ctx, wanted, standing)
+	return m.handOver(ctx, wanted, existing)
 }
 
 // waitsForParent reports whether a child that is being deleted waits until everything else of its parent is removed, whose cleanup plan may
@@ -67,7 +67,7 @@ func (m *mirror) waitsForParent(ctx context.Context, child *kudo.Instance) (bool
 	if err != nil {
 		return false, fmt.Errorf("reading Instance %q on the hub: %w", owner.Name, err)
 	}
-	return parent.UID == owner.UID && parent.DeletionTimestamp != nil && !hasLetGo(parent), nil
+	return parent.UID == owner.UID && parent.DeletionTimestamp != nil && !isReleased(parent), nil
 }
 
 // detached reports whether the cluster is being detached from the hub: its namespace is deleted together with everything in it. It uses a
@@ -86,29 +86,29 @@ func (m *mirror) detached(ctx context.Context) (bool, error) {
 
 // handOver marks the mirror so that the engine may delete its objects. A lost mirror is re-created first, because its workloads still
 // exist.
-func (m *mirror) handOver(ctx context.Context, wanted, standing *kudo.Instance) (err error) {
-	if standing == nil {
-		if standing, err = m.create(ctx, wanted, wanted.Spec.OperatorVersion); err != nil {
+func (m *mirror) handOver(ctx context.Context, wanted, existing *kudo.Instance) (err error) {
+	if existing == nil {
+		if existing, err = m.create(ctx, wanted, wanted.Spec.OperatorVersion); err != nil {
 			return err
 		}
 	}
-	if err := m.restore(ctx, wanted, standing); err != nil {
+	if err := m.restore(ctx, wanted, existing); err != nil {
 		return err
 	}
-	delete(standing.Annotations, kudo.AnnotationOrphaned)
-	return m.annotate(ctx, standing, map[string]string{kudo.AnnotationHubDeleted: m.clock().UTC().Format(time.RFC3339)})
+	delete(existing.Annotations, kudo.AnnotationOrphaned)
+	return m.annotate(ctx, existing, map[string]string{kudo.AnnotationHubDeleted: m.clock().UTC().Format(time.RFC3339)})
 }
 
 // orphan marks a mirror whose Instance does not exist on the hub or has been released: its objects stay, and a removal in progress is
 // cancelled. A mirror without objects is deleted.
-func (m *mirror) orphan(ctx context.Context, standing *kudo.Instance) error {
-	if standing == nil || standing.Annotations[kudo.AnnotationOrphaned] != "" || standing.Removing() && standing.DeletionTimestamp != nil {
+func (m *mirror) orphan(ctx context.Context, existing *kudo.Instance) error {
+	if existing == nil || existing.Annotations[kudo.AnnotationOrphaned] != "" || existing.Removing() && existing.DeletionTimestamp != nil {
 		return nil
 	}
-	if err := m.annotate(ctx, standing, map[string]string{kudo.AnnotationOrphaned: "true"}); err != nil {
+	if err := m.annotate(ctx, existing, map[string]string{kudo.AnnotationOrphaned: "true"}); err != nil {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Info("Instance no longer exists on the hub: keeping its applied objects",
-		"mirror", client.ObjectKeyFromObject(standing))
+		"mirror", client.ObjectKeyFromObject(existing))
 	return nil
 }

@@ -23,7 +23,7 @@ type Statuses struct {
 type Status struct {
 	uid     types.UID
 	Removed bool
-	Fault   string
+	Problem string
 }
 
 // NewStatuses returns empty Statuses.
@@ -37,9 +37,9 @@ func (s *Statuses) SetRemoved(i *kudo.Instance) {
 	s.edit(i, func(status *Status) { status.Removed = true })
 }
 
-// SetFault records why an Instance cannot be mirrored; empty once it can.
-func (s *Statuses) SetFault(i *kudo.Instance, fault string) {
-	s.edit(i, func(status *Status) { status.Fault = fault })
+// SetProblem records why an Instance cannot be mirrored; empty once it can.
+func (s *Statuses) SetProblem(i *kudo.Instance, problem string) {
+	s.edit(i, func(status *Status) { status.Problem = problem })
 }
 
 func (s *Statuses) edit(i *kudo.Instance, edit func(*Status)) {

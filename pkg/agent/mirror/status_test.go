@@ -12,10 +12,10 @@ func TestNotesAreOfOneInstanceAndGoWithIt(t *testing.T) {
 	n := NewStatuses()
 	one := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: "kafka", UID: "one"}}
 	next := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: "kafka", UID: "next"}}
-	n.SetFault(one, "refused")
+	n.SetProblem(one, "refused")
 	n.SetRemoved(one)
 	n.SetRemoved(one)
-	if got, want := n.Read(one), (Status{uid: "one", Removed: true, Fault: "refused"}); got != want {
+	if got, want := n.Read(one), (Status{uid: "one", Removed: true, Problem: "refused"}); got != want {
 		t.Errorf("want %+v, got %+v", want, got)
 	}
 	if got := len(n.Changed); got != 2 {
@@ -24,7 +24,7 @@ func TestNotesAreOfOneInstanceAndGoWithIt(t *testing.T) {
 	if got, want := n.Read(next), (Status{uid: "next"}); got != want {
 		t.Errorf("want nothing of the next of that name, got %+v", got)
 	}
-	n.SetFault(next, "")
+	n.SetProblem(next, "")
 	if n.Forget("kafka"); len(n.byName) != 0 {
 		t.Errorf("it is remembered for ever: %+v", n.byName)
 	}

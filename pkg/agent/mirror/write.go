@@ -17,12 +17,12 @@ import (
 const fieldManager = "addon-agent-mirror"
 
 // annotate adds annotations to the existing mirror.
-func (m *mirror) annotate(ctx context.Context, standing *kudo.Instance, marks map[string]string) error {
-	if standing.Annotations == nil {
-		standing.Annotations = map[string]string{}
+func (m *mirror) annotate(ctx context.Context, existing *kudo.Instance, marks map[string]string) error {
+	if existing.Annotations == nil {
+		existing.Annotations = map[string]string{}
 	}
-	maps.Copy(standing.Annotations, marks)
-	return m.update(ctx, standing)
+	maps.Copy(existing.Annotations, marks)
+	return m.update(ctx, existing)
 }
 
 func (m *mirror) update(ctx context.Context, changed *kudo.Instance) error {

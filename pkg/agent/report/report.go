@@ -122,7 +122,7 @@ const longestLag = 10 * time.Second
 type report struct {
 	onHub    *kudo.Instance
 	want     kudo.InstanceStatus
-	standing *kudo.Instance // the mirror; nil if there is none
+	existing *kudo.Instance // the mirror; nil if there is none
 
 	// told is the last reported status, which the cache may lack; read is the resource version in the cache.
 	told kudo.InstanceStatus
@@ -172,15 +172,15 @@ func (r *reporter) overdue(ctx context.Context, name types.NamespacedName) (*rep
 		}
 		return nil, err
 	}
-	standing, err := mirror.Find(ctx, r.local, onHub.Name)
+	existing, err := mirror.Find(ctx, r.local, onHub.Name)
 	if err != nil {
 		return nil, err
 	}
-	want := r.decide(onHub, standing)
+	want := r.decide(onHub, existing)
 	if want == nil || upToDate(onHub.Status, *want) {
 		return nil, nil
 	}
-	due := &report{onHub: onHub, want: *want, standing: standing, told: onHub.Status, read: onHub.ResourceVersion}
+	due := &report{onHub: onHub, want: *want, existing: existing, told: onHub.Status, read: onHub.ResourceVersion}
 	r.catchUp(due)
 	return due, nil
 }
@@ -198,11 +198,11 @@ func (r *reporter) catchUp(due *report) {
 
 // asksForChild reports whether the hub has to act before the plan continues.
 func (r *reporter) asksForChild(ctx context.Context, due *report) (bool, error) {
-	if due.standing == nil || due.want.Execution == nil {
+	if due.existing == nil || due.want.Execution == nil {
 		return false, nil
 	}
 	version := &kudo.OperatorVersion{}
-	name := types.NamespacedName{Namespace: due.standing.Namespace, Name: mirror.VersionName(due.want.Execution.OperatorVersion)}
+	name := types.NamespacedName{Namespace: due.existing.Namespace, Name: mirror.VersionName(due.want.Execution.OperatorVersion)}
 	if err := r.local.Get(ctx, name, version); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
@@ -248,20 +248,20 @@ func (r *reporter) hold(name string) (release func()) {
 
 // decide returns the desired status on the hub; nil if the agent has nothing to report yet. It ignores a mirror of another Instance of that
 // name.
-func (r *reporter) decide(onHub, standing *kudo.Instance) *kudo.InstanceStatus {
+func (r *reporter) decide(onHub, existing *kudo.Instance) *kudo.InstanceStatus {
 	noted := r.statuses.Read(onHub)
-	mirrored := standing != nil && standing.Annotations[kudo.AnnotationHubUID] == string(onHub.UID) && mirror.HandedOver(standing)
+	mirrored := existing != nil && existing.Annotations[kudo.AnnotationHubUID] == string(onHub.UID) && mirror.HandedOver(existing)
 	switch {
 	case noted.Removed:
 		rest := onHub.Status
 		rest.Inventory = nil
 		return r.withReady(onHub, rest, kudo.ReasonRemoved, plan.NothingLeft)
-	case mirrored && noted.Fault != "":
-		return r.withReady(onHub, standing.Status, kudo.ReasonNotMirrored, noted.Fault)
+	case mirrored && noted.Problem != "":
+		return r.withReady(onHub, existing.Status, kudo.ReasonNotMirrored, noted.Problem)
 	case mirrored:
-		return reportable(standing.Status)
-	case noted.Fault != "":
-		return r.withReady(onHub, onHub.Status, kudo.ReasonNotMirrored, noted.Fault)
+		return reportable(existing.Status)
+	case noted.Problem != "":
+		return r.withReady(onHub, onHub.Status, kudo.ReasonNotMirrored, noted.Problem)
 	default:
 		return nil
 	}

@@ -14,30 +14,30 @@ import (
 func TestAReportIsUpToDateOnceItIsWritten(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	ready := plan.Condition(metav1.ConditionTrue, kudo.ReasonHealthy, "all is well")
-	standing := &kudo.Instance{Status: kudo.InstanceStatus{Conditions: []metav1.Condition{ready}}}
-	standing.Annotations = map[string]string{kudo.AnnotationHubUID: "u", kudo.AnnotationHubGeneration: "1"}
+	existing := &kudo.Instance{Status: kudo.InstanceStatus{Conditions: []metav1.Condition{ready}}}
+	existing.Annotations = map[string]string{kudo.AnnotationHubUID: "u", kudo.AnnotationHubGeneration: "1"}
 
 	for name, test := range map[string]struct {
-		standing *kudo.Instance
+		existing *kudo.Instance
 		note     func(*mirror.Statuses, *kudo.Instance)
 		reason   string
 	}{
-		"the stored status":                         {standing, func(*mirror.Statuses, *kudo.Instance) {}, kudo.ReasonHealthy},
-		"why a change cannot be mirrored":           {standing, func(n *mirror.Statuses, i *kudo.Instance) { n.SetFault(i, "refused") }, kudo.ReasonNotMirrored},
-		"why it cannot be mirrored at all":          {nil, func(n *mirror.Statuses, i *kudo.Instance) { n.SetFault(i, "refused") }, kudo.ReasonNotMirrored},
-		"that nothing is left, whatever was before": {standing, func(n *mirror.Statuses, i *kudo.Instance) { n.SetRemoved(i) }, kudo.ReasonRemoved},
+		"the stored status":                         {existing, func(*mirror.Statuses, *kudo.Instance) {}, kudo.ReasonHealthy},
+		"why a change cannot be mirrored":           {existing, func(n *mirror.Statuses, i *kudo.Instance) { n.SetProblem(i, "refused") }, kudo.ReasonNotMirrored},
+		"why it cannot be mirrored at all":          {nil, func(n *mirror.Statuses, i *kudo.Instance) { n.SetProblem(i, "refused") }, kudo.ReasonNotMirrored},
+		"that nothing is left, whatever was before": {existing, func(n *mirror.Statuses, i *kudo.Instance) { n.SetRemoved(i) }, kudo.ReasonRemoved},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &reporter{statuses: mirror.NewStatuses(), clock: func() time.Time { return now }}
 			onHub := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Name: "kafka", UID: "u", Generation: 1}}
 			test.note(r.statuses, onHub)
-			first := r.decide(onHub, test.standing)
+			first := r.decide(onHub, test.existing)
 			if first == nil || len(first.Conditions) != 1 || first.Conditions[0].Reason != test.reason {
 				t.Fatalf("want reason %s, got %+v", test.reason, first)
 			}
 			onHub.Status = *first.DeepCopy()
 			now = now.Add(time.Minute)
-			if again := r.decide(onHub, test.standing); !upToDate(onHub.Status, *again) {
+			if again := r.decide(onHub, test.existing); !upToDate(onHub.Status, *again) {
 				t.Errorf("it would be written again: %+v", again.Conditions)
 			}
 		})
@@ -75,10 +75,10 @@ func TestAReportGoesOnTheOneBeforeThatTheCacheDoesNotHaveYet(t *testing.T) {
 
 func TestAnotherInstanceOfTheNameSaysNothing(t *testing.T) {
 	r := &reporter{statuses: mirror.NewStatuses(), clock: time.Now}
-	standing := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+	existing := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
 		kudo.AnnotationHubUID: "old", kudo.AnnotationHubGeneration: "1",
 	}}}
-	if got := r.decide(&kudo.Instance{ObjectMeta: metav1.ObjectMeta{UID: "new"}}, standing); got != nil {
+	if got := r.decide(&kudo.Instance{ObjectMeta: metav1.ObjectMeta{UID: "new"}}, existing); got != nil {
 		t.Errorf("it reports %+v", got)
 	}
 }

@@ -110,11 +110,11 @@ func changeAll(ctx context.Context, h hubclient.Hub, o *changeOptions, decide de
 		return showChanges(o.IOStreams, o.output, changes, refused)
 	}
 	done, failed := writeChanges(ctx, h, o.IOStreams, changes)
-	faults := []error{refused.err(), failed}
+	problems := []error{refused.err(), failed}
 	if o.Wait && len(done) > 0 {
-		faults = append(faults, awaitPlans(ctx, h, o.IOStreams, done, o.Timeout))
+		problems = append(problems, awaitPlans(ctx, h, o.IOStreams, done, o.Timeout))
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 // gatherChanging reads the add-ons and Instances of the clusters.
@@ -190,8 +190,8 @@ func (c *changing) lacks(cluster string) error {
 	return there.Lacks(c.name)
 }
 
-// standing returns the existing Instance of the name on a cluster, or nil.
-func (c *changing) standing(cluster string) *kudo.Instance {
+// existing returns the existing Instance of the name on a cluster, or nil.
+func (c *changing) existing(cluster string) *kudo.Instance {
 	i := slices.IndexFunc(c.instances[cluster], func(i kudo.Instance) bool { return i.Name == c.name })
 	if i < 0 {
 		return nil
@@ -240,15 +240,15 @@ func (c *changing) candidates(namespace string, parents ...*kudo.OperatorVersion
 // writeChanges writes the changes and returns the Instances to wait for.
 func writeChanges(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, changes []change) ([]awaitedPlan, error) {
 	var done []awaitedPlan
-	texts, faults := make([]string, len(changes)), make([]error, len(changes))
-	write := func(i int) { texts[i], faults[i] = changes[i].write(ctx, h) }
+	texts, problems := make([]string, len(changes)), make([]error, len(changes))
+	write := func(i int) { texts[i], problems[i] = changes[i].write(ctx, h) }
 	atOnce(len(changes), write, func(i int) {
-		if faults[i] == nil {
+		if problems[i] == nil {
 			done = append(done, changes[i].awaited())
 		}
-		faults[i] = errors.Join(printers.WriteEscaped(streams.Out, texts[i]), faults[i])
+		problems[i] = errors.Join(printers.WriteEscaped(streams.Out, texts[i]), problems[i])
 	})
-	return done, errors.Join(faults...)
+	return done, errors.Join(problems...)
 }
 
 // write writes the change and returns a message that states what was written and the resulting plans. If it fails, the message states what
@@ -297,8 +297,8 @@ func (o *changeOptions) addUnset(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&o.given.unset, "unset", nil, "Parameters to reset to their defaults, separated by commas.")
 }
 
-// checkStanding rejects flags that do not apply to an existing Instance, because its namespace is fixed.
-func (o *changeOptions) checkStanding(cmd *cobra.Command, of string) error {
+// checkExisting rejects flags that do not apply to an existing Instance, because its namespace is fixed.
+func (o *changeOptions) checkExisting(cmd *cobra.Command, of string) error {
 	if err := refuseNamespace(cmd); err != nil {
 		return err
 	}
@@ -307,8 +307,8 @@ func (o *changeOptions) checkStanding(cmd *cobra.Command, of string) error {
 
 // checkNamespace rejects names that are not valid for a namespace on the managed clusters.
 func checkNamespace(cmd *cobra.Command, namespace string) error {
-	if faults := validation.IsDNS1123Label(namespace); namespace != "" && len(faults) > 0 {
-		return terminal.Usagef(cmd, "invalid argument %q for \"--namespace\": %s", namespace, faults[0])
+	if problems := validation.IsDNS1123Label(namespace); namespace != "" && len(problems) > 0 {
+		return terminal.Usagef(cmd, "invalid argument %q for \"--namespace\": %s", namespace, problems[0])
 	}
 	return nil
 }

@@ -147,7 +147,7 @@ func TestWhatDiffersInItsVersionAloneIsCounted(t *testing.T) {
 
 func TestADryRunSaysWhatGoesWithAChild(t *testing.T) {
 	gone := comingData{Children: []childData{{Instance: "kafka.zookeeper", Effect: preview.Removed, comingData: &comingData{
-		Plans:   []planData{{Plan: "cleanup", Cause: plan.RemovalRequested, Tasks: []taskData{{Task: "drain", Fault: "no template"}}}},
+		Plans:   []planData{{Plan: "cleanup", Cause: plan.RemovalRequested, Tasks: []taskData{{Task: "drain", Problem: "no template"}}}},
 		Removed: []objectData{{Kind: "Service", Namespace: "data", Name: "zookeeper", Effect: preview.Removed}},
 	}}}}
 	var b strings.Builder
@@ -155,7 +155,7 @@ func TestADryRunSaysWhatGoesWithAChild(t *testing.T) {
 	if text := b.String(); !strings.Contains(text, "removed    Instance kafka.zookeeper\n  plan cleanup runs") || !strings.HasSuffix(text, "\n  removed    Service data/zookeeper\n") {
 		t.Errorf("got %q", text)
 	}
-	if diff := cmp.Diff(`task "drain": no template`, clitest.ErrorText(gone.fault())); diff != "" {
+	if diff := cmp.Diff(`task "drain": no template`, clitest.ErrorText(gone.problem())); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -24,29 +24,29 @@ import (
 // edit changes the existing object on the cluster: the Instance, or the add-on that owns it. With upgrade it also changes the
 // OperatorVersion.
 func (c *changing) edit(ctx context.Context, cluster string, upgrade bool) (change, error) {
-	standing, addOn := c.standing(cluster), c.fleet[cluster].AddOns[c.name]
+	existing, addOn := c.existing(cluster), c.fleet[cluster].AddOns[c.name]
 	switch {
-	case standing == nil && addOn == nil:
+	case existing == nil && addOn == nil:
 		return change{}, errAbsent
-	case addOn != nil && (standing == nil || install.OwnedBy(standing, addOn)):
+	case addOn != nil && (existing == nil || install.OwnedBy(existing, addOn)):
 		return c.editAddOn(ctx, cluster, upgrade)
-	case !standing.DeletionTimestamp.IsZero():
+	case !existing.DeletionTimestamp.IsZero():
 		return change{}, fmt.Errorf("cluster %s: Instance %q is being removed; see 'kubectl addon plan status %s --cluster %s'",
 			cluster, c.name, c.name, cluster)
-	case standing.Parent() != nil:
+	case existing.Parent() != nil:
 		return change{}, fmt.Errorf("cluster %s: Instance %q is a child of Instance %q, which determines its version and parameters; "+
-			"change the parent instead", cluster, c.name, standing.Parent().Name)
+			"change the parent instead", cluster, c.name, existing.Parent().Name)
 	}
-	after := standing.DeepCopy()
-	after.Spec.Parameters = c.given.changed(standing.Spec.Parameters, cluster)
+	after := existing.DeepCopy()
+	after.Spec.Parameters = c.given.changed(existing.Spec.Parameters, cluster)
 	if upgrade {
-		version, err := c.chooseFor(ctx, install.VersionOf(standing))
+		version, err := c.chooseFor(ctx, install.VersionOf(existing))
 		if err != nil {
 			return change{}, fmt.Errorf("cluster %s: %w", cluster, err)
 		}
 		after.Spec.OperatorVersion = reference(version)
 	}
-	return c.judged(ctx, change{cluster: cluster, Change: preview.Change{Before: standing, After: after}})
+	return c.judged(ctx, change{cluster: cluster, Change: preview.Change{Before: existing, After: after}})
 }
 
 // chooseFor returns the requested version of the operator of a running OperatorVersion, from the same namespace.
@@ -97,12 +97,12 @@ func (c *changing) create(ctx context.Context, cluster, operator, namespace stri
 	after.Spec = kudo.InstanceSpec{
 		OperatorVersion: reference(version), Parameters: c.given.of(cluster), InstallNamespace: namespace,
 	}
-	if standing := c.standing(cluster); standing != nil {
-		if !sameSpec(standing, after) || standing.TargetNamespace() != after.TargetNamespace() || standing.Parent() != nil {
+	if existing := c.existing(cluster); existing != nil {
+		if !sameSpec(existing, after) || existing.TargetNamespace() != after.TargetNamespace() || existing.Parent() != nil {
 			return change{}, fmt.Errorf("cluster %s: Instance %q already exists with a different configuration; change its parameters "+
 				"with 'kubectl addon update', or its version with 'kubectl addon upgrade'", cluster, c.name)
 		}
-		return c.judged(ctx, change{cluster: cluster, Change: preview.Change{Before: standing, After: standing}})
+		return c.judged(ctx, change{cluster: cluster, Change: preview.Change{Before: existing, After: existing}})
 	}
 	return c.judged(ctx, change{cluster: cluster, Change: preview.Change{After: after}})
 }
@@ -182,7 +182,7 @@ func (c change) state(instance *kudo.Instance, version *kudo.OperatorVersion) in
 	}
 	var err error
 	if state.Tree, err = tree.Resolve(version, c.Candidates); err != nil {
-		errors.As(err, &state.TreeFault)
+		errors.As(err, &state.TreeProblem)
 	}
 	return state
 }
@@ -195,7 +195,7 @@ func (c *changing) editAddOn(ctx context.Context, cluster string, upgrade bool) 
 	found := change{cluster: cluster}
 	view := c.fleet[cluster]
 	definition := view.Definitions[c.name]
-	if !definition.ByPlans {
+	if !definition.PlanManaged {
 		return found, fmt.Errorf("add-on %q on cluster %s does not run by plans; change it in the way that its provider documents",
 			c.name, cluster)
 	}

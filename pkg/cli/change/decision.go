@@ -28,11 +28,11 @@ type refusals map[string]error
 
 // err returns an error that lists the clusters with their reasons.
 func (r refusals) err() error {
-	var faults []error
+	var problems []error
 	for _, cluster := range slices.Sorted(maps.Keys(r)) {
-		faults = append(faults, r[cluster])
+		problems = append(problems, r[cluster])
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 // sameSpec reports whether two Instances have the same spec.

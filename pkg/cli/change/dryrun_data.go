@@ -54,7 +54,7 @@ type comingData struct {
 	Plans      []planData   `json:"plans"`
 	Removed    []objectData `json:"removed,omitempty"`
 	Children   []childData  `json:"children,omitempty"`
-	Fault      string       `json:"problem,omitempty"`
+	Problem    string       `json:"problem,omitempty"`
 }
 
 // planData is a plan that would run.
@@ -80,7 +80,7 @@ type taskData struct {
 	Action  plan.TaskAction `json:"action,omitempty"`
 	Objects []objectData    `json:"objects,omitempty"`
 	Child   *childData      `json:"child,omitempty"`
-	Fault   string          `json:"problem,omitempty"`
+	Problem string          `json:"problem,omitempty"`
 }
 
 // objectData is an object on the managed cluster. The namespace is empty unless the package sets it.
@@ -199,7 +199,7 @@ func (c *change) writes(effect preview.Effect) []string {
 
 func comingOf(p preview.Preview) comingData {
 	data := comingData{
-		WaitingFor: p.WaitsFor, Plans: []planData{}, Removed: objectsOf(p.Removed), Children: childrenOf(p.Children), Fault: p.Fault,
+		WaitingFor: p.WaitsFor, Plans: []planData{}, Removed: objectsOf(p.Removed), Children: childrenOf(p.Children), Problem: p.Problem,
 	}
 	for _, coming := range p.Plans {
 		next := planData{
@@ -216,7 +216,7 @@ func comingOf(p preview.Preview) comingData {
 
 func taskOf(t preview.Task) taskData {
 	data := taskData{
-		Phase: t.Phase, Step: t.Step, Task: t.Task.Name, Kind: t.Task.Kind, Action: t.Action, Objects: objectsOf(t.Objects), Fault: t.Fault,
+		Phase: t.Phase, Step: t.Step, Task: t.Task.Name, Kind: t.Task.Kind, Action: t.Action, Objects: objectsOf(t.Objects), Problem: t.Problem,
 	}
 	if t.Child != nil {
 		data.Child = new(childOf(*t.Child))
@@ -271,40 +271,40 @@ func (s step) unchanged() bool {
 }
 
 // fails reports whether a task or a plan would fail.
-func (d changeData) fails() bool { return d.comingData.fault() != nil }
+func (d changeData) fails() bool { return d.comingData.problem() != nil }
 
-// fault returns the first error, or nil.
-func (d comingData) fault() error {
-	if d.Fault != "" {
-		return errors.New(d.Fault)
+// problem returns the first error, or nil.
+func (d comingData) problem() error {
+	if d.Problem != "" {
+		return errors.New(d.Problem)
 	}
 	for _, p := range d.Plans {
-		if err := p.fault(); err != nil {
+		if err := p.problem(); err != nil {
 			return err
 		}
 	}
-	return faultOf(d.Children)
+	return problemOf(d.Children)
 }
 
-func (p planData) fault() error {
+func (p planData) problem() error {
 	for _, t := range p.Tasks {
 		switch {
-		case t.Fault != "":
-			return fmt.Errorf("task %q: %s", t.Task, t.Fault)
+		case t.Problem != "":
+			return fmt.Errorf("task %q: %s", t.Task, t.Problem)
 		case t.Child == nil:
-		case faultOf([]childData{*t.Child}) != nil:
-			return faultOf([]childData{*t.Child})
+		case problemOf([]childData{*t.Child}) != nil:
+			return problemOf([]childData{*t.Child})
 		}
 	}
-	return faultOf(p.Children)
+	return problemOf(p.Children)
 }
 
-func faultOf(children []childData) error {
+func problemOf(children []childData) error {
 	for _, c := range children {
 		if c.comingData == nil {
 			continue
 		}
-		if err := c.fault(); err != nil {
+		if err := c.problem(); err != nil {
 			return err
 		}
 	}

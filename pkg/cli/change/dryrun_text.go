@@ -81,8 +81,8 @@ func (d comingData) write(b *strings.Builder, indent string, wide bool) {
 	for _, p := range d.Plans {
 		p.write(b, indent, wide)
 	}
-	if d.Fault != "" {
-		fmt.Fprintf(b, "%sno plan can run: %s\n", indent, d.Fault)
+	if d.Problem != "" {
+		fmt.Fprintf(b, "%sno plan can run: %s\n", indent, d.Problem)
 	} else if len(d.Plans) == 0 {
 		fmt.Fprintf(b, "%sno plan runs\n", indent)
 	}
@@ -149,12 +149,12 @@ func (t taskData) write(b *strings.Builder, indent string, wide bool) {
 		if t.Child.OperatorVersion != "" {
 			fmt.Fprintf(b, ", %s", t.Child.OperatorVersion)
 		}
-	} else if t.Action.HasObjects() && len(t.Objects) == 0 && t.Fault == "" {
+	} else if t.Action.HasObjects() && len(t.Objects) == 0 && t.Problem == "" {
 		b.WriteString(": no objects")
 	}
 	b.WriteString("\n")
-	if t.Fault != "" {
-		fmt.Fprintf(b, "%s  fails: %s\n", indent, terminal.OneLine(t.Fault))
+	if t.Problem != "" {
+		fmt.Fprintf(b, "%s  fails: %s\n", indent, terminal.OneLine(t.Problem))
 	}
 	writeObjects(b, indent+"  ", t.Objects, wide)
 	if t.Child != nil && t.Child.comingData != nil {
@@ -228,8 +228,8 @@ func (c *change) comingText() string {
 	for _, p := range coming.Plans {
 		fmt.Fprintf(&b, "  plan %s runs: %s\n", p.Plan, p.causeText())
 	}
-	if fault := coming.fault(); fault != nil {
-		fmt.Fprintf(&b, "  would fail: %v\n", fault)
+	if problem := coming.problem(); problem != nil {
+		fmt.Fprintf(&b, "  would fail: %v\n", problem)
 	}
 	return b.String()
 }

@@ -94,12 +94,12 @@ func enable(ctx context.Context, h hubclient.Hub, o *EnableOptions) error {
 	}
 	reader := hubclient.Remembering(h, h)
 	var steps []step
-	var faults []error
+	var problems []error
 	hints := terminal.ClusterTexts{}
 	for _, cluster := range clusters {
 		found, err := enabling{view: fleet[cluster], addOn: o.addOn, desired: o.desired}.steps(ctx, reader, hints)
 		if err != nil {
-			faults = append(faults, err)
+			problems = append(problems, err)
 			continue
 		}
 		steps = append(steps, found...)
@@ -108,10 +108,10 @@ func enable(ctx context.Context, h hubclient.Hub, o *EnableOptions) error {
 		return err
 	}
 	done, err := carryOut(ctx, h, o.Out, steps)
-	if faults = append(faults, err); o.Wait && len(done) > 0 {
-		faults = append(faults, awaitAvailable(ctx, h, o.IOStreams, done, o.Timeout))
+	if problems = append(problems, err); o.Wait && len(done) > 0 {
+		problems = append(problems, awaitAvailable(ctx, h, o.IOStreams, done, o.Timeout))
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 // carryOut writes the steps of each cluster in order and returns the completed steps. A failure stops the remaining steps of the same
@@ -122,12 +122,12 @@ func carryOut(ctx context.Context, c client.Client, out io.Writer, steps []step)
 		byCluster[s.wanted.Namespace] = append(byCluster[s.wanted.Namespace], s)
 	}
 	clusters := slices.Sorted(maps.Keys(byCluster))
-	texts, faults, finished := make([]string, len(clusters)), make([]error, len(clusters)), make([]int, len(clusters))
+	texts, problems, finished := make([]string, len(clusters)), make([]error, len(clusters)), make([]int, len(clusters))
 	write := func(i int) {
 		for _, s := range byCluster[clusters[i]] {
 			text, err := s.carryOut(ctx, c)
 			if texts[i] += text; err != nil {
-				faults[i] = err
+				problems[i] = err
 				return
 			}
 			finished[i]++
@@ -135,8 +135,8 @@ func carryOut(ctx context.Context, c client.Client, out io.Writer, steps []step)
 	}
 	var done []step
 	atOnce(len(clusters), write, func(i int) {
-		faults[i] = errors.Join(printers.WriteEscaped(out, texts[i]), faults[i])
+		problems[i] = errors.Join(printers.WriteEscaped(out, texts[i]), problems[i])
 		done = append(done, byCluster[clusters[i]][:finished[i]]...)
 	})
-	return done, errors.Join(faults...)
+	return done, errors.Join(problems...)
 }

@@ -212,7 +212,7 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 			}
 			got := &target{step: step{wanted: addOn, config: test.config}}
 			got.judge(addOn, test.Find)
-			if diff := cmp.Diff(test.err, clitest.ErrorText(got.fault)); diff != "" {
+			if diff := cmp.Diff(test.err, clitest.ErrorText(got.problem)); diff != "" {
 				t.Error(diff)
 			}
 			if got.settled != test.settled {
@@ -236,11 +236,11 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 }
 
 func TestDisableAsks(t *testing.T) {
-	kafka := dependency.Dependant{Name: "kafka", Type: addonv1alpha1.DependencyTypeRequired}
-	graphs := dependency.Dependant{Name: "graphs", Type: addonv1alpha1.DependencyTypeOptional}
+	kafka := dependency.Dependent{Name: "kafka", Type: addonv1alpha1.DependencyTypeRequired}
+	graphs := dependency.Dependent{Name: "graphs", Type: addonv1alpha1.DependencyTypeOptional}
 	comesBack := byPlacement(clitest.Defined("zookeeper:").PlacedBy("zookeeper", "all").Definitions["zookeeper"].Object, "unselect it")
 	for name, test := range map[string]struct {
-		dependants []dependency.Dependant
+		dependents []dependency.Dependent
 		options    DisableOptions
 		returns    error
 		shown, err string
@@ -248,19 +248,19 @@ func TestDisableAsks(t *testing.T) {
 		"no terminal": {err: `add-on "zookeeper" was not disabled on cluster c1: cannot prompt for confirmation without a terminal; ` +
 			`repeat with --yes, or with --force if other add-ons require it`},
 		"no prompt": {options: DisableOptions{yes: true}},
-		"no prompt, and one is degraded": {options: DisableOptions{yes: true}, dependants: []dependency.Dependant{graphs},
+		"no prompt, and one is degraded": {options: DisableOptions{yes: true}, dependents: []dependency.Dependent{graphs},
 			shown: "Warning: on cluster c1: without zookeeper, add-on graphs is degraded\n"},
-		"no prompt, and one requires it": {options: DisableOptions{yes: true}, dependants: []dependency.Dependant{kafka},
+		"no prompt, and one requires it": {options: DisableOptions{yes: true}, dependents: []dependency.Dependent{kafka},
 			shown: "Warning: on cluster c1: without zookeeper, add-on kafka stops being available\n",
 			err:   `add-on "zookeeper" is required by other add-ons on cluster c1; disable those first, or repeat with --force`},
-		"force ignores dependents": {options: DisableOptions{force: true}, dependants: []dependency.Dependant{kafka}, returns: comesBack,
+		"force ignores dependents": {options: DisableOptions{force: true}, dependents: []dependency.Dependent{kafka}, returns: comesBack,
 			shown: "Warning: on cluster c1: without zookeeper, add-on kafka stops being available\n"},
 		"OCM would enable it again": {options: DisableOptions{yes: true}, returns: comesBack,
 			err: `add-on "zookeeper" would be enabled again: OCM enables add-on "zookeeper" only on clusters that these Placements select: ` +
 				`default/all; unselect it, or set spec.installStrategy.type of the ClusterManagementAddOn to Manual`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			i := installed{dependants: test.dependants}
+			i := installed{dependents: test.dependents}
 			i.Namespace, i.Name = "c1", "zookeeper"
 			streams := clitest.StreamsOf("yes\n")
 			test.options.Factory = &hubclient.Factory{IOStreams: streams}

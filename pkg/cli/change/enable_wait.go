@@ -35,15 +35,15 @@ func awaitAvailable(ctx context.Context, h hubclient.Hub, streams genericiooptio
 		return fmt.Errorf("not available%s, and still in progress: %s; see 'kubectl addon why ADDON --cluster CLUSTER'",
 			after, strings.Join(w.open(), "; "))
 	})
-	faults := []error{err}
+	problems := []error{err}
 	for _, t := range w.targets {
-		if faults = append(faults, t.fault); t.settled && t.fault == nil {
+		if problems = append(problems, t.problem); t.settled && t.problem == nil {
 			text := fmt.Sprintf("%s available on %s\n",
 				terminal.ObjectName(addonv1alpha1.GroupVersion.Group, "ManagedClusterAddOn", t.wanted.Name), t.wanted.Namespace)
-			faults = append(faults, printers.WriteEscaped(streams.Out, text))
+			problems = append(problems, printers.WriteEscaped(streams.Out, text))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 // availableWait waits for add-ons to become available.
@@ -55,9 +55,9 @@ type availableWait struct {
 // target is an add-on to wait for.
 type target struct {
 	step
-	// seen is set once the add-on was observed. settled ends the wait: the add-on is available, or fault states why it will not be.
+	// seen is set once the add-on was observed. settled ends the wait: the add-on is available, or problem states why it will not be.
 	seen, settled bool
-	fault         error
+	problem       error
 	trees         []terminal.Node
 }
 
@@ -123,14 +123,14 @@ func (t *target) look(ctx context.Context, reader client.Reader) error {
 // judge decides whether the add-on is available, from the add-on and its Instance; view is nil if it has no Instance.
 func (t *target) judge(addOn *addonv1alpha1.ManagedClusterAddOn, view *planstatus.View) {
 	t.trees = []terminal.Node{addOnLine(addOn)}
-	if fault := hopeless("add-on", addOn, addOn.Status.Conditions); fault != nil {
-		t.settle(fault)
+	if problem := hopeless("add-on", addOn, addOn.Status.Conditions); problem != nil {
+		t.settle(problem)
 		return
 	}
 	if view != nil {
-		done, fault := awaitedPlan{ObjectKey: client.ObjectKeyFromObject(addOn)}.ended(*view)
-		if fault != nil && t.applied(view.Instance) {
-			t.settle(fault)
+		done, problem := awaitedPlan{ObjectKey: client.ObjectKeyFromObject(addOn)}.ended(*view)
+		if problem != nil && t.applied(view.Instance) {
+			t.settle(problem)
 		}
 		if !done || !t.applied(view.Instance) {
 			if trees := planstatus.GoingOn(*view); len(trees) > 0 {
@@ -154,7 +154,7 @@ func available(addOn *addonv1alpha1.ManagedClusterAddOn, view *planstatus.View) 
 	return line
 }
 
-func (t *target) settle(fault error) { t.settled, t.fault = true, fault }
+func (t *target) settle(problem error) { t.settled, t.problem = true, problem }
 
 // applied reports whether the Instance has the given parameters.
 func (t *target) applied(instance *kudo.Instance) bool {

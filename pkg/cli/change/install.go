@@ -97,7 +97,7 @@ func NewCmdUpdate(f *hubclient.Factory, runF func(context.Context, *UpdateOption
 			"  kubectl addon update kafka --all-clusters -p BROKERS=5 --dry-run",
 		Args: terminal.Exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.checkStanding(cmd, of); err != nil {
+			if err := o.checkExisting(cmd, of); err != nil {
 				return err
 			}
 			if o.given.none() {
@@ -142,7 +142,7 @@ func NewCmdUpgrade(f *hubclient.Factory, runF func(context.Context, *UpgradeOpti
 			"  kubectl addon upgrade kafka --selector region=eu --version 1.1.0 --wait",
 		Args: terminal.Exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.checkStanding(cmd, of); err != nil {
+			if err := o.checkExisting(cmd, of); err != nil {
 				return err
 			}
 			o.name = args[0]

@@ -22,8 +22,8 @@ type installed struct {
 	instance *kudo.Instance
 	// below lists the Instance's descendants, each before its own children.
 	below []kudo.Instance
-	// dependants lists the dependents on the cluster.
-	dependants []dependency.Dependant
+	// dependents lists the dependents on the cluster.
+	dependents []dependency.Dependent
 }
 
 // gatherInstalled reads the existing objects of that key.
@@ -38,7 +38,7 @@ func gatherInstalled(ctx context.Context, c client.Reader, key client.ObjectKey)
 		if err != nil {
 			return found, err
 		}
-		found.dependants = view.Dependants(key.Name)
+		found.dependents = view.Dependents(key.Name)
 		return found, nil
 	}
 	return found, nil
@@ -47,7 +47,7 @@ func gatherInstalled(ctx context.Context, c client.Reader, key client.ObjectKey)
 // now reads the objects that still exist. An Instance that has the add-on's name but is not owned by it is ignored.
 func (i installed) now(ctx context.Context, c client.Reader) (installed, error) {
 	addOn, instance := &addonv1alpha1.ManagedClusterAddOn{}, &kudo.Instance{}
-	next := installed{ObjectKey: i.ObjectKey, dependants: i.dependants}
+	next := installed{ObjectKey: i.ObjectKey, dependents: i.dependents}
 	switch err := c.Get(ctx, i.ObjectKey, addOn); {
 	case err == nil:
 		next.addOn = addOn

@@ -88,8 +88,8 @@ func (g *givenParameters) elsewhere(clusters []string) error {
 }
 
 // changed returns the parameters with the values of the cluster set and the unset ones removed.
-func (g *givenParameters) changed(standing map[string]string, cluster string) map[string]string {
-	next := maps.Clone(merged(standing, g.of(cluster)))
+func (g *givenParameters) changed(existing map[string]string, cluster string) map[string]string {
+	next := maps.Clone(merged(existing, g.of(cluster)))
 	maps.DeleteFunc(next, func(name, _ string) bool { return slices.Contains(g.unset, name) })
 	return next
 }

@@ -63,7 +63,7 @@ func planCancel(ctx context.Context, h hubclient.Hub, streams genericiooptions.I
 	if err != nil {
 		return err
 	}
-	if err := cancelFault(instance); err != nil {
+	if err := cancelProblem(instance); err != nil {
 		return err
 	}
 	name, pending, running := terminal.ObjectName(kudo.GroupVersion.Group, "Instance", key.Name), pendingPlan(instance), planstatus.RunningPlan(instance)
@@ -103,8 +103,8 @@ func pendingPlan(instance *kudo.Instance) string {
 	return request.PlanName
 }
 
-// cancelFault returns an error that states why there is nothing to cancel.
-func cancelFault(instance *kudo.Instance) error {
+// cancelProblem returns an error that states why there is nothing to cancel.
+func cancelProblem(instance *kudo.Instance) error {
 	last := instance.Status.Execution
 	switch {
 	case !instance.DeletionTimestamp.IsZero():

@@ -210,7 +210,7 @@ func TestPlanCancelNeedsARun(t *testing.T) {
 			`the removal of Instance "kafka" from cluster "cluster1" cannot be cancelled; to release the Instance, see 'kubectl addon uninstall --help'`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, clitest.ErrorText(cancelFault(test.view.Instance))); diff != "" {
+			if diff := cmp.Diff(test.want, clitest.ErrorText(cancelProblem(test.view.Instance))); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -97,17 +97,17 @@ func awaitPlans(ctx context.Context, h hubclient.Hub, streams genericiooptions.I
 	for _, a := range awaited {
 		w.plans = append(w.plans, &planWait{awaitedPlan: a})
 	}
-	faults := []error{h.Await(ctx, w.clusters(), timeout, w.look, w.unfinished)}
+	problems := []error{h.Await(ctx, w.clusters(), timeout, w.look, w.unfinished)}
 	for _, p := range w.plans {
-		if faults = append(faults, p.fault); p.settled && p.fault == nil {
+		if problems = append(problems, p.problem); p.settled && p.problem == nil {
 			text := p.text
 			if len(w.plans) > 1 {
 				text = strings.TrimSuffix(text, "\n") + " on " + p.Namespace + "\n"
 			}
-			faults = append(faults, printers.WriteEscaped(streams.Out, text))
+			problems = append(problems, printers.WriteEscaped(streams.Out, text))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 // plansWait waits for the plans of Instances.
@@ -135,7 +135,7 @@ func (w *plansWait) look(ctx context.Context, reader client.Reader) (bool, error
 			if ctx.Err() != nil {
 				return false, ctx.Err()
 			}
-			p.settled, p.fault = done || err != nil, err
+			p.settled, p.problem = done || err != nil, err
 		}
 		all = all && p.settled
 		trees = append(trees, p.trees...)
@@ -145,15 +145,15 @@ func (w *plansWait) look(ctx context.Context, reader client.Reader) (bool, error
 
 // unfinished returns an error that lists the plans that have not ended.
 func (w *plansWait) unfinished(after string) error {
-	var faults []error
+	var problems []error
 	for _, p := range w.plans {
 		if !p.settled {
-			faults = append(faults, fmt.Errorf("the plans of %s have not ended%s, and continue%s; "+
+			problems = append(problems, fmt.Errorf("the plans of %s have not ended%s, and continue%s; "+
 				"see 'kubectl addon plan status %s --cluster %s'",
 				p, after, strings.TrimSuffix(": "+p.last, ": "), p.Name, p.Namespace))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
 // planWait waits for the plans of an Instance.
@@ -163,10 +163,10 @@ type planWait struct {
 	found *kudo.Instance
 	last  string
 	trees []terminal.Node
-	// settled ends the wait: text is the result, or fault states why there will not be one.
+	// settled ends the wait: text is the result, or problem states why there will not be one.
 	settled bool
 	text    string
-	fault   error
+	problem error
 }
 
 func (w *planWait) look(ctx context.Context, reader client.Reader) (bool, error) {
@@ -220,11 +220,11 @@ func (w *planWait) lookAtAddOn(ctx context.Context, reader client.Reader) error 
 	}
 	tree := planstatus.AddOnProgress(addOn)
 	w.last, w.trees = tree.Message, []terminal.Node{tree}
-	fault := hopeless("add-on", addOn, addOn.Status.Conditions)
-	if fault != nil && w.stood != nil && fault.Error() == w.stood.Error() {
+	problem := hopeless("add-on", addOn, addOn.Status.Conditions)
+	if problem != nil && w.stood != nil && problem.Error() == w.stood.Error() {
 		return nil // addon-manager has not reconciled it yet
 	}
-	return fault
+	return problem
 }
 
 // planOf returns the awaited plan: the requested plan, or the last one.

@@ -93,8 +93,8 @@ func (e enabling) names(hints terminal.ClusterTexts) ([]string, error) {
 
 // unreachable returns an error if a required add-on cannot be enabled.
 func (e enabling) unreachable(name string) error {
-	if fault := e.view.Definitions[name].Malformed; fault != nil {
-		return fmt.Errorf("the dependencies of add-on %q cannot be read: %w", name, fault)
+	if problem := e.view.Definitions[name].Malformed; problem != nil {
+		return fmt.Errorf("the dependencies of add-on %q cannot be read: %w", name, problem)
 	}
 	for _, j := range e.view.Judge(name).NotReady() {
 		switch j.Cause {
@@ -140,7 +140,7 @@ func (e enabling) step(name string) (step, error) {
 // namespaceOf returns the namespace to install an add-on in. An add-on that runs by plans is installed in the namespace of the add-on that
 // requires it.
 func (e enabling) namespaceOf(name string) string {
-	if name != e.addOn && !e.view.Definitions[name].ByPlans {
+	if name != e.addOn && !e.view.Definitions[name].PlanManaged {
 		return ""
 	}
 	if current := e.view.AddOns[e.addOn]; current != nil {
@@ -284,7 +284,7 @@ func withVariables(
 // judge returns an error if the add-on runs by plans and the hub would not install it in this state.
 func (e enabling) judge(ctx context.Context, reader client.Reader, s step) error {
 	definition := e.view.Definitions[s.wanted.Name]
-	if !definition.ByPlans {
+	if !definition.PlanManaged {
 		return nil
 	}
 	a, err := gatherInstall(ctx, reader, definition.Object, s)
@@ -374,7 +374,7 @@ func gatherInstall(ctx context.Context, reader client.Reader, definition *addonv
 	switch err := reader.Get(ctx, a.Configuration.OperatorVersion, version); {
 	case err == nil:
 		a.Version = version
-	case !apierrors.IsNotFound(err) && len(a.Configuration.Obstacles) == 0:
+	case !apierrors.IsNotFound(err) && len(a.Configuration.Problems) == 0:
 		return a, fmt.Errorf("reading OperatorVersion %s: %w", a.Configuration.OperatorVersion, err)
 	}
 	for _, name := range a.Configuration.DeploymentConfigs {

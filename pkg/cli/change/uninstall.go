@@ -104,18 +104,18 @@ func uninstall(ctx context.Context, h hubclient.Hub, o *UninstallOptions) error 
 	if err := agreeToUninstall(found, o); err != nil {
 		return errors.Join(refused.err(), err)
 	}
-	faults := []error{refused.err()}
+	problems := []error{refused.err()}
 	if o.force {
 		found = slices.DeleteFunc(found, func(i installed) bool {
 			if i.instance == nil {
 				return false
 			}
-			err := letGo(ctx, h, o.Out, i)
-			faults = append(faults, err)
+			err := release(ctx, h, o.Out, i)
+			problems = append(problems, err)
 			return err != nil
 		})
 	}
-	return errors.Join(append(faults, removeAll(ctx, h, o.IOStreams, found, o.Wait, o.Timeout))...)
+	return errors.Join(append(problems, removeAll(ctx, h, o.IOStreams, found, o.Wait, o.Timeout))...)
 }
 
 // gatherUninstalling reads the existing objects of that name on the selected clusters. Clusters without one are omitted, unless they were
@@ -173,33 +173,33 @@ func agreeToUninstall(found []installed, o *UninstallOptions) error {
 // removeAll deletes the found objects and, if requested, waits for their removal.
 func removeAll(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, found []installed, wait bool, timeout time.Duration) error {
 	var going []installed
-	var faults []error
+	var problems []error
 	for _, i := range found {
 		if err := remove(ctx, h, i); err != nil {
-			faults = append(faults, err)
+			problems = append(problems, err)
 			continue
 		}
 		going = append(going, i)
 		if !wait {
-			faults = append(faults, printers.WriteEscaped(streams.Out, fmt.Sprintf("%s is being deleted from %s\n", i, i.Namespace)))
+			problems = append(problems, printers.WriteEscaped(streams.Out, fmt.Sprintf("%s is being deleted from %s\n", i, i.Namespace)))
 		}
 	}
 	if !wait || len(going) == 0 {
-		return errors.Join(faults...)
+		return errors.Join(problems...)
 	}
 	w := goneWait{hub: h, progress: h.Progress(streams.ErrOut), going: going}
-	faults = append(faults, w.await(ctx, h, timeout))
+	problems = append(problems, w.await(ctx, h, timeout))
 	for _, i := range going {
 		if !slices.ContainsFunc(w.going, func(left installed) bool { return left.ObjectKey == i.ObjectKey }) {
-			faults = append(faults, printers.WriteEscaped(streams.Out, fmt.Sprintf("%s deleted from %s\n", i, i.Namespace)))
+			problems = append(problems, printers.WriteEscaped(streams.Out, fmt.Sprintf("%s deleted from %s\n", i, i.Namespace)))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(problems...)
 }
 
-// letGo force-releases this Instance and its children, so that no controller waits for their removal, and lists the objects that they leave
+// release force-releases this Instance and its children, so that no controller waits for their removal, and lists the objects that they leave
 // behind. An Instance re-created under the same name is not affected.
-func letGo(ctx context.Context, c client.Client, out io.Writer, found installed) error {
+func release(ctx context.Context, c client.Client, out io.Writer, found installed) error {
 	instance := found.instance
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:"true"}}}`, instance.UID, kudo.AnnotationForceRelease)
 	err := c.Patch(ctx, instance.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(hubclient.FieldManager))

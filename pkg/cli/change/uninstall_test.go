@@ -124,11 +124,11 @@ func TestUninstallFindsAllThatIsBelowAnInstance(t *testing.T) {
 }
 
 func TestUninstallWarnsOfWhatSuffers(t *testing.T) {
-	zookeeper := func(cluster string, dependants ...dependency.Dependant) installed {
-		return installed{ObjectKey: client.ObjectKey{Namespace: cluster, Name: "zookeeper"}, dependants: dependants}
+	zookeeper := func(cluster string, dependents ...dependency.Dependent) installed {
+		return installed{ObjectKey: client.ObjectKey{Namespace: cluster, Name: "zookeeper"}, dependents: dependents}
 	}
-	kafka := dependency.Dependant{Name: "kafka", Type: addonv1alpha1.DependencyTypeRequired}
-	shop := dependency.Dependant{Name: "shop", Type: addonv1alpha1.DependencyTypeOptional, Through: []string{"kafka"}}
+	kafka := dependency.Dependent{Name: "kafka", Type: addonv1alpha1.DependencyTypeRequired}
+	shop := dependency.Dependent{Name: "shop", Type: addonv1alpha1.DependencyTypeOptional, Through: []string{"kafka"}}
 	for name, test := range map[string]struct {
 		found    []installed
 		want     []string

@@ -26,12 +26,12 @@ func (i installed) String() string {
 func suffering(found []installed) (texts []string, required bool) {
 	suffers := terminal.ClusterTexts{}
 	for _, i := range found {
-		for _, dependant := range i.dependants {
-			text := fmt.Sprintf("without %s, add-on %s %s", terminal.Word(i.Name), terminal.Word(dependant.Name), terminal.EffectText(dependant.Type))
-			if len(dependant.Through) > 0 {
-				text += " (through " + terminal.ThroughText(dependant.Through) + ")"
+		for _, dependent := range i.dependents {
+			text := fmt.Sprintf("without %s, add-on %s %s", terminal.Word(i.Name), terminal.Word(dependent.Name), terminal.EffectText(dependent.Type))
+			if len(dependent.Through) > 0 {
+				text += " (through " + terminal.ThroughText(dependent.Through) + ")"
 			}
-			required = required || dependant.Type == addonv1alpha1.DependencyTypeRequired
+			required = required || dependent.Type == addonv1alpha1.DependencyTypeRequired
 			suffers.Add(i.Namespace, text)
 		}
 	}

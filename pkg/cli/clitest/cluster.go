@@ -123,7 +123,7 @@ func (v Cluster) Edited(name string) Cluster {
 // Plans marks an add-on that Tandem runs by plans.
 func (v Cluster) Plans(name string) Cluster {
 	d := v.Definitions[name]
-	d.ByPlans = true
+	d.PlanManaged = true
 	v.Definitions[name] = d
 	return v
 }

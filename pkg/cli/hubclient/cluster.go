@@ -33,15 +33,15 @@ type Definition struct {
 	Needs []addonv1alpha1.AddonDependency
 	// Malformed is the problem of a declaration that cannot be evaluated.
 	Malformed error
-	// ByPlans is set if Tandem runs the add-on by plans.
-	ByPlans bool
-	Object  *addonv1alpha1.ClusterManagementAddOn
+	// PlanManaged is set if Tandem runs the add-on by plans.
+	PlanManaged bool
+	Object      *addonv1alpha1.ClusterManagementAddOn
 }
 
 // DefinitionOf parses the declarations of a ClusterManagementAddOn.
 func DefinitionOf(object *addonv1alpha1.ClusterManagementAddOn) Definition {
-	needs, fault := dependency.Declared(object)
-	return Definition{Needs: needs, Malformed: fault, ByPlans: install.RunsByPlans(object), Object: object}
+	needs, problem := dependency.Declared(object)
+	return Definition{Needs: needs, Malformed: problem, PlanManaged: install.IsPlanManaged(object), Object: object}
 }
 
 // GatherCluster reads the add-ons of a cluster. If the cluster does not exist, the error lists the existing ones.
@@ -150,13 +150,13 @@ func Once[T any](of func(name string) T) func(name string) T {
 	}
 }
 
-// Dependants returns the dependents of an add-on on the cluster, except those that are being deleted.
-func (v Cluster) Dependants(name string) []dependency.Dependant {
+// Dependents returns the dependents of an add-on on the cluster, except those that are being deleted.
+func (v Cluster) Dependents(name string) []dependency.Dependent {
 	needs := make(map[string][]addonv1alpha1.AddonDependency, len(v.Definitions))
 	for of := range v.Definitions {
 		needs[of] = v.Needs(of)
 	}
-	return dependency.Dependants(name, dependency.Direct(needs), func(other string) bool {
+	return dependency.Dependents(name, dependency.Direct(needs), func(other string) bool {
 		there := v.AddOns[other]
 		return there != nil && there.DeletionTimestamp.IsZero()
 	})

@@ -26,7 +26,7 @@ func GatherFleet(ctx context.Context, c client.Reader, clusters []string) (map[s
 			next := page.Continue
 			page = addonv1alpha1.ManagedClusterAddOnList{}
 			if err := c.List(ctx, &page, client.InNamespace(namespace), client.Limit(PageSize), client.Continue(next)); err != nil {
-				return nil, nil, listFault(namespace, err)
+				return nil, nil, listProblem(namespace, err)
 			}
 			for i := range page.Items {
 				if view, meant := fleet[page.Items[i].Namespace]; meant {
@@ -50,7 +50,7 @@ func NamespacesOf(clusters []string) []string {
 	return clusters
 }
 
-func listFault(namespace string, err error) error {
+func listProblem(namespace string, err error) error {
 	if namespace == metav1.NamespaceAll {
 		return fmt.Errorf("listing the add-ons of all clusters: %w", err)
 	}
@@ -105,7 +105,7 @@ func (h Hub) EachAddOn(ctx context.Context, clusters []string, visit func(*addon
 			}
 		})
 		if err != nil {
-			return listFault(namespace, err)
+			return listProblem(namespace, err)
 		}
 	}
 	return nil

@@ -30,8 +30,8 @@ func TestTreeText(t *testing.T) {
 		"tree-nothing-installed": {view: shop()},
 		"tree-over-an-absent-one": {view: clitest.Defined("monitor: shop", "shop: portal", "portal: auth", "auth:").With("monitor", clitest.Works).
 			With("portal", clitest.Works).With("auth", clitest.Works).Judged()},
-		"tree-circle": {view: clitest.Defined("shop: a", "a: b", "b: a? c", "c:").With("shop", clitest.Works).With("a", clitest.Works).With("b", clitest.Works).With("c", clitest.Works).Judged()},
-		"tree-circles-without-a-root": {view: clitest.Defined("a: b", "b: c", "c: b", "d: a", "a: d b", "e: e").With("a", clitest.Works).With("b", clitest.Works).
+		"tree-cycle": {view: clitest.Defined("shop: a", "a: b", "b: a? c", "c:").With("shop", clitest.Works).With("a", clitest.Works).With("b", clitest.Works).With("c", clitest.Works).Judged()},
+		"tree-cycles-without-a-root": {view: clitest.Defined("a: b", "b: c", "c: b", "d: a", "a: d b", "e: e").With("a", clitest.Works).With("b", clitest.Works).
 			With("c", clitest.Works).With("d", clitest.Works).With("e", clitest.Works)},
 		"tree-out-of-touch": {view: clitest.Defined("a: b c", "b:", "c:").With("a", clitest.OutOfTouch,
 			clitest.Condition(addonv1alpha1.ConditionDegraded, "True", addonv1alpha1.ReasonRequiredDependencyNotSatisfied, "Required addon 'c' is not installed or not available."),
@@ -128,33 +128,33 @@ func TestWhyText(t *testing.T) {
 		"why-deleting":         chain().With("shop", clitest.Works).Deleting("shop", "a/b", "c/d"),
 		"why-agent-deleting": clitest.Defined("shop:").With("shop", clitest.Condition(addonv1alpha1.ConditionAddOnsRemaining, "True", addonv1alpha1.ReasonWaitingForRemoval,
 			"addon-agent stays on the cluster for add-on kafka")).Deleting("shop", addonv1alpha1.FinalizerAgent),
-		"why-degraded-optional":            clitest.Defined("shop: monitoring?", "monitoring:").Saying("shop", "monitoring", "There are no graphs.").With("shop", clitest.Works).Judged(),
-		"why-degraded-own":                 clitest.Defined("shop:").With("shop", clitest.Works, clitest.DiskFull),
-		"why-circle":                       clitest.Defined("shop: kafka", "kafka: zookeeper", "zookeeper: shop").With("shop", clitest.Works).With("kafka", clitest.Works).With("zookeeper", clitest.Works).Judged(),
-		"why-circle-optional":              clitest.Defined("shop: kafka?", "kafka: shop").With("shop", clitest.Works).With("kafka", clitest.Works).Judged(),
-		"why-circle-itself":                clitest.Defined("shop: shop").With("shop", clitest.Works).Judged(),
-		"why-below-a-circle":               clitest.Defined("shop: a", "a: b", "b: a").With("shop", clitest.Works).With("a", clitest.Works).With("b", clitest.Works).Judged(),
-		"why-out-of-touch":                 chain().With("shop", clitest.OutOfTouch).With("kafka", clitest.OutOfTouch).With("zookeeper", clitest.OutOfTouch),
-		"why-out-of-touch-held":            clitest.Defined("shop: zookeeper", "zookeeper:").With("shop", clitest.OutOfTouch, clitest.VerdictThen).With("zookeeper", clitest.OutOfTouch),
-		"why-hub-behind":                   clitest.Defined("shop: zookeeper", "zookeeper:").With("shop", clitest.Works),
-		"why-hub-behind-again":             clitest.Defined("shop: zookeeper", "zookeeper:").With("shop", clitest.HeldBack, clitest.VerdictThen).With("zookeeper", clitest.Works),
-		"why-agent-behind":                 clitest.Defined("shop: zookeeper", "zookeeper:").With("shop", clitest.HeldBack).With("zookeeper", clitest.Works),
-		"why-agent-behind-plans":           clitest.Defined("shop: zookeeper", "zookeeper:").With("shop", clitest.HeldBack, clitest.Resolved).With("zookeeper", clitest.Works),
-		"why-agent-behind-hosted":          clitest.Defined("shop: zookeeper", "zookeeper:").With("shop", clitest.HeldBack).With("zookeeper", clitest.Works).Hosted("shop"),
-		"why-agent-behind-customized":      clitest.Defined("shop: zookeeper", "zookeeper:").With("shop", clitest.HeldBack).With("zookeeper", clitest.Works).Customized("shop"),
-		"why-agent-behind-optional":        clitest.Defined("shop: zookeeper?", "zookeeper:").With("shop", clitest.HeldBack).Judged().Customized("shop"),
-		"why-agent-behind-silent":          clitest.Defined("shop: zookeeper", "zookeeper:").With("shop", clitest.VerdictThen),
-		"why-chain-end-recovers-custom":    chain().With("shop", clitest.Works).With("kafka", clitest.HeldBack).With("zookeeper", clitest.Works).Customized("kafka").Judged(),
-		"why-chain-end-malformed-fails":    chain().With("shop", clitest.Works).With("kafka", clitest.Fails).Annotated("kafka", "{").Judged(),
-		"why-shared":                       clitest.Defined("shop: kafka search?", "kafka: zookeeper", "search: zookeeper", "zookeeper:").With("shop", clitest.Works).With("kafka", clitest.Works).With("search", clitest.Works).Judged(),
-		"why-circle-required-and-optional": clitest.Defined("shop: a b?", "a: b", "b: a").With("shop", clitest.Works).With("a", clitest.Works).With("b", clitest.Works).Judged(),
-		"why-malformed-available":          clitest.Defined("shop:").With("shop", clitest.Works).Annotated("shop", "{"),
-		"why-malformed-waiting":            clitest.Defined("shop:").With("shop", clitest.NotThereYet, clitest.Held).Annotated("shop", "{"),
-		"why-undefined":                    clitest.Defined().With("shop").Customized("shop"),
-		"why-undefined-available":          clitest.Defined().With("shop", clitest.Works),
-		"why-chain-end-undefined":          clitest.Defined("shop: kafka").With("shop", clitest.Works).With("kafka", clitest.Fails).Judged(),
-		"why-agent-behind-true":            clitest.Defined("shop: zookeeper", "zookeeper:").With("shop", clitest.Works, clitest.VerdictThen),
-		"why-malformed":                    clitest.Defined("shop:").With("shop", clitest.HeldBack, clitest.VerdictThen).Annotated("shop", `[{"name":"zookeeper","type":"Nice"}]`),
+		"why-degraded-optional":           clitest.Defined("shop: monitoring?", "monitoring:").Saying("shop", "monitoring", "There are no graphs.").With("shop", clitest.Works).Judged(),
+		"why-degraded-own":                clitest.Defined("shop:").With("shop", clitest.Works, clitest.DiskFull),
+		"why-cycle":                       clitest.Defined("shop: kafka", "kafka: zookeeper", "zookeeper: shop").With("shop", clitest.Works).With("kafka", clitest.Works).With("zookeeper", clitest.Works).Judged(),
+		"why-cycle-optional":              clitest.Defined("shop: kafka?", "kafka: shop").With("shop", clitest.Works).With("kafka", clitest.Works).Judged(),
+		"why-cycle-itself":                clitest.Defined("shop: shop").With("shop", clitest.Works).Judged(),
+		"why-below-a-cycle":               clitest.Defined("shop: a", "a: b", "b: a").With("shop", clitest.Works).With("a", clitest.Works).With("b", clitest.Works).Judged(),
+		"why-out-of-touch":                chain().With("shop", clitest.OutOfTouch).With("kafka", clitest.OutOfTouch).With("zookeeper", clitest.OutOfTouch),
+		"why-out-of-touch-held":           clitest.Defined("shop: zookeeper", "zookeeper:").With("shop", clitest.OutOfTouch, clitest.VerdictThen).With("zookeeper", clitest.OutOfTouch),
+		"why-hub-behind":                  clitest.Defined("shop: zookeeper", "zookeeper:").With("shop", clitest.Works),
+		"why-hub-behind-again":            clitest.Defined("shop: zookeeper", "zookeeper:").With("shop", clitest.HeldBack, clitest.VerdictThen).With("zookeeper", clitest.Works),
+		"why-agent-behind":                clitest.Defined("shop: zookeeper", "zookeeper:").With("shop", clitest.HeldBack).With("zookeeper", clitest.Works),
+		"why-agent-behind-plans":          clitest.Defined("shop: zookeeper", "zookeeper:").With("shop", clitest.HeldBack, clitest.Resolved).With("zookeeper", clitest.Works),
+		"why-agent-behind-hosted":         clitest.Defined("shop: zookeeper", "zookeeper:").With("shop", clitest.HeldBack).With("zookeeper", clitest.Works).Hosted("shop"),
+		"why-agent-behind-customized":     clitest.Defined("shop: zookeeper", "zookeeper:").With("shop", clitest.HeldBack).With("zookeeper", clitest.Works).Customized("shop"),
+		"why-agent-behind-optional":       clitest.Defined("shop: zookeeper?", "zookeeper:").With("shop", clitest.HeldBack).Judged().Customized("shop"),
+		"why-agent-behind-silent":         clitest.Defined("shop: zookeeper", "zookeeper:").With("shop", clitest.VerdictThen),
+		"why-chain-end-recovers-custom":   chain().With("shop", clitest.Works).With("kafka", clitest.HeldBack).With("zookeeper", clitest.Works).Customized("kafka").Judged(),
+		"why-chain-end-malformed-fails":   chain().With("shop", clitest.Works).With("kafka", clitest.Fails).Annotated("kafka", "{").Judged(),
+		"why-shared":                      clitest.Defined("shop: kafka search?", "kafka: zookeeper", "search: zookeeper", "zookeeper:").With("shop", clitest.Works).With("kafka", clitest.Works).With("search", clitest.Works).Judged(),
+		"why-cycle-required-and-optional": clitest.Defined("shop: a b?", "a: b", "b: a").With("shop", clitest.Works).With("a", clitest.Works).With("b", clitest.Works).Judged(),
+		"why-malformed-available":         clitest.Defined("shop:").With("shop", clitest.Works).Annotated("shop", "{"),
+		"why-malformed-waiting":           clitest.Defined("shop:").With("shop", clitest.NotThereYet, clitest.Held).Annotated("shop", "{"),
+		"why-undefined":                   clitest.Defined().With("shop").Customized("shop"),
+		"why-undefined-available":         clitest.Defined().With("shop", clitest.Works),
+		"why-chain-end-undefined":         clitest.Defined("shop: kafka").With("shop", clitest.Works).With("kafka", clitest.Fails).Judged(),
+		"why-agent-behind-true":           clitest.Defined("shop: zookeeper", "zookeeper:").With("shop", clitest.Works, clitest.VerdictThen),
+		"why-malformed":                   clitest.Defined("shop:").With("shop", clitest.HeldBack, clitest.VerdictThen).Annotated("shop", `[{"name":"zookeeper","type":"Nice"}]`),
 	} {
 		t.Run(name, func(t *testing.T) { clitest.Golden(t, name, Explained(view.Cluster, "shop").Text()) })
 	}
@@ -191,7 +191,7 @@ func TestDependentsText(t *testing.T) {
 		"cluster7": {"zookeeper": true, "portal": true},
 	}
 	malformed := "{"
-	_, fault := dependency.Declared(&addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{
+	_, problem := dependency.Declared(&addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{
 		Name: "other", Annotations: map[string]string{addonv1alpha1.AnnotationDependencies: malformed},
 	}})
 	for name, tc := range map[string]struct {
@@ -201,7 +201,7 @@ func TestDependentsText(t *testing.T) {
 		"dependents":           {view: dependentsView{addOn: "zookeeper", there: fleet}},
 		"dependents-wide":      {view: dependentsView{addOn: "zookeeper", there: fleet}, wide: true},
 		"dependents-of-nobody": {view: dependentsView{addOn: "portal", there: fleet}},
-		"dependents-malformed": {view: dependentsView{addOn: "monitoring", there: fleet, malformed: []error{fault}}},
+		"dependents-malformed": {view: dependentsView{addOn: "monitoring", there: fleet, malformed: []error{problem}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.view.direct = dependency.Direct(needs)

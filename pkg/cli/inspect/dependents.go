@@ -31,7 +31,7 @@ func NewCmdDependents(f *hubclient.Factory, runF func(context.Context, *Dependen
 	}
 	cmd := &cobra.Command{
 		Use:     "dependents ADDON",
-		Aliases: []string{"dependants"},
+		Aliases: []string{"dependents"},
 		Short:   "Show the add-ons that depend on an add-on, and their clusters",
 		Long: "Show the add-ons that depend on an add-on, directly or through others, with the clusters they are on. EFFECT is the effect\n" +
 			"on them if the add-on were not available.\n\n" +
@@ -74,8 +74,8 @@ func gatherDependents(ctx context.Context, c client.Reader, addOn string) (depen
 	needs := make(map[string][]addonv1alpha1.AddonDependency, len(definitions))
 	for _, name := range slices.Sorted(maps.Keys(definitions)) {
 		needs[name] = definitions[name].Needs
-		if fault := definitions[name].Malformed; fault != nil {
-			view.malformed = append(view.malformed, fault)
+		if problem := definitions[name].Malformed; problem != nil {
+			view.malformed = append(view.malformed, problem)
 		}
 	}
 	view.direct = dependency.Direct(needs)
@@ -84,7 +84,7 @@ func gatherDependents(ctx context.Context, c client.Reader, addOn string) (depen
 			addOn, terminal.Listed(slices.Sorted(maps.Keys(definitions))))
 	}
 	asked := map[string]bool{addOn: true}
-	for _, d := range dependency.Dependants(addOn, view.direct, func(string) bool { return true }) {
+	for _, d := range dependency.Dependents(addOn, view.direct, func(string) bool { return true }) {
 		asked[d.Name] = true
 	}
 	if len(asked) > 1 {

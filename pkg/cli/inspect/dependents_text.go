@@ -33,8 +33,8 @@ type dependentRow struct {
 func dependentsOf(view dependentsView) dependentsData {
 	data := dependentsData{AddOn: view.addOn, Dependents: dependentRows(view)}
 	data.MissingOn = lackingClusters(view, data.Dependents)
-	for _, fault := range view.malformed {
-		data.Malformed = append(data.Malformed, fault.Error())
+	for _, problem := range view.malformed {
+		data.Malformed = append(data.Malformed, problem.Error())
 	}
 	return data
 }
@@ -53,8 +53,8 @@ func (d dependentsData) text(wide bool) string {
 		text += fmt.Sprintf("\n%s is not installed on clusters where other add-ons depend on it: %s\n",
 			terminal.Word(d.AddOn), terminal.ClustersText(d.MissingOn, wide))
 	}
-	for _, fault := range d.Malformed {
-		text += fmt.Sprintf("\nIgnored because the dependencies are malformed: %s\n", fault)
+	for _, problem := range d.Malformed {
+		text += fmt.Sprintf("\nIgnored because the dependencies are malformed: %s\n", problem)
 	}
 	return text
 }
@@ -75,7 +75,7 @@ func (d dependentsData) names() []string {
 // first.
 func dependentRows(view dependentsView) []dependentRow {
 	rows := map[string]*dependentRow{}
-	add := func(found []dependency.Dependant, clusters ...string) {
+	add := func(found []dependency.Dependent, clusters ...string) {
 		for _, d := range found {
 			key := fmt.Sprintf("%s %s %q", d.Name, d.Type, d.Through)
 			if rows[key] == nil {
@@ -87,14 +87,14 @@ func dependentRows(view dependentsView) []dependentRow {
 	somewhere := map[string]bool{}
 	for _, cluster := range slices.Sorted(maps.Keys(view.there)) {
 		there := view.there[cluster]
-		found := dependency.Dependants(view.addOn, view.direct, func(name string) bool { return there[name] })
+		found := dependency.Dependents(view.addOn, view.direct, func(name string) bool { return there[name] })
 		for _, d := range found {
 			somewhere[d.Name] = true
 		}
 		add(found, cluster)
 	}
-	everywhere := dependency.Dependants(view.addOn, view.direct, func(string) bool { return true })
-	add(slices.DeleteFunc(everywhere, func(d dependency.Dependant) bool { return somewhere[d.Name] }))
+	everywhere := dependency.Dependents(view.addOn, view.direct, func(string) bool { return true })
+	add(slices.DeleteFunc(everywhere, func(d dependency.Dependent) bool { return somewhere[d.Name] }))
 	sorted := make([]dependentRow, 0, len(rows))
 	for _, row := range rows {
 		sorted = append(sorted, *row)
@@ -128,7 +128,7 @@ func lackingClusters(view dependentsView, rows []dependentRow) []string {
 type dependentsView struct {
 	addOn string
 	// direct lists the direct dependents of each add-on.
-	direct map[string][]dependency.Dependant
+	direct map[string][]dependency.Dependent
 	// malformed lists the errors of declarations that cannot be parsed.
 	malformed []error
 	// there lists the installed add-ons by cluster.

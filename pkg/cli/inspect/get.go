@@ -130,7 +130,7 @@ func listAddOns(ctx context.Context, h hubclient.Hub, where hubclient.Selection,
 
 func itemOf(addOn *addonv1alpha1.ManagedClusterAddOn, definition hubclient.Definition) addOnItem {
 	item := addOnItem{Cluster: addOn.Namespace, AddOn: addOn.Name, Reason: reasonOf(addOn), Created: addOn.CreationTimestamp}
-	if definition.ByPlans {
+	if definition.PlanManaged {
 		item.OperatorVersion = install.Configure(definition.Object, addOn, "").OperatorVersion.Name
 	}
 	if condition := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable); condition != nil {

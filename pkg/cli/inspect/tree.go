@@ -100,7 +100,7 @@ func treeOf(view hubclient.Cluster, roots []string) treeData {
 	for _, root := range roots {
 		data.AddOns = append(data.AddOns, tree.node(dependency.Judgement{Name: root, Satisfied: true}, nil))
 	}
-	data.Malformed = tree.faults
+	data.Malformed = tree.problems
 	return data
 }
 
@@ -115,8 +115,8 @@ func (d treeData) text() string {
 		terminal.WriteTree(&lines, root.line())
 	}
 	text := terminal.Aligned(lines.String())
-	for _, fault := range d.Malformed {
-		text += fmt.Sprintf("\nThe last known state applies because the dependencies are malformed: %s\n", fault)
+	for _, problem := range d.Malformed {
+		text += fmt.Sprintf("\nThe last known state applies because the dependencies are malformed: %s\n", problem)
 	}
 	return text
 }
@@ -192,8 +192,8 @@ type addOnTree struct {
 	view hubclient.Cluster
 	// shown holds the add-ons that are already in the tree with their dependencies.
 	shown map[string]bool
-	// faults lists the malformed declarations in the tree.
-	faults []string
+	// problems lists the malformed declarations in the tree.
+	problems []string
 }
 
 // node returns the node of a dependency, with its own dependencies as children. above lists its ancestors.
@@ -205,8 +205,8 @@ func (t *addOnTree) node(j dependency.Judgement, above []string) addOnNode {
 		return n
 	}
 	t.shown[j.Name] = true
-	if fault := t.view.Definitions[j.Name].Malformed; fault != nil {
-		t.faults = append(t.faults, fault.Error())
+	if problem := t.view.Definitions[j.Name].Malformed; problem != nil {
+		t.problems = append(t.problems, problem.Error())
 	}
 	above = append(slices.Clip(above), j.Name)
 	for _, need := range t.view.Judge(j.Name) {

@@ -60,15 +60,15 @@ func NewCmdVersion(f *hubclient.Factory, runF func(context.Context, *VersionOpti
 
 func runVersion(ctx context.Context, o *VersionOptions) error {
 	found := Versions{Client: o.Version}
-	var fault error
+	var problem error
 	if !o.clientOnly {
-		fault = found.Gather(ctx, o.Factory, o.where)
+		problem = found.Gather(ctx, o.Factory, o.where)
 	}
 	// Known versions are printed even after an error, because they belong in a bug report.
 	if err := o.output.Print(o.Out, terminal.Shown{Text: found.Text(o.output.Format == terminal.FormatWide), Data: found}); err != nil {
 		return err
 	}
-	return hubclient.Advise(fault, o.ManagerNamespace())
+	return hubclient.Advise(problem, o.ManagerNamespace())
 }
 
 // Versions is the output of `version`. Unknown versions are empty.

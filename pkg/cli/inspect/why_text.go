@@ -44,9 +44,9 @@ func (e *explanation) notInstalled(name string) {
 // the namespace of the nearest dependent that looks for it there; any other add-on in the namespace that OCM sets.
 func (e *explanation) enableCommand(way ...string) {
 	name, namespace := way[len(way)-1], ""
-	if e.view.Definitions[name].ByPlans {
-		for _, dependant := range way[:len(way)-1] {
-			if addOn := e.view.AddOns[dependant]; addOn != nil {
+	if e.view.Definitions[name].PlanManaged {
+		for _, dependent := range way[:len(way)-1] {
+			if addOn := e.view.AddOns[dependent]; addOn != nil {
 				namespace = cmp.Or(addOn.Spec.InstallNamespace, namespace)
 			}
 		}
@@ -69,8 +69,8 @@ func (e *explanation) installed(addOn *addonv1alpha1.ManagedClusterAddOn, verdic
 	e.headline(addOn, seen, verdict)
 	e.lacking(addOn.Name, verdict, addonv1alpha1.DependencyTypeRequired)
 	e.lacking(addOn.Name, verdict, addonv1alpha1.DependencyTypeOptional)
-	if fault := e.view.Definitions[addOn.Name].Malformed; fault != nil {
-		e.lastVerdict(addOn, fault)
+	if problem := e.view.Definitions[addOn.Name].Malformed; problem != nil {
+		e.lastVerdict(addOn, problem)
 	} else {
 		e.lag(addOn, seen, verdict.Reason())
 	}
@@ -146,7 +146,7 @@ func (e *explanation) root(verb string, root dependency.Root) {
 	switch again := slices.ContainsFunc(e.told, root.Same); {
 	case root.Cause == dependency.Circular:
 		if !again {
-			e.circle(root.Cycle)
+			e.cycle(root.Cycle)
 		}
 	case again:
 		e.say("%s too.", subject)
@@ -165,9 +165,9 @@ func (e *explanation) root(verb string, root dependency.Root) {
 	}
 }
 
-// circle suggests a dependency of the cycle to remove, the same for each member: an optional dependency if there is one, because it has the
+// cycle suggests a dependency of the cycle to remove, the same for each member: an optional dependency if there is one, because it has the
 // least impact, the first by name.
-func (e *explanation) circle(way []string) {
+func (e *explanation) cycle(way []string) {
 	type edge struct {
 		costs    int
 		from, to string
@@ -198,9 +198,9 @@ func (e *explanation) circle(way []string) {
 func (e *explanation) failing(subject string, addOn *addonv1alpha1.ManagedClusterAddOn, held bool) {
 	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
 	seen := e.view.See(addOn.Name)
-	switch fault := e.view.Definitions[addOn.Name].Malformed; {
-	case fault != nil:
-		e.say("%s, which has malformed dependencies, so their last known state applies: %s.", subject, terminal.OneLine(fault.Error()))
+	switch problem := e.view.Definitions[addOn.Name].Malformed; {
+	case problem != nil:
+		e.say("%s, which has malformed dependencies, so their last known state applies: %s.", subject, terminal.OneLine(problem.Error()))
 		e.do("kubectl edit clustermanagementaddon %s", addOn.Name)
 		if available == nil || overtaken(seen) {
 			return
@@ -249,8 +249,8 @@ func (e *explanation) again(addOn *addonv1alpha1.ManagedClusterAddOn) {
 }
 
 // lastVerdict states that the dependencies are malformed, and which verdict is kept.
-func (e *explanation) lastVerdict(addOn *addonv1alpha1.ManagedClusterAddOn, fault error) {
-	e.say("Its dependencies are malformed, so their last known state applies: %s.", terminal.OneLine(fault.Error()))
+func (e *explanation) lastVerdict(addOn *addonv1alpha1.ManagedClusterAddOn, problem error) {
+	e.say("Its dependencies are malformed, so their last known state applies: %s.", terminal.OneLine(problem.Error()))
 	if last := lastTold(addOn); last != nil {
 		e.say("The last known state is: %s", sentence(terminal.OneLine(last.Message)))
 	}

@@ -30,7 +30,7 @@ type bundle struct {
 type member struct {
 	source
 	pkg      *pack.Package
-	findings []pack.Finding
+	problems []pack.Problem
 	// children holds the versions that tasks refer to, by the index of the task. A task that could not be resolved has no entry.
 	children map[int]childVersion
 	// unsought lists the names that were not looked up.
@@ -77,7 +77,7 @@ type failure struct{ error }
 
 func (f failure) Unwrap() error { return f.error }
 
-// loadBundle loads the package of that name with all packages that it depends on, and collects all findings.
+// loadBundle loads the package of that name with all packages that it depends on, and collects all problems.
 func (l *loader) loadBundle(ctx context.Context, name string) (*bundle, error) {
 	l.begin()
 	from, err := l.openSource(ctx, name)
@@ -97,8 +97,8 @@ func (l *loader) loadFrom(ctx context.Context, from source) (*bundle, error) {
 	if err != nil {
 		return nil, err
 	}
-	root.findings = append(root.findings, l.bundle.twins()...)
-	root.findings = append(root.findings, l.bundle.faults()...)
+	root.problems = append(root.problems, l.bundle.twins()...)
+	root.problems = append(root.problems, l.bundle.problems()...)
 	return &l.bundle, nil
 }
 
@@ -114,7 +114,7 @@ func (l *loader) load(ctx context.Context, from source) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &member{source: from, pkg: p, findings: p.Verify(), children: map[int]childVersion{}}
+	m := &member{source: from, pkg: p, problems: p.Verify(), children: map[int]childVersion{}}
 	l.met[from.key()] = m
 	for i, task := range p.Version.Tasks {
 		if !tree.MakesChild(task) || task.Spec.Package == "" {
@@ -134,16 +134,16 @@ func (l *loader) load(ctx context.Context, from source) (*member, error) {
 			m.find(i, pack.Error, "task %q: package %q: %v", task.Name, task.Spec.Package, err)
 		default:
 			m.children[i] = child
-			m.findings = append(m.findings, m.misfits(i, task, child)...)
+			m.problems = append(m.problems, m.misfits(i, task, child)...)
 		}
 	}
 	l.bundle.members = append(l.bundle.members, m)
 	return m, nil
 }
 
-// misfits returns findings about parameters that the task passes to the child. A problem that no parameter of the parent can fix is an
+// misfits returns problems about parameters that the task passes to the child. A problem that no parameter of the parent can fix is an
 // error.
-func (m *member) misfits(i int, task kudo.Task, child childVersion) []pack.Finding {
+func (m *member) misfits(i int, task kudo.Task, child childVersion) []pack.Problem {
 	parameters, known := m.pkg.ChildParameters(task)
 	if !known {
 		return nil
@@ -153,16 +153,16 @@ func (m *member) misfits(i int, task kudo.Task, child childVersion) []pack.Findi
 		return nil
 	}
 	if task.Spec.ParameterFile == "" {
-		return []pack.Finding{m.pkg.At(fmt.Sprintf("tasks[%d].spec", i), pack.Error, fmt.Sprintf(
+		return []pack.Problem{m.pkg.At(fmt.Sprintf("tasks[%d].spec", i), pack.Error, fmt.Sprintf(
 			"task %q: %s requires parameters, but the task has no parameterFile: %v", task.Name, child.name, err))}
 	}
-	return []pack.Finding{m.pkg.At(fmt.Sprintf("tasks[%d].spec.parameterFile", i), pack.Warning, fmt.Sprintf(
+	return []pack.Problem{m.pkg.At(fmt.Sprintf("tasks[%d].spec.parameterFile", i), pack.Warning, fmt.Sprintf(
 		"task %q: with the default parameters, the parameterFile is not valid for %s: %v", task.Name, child.name, err))}
 }
 
-// find adds a finding about the package that a task names.
+// find adds a problem about the package that a task names.
 func (m *member) find(task int, severity pack.Severity, format string, args ...any) {
-	m.findings = append(m.findings, m.pkg.At(fmt.Sprintf("tasks[%d].spec.package", task), severity, terminal.OneLine(fmt.Sprintf(format, args...))))
+	m.problems = append(m.problems, m.pkg.At(fmt.Sprintf("tasks[%d].spec.package", task), severity, terminal.OneLine(fmt.Sprintf(format, args...))))
 }
 
 // errNotLookedFor is returned for a name that was not looked up.
@@ -235,10 +235,10 @@ func (m *member) objects(namespace string) (*kudo.Operator, *kudo.OperatorVersio
 	return operator, version
 }
 
-// twins returns findings about packages at different locations that have the same OperatorVersion but different contents.
-func (b *bundle) twins() []pack.Finding {
+// twins returns problems about packages at different locations that have the same OperatorVersion but different contents.
+func (b *bundle) twins() []pack.Problem {
 	first := map[string]*member{}
-	var findings []pack.Finding
+	var problems []pack.Problem
 	for _, m := range b.members {
 		_, version := m.objects("")
 		other, exists := first[version.Name]
@@ -248,16 +248,16 @@ func (b *bundle) twins() []pack.Finding {
 		}
 		_, another := other.objects("")
 		if changed := changedFields(&another.Spec, &version.Spec); len(changed) > 0 {
-			findings = append(findings, b.fault(fmt.Sprintf(
+			problems = append(problems, b.problem(fmt.Sprintf(
 				"%s and %s are both OperatorVersion %s, but differ (%s): raise operatorVersion in one of them",
 				other.name, m.name, version.Name, strings.Join(changed, ", "))))
 		}
 	}
-	return findings
+	return problems
 }
 
-// faults returns the problems of the tree of child Instances. A name that was not looked up counts as a package without dependencies.
-func (b *bundle) faults() []pack.Finding {
+// problems returns the problems of the tree of child Instances. A name that was not looked up counts as a package without dependencies.
+func (b *bundle) problems() []pack.Problem {
 	var versions, unsought []kudo.OperatorVersion
 	for _, m := range b.members {
 		_, version := m.objects("")
@@ -270,7 +270,7 @@ func (b *bundle) faults() []pack.Finding {
 				task.Spec.OperatorVersion = cmp.Or(task.Spec.OperatorVersion, "unknown") // it may not be one of the loaded versions
 				unsought = append(unsought, standIn(task))
 			default:
-				task.Kind = "" // an unresolved task has its own finding
+				task.Kind = "" // an unresolved task has its own problem
 			}
 		}
 		versions = append(versions, *version)
@@ -281,11 +281,11 @@ func (b *bundle) faults() []pack.Finding {
 	if !errors.As(err, &invalid) {
 		return nil
 	}
-	var findings []pack.Finding
-	for _, fault := range invalid.Faults {
-		findings = append(findings, b.fault(fault.Message))
+	var problems []pack.Problem
+	for _, problem := range invalid.Problems {
+		problems = append(problems, b.problem(problem.Message))
 	}
-	return findings
+	return problems
 }
 
 // standIn returns an empty version that matches the reference of the task.
@@ -296,8 +296,8 @@ func standIn(task *kudo.Task) kudo.OperatorVersion {
 	return version
 }
 
-// fault returns a finding about the requested package that is caused by its dependencies.
-func (b *bundle) fault(message string) pack.Finding {
+// problem returns a problem about the requested package that is caused by its dependencies.
+func (b *bundle) problem(message string) pack.Problem {
 	return b.root().pkg.At("tasks", pack.Error, message)
 }
 

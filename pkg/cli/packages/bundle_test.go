@@ -43,7 +43,7 @@ func shop(t *testing.T, files map[string][]byte) (address string, requests map[s
 }
 
 // load loads the package and lists its members, with the resolved references of their tasks, and all errors.
-func load(t *testing.T, l *loader, name string) (members, faults []string) {
+func load(t *testing.T, l *loader, name string) (members, problems []string) {
 	t.Helper()
 	b, err := l.loadBundle(context.Background(), name)
 	if err != nil {
@@ -58,12 +58,12 @@ func load(t *testing.T, l *loader, name string) (members, faults []string) {
 			}
 		}
 		members = append(members, line)
-		for _, fault := range pack.Errors(m.findings) {
-			fault.File = m.file(fault.File)
-			faults = append(faults, strings.ReplaceAll(fault.String(), filepath.Dir(name), "DIR"))
+		for _, problem := range pack.Errors(m.problems) {
+			problem.File = m.file(problem.File)
+			problems = append(problems, strings.ReplaceAll(problem.String(), filepath.Dir(name), "DIR"))
 		}
 	}
-	return members, faults
+	return members, problems
 }
 
 func TestBundle(t *testing.T) {
@@ -100,56 +100,56 @@ func TestBundle(t *testing.T) {
 	clitest.WritePackage(t, filepath.Join(dir, "escape"), "1.0.0", "package: ../zz", "package: /etc", "package: ./none")
 	clitest.WriteFile(t, filepath.Join(dir, "escape.tgz"), clitest.TarballOf(t, filepath.Join(dir, "escape")))
 
-	for name, test := range map[string]struct{ members, faults []string }{
+	for name, test := range map[string]struct{ members, problems []string }{
 		"zz":      {members: []string{"zz-1.0.0"}},
 		"diamond": {members: []string{"zz-1.0.0", "left-1.0.0 zz__1.0.0", "right-1.0.0 zz__1.0.0", "diamond-1.0.0 left__1.0.0 right__1.0.0"}},
 		"inside":  {members: []string{"deep-0.2.0", "inner-0.1.0 deep__0.2.0", "inside-1.0.0 inner__0.1.0"}},
 		"tarred":  {members: []string{"deep-0.2.0", "inner-0.1.0 deep__0.2.0", "inside-1.0.0 inner__0.1.0", "tarred-1.0.0 inside__1.0.0"}},
 		"asks":    {members: []string{"zz-1.0.0", "asks-1.0.0 zz__1.0.0"}},
-		"asks-more": {members: []string{"zz-1.0.0", "asks-more-1.0.0 ../zz__2.0.0 ../zz_3.0.0_"}, faults: []string{
+		"asks-more": {members: []string{"zz-1.0.0", "asks-more-1.0.0 ../zz__2.0.0 ../zz_3.0.0_"}, problems: []string{
 			`DIR/asks-more/operator.yaml:5:41: error: task "t1": package "../zz": its operatorVersion is "1.0.0", but the task requests "2.0.0"`,
 			`DIR/asks-more/operator.yaml:6:41: error: task "t2": package "../zz": its appVersion is "", but the task requests "3.0.0"`,
 		}},
-		"missing": {members: []string{"missing-1.0.0 ./none__ ../zz/operator.yaml__"}, faults: []string{
+		"missing": {members: []string{"missing-1.0.0 ./none__ ../zz/operator.yaml__"}, problems: []string{
 			`DIR/missing/operator.yaml:5:41: error: task "t1": package "./none": opening package: open DIR/missing/none: no such file or directory`,
 			`DIR/missing/operator.yaml:6:41: error: task "t2": package "../zz/operator.yaml": DIR/zz/operator.yaml is neither a folder nor a ` +
 				`tarball (.tgz): use the one that contains operator.yaml`,
 		}},
-		"a": {members: []string{"c-1.0.0 a__1.0.0", "b-1.0.0 c__1.0.0", "a-1.0.0 b__1.0.0"}, faults: []string{
+		"a": {members: []string{"c-1.0.0 a__1.0.0", "b-1.0.0 c__1.0.0", "a-1.0.0 b__1.0.0"}, problems: []string{
 			`DIR/a/operator.yaml:3:1: error: circular dependency: a-1.0.0 -> b-1.0.0 -> c-1.0.0 -> a-1.0.0: ` +
 				`an operator cannot be a child of its own children; remove it from one of them`,
 		}},
-		"same-name": {members: []string{"zz-1.0.0", "same-name-1.0.0 zz__1.0.0 zz__1.0.0"}, faults: []string{
+		"same-name": {members: []string{"zz-1.0.0", "same-name-1.0.0 zz__1.0.0 zz__1.0.0"}, problems: []string{
 			`DIR/same-name/operator.yaml:3:1: error: task "t1" of same-name-1.0.0 and task "t2" of same-name-1.0.0 create children whose names ` +
 				`both end in "zz" on the managed cluster: set a different instanceName on one of them`,
 		}},
-		"twice": {members: []string{"zz-1.0.0", "old-1.0.0", "zz-1.0.0 old__1.0.0", "twice-1.0.0 zz__1.0.0 zz__1.0.0"}, faults: []string{
+		"twice": {members: []string{"zz-1.0.0", "old-1.0.0", "zz-1.0.0 old__1.0.0", "twice-1.0.0 zz__1.0.0 zz__1.0.0"}, problems: []string{
 			`DIR/twice/operator.yaml:3:1: error: DIR/zz and DIR/twins/zz are both OperatorVersion zz-1.0.0, but differ (plan deploy, task t1): ` +
 				`raise operatorVersion in one of them`,
 		}},
 		"named": {members: []string{"named-1.0.0 zz__"}},
-		"namesakes": {members: []string{"namesakes-1.0.0 yy__ zz__2.0.0"}, faults: []string{
+		"namesakes": {members: []string{"namesakes-1.0.0 yy__ zz__2.0.0"}, problems: []string{
 			`DIR/namesakes/operator.yaml:3:1: error: task "t1" of namesakes-1.0.0 and task "t2" of namesakes-1.0.0 create children whose names ` +
 				`both end in "yy" on the managed cluster: set a different instanceName on one of them`,
 		}},
 		"linked": {members: []string{"zz-1.0.0", "linked-1.0.0 zz__1.0.0 zz__1.0.0"}},
-		"itself": {members: []string{"itself-1.0.0 itself__1.0.0"}, faults: []string{
+		"itself": {members: []string{"itself-1.0.0 itself__1.0.0"}, problems: []string{
 			`DIR/itself/operator.yaml:3:1: error: circular dependency: itself-1.0.0 -> itself-1.0.0: ` +
 				`an operator cannot be a child of its own children; remove it from one of them`,
 		}},
-		"escaping": {members: []string{"escape-1.0.0 ../zz__ /etc__ ./none__", "escaping-1.0.0 escape__1.0.0"}, faults: []string{
+		"escaping": {members: []string{"escape-1.0.0 ../zz__ /etc__ ./none__", "escaping-1.0.0 escape__1.0.0"}, problems: []string{
 			`DIR/escape.tgz/operator.yaml:5:41: error: task "t1": package "../zz": "../zz" is outside of the tarball: put the package into it, or refer to it by its URL or operator name`,
 			`DIR/escape.tgz/operator.yaml:6:41: error: task "t2": package "/etc": "/etc" is outside of the tarball: put the package into it, or refer to it by its URL or operator name`,
 			`DIR/escape.tgz/operator.yaml:7:41: error: task "t3": package "./none": the tarball does not contain "none"`,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			members, faults := load(t, &loader{}, filepath.Join(dir, name))
+			members, problems := load(t, &loader{}, filepath.Join(dir, name))
 			if diff := cmp.Diff(test.members, members); diff != "" {
 				t.Errorf("members:\n%s", diff)
 			}
-			if diff := cmp.Diff(test.faults, faults); diff != "" {
-				t.Errorf("faults:\n%s", diff)
+			if diff := cmp.Diff(test.problems, problems); diff != "" {
+				t.Errorf("problems:\n%s", diff)
 			}
 		})
 	}
@@ -158,7 +158,7 @@ func TestBundle(t *testing.T) {
 func TestBundleFitsParametersToChildren(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		spec, file string // of the task, and the content of its parameterFile
-		want       string // the expected findings
+		want       string // the expected problems
 	}{
 		"what the child needs": {spec: ", parameterFile: child.yaml", file: "SIZE: 3"},
 		"nothing, and the child needs something": {
@@ -191,12 +191,12 @@ func TestBundleFitsParametersToChildren(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			findings := b.root().findings
-			if (test.want == "") != (len(findings) == 0) || len(findings) > 1 {
-				t.Fatalf("got %v, want %s", findings, test.want)
+			problems := b.root().problems
+			if (test.want == "") != (len(problems) == 0) || len(problems) > 1 {
+				t.Fatalf("got %v, want %s", problems, test.want)
 			}
-			if test.want != "" && !strings.Contains(findings[0].String(), test.want) {
-				t.Errorf("got %s, want %s", findings[0], test.want)
+			if test.want != "" && !strings.Contains(problems[0].String(), test.want) {
+				t.Errorf("got %s, want %s", problems[0], test.want)
 			}
 		})
 	}
@@ -228,7 +228,7 @@ entries:
 		children []string
 		loader   *loader
 		members  []string
-		faults   []string // the expected problems
+		problems []string // the expected problems
 	}{
 		"a URL, asked once": {
 			children: []string{"package: '" + address + "/zz.tgz'", "package: '" + address + "/zz.tgz', instanceName: b"},
@@ -239,21 +239,21 @@ entries:
 		},
 		"a name in a version whose tarball is gone": {
 			children: []string{"package: zz, operatorVersion: 1.9.0"}, loader: l(), members: []string{"parent-1.0.0 zz__1.9.0"},
-			faults: []string{"none.tgz: the server returned 404 Not Found"},
+			problems: []string{"none.tgz: the server returned 404 Not Found"},
 		},
 		"a name that is not there, and others that lead nowhere": {
 			children: []string{"package: kafka", "package: nowhere", "package: forged"}, loader: l(),
-			members: []string{"parent-1.0.0 kafka__ nowhere__ forged__"},
-			faults:  []string{"repository " + address + " does not contain kafka", "has no URL for it", "expected ff"},
+			members:  []string{"parent-1.0.0 kafka__ nowhere__ forged__"},
+			problems: []string{"repository " + address + " does not contain kafka", "has no URL for it", "expected ff"},
 		},
 		"a name that leads to another operator": {
 			children: []string{"package: other"}, loader: l(), members: []string{"zz-1.10.0", "parent-1.0.0 other__"},
-			faults: []string{"/zz.tgz contains zz-1.10.0, but the repository index lists other-1.10.0"},
+			problems: []string{"/zz.tgz contains zz-1.10.0, but the repository index lists other-1.10.0"},
 		},
 		"a tarball that is gone, needed twice": {
 			children: []string{"package: '" + address + "/none.tgz'", "package: '" + address + "/none.tgz', instanceName: b"}, loader: &loader{},
-			members: []string{"parent-1.0.0 " + address + "/none.tgz__ " + address + "/none.tgz__"},
-			faults:  []string{"the server returned 404 Not Found", "the server returned 404 Not Found"},
+			members:  []string{"parent-1.0.0 " + address + "/none.tgz__ " + address + "/none.tgz__"},
+			problems: []string{"the server returned 404 Not Found", "the server returned 404 Not Found"},
 		},
 		"a URL with the digest of what is there": {
 			children: []string{fmt.Sprintf("package: '%s/zz.tgz#sha256=%x'", address, sha256.Sum256(tarball))},
@@ -262,17 +262,17 @@ entries:
 		"a URL with another digest, and with something else": {
 			children: []string{fmt.Sprintf("package: '%s/zz.tgz#sha256=%064x'", address, 1), "package: '" + address + "/zz.tgz#sha256=1'"},
 			loader:   &loader{}, members: []string{fmt.Sprintf("parent-1.0.0 %[1]s/zz.tgz#sha256=%064[2]x__ %[1]s/zz.tgz#sha256=1__", address, 1)},
-			faults: []string{fmt.Sprintf("expected %064x", 1), "the fragment after # must be sha256= and the 64 digits of the tarball's SHA-256"},
+			problems: []string{fmt.Sprintf("expected %064x", 1), "the fragment after # must be sha256= and the 64 digits of the tarball's SHA-256"},
 		},
 		"a cycle through a URL": {
 			children: []string{"package: '" + address + "/loop.tgz'"}, loader: &loader{},
-			members: []string{"loop-1.0.0 loop__1.0.0", "parent-1.0.0 loop__1.0.0"},
-			faults:  []string{"circular dependency: parent-1.0.0 -> loop-1.0.0 -> loop-1.0.0"},
+			members:  []string{"loop-1.0.0 loop__1.0.0", "parent-1.0.0 loop__1.0.0"},
+			problems: []string{"circular dependency: parent-1.0.0 -> loop-1.0.0 -> loop-1.0.0"},
 		},
 		"a tarball without end, and a page": {
 			children: []string{"package: '" + address + "/large.tgz'", "package: '" + address + "/page.tgz'"}, loader: &loader{},
-			members: []string{"parent-1.0.0 " + address + "/large.tgz__ " + address + "/page.tgz__"},
-			faults:  []string{"more than 33554432 bytes", "reading a tarball (.tgz)"},
+			members:  []string{"parent-1.0.0 " + address + "/large.tgz__ " + address + "/page.tgz__"},
+			problems: []string{"more than 33554432 bytes", "reading a tarball (.tgz)"},
 		},
 		"a name, on the hub": {
 			children: []string{"package: zz"}, loader: &loader{versions: stored("zz-2.0.0", "zz-10.0.0", "yy-1.0.0")},
@@ -280,23 +280,23 @@ entries:
 		},
 		"a name that is not on the hub either": {
 			children: []string{"package: zz"}, loader: &loader{versions: stored("yy-1.0.0")},
-			members: []string{"parent-1.0.0 zz__"}, faults: []string{`on the hub: operator "zz" does not exist`},
+			members: []string{"parent-1.0.0 zz__"}, problems: []string{`on the hub: operator "zz" does not exist`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clear(requests)
 			parent := filepath.Join(t.TempDir(), "parent")
 			clitest.WritePackage(t, parent, "1.0.0", test.children...)
-			members, faults := load(t, test.loader, parent)
+			members, problems := load(t, test.loader, parent)
 			if diff := cmp.Diff(test.members, members); diff != "" {
 				t.Errorf("members:\n%s", diff)
 			}
-			if len(faults) != len(test.faults) {
-				t.Fatalf("got faults %q, want %q", faults, test.faults)
+			if len(problems) != len(test.problems) {
+				t.Fatalf("got problems %q, want %q", problems, test.problems)
 			}
-			for i, fault := range faults {
-				if !strings.Contains(fault, test.faults[i]) {
-					t.Errorf("got fault %q, want %q", fault, test.faults[i])
+			for i, problem := range problems {
+				if !strings.Contains(problem, test.problems[i]) {
+					t.Errorf("got problem %q, want %q", problem, test.problems[i])
 				}
 			}
 			for file, count := range requests {
@@ -360,9 +360,9 @@ func TestPackageDoesNotLeadOut(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(parent, "templates")); err != nil {
 		t.Fatal(err)
 	}
-	_, faults := load(t, &loader{}, parent)
-	if len(faults) != 1 || !strings.Contains(faults[0], "templates: error: cannot be read: ") || !strings.Contains(faults[0], "path escapes from parent") {
-		t.Errorf("got %q", faults)
+	_, problems := load(t, &loader{}, parent)
+	if len(problems) != 1 || !strings.Contains(problems[0], "templates: error: cannot be read: ") || !strings.Contains(problems[0], "path escapes from parent") {
+		t.Errorf("got %q", problems)
 	}
 }
 

@@ -81,7 +81,7 @@ func upgrade(before, after *kudo.OperatorVersion) diffUpgrade {
 			"both are OperatorVersion %s, which is immutable once it is pushed: raise operatorVersion", after.Name)}}
 	}
 	var u diffUpgrade
-	choice, err := plan.Choose(plan.Wish{
+	choice, err := plan.Choose(plan.State{
 		Version: &after.Spec, Reference: corev1.ObjectReference{Name: after.Name},
 		Last: &kudo.Execution{Plan: kudo.DeployPlan, OperatorVersion: corev1.ObjectReference{Name: before.Name}}, LastStatus: kudo.Complete,
 	})
@@ -101,9 +101,9 @@ func upgrade(before, after *kudo.OperatorVersion) diffUpgrade {
 			u.Notes = append(u.Notes, fmt.Sprintf("an Instance must no longer set parameter %s", p.Name))
 		}
 	}
-	faults := parameter.Immutable(parameter.Setting{Definitions: before.Spec.Parameters}, parameter.Setting{Definitions: after.Spec.Parameters})
-	for _, fault := range faults {
-		u.Notes = append(u.Notes, fmt.Sprintf("an Instance that does not set it is rejected: %s", fault))
+	problems := parameter.Immutable(parameter.Setting{Definitions: before.Spec.Parameters}, parameter.Setting{Definitions: after.Spec.Parameters})
+	for _, problem := range problems {
+		u.Notes = append(u.Notes, fmt.Sprintf("an Instance that does not set it is rejected: %s", problem))
 	}
 	return u
 }

@@ -20,9 +20,9 @@ type packageView struct {
 	place    string
 	operator kudo.OperatorSpec
 	version  kudo.OperatorVersion
-	// tree is the tree of the Instances that the package creates; fault states why it is unknown.
-	tree  packageNode
-	fault error
+	// tree is the tree of the Instances that the package creates; problem states why it is unknown.
+	tree    packageNode
+	problem error
 }
 
 // Finder finds packages by the names that users give.
@@ -111,7 +111,7 @@ func storedPackage(ctx context.Context, c client.Client, namespace, name string)
 	view.operator = operator.Spec
 	root, err := tree.Resolve(&version, versions)
 	if err != nil {
-		view.tree, view.fault = packageNode{Instance: key.Name, OperatorVersion: version.Name}, err
+		view.tree, view.problem = packageNode{Instance: key.Name, OperatorVersion: version.Name}, err
 		return view, nil
 	}
 	view.tree = storedNode(key.Name, root)

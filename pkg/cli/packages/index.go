@@ -97,12 +97,12 @@ func writeIndex(ctx context.Context, dir, base string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	made, err := standingIndex(dir)
+	made, err := existingIndex(dir)
 	if err != nil {
 		return 0, err
 	}
 	files := map[string]string{}
-	var faults []error
+	var problems []error
 	for _, name := range names {
 		entry, err := publish(ctx, dir, name, base)
 		if err == nil {
@@ -112,9 +112,9 @@ func writeIndex(ctx context.Context, dir, base string) (int, error) {
 			files[entry.version.Name] = name
 			made.Entries[entry.Name] = append(made.Entries[entry.Name], entry)
 		}
-		faults = append(faults, err)
+		problems = append(problems, err)
 	}
-	if err := errors.Join(faults...); err != nil {
+	if err := errors.Join(problems...); err != nil {
 		return 0, err
 	}
 	for _, entries := range made.Entries {
@@ -146,8 +146,8 @@ func tarballsIn(dir string) ([]string, error) {
 	return names, nil
 }
 
-// standingIndex returns an index without entries that has the includes of the existing one in the folder.
-func standingIndex(dir string) (publishedIndex, error) {
+// existingIndex returns an index without entries that has the includes of the existing one in the folder.
+func existingIndex(dir string) (publishedIndex, error) {
 	made := publishedIndex{APIVersion: "v1", Entries: map[string][]publishedEntry{}}
 	file := filepath.Join(dir, indexFile)
 	content, err := os.ReadFile(file)
@@ -157,11 +157,11 @@ func standingIndex(dir string) (publishedIndex, error) {
 	if err != nil {
 		return made, fmt.Errorf("reading the existing index: %w", err)
 	}
-	standing, err := parseIndex(content)
+	existing, err := parseIndex(content)
 	if err != nil {
 		return made, fmt.Errorf("%s: %w: remove it first", file, err)
 	}
-	made.Includes = standing.Includes
+	made.Includes = existing.Includes
 	return made, nil
 }
 

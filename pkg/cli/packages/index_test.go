@@ -14,11 +14,11 @@ func TestIndexedPackagesAreFound(t *testing.T) {
 	if _, err := writeIndex(context.Background(), dir, ""); err != nil {
 		t.Fatal(err)
 	}
-	if found, fault := childFrom(t, dir, ""); found != "zz-1.10.0" || fault != "" {
-		t.Errorf("got %s, %s", found, fault)
+	if found, problem := childFrom(t, dir, ""); found != "zz-1.10.0" || problem != "" {
+		t.Errorf("got %s, %s", found, problem)
 	}
 	clitest.WriteFile(t, filepath.Join(dir, "zz-1.10.0.tgz"), clitest.Tarballs(t, "1.9.0")["zz-1.9.0.tgz"])
-	if _, fault := childFrom(t, dir, ""); !strings.Contains(fault, "has SHA-256") {
-		t.Errorf("another tarball in its place: got %s", fault)
+	if _, problem := childFrom(t, dir, ""); !strings.Contains(problem, "has SHA-256") {
+		t.Errorf("another tarball in its place: got %s", problem)
 	}
 }

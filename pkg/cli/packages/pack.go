@@ -64,7 +64,7 @@ func runPack(ctx context.Context, o *PackOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := printers.WriteEscaped(o.ErrOut, b.findingsText()); err != nil {
+	if err := printers.WriteEscaped(o.ErrOut, b.problemsText()); err != nil {
 		return err
 	}
 	if err := b.validity(o.folder); err != nil {

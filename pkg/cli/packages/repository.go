@@ -202,7 +202,7 @@ func (e indexEntry) versionName(operator string) string {
 
 // openEntry returns the package of an entry, from the first of its URLs that works.
 func (l *loader) openEntry(ctx context.Context, entry indexEntry) (source, error) {
-	var faults []error
+	var problems []error
 	for _, address := range entry.URLs {
 		at, err := follow(entry.index, address, entry.Digest)
 		if err == nil {
@@ -211,10 +211,10 @@ func (l *loader) openEntry(ctx context.Context, entry indexEntry) (source, error
 				return found, nil
 			}
 		}
-		faults = append(faults, err)
+		problems = append(problems, err)
 	}
-	if len(faults) == 0 {
+	if len(problems) == 0 {
 		return source{}, fmt.Errorf("repository %s has no URL for it", entry.index.Redacted())
 	}
-	return source{}, errors.Join(faults...)
+	return source{}, errors.Join(problems...)
 }

@@ -22,19 +22,19 @@ func TestRepository(t *testing.T) {
 		main, other, deep []byte // the content of the indexes
 		asks              string // of the task, beside the package
 		want              string // the resolved version
-		fault             string
+		problem           string
 	}{
 		"of several versions the highest": {main: clitest.IndexOf([]string{old, young}), want: "zz-1.10.0"},
 		"the one that is asked for":       {main: clitest.IndexOf([]string{old, young}), asks: "operatorVersion: 1.9.0", want: "zz-1.9.0"},
 		"one that is not there": {main: clitest.IndexOf([]string{old}), asks: "operatorVersion: 1.10.0",
-			fault: "/main/ does not contain zz-1.10.0: available are zz-1.9.0"},
+			problem: "/main/ does not contain zz-1.10.0: available are zz-1.9.0"},
 		"one that was removed": {main: clitest.IndexOf([]string{old, young + ", removed: true"}), want: "zz-1.9.0"},
 		"one that was removed, and is asked for": {main: clitest.IndexOf([]string{old, young + ", removed: true"}), asks: "operatorVersion: 1.10.0",
-			fault: "/main/ does not contain zz-1.10.0: available are zz-1.9.0"},
+			problem: "/main/ does not contain zz-1.10.0: available are zz-1.9.0"},
 		"versions are text": {main: clitest.IndexOf([]string{"appVersion: 1.10, " + young}),
-			fault: "/zz-1.10.0.tgz contains zz-1.10.0, but the repository index lists zz-1.10-1.10.0"},
+			problem: "/zz-1.10.0.tgz contains zz-1.10.0, but the repository index lists zz-1.10-1.10.0"},
 		"a tarball of another version": {main: clitest.IndexOf([]string{"operatorVersion: 2.0.0, urls: [../zz-1.9.0.tgz]"}),
-			fault: "/zz-1.9.0.tgz contains zz-1.9.0, but the repository index lists zz-2.0.0"},
+			problem: "/zz-1.9.0.tgz contains zz-1.9.0, but the repository index lists zz-2.0.0"},
 
 		"one that is included":                    {main: clitest.IndexOf(nil, "../other"), other: clitest.IndexOf([]string{young}), want: "zz-1.10.0"},
 		"one that is included by an included one": {main: clitest.IndexOf(nil, "../other"), other: clitest.IndexOf(nil, "../deep"), deep: clitest.IndexOf([]string{young}), want: "zz-1.10.0"},
@@ -64,12 +64,12 @@ func TestRepository(t *testing.T) {
 				files["/"+name+"/index.yaml"] = content
 			}
 			address, requests := shop(t, files)
-			found, fault := childFrom(t, address+"/main/", test.asks)
+			found, problem := childFrom(t, address+"/main/", test.asks)
 			if diff := cmp.Diff(test.want, found); diff != "" {
 				t.Errorf("found: %s", diff)
 			}
-			if (fault == "") != (test.fault == "") || !strings.Contains(fault, test.fault) {
-				t.Errorf("got fault %q, want %q", fault, test.fault)
+			if (problem == "") != (test.problem == "") || !strings.Contains(problem, test.problem) {
+				t.Errorf("got problem %q, want %q", problem, test.problem)
 			}
 			for file, count := range requests {
 				if count > 1 {
@@ -81,7 +81,7 @@ func TestRepository(t *testing.T) {
 }
 
 // childFrom returns the resolved version of a task that refers to zz, and its problem.
-func childFrom(t *testing.T, repository, asks string) (found, fault string) {
+func childFrom(t *testing.T, repository, asks string) (found, problem string) {
 	t.Helper()
 	parent := filepath.Join(t.TempDir(), "parent")
 	clitest.WritePackage(t, parent, "1.0.0", strings.TrimSuffix("package: zz, "+asks, ", "))
@@ -89,10 +89,10 @@ func childFrom(t *testing.T, repository, asks string) (found, fault string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if faults := b.root().findings; len(faults) > 0 {
-		fault = faults[0].Message
+	if problems := b.root().problems; len(problems) > 0 {
+		problem = problems[0].Message
 	}
-	return strings.Join(b.brings(), ", "), fault
+	return strings.Join(b.brings(), ", "), problem
 }
 
 func TestRepositoryInAFolder(t *testing.T) {
@@ -107,8 +107,8 @@ func TestRepositoryInAFolder(t *testing.T) {
 	clitest.WriteFile(t, filepath.Join(dir, "included", "index.yaml"), clitest.IndexOf([]string{"operatorVersion: 1.9.0, urls: [../zz-1.9.0.tgz]"}))
 	for sentence, repository := range map[string]string{"by its path": dir, "by its URL": (&url.URL{Scheme: "file", Path: dir}).String()} {
 		t.Run(sentence, func(t *testing.T) {
-			if found, fault := childFrom(t, repository, ""); found != "zz-1.9.0" || fault != "" {
-				t.Errorf("got %s, %s", found, fault)
+			if found, problem := childFrom(t, repository, ""); found != "zz-1.9.0" || problem != "" {
+				t.Errorf("got %s, %s", found, problem)
 			}
 		})
 	}

@@ -29,8 +29,8 @@ type packageData struct {
 	// Templates lists the names of the templates.
 	Templates    []string      `json:"templates"`
 	Dependencies []packageNode `json:"dependencies"`
-	// Fault states why the dependencies are unknown.
-	Fault string `json:"problem,omitempty"`
+	// Problem states why the dependencies are unknown.
+	Problem string `json:"problem,omitempty"`
 }
 
 func (v packageView) data() packageData {
@@ -42,8 +42,8 @@ func (v packageView) data() packageData {
 		Templates:    append([]string{}, slices.Sorted(maps.Keys(spec.Templates))...),
 		Dependencies: append([]packageNode{}, v.tree.Children...),
 	}
-	if v.fault != nil {
-		data.Fault = v.fault.Error()
+	if v.problem != nil {
+		data.Problem = v.problem.Error()
 	}
 	return data
 }
@@ -67,7 +67,7 @@ var showSections = []showSection{
 	{"tasks", "tasks of a package, and the plans that run them", func(view packageView, _ bool) string { return tasksText(view) },
 		func(d packageData) any { return map[string]any{"tasks": d.Tasks} }},
 	{"dependencies", "child Instances of a package", func(view packageView, _ bool) string { return dependenciesText(view) },
-		func(d packageData) any { return map[string]any{"dependencies": d.Dependencies, "fault": d.Fault} }},
+		func(d packageData) any { return map[string]any{"dependencies": d.Dependencies, "problem": d.Problem} }},
 }
 
 // ShowOptions holds the arguments and flags of the command.

@@ -169,8 +169,8 @@ func pipeTexts(files []kudo.PipeSpec) []string {
 // dependenciesText returns the tree of the Instances that the package creates.
 func dependenciesText(view packageView) string {
 	switch {
-	case view.fault != nil:
-		return terminal.OneLine(view.fault.Error()) + "\n"
+	case view.problem != nil:
+		return terminal.OneLine(view.problem.Error()) + "\n"
 	case len(view.tree.Children) == 0:
 		return "none\n"
 	default:

@@ -53,7 +53,7 @@ func (s source) file(name string) string {
 	return filepath.Join(s.name, filepath.FromSlash(name))
 }
 
-// load reads the package. It returns an error if there is none; problems of the package are findings.
+// load reads the package. It returns an error if there is none; problems of the package are problems.
 func (s source) load() (*pack.Package, error) {
 	if s.archive != nil {
 		files, err := fs.Sub(s.archive, s.folder)

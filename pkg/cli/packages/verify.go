@@ -56,7 +56,7 @@ func runVerify(ctx context.Context, o *VerifyOptions) error {
 		return err
 	}
 	invalid := b.validity(o.name)
-	text := b.findingsText()
+	text := b.problemsText()
 	if invalid == nil {
 		text += fmt.Sprintf("package %s is valid: OperatorVersion %s%s\n", o.name, versionName(b.root().pkg), b.along())
 	}
@@ -75,11 +75,11 @@ type verdict struct {
 	// Unverified lists child packages given only by name, which were not verified.
 	Unverified []string  `json:"unverified,omitempty"`
 	Valid      bool      `json:"valid"`
-	Findings   []finding `json:"problems"`
+	Problems   []problem `json:"problems"`
 }
 
-type finding struct {
-	// Package is the child package that the finding is about; empty for the requested package.
+type problem struct {
+	// Package is the child package that the problem is about; empty for the requested package.
 	Package  string        `json:"package,omitempty"`
 	File     string        `json:"file"`
 	Line     int           `json:"line,omitempty"`
@@ -90,7 +90,7 @@ type finding struct {
 
 // verdict returns the result for a package and its child packages.
 func (b *bundle) verdict(name string) verdict {
-	v := verdict{Package: name, Unverified: b.notLookedFor(), Valid: b.validity(name) == nil, Findings: []finding{}}
+	v := verdict{Package: name, Unverified: b.notLookedFor(), Valid: b.validity(name) == nil, Problems: []problem{}}
 	if v.Valid {
 		v.OperatorVersion, v.ChildVersions = versionName(b.root().pkg), b.brings()
 	}
@@ -99,8 +99,8 @@ func (b *bundle) verdict(name string) verdict {
 		if m == b.root() {
 			place = ""
 		}
-		for _, f := range m.findings {
-			v.Findings = append(v.Findings, finding{
+		for _, f := range m.problems {
+			v.Problems = append(v.Problems, problem{
 				Package: place, File: f.File, Line: f.Line, Column: f.Column, Severity: f.Severity, Message: f.Message,
 			})
 		}
@@ -108,23 +108,23 @@ func (b *bundle) verdict(name string) verdict {
 	return v
 }
 
-// verifiedBundle loads a package with its child packages and prints the findings to out. It returns an error if any of them has errors.
+// verifiedBundle loads a package with its child packages and prints the problems to out. It returns an error if any of them has errors.
 func verifiedBundle(ctx context.Context, l *loader, out io.Writer, name string) (*bundle, error) {
 	b, err := l.loadBundle(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	if err := printers.WriteEscaped(out, b.findingsText()); err != nil {
+	if err := printers.WriteEscaped(out, b.problemsText()); err != nil {
 		return nil, err
 	}
 	return b, b.validity(name)
 }
 
-// findingsText returns a line for each finding, with file names relative to the working directory.
-func (b *bundle) findingsText() string {
+// problemsText returns a line for each problem, with file names relative to the working directory.
+func (b *bundle) problemsText() string {
 	var text strings.Builder
 	for _, m := range b.rootFirst() {
-		for _, f := range m.findings {
+		for _, f := range m.problems {
 			f.File = m.file(f.File)
 			text.WriteString(f.String() + "\n")
 		}
@@ -173,16 +173,16 @@ func (b *bundle) along() string {
 
 // validity returns an error if the package or one of its child packages has errors.
 func (b *bundle) validity(name string) error {
-	var faults, all int
+	var problems, all int
 	for _, m := range b.members {
-		faults += len(pack.Errors(m.findings))
-		all += len(m.findings)
+		problems += len(pack.Errors(m.problems))
+		all += len(m.problems)
 	}
-	if faults == 0 {
+	if problems == 0 {
 		return nil
 	}
-	found := terminal.Counted(faults, "error")
-	if warnings := all - faults; warnings > 0 {
+	found := terminal.Counted(problems, "error")
+	if warnings := all - problems; warnings > 0 {
 		found += ", " + terminal.Counted(warnings, "warning")
 	}
 	return fmt.Errorf("package %s is not valid: %s", name, found)

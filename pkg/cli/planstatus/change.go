@@ -32,7 +32,7 @@ func (v View) Due() string {
 	if v.Version == nil {
 		return ""
 	}
-	return plan.Due(plan.Wish{
+	return plan.Due(plan.State{
 		Generation: v.Instance.Generation, Parameters: v.Instance.Spec.Parameters, Request: v.Instance.Spec.PlanExecution,
 		Version:   &v.Version.Spec,
 		Reference: corev1.ObjectReference{Namespace: v.Version.Namespace, Name: v.Version.Name, UID: v.Version.UID},

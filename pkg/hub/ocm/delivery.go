@@ -268,7 +268,7 @@ func (d *delivery) configuration(addOn *upstreamv1beta1.ManagedClusterAddOn) (up
 func (d *delivery) delivered(addOn *upstreamv1beta1.ManagedClusterAddOn) ([]runtime.Object, error) {
 	works, err := d.works.ByIndex(index.ManifestWorkByAddon, addOn.Namespace+"/"+addOn.Name)
 	if err != nil {
-		return nil, fmt.Errorf("finding the ManifestWorks of add-on %s/%s: %w", addOn.Namespace, addOn.Name, err)
+		return nil, fmt.Errorf("problem the ManifestWorks of add-on %s/%s: %w", addOn.Namespace, addOn.Name, err)
 	}
 	var objects []runtime.Object
 	for _, w := range works {
@@ -321,13 +321,13 @@ func (d *delivery) approve(
 	_ context.Context, on *clusterv1.ManagedCluster, _ *upstreamv1beta1.ManagedClusterAddOn, csr *certificatesv1.CertificateSigningRequest,
 ) bool {
 	user := agent.DefaultUser(on.Name, addonv1alpha1.AgentAddOn, addonv1alpha1.AgentName)
-	fault := csrFault(csr, on.Name, user, agent.DefaultGroups(on.Name, addonv1alpha1.AgentAddOn))
+	problem := csrProblem(csr, on.Name, user, agent.DefaultGroups(on.Name, addonv1alpha1.AgentAddOn))
 	if !on.Spec.HubAcceptsClient {
-		fault = "the cluster is not accepted"
+		problem = "the cluster is not accepted"
 	}
-	if fault != "" {
+	if problem != "" {
 		d.certificates.WithLabelValues("refused").Inc()
-		d.logger.Info("not approving a request for an agent's certificate", "request", csr.Name, "cluster", on.Name, "why", fault)
+		d.logger.Info("not approving a request for an agent's certificate", "request", csr.Name, "cluster", on.Name, "why", problem)
 		return false
 	}
 	d.certificates.WithLabelValues("approved").Inc()
@@ -358,17 +358,17 @@ func (d *delivery) permit(ctx context.Context, on *clusterv1.ManagedCluster, add
 
 // grant applies a Role or a RoleBinding, unless it is up to date.
 func (d *delivery) grant(ctx context.Context, want *unstructured.Unstructured) error {
-	standing := &unstructured.Unstructured{}
-	standing.SetGroupVersionKind(want.GroupVersionKind())
-	err := d.live.Get(ctx, client.ObjectKeyFromObject(want), standing)
+	existing := &unstructured.Unstructured{}
+	existing.SetGroupVersionKind(want.GroupVersionKind())
+	err := d.live.Get(ctx, client.ObjectKeyFromObject(want), existing)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading %s %s: %w", want.GetKind(), client.ObjectKeyFromObject(want), err)
 	}
 	same := func(field string) bool {
-		return equality.Semantic.DeepEqual(standing.Object[field], want.Object[field])
+		return equality.Semantic.DeepEqual(existing.Object[field], want.Object[field])
 	}
 	if !apierrors.IsNotFound(err) && same("rules") && same("roleRef") && same("subjects") &&
-		equality.Semantic.DeepEqual(standing.GetOwnerReferences(), want.GetOwnerReferences()) {
+		equality.Semantic.DeepEqual(existing.GetOwnerReferences(), want.GetOwnerReferences()) {
 		return nil
 	}
 	if _, err := apply.Object(ctx, d.client, want, ManagerDelivery); err != nil {

@@ -17,10 +17,10 @@ const authenticated = "system:authenticated"
 // agentDNSName is the name that OCM's klusterlet writes into every request for addon-agent. It is never resolved.
 const agentDNSName = addonv1alpha1.AgentAddOn + ".addon.open-cluster-management.io"
 
-// csrFault returns why a certificate request was not made by the klusterlet of a managed cluster for its addon-agent; empty if it was. The
+// csrProblem returns why a certificate request was not made by the klusterlet of a managed cluster for its addon-agent; empty if it was. The
 // user and the groups must match the agent's identity on the hub exactly: any other group, such as one of another cluster, would be an
 // additional permission.
-func csrFault(csr *certificatesv1.CertificateSigningRequest, cluster, user string, groups []string) string {
+func csrProblem(csr *certificatesv1.CertificateSigningRequest, cluster, user string, groups []string) string {
 	switch {
 	case csr.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName:
 		return "it is for another signer"

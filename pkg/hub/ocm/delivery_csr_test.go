@@ -80,7 +80,7 @@ func TestCSRFault(t *testing.T) {
 				Request: asking(pkix.Name{CommonName: user, Organization: groups}),
 			}}
 			test.change(request)
-			if got := csrFault(request, "cluster1", user, groups); got != test.want {
+			if got := csrProblem(request, "cluster1", user, groups); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})

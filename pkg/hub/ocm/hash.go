@@ -50,7 +50,7 @@ func (h *configurationHashes) configuredWith(resource string) func(context.Conte
 // Reconcile sets the hashes of one definition.
 func (h *configurationHashes) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	definition, err := read.Definition(ctx, h.client, request.Name)
-	if err != nil || !install.RunsByPlans(definition) {
+	if err != nil || !install.IsPlanManaged(definition) {
 		return ctrl.Result{}, err
 	}
 	var operations []apply.Operation

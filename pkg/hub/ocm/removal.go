@@ -116,7 +116,7 @@ func (a *agents) remaining(ctx context.Context, cluster string) (string, error) 
 		if err != nil {
 			return "", err
 		}
-		if install.RunsByPlans(definition) {
+		if install.IsPlanManaged(definition) {
 			named = append(named, "add-on "+addOns.Items[i].Name)
 		}
 	}

@@ -81,7 +81,7 @@ func (r *rollouts) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if !install.RunsByPlans(definition) {
+	if !install.IsPlanManaged(definition) {
 		r.count(request.NamespacedName, nil)
 		return controller.RetryConflict(r.giveUp(ctx, addOn, mark))
 	}

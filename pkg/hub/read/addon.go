@@ -28,7 +28,7 @@ func (a *AddOns) Gather(
 ) (install.AddOn, error) {
 	state := install.AddOn{Definition: definition, ManagedAddOn: addOn}
 	var err error
-	if !install.RunsByPlans(definition) {
+	if !install.IsPlanManaged(definition) {
 		state.Instances, err = InstancesNamed(ctx, a.Client, client.ObjectKeyFromObject(addOn))
 		return state, err
 	}
@@ -39,7 +39,7 @@ func (a *AddOns) Gather(
 	state.Unmanaged = !managed
 	state.Configuration = install.Configure(definition, addOn, a.PackagesNamespace)
 	state.DeploymentConfigs = map[types.NamespacedName]*addonv1alpha1.AddOnDeploymentConfig{}
-	if len(state.Configuration.Obstacles) == 0 {
+	if len(state.Configuration.Problems) == 0 {
 		if state.Version, err = Version(ctx, a.Client, state.Configuration.OperatorVersion); err != nil {
 			return state, err
 		}
@@ -55,10 +55,10 @@ func (a *AddOns) Gather(
 	if state.Instances, err = InstancesOn(ctx, a.Client, addOn.Namespace); err != nil {
 		return state, err
 	}
-	needs, fault := dependency.Declared(definition)
+	needs, problem := dependency.Declared(definition)
 	seen, err := Dependencies(ctx, a.Client, addOn.Namespace, needs, a.Cycles.Of(addOn.Name))
 	// The install gate uses the current state, not the add-on's own condition: no previous verdict is held.
-	state.Dependencies, state.DependencyFault = dependency.Evaluate(needs, seen, nil), fault
+	state.Dependencies, state.DependencyProblem = dependency.Evaluate(needs, seen, nil), problem
 	return state, err
 }
 

@@ -97,7 +97,7 @@ func (c *Cycles) Follow(reader client.Reader) handler.EventHandler {
 	enqueue := func(ctx context.Context, q queue, definition client.Object, changed []string, existence bool) {
 		requests, err := concerned(ctx, reader, definition.GetName(), changed, existence)
 		if err != nil {
-			log.FromContext(ctx).Error(err, "finding the objects that a change affects", "object", client.ObjectKeyFromObject(definition))
+			log.FromContext(ctx).Error(err, "problem the objects that a change affects", "object", client.ObjectKeyFromObject(definition))
 		}
 		for _, request := range requests {
 			q.Add(request)
@@ -125,11 +125,11 @@ func (c *Cycles) Follow(reader client.Reader) handler.EventHandler {
 func concerned(ctx context.Context, c client.Reader, definition string, changed []string, existence bool) ([]reconcile.Request, error) {
 	names := append(changed, definition)
 	if existence {
-		dependants, err := DefinedOn(ctx, c, definition)
+		dependents, err := DefinedOn(ctx, c, definition)
 		if err != nil {
 			return nil, err
 		}
-		names = append(names, dependants...)
+		names = append(names, dependents...)
 	}
 	slices.Sort(names)
 	var requests []reconcile.Request

@@ -75,7 +75,7 @@ func TestCyclesFollowAnyHistory(t *testing.T) {
 			for _, name := range names {
 				want := cyclesOf(name, graph)
 				if diff := cmp.Diff(want, c.Of(name), cmpopts.EquateEmpty()); diff != "" {
-					t.Fatalf("seed %d: circles of %s (-want +got):\n%s", seed, name, diff)
+					t.Fatalf("seed %d: cycles of %s (-want +got):\n%s", seed, name, diff)
 				}
 				if diff := cmp.Diff(want, told[name], cmpopts.EquateEmpty()); diff != "" {
 					t.Fatalf("seed %d: %s was not told (-want +told):\n%s", seed, name, diff)

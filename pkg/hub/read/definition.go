@@ -14,15 +14,15 @@ import (
 	"github.com/tandem-addons/tandem/pkg/dependency"
 )
 
-// DeclaredBy returns the dependencies that the add-on of that name declares. An add-on without a definition has none. fault reports that
+// DeclaredBy returns the dependencies that the add-on of that name declares. An add-on without a definition has none. problem reports that
 // the declaration is malformed.
-func DeclaredBy(ctx context.Context, c client.Reader, name string) (needs []addonv1alpha1.AddonDependency, fault, err error) {
+func DeclaredBy(ctx context.Context, c client.Reader, name string) (needs []addonv1alpha1.AddonDependency, problem, err error) {
 	definition, err := Definition(ctx, c, name)
 	if err != nil || definition == nil {
 		return nil, nil, err
 	}
-	needs, fault = dependency.Declared(definition)
-	return needs, fault, nil
+	needs, problem = dependency.Declared(definition)
+	return needs, problem, nil
 }
 
 // Definition returns the ClusterManagementAddOn of that name, read-only; nil if it does not exist.
@@ -64,8 +64,8 @@ func Dependencies(
 	return seen, nil
 }
 
-// DependantsOf returns requests for the dependents of addOn on its cluster.
-func DependantsOf(ctx context.Context, c client.Reader, addOn client.Object) ([]reconcile.Request, error) {
+// DependentsOf returns requests for the dependents of addOn on its cluster.
+func DependentsOf(ctx context.Context, c client.Reader, addOn client.Object) ([]reconcile.Request, error) {
 	names, err := DefinedOn(ctx, c, addOn.GetName())
 	if err != nil {
 		return nil, err

@@ -22,11 +22,11 @@ func Versions(ctx context.Context, c client.Reader, namespace, operator string) 
 	if err != nil {
 		return nil, fmt.Errorf("listing the versions of operator %q in %q: %w", operator, namespace, err)
 	}
-	return Standing(found.Items), nil
+	return Existing(found.Items), nil
 }
 
-// Standing returns the versions that are not being deleted.
-func Standing(versions []kudo.OperatorVersion) []kudo.OperatorVersion {
+// Existing returns the versions that are not being deleted.
+func Existing(versions []kudo.OperatorVersion) []kudo.OperatorVersion {
 	var stay []kudo.OperatorVersion
 	for _, version := range versions {
 		if version.DeletionTimestamp.IsZero() {
@@ -56,9 +56,9 @@ func treeOf(ctx context.Context, c client.Reader, version *kudo.OperatorVersion)
 		candidates = append(candidates, versions...)
 	}
 	node, err := tree.Resolve(version, candidates)
-	var fault *tree.Error
-	errors.As(err, &fault)
-	return node, fault, nil
+	var problem *tree.Error
+	errors.As(err, &problem)
+	return node, problem, nil
 }
 
 // InstancesRunning returns the Instances of a changed OperatorVersion, and those whose version has its operator as a descendant: another
@@ -110,7 +110,7 @@ func withAncestors(ctx context.Context, c client.Reader, version *kudo.OperatorV
 // Tree adds the tree of child operators to the state of an Instance.
 func Tree(ctx context.Context, c client.Reader, state *install.Instance) (err error) {
 	if state.Version != nil {
-		state.Tree, state.TreeFault, err = treeOf(ctx, c, state.Version)
+		state.Tree, state.TreeProblem, err = treeOf(ctx, c, state.Version)
 	}
 	return err
 }

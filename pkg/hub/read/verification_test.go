@@ -20,18 +20,18 @@ func TestVerificationsAreRememberedByUID(t *testing.T) {
 	v := NewVerifications()
 	first := v.Of(empty("a"))
 	if len(first) == 0 {
-		t.Fatal("an empty OperatorVersion has no faults")
+		t.Fatal("an empty OperatorVersion has no problems")
 	}
 	// A second check would report the other operator: only the uid is compared.
 	known := empty("a")
 	known.Spec.Operator.Name = "kafka"
 	if again := v.Of(known); len(again) != len(first) {
-		t.Errorf("got %d faults, %d at first: it was checked again", len(again), len(first))
+		t.Errorf("got %d problems, %d at first: it was checked again", len(again), len(first))
 	}
 	other := known.DeepCopy()
 	other.UID = "b"
 	if replaced := v.Of(other); len(replaced) != len(first)-1 {
-		t.Errorf("got %d faults of another OperatorVersion, want %d", len(replaced), len(first)-1)
+		t.Errorf("got %d problems of another OperatorVersion, want %d", len(replaced), len(first)-1)
 	}
 }
 
@@ -40,11 +40,11 @@ func TestVerificationsForgetWhatIsGone(t *testing.T) {
 	v.Of(empty("a"))
 	v.Forget("a")
 	v.Forget("never known")
-	if left := v.faults.Len(); left != 0 {
+	if left := v.problems.Len(); left != 0 {
 		t.Errorf("%d are remembered", left)
 	}
-	if faults := v.Of(nil); faults != nil || v.faults.Len() != 0 {
-		t.Errorf("an OperatorVersion that does not exist has faults: %v", faults)
+	if problems := v.Of(nil); problems != nil || v.problems.Len() != 0 {
+		t.Errorf("an OperatorVersion that does not exist has problems: %v", problems)
 	}
 }
 
@@ -59,7 +59,7 @@ func TestVerificationsAreBounded(t *testing.T) {
 		})
 	}
 	workers.Wait()
-	if n := v.faults.Len(); n != verificationLimit {
+	if n := v.problems.Len(); n != verificationLimit {
 		t.Errorf("%d are remembered, want %d", n, verificationLimit)
 	}
 }

@@ -92,11 +92,11 @@ func reviewOf[T any, O interface {
 	decoder := admission.NewDecoder(a.scheme)
 	handle := func(ctx context.Context, request admission.Request) (o opinion, err error) {
 		defer func() {
-			if fault := recover(); fault != nil {
+			if problem := recover(); problem != nil {
 				for _, logStack := range utilruntime.PanicHandlers {
-					logStack(ctx, fault)
+					logStack(ctx, problem)
 				}
-				err = fmt.Errorf("panic: %v", fault)
+				err = fmt.Errorf("panic: %v", problem)
 			}
 		}()
 		w := write[O]{user: request.UserInfo.Username}

@@ -40,15 +40,15 @@ func (a *admissions) undefining(ctx context.Context, definition *addonv1alpha1.C
 	if err != nil || !definition.DeletionTimestamp.IsZero() {
 		return opinion{}, err
 	}
-	var dependants []string
+	var dependents []string
 	for _, name := range names {
 		requires, err := a.declares(ctx, name, definition.Name)
 		if err != nil {
 			return opinion{}, err
 		}
 		if requires {
-			dependants = append(dependants, name)
+			dependents = append(dependents, name)
 		}
 	}
-	return losing(dependants, "", definition.Name, " where it is removed with its definition"), nil
+	return losing(dependents, "", definition.Name, " where it is removed with its definition"), nil
 }

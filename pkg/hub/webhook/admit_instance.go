@@ -48,6 +48,6 @@ func (a *admissions) stateOf(ctx context.Context, instance *kudo.Instance) (inst
 	if err != nil {
 		return state, err
 	}
-	state.VersionFaults = a.verifications.Of(state.Version)
+	state.VersionProblems = a.verifications.Of(state.Version)
 	return state, read.Tree(ctx, a.client, &state)
 }

@@ -21,17 +21,17 @@ func (a *admissions) addOn(ctx context.Context, w write[*addonv1alpha1.ManagedCl
 	if err != nil {
 		return opinion{}, err
 	}
-	var dependants []string
+	var dependents []string
 	for _, name := range names {
 		requires, err := a.requires(ctx, types.NamespacedName{Namespace: w.before.Namespace, Name: name}, w.before.Name)
 		if err != nil {
 			return opinion{}, err
 		}
 		if requires {
-			dependants = append(dependants, name)
+			dependents = append(dependents, name)
 		}
 	}
-	return losing(dependants, " on "+w.before.Namespace, w.before.Name, ""), nil
+	return losing(dependents, " on "+w.before.Namespace, w.before.Name, ""), nil
 }
 
 // requires reports whether that add-on is installed, is not being deleted, and requires need.

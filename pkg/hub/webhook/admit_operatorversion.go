@@ -37,6 +37,6 @@ func (a *admissions) bringing(ctx context.Context, version *kudo.OperatorVersion
 	if err := a.live.List(ctx, &stored, client.InNamespace(version.Namespace)); err != nil {
 		return opinion{}, fmt.Errorf("listing OperatorVersions: %w", err)
 	}
-	warnings, refused := tree.Admit(version, read.Standing(stored.Items))
+	warnings, refused := tree.Admit(version, read.Existing(stored.Items))
 	return opinion{warnings: warnings, refused: refused}, nil
 }

@@ -193,7 +193,7 @@ func TestLosing(t *testing.T) {
 		many = append(many, fmt.Sprintf("addon-with-a-name-%02d", i))
 	}
 	for name, test := range map[string]struct {
-		dependants []string
+		dependents []string
 		want       string
 	}{
 		"one": {[]string{"kafka"}, "kafka on cluster1 requires zookeeper and will become unavailable (kubectl addon dependents zookeeper)"},
@@ -207,7 +207,7 @@ func TestLosing(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := losing(test.dependants, " on cluster1", "zookeeper", "").warnings[0]
+			got := losing(test.dependents, " on cluster1", "zookeeper", "").warnings[0]
 			if got != test.want || len(got) > 256 {
 				t.Errorf("got %q (%d bytes), want %q", got, len(got), test.want)
 			}

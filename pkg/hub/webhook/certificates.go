@@ -302,7 +302,7 @@ func refresh(c *x509.Certificate) time.Time {
 	return c.NotBefore.Add(c.NotAfter.Sub(c.NotBefore) / 3 * 2)
 }
 
-// skew returns how far certificates are backdated, for API servers with slow clocks. It is less than the time that a new authority waits
+// skew returns the time by which certificates are backdated, for API servers with slow clocks. It is less than the time that a new authority waits
 // before it signs.
 func skew(serving time.Duration) time.Duration { return min(5*time.Minute, serving/20) }
 

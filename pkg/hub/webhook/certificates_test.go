@@ -358,8 +358,8 @@ func TestCertificatesAllowForClocksThatAreBehind(t *testing.T) {
 func TestCertificateTerms(t *testing.T) {
 	day := 24 * time.Hour
 	for name, test := range map[string]struct {
-		terms certificateTerms
-		fault string
+		terms   certificateTerms
+		problem string
 	}{
 		"the defaults": {certificateTerms{[]string{"a"}, DefaultAuthorityValidity, DefaultCertificateValidity}, ""},
 		"three times":  {certificateTerms{[]string{"a"}, 3 * day, day}, ""},
@@ -374,8 +374,8 @@ func TestCertificateTerms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := test.terms.check()
-			if test.fault == "" && err != nil || test.fault != "" && (err == nil || !strings.Contains(err.Error(), test.fault)) {
-				t.Errorf("the error is %v, want %q", err, test.fault)
+			if test.problem == "" && err != nil || test.problem != "" && (err == nil || !strings.Contains(err.Error(), test.problem)) {
+				t.Errorf("the error is %v, want %q", err, test.problem)
 			}
 		})
 	}

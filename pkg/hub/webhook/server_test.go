@@ -10,7 +10,7 @@ import (
 )
 
 func TestWebhookAddress(t *testing.T) {
-	for name, test := range map[string]struct{ address, fault string }{
+	for name, test := range map[string]struct{ address, problem string }{
 		"all interfaces":  {":9443", ""},
 		"IPv4":            {"127.0.0.1:9443", ""},
 		"IPv6":            {"[::1]:9443", ""},
@@ -23,8 +23,8 @@ func TestWebhookAddress(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := (&server{address: test.address}).listener()
-			if test.fault == "" && err != nil || test.fault != "" && (err == nil || !strings.Contains(err.Error(), test.fault)) {
-				t.Errorf("the error is %v, want %q", err, test.fault)
+			if test.problem == "" && err != nil || test.problem != "" && (err == nil || !strings.Contains(err.Error(), test.problem)) {
+				t.Errorf("the error is %v, want %q", err, test.problem)
 			}
 		})
 	}

@@ -48,23 +48,23 @@ func TestValidateNamesWhatIsNotThere(t *testing.T) {
 	packages := filepath.Join("..", "..", "..", "examples", "packages")
 	for sentence, test := range map[string]struct {
 		options Options
-		fault   string
+		problem string
 	}{
 		"everything exists":            {Options{Plugin: plugin, Packages: packages}, ""},
 		"no plugin":                    {Options{Plugin: plugin + "x", Packages: packages}, "make build"},
 		"the plugin is not executable": {Options{Plugin: folder, Packages: packages}, "is not an executable file"},
-		"no packages in the folder":    {Options{Plugin: plugin, Packages: folder}, "finding package zookeeper"},
+		"no packages in the folder":    {Options{Plugin: plugin, Packages: folder}, "problem package zookeeper"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			err := test.options.Validate()
-			if test.fault == "" {
+			if test.problem == "" {
 				if err != nil {
 					t.Error(err)
 				}
 				return
 			}
-			if err == nil || !strings.Contains(err.Error(), test.fault) {
-				t.Errorf("the error is %v, want one with %q", err, test.fault)
+			if err == nil || !strings.Contains(err.Error(), test.problem) {
+				t.Errorf("the error is %v, want one with %q", err, test.problem)
 			}
 		})
 	}

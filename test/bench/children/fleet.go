@@ -142,8 +142,8 @@ func childTask(number int) kudo.Task {
 	return task
 }
 
-// bringsChild reports whether the step of that name creates a child.
-func bringsChild(step string) bool { return strings.HasPrefix(step, childPrefix) }
+// createsChild reports whether the step of that name creates a child.
+func createsChild(step string) bool { return strings.HasPrefix(step, childPrefix) }
 
 // isChild reports whether the Instance of that name is a child.
 func isChild(instance string) bool { return strings.Contains(instance, ".") }

@@ -25,7 +25,7 @@ type settings struct {
 func (s *settings) Bind(fs *flag.FlagSet) {
 	fs.StringVar(&s.programs, "programs", "bin", "folder of addon-manager and addon-agent, which are measured")
 	fs.IntVar(&s.fleet.parents, "parents", 200, "Instances that bring others along")
-	fs.IntVar(&s.fleet.children, "children", 3, "Instances that each of them brings along")
+	fs.IntVar(&s.fleet.children, "children", 3, "number of child Instances of each")
 	fs.IntVar(&s.fleet.namespaces, "namespaces", 10, "namespaces of the managed cluster that they are spread over")
 	s.limits = program.Limits{QPS: 400, Burst: 800}
 	s.limits.Bind(fs, "addon-agent", "hub-api")

@@ -167,7 +167,7 @@ func inProgress(parent string, status kudo.PlanStatus) []string {
 	var children []string
 	for _, phase := range status.Phases {
 		for _, step := range phase.Steps {
-			if step.Status == kudo.InProgress && bringsChild(step.Name) {
+			if step.Status == kudo.InProgress && createsChild(step.Name) {
 				children = append(children, parent+"."+step.Name)
 			}
 		}

@@ -117,9 +117,9 @@ func (b *bench) scenarios(ctx context.Context) (*report, error) {
 	}{
 		{"fleetFlip: every cluster's " + b.fleet.leaf() + " gets a Required dependency that is nowhere",
 			func(ctx context.Context) (result, error) { return b.flip(ctx, b.definitionFlip()) }, &measured.FleetFlip},
-		{"sharedDependencyFlip: " + addOnName(0) + ", which others need, goes on every cluster",
+		{"sharedDependencyFlip: " + addOnName(0) + ", which others require, becomes unavailable on every cluster",
 			func(ctx context.Context) (result, error) { return b.flip(ctx, b.sharedFlip()) }, &measured.SharedDependencyFlip},
-		{"clusterFlip: add-ons of single clusters go and come back", b.clusterFlip, &measured.ClusterFlip},
+		{"clusterFlip: add-ons of single clusters become unavailable and available again", b.clusterFlip, &measured.ClusterFlip},
 		{"restart: addon-manager starts on a fleet that has settled", b.restart, &measured.Restart},
 		{"rest: nothing happens", b.atRest, &measured.Rest},
 	} {

@@ -40,7 +40,7 @@ func (s *settings) Bind(fs *flag.FlagSet) {
 	fs.Float64Var(&s.limits.QPS, "qps", 200, "addon-manager's --kube-api-qps")
 	fs.IntVar(&s.limits.Burst, "burst", 400, "addon-manager's --kube-api-burst")
 	fs.IntVar(&s.limits.Concurrency, "concurrency", 10, "addon-manager's --concurrency, and how many patches the bare loop has in flight")
-	fs.IntVar(&s.flips, "flips", 300, "how often an add-on of one cluster goes and comes back")
+	fs.IntVar(&s.flips, "flips", 300, "number of times that an add-on of one cluster becomes unavailable and available again")
 	fs.DurationVar(&s.rest, "rest", 30*time.Second, "how long to watch the fleet at rest")
 }
 

@@ -25,9 +25,9 @@ const (
 
 // versionsOf returns versions of the package in a folder, all with the same content.
 func versionsOf(folder string) ([]*kudo.OperatorVersion, error) {
-	p, findings := pack.Load(os.DirFS(folder))
-	if faults := pack.Errors(findings); len(faults) > 0 {
-		return nil, fmt.Errorf("reading %s: %s", folder, faults[0])
+	p, problems := pack.Load(os.DirFS(folder))
+	if problems := pack.Errors(problems); len(problems) > 0 {
+		return nil, fmt.Errorf("reading %s: %s", folder, problems[0])
 	}
 	made := make([]*kudo.OperatorVersion, versionsStored)
 	for i := range made {

@@ -47,13 +47,13 @@ var _ = Describe("What cannot be changed of an object", func() {
 			Expect(h.plan(ctx, "deploy").Message).To(MatchRegexp(
 				`^phase "main": step "config": task "config": applying %s \S+: %s cannot be changed while the object exists: `+
 					`delete the object and run the plan again, or give it another name in the package$`, name, fields))
-			standing := blank(kind)
-			Expect(h.anywhere(ctx, standing)).To(BeTrue())
-			Expect(standing.GetUID()).To(Equal(object.GetUID()))
-			Expect(standing.GetGeneration()).To(Equal(object.GetGeneration()))
+			existing := blank(kind)
+			Expect(h.anywhere(ctx, existing)).To(BeTrue())
+			Expect(existing.GetUID()).To(Equal(object.GetUID()))
+			Expect(existing.GetGeneration()).To(Equal(object.GetGeneration()))
 
 			By("doing as it says")
-			Expect(managed.Delete(ctx, standing)).To(Succeed())
+			Expect(managed.Delete(ctx, existing)).To(Succeed())
 			h.change(ctx, func(s *kudo.InstanceSpec) { s.PlanExecution = kudo.PlanExecution{PlanName: "deploy", UID: "again"} })
 			Eventually(func() types.UID {
 				if made := blank(kind); h.anywhere(ctx, made) {

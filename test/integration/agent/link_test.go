@@ -309,7 +309,7 @@ var _ = Describe("An Instance that the hub releases", func() {
 		spec.Tasks = append(spec.Tasks, task("wait", kudo.TaskDummy))
 		return spec
 	}
-	letGo := And(HaveKey(kudo.AnnotationOrphaned), HaveKey(kudo.AnnotationHubDeleted))
+	release := And(HaveKey(kudo.AnnotationOrphaned), HaveKey(kudo.AnnotationHubDeleted))
 
 	It("by force stays unchanged, marked, and is deployed again for the next of its name", func(ctx context.Context) {
 		h := newInstance(ctx, stuck(), nil)
@@ -321,7 +321,7 @@ var _ = Describe("An Instance that the hub releases", func() {
 
 		lost := h.get(ctx)
 		h.force(ctx)
-		Eventually(func() map[string]string { return h.mirror(ctx).Annotations }).Should(letGo, "the agent does not wait for the hub")
+		Eventually(func() map[string]string { return h.mirror(ctx).Annotations }).Should(release, "the agent does not wait for the hub")
 		h.release(ctx)
 		Consistently(func() string { return h.config(ctx, "-config") }).Should(Equal("one"))
 		Expect(h.mirror(ctx).DeletionTimestamp).To(BeNil())
@@ -361,7 +361,7 @@ var _ = Describe("An Instance that the hub releases", func() {
 		Expect(hub.Delete(ctx, h.get(ctx))).To(Succeed())
 		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "cleanup").Status }).Should(Equal(kudo.InProgress))
 		h.force(ctx)
-		Eventually(func() map[string]string { return h.mirror(ctx).Annotations }).Should(letGo)
+		Eventually(func() map[string]string { return h.mirror(ctx).Annotations }).Should(release)
 		h.release(ctx)
 		Expect(managed.Delete(ctx, h.object(ctx, "-farewell"))).To(Succeed())
 		Expect(managed.Delete(ctx, h.object(ctx, "-held"))).To(Succeed())
@@ -392,7 +392,7 @@ var _ = Describe("An Instance that the hub releases", func() {
 		stop()
 		h.release(ctx)
 		stop = runAgent()
-		Eventually(func() map[string]string { return h.mirror(ctx).Annotations }).Should(letGo)
+		Eventually(func() map[string]string { return h.mirror(ctx).Annotations }).Should(release)
 		Expect(h.config(ctx, "-config")).To(Equal("one"))
 	})
 

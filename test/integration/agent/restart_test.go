@@ -86,8 +86,8 @@ func file(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(tex
 // loaded returns the spec of the package's OperatorVersion.
 func loaded(files fstest.MapFS) kudo.OperatorVersionSpec {
 	GinkgoHelper()
-	p, findings := pack.Load(files)
-	Expect(pack.Errors(findings)).To(BeEmpty())
+	p, problems := pack.Load(files)
+	Expect(pack.Errors(problems)).To(BeEmpty())
 	Expect(pack.Errors(p.Verify())).To(BeEmpty())
 	_, version := p.Objects(packages)
 	return version.Spec
@@ -110,8 +110,8 @@ type standingWorkload struct {
 	Generation      int64
 }
 
-// standing reads the Instance's workloads.
-func (h *hubPart) standing(ctx context.Context) map[string]standingWorkload {
+// existing reads the Instance's workloads.
+func (h *hubPart) existing(ctx context.Context) map[string]standingWorkload {
 	GinkgoHelper()
 	all := map[string]standingWorkload{}
 	for kind, path := range templatePaths {
@@ -255,7 +255,7 @@ var _ = Describe("Pods restart", func() {
 		h.playWorkloads()
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
-		before = h.standing(ctx)
+		before = h.existing(ctx)
 	})
 	AfterEach(func(ctx context.Context) { h.finish(ctx) })
 
@@ -265,7 +265,7 @@ var _ = Describe("Pods restart", func() {
 		execution := h.plan(ctx, plan)
 		change()
 		h.completes(ctx, plan, execution)
-		return h.standing(ctx)
+		return h.existing(ctx)
 	}
 	// execution returns the UID of the last started execution.
 	execution := func(ctx context.Context) types.UID {
@@ -328,7 +328,7 @@ var _ = Describe("Pods restart", func() {
 			if end != nil {
 				end(ctx)
 			}
-			Expect(h.standing(ctx)).To(Equal(before), "the gate is shut")
+			Expect(h.existing(ctx)).To(Equal(before), "the gate is shut")
 
 			after := afterwards(ctx, "deploy", func() { h.set(ctx, map[string]string{"KIND": "", "PLACE": "", "SIZE": "2"}) })
 			restarted(before, after, execution(ctx))

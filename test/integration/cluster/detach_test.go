@@ -125,8 +125,8 @@ func (s *site) holds(ctx context.Context, name string, finalizers ...string) {
 	Expect(managed.Patch(ctx, config, client.RawPatch(types.MergePatchType, patch))).To(Succeed())
 }
 
-// stands reports whether the object applied by the Instance exists and is not being deleted.
-func (s *site) stands(ctx context.Context, name string) bool {
+// exists reports whether the object applied by the Instance exists and is not being deleted.
+func (s *site) exists(ctx context.Context, name string) bool {
 	GinkgoHelper()
 	config := &corev1.ConfigMap{}
 	err := managed.Get(ctx, client.ObjectKey{Namespace: s.name, Name: name}, config)
@@ -152,7 +152,7 @@ func (s *site) isOrphaned(ctx context.Context) {
 	GinkgoHelper()
 	for _, name := range s.names() {
 		Eventually(func() map[string]string { return s.mirror(ctx, name).Annotations }).Should(HaveKey(kudo.AnnotationOrphaned))
-		Consistently(func() bool { return s.stands(ctx, name) }).Should(BeTrue())
+		Consistently(func() bool { return s.exists(ctx, name) }).Should(BeTrue())
 		Expect(s.mirror(ctx, name).Annotations).NotTo(HaveKey(kudo.AnnotationHubDeleted))
 		Expect(s.mirror(ctx, name).DeletionTimestamp).To(BeNil())
 	}
@@ -218,7 +218,7 @@ var _ = Describe("A cluster that is detached", func() {
 		s.deleteAll(ctx)
 		for _, name := range s.names() {
 			Eventually(func() *kudo.Instance { return s.onHub(ctx, name) }).Should(BeNil())
-			Expect(s.stands(ctx, name)).To(BeFalse())
+			Expect(s.exists(ctx, name)).To(BeFalse())
 			Eventually(func() *kudo.Instance { return s.mirror(ctx, name) }).Should(BeNil())
 		}
 		s.unregister(ctx)
@@ -257,10 +257,10 @@ var _ = Describe("An Instance that is force-released", func() {
 		s.holds(ctx, name)
 		Expect(server.Create(ctx, s.instance.DeepCopy())).To(Succeed())
 		Eventually(s.isReady(ctx, name)).Should(BeTrue())
-		Expect(s.stands(ctx, name)).To(BeTrue(), "it is deployed anew")
+		Expect(s.exists(ctx, name)).To(BeTrue(), "it is deployed again")
 		s.deleteAll(ctx)
 		Eventually(func() *kudo.Instance { return s.onHub(ctx, name) }).Should(BeNil())
-		Expect(s.stands(ctx, name)).To(BeFalse())
+		Expect(s.exists(ctx, name)).To(BeFalse())
 		s.unregister(ctx)
 	})
 
@@ -273,7 +273,7 @@ var _ = Describe("An Instance that is force-released", func() {
 		Consistently(func() *kudo.Instance { return s.onHub(ctx, s.instance.Name) }).ShouldNot(BeNil(), "it is not deleted")
 		Expect(server.Delete(ctx, s.instance)).To(Succeed())
 		Eventually(func() *kudo.Instance { return s.onHub(ctx, s.instance.Name) }).Should(BeNil())
-		Expect(s.stands(ctx, s.instance.Name)).To(BeTrue())
+		Expect(s.exists(ctx, s.instance.Name)).To(BeTrue())
 		s.unregister(ctx)
 	})
 })

@@ -174,14 +174,14 @@ var _ = Describe("The delivery of addon-agent", func() {
 			Should(Equal("addon-agent:3"))
 	})
 
-	DescribeTable("says what is wrong with a config", func(ctx SpecContext, fault string, change func(*upstream.AddOnDeploymentConfigSpec)) {
+	DescribeTable("says what is wrong with a config", func(ctx SpecContext, problem string, change func(*upstream.AddOnDeploymentConfigSpec)) {
 		tandem, _ := deliver(ctx, change)
 		Eventually(func(g Gomega, ctx context.Context) []metav1.Condition {
 			current := &addonv1alpha1.ManagedClusterAddOn{}
 			g.Expect(server.Get(ctx, client.ObjectKeyFromObject(tandem), current)).To(Succeed())
 			return current.Status.Conditions
 		}).WithContext(ctx).Should(ContainElement(And(HaveField("Type", "ManifestApplied"), HaveField("Status", metav1.ConditionFalse),
-			HaveField("Message", ContainSubstring(fault)))))
+			HaveField("Message", ContainSubstring(problem)))))
 	},
 		Entry("an unknown variable", "no variable Imag (did you mean Image?)", func(c *upstream.AddOnDeploymentConfigSpec) {
 			c.CustomizedVariables = []upstream.CustomizedVariable{{Name: "Imag", Value: "addon-agent:2"}}

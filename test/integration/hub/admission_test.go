@@ -363,20 +363,20 @@ var _ = Describe("Admission", func() {
 			Entry("more than an Instance can hold", []string{"TEXT", strings.Repeat("x", parameter.MaxBytes)},
 				`/mine: parameter "TEXT": all parameters together have 524299 bytes, more than the limit of 524288 for an Instance`),
 			Entry("a value of the wrong type", []string{"COUNT", "many"}, `parameter "COUNT": value "many": must be an integer, such as 3`),
-			Entry("several faults", []string{"COUNT", "many", "TYPO", "x"},
+			Entry("several problems", []string{"COUNT", "many", "TYPO", "x"},
 				`parameter "COUNT": value "many": must be an integer, such as 3; parameter "TYPO": it is not defined`),
 		)
 
 		DescribeTable("refuses the edit that",
 			func(ctx SpecContext, change func(*kudo.Instance), text string) {
-				standing := instance("COUNT", "3")
-				Expect(user.Create(ctx, standing)).To(Succeed())
-				Eventually(resolvedOf(standing)).WithContext(ctx).Should(HaveField("Status", "True"))
-				Expect(environment.Edit(ctx, user, standing, change, client.DryRunAll)).To(MatchError(ContainSubstring(text)))
-				Expect(environment.Edit(ctx, user, standing, change)).To(MatchError(ContainSubstring(text)))
+				existing := instance("COUNT", "3")
+				Expect(user.Create(ctx, existing)).To(Succeed())
+				Eventually(resolvedOf(existing)).WithContext(ctx).Should(HaveField("Status", "True"))
+				Expect(environment.Edit(ctx, user, existing, change, client.DryRunAll)).To(MatchError(ContainSubstring(text)))
+				Expect(environment.Edit(ctx, user, existing, change)).To(MatchError(ContainSubstring(text)))
 
 				By("letting everything else through")
-				unchanged := get(ctx, standing)
+				unchanged := get(ctx, existing)
 				Expect(user.Patch(ctx, unchanged, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"x":"y"}}}`)))).To(Succeed())
 				Expect(user.Delete(ctx, unchanged)).To(Succeed())
 				removed(ctx, unchanged)
@@ -429,7 +429,7 @@ var _ = Describe("Admission", func() {
 			Expect(user.Create(ctx, bare)).To(Succeed())
 		})
 
-		It("lets in what became invalid, but for its fault", func(ctx SpecContext) {
+		It("lets in what became invalid, but for its problem", func(ctx SpecContext) {
 			unchecked()
 			wrong := instance("COUNT", "many", "TYPO", "x")
 			Expect(user.Create(ctx, wrong)).To(Succeed(), "nobody answers")
@@ -458,8 +458,8 @@ var _ = Describe("Admission", func() {
 				return user.Patch(ctx, changed.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(text)))
 			}
 			Expect(patch(`{"spec":{"parameters":{"FIXED":"huge"}}}`)).To(Succeed(), "nobody answers")
-			fault := ContainSubstring(`parameter "FIXED": it is immutable and its value is "small": set that`)
-			Eventually(resolvedOf(changed)).WithContext(ctx).Should(HaveField("Message", fault))
+			problem := ContainSubstring(`parameter "FIXED": it is immutable and its value is "small": set that`)
+			Eventually(resolvedOf(changed)).WithContext(ctx).Should(HaveField("Message", problem))
 			stopHub()
 			_, stopHub = runHub(serving)
 			checked(ctx)

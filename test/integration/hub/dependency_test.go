@@ -58,9 +58,9 @@ func edit[T any, O environment.Object[T]](ctx context.Context, object O, change 
 	Expect(environment.Edit(ctx, server, object, change)).To(Succeed())
 }
 
-// held adds a finalizer to an add-on, and letGo removes it.
-func held(addOn *addonv1alpha1.ManagedClusterAddOn)  { addOn.Finalizers = []string{"hub.test/held"} }
-func letGo(addOn *addonv1alpha1.ManagedClusterAddOn) { addOn.Finalizers = nil }
+// held adds a finalizer to an add-on, and release removes it.
+func held(addOn *addonv1alpha1.ManagedClusterAddOn)    { addOn.Finalizers = []string{"hub.test/held"} }
+func release(addOn *addonv1alpha1.ManagedClusterAddOn) { addOn.Finalizers = nil }
 
 // needs sets the dependencies of a definition.
 func (f fleet) needs(needs ...need) func(*addonv1alpha1.ClusterManagementAddOn) {
@@ -222,7 +222,7 @@ var _ = Describe("A dependency", func() {
 		Expect(conditionOf(b, "Available")(Default, ctx)).To(HaveField("Status", "True"))
 
 		By("B being gone, and installed again")
-		edit(ctx, b, letGo)
+		edit(ctx, b, release)
 		staysDegraded(ctx, a, f.required("b"))
 		f.install(ctx, cluster, "b")
 		degraded(ctx, a, none)

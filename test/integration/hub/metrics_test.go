@@ -116,8 +116,8 @@ var _ = Describe("The metrics of dependencies", func() {
 		Expect(server.Delete(ctx, onHere)).To(Succeed())
 		counts(ctx, map[string]float64{})
 
-		edit(ctx, onHere, letGo)
-		edit(ctx, b, letGo)
+		edit(ctx, onHere, release)
+		edit(ctx, b, release)
 	})
 
 	It("count the changes of verdicts, and time each from the change that was seen", func(ctx SpecContext) {

@@ -138,7 +138,7 @@ var _ = Describe("Operators that depend on operators", func() {
 				Expect(err).To(MatchError(ContainSubstring(named(
 					"circular dependency: <cc>-1.1.0 -> <aa>-1.0.0 -> <bb>-1.0.0 -> <cc>-1.1.0"))))
 			}
-			Expect(user.Create(ctx, bringing("cc", "1.1.0", "aa@0.9.0"))).To(Succeed(), "another version is none of the circle")
+			Expect(user.Create(ctx, bringing("cc", "1.1.0", "aa@0.9.0"))).To(Succeed(), "another version is none of the cycle")
 		})
 
 		It("are refused where two children would have the same name", func(ctx SpecContext) {

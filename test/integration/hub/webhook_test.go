@@ -348,7 +348,7 @@ var _ = Describe("The webhook server", func() {
 	})
 
 	It("does not start where it is told nonsense", func(ctx SpecContext) {
-		for fault, change := range map[string]func(*hub.Options){
+		for problem, change := range map[string]func(*hub.Options){
 			"HOST:PORT":            func(o *hub.Options) { o.WebhookBindAddress = "nowhere" },
 			"DNS name or IP":       func(o *hub.Options) { o.WebhookHosts = nil },
 			"a namespace":          func(o *hub.Options) { o.Namespace = "" },
@@ -357,7 +357,7 @@ var _ = Describe("The webhook server", func() {
 			options := hub.Options{PackagesNamespace: packages, Namespace: "tandem-system", MetricsBindAddress: "0", Logger: GinkgoLogr}
 			serving(nil, &options)
 			change(&options)
-			Expect(hub.Run(ctx, config, options)).To(MatchError(ContainSubstring(fault)))
+			Expect(hub.Run(ctx, config, options)).To(MatchError(ContainSubstring(problem)))
 		}
 	})
 })

@@ -133,8 +133,8 @@ func Of(kind string, object client.Object) ([]string, error) {
 	}
 	var violations []string
 	for field, managers := range holders {
-		for _, fault := range faults(kind, object, field, accountable(object, field, managers)) {
-			violations = append(violations, fmt.Sprintf("%s %s: %s", kind, client.ObjectKeyFromObject(object), fault))
+		for _, problem := range problems(kind, object, field, accountable(object, field, managers)) {
+			violations = append(violations, fmt.Sprintf("%s %s: %s", kind, client.ObjectKeyFromObject(object), problem))
 		}
 	}
 	slices.Sort(violations)
@@ -150,22 +150,22 @@ func accountable(object client.Object, field string, managers []string) []string
 	})
 }
 
-// faults returns the violations of a field owned by the managers.
-func faults(kind string, object client.Object, field string, managers []string) []string {
-	var faults []string
+// problems returns the violations of a field owned by the managers.
+func problems(kind string, object client.Object, field string, managers []string) []string {
+	var problems []string
 	for _, manager := range managers {
 		if !isTandem(manager) {
 			continue
 		}
 		own := slices.ContainsFunc(allowed[manager][kind], func(prefix string) bool { return strings.HasPrefix(field, prefix) })
 		if !own && !(manager == managerLease && strings.HasPrefix(field, available) && silent(object)) {
-			faults = append(faults, fmt.Sprintf("%s holds %s, which is not its own", manager, field))
+			problems = append(problems, fmt.Sprintf("%s holds %s, which is not its own", manager, field))
 		}
 		if len(managers) > 1 {
-			faults = append(faults, fmt.Sprintf("%s shares %s with %s", manager, field, strings.Join(managers, ", ")))
+			problems = append(problems, fmt.Sprintf("%s shares %s with %s", manager, field, strings.Join(managers, ", ")))
 		}
 	}
-	return faults
+	return problems
 }
 
 // silent reports whether an add-on's Available is Unknown because its cluster's lease has expired.

@@ -36,8 +36,8 @@ func held(ctx context.Context) types.NamespacedName {
 		d.Spec.Dependencies = []addonv1alpha1.AddonDependency{needs(addonv1alpha1.DependencyTypeRequired)}
 		runs("absent-1.0.0")(d)
 	})
-	Eventually(stands(server, key, "Degraded")).WithContext(ctx).Should(Equal(requiredUnmet))
-	Eventually(stands(server, key, "Resolved")).WithContext(ctx).Should(HaveField("Reason", kudo.ReasonOperatorVersionNotFound))
+	Eventually(reported(server, key, "Degraded")).WithContext(ctx).Should(Equal(requiredUnmet))
+	Eventually(reported(server, key, "Resolved")).WithContext(ctx).Should(HaveField("Reason", kudo.ReasonOperatorVersionNotFound))
 	Expect(say(ctx, server, tandem.asOCM(), "v1alpha1", key, word{
 		conditions: []metav1.Condition{workApplied, condition("RegistrationApplied", "True", "Set", "by OCM")},
 	})).To(Succeed())
@@ -131,9 +131,9 @@ var _ = Describe("An agent that writes, of an Instance's status,", Ordered, Cont
 					err := send(ctx, tandem.asAgent(cluster), created.DeepCopy())
 					Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
 					Expect(err).To(MatchError(ContainSubstring("tandem-agents-on-instances")))
-					stands := &kudo.Instance{}
-					Expect(server.Get(ctx, client.ObjectKeyFromObject(created), stands)).To(Succeed())
-					Expect(stands.ResourceVersion).To(Equal(created.ResourceVersion))
+					reported := &kudo.Instance{}
+					Expect(server.Get(ctx, client.ObjectKeyFromObject(created), reported)).To(Succeed())
+					Expect(reported.ResourceVersion).To(Equal(created.ResourceVersion))
 				}
 			}
 			It("is refused, by merge patch", refused(func(ctx context.Context, c client.Client, i *kudo.Instance) error {

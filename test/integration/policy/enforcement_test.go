@@ -79,7 +79,7 @@ var _ = Describe("addon-manager where the API server does not enforce everything
 
 	It("judges all the same, mends what others drop, and is obeyed by agents", func(ctx SpecContext) {
 		key := enable(ctx, admin, needs("Required"))
-		Eventually(stands(admin, key, "Degraded")).WithContext(ctx).Should(Equal(requiredUnmet))
+		Eventually(reported(admin, key, "Degraded")).WithContext(ctx).Should(Equal(requiredUnmet))
 		Eventually(func(g Gomega) {
 			object := addOnIn("v1alpha1", key)
 			g.Expect(admin.Get(ctx, key, object)).To(Succeed())
@@ -88,7 +88,7 @@ var _ = Describe("addon-manager where the API server does not enforce everything
 
 		says := func(w word) error { return say(ctx, admin, older.asOCM(), "v1alpha1", key, w) }
 		Expect(says(word{conditions: []metav1.Condition{leaseUpdated}, alone: true})).To(Succeed(), "never refused")
-		Eventually(stands(admin, key, "Degraded")).WithContext(ctx).Should(Equal(requiredUnmet))
+		Eventually(reported(admin, key, "Degraded")).WithContext(ctx).Should(Equal(requiredUnmet))
 		Expect(says(word{conditions: []metav1.Condition{stale}})).
 			To(MatchError(ContainSubstring("RBAC verb judge")), "nobody else brings a verdict in")
 	})

@@ -75,8 +75,8 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		}
 		return count
 	}
-	// byPlans creates an add-on that runs an OperatorVersion.
-	byPlans := func(ctx context.Context, version string, needs ...addonv1alpha1.AddonDependency) types.NamespacedName {
+	// planManaged creates an add-on that runs an OperatorVersion.
+	planManaged := func(ctx context.Context, version string, needs ...addonv1alpha1.AddonDependency) types.NamespacedName {
 		GinkgoHelper()
 		key := enable(ctx, admin, needs...)
 		redefine(ctx, admin, key.Name, runs(version))
@@ -101,9 +101,9 @@ var _ = Describe("Uninstalling", Ordered, func() {
 
 		required, preferred = enable(ctx, admin, needs("Required")), enable(ctx, admin, needs("Optional"))
 		own = enable(ctx, admin)
-		waits, works = byPlans(ctx, "some-1.0.0", needs("Required")), byPlans(ctx, "some-1.0.0")
-		Eventually(stands(admin, waits, "Resolved")).WithContext(ctx).Should(HaveField("Reason", addonv1alpha1.ReasonWaitingForDependencies))
-		Eventually(stands(admin, works, "Resolved")).WithContext(ctx).ShouldNot(Equal(none))
+		waits, works = planManaged(ctx, "some-1.0.0", needs("Required")), planManaged(ctx, "some-1.0.0")
+		Eventually(reported(admin, waits, "Resolved")).WithContext(ctx).Should(HaveField("Reason", addonv1alpha1.ReasonWaitingForDependencies))
+		Eventually(reported(admin, works, "Resolved")).WithContext(ctx).ShouldNot(Equal(none))
 		parent := &kudo.Instance{}
 		Eventually(func() error { return admin.Get(ctx, works, parent) }).WithContext(ctx).Should(Succeed())
 		for _, child := range children {
@@ -112,13 +112,13 @@ var _ = Describe("Uninstalling", Ordered, func() {
 			instance.Spec.OperatorVersion.Name = version.Name
 			Expect(admin.Create(ctx, instance)).To(Succeed())
 		}
-		Eventually(stands(admin, preferred, "Degraded")).WithContext(ctx).Should(Equal(optionalUnmet))
+		Eventually(reported(admin, preferred, "Degraded")).WithContext(ctx).Should(Equal(optionalUnmet))
 		for _, key := range []types.NamespacedName{required, preferred, own} {
 			said(ctx, old.asOCM(), "v1beta1", key, leaseUpdated) // by a writer of the version to be removed
 		}
 		said(ctx, old.asOCM(), "v1alpha1", own, ownDegraded)
 		said(ctx, old.asAgent(cluster), "v1alpha1", waits, condition("Available", "False", addonv1alpha1.ReasonNotInstalled, ""))
-		Eventually(stands(admin, required, "Available")).WithContext(ctx).Should(Equal(gated))
+		Eventually(reported(admin, required, "Available")).WithContext(ctx).Should(Equal(gated))
 
 		define(ctx, admin, "fleet", needs("Required"))
 		for i := range fleetSize {
@@ -147,13 +147,13 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		}).WithContext(ctx).Should(Succeed())
 		said(ctx, admin, "v1alpha1", preferred, condition("Degraded", "False", "AllIsWell", ""))
 		old.runHub()
-		Eventually(stands(admin, preferred, "Degraded")).WithContext(ctx).Should(Equal(optionalUnmet), "the hub works")
+		Eventually(reported(admin, preferred, "Degraded")).WithContext(ctx).Should(Equal(optionalUnmet), "the hub works")
 		out := &interrupter{}
 		Expect(uninstall(ctx, out)).To(MatchError(ContainSubstring("an addon-manager is running without a Lease")))
 		Expect(out.String()).To(BeEmpty())
 		Expect(verdicts(ctx)).To(Equal(fleetSize + 2))
 		said(ctx, old.asOCM(), "v1alpha1", required, leaseUpdated)
-		Expect(stands(admin, required, "Available")(Default, ctx)).To(Equal(gated), "the policies stand")
+		Expect(reported(admin, required, "Available")(Default, ctx)).To(Equal(gated), "the policies stand")
 		stopHub()
 	})
 
@@ -187,8 +187,8 @@ var _ = Describe("Uninstalling", Ordered, func() {
 			Expect(available.Status).NotTo(Equal("False"), "%s/%s", addOn.Namespace, addOn.Name)
 			Expect(degraded.Reason).NotTo(ContainSubstring("DependencyNotSatisfied"), "%s/%s", addOn.Namespace, addOn.Name)
 		}
-		Expect(stands(admin, preferred, "Available")(Default, ctx)).To(Equal(of(leaseUpdated)), "what others say stays")
-		Expect(stands(admin, own, "Degraded")(Default, ctx)).To(Equal(of(ownDegraded)), "what others say stays")
+		Expect(reported(admin, preferred, "Available")(Default, ctx)).To(Equal(of(leaseUpdated)), "what others say stays")
+		Expect(reported(admin, own, "Degraded")(Default, ctx)).To(Equal(of(ownDegraded)), "what others say stays")
 
 		for _, kind := range []string{"MutatingAdmissionPolicy", "ValidatingAdmissionPolicy", "ValidatingWebhookConfiguration"} {
 			for _, suffix := range []string{"", "Binding"} {
@@ -229,7 +229,7 @@ var _ = Describe("Uninstalling", Ordered, func() {
 			object := addOnIn("v1alpha1", required)
 			return serverSideApply(ctx, old.asOCM(), object, word{conditions: []metav1.Condition{workApplied}})
 		}).WithContext(ctx).Should(Succeed())
-		Expect(stands(admin, required, "Available")(Default, ctx)).To(Equal(of(workApplied)))
+		Expect(reported(admin, required, "Available")(Default, ctx)).To(Equal(of(workApplied)))
 	})
 
 	It("never touches the definitions of a stock OCM", func(ctx SpecContext) {

@@ -251,8 +251,8 @@ func needs(kind addonv1alpha1.DependencyType) addonv1alpha1.AddonDependency {
 	return addonv1alpha1.AddonDependency{Name: "missing", Type: kind}
 }
 
-// stands returns a condition of an add-on, for Eventually.
-func stands(c client.Client, key types.NamespacedName, conditionType string) func(Gomega, context.Context) seen {
+// reported returns a condition of an add-on, for Eventually.
+func reported(c client.Client, key types.NamespacedName, conditionType string) func(Gomega, context.Context) seen {
 	return func(g Gomega, ctx context.Context) seen {
 		addOn := &addonv1alpha1.ManagedClusterAddOn{}
 		g.Expect(c.Get(ctx, key, addOn)).To(Succeed())
@@ -264,7 +264,7 @@ func stands(c client.Client, key types.NamespacedName, conditionType string) fun
 func judged(ctx context.Context, kind addonv1alpha1.DependencyType, verdict seen) types.NamespacedName {
 	GinkgoHelper()
 	key := enable(ctx, server, needs(kind))
-	Eventually(stands(server, key, addonv1alpha1.ConditionDegraded)).WithContext(ctx).Should(Equal(verdict))
+	Eventually(reported(server, key, addonv1alpha1.ConditionDegraded)).WithContext(ctx).Should(Equal(verdict))
 	return key
 }
 
@@ -290,7 +290,7 @@ func (s *site) untilEnforced(ctx context.Context) {
 	GinkgoHelper()
 	admin := s.as("")
 	key := enable(ctx, admin, needs(addonv1alpha1.DependencyTypeOptional))
-	Eventually(stands(admin, key, "Degraded")).WithContext(ctx).Should(Equal(optionalUnmet))
+	Eventually(reported(admin, key, "Degraded")).WithContext(ctx).Should(Equal(optionalUnmet))
 	for _, version := range versions {
 		Eventually(func(g Gomega) {
 			object := addOnIn(version, key)

@@ -197,7 +197,7 @@ var _ = Describe("Degraded and Available", func() {
 		redefine(ctx, server, key.Name, func(d *addonv1alpha1.ClusterManagementAddOn) {
 			d.Spec.Dependencies = []addonv1alpha1.AddonDependency{needs(addonv1alpha1.DependencyTypeRequired)}
 		})
-		Eventually(stands(server, key, "Available")).WithContext(ctx).Should(Equal(gated))
+		Eventually(reported(server, key, "Available")).WithContext(ctx).Should(Equal(gated))
 		addOn := &addonv1alpha1.ManagedClusterAddOn{}
 		Expect(server.Get(ctx, key, addOn)).To(Succeed())
 		available := addOn.Status.Conditions[slices.IndexFunc(addOn.Status.Conditions, func(c metav1.Condition) bool { return c.Type == "Available" })]
@@ -219,7 +219,7 @@ var _ = Describe("Degraded and Available", func() {
 		Expect(mergePatch(ctx, tandem.asOCM(), object, word{conditions: []metav1.Condition{leaseUpdated}})).To(Succeed())
 		Expect(seenOf(conditionsOf(object), "Available")).To(Equal(gated))
 		Expect(server.Delete(ctx, &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: metav1.ObjectMeta{Name: key.Name}})).To(Succeed())
-		Eventually(stands(server, key, "Degraded")).WithContext(ctx).Should(Equal(none))
+		Eventually(reported(server, key, "Degraded")).WithContext(ctx).Should(Equal(none))
 		object = read(ctx, "v1alpha1", key)
 		Expect(mergePatch(ctx, tandem.asOCM(), object, word{conditions: []metav1.Condition{leaseUpdated}})).To(Succeed())
 		Expect(seenOf(conditionsOf(object), "Available")).To(Equal(of(leaseUpdated)))
@@ -230,6 +230,6 @@ var _ = Describe("Degraded and Available", func() {
 		object := read(ctx, "v1alpha1", key)
 		Expect(mergePatch(ctx, server, object, word{alone: true})).To(Succeed())
 		Expect(conditionsOf(object)).To(BeEmpty())
-		Eventually(stands(server, key, "Degraded")).WithContext(ctx).Should(Equal(optionalUnmet), "and addon-manager's to mend")
+		Eventually(reported(server, key, "Degraded")).WithContext(ctx).Should(Equal(optionalUnmet), "and addon-manager's to mend")
 	})
 })

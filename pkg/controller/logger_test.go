@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestCalm(t *testing.T) {
+func TestLogsWithoutLostLeadership(t *testing.T) {
 	var lines []string
-	logger := Calm(funcr.New(func(prefix, args string) { lines = append(lines, prefix+" "+args) }, funcr.Options{LogCaller: funcr.Error}))
+	logger := WithoutLeaderElectionLost(funcr.New(func(prefix, args string) { lines = append(lines, prefix+" "+args) }, funcr.Options{LogCaller: funcr.Error}))
 	named := logger.WithName("manager").WithValues("a", 1)
 	for _, l := range []logr.Logger{logger, named} {
 		l.Error(errors.New("leader election lost"), "error received after stop sequence was engaged")
@@ -22,7 +22,7 @@ func TestCalm(t *testing.T) {
 	named.Error(nil, "error received after stop sequence was engaged")
 	named.Info("error received after stop sequence was engaged")
 
-	here := regexp.MustCompile(`"caller"=\{"file"="calm_test.go" "line"=\d+\} `)
+	here := regexp.MustCompile(`"caller"=\{"file"="logger_test.go" "line"=\d+\} `)
 	for i, line := range lines {
 		lines[i] = here.ReplaceAllString(line, "")
 	}
@@ -37,6 +37,6 @@ func TestCalm(t *testing.T) {
 	}
 }
 
-func TestCalmTakesALoggerThatLogsNothing(t *testing.T) {
-	Calm(logr.Logger{}).Error(errors.New("disk full"), "is not heard")
+func TestLogsWithoutLostLeadershipTakesALoggerThatLogsNothing(t *testing.T) {
+	WithoutLeaderElectionLost(logr.Logger{}).Error(errors.New("disk full"), "is not heard")
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Severity is the severity of a finding.
+// Severity is the severity of a problem.
 type Severity string
 
 const (
@@ -17,24 +17,24 @@ const (
 	Warning Severity = "warning"
 )
 
-// Finding is one result of verification.
-type Finding struct {
-	// File in the package, with slashes; empty in findings over an OperatorVersion.
+// Problem is one result of verification.
+type Problem struct {
+	// File in the package, with slashes; empty in problems over an OperatorVersion.
 	File string
-	// Line in File, from 1; in findings over an OperatorVersion the line in the template that Field names. 0 if unknown.
+	// Line in File, from 1; in problems over an OperatorVersion the line in the template that Field names. 0 if unknown.
 	Line int
 	// Column in Line, from 1, in characters. 0 if unknown: only YAML files have columns.
 	Column int
 	// Field is the path of the field, such as tasks[0].spec.resources[1].
 	Field string
-	// Severity of the finding.
+	// Severity of the problem.
 	Severity Severity
 	// Message names the object, the value and how to fix the problem.
 	Message string
 }
 
-// String formats the finding as FILE:LINE:COLUMN: SEVERITY: MESSAGE like a compiler, with the field in place of a missing file.
-func (f Finding) String() string {
+// String formats the problem as FILE:LINE:COLUMN: SEVERITY: MESSAGE like a compiler, with the field in place of a missing file.
+func (f Problem) String() string {
 	place := f.File
 	if place == "" {
 		place = f.Field
@@ -48,21 +48,21 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s: %s: %s", place, f.Severity, f.Message)
 }
 
-// Errors returns the findings of severity Error, in their order.
-func Errors(findings []Finding) []Finding {
-	return slices.DeleteFunc(slices.Clone(findings), func(f Finding) bool { return f.Severity != Error })
+// Errors returns the problems of severity Error, in their order.
+func Errors(problems []Problem) []Problem {
+	return slices.DeleteFunc(slices.Clone(problems), func(f Problem) bool { return f.Severity != Error })
 }
 
-func faultAt(field, format string, args ...any) Finding {
-	return Finding{Field: field, Severity: Error, Message: fmt.Sprintf(format, args...)}
+func problemAt(field, format string, args ...any) Problem {
+	return Problem{Field: field, Severity: Error, Message: fmt.Sprintf(format, args...)}
 }
 
-func warningAt(field, format string, args ...any) Finding {
-	return Finding{Field: field, Severity: Warning, Message: fmt.Sprintf(format, args...)}
+func warningAt(field, format string, args ...any) Problem {
+	return Problem{Field: field, Severity: Warning, Message: fmt.Sprintf(format, args...)}
 }
 
-func sortFindings(findings []Finding) {
-	slices.SortStableFunc(findings, func(a, b Finding) int {
+func sortProblems(problems []Problem) {
+	slices.SortStableFunc(problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Message, b.Message))
 	})
 }

@@ -7,8 +7,8 @@ import (
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 )
 
-// Dependant is an add-on that is affected when another add-on is not available.
-type Dependant struct {
+// Dependent is an add-on that is affected when another add-on is not available.
+type Dependent struct {
 	Name string
 	// Type is the effect: a Required dependency makes the add-on unavailable, an Optional one degrades it.
 	Type addonv1alpha1.DependencyType
@@ -17,23 +17,23 @@ type Dependant struct {
 }
 
 // Direct inverts needs: it returns the direct dependents of each add-on, sorted by name.
-func Direct(needs map[string][]addonv1alpha1.AddonDependency) map[string][]Dependant {
-	direct := map[string][]Dependant{}
+func Direct(needs map[string][]addonv1alpha1.AddonDependency) map[string][]Dependent {
+	direct := map[string][]Dependent{}
 	for _, name := range slices.Sorted(maps.Keys(needs)) {
 		for _, need := range needs[name] {
-			direct[need.Name] = append(direct[need.Name], Dependant{Name: name, Type: need.Type})
+			direct[need.Name] = append(direct[need.Name], Dependent{Name: name, Type: need.Type})
 		}
 	}
 	return direct
 }
 
-// Dependants returns the existing add-ons that are affected when addOn is not available. First come all that become unavailable because
+// Dependents returns the existing add-ons that are affected when addOn is not available. First come all that become unavailable because
 // they require addOn directly or transitively, each by the shortest path. Then come those that are degraded because an unavailable add-on
 // is Optional for them. An add-on that is affected in both ways is listed once, in the first group. direct holds the direct dependents.
-func Dependants(addOn string, direct map[string][]Dependant, there func(name string) bool) []Dependant {
+func Dependents(addOn string, direct map[string][]Dependent, there func(name string) bool) []Dependent {
 	met := map[string]bool{addOn: true}
-	next := func(of Dependant, t addonv1alpha1.DependencyType) []Dependant {
-		var found []Dependant
+	next := func(of Dependent, t addonv1alpha1.DependencyType) []Dependent {
+		var found []Dependent
 		through := of.Through
 		if of.Name != addOn {
 			through = append(slices.Clip(through), of.Name)
@@ -41,16 +41,16 @@ func Dependants(addOn string, direct map[string][]Dependant, there func(name str
 		for _, d := range direct[of.Name] {
 			if d.Type == t && !met[d.Name] && there(d.Name) {
 				met[d.Name] = true
-				found = append(found, Dependant{Name: d.Name, Type: t, Through: through})
+				found = append(found, Dependent{Name: d.Name, Type: t, Through: through})
 			}
 		}
 		return found
 	}
-	stopped := []Dependant{{Name: addOn}}
+	stopped := []Dependent{{Name: addOn}}
 	for i := 0; i < len(stopped); i++ {
 		stopped = append(stopped, next(stopped[i], addonv1alpha1.DependencyTypeRequired)...)
 	}
-	var degraded []Dependant
+	var degraded []Dependent
 	for _, d := range stopped {
 		degraded = append(degraded, next(d, addonv1alpha1.DependencyTypeOptional)...)
 	}

@@ -13,19 +13,19 @@ import (
 
 // losing warns about the add-ons that the deletion of addOn affects: on describes where they are, when in which case. If their names do not
 // fit into a warning, it gives the number of the others.
-func losing(dependants []string, on, addOn, when string) opinion {
-	if len(dependants) == 0 {
+func losing(dependents []string, on, addOn, when string) opinion {
+	if len(dependents) == 0 {
 		return opinion{}
 	}
-	slices.Sort(dependants)
+	slices.Sort(dependents)
 	verb := "require"
-	if len(dependants) == 1 {
+	if len(dependents) == 1 {
 		verb = "requires"
 	}
 	var warning string
-	for shown := len(dependants); shown > 0; shown-- {
+	for shown := len(dependents); shown > 0; shown-- {
 		warning = fmt.Sprintf("%s%s %s %s and will become unavailable%s (kubectl addon dependents %s)",
-			text.List(dependants, shown), on, verb, addOn, when, addOn)
+			text.List(dependents, shown), on, verb, addOn, when, addOn)
 		if len(warning) <= warningLimit {
 			break
 		}
