@@ -19,7 +19,7 @@ import (
 func Objects(fsys fs.FS, pattern string, parameters any) ([]*unstructured.Unstructured, error) {
 	files, err := fs.Glob(fsys, pattern)
 	if err != nil {
-		return nil, fmt.Errorf("problem manifests %q: %w", pattern, err)
+		return nil, fmt.Errorf("finding manifests %q: %w", pattern, err)
 	}
 	var objects []*unstructured.Unstructured
 	for _, file := range files {

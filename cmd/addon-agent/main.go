@@ -113,7 +113,7 @@ func (s *settings) complete() error {
 	if s.options.ClusterName == "" {
 		name, err := os.ReadFile(filepath.Join(filepath.Dir(s.hubKubeconfig), "cluster-name"))
 		if err != nil {
-			return fmt.Errorf("problem the name of the cluster (set it with --cluster-name): %w", err)
+			return fmt.Errorf("finding the name of the cluster (set it with --cluster-name): %w", err)
 		}
 		if s.options.ClusterName = strings.TrimSpace(string(name)); s.options.ClusterName == "" {
 			return fmt.Errorf("the file cluster-name next to the hub's kubeconfig is empty: set the name with --cluster-name")

@@ -123,7 +123,7 @@ func run(ctx context.Context, arguments []string, out, errOut io.Writer) error {
 	}
 	cfg, err := config.GetConfig()
 	if err != nil {
-		return fmt.Errorf("problem the hub (set its kubeconfig with --kubeconfig): %w", err)
+		return fmt.Errorf("finding the hub (set its kubeconfig with --kubeconfig): %w", err)
 	}
 	s.limit.Together(cfg)
 	cfg.UserAgent = "addon-manager/" + version

@@ -18,7 +18,7 @@ func TestMistakesAreErrors(t *testing.T) {
 		"no requests at once":               {[]string{"--kube-api-burst=0"}, "must be greater than 0, got 200 and 0"},
 		"nothing worked on":                 {[]string{"--concurrency=-1"}, "--concurrency must be greater than 0, got -1"},
 		"a webhook host without a name":     {[]string{"--webhook-hosts=a,,b"}, "names must not be empty"},
-		"a kubeconfig that does not exist":  {[]string{"--kubeconfig=/nowhere"}, "problem the hub (set its kubeconfig with --kubeconfig)"},
+		"a kubeconfig that does not exist":  {[]string{"--kubeconfig=/nowhere"}, "finding the hub (set its kubeconfig with --kubeconfig)"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			err := run(t.Context(), test.arguments, new(bytes.Buffer), new(bytes.Buffer))

@@ -152,7 +152,7 @@ func (f *flags) supervise() []string {
 func programsFolder() (string, error) {
 	executable, err := os.Executable()
 	if err != nil {
-		return "", fmt.Errorf("problem the folder of Tandem's programs: %w", err)
+		return "", fmt.Errorf("finding the folder of Tandem's programs: %w", err)
 	}
 	return filepath.Dir(executable), nil
 }

@@ -49,13 +49,13 @@ func (g *getter) openFolder(pins pins) (string, error) {
 	if g.given != "" {
 		given, err := filepath.Abs(g.given)
 		if err != nil {
-			return "", fmt.Errorf("problem KUBEBUILDER_ASSETS: %w", err)
+			return "", fmt.Errorf("finding KUBEBUILDER_ASSETS: %w", err)
 		}
 		name += fmt.Sprintf("-%x", sha256.Sum256([]byte(given)))[:13]
 	}
 	folder, err := filepath.Abs(filepath.Join(g.cache, name))
 	if err != nil {
-		return "", fmt.Errorf("problem the cache: %w", err)
+		return "", fmt.Errorf("finding the cache: %w", err)
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", fmt.Errorf("creating a folder in the cache: %w", err)

@@ -151,7 +151,7 @@ func keepHub(ctx context.Context, o Options, measured *availability.Metrics, loc
 func runHub(ctx context.Context, o Options, measured *availability.Metrics, local ctrl.Manager) error {
 	config, err := o.Hub()
 	if err != nil {
-		return fmt.Errorf("problem the hub: %w", err)
+		return fmt.Errorf("finding the hub: %w", err)
 	}
 	hub, err := hubManager(o, config)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 type Problem struct {
 	// Reason is one of the reasons of condition Resolved.
 	Reason string
-	// Message names the object at problem and how to fix it.
+	// Message names the object concerned and how to fix it.
 	Message string
 }
 

@@ -157,7 +157,7 @@ func TestPreview(t *testing.T) {
 		},
 		"a parameter with a trigger changes the objects of that plan only": {
 			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"SIZE": "3"})), version: v1,
-			want: []string{"resize (OtherParameters: SIZE), withoutLeaderElectionLost SIZE", "app Apply: changed Deployment ns/app, unchanged ConfigMap ns/settings-a"},
+			want: []string{"resize (OtherParameters: SIZE), no restart for SIZE", "app Apply: changed Deployment ns/app, unchanged ConfigMap ns/settings-a"},
 		},
 		"what is rendered no more goes": {
 			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"MODE": "b"})), version: v1,
@@ -177,13 +177,13 @@ func TestPreview(t *testing.T) {
 		},
 		"two plans run one after the other, each from where the first has led": {
 			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v1, with(map[string]string{"SIZE": "3", "MODE": "b"})), version: v1,
-			want: []string{"resize (OtherParameters: SIZE), withoutLeaderElectionLost SIZE", "app Apply: changed Deployment ns/app, unchanged ConfigMap ns/settings-a",
+			want: []string{"resize (OtherParameters: SIZE), no restart for SIZE", "app Apply: changed Deployment ns/app, unchanged ConfigMap ns/settings-a",
 				"deploy (OtherParameters: MODE), restarts", "app Apply: changed Deployment ns/app, created ConfigMap settings-b, removed ConfigMap ns/settings-a",
 				"extra Delete:", "db DeleteChild:", "once Apply: replaced Job ns/once"},
 		},
 		"a plan that runs is waited for": {
 			before: deployed(v1, kudo.InProgress, off, applied...), after: instance(v1, with(map[string]string{"SIZE": "3"})), version: v1,
-			want: []string{"waits for deploy", "resize (OtherParameters: SIZE), withoutLeaderElectionLost SIZE", "app Apply: changed Deployment ns/app, unchanged ConfigMap ns/settings-a"},
+			want: []string{"waits for deploy", "resize (OtherParameters: SIZE), no restart for SIZE", "app Apply: changed Deployment ns/app, unchanged ConfigMap ns/settings-a"},
 		},
 		"a version without a task releases its objects": {
 			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v2, off), version: v2,
@@ -209,13 +209,13 @@ func TestPreview(t *testing.T) {
 		"a child is changed": {
 			before: deployed(v1, kudo.Complete, map[string]string{"SIZE": "1"}, applied...), after: instance(v1, map[string]string{"SIZE": "3"}),
 			version: shop(func(s *kudo.OperatorVersionSpec) { s.Plans["resize"] = planOf("db") }),
-			want: []string{"resize (OtherParameters: SIZE), withoutLeaderElectionLost SIZE", "db ApplyChild: changed shop.db", "  deploy (OtherParameters: ROWS), restarts",
+			want: []string{"resize (OtherParameters: SIZE), no restart for SIZE", "db ApplyChild: changed shop.db", "  deploy (OtherParameters: ROWS), restarts",
 				"  db Apply: changed ConfigMap ns/rows"},
 		},
 		"a child is created by the first of two plans, and exists then": {
 			before: deployed(shop(), kudo.Complete, off, applied...), version: shop(func(s *kudo.OperatorVersionSpec) { s.Plans["resize"] = planOf("db"); s.Plans["deploy"] = planOf("db") }),
 			after: instance(v1, map[string]string{"SIZE": "3"}),
-			want:  []string{"resize (OtherParameters: SIZE), withoutLeaderElectionLost SIZE", "db DeleteChild:", "deploy (OtherParameters: DB), restarts", "db ApplyChild: created shop.db", "  deploy (Installation)", "  db Apply: created ConfigMap rows"},
+			want:  []string{"resize (OtherParameters: SIZE), no restart for SIZE", "db DeleteChild:", "deploy (OtherParameters: DB), restarts", "db ApplyChild: created shop.db", "  deploy (Installation)", "  db Apply: created ConfigMap rows"},
 		},
 		"a removal runs cleanup, and takes what is left and the children": {
 			before: deployed(v1, kudo.Complete, nil, applied...),
@@ -267,7 +267,7 @@ func told(p preview.Preview) []string {
 			line += ", restarts"
 		}
 		if len(coming.NoRestart) > 0 {
-			line += ", withoutLeaderElectionLost " + strings.Join(coming.NoRestart, ", ")
+			line += ", no restart for " + strings.Join(coming.NoRestart, ", ")
 		}
 		lines = append(lines, line)
 		for _, task := range coming.Tasks {

@@ -116,7 +116,7 @@ type supervisor struct {
 func startSupervisor(h home, arguments []string) (*supervisor, error) {
 	executable, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("problem this executable: %w", err)
+		return nil, fmt.Errorf("finding this executable: %w", err)
 	}
 	log, err := openLog(h.logFile())
 	if err != nil {

@@ -116,7 +116,7 @@ func (h home) prepare() error {
 func (h home) remove() error {
 	clusters, err := filepath.Glob(filepath.Join(string(h), "*", "pki"))
 	if err != nil {
-		return fmt.Errorf("problem the sandbox's data: %w", err)
+		return fmt.Errorf("finding the sandbox's data: %w", err)
 	}
 	targets := []string{h.kubeconfigFolder(), h.stateFile(), h.logFile()}
 	for _, keys := range clusters {

@@ -63,7 +63,7 @@ func (o Options) complete() (Options, error) {
 	}
 	var err error
 	if o.Home, err = filepath.Abs(o.Home); err != nil {
-		return o, fmt.Errorf("problem the sandbox's home: %w", err)
+		return o, fmt.Errorf("finding the sandbox's home: %w", err)
 	}
 	if o.OCM, err = checkOCM(o.OCM); err != nil {
 		return o, err

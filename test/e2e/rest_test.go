@@ -36,9 +36,9 @@ const (
 	restTime  = "TANDEM_REST"
 	restLabel = "rest"
 
-	// withoutLeaderElectionLost is how long nothing may change for a fleet to count as settled, and settling the timeout for that.
-	withoutLeaderElectionLost = 30 * time.Second
-	settling                  = 4 * time.Minute
+	// quiet is how long nothing may change for a fleet to count as settled, and settling the timeout for that.
+	quiet    = 30 * time.Second
+	settling = 4 * time.Minute
 
 	// klusterletTick is the interval at which OCM's klusterlet checks the leases of add-ons.
 	klusterletTick = 30 * time.Second
@@ -208,8 +208,8 @@ func (a restAuthor) heartbeat() bool {
 func restOf(ctx context.Context, box *sandbox.Sandbox, lasts time.Duration) map[restAuthor]audit.Count {
 	GinkgoHelper()
 	Eventually(func() []string {
-		return changesSince(box, time.Now().Add(-withoutLeaderElectionLost), func(a restAuthor) bool { return !a.heartbeat() })
-	}).WithContext(ctx).WithTimeout(settling).WithPolling(withoutLeaderElectionLost/10).Should(BeEmpty(), "what changes though nothing happens")
+		return changesSince(box, time.Now().Add(-quiet), func(a restAuthor) bool { return !a.heartbeat() })
+	}).WithContext(ctx).WithTimeout(settling).WithPolling(quiet/10).Should(BeEmpty(), "what changes though nothing happens")
 	begin, restarts := time.Now(), restartsOf(box)
 	Consistently(func(g Gomega) {
 		g.Expect(changesSince(box, begin, func(a restAuthor) bool { return a.tandems() && !a.lease() })).To(BeEmpty())

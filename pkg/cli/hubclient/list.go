@@ -22,7 +22,7 @@ type lister func(namespace, page string) *rest.Request
 func (h Hub) Lists(gvk schema.GroupVersionKind) (lister, error) {
 	mapping, err := h.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
-		return nil, fmt.Errorf("problem %ss on the hub: %w", gvk.Kind, err)
+		return nil, fmt.Errorf("finding %ss on the hub: %w", gvk.Kind, err)
 	}
 	httpClient, err := rest.HTTPClientFor(h.Config)
 	if err != nil {

@@ -268,7 +268,7 @@ func (d *delivery) configuration(addOn *upstreamv1beta1.ManagedClusterAddOn) (up
 func (d *delivery) delivered(addOn *upstreamv1beta1.ManagedClusterAddOn) ([]runtime.Object, error) {
 	works, err := d.works.ByIndex(index.ManifestWorkByAddon, addOn.Namespace+"/"+addOn.Name)
 	if err != nil {
-		return nil, fmt.Errorf("problem the ManifestWorks of add-on %s/%s: %w", addOn.Namespace, addOn.Name, err)
+		return nil, fmt.Errorf("finding the ManifestWorks of add-on %s/%s: %w", addOn.Namespace, addOn.Name, err)
 	}
 	var objects []runtime.Object
 	for _, w := range works {

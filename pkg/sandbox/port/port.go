@@ -45,7 +45,7 @@ func Find() (*Reservation, error) {
 			return r, nil
 		}
 	}
-	return nil, fmt.Errorf("problem a free port: none is left between %d and %d", First, Last)
+	return nil, fmt.Errorf("finding a free port: none is left between %d and %d", First, Last)
 }
 
 // Address returns the HOST:PORT of the port.

@@ -59,14 +59,14 @@ func (o *Options) Stand(state sandbox.State) {
 func (o *Options) Validate() error {
 	info, err := os.Stat(o.Plugin)
 	if err != nil {
-		return fmt.Errorf("problem the kubectl plugin (run `make build` to build it): %w", err)
+		return fmt.Errorf("finding the kubectl plugin (run `make build` to build it): %w", err)
 	}
 	if info.IsDir() || info.Mode()&0o111 == 0 {
 		return fmt.Errorf("the kubectl plugin %s is not an executable file; run `make build` to build it", o.Plugin)
 	}
 	for _, name := range packages() {
 		if _, err := os.Stat(filepath.Join(o.Packages, name, "operator.yaml")); err != nil {
-			return fmt.Errorf("problem package %s in folder %q (the repository contains it in examples/packages): %w", name, o.Packages, err)
+			return fmt.Errorf("finding package %s in folder %q (the repository contains it in examples/packages): %w", name, o.Packages, err)
 		}
 	}
 	return nil

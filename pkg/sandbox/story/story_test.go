@@ -53,7 +53,7 @@ func TestValidateNamesWhatIsNotThere(t *testing.T) {
 		"everything exists":            {Options{Plugin: plugin, Packages: packages}, ""},
 		"no plugin":                    {Options{Plugin: plugin + "x", Packages: packages}, "make build"},
 		"the plugin is not executable": {Options{Plugin: folder, Packages: packages}, "is not an executable file"},
-		"no packages in the folder":    {Options{Plugin: plugin, Packages: folder}, "problem package zookeeper"},
+		"no packages in the folder":    {Options{Plugin: plugin, Packages: folder}, "finding package zookeeper"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			err := test.options.Validate()

@@ -62,7 +62,7 @@ func startManager(program, log string, arguments ...string) (*manager, error) {
 func freeAddress() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return "", fmt.Errorf("problem a free port: %w", err)
+		return "", fmt.Errorf("finding a free port: %w", err)
 	}
 	return listener.Addr().String(), listener.Close()
 }

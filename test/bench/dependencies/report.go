@@ -27,7 +27,7 @@ type result struct {
 	Seconds         float64  `json:"seconds"`
 	BareLoopSeconds *float64 `json:"bareLoopSeconds,omitempty"`
 	Ratio           *float64 `json:"ratio,omitempty"`
-	// StandbyCPUSeconds is the CPU time of addon-manager existing by beside the bare loop.
+	// StandbyCPUSeconds is the CPU time of addon-manager standing by beside the bare loop.
 	StandbyCPUSeconds *float64 `json:"standbyCPUSeconds,omitempty"`
 	Writes            int      `json:"writes"`
 	WritesNeeded      int      `json:"writesNeeded"`

@@ -93,7 +93,7 @@ func (b *bench) flip(ctx context.Context, f flip) (result, error) {
 }
 
 // bare applies the same change again while addon-manager remains on standby, and sends the patches that it sent. It returns the duration in
-// seconds by the same clock, and the resource usage of existing by. Afterwards addon-manager is active again.
+// seconds by the same clock, and the resource usage of standing by. Afterwards addon-manager is active again.
 func (b *bench) bare(ctx context.Context, f flip, o *observation) (float64, process.Usage, error) {
 	if err := errors.Join(b.stopManager(), b.standBy(ctx)); err != nil {
 		return 0, process.Usage{}, err

@@ -22,7 +22,7 @@ func watch() (*exec.Cmd, error) {
 	self := strconv.Itoa(os.Getpid())
 	children, err := exec.Command("pgrep", "-P", self).Output()
 	if err != nil {
-		return nil, fmt.Errorf("problem the programs that were started: %w", err)
+		return nil, fmt.Errorf("finding the programs that were started: %w", err)
 	}
 	watchdog := exec.Command("sh", append([]string{"-c", afterwards, "sh", self}, strings.Fields(string(children))...)...)
 	watchdog.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // signals for the suite do not reach it
