@@ -242,7 +242,7 @@ plans:
 		Expect(at(ctx, clusters[1], "weaver").Spec.Parameters).To(BeEmpty())
 		Expect(run(ctx, "update", "weaver", "--cluster", clusters[1], "-p", "SIZE=2", "--wait", "--timeout", "3s").code).To(Equal(cli.ExitTimeout))
 		Expect(run(ctx, "install", "loom", "weaver", "--cluster", clusters[0]).out).To(HavePrefix("instance.kudo.dev/weaver unchanged on " + clusters[0] + "\n"))
-		Expect(run(ctx, "install", "loom", "weaver", "--cluster", clusters[0], "-p", "SIZE=9").err).To(MatchError(ContainSubstring("cluster " + clusters[0] + ": Instance \"weaver\" exists")))
+		Expect(run(ctx, "install", "loom", "weaver", "--cluster", clusters[0], "-p", "SIZE=9").err).To(MatchError(ContainSubstring("cluster " + clusters[0] + ": Instance \"weaver\" already exists")))
 	})
 
 	It("are made on the clusters that a Placement selects", func(ctx SpecContext) {

@@ -144,7 +144,7 @@ var _ = Describe("version", func() {
 		Expect(hub.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: third, Name: "another", Labels: say}})).To(Succeed())
 		got := run(ctx, "version", "-n", first, "--cluster", first+","+second+","+third, "-o", "jsonpath={.hub} {.agents[*].version} {.agents[2].clusters} {.skew}")
 		Expect(got.err).NotTo(HaveOccurred())
-		Expect(got.out).To(Equal(`v0.0.0 v0.0.0 v0.0.9 ["` + third + `"] ["addon-agent is v0.0.9 on cluster ` + second + `, and addon-manager v0.0.0"]`))
+		Expect(got.out).To(Equal(`v0.0.0 v0.0.0 v0.0.9 ["` + third + `"] ["addon-agent is v0.0.9 on cluster ` + second + ` and addon-manager is v0.0.0"]`))
 		Expect(run(ctx, "version", "-n", first).out).To(MatchRegexp(`addon-agent +v0\.0\.9 +1 \(` + second + `\)`))
 	})
 

@@ -179,7 +179,7 @@ var _ = Describe("add-ons", func() {
 			unasked := run(ctx, "disable", "base", "--cluster", first)
 			Expect(unasked.err).To(MatchError(ContainSubstring("cannot prompt for confirmation without a terminal")))
 			Expect(unasked.errOut).To(Equal("Warning: on cluster " + first + ": without base, add-on upper stops being available\n"))
-			Expect(run(ctx, "disable", "base", "--cluster", first, "--yes").err).To(MatchError(ContainSubstring("others there require it")))
+			Expect(run(ctx, "disable", "base", "--cluster", first, "--yes").err).To(MatchError(ContainSubstring("is required by other add-ons on cluster")))
 			Expect(enabled(ctx, first, "base").DeletionTimestamp).To(BeNil())
 			Expect(run(ctx, "disable", "upper", "--cluster", second, "--yes").err).To(MatchError(
 				`add-on "upper" is not enabled on cluster ` + second + `; enabled add-ons: base`))

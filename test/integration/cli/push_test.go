@@ -42,7 +42,7 @@ var _ = Describe("package push", func() {
 		By("pushing another content under the same version")
 		another := packageDir("a: c\n")
 		changed := run(ctx, "package", "push", another, "-n", namespace)
-		Expect(changed.err).To(MatchError(`OperatorVersion "shop-1.10-1.2.0" exists in namespace "` + namespace +
+		Expect(changed.err).To(MatchError(`OperatorVersion "shop-1.10-1.2.0" already exists in namespace "` + namespace +
 			`" with different content (template app.yaml) and is immutable: raise operatorVersion in ` + filepath.Join(another, "operator.yaml")))
 		Expect(changed.code).To(Equal(cli.ExitFailure))
 		Expect(changed.out).To(BeEmpty())
@@ -96,7 +96,7 @@ var _ = Describe("package push", func() {
 			writePackage(shop, "1.1.0", "../cart", "ledger")
 			writePackage(stock, "0.1.0", "../ledger")
 			changed := run(ctx, "package", "push", shop, "-n", namespace)
-			Expect(changed.err).To(MatchError(And(ContainSubstring(`"stock-0.1.0" exists`), ContainSubstring("raise operatorVersion in "+stock))))
+			Expect(changed.err).To(MatchError(And(ContainSubstring(`"stock-0.1.0" already exists`), ContainSubstring("raise operatorVersion in "+stock))))
 			Expect(changed.out).To(BeEmpty())
 			Expect(hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "shop-1.1.0"}, &version)).NotTo(Succeed())
 		})

@@ -183,7 +183,7 @@ var _ = Describe("The delivery of addon-agent", func() {
 		}).WithContext(ctx).Should(ContainElement(And(HaveField("Type", "ManifestApplied"), HaveField("Status", metav1.ConditionFalse),
 			HaveField("Message", ContainSubstring(problem)))))
 	},
-		Entry("an unknown variable", "no variable Imag (did you mean Image?)", func(c *upstream.AddOnDeploymentConfigSpec) {
+		Entry("an unknown variable", "unknown variable Imag of addon-agent (did you mean Image?)", func(c *upstream.AddOnDeploymentConfigSpec) {
 			c.CustomizedVariables = []upstream.CustomizedVariable{{Name: "Imag", Value: "addon-agent:2"}}
 		}),
 		Entry("no image", "no image of addon-agent is configured", func(c *upstream.AddOnDeploymentConfigSpec) {

@@ -17,7 +17,7 @@ import (
 
 const (
 	addonAgent = "system:serviceaccount:tandem-system:addon-agent"
-	onTheHub   = "change or delete this one on the hub"
+	onTheHub   = "change or delete this object on the hub"
 )
 
 // On a managed cluster, with an API server of its own.
