@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -192,7 +193,7 @@ func sameWay(a, b *rest.Config) bool {
 // Scheme returns a scheme with every type that the agent reads or writes typed.
 func Scheme() (*runtime.Scheme, error) { return controller.Scheme() }
 
-// localManager caches Instances and OperatorVersions, and other objects only if they carry KUDO's heritage label.
+// localManager caches Instances, OperatorVersions and StorageClasses, and other objects only if they carry KUDO's heritage label.
 func localManager(o Options) (ctrl.Manager, error) {
 	scheme, err := Scheme()
 	if err != nil {
@@ -207,6 +208,8 @@ func localManager(o Options) (ctrl.Manager, error) {
 			ByObject: map[client.Object]cache.ByObject{
 				&kudo.Instance{}:        everything,
 				&kudo.OperatorVersion{}: everything,
+				// The health of volume claims depends on StorageClasses, which belong to no Instance.
+				&storagev1.StorageClass{}: everything,
 				// Node leases are many, and belong to no add-on.
 				&coordinationv1.Lease{}: {
 					Label: labels.Everything(), Field: fields.OneTermNotEqualSelector("metadata.namespace", corev1.NamespaceNodeLease),

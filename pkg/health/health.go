@@ -30,28 +30,35 @@ type Result struct {
 	Status Status
 	// Message names the object first: `Deployment ns/x: 1 of 3 replicas updated`. It is one line and carries no time.
 	Message string
+	// Blocked is true if the object cannot progress before another object exists, which the message names.
+	Blocked bool
 }
 
 // verdict is a Result without the object's name.
 type verdict struct {
 	status  Status
 	message string
+	blocked bool
 }
 
 func healthy(format string, args ...any) verdict {
-	return verdict{Healthy, fmt.Sprintf(format, args...)}
+	return verdict{status: Healthy, message: fmt.Sprintf(format, args...)}
 }
 
 func progressing(format string, args ...any) verdict {
-	return verdict{Progressing, fmt.Sprintf(format, args...)}
+	return verdict{status: Progressing, message: fmt.Sprintf(format, args...)}
+}
+
+func blocked(format string, args ...any) verdict {
+	return verdict{status: Progressing, message: fmt.Sprintf(format, args...), blocked: true}
 }
 
 func failed(format string, args ...any) verdict {
-	return verdict{Failed, fmt.Sprintf(format, args...)}
+	return verdict{status: Failed, message: fmt.Sprintf(format, args...)}
 }
 
 func unknown(format string, args ...any) verdict {
-	return verdict{Unknown, fmt.Sprintf(format, args...)}
+	return verdict{status: Unknown, message: fmt.Sprintf(format, args...)}
 }
 
 // judge judges one kind. The fields record values of a wrong type: the object is then Unknown, whatever judge returns.
@@ -67,7 +74,7 @@ var judges = map[schema.GroupKind]judge{
 	{Group: "batch", Kind: "Job"}:                                     job,
 	{Group: "batch", Kind: "CronJob"}:                                 existing,
 	{Group: "", Kind: "Pod"}:                                          pod,
-	{Group: "", Kind: "PersistentVolumeClaim"}:                        persistentVolumeClaim,
+	claimKind:                                                         persistentVolumeClaim,
 	{Group: "", Kind: "PersistentVolume"}:                             persistentVolume,
 	{Group: "", Kind: "Service"}:                                      service,
 	{Group: "", Kind: "Namespace"}:                                    namespace,
@@ -86,10 +93,10 @@ var judges = map[schema.GroupKind]judge{
 // Of judges an object as read from a cluster.
 func Of(obj *unstructured.Unstructured) Result {
 	if obj == nil || obj.Object == nil {
-		return Result{Unknown, "the object does not exist"}
+		return Result{Status: Unknown, Message: "the object does not exist"}
 	}
 	v := verdictOf(&fields{object: obj.Object}, obj)
-	return Result{v.status, text.OneLine(subject(obj) + ": " + v.message)}
+	return Result{Status: v.status, Message: text.OneLine(subject(obj) + ": " + v.message), Blocked: v.blocked}
 }
 
 func verdictOf(f *fields, obj *unstructured.Unstructured) verdict {

@@ -267,9 +267,13 @@ func TestPod(t *testing.T) {
 
 func TestStorage(t *testing.T) {
 	cases{
-		"bound":     {"{status: {phase: Bound}}", Healthy, "is bound"},
-		"pending":   {"{spec: {storageClassName: fast}, status: {phase: Pending}}", Progressing, "is not bound yet (StorageClass fast)"},
-		"a new one": {"{}", Progressing, "is not bound yet (no StorageClass)"},
+		"bound":       {"{status: {phase: Bound}}", Healthy, "is bound"},
+		"pending":     {"{spec: {storageClassName: fast}, status: {phase: Pending}}", Progressing, "is not bound yet (StorageClass fast)"},
+		"a new one":   {"{}", Progressing, "is not bound yet (no StorageClass)"},
+		"of a volume": {"{spec: {storageClassName: fast, volumeName: v}}", Progressing, "is not bound yet (PersistentVolume v)"},
+		"of a StorageClass in an annotation": {
+			"{metadata: {annotations: {volume.beta.kubernetes.io/storage-class: slow}}, spec: {storageClassName: fast}}", Progressing, "is not bound yet (StorageClass slow)",
+		},
 		"lost":      {"{status: {phase: Lost}}", Failed, "has lost its volume"},
 		"malformed": {"{status: {phase: 1}}", Unknown, "status.phase is not a string"},
 	}.run(t, "v1", "PersistentVolumeClaim")
@@ -279,6 +283,61 @@ func TestStorage(t *testing.T) {
 		"pending":  {"{status: {phase: Pending}}", Progressing, "is not available yet"},
 		"failed":   {"{status: {phase: Failed, message: no plugin}}", Failed, "failed: no plugin"},
 	}.run(t, "v1", "PersistentVolume")
+}
+
+func TestOfClaim(t *testing.T) {
+	slow, fast := StorageClass{Name: "slow", WaitsForConsumer: true}, StorageClass{Name: "fast"}
+	byDefault := StorageClass{Name: "slow", WaitsForConsumer: true, Default: true}
+	for name, test := range map[string]struct {
+		claim   string
+		classes []StorageClass
+		status  Status
+		message string
+		blocked bool
+	}{
+		"its StorageClass waits for a pod": {"{spec: {storageClassName: slow}}", []StorageClass{fast, slow}, Healthy, "waits for its first consumer (StorageClass slow)", false},
+		"its StorageClass binds at once":   {"{spec: {storageClassName: fast}}", []StorageClass{fast, slow}, Progressing, "is not bound yet (StorageClass fast)", false},
+		"its StorageClass does not exist":  {"{spec: {storageClassName: nope}}", []StorageClass{fast, slow}, Progressing, "is not bound: StorageClass nope does not exist", true},
+		"none exists":                      {"{spec: {storageClassName: nope}}", []StorageClass{}, Progressing, "is not bound: StorageClass nope does not exist", true},
+		"it has none, and there is no default": {
+			"{}", []StorageClass{fast, slow}, Progressing, "is not bound: it has no StorageClass, and the cluster has no default StorageClass", true,
+		},
+		"it is about to get the default": {"{}", []StorageClass{byDefault}, Progressing, "is not bound yet (no StorageClass)", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim := object(t, "v1", "PersistentVolumeClaim", test.claim)
+			want := Result{Status: test.status, Message: "PersistentVolumeClaim ns/x: " + test.message, Blocked: test.blocked}
+			if diff := cmp.Diff(want, OfClaim(claim, test.classes)); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDependsOnStorageClass(t *testing.T) {
+	for name, test := range map[string]struct {
+		kind, object string
+		want         bool
+	}{
+		"a claim that is not bound":            {"PersistentVolumeClaim", "{spec: {storageClassName: fast}, status: {phase: Pending}}", true},
+		"a claim that names no StorageClass":   {"PersistentVolumeClaim", "{}", true},
+		"a claim of existing volumes only":     {"PersistentVolumeClaim", "{spec: {storageClassName: ''}}", false},
+		"a claim of a certain volume":          {"PersistentVolumeClaim", "{spec: {storageClassName: fast, volumeName: v}}", false},
+		"a claim that is bound":                {"PersistentVolumeClaim", "{status: {phase: Bound}}", false},
+		"a claim that has lost its volume":     {"PersistentVolumeClaim", "{status: {phase: Lost}}", false},
+		"a claim that is being deleted":        {"PersistentVolumeClaim", "{metadata: {deletionTimestamp: '2024-01-01T00:00:00Z'}}", false},
+		"a claim that cannot be judged at all": {"PersistentVolumeClaim", "{status: {phase: 1}}", false},
+		"another kind":                         {"Pod", "{}", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := DependsOnStorageClass(object(t, "v1", test.kind, test.object)); got != test.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+	if DependsOnStorageClass(nil) {
+		t.Error("an object that does not exist depends on one")
+	}
 }
 
 func TestService(t *testing.T) {

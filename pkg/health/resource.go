@@ -1,18 +1,5 @@
 package health
 
-func persistentVolumeClaim(f *fields) verdict {
-	switch phase := f.text("status", "phase"); phase {
-	case "Bound":
-		return healthy("is bound")
-	case "Lost":
-		return failed("has lost its volume")
-	}
-	if class := f.text("spec", "storageClassName"); class != "" {
-		return progressing("is not bound yet (StorageClass %s)", class)
-	}
-	return progressing("is not bound yet (no StorageClass)")
-}
-
 // persistentVolume is also healthy once its claim is deleted: the reclaim policy determines what happens then.
 func persistentVolume(f *fields) verdict {
 	switch phase := f.text("status", "phase"); phase {

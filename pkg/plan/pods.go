@@ -25,7 +25,7 @@ var makers = []schema.GroupKind{
 // AwaitedPods returns the object that ApplyOutcome waits for, if it creates pods, and the selector of these pods.
 func AwaitedPods(objects []Object) (workload *unstructured.Unstructured, pods labels.Selector) {
 	awaited := slices.IndexFunc(objects, func(o Object) bool {
-		return o.Live == nil || health.Of(o.Live).Status != health.Healthy && !waitsForConsumer(o.Live)
+		return o.Live == nil || o.health().Status != health.Healthy
 	})
 	if awaited < 0 || objects[awaited].Live == nil {
 		return nil, nil
@@ -71,4 +71,18 @@ func ClaimsOf(pod *unstructured.Unstructured) []string {
 		}
 	}
 	return names
+}
+
+// FirstUnboundClaim returns the health of the first volume claim that is not bound, blocked ones before others; Healthy if all are bound.
+func FirstUnboundClaim(claims []Object) health.Result {
+	unbound := health.Result{Status: health.Healthy}
+	for _, claim := range claims {
+		if result := claim.health(); result.Blocked {
+			return result
+		}
+		if result := health.Of(claim.Live); unbound.Status == health.Healthy {
+			unbound = result
+		}
+	}
+	return unbound
 }

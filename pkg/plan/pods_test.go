@@ -6,13 +6,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/tandem-addons/tandem/pkg/health"
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
 func TestAwaitedPods(t *testing.T) {
 	const (
 		config     = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"
-		claim      = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}}"
+		claim      = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, spec: {storageClassName: slow}}"
 		deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {selector: {matchLabels: {app: a}, matchExpressions: [{key: b, operator: Exists}]}}}"
 		healthy    = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 0, selector: {matchLabels: {app: a}}}}"
 		job        = "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {selector: {matchLabels: {job: a}}}}"
@@ -33,7 +34,7 @@ func TestAwaitedPods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var objects []plan.Object
 			for _, o := range test.objects {
-				objects = append(objects, plan.Object{Live: read(t, o)})
+				objects = append(objects, plan.Object{Live: read(t, o), Classes: []health.StorageClass{{Name: "slow", WaitsForConsumer: true}}})
 			}
 			got := ""
 			if workload, pods := plan.AwaitedPods(objects); workload != nil {
@@ -90,6 +91,33 @@ func TestClaimsOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, plan.ClaimsOf(read(t, test.pod))); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFirstUnboundClaim(t *testing.T) {
+	const (
+		bound     = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: a}, status: {phase: Bound}}"
+		patient   = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: b}, spec: {storageClassName: slow}}"
+		immediate = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: c}, spec: {storageClassName: fast}}"
+		nowhere   = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: d}, spec: {storageClassName: nope}}"
+	)
+	for name, test := range map[string]struct {
+		claims []string
+		want   health.Result
+	}{
+		"none":                             {nil, health.Result{Status: health.Healthy}},
+		"the first that is not bound":      {[]string{bound, patient, immediate}, health.Result{Status: health.Progressing, Message: "PersistentVolumeClaim b: is not bound yet (StorageClass slow)"}},
+		"one without a StorageClass first": {[]string{immediate, nowhere}, health.Result{Status: health.Progressing, Message: "PersistentVolumeClaim d: is not bound: StorageClass nope does not exist", Blocked: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var claims []plan.Object
+			for _, c := range test.claims {
+				claims = append(claims, plan.Object{Live: read(t, c), Classes: []health.StorageClass{{Name: "slow", WaitsForConsumer: true}, {Name: "fast"}}})
+			}
+			if diff := cmp.Diff(test.want, plan.FirstUnboundClaim(claims)); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})

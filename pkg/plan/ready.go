@@ -103,7 +103,7 @@ func problemOf(owner Owner, o Object) string {
 	if err := owner.Claim(o); err != nil {
 		return err.Error()
 	}
-	if result := health.Of(o.Live); result.Status != health.Healthy {
+	if result := o.health(); result.Status != health.Healthy {
 		return result.Message
 	}
 	return ""

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,7 +16,13 @@ import (
 )
 
 // Object is one object of a task: the desired object, and the live object on the cluster (nil if it does not exist).
-type Object struct{ Want, Live *unstructured.Unstructured }
+type Object struct {
+	Want, Live *unstructured.Unstructured
+
+	// Classes are the StorageClasses of the cluster if the health of Live depends on them (health.DependsOnStorageClass); nil if they were
+	// not read.
+	Classes []health.StorageClass
+}
 
 // Owner identifies the Instance that objects belong to: its namespace on the managed cluster and its name in labels, which is
 // render.InstanceName.
@@ -145,34 +152,40 @@ func ownerOf(live *unstructured.Unstructured) string {
 	return "belongs to Instance " + strings.TrimPrefix(namespace+"/"+labels[kudo.LabelInstance], "/")
 }
 
-// ApplyOutcome returns the outcome for applied objects: the first failure, else the first object that is waited for.
+// ApplyOutcome returns the outcome for applied objects: the first failure, else the first object that is blocked, else the first that is
+// waited for.
 func ApplyOutcome(objects []Object) Outcome {
-	waiting := ""
+	var blocked, waiting string
 	for _, o := range objects {
 		if o.Live == nil {
 			return Outcome{kudo.InProgress, Describe(o.Want) + ": no longer exists and will be applied again"}
 		}
-		switch result := health.Of(o.Live); result.Status {
-		case health.Failed:
+		switch result := o.health(); {
+		case result.Status == health.Failed:
 			return Outcome{kudo.FatalError, result.Message}
-		case health.Healthy:
+		case result.Status == health.Healthy:
+		case result.Blocked:
+			blocked = cmp.Or(blocked, result.Message)
 		default:
-			if waiting == "" && !waitsForConsumer(o.Live) {
-				waiting = result.Message
-			}
+			waiting = cmp.Or(waiting, result.Message)
 		}
 	}
-	if waiting != "" {
+	switch {
+	case blocked != "":
+		return Outcome{kudo.Error, blocked}
+	case waiting != "":
 		return Outcome{kudo.InProgress, waiting}
+	default:
+		return Outcome{kudo.Complete, ""}
 	}
-	return Outcome{kudo.Complete, ""}
 }
 
-// waitsForConsumer reports whether the object is a volume claim that is not bound yet. It does not block a step, because many claims are
-// only bound when a pod uses them, and that pod may belong to a later step. Condition Ready includes it.
-func waitsForConsumer(live *unstructured.Unstructured) bool {
-	phase, _, _ := unstructured.NestedString(live.Object, "status", "phase")
-	return live.GetKind() == "PersistentVolumeClaim" && live.GetDeletionTimestamp() == nil && phase != "Bound"
+// health judges the live object.
+func (o Object) health() health.Result {
+	if o.Classes != nil && health.DependsOnStorageClass(o.Live) {
+		return health.OfClaim(o.Live, o.Classes)
+	}
+	return health.Of(o.Live)
 }
 
 // DeleteOutcome returns the outcome for deleted objects. It names the first one that still exists; objects blocked by a finalizer come

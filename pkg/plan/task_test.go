@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/health"
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
@@ -125,17 +126,28 @@ func TestApplyOutcome(t *testing.T) {
 		return plan.Object{Want: o, Live: o}
 	}
 	const pod, claim = "Pod", "PersistentVolumeClaim"
+	classes := []health.StorageClass{{Name: "slow", WaitsForConsumer: true}, {Name: "fast"}}
+	ofClass := func(name, class string) plan.Object {
+		o := of(claim, name, "Pending")
+		_ = unstructured.SetNestedField(o.Live.Object, class, "spec", "storageClassName")
+		o.Classes = classes
+		return o
+	}
 	for name, test := range map[string]struct {
 		objects []plan.Object
 		want    kudo.ExecutionStatus
 		says    string
 	}{
-		"nothing to apply is complete":                                {nil, kudo.Complete, ""},
-		"all healthy is complete":                                     {[]plan.Object{of(claim, "a", "Bound"), of(pod, "b", "Succeeded")}, kudo.Complete, ""},
-		"the first that is not healthy is waited for":                 {[]plan.Object{of(claim, "a", "Bound"), of(pod, "b", "Pending"), of(pod, "c", "Pending")}, kudo.InProgress, "apps/b"},
-		"a failure counts, also behind one that waits":                {[]plan.Object{of(pod, "a", "Pending"), of(claim, "b", "Lost")}, kudo.FatalError, "apps/b"},
-		"a claim that may wait for its pod does not hold up the step": {[]plan.Object{of(claim, "a", "Pending")}, kudo.Complete, ""},
-		"an object that was deleted meanwhile is applied again":       {[]plan.Object{{Want: object("ConfigMap", "c")}}, kudo.InProgress, "apps/c"},
+		"nothing to apply is complete":                               {nil, kudo.Complete, ""},
+		"all healthy is complete":                                    {[]plan.Object{of(claim, "a", "Bound"), of(pod, "b", "Succeeded")}, kudo.Complete, ""},
+		"the first that is not healthy is waited for":                {[]plan.Object{of(claim, "a", "Bound"), of(pod, "b", "Pending"), of(pod, "c", "Pending")}, kudo.InProgress, "apps/b"},
+		"a failure counts, also behind one that waits":               {[]plan.Object{of(pod, "a", "Pending"), of(claim, "b", "Lost")}, kudo.FatalError, "apps/b"},
+		"a claim that waits for its pod does not block the step":     {[]plan.Object{ofClass("a", "slow")}, kudo.Complete, ""},
+		"a claim that is bound at once blocks the step until then":   {[]plan.Object{ofClass("a", "fast")}, kudo.InProgress, "apps/a: is not bound yet (StorageClass fast)"},
+		"a claim without a StorageClass that was read is waited for": {[]plan.Object{of(claim, "a", "Pending")}, kudo.InProgress, "apps/a"},
+		"a claim whose StorageClass does not exist is an error":      {[]plan.Object{of(pod, "a", "Pending"), ofClass("b", "nope")}, kudo.Error, "apps/b: is not bound: StorageClass nope does not exist"},
+		"a failure comes before a claim that is blocked":             {[]plan.Object{ofClass("a", "nope"), of(claim, "b", "Lost")}, kudo.FatalError, "apps/b"},
+		"an object that was deleted meanwhile is applied again":      {[]plan.Object{{Want: object("ConfigMap", "c")}}, kudo.InProgress, "apps/c"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := plan.ApplyOutcome(test.objects)

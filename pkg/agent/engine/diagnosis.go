@@ -16,7 +16,7 @@ import (
 const slow = 10 * time.Second
 
 // explain adds to the message of a slow step why the pods that it waits for are blocked: an image that cannot be pulled, a volume that is
-// not provisioned. The workload's own status does not include this.
+// not provisioned. The workload's own status does not include this. A claim whose StorageClass does not exist is an error.
 func (e *engine) explain(ctx context.Context, x *execution, placed plan.Placed, objects []plan.Object, outcome plan.Outcome) plan.Outcome {
 	workload, selector := plan.AwaitedPods(objects)
 	if outcome.Status != kudo.InProgress || workload == nil || x.age(placed, e.clock()) < slow {
@@ -29,24 +29,33 @@ func (e *engine) explain(ctx context.Context, x *execution, placed plan.Placed, 
 	if err != nil {
 		return outcome // keep the outcome without the diagnosis
 	}
-	if pod, why := plan.FirstUnhealthyPod(pods.Items); pod != nil {
-		outcome.Message += ": " + why + e.unbound(ctx, pod)
+	pod, why := plan.FirstUnhealthyPod(pods.Items)
+	if pod == nil {
+		return outcome
+	}
+	outcome.Message += ": " + why
+	if claim := plan.FirstUnboundClaim(e.claimsOf(ctx, pod)); claim.Status != health.Healthy {
+		outcome.Message += ": " + claim.Message
+		if claim.Blocked {
+			outcome.Status = kudo.Error
+		}
 	}
 	return outcome
 }
 
-// unbound returns the name of the first unbound volume claim of a pod; empty if there is none.
-func (e *engine) unbound(ctx context.Context, pod *unstructured.Unstructured) string {
+// claimsOf returns the volume claims of a pod that can be read.
+func (e *engine) claimsOf(ctx context.Context, pod *unstructured.Unstructured) []plan.Object {
+	var claims []plan.Object
 	for _, name := range plan.ClaimsOf(pod) {
 		claim := &unstructured.Unstructured{}
 		claim.SetAPIVersion("v1")
 		claim.SetKind("PersistentVolumeClaim")
-		if e.live.Get(ctx, client.ObjectKey{Namespace: pod.GetNamespace(), Name: name}, claim) != nil {
-			continue
-		}
-		if result := health.Of(claim); result.Status != health.Healthy {
-			return ": " + result.Message
+		if e.live.Get(ctx, client.ObjectKey{Namespace: pod.GetNamespace(), Name: name}, claim) == nil {
+			claims = append(claims, plan.Object{Want: claim, Live: claim})
 		}
 	}
-	return ""
+	if classed, err := e.objects.withClasses(ctx, claims); err == nil {
+		return classed
+	}
+	return claims
 }

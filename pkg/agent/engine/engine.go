@@ -104,8 +104,8 @@ func Add(o Options, local ctrl.Manager) error {
 	e.objects.watch = func(gvk schema.GroupVersionKind) error {
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(gvk)
-		owners := handler.EnqueueRequestsFromMapFunc(e.ownersOf)
-		err := built.Watch(source.Kind(local.GetCache(), client.Object(object), owners, judgedChanged(), e.objects.expectations.News()))
+		affected := handler.EnqueueRequestsFromMapFunc(e.affectedBy(gvk))
+		err := built.Watch(source.Kind(local.GetCache(), client.Object(object), affected, judgedChanged(), e.objects.expectations.News()))
 		if err != nil {
 			return err
 		}

@@ -39,6 +39,9 @@ func judgedChanged() predicate.TypedPredicate[client.Object] {
 		annotations := live.GetAnnotations()
 		v.metadata = fmt.Sprint(live.GetDeletionTimestamp() != nil, live.GetFinalizers(), live.GetLabels(),
 			annotations[kudo.AnnotationExecution], annotations[kudo.AnnotationInstanceNamespace])
+		if live.GroupVersionKind() == storageClass {
+			v.metadata += fmt.Sprint(isDefaultClass(live))
+		}
 		if _, ofPipe := annotations[kudo.AnnotationPipe]; ofPipe { // its containers matter beyond its health
 			v.metadata += live.GetResourceVersion()
 		}

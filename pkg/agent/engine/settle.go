@@ -21,6 +21,10 @@ func (e *engine) settle(ctx context.Context, o plan.Observation, surplus []kudo.
 		}
 		objects = append(objects, object)
 	}
+	objects, err := e.objects.withClasses(ctx, objects)
+	if err != nil {
+		return result{}, err
+	}
 	children, err := e.children(ctx, o)
 	if err != nil {
 		return result{}, err

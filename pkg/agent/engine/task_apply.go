@@ -38,6 +38,9 @@ func (e *engine) applyAll(
 		}
 	}
 	objects, err := e.applyEach(ctx, x, wants, begun)
+	if err == nil {
+		objects, err = e.objects.withClasses(ctx, objects)
+	}
 	if err != nil {
 		return outcomeOf(err)
 	}

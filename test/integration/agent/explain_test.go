@@ -39,7 +39,7 @@ var _ = Describe("A step that waits for a workload", func() {
 		Expect(managed.Status().Update(ctx, pod)).To(Succeed())
 		Eventually(func() string { return h.plan(ctx, "deploy").Message }).Should(
 			HaveSuffix("-app: waiting for its controller to observe it: Pod " + h.namespace + "/" + h.name + "-app-1: container app is waiting: ImagePullBackOff" +
-				": PersistentVolumeClaim " + h.namespace + "/" + h.name + ": is not bound yet (StorageClass nope)"))
+				": PersistentVolumeClaim " + h.namespace + "/" + h.name + ": is not bound: StorageClass nope does not exist"))
 		h.rollOut(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		Expect(managed.Delete(ctx, pod)).To(Succeed())
