@@ -40,6 +40,7 @@ var _ = Describe("A step that waits for a workload", func() {
 		Eventually(func() string { return h.plan(ctx, "deploy").Message }).Should(
 			HaveSuffix("-app: waiting for its controller to observe it: Pod " + h.namespace + "/" + h.name + "-app-1: container app is waiting: ImagePullBackOff" +
 				": PersistentVolumeClaim " + h.namespace + "/" + h.name + ": is not bound: StorageClass nope does not exist"))
+		Expect(h.plan(ctx, "deploy").Status).To(Equal(kudo.Error))
 		h.rollOut(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
 		Expect(managed.Delete(ctx, pod)).To(Succeed())

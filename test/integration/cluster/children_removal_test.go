@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"slices"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -51,6 +52,39 @@ var _ = Describe("The removal of a tree of operators", func() {
 		slices.Reverse(upwards)
 		Eventually(seen.all(deleted)).WithContext(ctx).Should(Equal(upwards), "an Instance leaves the hub after those below it")
 		Expect(seen.all(removed)()).To(Equal(names))
+	})
+
+	It("runs the parent's cleanup plan to its end before those of its children", func(ctx SpecContext) {
+		cleaning := func(v *kudo.OperatorVersionSpec) {
+			gated(v)
+			v.Tasks = append(v.Tasks, gate())
+			v.Plans[kudo.CleanupPlan] = kudo.Plan{Phases: []kudo.Phase{{Name: "main", Steps: []kudo.Step{{Name: "gate", Tasks: []string{"gate"}}}}}}
+		}
+		g.pushWith(ctx, "ee", "1.1.0", cleaning)
+		g.pushWith(ctx, "bb", "1.1.0", cleaning, child("ee"))
+		g.pushWith(ctx, "aa", "1.1.0", cleaning, child("bb"))
+		g.root(ctx, "aa", "aa-1.1.0", nil)
+		g.settles(ctx, "aa")
+		Expect(server.Delete(ctx, g.onHub(ctx, "aa"))).To(Succeed())
+		for i, name := range names {
+			g.closed(ctx, name)
+			Consistently(func(check Gomega) {
+				for _, below := range names[i+1:] {
+					check.Expect(g.config(ctx, below)).NotTo(BeNil(), below)
+					check.Expect(g.onHub(ctx, below).Status.PlanStatus[kudo.CleanupPlan].Status).To(Equal(kudo.NeverRun), below)
+				}
+			}).WithContext(ctx).Should(Succeed())
+			g.opens(ctx, strings.ReplaceAll(name, ".", "-")+"-gate")
+		}
+		g.gone(ctx, names...)
+		cleanups := func() []string {
+			return slices.DeleteFunc(g.plans(ctx, names...), func(plan string) bool { return !strings.Contains(plan, `"cleanup"`) })
+		}
+		Eventually(cleanups).WithContext(ctx).Should(Equal([]string{
+			`aa: plan "cleanup" started`, `aa: plan "cleanup" is complete`,
+			`aa.bb: plan "cleanup" started`, `aa.bb: plan "cleanup" is complete`,
+			`aa.bb.ee: plan "cleanup" started`, `aa.bb.ee: plan "cleanup" is complete`,
+		}))
 	})
 
 	It("takes along what is still being deployed", func(ctx SpecContext) {
