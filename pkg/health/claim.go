@@ -9,9 +9,6 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// claimKind is the kind of volume claims.
-var claimKind = schema.GroupKind{Kind: "PersistentVolumeClaim"}
-
 // StorageClass is a StorageClass of the cluster, as far as the health of volume claims depends on it.
 type StorageClass struct {
 	Name string
@@ -26,7 +23,7 @@ type StorageClass struct {
 // DependsOnStorageClass reports whether the health of an object depends on the cluster's StorageClasses: it is a volume claim that is not
 // bound. A claim that names its volume, or an empty StorageClass, is only bound to existing volumes, in whatever StorageClass.
 func DependsOnStorageClass(obj *unstructured.Unstructured) bool {
-	if obj == nil || obj.GroupVersionKind().GroupKind() != claimKind || obj.GetDeletionTimestamp() != nil {
+	if obj == nil || obj.GroupVersionKind().GroupKind() != (schema.GroupKind{Kind: "PersistentVolumeClaim"}) || obj.GetDeletionTimestamp() != nil {
 		return false
 	}
 	f := &fields{object: obj.Object}
@@ -58,33 +55,4 @@ func unbound(f *fields, classes []StorageClass) verdict {
 	default:
 		return f.checked(persistentVolumeClaim(f))
 	}
-}
-
-// persistentVolumeClaim judges a claim without knowing its StorageClass.
-func persistentVolumeClaim(f *fields) verdict {
-	switch phase := f.text("status", "phase"); phase {
-	case "Bound":
-		return healthy("is bound")
-	case "Lost":
-		return failed("has lost its volume")
-	}
-	if volume := f.text("spec", "volumeName"); volume != "" {
-		return progressing("is not bound yet (PersistentVolume %s)", volume)
-	}
-	if class := classOf(f); class != nil && *class != "" {
-		return progressing("is not bound yet (StorageClass %s)", *class)
-	}
-	return progressing("is not bound yet (no StorageClass)")
-}
-
-// classOf returns the name of a claim's StorageClass; empty if it is to have none, and nil if it gets the default. The annotation of
-// Kubernetes before 1.6 is still valid and comes first.
-func classOf(f *fields) *string {
-	for _, path := range [][]string{{"metadata", "annotations", "volume.beta.kubernetes.io/storage-class"}, {"spec", "storageClassName"}} {
-		if f.has(path...) {
-			name := f.text(path...)
-			return &name
-		}
-	}
-	return nil
 }

@@ -74,7 +74,7 @@ var judges = map[schema.GroupKind]judge{
 	{Group: "batch", Kind: "Job"}:                                     job,
 	{Group: "batch", Kind: "CronJob"}:                                 existing,
 	{Group: "", Kind: "Pod"}:                                          pod,
-	claimKind:                                                         persistentVolumeClaim,
+	{Group: "", Kind: "PersistentVolumeClaim"}:                        persistentVolumeClaim,
 	{Group: "", Kind: "PersistentVolume"}:                             persistentVolume,
 	{Group: "", Kind: "Service"}:                                      service,
 	{Group: "", Kind: "Namespace"}:                                    namespace,

@@ -1,5 +1,34 @@
 package health
 
+// persistentVolumeClaim judges a claim without knowing its StorageClass.
+func persistentVolumeClaim(f *fields) verdict {
+	switch phase := f.text("status", "phase"); phase {
+	case "Bound":
+		return healthy("is bound")
+	case "Lost":
+		return failed("has lost its volume")
+	}
+	if volume := f.text("spec", "volumeName"); volume != "" {
+		return progressing("is not bound yet (PersistentVolume %s)", volume)
+	}
+	if class := classOf(f); class != nil && *class != "" {
+		return progressing("is not bound yet (StorageClass %s)", *class)
+	}
+	return progressing("is not bound yet (no StorageClass)")
+}
+
+// classOf returns the name of a claim's StorageClass; empty if it is to have none, and nil if it gets the default. The annotation of
+// Kubernetes before 1.6 is still valid and comes first.
+func classOf(f *fields) *string {
+	for _, path := range [][]string{{"metadata", "annotations", "volume.beta.kubernetes.io/storage-class"}, {"spec", "storageClassName"}} {
+		if f.has(path...) {
+			name := f.text(path...)
+			return &name
+		}
+	}
+	return nil
+}
+
 // persistentVolume is also healthy once its claim is deleted: the reclaim policy determines what happens then.
 func persistentVolume(f *fields) verdict {
 	switch phase := f.text("status", "phase"); phase {

@@ -32,6 +32,7 @@ var aliases = map[string]string{
 	"k8s.io/api/policy/v1":                                     "policyv1",
 	"k8s.io/api/rbac/v1":                                       "rbacv1",
 	"k8s.io/api/scheduling/v1":                                 "schedulingv1",
+	"k8s.io/api/storage/v1":                                    "storagev1",
 	"k8s.io/apimachinery/pkg/apis/meta/v1":                     "metav1",
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1": "apiextensionsv1",
 }

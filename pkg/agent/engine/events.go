@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -77,6 +78,21 @@ func (e *engine) ownersOf(ctx context.Context, o client.Object) []reconcile.Requ
 	return e.requestsFor(ctx, namespace, func(i *kudo.Instance) bool {
 		return render.InstanceName(i.Name) == o.GetLabels()[kudo.LabelInstance]
 	})
+}
+
+// affectedBy maps an object of any kind to the Instances to reconcile when it changes: its owner, and for a StorageClass all Instances with
+// volume claims.
+func (e *engine) affectedBy(kind schema.GroupVersionKind) func(context.Context, client.Object) []reconcile.Request {
+	if kind != storageClass {
+		return e.ownersOf
+	}
+	return func(ctx context.Context, class client.Object) []reconcile.Request {
+		return append(e.ownersOf(ctx, class), e.requestsFor(ctx, "", func(i *kudo.Instance) bool {
+			return slices.ContainsFunc(i.Status.Inventory, func(entry kudo.InventoryEntry) bool {
+				return entry.Group == "" && entry.Kind == "PersistentVolumeClaim"
+			})
+		})...)
+	}
 }
 
 // usersOf maps an OperatorVersion to the Instances that refer to it.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/apply"
 	"github.com/tandem-addons/tandem/pkg/controller"
+	"github.com/tandem-addons/tandem/pkg/health"
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
@@ -290,6 +292,56 @@ func (o *objects) pods(ctx context.Context, owner plan.Owner) ([]plan.Object, er
 		pods[i] = plan.Object{Want: &list.Items[i], Live: &list.Items[i]}
 	}
 	return pods, nil
+}
+
+// storageClass is the kind that the health of volume claims depends on.
+var storageClass = storagev1.SchemeGroupVersion.WithKind("StorageClass")
+
+// withClasses adds the StorageClasses of the cluster to the objects whose health depends on them.
+func (o *objects) withClasses(ctx context.Context, found []plan.Object) ([]plan.Object, error) {
+	var classes []health.StorageClass
+	for i := range found {
+		if !health.DependsOnStorageClass(found[i].Live) {
+			continue
+		}
+		if classes == nil {
+			var err error
+			if classes, err = o.classes(ctx); err != nil {
+				return nil, fmt.Errorf("%s: %w", plan.Describe(found[i].Live), err)
+			}
+		}
+		found[i].Classes = classes
+	}
+	return found, nil
+}
+
+// classes returns the StorageClasses of the cluster, which is not nil. They are few, and watched from then on.
+func (o *objects) classes(ctx context.Context) ([]health.StorageClass, error) {
+	if err := o.ensureWatch(storageClass); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(storageClass.GroupVersion().WithKind("StorageClassList"))
+	if err := o.live.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("listing StorageClasses: %w", err)
+	}
+	classes := make([]health.StorageClass, len(list.Items))
+	for i, item := range list.Items {
+		mode, _, _ := unstructured.NestedString(item.Object, "volumeBindingMode")
+		classes[i] = health.StorageClass{
+			Name: item.GetName(), Default: isDefaultClass(&item), WaitsForConsumer: mode == string(storagev1.VolumeBindingWaitForFirstConsumer),
+		}
+	}
+	return classes, nil
+}
+
+// isDefaultClass reports whether a StorageClass is a default of the cluster.
+func isDefaultClass(class client.Object) bool {
+	annotations := class.GetAnnotations()
+	return annotations["storageclass.kubernetes.io/is-default-class"] == "true" ||
+		annotations["storageclass.beta.kubernetes.io/is-default-class"] == "true"
 }
 
 // delete deletes an object unless it is being deleted already, and reads it again: many are deleted immediately.

@@ -6,16 +6,18 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
 // plans returns the plans of the cluster's Instances that have started and completed, in the order of the events' times:
-// `INSTANCE REASON NOTE`. Instances that the list omits are not included.
+// `INSTANCE: plan "NAME" started`. Only the named Instances are included.
 func (g *grove) plans(ctx context.Context, names ...string) []string {
 	GinkgoHelper()
 	var events eventsv1.EventList
@@ -141,6 +143,32 @@ var _ = Describe("A new version of a parent", func() {
 		g.settles(ctx, "aa")
 		Expect(g.onHub(ctx, "aa.bb").Status.Execution.Plan).To(Equal(kudo.UpdatePlan))
 	})
+
+	It("fails as the upgrade of a child does, and runs that again", func(ctx SpecContext) {
+		for _, version := range []string{"1.0.0", "2.0.0"} {
+			g.pushWith(ctx, "bb", version, func(v *kudo.OperatorVersionSpec) {
+				v.Templates["extra.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Name }}-extra}\n"
+				extra := kudo.Task{Name: "extra", Kind: kudo.TaskApply}
+				extra.Spec.Resources = []string{"extra.yaml"}
+				v.Tasks = append(v.Tasks, extra)
+				v.Plans[kudo.UpgradePlan] = kudo.Plan{Phases: []kudo.Phase{{Name: "main", Steps: []kudo.Step{{Name: "extra", Tasks: []string{"extra"}}}}}}
+			})
+			g.push(ctx, "aa", version, child("bb", func(t *kudo.Task) { t.Spec.OperatorVersion = version }))
+		}
+		g.root(ctx, "aa", "aa-1.0.0", nil)
+		g.settles(ctx, "aa")
+		foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: g.name, Name: "aa-bb-extra"}}
+		Expect(managed.Create(ctx, foreign)).To(Succeed())
+		upgrades(ctx, "aa-2.0.0", nil)
+		g.fails(ctx, "aa", "already exists and was not created by this Instance")
+		Expect(managed.Delete(ctx, foreign)).To(Succeed())
+		g.runs(ctx, "aa", kudo.DeployPlan, "again")
+		Eventually(func() types.UID { return g.executions(ctx, "aa")["aa"] }).WithContext(ctx).Should(BeEquivalentTo("again"))
+		g.settles(ctx, "aa")
+		upgraded := g.onHub(ctx, "aa.bb").Status
+		Expect(upgraded.Execution.Plan).To(Equal(kudo.UpgradePlan))
+		Expect(upgraded.PlanStatus[kudo.UpgradePlan].Status).To(Equal(kudo.Complete))
+	})
 })
 
 var _ = Describe("A child by a task of kind Operator, as KEP-29 first called it", func() {
@@ -189,6 +217,6 @@ var _ = Describe("A child by a task of kind Operator, as KEP-29 first called it"
 		g.root(ctx, "aa", "aa-1.0.0", nil)
 		g.unresolved(ctx, "aa", "bb")
 		g.push(ctx, "bb", "1.0.0", child("aa", alias))
-		g.unresolved(ctx, "aa", "aa -> bb -> aa")
+		g.unresolved(ctx, "aa", "aa-1.0.0 -> bb-1.0.0 -> aa-1.0.0")
 	})
 })
