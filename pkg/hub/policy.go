@@ -45,7 +45,7 @@ func (e *enforcement) Start(ctx context.Context) error {
 		e.logger.Error(err, "checking which rules the API server enforces")
 	}
 	for _, u := range unenforced {
-		e.logger.Info("the API server does not enforce a rule: violations are stored, and only reverted where Tandem writes itself",
+		e.logger.Info("the API server does not enforce a rule: invalid writes are stored, and reverted only in fields that Tandem writes",
 			"rule", u.rule, "because", u.cause)
 	}
 	return nil

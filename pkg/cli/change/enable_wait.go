@@ -166,7 +166,7 @@ func (t *target) applied(instance *kudo.Instance) bool {
 	})
 }
 
-// followed reports whether the hub has processed the last change of an add-on. For an add-on that runs by plans it checks condition
+// followed reports whether the hub has processed the last change of an add-on. For a plan-based add-on it checks condition
 // Resolved.
 func followed(addOn *addonv1alpha1.ManagedClusterAddOn, view *planstatus.View) bool {
 	resolved := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved)

@@ -108,7 +108,7 @@ func (o *JoinOptions) check(cmd *cobra.Command, name string) error {
 	case !o.cluster.Given():
 		return terminal.Usagef(cmd, "--cluster-context or --cluster-kubeconfig of the managed cluster is required")
 	case o.valid < shortest:
-		return terminal.Usagef(cmd, "invalid argument %q for \"--valid\": must be at least %s", o.valid, shortest)
+		return terminal.Usagef(cmd, "invalid argument %q for \"--valid\" flag: must be at least %s", o.valid, shortest)
 	default:
 		return nil
 	}

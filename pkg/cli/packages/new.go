@@ -32,7 +32,7 @@ func NewCmdNew(f *hubclient.Factory, runF func(context.Context, *NewOptions) err
 	}
 	return &cobra.Command{
 		Use:   "new NAME [DIR]",
-		Short: "Create a package to start from",
+		Short: "Create a package with the given name",
 		Long: "Create a small package called NAME in DIR, or in a folder called NAME: operator.yaml, params.yaml and templates, with comments\n" +
 			"that describe further features. The package is valid and runs without changes. Existing files in DIR are never changed.",
 		Example: "  kubectl addon package new shop\n" +

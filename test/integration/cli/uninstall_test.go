@@ -141,7 +141,7 @@ var _ = Describe("uninstall", func() {
 		warned := run(ctx, "uninstall", "base-"+cluster, "--cluster", cluster, "--yes", "--wait=false")
 		Expect(warned.err).NotTo(HaveOccurred())
 		Expect(warned.errOut).To(Equal("Warning: on cluster " + cluster + ": without base-" + cluster + ", add-on upper-" + cluster +
-			" stops being available\n"))
+			" becomes unavailable\n"))
 	})
 
 	It("refuses a child, which its parent would re-create, and an unknown name", func(ctx SpecContext) {
