@@ -136,8 +136,8 @@ func NewCmdUpgrade(f *hubclient.Factory, runF func(context.Context, *UpgradeOpti
 		Long: "Set another OperatorVersion of the same operator for the Instance or add-on NAME on each selected cluster that has it, by\n" +
 			"default the highest version that was pushed. Select the clusters with --cluster, --selector, --placement or\n" +
 			"--all-clusters. Parameters that are not given stay the same. The change runs the first of the plans upgrade, update\n" +
-			"and deploy that the new version defines. An add-on keeps this version on the cluster even if its ClusterManagementAddOn refers to another\n" +
-			"one later.\n\n" + dryRunHelp,
+			"and deploy that the new version defines. An add-on keeps this version on the cluster even if its\n" +
+			"ClusterManagementAddOn refers to another one later.\n\n" + dryRunHelp,
 		Example: "  kubectl addon upgrade kafka --cluster cluster1 --dry-run\n" +
 			"  kubectl addon upgrade kafka --selector region=eu --version 1.1.0 --wait",
 		Args: terminal.Exactly("NAME"),
