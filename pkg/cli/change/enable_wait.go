@@ -32,7 +32,7 @@ func awaitAvailable(ctx context.Context, h hubclient.Hub, streams genericiooptio
 		w.targets = append(w.targets, &target{step: s})
 	}
 	err := h.Await(ctx, w.clusters(), timeout, w.look, func(after string) error {
-		return fmt.Errorf("not available%s, and still in progress: %s; see 'kubectl addon why ADDON --cluster CLUSTER'",
+		return fmt.Errorf("add-ons are still not available%s: %s; see 'kubectl addon why ADDON --cluster CLUSTER'",
 			after, strings.Join(w.open(), "; "))
 	})
 	problems := []error{err}

@@ -117,7 +117,7 @@ var _ = Describe("add-ons", func() {
 			cluster := newCluster(ctx, nil)
 			late := run(ctx, "enable", "slow", "--cluster", cluster, "--wait", "--timeout", "3s")
 			Expect(late.code).To(Equal(cli.ExitTimeout))
-			Expect(late.err).To(MatchError(ContainSubstring("not available after 3s, and still in progress: slow on " + cluster + ": Available Unknown: not reported yet")))
+			Expect(late.err).To(MatchError(ContainSubstring("add-ons are still not available after 3s: slow on " + cluster + ": Available Unknown: not reported yet")))
 		})
 
 		It("stores parameters in the config that the add-on refers to, and refuses those that the hub would refuse", func(ctx SpecContext) {

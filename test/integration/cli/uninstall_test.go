@@ -96,7 +96,7 @@ var _ = Describe("uninstall", func() {
 		instance := install(ctx, cluster, "mine")
 		late := run(ctx, "uninstall", "mine", "--cluster", cluster, "--yes", "--timeout", "3s")
 		Expect(late.code).To(Equal(cli.ExitTimeout))
-		Expect(late.err).To(MatchError(ContainSubstring("instance.kudo.dev/mine is not removed after 3s, and its removal continues: " +
+		Expect(late.err).To(MatchError(ContainSubstring("the removal of instance.kudo.dev/mine is still in progress after 3s: " +
 			"the agent of cluster " + cluster + " has not started to remove Instance mine")))
 		Expect(isDeleted(ctx, instance)()).To(BeTrue())
 	})
