@@ -246,13 +246,13 @@ func TestDisableAsks(t *testing.T) {
 		shown, err string
 	}{
 		"no terminal": {err: `add-on "zookeeper" was not disabled on cluster c1: cannot prompt for confirmation without a terminal; ` +
-			`repeat with --yes, or with --force if other add-ons require it`},
+			`use --yes, or --force if other add-ons require it`},
 		"no prompt": {options: DisableOptions{yes: true}},
 		"no prompt, and one is degraded": {options: DisableOptions{yes: true}, dependents: []dependency.Dependent{graphs},
 			shown: "Warning: on cluster c1: without zookeeper, add-on graphs becomes degraded\n"},
 		"no prompt, and one requires it": {options: DisableOptions{yes: true}, dependents: []dependency.Dependent{kafka},
 			shown: "Warning: on cluster c1: without zookeeper, add-on kafka becomes unavailable\n",
-			err:   `add-on "zookeeper" is required by other add-ons on cluster c1; disable those first, or repeat with --force`},
+			err:   `add-on "zookeeper" is required by other add-ons on cluster c1; disable those first, or use --force`},
 		"force ignores dependents": {options: DisableOptions{force: true}, dependents: []dependency.Dependent{kafka}, returns: comesBack,
 			shown: "Warning: on cluster c1: without zookeeper, add-on kafka becomes unavailable\n"},
 		"OCM would enable it again": {options: DisableOptions{yes: true}, returns: comesBack,

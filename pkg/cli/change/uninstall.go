@@ -163,7 +163,7 @@ func agreeToUninstall(found []installed, o *UninstallOptions) error {
 	}
 	where := terminal.OnClusters(clustersOf(found))
 	if !printers.IsTerminal(o.In) {
-		return fmt.Errorf("%s was not uninstalled from %s: cannot prompt for confirmation without a terminal; repeat with --yes",
+		return fmt.Errorf("%s was not uninstalled from %s: cannot prompt for confirmation without a terminal; use --yes",
 			found[0], where)
 	}
 	return terminal.Confirm(o.IOStreams,

@@ -54,7 +54,7 @@ func (s *Selection) Check(cmd *cobra.Command) error {
 		return terminal.Usagef(cmd, "--cluster, --selector, --placement and --all-clusters are mutually exclusive")
 	}
 	if slices.Contains(s.Names, "") {
-		return terminal.Usagef(cmd, "invalid argument %q for \"--cluster\" flag: a name is empty", strings.Join(s.Names, ","))
+		return terminal.Usagef(cmd, "invalid argument %q for \"--cluster\" flag: names must not be empty", strings.Join(s.Names, ","))
 	}
 	if s.placement != "" {
 		if key := s.placementKey(); key.Namespace == "" || key.Name == "" || strings.Contains(key.Name, "/") {

@@ -38,7 +38,7 @@ func NewCmdPlanStatus(f *hubclient.Factory, runF func(context.Context, *PlanStat
 		Args: terminal.Exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.watch && !o.output.IsText() {
-				return terminal.Usagef(cmd, "--watch prints only text: omit --output")
+				return terminal.Usagef(cmd, "--watch and --output are mutually exclusive")
 			}
 			o.name = args[0]
 			return runF(cmd.Context(), o)

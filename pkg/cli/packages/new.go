@@ -38,10 +38,10 @@ func NewCmdNew(f *hubclient.Factory, runF func(context.Context, *NewOptions) err
 		Example: "  kubectl addon package new shop\n" +
 			"  kubectl addon package new shop ./packages/shop",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return terminal.Usagef(cmd, "expected NAME and optionally DIR, got 0 arguments")
+			if len(args) == 0 || len(args) > 2 {
+				return terminal.Usagef(cmd, "expected NAME [DIR], got %s", terminal.Counted(len(args), "argument"))
 			}
-			return terminal.AtMost("NAME", "DIR")(cmd, args)
+			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name, o.folder = args[0], args[len(args)-1]

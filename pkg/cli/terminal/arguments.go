@@ -23,7 +23,7 @@ func Exactly(names ...string) cobra.PositionalArgs {
 func AtMost(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > len(names) {
-			return Usagef(cmd, "expected at most %s, got %s", strings.Join(names, " and "), Counted(len(args), "argument"))
+			return Usagef(cmd, "expected [%s], got %s", strings.Join(names, "] ["), Counted(len(args), "argument"))
 		}
 		return nil
 	}
