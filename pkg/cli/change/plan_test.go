@@ -235,7 +235,7 @@ func TestParametersAreNamesAndValues(t *testing.T) {
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}
-			if want := test.err; want != "" && fmt.Sprint(err) != want+"\nSee 'run --help'" || want == "" && err != nil {
+			if want := test.err; want != "" && fmt.Sprint(err) != want+"\nSee 'run --help' for usage." || want == "" && err != nil {
 				t.Errorf("got %v", err)
 			}
 		})
