@@ -463,7 +463,7 @@ var _ = Describe("Admission", func() {
 			stopHub()
 			_, stopHub = runHub(serving)
 			checked(ctx)
-			Expect(patch(`{"spec":{"parameters":{"FIXED":"tiny"}}}`)).To(MatchError(ContainSubstring(`its value is "small"`)))
+			Expect(patch(`{"spec":{"parameters":{"FIXED":"tiny"}}}`)).To(MatchError(ContainSubstring(`its current value is "small"`)))
 			Expect(patch(`{"spec":{"parameters":{"FIXED":"small"}}}`)).To(Succeed())
 			Eventually(resolvedOf(changed)).WithContext(ctx).Should(HaveField("Status", "True"))
 		})
