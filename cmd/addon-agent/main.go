@@ -64,7 +64,7 @@ func (s *settings) flags() *flag.FlagSet {
 	flags.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "",
 		"Namespace of the leader election Lease. Defaults to the namespace of the pod.")
 	flags.BoolVar(&o.Standalone, "standalone", false,
-		"Run without an OCM klusterlet on this cluster: judge add-ons by their leases, and renew a lease on the hub.")
+		"Run without an OCM klusterlet on this cluster: determine the availability of add-ons from their leases, and renew a lease on the hub.")
 	flags.StringVar(&o.LeaseNamespace, "lease-namespace", "",
 		"Namespace of the lease on the managed cluster by which OCM's klusterlet monitors the agent. If empty, no such lease is renewed.")
 	flags.DurationVar(&o.LeasePeriod, "lease-period", availability.DefaultPeriod,
@@ -120,7 +120,7 @@ func (s *settings) complete() error {
 		}
 	}
 	if period := s.options.LeasePeriod; period < time.Second || period > availability.LongestPeriod {
-		return fmt.Errorf(`invalid argument "%v" for "--lease-period": must be from 1s to %v`, period, availability.LongestPeriod)
+		return fmt.Errorf(`invalid argument "%v" for "--lease-period" flag: must be from 1s to %v`, period, availability.LongestPeriod)
 	}
 	return errors.Join(s.hub.Check(), s.local.Check())
 }

@@ -39,7 +39,7 @@ type Judgement struct {
 	Until time.Time
 }
 
-// Of judges an add-on. Another writer owns Available if the add-on lacks no required dependency, does not run by plans, and is not judged
+// Of judges an add-on. Another writer owns Available if the add-on lacks no required dependency, is not plan-based, and is not judged
 // by a lease here.
 func Of(seen Seen, now time.Time) Judgement {
 	conditions := seen.AddOn.Status.Conditions
@@ -57,7 +57,7 @@ func Of(seen Seen, now time.Time) Judgement {
 	return Judgement{Release: available != nil && available.Reason == addonv1alpha1.ReasonRequiredDependencyNotSatisfied}
 }
 
-// byInstance judges an add-on that runs by plans. Its Instance covers all child Instances.
+// byInstance judges a plan-based add-on. Its Instance covers all child Instances.
 func byInstance(seen Seen, resolved *metav1.Condition) Judgement {
 	if seen.Instance == nil {
 		return judgement(metav1.ConditionFalse, addonv1alpha1.ReasonNotInstalled, notInstalled(seen.AddOn, resolved))

@@ -23,15 +23,15 @@ const (
 	// missed is the number of periods that may pass without a renewal, as in OCM.
 	missed = 5
 
-	// settling is how long a missing lease of a new add-on is ignored: the add-on may turn out to run by plans.
+	// settling is how long a missing lease of a new add-on is ignored: the add-on may turn out to be plan-based.
 	settling = 2 * time.Second
 
 	// installNamespace is OCM's default for an add-on that sets no install namespace.
 	installNamespace = "open-cluster-management-agent-addon"
 )
 
-// LeaseOf returns the name of the lease on the managed cluster by which OCM judges the add-on. It returns false for an add-on that runs by
-// plans, has another health check, or has its agent outside of the managed cluster.
+// LeaseOf returns the name of the lease on the managed cluster by which OCM judges the add-on. It returns false for an add-on that is
+// plan-based, has another health check, or has its agent outside of the managed cluster.
 func LeaseOf(addOn *addonv1alpha1.ManagedClusterAddOn) (types.NamespacedName, bool) {
 	mode := addOn.Status.HealthCheck.Mode
 	if mode != "" && mode != upstream.HealthCheckModeLease ||

@@ -89,7 +89,7 @@ func TestOfLease(t *testing.T) {
 			change: with(condition(addonv1alpha1.ConditionDegraded, metav1.ConditionTrue, addonv1alpha1.ReasonDependencyNotSatisfied, lacks)),
 			lease:  renewed(0), want: yes(5 * time.Minute),
 		},
-		"an add-on that runs by plans is not judged by a lease": {
+		"a plan-based add-on is not judged by a lease": {
 			change: with(condition(addonv1alpha1.ConditionResolved, metav1.ConditionTrue, kudo.ReasonResolved, "")),
 			lease:  renewed(0),
 			want:   judged(metav1.ConditionFalse, addonv1alpha1.ReasonNotInstalled, "the add-on is about to be installed", time.Time{}),

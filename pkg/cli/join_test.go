@@ -12,9 +12,9 @@ func TestJoinRefusesWhatCannotBe(t *testing.T) {
 		code int
 	}{
 		"no cluster":                 {nil, "expected CLUSTER, got 0 arguments", ExitUsage},
-		"a name that is none":        {[]string{"Cluster_1", "--cluster-context", "c"}, `"Cluster_1" is not a valid cluster name`, ExitUsage},
+		"a name that is none":        {[]string{"Cluster_1", "--cluster-context", "c"}, `cluster name "Cluster_1" is not valid`, ExitUsage},
 		"no way to the cluster":      {[]string{"cluster1"}, "--cluster-context or --cluster-kubeconfig of the managed cluster is required", ExitUsage},
-		"a certificate for a moment": {[]string{"cluster1", "--cluster-context", "c", "--valid", "1s"}, `invalid argument "1s" for "--valid": must be at least 10m0s`, ExitUsage},
+		"a certificate for a moment": {[]string{"cluster1", "--cluster-context", "c", "--valid", "1s"}, `invalid argument "1s" for "--valid" flag: must be at least 10m0s`, ExitUsage},
 		"a hub that is nowhere": {[]string{"cluster1", "--cluster-context", "c", "--kubeconfig", "testdata/nowhere"},
 			"reading the kubeconfig of the hub: ", ExitFailure},
 	} {

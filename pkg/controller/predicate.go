@@ -58,7 +58,7 @@ func Mapped(to func(context.Context, client.Object) ([]reconcile.Request, error)
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		requests, err := to(ctx, o)
 		if err != nil {
-			log.FromContext(ctx).Error(err, "finding the objects that a change affects", "object", client.ObjectKeyFromObject(o))
+			log.FromContext(ctx).Error(err, "failed to find the objects that a change affects", "object", client.ObjectKeyFromObject(o))
 		}
 		return requests
 	})

@@ -52,7 +52,7 @@ func TestRoots(t *testing.T) {
 		"Optional ones further down are no cause": {
 			graph: []string{"a: b", "b: c?"}, seen: map[string]Seen{"b": unavailable, "c": notOnIt}, want: []string{"a -> b: NotAvailable"},
 		},
-		"an add-on at problem is named once, by the shortest way": {
+		"an add-on with a problem is named once, by the shortest path": {
 			graph: []string{"a: b d", "b: c", "c: d"}, seen: map[string]Seen{"b": unavailable, "c": unavailable, "d": deleting},
 			want: []string{"a -> d: Deleting"},
 		},

@@ -31,7 +31,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
-// addOns creates and updates the Instance of every add-on that runs by plans, and releases the add-on only after its Instance is removed.
+// addOns creates and updates the Instance of every plan-based add-on, and releases the add-on only after its Instance is removed.
 type addOns struct {
 	reader   *read.AddOns
 	client   client.Client

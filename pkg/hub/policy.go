@@ -42,10 +42,10 @@ func (*enforcement) NeedLeaderElection() bool { return false }
 func (e *enforcement) Start(ctx context.Context) error {
 	unenforced, err := e.unenforced(ctx)
 	if err != nil {
-		e.logger.Error(err, "checking which rules the API server enforces")
+		e.logger.Error(err, "failed to check which rules the API server enforces")
 	}
 	for _, u := range unenforced {
-		e.logger.Info("the API server does not enforce a rule: violations are stored, and only reverted where Tandem writes itself",
+		e.logger.Info("the API server does not enforce a rule: invalid writes are stored, and reverted only in fields that Tandem writes",
 			"rule", u.rule, "because", u.cause)
 	}
 	return nil

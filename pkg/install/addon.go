@@ -22,7 +22,7 @@ import (
 
 // AddOn holds everything that decides about one add-on on one cluster. It is read-only.
 type AddOn struct {
-	// Definition is the ClusterManagementAddOn; nil if it does not exist. If the add-on does not run by plans, only its own Instance
+	// Definition is the ClusterManagementAddOn; nil if it does not exist. If the add-on is not plan-based, only its own Instance
 	// matters besides the definition.
 	Definition    *addonv1alpha1.ClusterManagementAddOn
 	ManagedAddOn  *addonv1alpha1.ManagedClusterAddOn
@@ -79,7 +79,7 @@ func Decide(a AddOn) Decision {
 	return Decision{Instance: want, Resolved: follow(a, own, want, undefined)}
 }
 
-// forsaken decides about an add-on that does not run by plans. Usually it never did, and nothing changes. If it did, its Instance stays
+// forsaken decides about an add-on that is not plan-based. Usually it never was, and nothing changes. If it was, its Instance stays
 // until the add-on is disabled: editing or deleting a definition uninstalls nothing.
 func forsaken(a AddOn, own *kudo.Instance) Decision {
 	if own == nil || !OwnedBy(own, a.ManagedAddOn) {

@@ -124,15 +124,15 @@ func TestAdmit(t *testing.T) {
 			after: without("NEEDED", with("COUNT", "many", "COLOUR", "green", "TYPO", "x")),
 			want: start + `parameter "COUNT": value "many": must be an integer, such as 3; ` +
 				`parameter "COLOUR": value "green": must be one of "red", "blue"; ` +
-				`parameter "NEEDED": it is required and has neither a value nor a default: set it; ` +
-				`parameter "TYPO": it is not defined: the operator has TEXT, COUNT, COLOUR, NEEDED, FIXED, SCALE, SCALE_TO, BACKUP`,
+				`parameter "NEEDED": required, but has neither a value nor a default: set it; ` +
+				`parameter "TYPO": not defined: the operator has TEXT, COUNT, COLOUR, NEEDED, FIXED, SCALE, SCALE_TO, BACKUP`,
 		},
 		"a value that becomes wrong": {
 			before: with("COUNT", "3"), after: with("COUNT", "many"), want: start + `parameter "COUNT": value "many": must be an integer, such as 3`,
 		},
 		"a required value that goes": {
 			before: with(), after: without("NEEDED", with()),
-			want: start + `parameter "NEEDED": it is required and has neither a value nor a default: set it`,
+			want: start + `parameter "NEEDED": required, but has neither a value nor a default: set it`,
 		},
 		"a wrong value becomes another wrong one": {
 			before: with("COUNT", "many"), after: with("COUNT", "few"), want: start + `parameter "COUNT": value "few": must be an integer, such as 3`,
@@ -143,36 +143,36 @@ func TestAdmit(t *testing.T) {
 		"whatever is written to what is being deleted":         {before: with(), after: deleting},
 		"another version judges all parameters": {
 			before: with("BACKUP", "x"), after: of("kafka-2.0.0", with("BACKUP", "x", "FIXED", "small")),
-			want: start + `parameter "BACKUP": it is not defined: the operator has TEXT, COUNT, COLOUR, NEEDED, FIXED, SCALE, SCALE_TO`,
+			want: start + `parameter "BACKUP": not defined: the operator has TEXT, COUNT, COLOUR, NEEDED, FIXED, SCALE, SCALE_TO`,
 		},
 
 		"an immutable parameter is changed": {
 			before: with(), after: with("FIXED", "huge"),
-			want: start + `parameter "FIXED": it is immutable and its value is "small": set that value, or delete and re-create the Instance`,
+			want: start + `parameter "FIXED": immutable, and its current value is "small": set that value, or delete and re-create the Instance`,
 		},
 		"it is changed together with the version": {
 			before: with(), after: of("kafka-2.0.0", with("FIXED", "huge")),
-			want: start + `parameter "FIXED": it is immutable and its value is "small": set that value, or delete and re-create the Instance`,
+			want: start + `parameter "FIXED": immutable, and its current value is "small": set that value, or delete and re-create the Instance`,
 		},
 		"it is changed by the default of another version": {
 			before: with(), after: of("kafka-2.0.0", with()),
-			want: start + `parameter "FIXED": value "large": it is immutable and its value is "small": set that value, or delete and re-create the Instance`,
+			want: start + `parameter "FIXED": value "large": immutable, and its current value is "small": set that value, or delete and re-create the Instance`,
 		},
 		"it is written out with another version":  {before: with(), after: of("kafka-2.0.0", with("FIXED", "small"))},
 		"it falls to a default of the same value": {before: of("kafka-2.0.0", with("FIXED", "small")), after: of("kafka-1.0.0", with())},
 		"it is not defined by another version": {
 			before: with(), after: of("kafka-3.0.0", with()),
-			want: start + `parameter "FIXED": it is immutable and its value is "small", but the other OperatorVersion does not define it: use one that does`,
+			want: start + `parameter "FIXED": immutable, and its current value is "small", but the other OperatorVersion does not define it: use one that does`,
 		},
 		"it is changed on the way to a version that does not exist": {
 			before: with(), after: of("kafka-9.0.0", with("FIXED", "huge")),
-			want: start + `parameter "FIXED": it is immutable and its value is "small": set that value, or delete and re-create the Instance`,
+			want: start + `parameter "FIXED": immutable, and its current value is "small": set that value, or delete and re-create the Instance`,
 			warnings: []string{"the Instance cannot run yet: OperatorVersion addon-packages/kafka-9.0.0 does not exist: " +
 				"push its package (kubectl addon package push DIR -n addon-packages), or use another version"},
 		},
 		"it is changed on the way back from one": {
 			before: of("kafka-9.0.0", with()), after: with("FIXED", "huge"),
-			want: start + `parameter "FIXED": it is immutable and its value is "small": set that value, or delete and re-create the Instance`,
+			want: start + `parameter "FIXED": immutable, and its current value is "small": set that value, or delete and re-create the Instance`,
 		},
 
 		"it got another value past admission, and goes back to what was started": {
@@ -180,7 +180,7 @@ func TestAdmit(t *testing.T) {
 		},
 		"it got another value past admission, and gets a third": {
 			before: started(nil, with("FIXED", "huge")), after: started(nil, with("FIXED", "tiny")),
-			want: start + `parameter "FIXED": it is immutable and its value is "small": set that value, or delete and re-create the Instance`,
+			want: start + `parameter "FIXED": immutable, and its current value is "small": set that value, or delete and re-create the Instance`,
 		},
 		"it got another value past admission, and something else changes": {
 			before: started(nil, with("FIXED", "huge")), after: started(nil, with("FIXED", "huge", "TEXT", "b")),
@@ -190,7 +190,7 @@ func TestAdmit(t *testing.T) {
 		},
 		"what was started is changed after its version was lost": {
 			before: started(map[string]string{"FIXED": "huge"}, of("kafka-9.0.0", with("FIXED", "huge"))), after: started(map[string]string{"FIXED": "huge"}, with("FIXED", "tiny")),
-			want: start + `parameter "FIXED": it is immutable and its value is not shown: set that value, or delete and re-create the Instance`,
+			want: start + `parameter "FIXED": immutable, and its current value is not shown: set that value, or delete and re-create the Instance`,
 		},
 
 		"one trigger, and parameters without": {before: with(), after: with("SCALE", "2", "SCALE_TO", "3", "TEXT", "b")},
@@ -294,19 +294,19 @@ func TestAdmitOfAnUpgrade(t *testing.T) {
 		},
 		"a required one appears without": {
 			before: kudo.Parameter{Name: "OLD"}, after: size(func(p *kudo.Parameter) { p.Required = new(true) }),
-			want: `parameter "SIZE": it is required and has neither a value nor a default: set it`,
+			want: `parameter "SIZE": required, but has neither a value nor a default: set it`,
 		},
 		"it is set together with the version": {
 			before: kudo.Parameter{Name: "OLD"}, after: size(func(p *kudo.Parameter) { p.Required = new(true) }), gives: map[string]string{"SIZE": "1"},
 		},
 		"one that is set disappears": {
 			before: kudo.Parameter{Name: "SIZES"}, after: size(nil), given: map[string]string{"SIZES": "1"}, gives: map[string]string{"SIZES": "1"},
-			want: `parameter "SIZES": it is not defined: did you mean "SIZE"?`,
+			want: `parameter "SIZES": not defined: did you mean SIZE?`,
 		},
 		"one that is not set disappears": {before: kudo.Parameter{Name: "OLD"}, after: size(nil)},
 		"one becomes required": {
 			before: size(nil), after: size(func(p *kudo.Parameter) { p.Required = new(true) }),
-			want: `parameter "SIZE": it is required and has neither a value nor a default: set it`,
+			want: `parameter "SIZE": required, but has neither a value nor a default: set it`,
 		},
 		"one that is set becomes required": {
 			before: size(nil), after: size(func(p *kudo.Parameter) { p.Required = new(true) }),
@@ -391,7 +391,7 @@ func TestAdmitOfAnEnablingParameterThatDoesNotExist(t *testing.T) {
 		KudoOperatorTaskSpec: kudo.KudoOperatorTaskSpec{Package: "bb", EnablingParameter: "ON"},
 	}})
 	given := Instance{Instance: with(), Version: v, PackagesNamespace: packages}
-	const want = `parameter "ON": it enables task "t", but the OperatorVersion does not define it`
+	const want = `parameter "ON": enables task "t", but is not defined in the OperatorVersion`
 	if _, err := Admit(nil, given); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("admission: got %v", err)
 	}

@@ -156,14 +156,14 @@ func TestJudge(t *testing.T) {
 		},
 		"an immutable parameter has another value than was started": {
 			instance: started(nil, with("FIXED", "huge")), version: strict(), reason: "ParametersInvalid",
-			mentions: []string{`parameter "FIXED": it is immutable and its value is "small"`},
+			mentions: []string{`parameter "FIXED": immutable, and its current value is "small"`},
 		},
 		"it has the value that was started": {
 			instance: started(map[string]string{"FIXED": "huge"}, with("FIXED", "huge")), version: strict(), reason: "Resolved",
 		},
 		"it has the default of another version than was started": {
 			instance: started(nil, of("kafka-2.0.0", with())), version: later(), started: strict(), reason: "ParametersInvalid",
-			mentions: []string{`parameter "FIXED": value "large": it is immutable and its value is "small"`},
+			mentions: []string{`parameter "FIXED": value "large": immutable, and its current value is "small"`},
 		},
 		"a child whose name is too long, by the name of the Instance": {
 			instance: running(strings.Repeat("a", 60)), version: version(), tree: parentOf("zookeeper"), reason: "ChildrenInvalid",

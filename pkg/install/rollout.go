@@ -15,7 +15,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// Rollout is what OCM's addon-manager needs to follow the rollout of a configuration of an add-on that runs by plans: the same data that
+// Rollout is what OCM's addon-manager needs to follow the rollout of a configuration of a plan-based add-on: the same data that
 // addon-framework reports for other add-ons (docs/decisions: Tandem reports rollout progress in a ManifestWork).
 type Rollout struct {
 	// SpecHashes are the hashes missing from status.configReferences, by index: those of configs that the add-on itself names.
@@ -43,7 +43,7 @@ const (
 	RolloutFailed RolloutState = "Failed"
 )
 
-// SupportedConfigs returns the configs that an add-on which runs by plans supports.
+// SupportedConfigs returns the configs that a plan-based add-on supports.
 func SupportedConfigs() []upstream.ConfigGroupResource {
 	return []upstream.ConfigGroupResource{deploymentConfigs, operatorVersions}
 }

@@ -66,7 +66,7 @@ func TestRolloutOf(t *testing.T) {
 		applied metav1.ConditionStatus // "" if nothing is reported
 	}{
 		"an add-on that OCM does not manage is not reported": {addOn: addOn(config)},
-		"nor is one that does not run by plans": {
+		"nor is one that is not plan-based": {
 			addOn: resolved.with(func(a *AddOn) { a.Definition = supportingOther() }),
 		},
 		"before there is an Instance nothing is marked":      {addOn: resolved, applied: "False"},

@@ -88,7 +88,7 @@ func planTimeouts(s *subject) []Problem {
 		case own == nil:
 			return whole
 		case own.Duration <= 0:
-			problems = append(problems, problemAt(field+".timeout", "%s: timeout %s must be positive: "+
+			problems = append(problems, problemAt(field+".timeout", "%s: timeout %s must be greater than 0: "+
 				"set a duration such as 90s or 5m, or remove it", what, own.Duration))
 			return whole
 		case whole != nil && own.Duration > whole.Duration:

@@ -706,7 +706,7 @@ func TestCheckRefusesTimeoutsOfNothing(t *testing.T) {
 			{Name: "m", Timeout: none, Steps: []kudo.Step{{Name: "s", Timeout: none, Tasks: []string{"app"}}}},
 		}}},
 	}
-	const why = ": timeout 0s must be positive: set a duration such as 90s or 5m, or remove it"
+	const why = ": timeout 0s must be greater than 0: set a duration such as 90s or 5m, or remove it"
 	want := []pack.Problem{
 		{Field: "plans.deploy.timeout", Severity: pack.Error, Message: `plan "deploy"` + why},
 		{Field: "plans.deploy.phases[0].timeout", Severity: pack.Error, Message: `plan "deploy", phase "m"` + why},

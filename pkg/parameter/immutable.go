@@ -32,10 +32,10 @@ func Immutable(before, after Setting) []Problem {
 		switch {
 		case now == nil && kept != "":
 			problems = append(problems, Problem{Parameter: was.Name, Reason: fmt.Sprintf(
-				"it is immutable and its value is %s, but the other OperatorVersion does not define it: use one that does", existing(was, kept))})
+				"immutable, and its current value is %s, but the other OperatorVersion does not define it: use one that does", existing(was, kept))})
 		case now != nil && isTrue(now.Immutable) && !same(now.Type, InForce(now, after.Given), kept):
 			problems = append(problems, Problem{Parameter: was.Name, Value: presentable(now, InForce(now, after.Given)), Reason: fmt.Sprintf(
-				"it is immutable and its value is %s: set that value, or delete and re-create the Instance", existing(was, kept))})
+				"immutable, and its current value is %s: set that value, or delete and re-create the Instance", existing(was, kept))})
 		}
 	}
 	return problems

@@ -191,7 +191,7 @@ func presentable(def *kudo.Parameter, value string) string {
 
 func emptyValue(def *kudo.Parameter) (any, *Problem) {
 	if def.Required != nil && *def.Required && def.Default == nil {
-		return nil, &Problem{Parameter: def.Name, Reason: "it is required and has neither a value nor a default: set it"}
+		return nil, &Problem{Parameter: def.Name, Reason: "required, but has neither a value nor a default: set it"}
 	}
 	switch def.Type {
 	case kudo.ArrayType:
@@ -250,7 +250,7 @@ func undefined(defs []kudo.Parameter, given, switches map[string]string) []Probl
 	}
 	for _, name := range slices.DeleteFunc(slices.Sorted(maps.Keys(switches)), isDefined) {
 		problems = append(problems, Problem{Parameter: name, Reason: fmt.Sprintf(
-			"it enables task %q, but the OperatorVersion does not define it: push a corrected version", switches[name])})
+			"enables task %q, but is not defined in the OperatorVersion: push a corrected version", switches[name])})
 	}
 	return problems
 }
@@ -287,12 +287,12 @@ func byName(defs []kudo.Parameter) map[string]*kudo.Parameter {
 // notDefined suggests which of the defined parameters was meant.
 func notDefined(name string, names []string) string {
 	if len(names) == 0 {
-		return "it is not defined: the operator has no parameters"
+		return "not defined: the operator has no parameters"
 	}
 	if meant := text.ClosestMatch(name, names); meant != "" {
-		return fmt.Sprintf("it is not defined: did you mean %q?", meant)
+		return fmt.Sprintf("not defined: did you mean %s?", meant)
 	}
-	return "it is not defined: the operator has " + strings.Join(text.Limit(names, maxShownItems, "more"), ", ")
+	return "not defined: the operator has " + strings.Join(text.Limit(names, maxShownItems, "more"), ", ")
 }
 
 func namesOf(defs []kudo.Parameter) []string {

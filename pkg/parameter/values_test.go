@@ -62,8 +62,8 @@ func TestValuesRefuses(t *testing.T) {
 		given map[string]string
 		want  string
 	}{
-		"a required parameter without value":              {kudo.Parameter{Required: new(true)}, nil, `parameter "P": it is required and has neither a value nor a default: set it`},
-		"a required parameter that is given empty":        {kudo.Parameter{Required: new(true)}, map[string]string{"P": ""}, `parameter "P": it is required and has neither a value nor a default: set it`},
+		"a required parameter without value":              {kudo.Parameter{Required: new(true)}, nil, `parameter "P": required, but has neither a value nor a default: set it`},
+		"a required parameter that is given empty":        {kudo.Parameter{Required: new(true)}, map[string]string{"P": ""}, `parameter "P": required, but has neither a value nor a default: set it`},
 		"text for an integer":                             {kudo.Parameter{Type: kudo.IntegerType}, map[string]string{"P": "three"}, `parameter "P": value "three": must be an integer, such as 3`},
 		"a number for an integer":                         {kudo.Parameter{Type: kudo.IntegerType}, map[string]string{"P": "1.5"}, `parameter "P": value "1.5": must be an integer, such as 3`},
 		"text for a number":                               {kudo.Parameter{Type: kudo.NumberType}, map[string]string{"P": "NaN"}, `parameter "P": value "NaN": must be a decimal number, such as 0.5 or 1e6`},
@@ -77,11 +77,11 @@ func TestValuesRefuses(t *testing.T) {
 		"a key that is a list":                            {kudo.Parameter{Type: kudo.MapType}, map[string]string{"P": "{[a]: 1}"}, `parameter "P": line 1: a key must be a string`},
 		"a value that is not in the enum":                 {kudo.Parameter{Enum: []string{"a", "b"}}, map[string]string{"P": "c"}, `parameter "P": value "c": must be one of "a", "b"`},
 		"a type that does not exist":                      {kudo.Parameter{Type: "list"}, map[string]string{"P": "c"}, `parameter "P": unknown type "list": the package must use one of string, integer, number, boolean, array, map`},
-		"names that are not defined, sorted":              {kudo.Parameter{}, map[string]string{"Z": "1", "A": "1"}, `parameter "A": it is not defined: the operator has P; parameter "Z": it is not defined: the operator has P`},
-		"a name that is misspelt":                         {kudo.Parameter{}, map[string]string{"p": "1"}, `parameter "p": it is not defined: did you mean "P"?`},
+		"names that are not defined, sorted":              {kudo.Parameter{}, map[string]string{"Z": "1", "A": "1"}, `parameter "A": not defined: the operator has P; parameter "Z": not defined: the operator has P`},
+		"a name that is misspelt":                         {kudo.Parameter{}, map[string]string{"p": "1"}, `parameter "p": not defined: did you mean P?`},
 		"a list that may hold a password":                 {kudo.Parameter{Type: kudo.ArrayType, Default: new("[]")}, map[string]string{"P": "hunter2"}, `parameter "P": must be a list, such as [a, b]`},
 		"text that is too long":                           {kudo.Parameter{}, map[string]string{"P": strings.Repeat("x", parameter.MaxBytes)}, `parameter "P": all parameters together have 524296 bytes, more than the limit of 524288 for an Instance, and this one is the largest with 524288: shorten it, or store it in a Secret or ConfigMap and pass the name of that object`},
-		"every problem, defined parameters before others": {kudo.Parameter{Type: kudo.IntegerType}, map[string]string{"P": "x", "A": "1"}, `parameter "P": value "x": must be an integer, such as 3; parameter "A": it is not defined: the operator has P`},
+		"every problem, defined parameters before others": {kudo.Parameter{Type: kudo.IntegerType}, map[string]string{"P": "x", "A": "1"}, `parameter "P": value "x": must be an integer, such as 3; parameter "A": not defined: the operator has P`},
 		"a long value, cut":                               {kudo.Parameter{Type: kudo.IntegerType}, map[string]string{"P": strings.Repeat("é", 61)}, `parameter "P": value "` + strings.Repeat("é", 60) + `"…: must be an integer, such as 3`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -140,8 +140,8 @@ func TestValidateJudgesWhatSwitchesATask(t *testing.T) {
 		"a child enabled by a text that does not":  {task("KudoOperator", enabling), kudo.Parameter{}, map[string]string{"ON": "on"}, `parameter "ON": value "on": must be true or false`},
 		"the same by its alias":                    {task("Operator", enabling), kudo.Parameter{}, map[string]string{"ON": "on"}, `parameter "ON": value "on": must be true or false`},
 		"a task of a kind that it does not switch": {task("Apply", toggle), kudo.Parameter{}, map[string]string{"ON": "yes"}, ""},
-		"a parameter that does not exist":          {task("Toggle", kudo.TaskSpec{ToggleTaskSpec: kudo.ToggleTaskSpec{Parameter: "OFF"}}), kudo.Parameter{}, nil, `parameter "OFF": it enables task "t", but the OperatorVersion does not define it: push a corrected version`},
-		"a child by one that does not exist":       {task("KudoOperator", kudo.TaskSpec{KudoOperatorTaskSpec: kudo.KudoOperatorTaskSpec{EnablingParameter: "OFF"}}), kudo.Parameter{}, nil, `parameter "OFF": it enables task "t", but the OperatorVersion does not define it: push a corrected version`},
+		"a parameter that does not exist":          {task("Toggle", kudo.TaskSpec{ToggleTaskSpec: kudo.ToggleTaskSpec{Parameter: "OFF"}}), kudo.Parameter{}, nil, `parameter "OFF": enables task "t", but is not defined in the OperatorVersion: push a corrected version`},
+		"a child by one that does not exist":       {task("KudoOperator", kudo.TaskSpec{KudoOperatorTaskSpec: kudo.KudoOperatorTaskSpec{EnablingParameter: "OFF"}}), kudo.Parameter{}, nil, `parameter "OFF": enables task "t", but is not defined in the OperatorVersion: push a corrected version`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			test.def.Name = "ON"
@@ -190,7 +190,7 @@ func TestBool(t *testing.T) {
 		"a string that converts":    {map[string]string{"TEXT": "T"}, "TEXT", true, ""},
 		"a string that does not":    {map[string]string{"TEXT": "yes"}, "TEXT", false, `parameter "TEXT": value "yes": must be true or false`},
 		"an empty string":           {nil, "TEXT", false, `parameter "TEXT": must be true or false`},
-		"a name that is not there":  {map[string]string{"X": "true"}, "X", false, `parameter "X": it is not defined: the operator has ON, TEXT`},
+		"a name that is not there":  {map[string]string{"X": "true"}, "X", false, `parameter "X": not defined: the operator has ON, TEXT`},
 		"a value of the wrong type": {map[string]string{"ON": "2"}, "ON", false, `parameter "ON": value "2": must be true or false`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -207,7 +207,7 @@ func TestMessagesAreBounded(t *testing.T) {
 	for _, name := range strings.Split("ABCDEFGHIJKLMNOP", "") {
 		defs = append(defs, kudo.Parameter{Name: name})
 	}
-	want := `parameter "X": it is not defined: the operator has A, B, C, D, E, F, G, H, I, J, K, L, and 4 more`
+	want := `parameter "X": not defined: the operator has A, B, C, D, E, F, G, H, I, J, K, L, and 4 more`
 	_, err := parameter.Values(defs, map[string]string{"X": ""})
 	if got := text(err); got != want {
 		t.Errorf("got %s", got)

@@ -233,7 +233,7 @@ func TestPreview(t *testing.T) {
 				s.Tasks[1].Spec.Parameter = "SOME"
 			}),
 			want: []string{"deploy (Installation)", "never Nothing: fails: the Dummy task is configured to fail permanently",
-				`extra : fails: parameter "SOME": it is not defined: the operator has SIZE, MODE, EXTRA, DB`},
+				`extra : fails: parameter "SOME": not defined: the operator has SIZE, MODE, EXTRA, DB`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// depth is the number of add-ons in the chain that run by plans, each requiring the next one.
+	// depth is the number of plan-based add-ons in the chain, each requiring the next one.
 	depth = 10
 	// base is the add-on that the last of them requires, which another writer runs.
 	base = "base"

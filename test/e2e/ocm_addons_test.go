@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// accounts and proxy are add-ons of OCM's community; inspector is an add-on that runs by plans.
+	// accounts and proxy are add-ons of OCM's community; inspector is a plan-based add-on.
 	accounts  = "managed-serviceaccount"
 	proxy     = "cluster-proxy"
 	inspector = "inspector"
@@ -40,7 +40,7 @@ const (
 	addOnPatience = 3 * time.Minute
 )
 
-var _ = Describe("Add-ons of OCM's community beside one that runs by plans", Label("ocm"), onSandbox("agents run as processes"), Ordered, func() {
+var _ = Describe("Add-ons of OCM's community beside a plan-based one", Label("ocm"), onSandbox("agents run as processes"), Ordered, func() {
 	var (
 		home    string
 		box     *sandbox.Sandbox

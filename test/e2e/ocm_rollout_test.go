@@ -40,7 +40,7 @@ import (
 	"github.com/tandem-addons/tandem/test/integration/environment"
 )
 
-// The add-ons of these specs: one that runs by plans and is enabled by a Placement, and one of the same package that is enabled manually.
+// The add-ons of these specs: a plan-based one that is enabled by a Placement, and one of the same package that is enabled manually.
 const (
 	shop  = "shop"
 	kiosk = "kiosk"

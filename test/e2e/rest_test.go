@@ -115,7 +115,7 @@ var _ = Describe("A fleet at rest", Label(restLabel), onSandbox("its audit logs 
 	})
 })
 
-// enableAtRest creates the workload of a fleet at rest: an add-on that runs by plans, enabled by a Placement, and three with a lease: one
+// enableAtRest creates the workload of a fleet at rest: a plan-based add-on, enabled by a Placement, and three with a lease: one
 // that requires it, and two with a dependency that is not installed, one of them required.
 func enableAtRest(ctx context.Context, box *sandbox.Sandbox, hub client.Client, clusters []string) {
 	GinkgoHelper()

@@ -113,7 +113,7 @@ func (e *engine) parentsOf(ctx context.Context, child client.Object) []reconcile
 func (e *engine) requestsFor(ctx context.Context, namespace string, concerned func(*kudo.Instance) bool) []reconcile.Request {
 	list := &kudo.InstanceList{}
 	if err := e.client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing Instances", "namespace", namespace)
+		ctrl.LoggerFrom(ctx).Error(err, "failed to list Instances", "namespace", namespace)
 		return nil
 	}
 	return requestsOf(list.Items, concerned)

@@ -29,7 +29,7 @@ import (
 )
 
 // errUnwatchable reports that a kind supports neither list nor watch, so that changes of its objects cannot be observed.
-var errUnwatchable = errors.New("operators cannot have objects of this kind, which cannot be listed or watched")
+var errUnwatchable = errors.New("objects of this kind are not supported because they cannot be listed or watched")
 
 // readPatience is the timeout for reading an object, including the first list of its kind. An aggregated API server may never respond, and
 // must not block unrelated objects.

@@ -43,7 +43,7 @@ func (e *engine) onceListed(c cache.Cache, object client.Object) source.Source {
 func (e *engine) judgeAgain(ctx context.Context, kind schema.GroupKind, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) bool {
 	instances := &kudo.InstanceList{}
 	if err := e.live.List(ctx, instances); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing Instances", "kind", kind)
+		ctrl.LoggerFrom(ctx).Error(err, "failed to list Instances", "kind", kind)
 		return false
 	}
 	listed := func(entry kudo.InventoryEntry) bool { return entry.Group == kind.Group && entry.Kind == kind.Kind }

@@ -55,7 +55,7 @@ func (m *mirror) childrenOf(ctx context.Context, parent client.Object) []reconci
 	}
 	list := &kudo.InstanceList{}
 	if err := m.hub.List(ctx, list, client.InNamespace(parent.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing Instances on the hub", "namespace", parent.GetNamespace())
+		ctrl.LoggerFrom(ctx).Error(err, "failed to list Instances on the hub", "namespace", parent.GetNamespace())
 		return nil
 	}
 	var requests []reconcile.Request
@@ -93,7 +93,7 @@ func mirrorChanged() predicate.TypedPredicate[*kudo.Instance] {
 func (m *mirror) usersOf(ctx context.Context, version *kudo.OperatorVersion) []reconcile.Request {
 	list := &kudo.InstanceList{}
 	if err := m.local.List(ctx, list, client.InNamespace(version.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing Instances", "namespace", version.Namespace)
+		ctrl.LoggerFrom(ctx).Error(err, "failed to list Instances", "namespace", version.Namespace)
 		return nil
 	}
 	var requests []reconcile.Request

@@ -294,7 +294,7 @@ func (c *change) awaited() awaitedPlan {
 }
 
 func (o *changeOptions) addUnset(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&o.given.unset, "unset", nil, "Parameters to reset to their defaults, separated by commas.")
+	cmd.Flags().StringSliceVar(&o.given.unset, "unset", nil, "Comma-separated names of parameters to reset to their defaults.")
 }
 
 // checkExisting rejects flags that do not apply to an existing Instance, because its namespace is fixed.
@@ -308,7 +308,7 @@ func (o *changeOptions) checkExisting(cmd *cobra.Command, of string) error {
 // checkNamespace rejects names that are not valid for a namespace on the managed clusters.
 func checkNamespace(cmd *cobra.Command, namespace string) error {
 	if problems := validation.IsDNS1123Label(namespace); namespace != "" && len(problems) > 0 {
-		return terminal.Usagef(cmd, "invalid argument %q for \"--namespace\": %s", namespace, problems[0])
+		return terminal.Usagef(cmd, "invalid argument %q for \"--namespace\" flag: %s", namespace, problems[0])
 	}
 	return nil
 }

@@ -97,8 +97,8 @@ func TestParametersOfClusters(t *testing.T) {
 		"parameters of the cluster take precedence": {texts: []string{"A=1", "cluster1/A=2", "cluster2/A=3"}, want: map[string]string{"OLD": "0", "A": "2"}},
 		"a value with a slash":                      {texts: []string{"A=a/b=c"}, want: map[string]string{"OLD": "0", "A": "a/b=c"}},
 		"unset parameters are removed":              {unset: []string{"OLD"}, want: map[string]string{}},
-		"no name for a cluster":                     {texts: []string{"cluster1/=2"}, err: "invalid argument \"cluster1/\" for \"--parameter\": must be NAME=VALUE or CLUSTER/NAME=VALUE\nSee 'update --help'"},
-		"set and unset":                             {texts: []string{"A=1"}, unset: []string{"A"}, err: "parameter A cannot be both set and unset\nSee 'update --help'"},
+		"no name for a cluster":                     {texts: []string{"cluster1/=2"}, err: "invalid argument \"cluster1/\" for \"--parameter\" flag: must be NAME=VALUE or CLUSTER/NAME=VALUE\nSee 'update --help' for usage."},
+		"set and unset":                             {texts: []string{"A=1"}, unset: []string{"A"}, err: "parameter A cannot be both set and unset\nSee 'update --help' for usage."},
 		"a cluster that is not selected":            {texts: []string{"cluster/A=1"}, err: "parameters are given for cluster cluster, which is not selected (did you mean cluster1?)"},
 	} {
 		t.Run(name, func(t *testing.T) {

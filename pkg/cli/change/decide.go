@@ -196,7 +196,7 @@ func (c *changing) editAddOn(ctx context.Context, cluster string, upgrade bool) 
 	view := c.fleet[cluster]
 	definition := view.Definitions[c.name]
 	if !definition.PlanManaged {
-		return found, fmt.Errorf("add-on %q on cluster %s does not run by plans; change it in the way that its provider documents",
+		return found, fmt.Errorf("add-on %q on cluster %s is not plan-based; change it in the way that its provider documents",
 			c.name, cluster)
 	}
 	e := enabling{view: view, addOn: c.name, desired: desired{parameters: c.given.of(cluster), unset: c.given.unset}}

@@ -135,12 +135,12 @@ func (d disabling) agree(o *DisableOptions) error {
 	where := terminal.OnClusters(clustersOf(d.there))
 	switch {
 	case o.yes && required:
-		return fmt.Errorf("add-on %q is required by other add-ons on %s; disable those first, or repeat with --force", d.addOn, where)
+		return fmt.Errorf("add-on %q is required by other add-ons on %s; disable those first, or use --force", d.addOn, where)
 	case o.yes:
 		return nil
 	case !printers.IsTerminal(o.In):
 		return fmt.Errorf("add-on %q was not disabled on %s: cannot prompt for confirmation without a terminal; "+
-			"repeat with --yes, or with --force if other add-ons require it", d.addOn, where)
+			"use --yes, or --force if other add-ons require it", d.addOn, where)
 	}
 	return terminal.Confirm(o.IOStreams, fmt.Sprintf("Disable %s on %s? This removes its applied objects, including their data.",
 		terminal.Word(d.addOn), where))

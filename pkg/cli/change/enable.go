@@ -39,7 +39,7 @@ func NewCmdEnable(f *hubclient.Factory, runF func(context.Context, *EnableOption
 		Short: "Enable an add-on on managed clusters",
 		Long: "Create the ManagedClusterAddOn of an add-on for managed clusters. Select the clusters with --cluster, --selector,\n" +
 			"--placement or --all-clusters. Required add-ons that are missing on a cluster are reported, and with --with-dependencies\n" +
-			"enabled too. The order does not matter: an add-on that runs by plans is installed once the add-ons that it requires are\n" +
+			"enabled too. The order does not matter: a plan-based add-on is installed once the add-ons that it requires are\n" +
 			"available.\n\n" +
 			"Parameters given with -p are stored in the AddOnDeploymentConfig ADDON-parameters in the cluster's namespace, and the\n" +
 			"add-on refers to it. If the add-on is already enabled, the given parameters change and all others stay the same.",

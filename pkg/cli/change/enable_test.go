@@ -25,7 +25,7 @@ func TestEnableSteps(t *testing.T) {
 	shop := func() clitest.Cluster {
 		return clitest.Defined("shop: kafka graphs?", "kafka: zookeeper", "zookeeper:", "graphs:")
 	}
-	const lacks = "shop waits for required add-ons: Required kafka (NotInstalled); enable missing ones with --with-dependencies"
+	const lacks = "shop is waiting for required add-ons: Required kafka (NotInstalled); enable missing ones with --with-dependencies"
 	for name, test := range map[string]struct {
 		view    clitest.Cluster
 		desired desired
@@ -37,10 +37,10 @@ func TestEnableSteps(t *testing.T) {
 		"an add-on that requires nothing":        {view: clitest.Defined("shop:"), want: []string{"shop "}},
 		"one whose required add-on is missing":   {view: shop(), want: []string{"shop "}, hints: []string{lacks}},
 		"one whose required add-on is available": {view: shop().With("kafka", clitest.Works), want: []string{"shop "}},
-		"one whose required add-on fails":        {view: shop().With("kafka", clitest.Fails), want: []string{"shop "}, hints: []string{"shop waits for required add-ons: Required kafka (NotAvailable); enable missing ones with --with-dependencies"}},
+		"one whose required add-on fails":        {view: shop().With("kafka", clitest.Fails), want: []string{"shop "}, hints: []string{"shop is waiting for required add-ons: Required kafka (NotAvailable); enable missing ones with --with-dependencies"}},
 		"with all required add-ons":              {view: shop(), desired: desired{withDependencies: true}, want: []string{"zookeeper ", "kafka ", "shop "}},
 		"with missing required add-ons":          {view: shop().With("kafka", clitest.Fails), desired: desired{withDependencies: true}, want: []string{"zookeeper ", "shop "}},
-		"in a namespace, which the others join that run by plans": {
+		"in a namespace, which the other plan-based ones join": {
 			view: shop().Plans("zookeeper"), desired: desired{withDependencies: true, namespace: "data"}, want: []string{"zookeeper data", "kafka ", "shop data"}},
 		"with missing required add-ons of an enabled one, in its namespace": {
 			view: shop().With("shop", clitest.HeldBack).In("shop", "data").Plans("kafka").Plans("zookeeper"), desired: desired{withDependencies: true},
@@ -181,7 +181,7 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 		tree    string
 		told    string
 	}{
-		"one that does not run by plans and is available": {
+		"one that is not plan-based and is available": {
 			view: clitest.Defined("kafka:").With("kafka", clitest.Works), settled: true, tree: "kafka on cluster1: available"},
 		"one that is not available yet": {view: clitest.Defined("kafka:").With("kafka", clitest.Fails),
 			tree: "kafka on cluster1: Available False (PlanFailed): plan deploy: Deployment kafka/kafka: image not found."},
@@ -246,15 +246,15 @@ func TestDisableAsks(t *testing.T) {
 		shown, err string
 	}{
 		"no terminal": {err: `add-on "zookeeper" was not disabled on cluster c1: cannot prompt for confirmation without a terminal; ` +
-			`repeat with --yes, or with --force if other add-ons require it`},
+			`use --yes, or --force if other add-ons require it`},
 		"no prompt": {options: DisableOptions{yes: true}},
 		"no prompt, and one is degraded": {options: DisableOptions{yes: true}, dependents: []dependency.Dependent{graphs},
-			shown: "Warning: on cluster c1: without zookeeper, add-on graphs is degraded\n"},
+			shown: "Warning: on cluster c1: without zookeeper, add-on graphs becomes degraded\n"},
 		"no prompt, and one requires it": {options: DisableOptions{yes: true}, dependents: []dependency.Dependent{kafka},
-			shown: "Warning: on cluster c1: without zookeeper, add-on kafka stops being available\n",
-			err:   `add-on "zookeeper" is required by other add-ons on cluster c1; disable those first, or repeat with --force`},
+			shown: "Warning: on cluster c1: without zookeeper, add-on kafka becomes unavailable\n",
+			err:   `add-on "zookeeper" is required by other add-ons on cluster c1; disable those first, or use --force`},
 		"force ignores dependents": {options: DisableOptions{force: true}, dependents: []dependency.Dependent{kafka}, returns: comesBack,
-			shown: "Warning: on cluster c1: without zookeeper, add-on kafka stops being available\n"},
+			shown: "Warning: on cluster c1: without zookeeper, add-on kafka becomes unavailable\n"},
 		"OCM would enable it again": {options: DisableOptions{yes: true}, returns: comesBack,
 			err: `add-on "zookeeper" would be enabled again: OCM enables add-on "zookeeper" only on clusters that these Placements select: ` +
 				`default/all; unselect it, or set spec.installStrategy.type of the ClusterManagementAddOn to Manual`},

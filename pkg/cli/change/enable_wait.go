@@ -32,7 +32,7 @@ func awaitAvailable(ctx context.Context, h hubclient.Hub, streams genericiooptio
 		w.targets = append(w.targets, &target{step: s})
 	}
 	err := h.Await(ctx, w.clusters(), timeout, w.look, func(after string) error {
-		return fmt.Errorf("not available%s, and still in progress: %s; see 'kubectl addon why ADDON --cluster CLUSTER'",
+		return fmt.Errorf("add-ons are still not available%s: %s; see 'kubectl addon why ADDON --cluster CLUSTER'",
 			after, strings.Join(w.open(), "; "))
 	})
 	problems := []error{err}
@@ -166,7 +166,7 @@ func (t *target) applied(instance *kudo.Instance) bool {
 	})
 }
 
-// followed reports whether the hub has processed the last change of an add-on. For an add-on that runs by plans it checks condition
+// followed reports whether the hub has processed the last change of an add-on. For a plan-based add-on it checks condition
 // Resolved.
 func followed(addOn *addonv1alpha1.ManagedClusterAddOn, view *planstatus.View) bool {
 	resolved := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved)

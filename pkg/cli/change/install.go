@@ -39,7 +39,7 @@ func NewCmdInstall(f *hubclient.Factory, runF func(context.Context, *InstallOpti
 			"  kubectl addon install kafka events --selector region=eu -p BROKERS=5 --dry-run",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > 2 {
-				return terminal.Usagef(cmd, "expected OPERATOR [NAME], got %d arguments", len(args))
+				return terminal.Usagef(cmd, "expected OPERATOR [NAME], got %s", terminal.Counted(len(args), "argument"))
 			}
 			return nil
 		},
@@ -132,12 +132,12 @@ func NewCmdUpgrade(f *hubclient.Factory, runF func(context.Context, *UpgradeOpti
 	const of = "run the Instance or add-on"
 	cmd := &cobra.Command{
 		Use:   "upgrade NAME --cluster CLUSTER[,CLUSTER] [--version VERSION]",
-		Short: "Change the package version of Instances or add-ons",
+		Short: "Upgrade Instances or add-ons to another package version",
 		Long: "Set another OperatorVersion of the same operator for the Instance or add-on NAME on each selected cluster that has it, by\n" +
 			"default the highest version that was pushed. Select the clusters with --cluster, --selector, --placement or\n" +
-			"--all-clusters. Parameters that are not given stay the same. The first of the plans upgrade, update and deploy that the\n" +
-			"new version has is run. An add-on keeps this version on the cluster even if its ClusterManagementAddOn refers to another\n" +
-			"one later.\n\n" + dryRunHelp,
+			"--all-clusters. Parameters that are not given stay the same. The change runs the first of the plans upgrade, update\n" +
+			"and deploy that the new version defines. An add-on keeps this version on the cluster even if its\n" +
+			"ClusterManagementAddOn refers to another one later.\n\n" + dryRunHelp,
 		Example: "  kubectl addon upgrade kafka --cluster cluster1 --dry-run\n" +
 			"  kubectl addon upgrade kafka --selector region=eu --version 1.1.0 --wait",
 		Args: terminal.Exactly("NAME"),

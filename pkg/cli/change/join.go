@@ -104,11 +104,11 @@ func runJoin(ctx context.Context, o *JoinOptions) error {
 func (o *JoinOptions) check(cmd *cobra.Command, name string) error {
 	switch problems := validation.IsDNS1123Label(name); {
 	case len(problems) > 0:
-		return terminal.Usagef(cmd, "%q is not a valid cluster name: %s", name, strings.Join(problems, "; "))
+		return terminal.Usagef(cmd, "cluster name %q is not valid: %s", name, strings.Join(problems, "; "))
 	case !o.cluster.Given():
 		return terminal.Usagef(cmd, "--cluster-context or --cluster-kubeconfig of the managed cluster is required")
 	case o.valid < shortest:
-		return terminal.Usagef(cmd, "invalid argument %q for \"--valid\": must be at least %s", o.valid, shortest)
+		return terminal.Usagef(cmd, "invalid argument %q for \"--valid\" flag: must be at least %s", o.valid, shortest)
 	default:
 		return nil
 	}

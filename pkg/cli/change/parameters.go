@@ -53,7 +53,7 @@ func (g *givenParameters) parse(cmd *cobra.Command) error {
 		case !one:
 			g.all[name] = value
 		case cluster == "" || parameter == "":
-			return terminal.Usagef(cmd, "invalid argument %q for \"--parameter\": must be NAME=VALUE or CLUSTER/NAME=VALUE", name)
+			return terminal.Usagef(cmd, "invalid argument %q for \"--parameter\" flag: must be NAME=VALUE or CLUSTER/NAME=VALUE", name)
 		default:
 			g.byCluster[cluster] = merged(g.byCluster[cluster], map[string]string{parameter: value})
 		}

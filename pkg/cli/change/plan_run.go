@@ -84,7 +84,7 @@ func parseParameters(cmd *cobra.Command, given []string) (map[string]string, err
 	for _, text := range given {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
-			return nil, terminal.Usagef(cmd, "invalid argument %q for \"--parameter\": must be NAME=VALUE", text)
+			return nil, terminal.Usagef(cmd, "invalid argument %q for \"--parameter\" flag: must be NAME=VALUE", text)
 		}
 		if _, twice := parameters[name]; twice {
 			return nil, terminal.Usagef(cmd, "--parameter %s is given twice", name)

@@ -63,8 +63,8 @@ func TestPlanWaitEnds(t *testing.T) {
 		})},
 		"a complete plan after which another was requested": {view: ranOf("deploy", kudo.Complete, requested("backup", "mine"))},
 		"a change that cannot run": {
-			view: ranOf("deploy", kudo.Complete, unresolved(kudo.ReasonParametersInvalid, `parameter "X": it is not defined`)),
-			err:  `Instance kafka on cluster cluster1 cannot run: ParametersInvalid: parameter "X": it is not defined`},
+			view: ranOf("deploy", kudo.Complete, unresolved(kudo.ReasonParametersInvalid, `parameter "X": not defined`)),
+			err:  `Instance kafka on cluster cluster1 cannot run: ParametersInvalid: parameter "X": not defined`},
 		"a change that could not run before the last one": {
 			view: ranOf("deploy", kudo.Complete, unresolved(kudo.ReasonParametersInvalid, ""), edited)},
 		"an OperatorVersion that may be created": {
@@ -140,7 +140,7 @@ func TestPlanRunAsks(t *testing.T) {
 		"a value of the wrong type": {view: ranOf("deploy", kudo.Complete), plan: "deploy", parameters: map[string]string{"BROKERS": "many"},
 			err: `Instance cluster1/kafka: parameter "BROKERS": value "many": must be an integer, such as 3`},
 		"a parameter that does not exist": {view: ranOf("deploy", kudo.Complete), plan: "deploy", parameters: map[string]string{"COLOR": "red"},
-			err: `Instance cluster1/kafka: parameter "COLOR": it is not defined: the operator has SIZE, BROKERS`},
+			err: `Instance cluster1/kafka: parameter "COLOR": not defined: the operator has SIZE, BROKERS`},
 		"parameters of an add-on": {view: ranOf("deploy", kudo.Complete, owner("ManagedClusterAddOn", "kafka")), plan: "deploy", parameters: map[string]string{"SIZE": "2"},
 			err: `the parameters of Instance "kafka" come from add-on "kafka"; change them with 'kubectl addon update kafka --cluster cluster1 -p NAME=VALUE'`},
 		"parameters of a child": {view: ranOf("deploy", kudo.Complete, owner("Instance", "shop")), plan: "deploy", parameters: map[string]string{"SIZE": "2"},
@@ -226,8 +226,8 @@ func TestParametersAreNamesAndValues(t *testing.T) {
 	}{
 		"none":                           {want: map[string]string{}},
 		"a value with equals and commas": {given: []string{"A=1,2=3", "B="}, want: map[string]string{"A": "1,2=3", "B": ""}},
-		"no value":                       {given: []string{"A"}, err: `invalid argument "A" for "--parameter": must be NAME=VALUE`},
-		"no name":                        {given: []string{"=1"}, err: `invalid argument "=1" for "--parameter": must be NAME=VALUE`},
+		"no value":                       {given: []string{"A"}, err: `invalid argument "A" for "--parameter" flag: must be NAME=VALUE`},
+		"no name":                        {given: []string{"=1"}, err: `invalid argument "=1" for "--parameter" flag: must be NAME=VALUE`},
 		"a name twice":                   {given: []string{"A=1", "A=2"}, err: `--parameter A is given twice`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -235,7 +235,7 @@ func TestParametersAreNamesAndValues(t *testing.T) {
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}
-			if want := test.err; want != "" && fmt.Sprint(err) != want+"\nSee 'run --help'" || want == "" && err != nil {
+			if want := test.err; want != "" && fmt.Sprint(err) != want+"\nSee 'run --help' for usage." || want == "" && err != nil {
 				t.Errorf("got %v", err)
 			}
 		})

@@ -148,7 +148,7 @@ func (w *plansWait) unfinished(after string) error {
 	var problems []error
 	for _, p := range w.plans {
 		if !p.settled {
-			problems = append(problems, fmt.Errorf("the plans of %s have not ended%s, and continue%s; "+
+			problems = append(problems, fmt.Errorf("the plans of %s are still in progress%s%s; "+
 				"see 'kubectl addon plan status %s --cluster %s'",
 				p, after, strings.TrimSuffix(": "+p.last, ": "), p.Name, p.Namespace))
 		}

@@ -77,7 +77,7 @@ func (e enabling) names(hints terminal.ClusterTexts) ([]string, error) {
 	if !e.withDependencies {
 		missing := slices.DeleteFunc(e.view.Judge(e.addOn).NotReady(), func(j dependency.Judgement) bool { return j.Cause == "" })
 		if len(missing) > 0 {
-			hints.Add(e.view.Name, fmt.Sprintf("%s waits for required add-ons: %s; enable missing ones with --with-dependencies",
+			hints.Add(e.view.Name, fmt.Sprintf("%s is waiting for required add-ons: %s; enable missing ones with --with-dependencies",
 				e.addOn, dependency.Summary(missing)))
 		}
 		return []string{e.addOn}, nil
@@ -137,7 +137,7 @@ func (e enabling) step(name string) (step, error) {
 	return s, nil
 }
 
-// namespaceOf returns the namespace to install an add-on in. An add-on that runs by plans is installed in the namespace of the add-on that
+// namespaceOf returns the namespace to install an add-on in. A plan-based add-on is installed in the namespace of the add-on that
 // requires it.
 func (e enabling) namespaceOf(name string) string {
 	if name != e.addOn && !e.view.Definitions[name].PlanManaged {
@@ -281,7 +281,7 @@ func withVariables(
 	return config
 }
 
-// judge returns an error if the add-on runs by plans and the hub would not install it in this state.
+// judge returns an error if the add-on is plan-based and the hub would not install it in this state.
 func (e enabling) judge(ctx context.Context, reader client.Reader, s step) error {
 	definition := e.view.Definitions[s.wanted.Name]
 	if !definition.PlanManaged {

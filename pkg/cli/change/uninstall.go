@@ -163,7 +163,7 @@ func agreeToUninstall(found []installed, o *UninstallOptions) error {
 	}
 	where := terminal.OnClusters(clustersOf(found))
 	if !printers.IsTerminal(o.In) {
-		return fmt.Errorf("%s was not uninstalled from %s: cannot prompt for confirmation without a terminal; repeat with --yes",
+		return fmt.Errorf("%s was not uninstalled from %s: cannot prompt for confirmation without a terminal; use --yes",
 			found[0], where)
 	}
 	return terminal.Confirm(o.IOStreams,
@@ -241,7 +241,7 @@ type goneWait struct {
 // await waits for the removal and shows progress.
 func (w *goneWait) await(ctx context.Context, h hubclient.Hub, timeout time.Duration) error {
 	return h.Await(ctx, clustersOf(w.going), timeout, w.look, func(after string) error {
-		return fmt.Errorf("%s is not removed%s, and its removal continues%s (see 'kubectl addon uninstall --help' for --force)",
+		return fmt.Errorf("the removal of %s is still in progress%s%s (see 'kubectl addon uninstall --help' for --force)",
 			w.names(), after, strings.TrimSuffix(": "+w.waiting, ": "))
 	})
 }

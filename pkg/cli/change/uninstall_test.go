@@ -138,13 +138,13 @@ func TestUninstallWarnsOfWhatSuffers(t *testing.T) {
 		"two on one cluster": {
 			found: []installed{zookeeper("c1", kafka, shop)}, required: true,
 			want: []string{
-				"on cluster c1: without zookeeper, add-on kafka stops being available",
-				"on cluster c1: without zookeeper, add-on shop is degraded (through kafka)",
+				"on cluster c1: without zookeeper, add-on kafka becomes unavailable",
+				"on cluster c1: without zookeeper, add-on shop becomes degraded (through kafka)",
 			},
 		},
 		"one on many, which is degraded only": {
 			found: []installed{zookeeper("c1", shop), zookeeper("c2", shop), zookeeper("c3", shop), zookeeper("c4", shop), zookeeper("c5")},
-			want:  []string{"on 4 clusters (c1, c2, c3, …): without zookeeper, add-on shop is degraded (through kafka)"},
+			want:  []string{"on 4 clusters (c1, c2, c3, …): without zookeeper, add-on shop becomes degraded (through kafka)"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

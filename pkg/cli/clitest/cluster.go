@@ -120,7 +120,7 @@ func (v Cluster) Edited(name string) Cluster {
 	return v
 }
 
-// Plans marks an add-on that Tandem runs by plans.
+// Plans marks an add-on whose plans Tandem runs.
 func (v Cluster) Plans(name string) Cluster {
 	d := v.Definitions[name]
 	d.PlanManaged = true

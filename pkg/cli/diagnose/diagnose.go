@@ -32,7 +32,7 @@ func NewCmdDiagnose(f *hubclient.Factory, runF func(context.Context, *Options) e
 	}
 	cmd := &cobra.Command{
 		Use:   "diagnose",
-		Short: "Collect the data for a bug report in an archive, without secrets",
+		Short: "Collect diagnostic data for a bug report, without secrets",
 		Long: "Write an archive of Tandem's objects on the hub, with Events, logs, metrics, versions, and explanations of the status of\n" +
 			"add-ons. Start with summary.txt in it, which also lists what could not be read and what was omitted. Details are collected\n" +
 			"for the selected clusters in the worst state.\n\n" +
@@ -63,7 +63,7 @@ func (o *Options) check(cmd *cobra.Command) error {
 	case o.managed.Given() && len(o.Names) != 1:
 		return terminal.Usagef(cmd, "--cluster-context and --cluster-kubeconfig require --cluster with the name of that one managed cluster")
 	case o.timeout <= 0:
-		return terminal.Usagef(cmd, "invalid argument %q for \"--timeout\": must be greater than 0", o.timeout)
+		return terminal.Usagef(cmd, "invalid argument %q for \"--timeout\" flag: must be greater than 0", o.timeout)
 	default:
 		return o.Selection.Check(cmd)
 	}

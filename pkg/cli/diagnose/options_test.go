@@ -24,7 +24,7 @@ func TestDiagnoseTakesFlags(t *testing.T) {
 		"without flags": {args: []string{}, want: options{Timeout: 2 * time.Minute}},
 		"a file":        {args: []string{"-o", "-"}, want: options{File: "-", Timeout: 2 * time.Minute}},
 		"clusters":      {args: []string{"--cluster", "a,b"}, want: options{Clusters: []string{"a", "b"}, Timeout: 2 * time.Minute}},
-		"no time":       {args: []string{"--timeout", "0s"}, err: "invalid argument \"0s\" for \"--timeout\": must be greater than 0\nSee 'diagnose --help'"},
+		"no time":       {args: []string{"--timeout", "0s"}, err: "invalid argument \"0s\" for \"--timeout\" flag: must be greater than 0\nSee 'diagnose --help' for usage."},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var got options

@@ -33,7 +33,7 @@ type Definition struct {
 	Needs []addonv1alpha1.AddonDependency
 	// Malformed is the problem of a declaration that cannot be evaluated.
 	Malformed error
-	// PlanManaged is set if Tandem runs the add-on by plans.
+	// PlanManaged is set if the add-on is plan-based.
 	PlanManaged bool
 	Object      *addonv1alpha1.ClusterManagementAddOn
 }

@@ -28,7 +28,7 @@ type Selection struct {
 
 // AddFlags adds the flags that select clusters to a command; of completes the help text of --cluster.
 func (s *Selection) AddFlags(cmd *cobra.Command, of string) {
-	cmd.Flags().StringSliceVar(&s.Names, "cluster", nil, "Managed clusters that "+of+", separated by commas.")
+	cmd.Flags().StringSliceVar(&s.Names, "cluster", nil, "Comma-separated names of managed clusters that "+of+".")
 	cmd.Flags().BoolVar(&s.all, "all-clusters", false, "All managed clusters.")
 	cmd.Flags().StringVarP(&s.selector, "selector", "l", "", "Managed clusters with these labels, such as region=eu,tier!=test.")
 	cmd.Flags().StringVar(&s.placement, "placement", "", "Managed clusters selected by this OCM Placement, given as [NAMESPACE/]NAME.")
@@ -54,16 +54,16 @@ func (s *Selection) Check(cmd *cobra.Command) error {
 		return terminal.Usagef(cmd, "--cluster, --selector, --placement and --all-clusters are mutually exclusive")
 	}
 	if slices.Contains(s.Names, "") {
-		return terminal.Usagef(cmd, "invalid argument %q for \"--cluster\": a name is empty", strings.Join(s.Names, ","))
+		return terminal.Usagef(cmd, "invalid argument %q for \"--cluster\" flag: names must not be empty", strings.Join(s.Names, ","))
 	}
 	if s.placement != "" {
 		if key := s.placementKey(); key.Namespace == "" || key.Name == "" || strings.Contains(key.Name, "/") {
-			return terminal.Usagef(cmd, "invalid argument %q for \"--placement\": must be [NAMESPACE/]NAME", s.placement)
+			return terminal.Usagef(cmd, "invalid argument %q for \"--placement\" flag: must be [NAMESPACE/]NAME", s.placement)
 		}
 	}
 	var err error
 	if s.labels, err = labels.Parse(s.selector); err != nil {
-		return terminal.Usagef(cmd, "invalid argument %q for \"--selector\": %v", s.selector, err)
+		return terminal.Usagef(cmd, "invalid argument %q for \"--selector\" flag: %v", s.selector, err)
 	}
 	return nil
 }

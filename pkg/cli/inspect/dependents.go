@@ -30,12 +30,11 @@ func NewCmdDependents(f *hubclient.Factory, runF func(context.Context, *Dependen
 		runF = runDependents
 	}
 	cmd := &cobra.Command{
-		Use:     "dependents ADDON",
-		Aliases: []string{"dependents"},
-		Short:   "Show the add-ons that depend on an add-on, and their clusters",
-		Long: "Show the add-ons that depend on an add-on, directly or through others, with the clusters they are on. EFFECT is the effect\n" +
-			"on them if the add-on were not available.\n\n" +
-			"The command reads only the hub.",
+		Use:   "dependents ADDON",
+		Short: "Show the add-ons that depend on an add-on, and their clusters",
+		Long: "Show the add-ons that depend on an add-on, directly or through others, with the clusters they are on. EFFECT is what\n" +
+			"happens to them if the add-on becomes unavailable.\n\n" +
+			"The command contacts only the hub.",
 		Example: "  kubectl addon dependents zookeeper\n" +
 			"  kubectl addon dependents zookeeper -o json",
 		Args: terminal.Exactly("ADDON"),

@@ -76,7 +76,7 @@ func (e *explanation) do(format string, args ...any) {
 	}
 }
 
-// look suggests the command that shows more about an add-on: its plans if it runs by plans.
+// look suggests the command that shows more about an add-on: its plans if it is plan-based.
 func (e *explanation) look(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	if meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved) != nil {
 		e.do("kubectl addon plan status %s --cluster %s", addOn.Name, e.view.Name)
@@ -98,7 +98,7 @@ func waitsFor(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 	if len(addOn.Finalizers) == 0 {
 		return ""
 	}
-	text := " and waits for finalizers " + strings.Join(addOn.Finalizers, ", ")
+	text := " and is waiting for finalizers " + strings.Join(addOn.Finalizers, ", ")
 	if remaining := planstatus.RemainingText(addOn); remaining != "" {
 		text += ": " + remaining
 	}

@@ -28,7 +28,7 @@ func NewCmdFleet(f *hubclient.Factory, runF func(context.Context, *FleetOptions)
 		Short: "Summarize the status of all add-ons on managed clusters",
 		Long: "Summarize the status of each add-on and the reasons of problems. Below, list the clusters with a mark for each add-on, the\n" +
 			"worst first: clusters with the same marks share a line. With -o wide, nothing is omitted.\n\n" +
-			"The command reads only the hub.",
+			"The command contacts only the hub.",
 		Example: "  kubectl addon fleet\n" +
 			"  kubectl addon fleet --selector region=eu -o wide",
 		Args: terminal.Exactly(),

@@ -37,9 +37,9 @@ func NewCmdGet(f *hubclient.Factory, runF func(context.Context, *GetOptions) err
 	cmd := &cobra.Command{
 		Use:   "get [ADDON]",
 		Short: "List add-ons and their status on managed clusters",
-		Long: "List the enabled add-ons with their status. VERSION is the desired OperatorVersion of an add-on that runs by plans. REASON\n" +
+		Long: "List the enabled add-ons with their status. VERSION is the desired OperatorVersion of a plan-based add-on. REASON\n" +
 			"is the reason of the first problem, or of condition Available if there is none.\n\n" +
-			"The command reads only the hub.",
+			"The command contacts only the hub.",
 		Example: "  kubectl addon get\n" +
 			"  kubectl addon get kafka --cluster cluster1,cluster2 -o json",
 		Args: terminal.AtMost("ADDON"),
@@ -80,7 +80,7 @@ type addOnList struct {
 type addOnItem struct {
 	Cluster string `json:"cluster"`
 	AddOn   string `json:"addOn"`
-	// OperatorVersion is the desired OperatorVersion; empty if the add-on does not run by plans, or it is unknown.
+	// OperatorVersion is the desired OperatorVersion; empty if the add-on is not plan-based, or it is unknown.
 	OperatorVersion string `json:"operatorVersion,omitempty"`
 	// Available and Degraded are the statuses of the conditions; empty if a condition is missing.
 	Available metav1.ConditionStatus `json:"available,omitempty"`

@@ -22,7 +22,7 @@ func TestGetTakesFlags(t *testing.T) {
 		"everything":           {args: []string{}, want: options{Format: "table"}},
 		"one add-on":           {args: []string{"kafka", "-o", "name"}, want: options{AddOn: "kafka", Format: "name"}},
 		"some clusters":        {args: []string{"--cluster", "a,b"}, want: options{Format: "table", Clusters: []string{"a", "b"}}},
-		"clusters in two ways": {args: []string{"--cluster", "a", "--all-clusters"}, err: "--cluster, --selector, --placement and --all-clusters are mutually exclusive\nSee 'get --help'"},
+		"clusters in two ways": {args: []string{"--cluster", "a", "--all-clusters"}, err: "--cluster, --selector, --placement and --all-clusters are mutually exclusive\nSee 'get --help' for usage."},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var got options

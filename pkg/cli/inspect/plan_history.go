@@ -35,7 +35,7 @@ func NewCmdPlanHistory(f *hubclient.Factory, runF func(context.Context, *PlanHis
 		Short: "Show the last run of each plan and its result",
 		Long: "Show the start, duration and result of the last run of each plan of an Instance or add-on, the latest run first. Each\n" +
 			"OperatorVersion has its own history.\n\n" +
-			"The command reads only the hub.",
+			"The command contacts only the hub.",
 		Example: "  kubectl addon plan history kafka --cluster cluster1",
 		Args:    terminal.Exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -124,7 +124,7 @@ func (h history) text(now time.Time) string {
 		}
 		rows = append(rows, []string{run.Plan, status, timeText(run.Started), run.took(now), terminal.OneLine(run.Message)})
 	}
-	return terminal.Table([]string{"PLAN", "STATUS", "STARTED", "TOOK", "MESSAGE"}, rows)
+	return terminal.Table([]string{"PLAN", "STATUS", "STARTED", "DURATION", "MESSAGE"}, rows)
 }
 
 // took returns the duration of the run, up to now if it has not ended.

@@ -31,14 +31,14 @@ func NewCmdPlanStatus(f *hubclient.Factory, runF func(context.Context, *PlanStat
 		Long: "Show the plans, phases and steps of an Instance on a managed cluster with their status, what a running step waits for, and\n" +
 			"why a step failed. The Instance of an add-on has the name of the add-on; if it does not exist yet, show what the\n" +
 			"installation of the add-on waits for.\n\n" +
-			"With --watch, continue to show changes until the command is interrupted or the Instance is deleted. The command reads\n" +
+			"With --watch, continue to show changes until the command is interrupted or the Instance is deleted. The command contacts\n" +
 			"only the hub.",
 		Example: "  kubectl addon plan status kafka --cluster cluster1\n" +
 			"  kubectl addon plan status streaming --cluster cluster1 --tree --watch",
 		Args: terminal.Exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.watch && !o.output.IsText() {
-				return terminal.Usagef(cmd, "--watch prints only text: omit --output")
+				return terminal.Usagef(cmd, "--watch and --output are mutually exclusive")
 			}
 			o.name = args[0]
 			return runF(cmd.Context(), o)

@@ -37,7 +37,7 @@ func NewCmdTree(f *hubclient.Factory, runF func(context.Context, *TreeOptions) e
 		Long: "Show an add-on with its direct and indirect dependencies and their status on a managed cluster. Without ADDON, show all\n" +
 			"add-ons of the cluster, starting with those that no other add-on there depends on.\n\n" +
 			"An add-on that occurs more than once is expanded only at its first occurrence, and a cycle is followed once. CAUSE is\n" +
-			"the reason why a dependency is not satisfied, as evaluated by addon-manager. The command reads only the hub.",
+			"the reason why a dependency is not satisfied, as evaluated by addon-manager. The command contacts only the hub.",
 		Example: "  kubectl addon tree --cluster cluster1\n" +
 			"  kubectl addon tree kafka --cluster cluster1",
 		Args: terminal.AtMost("ADDON"),

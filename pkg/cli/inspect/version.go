@@ -40,7 +40,7 @@ func NewCmdVersion(f *hubclient.Factory, runF func(context.Context, *VersionOpti
 		Short: "Show the versions of the plugin, addon-manager and the agents",
 		Long: "Show the versions of the plugin, of addon-manager on the hub, and of the agents with the number of managed clusters that run\n" +
 			"each. If the versions differ, the output states what to upgrade.\n\n" +
-			"The command reads only the hub. With --client, it contacts no cluster.",
+			"The command contacts only the hub. With --client, it contacts no cluster.",
 		Example: "  kubectl addon version\n" +
 			"  kubectl addon version --client\n" +
 			"  kubectl addon version --selector region=eu -o wide",

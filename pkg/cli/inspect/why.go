@@ -27,7 +27,7 @@ func NewCmdWhy(f *hubclient.Factory, runF func(context.Context, *WhyOptions) err
 		Short: "Explain why an add-on is not available on a cluster, and how to fix it",
 		Long: "Explain in one paragraph why an add-on is not available or is degraded on a managed cluster. The explanation follows the\n" +
 			"dependencies of the add-on down to the root causes, and ends with the commands to run.\n\n" +
-			"The command reads only the hub.",
+			"The command contacts only the hub.",
 		Example: "  kubectl addon why kafka --cluster cluster1\n" +
 			"  kubectl addon why kafka --cluster cluster1 -o jsonpath='{.causes[*].addOn}'",
 		Args: terminal.Exactly("ADDON"),

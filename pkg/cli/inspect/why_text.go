@@ -40,7 +40,7 @@ func (e *explanation) notInstalled(name string) {
 	e.enableCommand(name)
 }
 
-// enableCommand suggests the command that enables the last add-on of a path of dependencies. An add-on that runs by plans is installed in
+// enableCommand suggests the command that enables the last add-on of a path of dependencies. A plan-based add-on is installed in
 // the namespace of the nearest dependent that looks for it there; any other add-on in the namespace that OCM sets.
 func (e *explanation) enableCommand(way ...string) {
 	name, namespace := way[len(way)-1], ""
@@ -225,7 +225,7 @@ func (e *explanation) failing(subject string, addOn *addonv1alpha1.ManagedCluste
 	e.again(addOn)
 }
 
-// again suggests running a plan again if that fixes the reported problem of an add-on that runs by plans: missing objects are re-created,
+// again suggests running a plan again if that fixes the reported problem of a plan-based add-on: missing objects are re-created,
 // and a failed plan restarts from the beginning.
 func (e *explanation) again(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	instance := e.view.Instances[addOn.Name]
@@ -275,7 +275,7 @@ func (e *explanation) undefined(addOn *addonv1alpha1.ManagedClusterAddOn, seen d
 	}
 }
 
-// heldUp states what holds up the installation or a change of an add-on that runs by plans, if anything.
+// heldUp states what holds up the installation or a change of a plan-based add-on, if anything.
 func (e *explanation) heldUp(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	resolved := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionResolved)
 	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
@@ -300,7 +300,7 @@ func (e *explanation) heldUp(addOn *addonv1alpha1.ManagedClusterAddOn) {
 // unseen states that the agent has not observed the last change of an add-on, if that is the case.
 func (e *explanation) unseen(addOn *addonv1alpha1.ManagedClusterAddOn) {
 	if instance := e.view.Instances[addOn.Name]; instance != nil && planstatus.Unseen(instance) {
-		e.say("The last change of %s was %s.", addOn.Name, planstatus.UnseenText(e.view.Name))
+		e.say("Last change of %s: %s.", addOn.Name, planstatus.UnseenText(e.view.Name))
 		e.look(addOn)
 	}
 }

@@ -162,7 +162,7 @@ func TestBundleFitsParametersToChildren(t *testing.T) {
 	}{
 		"what the child needs": {spec: ", parameterFile: child.yaml", file: "SIZE: 3"},
 		"nothing, and the child needs something": {
-			want: `operator.yaml:5:34: error: task "t1": child-1.0.0 requires parameters, but the task has no parameterFile: parameter "SIZE": it is required`,
+			want: `operator.yaml:5:34: error: task "t1": child-1.0.0 requires parameters, but the task has no parameterFile: parameter "SIZE": required, but has neither`,
 		},
 		"something of another type, and something that the child does not know": {
 			spec: ", parameterFile: child.yaml", file: "SIZE: many\nTYPO: 1",

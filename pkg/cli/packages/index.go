@@ -45,7 +45,7 @@ func NewCmdIndex(f *hubclient.Factory, runF func(context.Context, *IndexOptions)
 		Args: terminal.Exactly("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if address, err := url.Parse(o.base); err != nil || o.base != "" && (!isURL(o.base) || address.Host == "") {
-				return terminal.Usagef(cmd, "invalid argument %q for \"--url\": must be a URL such as https://example.org/packages", o.base)
+				return terminal.Usagef(cmd, "invalid argument %q for \"--url\" flag: must be a URL such as https://example.org/packages", o.base)
 			}
 			o.folder = args[0]
 			return runF(cmd.Context(), o)

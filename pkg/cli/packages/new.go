@@ -32,16 +32,16 @@ func NewCmdNew(f *hubclient.Factory, runF func(context.Context, *NewOptions) err
 	}
 	return &cobra.Command{
 		Use:   "new NAME [DIR]",
-		Short: "Create a package to start from",
+		Short: "Create a package with the given name",
 		Long: "Create a small package called NAME in DIR, or in a folder called NAME: operator.yaml, params.yaml and templates, with comments\n" +
 			"that describe further features. The package is valid and runs without changes. Existing files in DIR are never changed.",
 		Example: "  kubectl addon package new shop\n" +
 			"  kubectl addon package new shop ./packages/shop",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return terminal.Usagef(cmd, "expected NAME and optionally DIR, got 0 arguments")
+			if len(args) == 0 || len(args) > 2 {
+				return terminal.Usagef(cmd, "expected NAME [DIR], got %s", terminal.Counted(len(args), "argument"))
 			}
-			return terminal.AtMost("NAME", "DIR")(cmd, args)
+			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name, o.folder = args[0], args[len(args)-1]

@@ -19,7 +19,7 @@ func TestPackTakesFlags(t *testing.T) {
 		"a folder":     {args: []string{"./kafka"}, want: options{Folder: "./kafka"}},
 		"a file":       {args: []string{"./kafka", "-o", "kafka.tgz"}, want: options{Folder: "./kafka", File: "kafka.tgz"}},
 		"a repository": {args: []string{"./kafka", "--repository", "./r"}, want: options{Folder: "./kafka", Repository: "./r"}},
-		"no folder":    {args: []string{}, err: "expected DIR, got 0 arguments\nSee 'pack --help'"},
+		"no folder":    {args: []string{}, err: "expected DIR, got 0 arguments\nSee 'pack --help' for usage."},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var got options

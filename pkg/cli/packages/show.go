@@ -60,7 +60,7 @@ type showSection struct {
 }
 
 var showSections = []showSection{
-	{"parameters", "parameters of a package, their defaults and the plans that a change runs", parametersText,
+	{"parameters", "parameters of a package, their defaults and the plans that changes trigger", parametersText,
 		func(d packageData) any { return map[string]any{"parameters": d.Parameters} }},
 	{"plans", "plans of a package, with their phases and steps", func(view packageView, _ bool) string { return plansText(view) },
 		func(d packageData) any { return map[string]any{"plans": d.Plans} }},
@@ -143,7 +143,7 @@ func packageText(view packageView, wide bool) string {
 		{"Description", terminal.OneLine(view.operator.Description)},
 		{"Home page", view.operator.URL},
 		{"Maintainers", maintainersText(view.operator.Maintainers)},
-		{"Found in", view.place},
+		{"Source", view.place},
 	} {
 		if field.value != "" {
 			terminal.WriteField(&b, field.name, field.value)

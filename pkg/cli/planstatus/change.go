@@ -24,7 +24,7 @@ func lastChange(view View) string {
 	if due == "" || due == last.Plan {
 		return ""
 	}
-	return fmt.Sprintf("plan %q waits for plan %q to end", due, last.Plan)
+	return fmt.Sprintf("plan %q is waiting for plan %q to end", due, last.Plan)
 }
 
 // Due returns the plan that the Instance requests after the running plan; empty if there is none, or it is unknown.

@@ -44,7 +44,7 @@ func addOnText(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 	for _, condition := range []struct{ kind, absent string }{
 		{addonv1alpha1.ConditionAvailable, "Unknown: not reported yet"},
 		{addonv1alpha1.ConditionDegraded, "not set: no dependency of the add-on is known to be missing"},
-		{addonv1alpha1.ConditionResolved, "not set: addon-manager has not processed the add-on yet, or it does not run by plans, which " +
+		{addonv1alpha1.ConditionResolved, "not set: addon-manager has not processed the add-on yet, or it is not plan-based, which " +
 			"requires a ClusterManagementAddOn of its name with an OperatorVersion among the supported configs"},
 	} {
 		terminal.WriteField(&b, condition.kind, ConditionText(addOn.Status.Conditions, condition.kind, condition.absent))

@@ -79,7 +79,7 @@ func failed() *kudo.Instance {
 	i := running()
 	i.Status.Execution.OperatorVersion = i.Spec.OperatorVersion
 	i.Status.Conditions = []metav1.Condition{
-		clitest.Condition(kudo.ConditionResolved, "False", kudo.ReasonParametersInvalid, "parameter \"A\": it is not defined\nparameter \"B\": it is not defined"),
+		clitest.Condition(kudo.ConditionResolved, "False", kudo.ReasonParametersInvalid, "parameter \"A\": not defined\nparameter \"B\": not defined"),
 		clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonPlanFailed, `plan deploy failed`),
 	}
 	plan := i.Status.PlanStatus["deploy"]

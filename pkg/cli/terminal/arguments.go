@@ -13,7 +13,7 @@ func Exactly(names ...string) cobra.PositionalArgs {
 		case len(names) == 0 && len(args) > 0:
 			return Usagef(cmd, "unexpected argument %q: the command takes no arguments", args[0])
 		case len(args) != len(names):
-			return Usagef(cmd, "expected %s, got %d arguments", strings.Join(names, " and "), len(args))
+			return Usagef(cmd, "expected %s, got %s", strings.Join(names, " and "), Counted(len(args), "argument"))
 		}
 		return nil
 	}
@@ -23,7 +23,7 @@ func Exactly(names ...string) cobra.PositionalArgs {
 func AtMost(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > len(names) {
-			return Usagef(cmd, "expected at most %s, got %d arguments", strings.Join(names, " and "), len(args))
+			return Usagef(cmd, "expected [%s], got %s", strings.Join(names, "] ["), Counted(len(args), "argument"))
 		}
 		return nil
 	}

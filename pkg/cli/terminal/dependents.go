@@ -16,7 +16,7 @@ func ThroughText(through []string) string {
 // EffectText returns the effect on a dependent when a dependency of that type is removed.
 func EffectText(t addonv1alpha1.DependencyType) string {
 	if t == addonv1alpha1.DependencyTypeOptional {
-		return "is degraded"
+		return "becomes degraded"
 	}
-	return "stops being available"
+	return "becomes unavailable"
 }

@@ -13,7 +13,7 @@ func (e *UsageError) Error() string { return e.message }
 
 // Usagef returns a UsageError that refers to the command's help.
 func Usagef(cmd *cobra.Command, format string, args ...any) error {
-	return &UsageError{fmt.Sprintf("%s\nSee '%s --help'", fmt.Sprintf(format, args...), cmd.CommandPath())}
+	return &UsageError{fmt.Sprintf("%s\nSee '%s --help' for usage.", fmt.Sprintf(format, args...), cmd.CommandPath())}
 }
 
 // TimeoutError is returned if the awaited state is not reached before --timeout.

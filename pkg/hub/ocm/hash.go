@@ -24,7 +24,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
-// configurationHashes sets the hashes of the configs of add-ons that run by plans in the definition's status, where OCM's addon-manager
+// configurationHashes sets the hashes of the configs of plan-based add-ons in the definition's status, where OCM's addon-manager
 // lists the configs without hashes. A rollout begins at the definition. For other add-ons, addon-framework sets the hashes.
 type configurationHashes struct {
 	client client.Client
@@ -70,7 +70,7 @@ func (h *configurationHashes) Reconcile(ctx context.Context, request ctrl.Reques
 	return controller.RetryConflict(errors.Join(failed...))
 }
 
-// hash returns the hash of a configuration object; empty if it does not exist, or if add-ons that run by plans do not use its kind.
+// hash returns the hash of a configuration object; empty if it does not exist, or if plan-based add-ons do not use its kind.
 func (h *configurationHashes) hash(ctx context.Context, resource upstream.ConfigGroupResource, referent upstream.ConfigReferent) (string, error) {
 	name := types.NamespacedName(referent)
 	switch resource.Resource {

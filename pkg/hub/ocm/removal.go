@@ -60,7 +60,7 @@ func agentOf(_ context.Context, cluster client.Object) ([]reconcile.Request, err
 	return agentIn(cluster.GetName()), nil
 }
 
-// defined returns the agents' add-ons of all clusters with an add-on of the definition, which may no longer run by plans.
+// defined returns the agents' add-ons of all clusters with an add-on of the definition, which may no longer be plan-based.
 func (a *agents) defined(ctx context.Context, definition client.Object) ([]reconcile.Request, error) {
 	requests, err := read.AddOnsNamed(ctx, a.client, definition.GetName())
 	for i := range requests {
@@ -99,7 +99,7 @@ func (a *agents) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	return controller.RetryConflict(a.wait(ctx, &addOn, remaining))
 }
 
-// remaining lists what the agent of a cluster has to remove first: the add-ons that run by plans, and the Instances without an owner. It
+// remaining lists what the agent of a cluster has to remove first: the plan-based add-ons, and the Instances without an owner. It
 // uses live reads, because the cache may lack recently created objects.
 func (a *agents) remaining(ctx context.Context, cluster string) (string, error) {
 	var addOns addonv1alpha1.ManagedClusterAddOnList

@@ -29,7 +29,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
-// rollouts reports the progress of each configuration of an add-on that runs by plans to OCM's addon-manager, which continues a rollout
+// rollouts reports the progress of each configuration of a plan-based add-on to OCM's addon-manager, which continues a rollout
 // with the next clusters once the first ones are done. OCM reads the progress from a ManifestWork of the add-on that is annotated with the
 // configuration and reports its contents as applied. For these add-ons the ManifestWork is only a mark: it delivers nothing.
 type rollouts struct {
@@ -155,7 +155,7 @@ func (r *rollouts) act(ctx context.Context, state install.AddOn, rollout *instal
 	return r.commit(ctx, addOn, rollout.Applied)
 }
 
-// giveUp removes the reports about an add-on that no longer runs by plans: OCM counts every ManifestWork of an add-on, and would wait
+// giveUp removes the reports about an add-on that is no longer plan-based: OCM counts every ManifestWork of an add-on, and would wait
 // forever for a mark that is no longer updated.
 func (r *rollouts) giveUp(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, mark *metav1.PartialObjectMetadata) error {
 	if mark != nil && mark.DeletionTimestamp.IsZero() {

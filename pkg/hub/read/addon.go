@@ -14,7 +14,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
-// AddOns reads the state that decides about add-ons that run by plans.
+// AddOns reads the state that decides about plan-based add-ons.
 type AddOns struct {
 	Client client.Reader
 	// PackagesNamespace is the namespace of the OperatorVersions for all clusters.

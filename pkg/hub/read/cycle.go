@@ -97,7 +97,7 @@ func (c *Cycles) Follow(reader client.Reader) handler.EventHandler {
 	enqueue := func(ctx context.Context, q queue, definition client.Object, changed []string, existence bool) {
 		requests, err := concerned(ctx, reader, definition.GetName(), changed, existence)
 		if err != nil {
-			log.FromContext(ctx).Error(err, "finding the objects that a change affects", "object", client.ObjectKeyFromObject(definition))
+			log.FromContext(ctx).Error(err, "failed to find the objects that a change affects", "object", client.ObjectKeyFromObject(definition))
 		}
 		for _, request := range requests {
 			q.Add(request)

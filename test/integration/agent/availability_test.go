@@ -65,7 +65,7 @@ var _ = Describe("An add-on on the hub", func() {
 		stop()
 	})
 
-	It("that runs by plans is available when its Instance is ready and the hub has nothing against it", func(ctx context.Context) {
+	It("that is plan-based is available when its Instance is ready and the hub has nothing against it", func(ctx context.Context) {
 		h := newInstance(ctx, standard(), nil)
 		subject := enable(ctx, h.name)
 

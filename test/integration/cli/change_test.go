@@ -278,7 +278,7 @@ plans:
 		Expect(shown.err).NotTo(HaveOccurred())
 		Expect(shown.out).To(ContainSubstring("cluster " + clusters[0] + ": Instance kiln would be removed, kiln-1.0.0\n  writes on the hub: instance.kudo.dev/kiln\n" +
 			"  no plan runs\n  removed    Deployment " + clusters[0] + "/app\n  removed    Secret " + clusters[0] + "/key\n"))
-		Expect(run(ctx, "uninstall", "kiln", "--all-clusters").err).To(MatchError(ContainSubstring("cannot prompt for confirmation without a terminal; repeat with --yes")))
+		Expect(run(ctx, "uninstall", "kiln", "--all-clusters").err).To(MatchError(ContainSubstring("cannot prompt for confirmation without a terminal; use --yes")))
 		Expect(at(ctx, clusters[0], "kiln").DeletionTimestamp).To(BeNil())
 		gone := run(ctx, "uninstall", "kiln", "--all-clusters", "--yes")
 		Expect(gone.err).NotTo(HaveOccurred())

@@ -200,10 +200,10 @@ a                              available
 			dependents := run(ctx, "dependents", "ledger")
 			Expect(dependents.err).NotTo(HaveOccurred())
 			Expect(dependents.code).To(Equal(cli.ExitOK))
-			Expect(dependents.out).To(Equal(`ADD-ON   TYPE       THROUGH   EFFECT                  CLUSTERS
-bank     Required   -         stops being available   1 (` + cluster + `)
-shop     Required   bank      stops being available   1 (` + cluster + `)
-audit    Optional   -         is degraded             0
+			Expect(dependents.out).To(Equal(`ADD-ON   TYPE       THROUGH   EFFECT                CLUSTERS
+bank     Required   -         becomes unavailable   1 (` + cluster + `)
+shop     Required   bank      becomes unavailable   1 (` + cluster + `)
+audit    Optional   -         becomes degraded      0
 `))
 			Expect(run(ctx, "dependents", "shop", "-o", "wide").out).To(Equal("No add-on depends on shop.\n"))
 		})
@@ -213,7 +213,7 @@ audit    Optional   -         is degraded             0
 			unknown := run(ctx, "dependents", "shop")
 			Expect(unknown.err).To(MatchError(`ClusterManagementAddOn "shop" not found, and no other one depends on it; ClusterManagementAddOns: bank`))
 			Expect(unknown.code).To(Equal(cli.ExitFailure))
-			Expect(run(ctx, "dependents", "missing").out).To(ContainSubstring("bank     Required   -         stops being available   0"))
+			Expect(run(ctx, "dependents", "missing").out).To(ContainSubstring("bank     Required   -         becomes unavailable   0"))
 			Expect(run(ctx, "dependents").code).To(Equal(cli.ExitUsage))
 		})
 	})

@@ -89,7 +89,7 @@ var _ = Describe("add-ons", func() {
 			alone := run(ctx, "enable", "till", "--cluster", cluster)
 			Expect(alone.err).NotTo(HaveOccurred())
 			Expect(alone.errOut).To(Equal("Warning: on cluster " + cluster +
-				": till waits for required add-ons: Required bank (NotInstalled); enable missing ones with --with-dependencies\n"))
+				": till is waiting for required add-ons: Required bank (NotInstalled); enable missing ones with --with-dependencies\n"))
 
 			progress := gbytes.NewBuffer()
 			done := beginTo(ctx, progress, "enable", "till", "--cluster", cluster, "--with-dependencies", "--wait")
@@ -117,7 +117,7 @@ var _ = Describe("add-ons", func() {
 			cluster := newCluster(ctx, nil)
 			late := run(ctx, "enable", "slow", "--cluster", cluster, "--wait", "--timeout", "3s")
 			Expect(late.code).To(Equal(cli.ExitTimeout))
-			Expect(late.err).To(MatchError(ContainSubstring("not available after 3s, and still in progress: slow on " + cluster + ": Available Unknown: not reported yet")))
+			Expect(late.err).To(MatchError(ContainSubstring("add-ons are still not available after 3s: slow on " + cluster + ": Available Unknown: not reported yet")))
 		})
 
 		It("stores parameters in the config that the add-on refers to, and refuses those that the hub would refuse", func(ctx SpecContext) {
@@ -178,7 +178,7 @@ var _ = Describe("add-ons", func() {
 
 			unasked := run(ctx, "disable", "base", "--cluster", first)
 			Expect(unasked.err).To(MatchError(ContainSubstring("cannot prompt for confirmation without a terminal")))
-			Expect(unasked.errOut).To(Equal("Warning: on cluster " + first + ": without base, add-on upper stops being available\n"))
+			Expect(unasked.errOut).To(Equal("Warning: on cluster " + first + ": without base, add-on upper becomes unavailable\n"))
 			Expect(run(ctx, "disable", "base", "--cluster", first, "--yes").err).To(MatchError(ContainSubstring("is required by other add-ons on cluster")))
 			Expect(enabled(ctx, first, "base").DeletionTimestamp).To(BeNil())
 			Expect(run(ctx, "disable", "upper", "--cluster", second, "--yes").err).To(MatchError(

@@ -86,7 +86,7 @@ var _ = Describe("packages on the hub", func() {
 		shown := run(ctx, "package", "show", "cart", "-n", namespace)
 		Expect(shown.err).NotTo(HaveOccurred())
 		Expect(shown.out).To(And(
-			ContainSubstring("Found in:         namespace "+namespace+" on the hub\n"),
+			ContainSubstring("Source:           namespace "+namespace+" on the hub\n"),
 			ContainSubstring("\nDEPENDENCIES\ncart: OperatorVersion cart-0.2.0\n└── cart.stock: OperatorVersion stock-1.10.0\n"),
 		))
 		Expect(run(ctx, "package", "show", "stock", "-n", namespace, "-o", "name").out).To(Equal("operatorversion.kudo.dev/stock-1.10.0\n"))

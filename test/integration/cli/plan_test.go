@@ -202,7 +202,7 @@ var _ = Describe("plans", func() {
 			report(ctx, instance, kudo.Execution{UID: "first", Plan: "deploy"}, kudo.InProgress, "")
 			late := run(ctx, "plan", "wait", "shop", "--cluster", instance.Namespace, "--timeout", "3s")
 			Expect(late.code).To(Equal(cli.ExitTimeout))
-			Expect(late.err).To(MatchError(ContainSubstring("the plans of Instance shop on cluster " + instance.Namespace + " have not ended after 3s, and continue")))
+			Expect(late.err).To(MatchError(ContainSubstring("the plans of Instance shop on cluster " + instance.Namespace + " are still in progress after 3s")))
 		})
 
 		It("fails if no plan can run", func(ctx SpecContext) {

@@ -96,7 +96,7 @@ var _ = Describe("uninstall", func() {
 		instance := install(ctx, cluster, "mine")
 		late := run(ctx, "uninstall", "mine", "--cluster", cluster, "--yes", "--timeout", "3s")
 		Expect(late.code).To(Equal(cli.ExitTimeout))
-		Expect(late.err).To(MatchError(ContainSubstring("instance.kudo.dev/mine is not removed after 3s, and its removal continues: " +
+		Expect(late.err).To(MatchError(ContainSubstring("the removal of instance.kudo.dev/mine is still in progress after 3s: " +
 			"the agent of cluster " + cluster + " has not started to remove Instance mine")))
 		Expect(isDeleted(ctx, instance)()).To(BeTrue())
 	})
@@ -141,7 +141,7 @@ var _ = Describe("uninstall", func() {
 		warned := run(ctx, "uninstall", "base-"+cluster, "--cluster", cluster, "--yes", "--wait=false")
 		Expect(warned.err).NotTo(HaveOccurred())
 		Expect(warned.errOut).To(Equal("Warning: on cluster " + cluster + ": without base-" + cluster + ", add-on upper-" + cluster +
-			" stops being available\n"))
+			" becomes unavailable\n"))
 	})
 
 	It("refuses a child, which its parent would re-create, and an unknown name", func(ctx SpecContext) {

@@ -21,10 +21,10 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// depth is the number of add-ons in the chain that run by plans, above the one that renews a lease.
+// depth is the number of plan-based add-ons in the chain, above the one that renews a lease.
 const depth = 10
 
-// chain is a list of add-ons, each of which requires the next. The last is checked by its lease; all others run by plans.
+// chain is a list of add-ons, each of which requires the next. The last is checked by its lease; all others are plan-based.
 type chain []*addonv1alpha1.ManagedClusterAddOn
 
 func (c chain) first() *addonv1alpha1.ManagedClusterAddOn { return c[0] }
@@ -199,7 +199,7 @@ func (t *timeline) took(from, to *addonv1alpha1.ManagedClusterAddOn) time.Durati
 	return last(to).Sub(last(from))
 }
 
-var _ = Describe("A chain of ten add-ons that run by plans, above one that renews a lease", Ordered, func() {
+var _ = Describe("A chain of ten plan-based add-ons, above one that renews a lease", Ordered, func() {
 	var (
 		links     chain
 		stopAgent func()

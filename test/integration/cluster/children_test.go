@@ -470,7 +470,7 @@ var _ = Describe("A tree of operators", func() {
 			Expect(g.message(ctx, "aa")).NotTo(ContainSubstring("geheim"))
 		},
 		Entry("for a parameter that it does not define", "NAME: {{ .Params.SECRET | quote }}\n",
-			`parameter "NAME": it is not defined`),
+			`parameter "NAME": not defined`),
 		Entry("for a value that is none", "COUNT: many\n", `parameter "COUNT": value "many": must be an integer`),
 		Entry("for a file that is not YAML", "COUNT: {{ .Params.SECRET }}\n", `parameterFile "bb.yaml": not valid YAML`),
 	)

@@ -27,7 +27,7 @@ import (
 // gcFinalizer acts as OCM's finalizer: it keeps a ManagedCluster until everything in its namespace is deleted.
 const gcFinalizer = "tandem.test/gc"
 
-// site is a cluster for one spec, with an add-on that runs by plans and a user's Instance.
+// site is a cluster for one spec, with a plan-based add-on and a user's Instance.
 type site struct {
 	name     string
 	addOn    *addonv1alpha1.ManagedClusterAddOn

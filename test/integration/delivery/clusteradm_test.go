@@ -286,7 +286,7 @@ var _ = Describe("clusteradm", func() {
 		Expect(apierrors.IsNotFound(user.disable(ctx, cluster, kafka.Name))).To(BeTrue(), "clusteradm says that there is none")
 	})
 
-	It("get addon shows add-ons that run by plans like all others, and their marks as their works", func(ctx SpecContext) {
+	It("get addon shows plan-based add-ons like all others, and their marks as their works", func(ctx SpecContext) {
 		installed(ctx)
 		Eventually(user.getAddOn(kafka.Name)).WithContext(ctx).Should(Equal(listed{Clusters: 1, Conditions: map[string]string{
 			cluster + " Available": "unknown", cluster + " ManifestApplied": "unknown", cluster + " RegistrationApplied": "unknown",

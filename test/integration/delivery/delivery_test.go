@@ -253,7 +253,7 @@ var _ = Describe("The delivery of addon-agent", func() {
 		Eventually(exists(tandem)).WithContext(ctx).Should(BeFalse())
 	})
 
-	It("lets the agent go once an add-on without an Instance runs by plans no more", func(ctx SpecContext) {
+	It("releases the agent once an add-on without an Instance is no longer plan-based", func(ctx SpecContext) {
 		tandem, _ := deliver(ctx, func(*upstream.AddOnDeploymentConfigSpec) {})
 		Eventually(finalizersOf(tandem)).WithContext(ctx).Should(ContainElement(addonv1alpha1.FinalizerAgent))
 		version := push(ctx, "kafka")

@@ -76,7 +76,7 @@ func removed(ctx context.Context, instance *kudo.Instance) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-var _ = Describe("The rollout of an add-on that runs by plans", func() {
+var _ = Describe("The rollout of a plan-based add-on", func() {
 	var (
 		cluster string
 		version *kudo.OperatorVersion
@@ -172,7 +172,7 @@ var _ = Describe("The rollout of an add-on that runs by plans", func() {
 		Expect(metav1.IsControlledBy(get(ctx, mark(again)), again)).To(BeTrue())
 	})
 
-	It("is not marked once the add-on does not run by plans any more", func(ctx SpecContext) {
+	It("is not marked once the add-on is no longer plan-based", func(ctx SpecContext) {
 		reports(ctx, instanceOf(kafka), metav1.ConditionTrue, kudo.ReasonHealthy)
 		Eventually(marked(kafka)).WithContext(ctx).Should(Equal(desired(ctx, kafka)))
 		Eventually(conditionOf(kafka, "ManifestApplied")).WithContext(ctx).Should(Equal(seen{"True", "PlanComplete"}))

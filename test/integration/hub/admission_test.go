@@ -358,13 +358,13 @@ var _ = Describe("Admission", func() {
 				refused(func(options ...client.CreateOption) error { return user.Create(ctx, instance(pairs...), options...) }, text)
 			},
 			Entry("a parameter that is not defined", []string{"TYPO", "x"},
-				`/mine: parameter "TYPO": it is not defined: the operator has TEXT, COUNT, FIXED, SCALE, BACKUP`),
-			Entry("a parameter that is misspelt", []string{"COUNTS", "3"}, `/mine: parameter "COUNTS": it is not defined: did you mean "COUNT"?`),
+				`/mine: parameter "TYPO": not defined: the operator has TEXT, COUNT, FIXED, SCALE, BACKUP`),
+			Entry("a parameter that is misspelt", []string{"COUNTS", "3"}, `/mine: parameter "COUNTS": not defined: did you mean COUNT?`),
 			Entry("more than an Instance can hold", []string{"TEXT", strings.Repeat("x", parameter.MaxBytes)},
 				`/mine: parameter "TEXT": all parameters together have 524299 bytes, more than the limit of 524288 for an Instance`),
 			Entry("a value of the wrong type", []string{"COUNT", "many"}, `parameter "COUNT": value "many": must be an integer, such as 3`),
 			Entry("several problems", []string{"COUNT", "many", "TYPO", "x"},
-				`parameter "COUNT": value "many": must be an integer, such as 3; parameter "TYPO": it is not defined`),
+				`parameter "COUNT": value "many": must be an integer, such as 3; parameter "TYPO": not defined`),
 		)
 
 		DescribeTable("refuses the edit that",
@@ -384,9 +384,9 @@ var _ = Describe("Admission", func() {
 			},
 			Entry("sets a wrong value", func(i *kudo.Instance) { i.Spec.Parameters["COUNT"] = "many" }, `value "many": must be an integer`),
 			Entry("changes an immutable parameter", func(i *kudo.Instance) { i.Spec.Parameters["FIXED"] = "huge" },
-				`parameter "FIXED": it is immutable and its value is "small": set that value, or delete and re-create the Instance`),
+				`parameter "FIXED": immutable, and its current value is "small": set that value, or delete and re-create the Instance`),
 			Entry("changes it by another version's default", func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = later.Name },
-				`parameter "FIXED": value "large": it is immutable and its value is "small"`),
+				`parameter "FIXED": value "large": immutable, and its current value is "small"`),
 			Entry("triggers two plans",
 				func(i *kudo.Instance) { i.Spec.Parameters["SCALE"], i.Spec.Parameters["BACKUP"] = "2", "x" },
 				`the changed parameters trigger 2 plans, "scale" (SCALE) and "backup" (BACKUP): change the parameters of one plan at a time`),
@@ -458,12 +458,12 @@ var _ = Describe("Admission", func() {
 				return user.Patch(ctx, changed.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(text)))
 			}
 			Expect(patch(`{"spec":{"parameters":{"FIXED":"huge"}}}`)).To(Succeed(), "nobody answers")
-			problem := ContainSubstring(`parameter "FIXED": it is immutable and its value is "small": set that`)
+			problem := ContainSubstring(`parameter "FIXED": immutable, and its current value is "small": set that`)
 			Eventually(resolvedOf(changed)).WithContext(ctx).Should(HaveField("Message", problem))
 			stopHub()
 			_, stopHub = runHub(serving)
 			checked(ctx)
-			Expect(patch(`{"spec":{"parameters":{"FIXED":"tiny"}}}`)).To(MatchError(ContainSubstring(`its value is "small"`)))
+			Expect(patch(`{"spec":{"parameters":{"FIXED":"tiny"}}}`)).To(MatchError(ContainSubstring(`its current value is "small"`)))
 			Expect(patch(`{"spec":{"parameters":{"FIXED":"small"}}}`)).To(Succeed())
 			Eventually(resolvedOf(changed)).WithContext(ctx).Should(HaveField("Status", "True"))
 		})
@@ -483,7 +483,7 @@ var _ = Describe("Admission", func() {
 			}
 			fix("tiny")
 			Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(And(HaveField("Reason", "ParametersInvalid"),
-				HaveField("Message", ContainSubstring(`parameter "FIXED": it is immutable and its value is not shown`))))
+				HaveField("Message", ContainSubstring(`parameter "FIXED": immutable, and its current value is not shown`))))
 			Expect(specOf(own)(Default, ctx).Parameters).To(HaveKeyWithValue("FIXED", "tiny"))
 
 			By("editing it by hand")

@@ -27,7 +27,7 @@ import (
 	"github.com/tandem-addons/tandem/test/rights"
 )
 
-// held creates an add-on with all fields that the hub can write: it runs by plans, requires a missing add-on, and refers to an
+// held creates an add-on with all fields that the hub can write: it is plan-based, requires a missing add-on, and refers to an
 // OperatorVersion that does not exist. OCM has written the other fields.
 func held(ctx context.Context) types.NamespacedName {
 	GinkgoHelper()

@@ -15,10 +15,10 @@ const (
 	ConditionDegraded = upstream.ManagedClusterAddOnConditionDegraded
 	// ConditionConfigured means that OCM has resolved the add-on's configuration. Set by OCM.
 	ConditionConfigured = upstream.ManagedClusterAddOnConditionConfigured
-	// ConditionResolved means that the Instance of an add-on that runs by plans was created from its configuration. Set by the hub.
+	// ConditionResolved means that the Instance of a plan-based add-on was created from its configuration. Set by the hub.
 	ConditionResolved = "Resolved"
 	// ConditionManifestApplied means that the current configuration of the add-on was applied to the cluster. OCM requires it to count
-	// rollouts. Set by the hub for add-ons that run by plans, and for others by the controller that delivers them.
+	// rollouts. Set by the hub for plan-based add-ons, and for others by the controller that delivers them.
 	ConditionManifestApplied = upstream.ManagedClusterAddOnManifestApplied
 	// ConditionAddOnsRemaining means that AgentAddOn is being deleted, and the agent has yet to remove add-ons or Instances from its
 	// cluster. Set by the hub.
@@ -34,7 +34,7 @@ const (
 	ReasonRequiredDependencyNotSatisfied = "RequiredDependencyNotSatisfied"
 )
 
-// The reasons of ConditionAvailable, for an add-on that runs by plans.
+// The reasons of ConditionAvailable, for a plan-based add-on.
 const (
 	// ReasonPlanComplete means that the add-on's last plan is complete and all applied objects are healthy.
 	ReasonPlanComplete = "PlanComplete"
@@ -42,7 +42,7 @@ const (
 	ReasonNotInstalled = "NotInstalled"
 )
 
-// The reason of ConditionManifestApplied, in addition to ReasonPlanComplete, for an add-on that runs by plans.
+// The reason of ConditionManifestApplied, in addition to ReasonPlanComplete, for a plan-based add-on.
 const (
 	// ReasonPlanNotComplete means that no plan has completed yet with the add-on's current configuration.
 	ReasonPlanNotComplete = "PlanNotComplete"
@@ -117,7 +117,7 @@ const (
 )
 
 // The API groups and resources of supported configurations. A ClusterManagementAddOn that supports GroupKudo and
-// ResourceOperatorVersions runs by plans.
+// ResourceOperatorVersions is plan-based.
 const (
 	GroupKudo                = "kudo.dev"
 	ResourceOperatorVersions = "operatorversions"
