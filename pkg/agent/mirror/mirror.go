@@ -125,7 +125,12 @@ func (m *mirror) follow(ctx context.Context, wanted, existing *kudo.Instance) er
 
 // isOf reports whether a mirror belongs to exactly this Instance on the hub, which has not released it.
 func isOf(existing, wanted *kudo.Instance) bool {
-	return wanted != nil && !wanted.ForceReleased() && existing.Annotations[kudo.AnnotationHubUID] == string(wanted.UID)
+	return wanted != nil && !wanted.ForceReleased() && mirrors(existing, wanted)
+}
+
+// mirrors reports whether a mirror was copied from exactly this Instance on the hub, and not from another one of that name.
+func mirrors(existing, wanted *kudo.Instance) bool {
+	return existing.Annotations[kudo.AnnotationHubUID] == string(wanted.UID)
 }
 
 // find reads a mirror. A missing mirror is confirmed with a live read: one that the cache lacks must not be mistaken for a deleted one. A
