@@ -144,8 +144,8 @@ func (m *mirror) freeOf(ctx context.Context, wanted *kudo.Instance) error {
 		if other.Name == wanted.Name || render.InstanceName(other.Name) != render.InstanceName(wanted.Name) {
 			continue
 		}
-		return fmt.Errorf("namespace %q has an Instance %q, whose objects have the same labels and names: delete it there, or install into "+
-			"another namespace (spec.installNamespace)", other.Namespace, other.Name)
+		return fmt.Errorf("namespace %q has Instance %q, whose objects have the same names and labels: install into another namespace "+
+			"(spec.installNamespace), or remove that Instance first; if the hub no longer has it, re-create it there before", other.Namespace, other.Name)
 	}
 	return nil
 }

@@ -127,11 +127,6 @@ func isOf(existing, wanted *kudo.Instance) bool {
 	return wanted != nil && !wanted.ForceReleased() && mirrors(existing, wanted)
 }
 
-// mirrors reports whether a mirror was copied from exactly this Instance on the hub, and not from another one of that name.
-func mirrors(existing, wanted *kudo.Instance) bool {
-	return existing.Annotations[kudo.AnnotationHubUID] == string(wanted.UID)
-}
-
 // find reads a mirror. A missing mirror is confirmed with a live read: one that the cache lacks must not be mistaken for a deleted one. A
 // write to a mirror that is newer than the cache is a conflict.
 func (m *mirror) find(ctx context.Context, name string) (*kudo.Instance, error) {

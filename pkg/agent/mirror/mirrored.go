@@ -48,6 +48,11 @@ func Find(ctx context.Context, local client.Reader, name string) (*kudo.Instance
 	return nil, nil
 }
 
+// mirrors reports whether a mirror was copied from exactly this Instance on the hub, and not from another one of that name.
+func mirrors(existing, wanted *kudo.Instance) bool {
+	return existing.Annotations[kudo.AnnotationHubUID] == string(wanted.UID)
+}
+
 // Source maps every mirror to its Instance on the hub.
 func Source(cluster string, local ctrl.Manager, which ...predicate.TypedPredicate[*kudo.Instance]) source.Source {
 	return controller.Source(local, &kudo.Instance{}, func(_ context.Context, i *kudo.Instance) []reconcile.Request {

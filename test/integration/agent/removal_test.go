@@ -280,7 +280,7 @@ var _ = Describe("An Instance whose objects would have the labels of another's",
 		})).To(Succeed())
 		h.resolve(ctx)
 		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(
-			is(metav1.ConditionFalse, kudo.ReasonNotMirrored, `has an Instance "`+orphan.name+`"`))
+			is(metav1.ConditionFalse, kudo.ReasonNotMirrored, `has Instance "`+orphan.name+`"`))
 		Expect(value()).To(Equal("one"))
 		h.finish(ctx)
 		Expect(value()).To(Equal("one"))
