@@ -34,7 +34,7 @@ func (m *mirror) drop(ctx context.Context, existing *kudo.Instance) error {
 // of another Instance of that name, as on a hub that was restored, is orphaned: nothing on the cluster belongs to the one being deleted.
 func (m *mirror) remove(ctx context.Context, wanted, existing *kudo.Instance) error {
 	switch {
-	case existing == nil && (wanted.Status.Execution == nil || wanted.Removed()):
+	case existing == nil && hasNothing(wanted):
 		m.statuses.SetRemoved(wanted)
 		return nil
 	case existing != nil && existing.Removing():
@@ -55,6 +55,9 @@ func (m *mirror) remove(ctx context.Context, wanted, existing *kudo.Instance) er
 	}
 	return m.handOver(ctx, wanted, existing)
 }
+
+// hasNothing reports whether an Instance without a mirror never had objects, or has none any more.
+func hasNothing(wanted *kudo.Instance) bool { return wanted.Status.Execution == nil || wanted.Removed() }
 
 // waitsForParent reports whether a child that is being deleted waits until everything else of its parent is removed, whose cleanup plan may
 // need it. The hub deletes them in that order; Kubernetes' garbage collector and a user who deletes all Instances together do not.
