@@ -254,7 +254,7 @@ var _ = Describe("A cancelled removal", func() {
 })
 
 var _ = Describe("An Instance whose objects would have the labels of another's", func() {
-	It("is not installed beside it, orphaned or not", func(ctx context.Context) {
+	It("is not installed beside its orphan", func(ctx context.Context) {
 		DeferCleanup(runAgent())
 		orphan := newInstance(ctx, configOnly(), nil)
 		orphan.rename(ctx, strings.Replace(orphan.name, "-", ".", 1))
