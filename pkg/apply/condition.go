@@ -25,16 +25,39 @@ func Condition(
 	ctx context.Context, c client.Client, obj client.Object, current []metav1.Condition, manager string,
 	want metav1.Condition, now time.Time,
 ) (bool, error) {
+	fields, err := conditionFields(current, want, now)
+	if err != nil || fields == nil {
+		return false, err
+	}
+	err = Status(ctx, c, obj, manager, fields)
+	return err == nil, err
+}
+
+// ConditionAsRead is Condition for exactly the object that was read: if it changed or was replaced since, nothing is written and the error is
+// a conflict (apierrors.IsConflict).
+func ConditionAsRead(
+	ctx context.Context, c client.Client, obj client.Object, current []metav1.Condition, manager string,
+	want metav1.Condition, now time.Time,
+) (bool, error) {
+	fields, err := conditionFields(current, want, now)
+	if err != nil || fields == nil {
+		return false, err
+	}
+	err = StatusAsRead(ctx, c, obj, manager, fields)
+	return err == nil, err
+}
+
+// conditionFields returns the status to apply for a condition; nil if current already contains it.
+func conditionFields(current []metav1.Condition, want metav1.Condition, now time.Time) (map[string]any, error) {
 	settled, changed := Settle(current, want, now)
 	if !changed {
-		return false, nil
+		return nil, nil
 	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&settled)
 	if err != nil {
-		return false, fmt.Errorf("encoding condition %s: %w", want.Type, err)
+		return nil, fmt.Errorf("encoding condition %s: %w", want.Type, err)
 	}
-	err = Status(ctx, c, obj, manager, map[string]any{"conditions": []any{fields}})
-	return err == nil, err
+	return map[string]any{"conditions": []any{fields}}, nil
 }
 
 // messageLimit is the maximum length of a condition's message in bytes; the API server allows that number of characters.

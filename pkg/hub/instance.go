@@ -82,7 +82,8 @@ func (i *instances) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 	if err := i.act(ctx, &instance, resolved); err != nil {
 		return controller.RetryConflict(err)
 	}
-	wrote, err := apply.Condition(ctx, i.client, &instance, instance.Status.Conditions, ManagerInstance, resolved, time.Now())
+	// An Instance of the same name, which may be re-created at any time, must not inherit the condition: its first generation is 1, too.
+	wrote, err := apply.ConditionAsRead(ctx, i.client, &instance, instance.Status.Conditions, ManagerInstance, resolved, time.Now())
 	if wrote {
 		i.tell(&instance, resolved)
 	}

@@ -57,6 +57,11 @@ func Forget(inventory []kudo.InventoryEntry, gone ...kudo.InventoryEntry) []kudo
 	return only(inventory, func(e kudo.InventoryEntry) bool { return !struck[identity(e)] })
 }
 
+// Applied returns the entries of objects that tasks have applied, without those that a removal has only found.
+func Applied(inventory []kudo.InventoryEntry) []kudo.InventoryEntry {
+	return only(inventory, func(e kudo.InventoryEntry) bool { return e.Task != "" })
+}
+
 // Unlisted returns the wants that the inventory lacks. They must not be applied before they are listed.
 func Unlisted(inventory []kudo.InventoryEntry, wants []*unstructured.Unstructured) []*unstructured.Unstructured {
 	listed := identities(inventory)
@@ -90,7 +95,7 @@ func IsWhole(statuses map[string]kudo.PlanStatus) bool {
 	return slices.ContainsFunc(wholePlans, func(name string) bool { return statuses[name].Status == kudo.Complete })
 }
 
-// Vanished returns the entries of tasks that the version does not have. It returns none before IsWhole is true for the version.
+// Vanished returns the entries of tasks that the version does not have, without those that a removal has only found. It returns none before IsWhole is true for the version.
 func Vanished(
 	inventory []kudo.InventoryEntry, version *kudo.OperatorVersionSpec, statuses map[string]kudo.PlanStatus,
 ) []kudo.InventoryEntry {
@@ -101,7 +106,7 @@ func Vanished(
 	for _, task := range version.Tasks {
 		tasks[task.Name] = true
 	}
-	return only(inventory, func(e kudo.InventoryEntry) bool { return !tasks[e.Task] })
+	return only(inventory, func(e kudo.InventoryEntry) bool { return e.Task != "" && !tasks[e.Task] })
 }
 
 // Unfinished returns the entries of the tasks that are next, or were when the execution ended. Their objects may or may not have been

@@ -135,7 +135,7 @@ func TestSurplus(t *testing.T) {
 
 func TestVanished(t *testing.T) {
 	version := &kudo.OperatorVersionSpec{Tasks: []kudo.Task{{Name: "new"}, {Name: "both"}}}
-	inventory := entries{config("a", "old"), config("b", "both"), config("c", "new")}
+	inventory := entries{config("a", "old"), config("b", "both"), config("c", "new"), config("found", "")}
 	for name, test := range map[string]struct {
 		statuses map[string]kudo.PlanStatus
 		want     entries
@@ -154,6 +154,13 @@ func TestVanished(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestAppliedLeavesOutWhatARemovalHasOnlyFound(t *testing.T) {
+	got := plan.Applied(entries{config("a", "old"), config("found", ""), config("b", "both")})
+	if diff := cmp.Diff(entries{config("a", "old"), config("b", "both")}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

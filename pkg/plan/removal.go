@@ -65,9 +65,62 @@ func Claims(entries []kudo.InventoryEntry) (claims, others []kudo.InventoryEntry
 	return claims, others
 }
 
+var volumeClaim = schema.GroupKind{Kind: "PersistentVolumeClaim"}
+
 // IsClaim reports whether objects of the kind are volume claims.
-func IsClaim(kind schema.GroupKind) bool {
-	return kind == schema.GroupKind{Kind: "PersistentVolumeClaim"}
+func IsClaim(kind schema.GroupKind) bool { return kind == volumeClaim }
+
+// Reads are the results of a search through all kinds of a cluster: the error of each kind that was searched, nil if it was read, and of
+// each API group that could not be discovered.
+type Reads struct {
+	Kinds  map[schema.GroupKind]error
+	Groups map[string]error
+}
+
+// Required returns why a kind could not be read that must be before an Instance counts as removed: volume claims, the kinds in the
+// inventory, and the kinds that the version renders. It returns nil if all of them were read, or if the cluster does not have them.
+func (r Reads) Required(inventory []kudo.InventoryEntry, rendered []*unstructured.Unstructured) error {
+	kinds := []schema.GroupKind{volumeClaim}
+	for _, entry := range inventory {
+		kinds = append(kinds, schema.GroupKind{Group: entry.Group, Kind: entry.Kind})
+	}
+	for _, o := range rendered {
+		kinds = append(kinds, o.GroupVersionKind().GroupKind())
+	}
+	for _, kind := range kinds {
+		if err := r.of(kind); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Unsearched returns the entries of kinds that could not be read.
+func (r Reads) Unsearched(inventory []kudo.InventoryEntry) []kudo.InventoryEntry {
+	return only(inventory, func(e kudo.InventoryEntry) bool { return r.of(schema.GroupKind{Group: e.Group, Kind: e.Kind}) != nil })
+}
+
+// of returns why a kind could not be read. A kind of a group that could not be discovered was read if another version of it was.
+func (r Reads) of(kind schema.GroupKind) error {
+	if err, searched := r.Kinds[kind]; searched {
+		return err
+	}
+	return r.Groups[kind.Group]
+}
+
+// Unread describes everything that could not be read, in a sorted order; empty if everything was.
+func (r Reads) Unread() string {
+	var reasons []string
+	for _, err := range r.Kinds {
+		if err != nil {
+			reasons = append(reasons, err.Error())
+		}
+	}
+	for _, err := range r.Groups {
+		reasons = append(reasons, err.Error())
+	}
+	slices.Sort(reasons)
+	return strings.Join(reasons, "; ")
 }
 
 // Retained returns a function that reports whether a StatefulSet explicitly requests to keep a volume claim when it is deleted. Without an

@@ -131,6 +131,9 @@ func (w Owner) Claim(o Object) error {
 	return &ForeignError{Live: o.Live}
 }
 
+// Has reports whether the object exists and belongs to the owner.
+func (w Owner) Has(o Object) bool { return o.Live != nil && w.Owns(o.Live) }
+
 // Owns reports whether an object on the cluster carries the labels of the owner.
 func (w Owner) Owns(live *unstructured.Unstructured) bool {
 	labels := live.GetLabels()

@@ -112,6 +112,9 @@ func TestClaim(t *testing.T) {
 			object("PersistentVolumeClaim", "c", func(o *unstructured.Unstructured) { o.SetAnnotations(nil) }), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if has, want := owner.Has(plan.Object{Live: test.live}), test.live != nil && test.says == ""; has != want {
+				t.Errorf("it belongs to the owner: want %v, got %v", want, has)
+			}
 			err := owner.Claim(plan.Object{Live: test.live})
 			if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
 				t.Errorf("want %q, got %v", test.says, err)

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -74,10 +73,9 @@ func Add(o Options, hub, local ctrl.Manager) error {
 
 // localLeases maps every lease to the add-on of its name on the hub, if there is one.
 func localLeases(cluster string, local ctrl.Manager, which ...predicate.TypedPredicate[*coordinationv1.Lease]) source.Source {
-	return source.Kind(local.GetCache(), &coordinationv1.Lease{}, handler.TypedEnqueueRequestsFromMapFunc(
-		func(_ context.Context, l *coordinationv1.Lease) []reconcile.Request {
-			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: cluster, Name: l.Name}}}
-		}), which...)
+	return controller.Source(local, &coordinationv1.Lease{}, func(_ context.Context, l *coordinationv1.Lease) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: cluster, Name: l.Name}}}
+	}, which...)
 }
 
 // notProlonged admits every update of a lease except renewals of a fresh one: those are observed when the lease would have become stale,

@@ -24,6 +24,9 @@ import (
 // one.
 const leastTalk = 2 * time.Second
 
+// mostNote is the maximum number of bytes of a message in an event's note, which the API limits.
+const mostNote = 900
+
 // result is the result of a round.
 type result struct {
 	// status to commit, without condition Ready, which is set separately.
@@ -36,6 +39,9 @@ type result struct {
 
 	// unhurried is true if a change of messages only may be delayed.
 	unhurried bool
+
+	// unsearched describes the kinds that a completed removal could not search; empty if there are none.
+	unsearched string
 }
 
 // recorded returns the result of an action that is only recorded.
@@ -95,7 +101,6 @@ func (e *engine) commit(ctx context.Context, o plan.Observation, stored, status 
 
 // announce emits events for plans that started or ended.
 func (e *engine) announce(o plan.Observation, after kudo.InstanceStatus) {
-	const most = 900 // of the API's limit for an event's note
 	for _, name := range slices.Sorted(maps.Keys(after.PlanStatus)) {
 		then, now := o.Instance.Status.PlanStatus[name], after.PlanStatus[name]
 		if now.Status == kudo.NeverRun || now.UID == then.UID && now.Status == then.Status {
@@ -110,7 +115,7 @@ func (e *engine) announce(o plan.Observation, after kudo.InstanceStatus) {
 			e.events.Eventf(o.Instance, nil, corev1.EventTypeNormal, "PlanComplete", "Execute", "plan %q is complete", name)
 		case kudo.FatalError:
 			e.metrics.end(operatorOf(o), now, o.Now)
-			e.events.Eventf(o.Instance, nil, corev1.EventTypeWarning, "PlanFailed", "Execute", "plan %q failed: %s", name, text.Prefix(now.Message, most))
+			e.events.Eventf(o.Instance, nil, corev1.EventTypeWarning, "PlanFailed", "Execute", "plan %q failed: %s", name, text.Prefix(now.Message, mostNote))
 		}
 	}
 }

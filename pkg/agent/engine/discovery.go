@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,16 +49,16 @@ type look struct {
 	owners map[string]bool // by the value of KUDO's label; fixed once the search has begun
 	done   chan struct{}
 
-	found  []plan.Object
-	unread map[schema.GroupVersionKind]error
-	err    error
+	found []plan.Object
+	reads plan.Reads
+	err   error
 }
 
 // owned searches all kinds of the cluster by label for objects that tasks of the owner have applied, and for the volume claims of its
-// StatefulSets. It omits objects with an owner, which are deleted with it. unread lists the kinds that could not be read, and why.
-func (s *sweeper) owned(ctx context.Context, owner plan.Owner) (found []plan.Object, unread map[schema.GroupVersionKind]error, err error) {
+// StatefulSets. It omits objects with an owner, which are deleted with it. reads are the kinds that it has searched or could not read.
+func (s *sweeper) owned(ctx context.Context, owner plan.Owner) (found []plan.Object, reads plan.Reads, err error) {
 	if len(validation.IsValidLabelValue(owner.Name)) > 0 {
-		return nil, nil, nil // no object can carry such a label
+		return nil, plan.Reads{}, nil // no object can carry such a label
 	}
 	l, first := s.join(owner.Name)
 	if first {
@@ -66,14 +67,14 @@ func (s *sweeper) owned(ctx context.Context, owner plan.Owner) (found []plan.Obj
 	select {
 	case <-l.done:
 	case <-ctx.Done():
-		return nil, nil, fmt.Errorf("searching for remaining objects of Instance %q: %w", owner.Name, ctx.Err())
+		return nil, plan.Reads{}, fmt.Errorf("searching for remaining objects of Instance %q: %w", owner.Name, ctx.Err())
 	}
 	for _, object := range l.found {
 		if owner.Owns(object.Live) {
 			found = append(found, object)
 		}
 	}
-	return found, l.unread, l.err
+	return found, l.reads, l.err
 }
 
 // join adds an owner to the next search. The first caller has to run it.
@@ -94,7 +95,7 @@ func (s *sweeper) carryOut(ctx context.Context, l *look) {
 	defer s.looking.Unlock()
 	defer close(l.done)
 	owners := s.begin()
-	l.found, l.unread, l.err = s.lookFor(ctx, owners)
+	l.found, l.reads, l.err = s.lookFor(ctx, owners)
 }
 
 // begin closes the next search for new owners, and returns its owners.
@@ -106,25 +107,23 @@ func (s *sweeper) begin() []string {
 	return owners
 }
 
-func (s *sweeper) lookFor(ctx context.Context, owners []string) ([]plan.Object, map[schema.GroupVersionKind]error, error) {
+func (s *sweeper) lookFor(ctx context.Context, owners []string) ([]plan.Object, plan.Reads, error) {
 	selector, err := labelledFor(owners)
 	if err != nil {
-		return nil, nil, err
+		return nil, plan.Reads{}, err
 	}
-	kinds, err := s.deletableKinds()
+	kinds, groups, err := s.deletableKinds()
 	if err != nil {
-		return nil, nil, err
+		return nil, plan.Reads{}, err
 	}
 	var all []plan.Object
-	unread := map[schema.GroupVersionKind]error{}
+	reads := plan.Reads{Kinds: map[schema.GroupKind]error{}, Groups: groups}
 	for _, kind := range kinds {
 		found, err := s.list(ctx, selector, kind)
-		if err != nil {
-			unread[kind] = err
-		}
+		reads.Kinds[kind.GroupKind()] = cmp.Or(reads.Kinds[kind.GroupKind()], err)
 		all = append(all, found...)
 	}
-	return all, unread, nil
+	return all, reads, nil
 }
 
 // labelledFor returns a selector for objects with KUDO's label of any of the owners.
@@ -136,13 +135,18 @@ func labelledFor(owners []string) (labels.Selector, error) {
 	return labels.SelectorFromSet(labels.Set{kudo.LabelHeritage: kudo.Heritage}).Add(*instance), nil
 }
 
-// deletableKinds returns all kinds that support list and delete, except Tandem's own.
-func (s *sweeper) deletableKinds() ([]schema.GroupVersionKind, error) {
+// deletableKinds returns all kinds that support list and delete, except Tandem's own, and the groups with versions that could not be
+// discovered, and why.
+func (s *sweeper) deletableKinds() (kinds []schema.GroupVersionKind, groups map[string]error, err error) {
 	lists, err := s.discovery.ServerPreferredResources()
-	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-		return nil, fmt.Errorf("discovering the kinds of objects: %w", err)
+	failed, incomplete := discovery.GroupDiscoveryFailedErrorGroups(err)
+	if err != nil && !incomplete {
+		return nil, nil, fmt.Errorf("discovering the kinds of objects: %w", err)
 	}
-	var kinds []schema.GroupVersionKind
+	groups = map[string]error{}
+	for gv, err := range failed {
+		groups[gv.Group] = fmt.Errorf("discovering the kinds of API group %q: %w", gv.Group, err)
+	}
 	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists) {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil || gv.Group == kudo.GroupVersion.Group {
@@ -152,7 +156,7 @@ func (s *sweeper) deletableKinds() ([]schema.GroupVersionKind, error) {
 			kinds = append(kinds, gv.WithKind(resource.Kind))
 		}
 	}
-	return kinds, nil
+	return kinds, groups, nil
 }
 
 // list reads the metadata of applied objects and volume claims of one kind, without those that another object owns.

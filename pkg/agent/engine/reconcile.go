@@ -55,6 +55,9 @@ func (e *engine) advance(ctx context.Context, instance *kudo.Instance) (written 
 	}
 	status, after := done.statusOf(observed, instance.Status)
 	written, err = e.commit(ctx, observed, instance.Status, status)
+	if written != nil && done.unsearched != "" {
+		e.tellUnsearched(instance, done.unsearched)
+	}
 	switch {
 	case apierrors.IsConflict(err):
 		return nil, reconcile.Result{RequeueAfter: mirror.StaleCachePause}, nil

@@ -6,10 +6,12 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/text"
 )
 
 // removalPause is the interval of checks for remaining objects of an Instance: not all of them are watched.
@@ -22,9 +24,11 @@ func (e *engine) remove(ctx context.Context, o plan.Observation) result {
 	if x.Execution == nil {
 		x.Execution, x.version = unstarted(o)
 	}
-	left, err := e.deleteOwned(ctx, x)
+	left, reads, err := e.deleteOwned(ctx, x)
 	if err == nil && len(left) == 0 {
-		return recorded(o.Removed())
+		removed := recorded(o.Removed())
+		removed.unsearched = reads.Unread()
+		return removed
 	}
 	message := plan.DeleteOutcome(left).Message
 	switch {
@@ -52,18 +56,17 @@ func unstarted(o plan.Observation) (*kudo.Execution, *kudo.OperatorVersionSpec) 
 // deleteOwned deletes the objects in the inventory, wave by wave, and volume claims last. While a finalizer blocks an object of a wave, the
 // next wave waits, because it may contain the controller that removes the finalizer. Once the inventory is empty, deleteOwned searches for
 // unlisted objects: volume claims of StatefulSets, and objects missing from an inventory restored by the hub. It lists the objects found,
-// and deletes them in the next pass. It returns the objects that still exist.
-func (e *engine) deleteOwned(ctx context.Context, x *execution) ([]plan.Object, error) {
+// and deletes them in the next pass. It returns the objects that still exist; if there are none, reads are the kinds it has searched.
+func (e *engine) deleteOwned(ctx context.Context, x *execution) (left []plan.Object, reads plan.Reads, err error) {
 	claims, others := plan.Claims(x.instance.Status.Inventory)
-	var left []plan.Object
 	for _, wave := range plan.Teardown(others) {
 		going, err := e.deleteListed(ctx, x, wave, e.objects.read)
 		if left = append(left, going...); err != nil || plan.Held(going) {
-			return left, err
+			return left, reads, err
 		}
 	}
 	if len(left) > 0 {
-		return left, nil
+		return left, reads, nil
 	}
 	if len(claims) > 0 {
 		kept := plan.Retained(everything(x))
@@ -71,25 +74,20 @@ func (e *engine) deleteOwned(ctx context.Context, x *execution) ([]plan.Object, 
 		x.inventory.forget(claims...)
 		x.inventory.list(deletable...)
 		if left, err := e.deleteListed(ctx, x, deletable, e.objects.read); err != nil || len(left) > 0 {
-			return left, err
+			return left, reads, err
 		}
 	}
 	return e.discover(ctx, x)
 }
 
-// discover lists the unlisted objects of the Instance, except for volume claims that the package requests to keep. A kind that cannot be
-// read blocks nothing unless the package has objects of it.
-func (e *engine) discover(ctx context.Context, x *execution) ([]plan.Object, error) {
-	found, unread, err := e.sweeper.owned(ctx, x.owner())
+// discover lists the unlisted objects of the Instance, except for volume claims that the package requests to keep. It fails if a kind that
+// plan.Reads.Required names could not be searched; the objects that it did find are listed all the same.
+func (e *engine) discover(ctx context.Context, x *execution) ([]plan.Object, plan.Reads, error) {
+	found, reads, err := e.sweeper.owned(ctx, x.owner())
 	if err != nil {
-		return nil, err
+		return nil, reads, err
 	}
 	rendered, problem := everything(x)
-	for _, o := range rendered {
-		if err := unread[o.GroupVersionKind()]; err != nil {
-			return nil, err
-		}
-	}
 	kept := plan.Retained(rendered, problem)
 	found = slices.DeleteFunc(found, func(o plan.Object) bool {
 		return plan.IsClaim(o.Live.GroupVersionKind().GroupKind()) && kept(o.Live.GetName())
@@ -97,7 +95,14 @@ func (e *engine) discover(ctx context.Context, x *execution) ([]plan.Object, err
 	for _, o := range found {
 		x.inventory.list(plan.Entry(o.Live, ""))
 	}
-	return found, nil
+	x.inventory.list(reads.Unsearched(x.instance.Status.Inventory)...) // their kinds must be readable in the next pass, too
+	return found, reads, reads.Required(x.instance.Status.Inventory, rendered)
+}
+
+// tellUnsearched emits an event for a completed removal that could not search all kinds of the cluster.
+func (e *engine) tellUnsearched(instance *kudo.Instance, unsearched string) {
+	e.events.Eventf(instance, nil, corev1.EventTypeWarning, "SearchIncomplete", "Remove",
+		"objects missing from the inventory may remain, because not every kind could be searched: %s", text.Prefix(unsearched, mostNote))
 }
 
 // removalWait returns how long to wait before the remaining objects are checked again. It increases while that fails, because it may

@@ -10,7 +10,7 @@ import (
 )
 
 // deleteAll deletes, in the listed order, the task's objects and then its earlier entries, and waits until all are deleted. Objects of
-// unknown kinds count as deleted.
+// unknown kinds and of other owners count as deleted.
 func (e *engine) deleteAll(ctx context.Context, x *execution, placed plan.Placed, wants []*unstructured.Unstructured) plan.Outcome {
 	wants, undefined, err := e.objects.placeAll(x.instance, wants)
 	if err != nil {
@@ -23,14 +23,14 @@ func (e *engine) deleteAll(ctx context.Context, x *execution, placed plan.Placed
 		if err != nil {
 			return outcomeOf(err)
 		}
-		if err := x.owner().Claim(object); err != nil {
-			return outcomeOf(err)
+		if x.owner().Has(object) {
+			if object, err = e.delete(ctx, object); err != nil {
+				return outcomeOf(err)
+			}
 		}
-		if object, err = e.delete(ctx, object); err != nil {
-			return outcomeOf(err)
-		}
-		if object.Live == nil {
+		if !x.owner().Has(object) {
 			x.inventory.forget(plan.Entry(want, ""))
+			continue
 		}
 		objects = append(objects, object)
 	}

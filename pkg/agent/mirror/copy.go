@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/plan"
+	"github.com/tandem-addons/tandem/pkg/render"
 )
 
 // copy updates the mirror to the generation on the hub: first the OperatorVersion, then the Instance, and last the mark that lets the
@@ -53,11 +55,11 @@ func (m *mirror) copy(ctx context.Context, wanted, existing *kudo.Instance) erro
 }
 
 // takeUp prepares the status of a mirror that was not handed over yet, or whose partial removal was cancelled: then everything is deployed
-// again, and the inventory lists what else may exist.
+// again, and the inventory lists what else may exist. Objects that only the removal has found are not pruned by a later plan.
 func (m *mirror) takeUp(ctx context.Context, wanted, existing *kudo.Instance) error {
 	switch _, copied := existing.Annotations[kudo.AnnotationHubGeneration]; {
-	case existing.Annotations[kudo.AnnotationHubDeleted] != "" && existing.Status.Execution != nil:
-		existing.Status = kudo.InstanceStatus{Inventory: existing.Status.Inventory}
+	case existing.Annotations[kudo.AnnotationHubDeleted] != "" && (existing.Status.Execution != nil || len(existing.Status.Inventory) > 0):
+		existing.Status = kudo.InstanceStatus{Inventory: plan.Applied(existing.Status.Inventory)}
 		return m.writeStatus(ctx, existing)
 	case !copied:
 		return m.restore(ctx, wanted, existing)
@@ -68,7 +70,7 @@ func (m *mirror) takeUp(ctx context.Context, wanted, existing *kudo.Instance) er
 // acknowledge copies the hub's status of KudoOperator tasks, and a request to cancel the running execution. A running plan needs both, even
 // if the hub has not resolved the current spec.
 func (m *mirror) acknowledge(ctx context.Context, wanted, existing *kudo.Instance) error {
-	if existing.Annotations[kudo.AnnotationHubUID] != string(wanted.UID) {
+	if !mirrors(existing, wanted) {
 		return nil
 	}
 	if request := wanted.Spec.PlanExecution; request.Cancel && existing.Spec.PlanExecution != request {
@@ -99,6 +101,9 @@ func marksOf(wanted *kudo.Instance) map[string]string {
 
 // create creates a mirror. If the hub knows an execution, the engine ignores the mirror until its status is restored.
 func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version corev1.ObjectReference) (*kudo.Instance, error) {
+	if err := m.freeOf(ctx, wanted); err != nil {
+		return nil, err
+	}
 	made := &kudo.Instance{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        wanted.Name,
@@ -126,6 +131,23 @@ func (m *mirror) create(ctx context.Context, wanted *kudo.Instance, version core
 		return nil, fmt.Errorf("mirroring Instance %q: %w", wanted.Name, err)
 	}
 	return made, nil
+}
+
+// freeOf returns an error if another Instance in the install namespace, orphaned or not, has objects with the labels that the new mirror's
+// objects would have: dots and dashes in a name are the same there.
+func (m *mirror) freeOf(ctx context.Context, wanted *kudo.Instance) error {
+	list := &kudo.InstanceList{}
+	if err := m.local.List(ctx, list, client.InNamespace(wanted.TargetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing mirrored Instances: %w", err)
+	}
+	for _, other := range list.Items {
+		if other.Name == wanted.Name || render.InstanceName(other.Name) != render.InstanceName(wanted.Name) {
+			continue
+		}
+		return fmt.Errorf("namespace %q has Instance %q, whose objects have the same names and labels: install into another namespace "+
+			"(spec.installNamespace), or remove that Instance first; if the hub no longer has it, re-create it there before", other.Namespace, other.Name)
+	}
+	return nil
 }
 
 // restore gives a re-created mirror the status on the hub, so that nothing runs again. A status on the mirror itself is never older. A

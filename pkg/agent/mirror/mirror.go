@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/tandem-addons/tandem/pkg/controller"
 
@@ -52,7 +51,7 @@ func Add(cluster string, statuses *Statuses, hub, local ctrl.Manager) error {
 		For(&kudo.Instance{}, builder.WithPredicates(onHubChanged())).
 		Watches(&kudo.Instance{}, handler.EnqueueRequestsFromMapFunc(m.childrenOf), builder.WithPredicates(controller.Changed(isReleased))).
 		WatchesRawSource(Source(cluster, local, mirrorChanged())).
-		WatchesRawSource(source.Kind(local.GetCache(), &kudo.OperatorVersion{}, handler.TypedEnqueueRequestsFromMapFunc(m.usersOf))).
+		WatchesRawSource(controller.Source(local, &kudo.OperatorVersion{}, m.usersOf)).
 		Complete(m)
 	if err != nil {
 		return fmt.Errorf("adding the mirror: %w", err)
@@ -125,7 +124,7 @@ func (m *mirror) follow(ctx context.Context, wanted, existing *kudo.Instance) er
 
 // isOf reports whether a mirror belongs to exactly this Instance on the hub, which has not released it.
 func isOf(existing, wanted *kudo.Instance) bool {
-	return wanted != nil && !wanted.ForceReleased() && existing.Annotations[kudo.AnnotationHubUID] == string(wanted.UID)
+	return wanted != nil && !wanted.ForceReleased() && mirrors(existing, wanted)
 }
 
 // find reads a mirror. A missing mirror is confirmed with a live read: one that the cache lacks must not be mistaken for a deleted one. A

@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/controller"
 )
 
 // Workers is the number of Instances and add-ons that a controller of the agent reconciles in parallel.
@@ -48,12 +48,16 @@ func Find(ctx context.Context, local client.Reader, name string) (*kudo.Instance
 	return nil, nil
 }
 
+// mirrors reports whether a mirror was copied from exactly this Instance on the hub, and not from another one of that name.
+func mirrors(existing, wanted *kudo.Instance) bool {
+	return existing.Annotations[kudo.AnnotationHubUID] == string(wanted.UID)
+}
+
 // Source maps every mirror to its Instance on the hub.
 func Source(cluster string, local ctrl.Manager, which ...predicate.TypedPredicate[*kudo.Instance]) source.Source {
-	return source.Kind(local.GetCache(), &kudo.Instance{}, handler.TypedEnqueueRequestsFromMapFunc(
-		func(_ context.Context, i *kudo.Instance) []reconcile.Request {
-			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: cluster, Name: i.Name}}}
-		}), which...)
+	return controller.Source(local, &kudo.Instance{}, func(_ context.Context, i *kudo.Instance) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: cluster, Name: i.Name}}}
+	}, which...)
 }
 
 // VersionName returns the name on the managed cluster of a mirrored OperatorVersion. It contains the uid: an OperatorVersion that was

@@ -30,14 +30,18 @@ func (m *mirror) drop(ctx context.Context, existing *kudo.Instance) error {
 	return nil
 }
 
-// remove hands the mirror over for removal, unless it never had objects. Deleting the cluster's whole namespace is not a removal.
+// remove hands the mirror over for removal, unless it never had objects. Deleting the cluster's whole namespace is not a removal. A mirror
+// of another Instance of that name, as on a hub that was restored, is orphaned: nothing on the cluster belongs to the one being deleted.
 func (m *mirror) remove(ctx context.Context, wanted, existing *kudo.Instance) error {
-	if existing == nil && (wanted.Status.Execution == nil || wanted.Removed()) {
+	switch {
+	case existing == nil && hasNothing(wanted):
 		m.statuses.SetRemoved(wanted)
 		return nil
-	}
-	if existing != nil && existing.Removing() {
+	case existing != nil && existing.Removing():
 		return nil
+	case existing != nil && !mirrors(existing, wanted):
+		m.statuses.SetRemoved(wanted)
+		return m.orphan(ctx, existing)
 	}
 	if waits, err := m.waitsForParent(ctx, wanted); err != nil || waits {
 		return err
@@ -51,6 +55,9 @@ func (m *mirror) remove(ctx context.Context, wanted, existing *kudo.Instance) er
 	}
 	return m.handOver(ctx, wanted, existing)
 }
+
+// hasNothing reports whether an Instance without a mirror never had objects, or has none any more.
+func hasNothing(wanted *kudo.Instance) bool { return wanted.Status.Execution == nil || wanted.Removed() }
 
 // waitsForParent reports whether a child that is being deleted waits until everything else of its parent is removed, whose cleanup plan may
 // need it. The hub deletes them in that order; Kubernetes' garbage collector and a user who deletes all Instances together do not.
@@ -96,13 +103,18 @@ func (m *mirror) handOver(ctx context.Context, wanted, existing *kudo.Instance) 
 		return err
 	}
 	delete(existing.Annotations, kudo.AnnotationOrphaned)
+	controllerutil.AddFinalizer(existing, kudo.Finalizer)
 	return m.annotate(ctx, existing, map[string]string{kudo.AnnotationHubDeleted: m.clock().UTC().Format(time.RFC3339)})
 }
 
 // orphan marks a mirror whose Instance does not exist on the hub or has been released: its objects stay, and a removal in progress is
-// cancelled. A mirror without objects is deleted.
+// cancelled. It removes the finalizer, so that the mirror does not block the deletion of its namespace.
 func (m *mirror) orphan(ctx context.Context, existing *kudo.Instance) error {
-	if existing == nil || existing.Annotations[kudo.AnnotationOrphaned] != "" || existing.Removing() && existing.DeletionTimestamp != nil {
+	if existing == nil || existing.Removing() && existing.DeletionTimestamp != nil {
+		return nil
+	}
+	released := controllerutil.RemoveFinalizer(existing, kudo.Finalizer)
+	if existing.Annotations[kudo.AnnotationOrphaned] != "" && !released {
 		return nil
 	}
 	if err := m.annotate(ctx, existing, map[string]string{kudo.AnnotationOrphaned: "true"}); err != nil {

@@ -98,7 +98,7 @@ var _ = Describe("Whatever happens to an Instance", func() {
 		Eventually(func() *kudo.Instance { return h.mirror(ctx) }).Should(BeNil())
 	})
 
-	It("orphaned, restored, and deleted before it is resolved, it goes with its workloads", func(ctx context.Context) {
+	It("orphaned, re-created, and deleted before it is resolved, its workloads stay, which are not its own", func(ctx context.Context) {
 		h := newInstance(ctx, configOnly(), nil)
 		h.resolve(ctx)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
@@ -109,7 +109,8 @@ var _ = Describe("Whatever happens to an Instance", func() {
 		h.again(ctx, lost)
 		Consistently(func() metav1.Condition { return h.ready(ctx) }).Should(BeZero(), "the orphan says nothing about it")
 		h.finish(ctx)
-		Expect(h.config(ctx, "-config")).To(BeEmpty())
+		Expect(h.config(ctx, "-config")).To(Equal("one"))
+		Expect(h.mirror(ctx).Annotations).To(HaveKey(kudo.AnnotationOrphaned))
 	})
 
 	It("restored with another install namespace, it says why it is stuck", func(ctx context.Context) {

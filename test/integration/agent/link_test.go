@@ -1,12 +1,14 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"path"
+	"runtime/pprof"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -145,6 +147,46 @@ var _ = Describe("The way to the hub", func() {
 		Consistently(func() *kudo.Instance { return h.mirror(ctx) }).Should(BeNil())
 		way.Store(agentOnHub)
 		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		h.finish(ctx)
+	})
+})
+
+// handlers counts the event handlers of all caches in this process.
+func handlers() int {
+	var stacks bytes.Buffer
+	Expect(pprof.Lookup("goroutine").WriteTo(&stacks, 2)).To(Succeed())
+	return strings.Count(stacks.String(), "processorListener).run(")
+}
+
+var _ = Describe("A new connection to the hub", func() {
+	It("leaves none of the previous one's event handlers in the caches of the managed cluster", func(ctx context.Context) {
+		var (
+			way     atomic.Pointer[rest.Config]
+			reached atomic.Int32 // the last connection that was used
+		)
+		connect := func(number int32) {
+			config := watched(agentOnHub, func(*http.Request) { reached.Store(number) })
+			config.APIPath = fmt.Sprint("/", number) // clients do not use it
+			way.Store(config)
+		}
+		connect(0)
+		DeferCleanup(runAgentWith(nil, agentLocally, func(o *agent.Options) {
+			o.Hub = func() (*rest.Config, error) { return rest.CopyConfig(way.Load()), nil }
+			o.HubPeriod = 100 * time.Millisecond
+			o.Standalone = true // it watches leases, too
+		}))
+		h := newInstance(ctx, configOnly(), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		first := handlers()
+		for number := int32(1); number <= 2; number++ {
+			before := h.plan(ctx, "deploy")
+			connect(number)
+			Eventually(reached.Load).Should(Equal(number))
+			h.change(ctx, setting("VALUE", fmt.Sprint(number)))
+			h.completes(ctx, "deploy", before)
+			Eventually(handlers).WithTimeout(10 * time.Second).Should(Equal(first))
+		}
 		h.finish(ctx)
 	})
 })
@@ -325,7 +367,7 @@ var _ = Describe("An Instance that the hub releases", func() {
 		h.release(ctx)
 		Consistently(func() string { return h.config(ctx, "-config") }).Should(Equal("one"))
 		Expect(h.mirror(ctx).DeletionTimestamp).To(BeNil())
-		Expect(h.mirror(ctx).Finalizers).To(ConsistOf(kudo.Finalizer))
+		Expect(h.mirror(ctx).Finalizers).To(BeEmpty())
 
 		By("enabling it again")
 		h.again(ctx, lost)
@@ -411,6 +453,7 @@ var _ = Describe("An Instance that the hub releases", func() {
 			Expect(mirror.Status.Inventory).NotTo(BeEmpty())
 		})
 		h.again(ctx, lost)
+		h.tamper(ctx, func(mirror *kudo.Instance) { mirror.Annotations[kudo.AnnotationHubUID] = string(h.get(ctx).UID) })
 		stop = runAgent()
 		h.finish(ctx)
 		Eventually(func() *kudo.Instance { return h.mirror(ctx) }).Should(BeNil())

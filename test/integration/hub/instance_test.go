@@ -2,10 +2,15 @@ package hub
 
 import (
 	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,6 +52,37 @@ var _ = Describe("The Instance controller", func() {
 		edit(ctx, instance, func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"COUNT": "many"} })
 		Eventually(resolvedOf(instance)).WithContext(ctx).Should(And(
 			HaveField("Status", "False"), HaveField("Reason", "ParametersInvalid")))
+	})
+
+	It("does not resolve an Instance for the previous one of its name", func(ctx SpecContext) {
+		stopHub()
+		var (
+			once      sync.Once
+			inherited atomic.Pointer[metav1.Condition]
+			replaced  atomic.Bool
+		)
+		runHub(transported(func(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+			if request.Method != http.MethodPatch || !strings.HasSuffix(request.URL.Path, "/instances/mine/status") {
+				return next.RoundTrip(request)
+			}
+			defer GinkgoRecover()
+			once.Do(func() {
+				lost := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "mine"}}
+				edit(ctx, lost, func(i *kudo.Instance) { i.Finalizers = nil })
+				Expect(server.Delete(ctx, lost)).To(Succeed())
+				create(ctx, "mine", func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "missing-1.0.0" })
+				replaced.Store(true)
+			})
+			response, err := next.RoundTrip(request)
+			current := get(ctx, &kudo.Instance{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "mine"}})
+			if resolved := meta.FindStatusCondition(current.Status.Conditions, kudo.ConditionResolved); resolved != nil {
+				inherited.CompareAndSwap(nil, resolved)
+			}
+			return response, err
+		}))
+		create(ctx, "mine", nil)
+		Eventually(replaced.Load).Should(BeTrue())
+		Eventually(inherited.Load).Should(HaveValue(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", "OperatorVersionNotFound"))))
 	})
 
 	DescribeTable("refuses",

@@ -60,5 +60,5 @@ const (
 )
 
 // Finalizer keeps an Instance until its resources are removed: on the hub until the agent reports the removal, on the managed
-// cluster until the agent has completed it.
+// cluster until the agent has completed it. An orphaned mirror has none.
 const Finalizer = "kudo.dev/removal"
