@@ -30,7 +30,7 @@ func releaseTree(ctx context.Context, c client.Client, instance *kudo.Instance) 
 	return controller.Release(ctx, c, instance, kudo.Finalizer)
 }
 
-// instanceConfiguration returns the apply configuration of an add-on's Instance.
+// instanceConfiguration returns the apply configuration of an Instance that the hub creates.
 func instanceConfiguration(want *kudo.Instance) (*unstructured.Unstructured, error) {
 	owner, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&want.OwnerReferences[0])
 	if err != nil {
@@ -40,12 +40,16 @@ func instanceConfiguration(want *kudo.Instance) (*unstructured.Unstructured, err
 	for name, value := range want.Spec.Parameters {
 		parameters[name] = value
 	}
+	version := map[string]any{
+		"namespace": want.Spec.OperatorVersion.Namespace,
+		"name":      want.Spec.OperatorVersion.Name,
+	}
+	if uid := want.Spec.OperatorVersion.UID; uid != "" {
+		version["uid"] = string(uid)
+	}
 	spec := map[string]any{
-		"operatorVersion": map[string]any{
-			"namespace": want.Spec.OperatorVersion.Namespace,
-			"name":      want.Spec.OperatorVersion.Name,
-		},
-		"parameters": parameters, // always set, so that the hub owns the field
+		"operatorVersion": version,
+		"parameters":      parameters, // always set, so that the hub owns the field
 	}
 	if want.Spec.InstallNamespace != "" {
 		spec["installNamespace"] = want.Spec.InstallNamespace

@@ -9,7 +9,8 @@ import (
 )
 
 // Acknowledgements returns the desired status.children of the Instance, given what the hub has told the agent before. It omits tasks that
-// the version no longer has once their child is gone.
+// the version no longer has once their child is gone or belongs to another task. Names that a task's child had before stay until those
+// Instances are gone: the Instance is not ready before.
 func Acknowledgements(p Parent, told []kudo.ChildStatus) []kudo.ChildStatus {
 	forget := p.Instance.Status.Execution != nil && p.Running != nil && p.isWhole()
 	var statuses []kudo.ChildStatus
@@ -17,16 +18,16 @@ func Acknowledgements(p Parent, told []kudo.ChildStatus) []kudo.ChildStatus {
 		if slices.ContainsFunc(told, func(c kudo.ChildStatus) bool { return c.Task == before.Task }) {
 			continue
 		}
-		if forget {
-			child := p.named(before.Instance)
-			if _, exists := childTask(p.Running, before.Task); !exists && (child == nil || !p.owns(child)) {
-				continue
-			}
+		if forget && p.isOver(before) {
+			continue
 		}
 		statuses = append(statuses, before)
 	}
 	statuses = append(statuses, told...)
 	slices.SortFunc(statuses, func(a, b kudo.ChildStatus) int { return strings.Compare(a.Task, b.Task) })
+	for i := range statuses {
+		statuses[i].Former = p.former(statuses[i], statuses)
+	}
 	return statuses
 }
 
@@ -74,4 +75,37 @@ func working(phases []kudo.PhaseStatus) []kudo.PhaseStatus {
 		}
 	}
 	return kept
+}
+
+// isOver reports whether the version no longer has the task, and nothing of the task's children is left.
+func (p Parent) isOver(status kudo.ChildStatus) bool {
+	_, exists := childTask(p.Running, status.Task)
+	wanted := p.childNames()
+	return !exists && !slices.ContainsFunc(append([]string{status.Instance}, status.Former...), func(name string) bool {
+		return p.has(name) && !wanted[name]
+	})
+}
+
+// has reports whether the Instance has a child of that name.
+func (p Parent) has(name string) bool {
+	child := p.named(name)
+	return child != nil && p.owns(child)
+}
+
+// former returns the names under which the task had a child before, as far as those children exist and belong to no task.
+func (p Parent) former(now kudo.ChildStatus, all []kudo.ChildStatus) []string {
+	var names []string
+	for _, before := range p.Instance.Status.Children {
+		if before.Task != now.Task {
+			continue
+		}
+		for _, name := range append([]string{before.Instance}, before.Former...) {
+			taken := slices.ContainsFunc(all, func(s kudo.ChildStatus) bool { return s.Instance == name })
+			if !taken && p.has(name) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }

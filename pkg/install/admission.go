@@ -35,7 +35,10 @@ func Admit(before *Instance, after Instance) (warnings []string, err error) {
 	if !after.Instance.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}
-	w := write{before: before, after: after}
+	w := write{after: after.asChosen()}
+	if before != nil {
+		w.before = new(before.asChosen())
+	}
 	var problems []string
 	for _, rule := range refusals {
 		problems = append(problems, rule(w)...)
@@ -49,16 +52,20 @@ func Admit(before *Instance, after Instance) (warnings []string, err error) {
 		return warnings, err
 	}
 	for _, rule := range reservations {
-		for _, problem := range rule(after) {
+		for _, problem := range rule(w.after) {
 			warnings = append(warnings, "the Instance cannot run yet: "+problem.Message)
 		}
 	}
 	return warnings, err
 }
 
-// choosesVersion reports whether the write changes the OperatorVersion.
+// choosesVersion reports whether the write changes the OperatorVersion. A child for which an earlier release chose it gets its uid.
 func (w write) choosesVersion() bool {
-	return w.before == nil || VersionOf(w.before.Instance) != VersionOf(w.after.Instance)
+	if w.before == nil || VersionOf(w.before.Instance) != VersionOf(w.after.Instance) {
+		return true
+	}
+	was := w.before.Instance.VersionUID()
+	return was != "" && was != w.after.Instance.VersionUID()
 }
 
 // sets reports whether the write changes the value of the parameter, or the OperatorVersion that defines it.

@@ -347,6 +347,35 @@ func TestAdmitOfAnUpgrade(t *testing.T) {
 }
 
 // The error names the parameter that can be shortened most, whichever one was changed.
+// The hub writes the version and the parameters of a child in one edit, which may trigger two plans of the former version.
+func TestAdmitOfAChildWhoseVersionWasReplaced(t *testing.T) {
+	write := func(uid types.UID, pairs ...string) Instance {
+		child := childOf("kafka", uid)
+		child.Spec.Parameters = with(pairs...).Spec.Parameters
+		return gathered(child)
+	}
+	before := write("before")
+	for sentence, test := range map[string]struct {
+		after Instance
+	}{
+		"the parent's plan chooses the new one": {write(strict().UID, "SCALE", "2", "BACKUP", "x")},
+		"an edit while it is replaced":          {write("before", "SCALE", "2")},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if warnings, err := Admit(&before, test.after); err != nil {
+				t.Errorf("got %q, %v", warnings, err)
+			}
+		})
+	}
+	same := write(strict().UID)
+	if _, err := Admit(&same, write(strict().UID, "SCALE", "2", "BACKUP", "x")); err == nil || !strings.Contains(err.Error(), "trigger 2 plans") {
+		t.Errorf("two triggers of the same version: got %v", err)
+	}
+	if warnings, err := Admit(nil, write("before")); err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "was replaced") {
+		t.Errorf("a new child of a replaced version: got %q, %v", warnings, err)
+	}
+}
+
 func TestAdmitOfMoreThanAnInstanceHolds(t *testing.T) {
 	large := strings.Repeat("x", parameter.MaxBytes-100)
 	before, after := with("TEXT", large), with("TEXT", large, "SCALE", strings.Repeat("y", 100))

@@ -44,6 +44,16 @@ type ChildStep struct {
 	Status kudo.ChildStatus
 }
 
+// OnlyPins reports whether the step only adds the uid of the child's OperatorVersion, which earlier releases did not store.
+func (s ChildStep) OnlyPins() bool {
+	if s.Current == nil || s.Apply == nil || s.Current.Spec.OperatorVersion.UID != "" {
+		return false
+	}
+	unpinned := *s.Apply
+	unpinned.Spec.OperatorVersion.UID = ""
+	return matchesChild(s.Current, &unpinned)
+}
+
 // Children decides about the children of an Instance (KEP-29): about each child with a task that the agent reports as in progress, about
 // children without a task in the version once its plan is complete, and about all children once everything else of a deleted Instance is
 // removed.
@@ -267,7 +277,7 @@ func (p Parent) child(name string, placed plan.Placed, version *kudo.OperatorVer
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(p.Instance, kudo.GroupVersion.WithKind("Instance"))},
 		},
 		Spec: kudo.InstanceSpec{
-			OperatorVersion:  corev1.ObjectReference{Namespace: version.Namespace, Name: version.Name},
+			OperatorVersion:  corev1.ObjectReference{Namespace: version.Namespace, Name: version.Name, UID: version.UID},
 			Parameters:       parameters,
 			InstallNamespace: p.Instance.TargetNamespace(),
 
@@ -336,7 +346,7 @@ func unresolved(child *kudo.Instance) string {
 // matchesChild reports whether the existing child is as desired in the fields that the parent defines.
 func matchesChild(current, want *kudo.Instance) bool {
 	return current.Labels[kudo.LabelRoot] == want.Labels[kudo.LabelRoot] &&
-		VersionOf(current) == VersionOf(want) &&
+		VersionOf(current) == VersionOf(want) && current.Spec.OperatorVersion.UID == want.Spec.OperatorVersion.UID &&
 		current.Spec.ServiceAccountName == want.Spec.ServiceAccountName &&
 		maps.Equal(current.Spec.Parameters, want.Spec.Parameters)
 }

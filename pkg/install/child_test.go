@@ -87,7 +87,7 @@ func bb(change ...func(*kudo.Instance)) kudo.Instance {
 			}},
 		},
 		Spec: kudo.InstanceSpec{
-			OperatorVersion:  corev1.ObjectReference{Namespace: packages, Name: "bb-1.10.0"},
+			OperatorVersion:  corev1.ObjectReference{Namespace: packages, Name: "bb-1.10.0", UID: "bb-1.10.0"},
 			Parameters:       map[string]string{"TEXT": "t"},
 			InstallNamespace: "apps",
 		},
@@ -288,6 +288,11 @@ func TestAcknowledgements(t *testing.T) {
 		return func(i *kudo.Instance) { i.Status.Children = entries }
 	}
 	gone := func(s *kudo.ChildStatus) { s.State = kudo.ChildRemoved }
+	of := func(name string) func(*kudo.ChildStatus) {
+		return func(s *kudo.ChildStatus) { s.Instance = "aa." + name }
+	}
+	formerly := func(names ...string) func(*kudo.ChildStatus) { return func(s *kudo.ChildStatus) { s.Former = names } }
+	at := func(name string) func(*kudo.Instance) { return func(i *kudo.Instance) { i.Name = "aa." + name } }
 	for name, test := range map[string]struct {
 		state Parent
 		told  []kudo.ChildStatus
@@ -302,6 +307,32 @@ func TestAcknowledgements(t *testing.T) {
 		},
 		"a task that is gone, and another owner's Instance has the name": {
 			parent(deploying(completed, telling(entry("old"))), bb(func(i *kudo.Instance) { i.Name, i.OwnerReferences = "aa.old", nil })), nil, nil,
+		},
+		"a task that is gone, and its child belongs to another task": {
+			parent(deploying(completed, telling(entry("child", of("bb")), entry("old", of("bb")))), bb()), nil, []kudo.ChildStatus{entry("child", of("bb"))},
+		},
+		"another name of a child whose former one is there": {
+			parent(deploying(telling(entry("child", of("old")))), bb(), bb(at("old"))), []kudo.ChildStatus{entry("child", of("bb"))},
+			[]kudo.ChildStatus{entry("child", of("bb"), formerly("aa.old"))},
+		},
+		"a third name of a child whose former ones are there": {
+			parent(deploying(telling(entry("child", of("old"), formerly("aa.older")))), bb(), bb(at("old")), bb(at("older"))),
+			[]kudo.ChildStatus{entry("child", of("bb"))}, []kudo.ChildStatus{entry("child", of("bb"), formerly("aa.old", "aa.older"))},
+		},
+		"the first name again": {
+			parent(deploying(telling(entry("child", of("old"), formerly("aa.bb")))), bb(), bb(at("old"))),
+			[]kudo.ChildStatus{entry("child", of("bb"))}, []kudo.ChildStatus{entry("child", of("bb"), formerly("aa.old"))},
+		},
+		"a former child that is gone": {
+			parent(deploying(completed, telling(entry("child", of("bb"), formerly("aa.old")))), bb()), nil, []kudo.ChildStatus{entry("child", of("bb"))},
+		},
+		"a former child that is another task's now": {
+			parent(deploying(telling(entry("child", of("bb"), formerly("aa.old")))), bb(), bb(at("old"))),
+			[]kudo.ChildStatus{entry("other", of("old"))}, []kudo.ChildStatus{entry("child", of("bb")), entry("other", of("old"))},
+		},
+		"a task that is gone, and a former child is not": {
+			parent(deploying(completed, telling(entry("old", formerly("aa.older")))), bb(at("older"))), nil,
+			[]kudo.ChildStatus{entry("old", formerly("aa.older"))},
 		},
 		"a task that is gone, while a plan runs": {parent(deploying(telling(entry("old")))), nil, []kudo.ChildStatus{entry("old")}},
 	} {
@@ -334,5 +365,42 @@ func TestProgress(t *testing.T) {
 	failed := bb(failedIn("backup", nil)).Status
 	if diff := cmp.Diff(failed.PlanStatus, Progress(failed)); diff != "" {
 		t.Errorf("of a plan that has failed: %s", diff)
+	}
+}
+
+func TestChildrenOfAReplacedVersion(t *testing.T) {
+	for name, test := range map[string]struct {
+		state Parent
+		want  string
+	}{
+		"one of a replaced version is changed":             {parent(deploying(), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.UID = "before" })), "apply bb-1.10.0 TEXT=t; tell Applied"},
+		"one that an earlier release created gets the uid": {parent(deploying(), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.UID = "" })), "apply bb-1.10.0 TEXT=t; tell Applied"},
+		"within an execution a replaced version stays":     {parent(deploying(toldOf("x")), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.UID = "before" })), "tell Applied bb 3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := describe(Children(test.state)[0]); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestOnlyPins(t *testing.T) {
+	unpinned := func(i *kudo.Instance) { i.Spec.OperatorVersion.UID = "" }
+	for name, test := range map[string]struct {
+		child kudo.Instance
+		want  bool
+	}{
+		"a child that an earlier release created":           {bb(unpinned), true},
+		"such a child with other parameters":                {bb(unpinned, func(i *kudo.Instance) { i.Spec.Parameters = nil }), false},
+		"a child of another version":                        {bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.UID = "before" }), false},
+		"a child that is as desired, so nothing is applied": {bb(), false},
+		"a child that belongs to a parent of the same name": {bb(func(i *kudo.Instance) { i.OwnerReferences[0].UID = "before" }), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Children(parent(deploying(), test.child))[0].OnlyPins(); got != test.want {
+				t.Errorf("got %t", got)
+			}
+		})
 	}
 }

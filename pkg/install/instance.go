@@ -33,6 +33,9 @@ type Instance struct {
 	Instances []kudo.Instance
 	// PackagesNamespace is the namespace of the OperatorVersions for all clusters.
 	PackagesNamespace string
+
+	// replaced is true without a Version if another OperatorVersion has its name now.
+	replaced bool
 }
 
 // rules judge an Instance, in the order in which their problems are listed.
@@ -42,11 +45,23 @@ var rules = []func(Instance) []Problem{
 
 // Judge returns the condition Resolved of the Instance at its generation: True, or False with every problem.
 func Judge(i Instance) metav1.Condition {
+	i = i.asChosen()
 	var problems []Problem
 	for _, rule := range rules {
 		problems = append(problems, rule(i)...)
 	}
 	return *resolved(problems, fmt.Sprintf("OperatorVersion %s", VersionOf(i.Instance)), i.Instance.Generation)
+}
+
+// asChosen returns the state without an OperatorVersion that has replaced the one that the parent of a child Instance has chosen: only the
+// parent's plan chooses again.
+func (i Instance) asChosen() Instance {
+	uid := i.Instance.VersionUID()
+	if uid == "" || i.Version == nil || i.Version.UID == uid {
+		return i
+	}
+	i.Version, i.VersionProblems, i.Tree, i.TreeProblem, i.replaced = nil, nil, nil, nil, true
+	return i
 }
 
 // VersionOf returns the name of the Instance's OperatorVersion. The namespace defaults to the Instance's own.
@@ -139,7 +154,11 @@ func versionRule(i Instance) []Problem {
 	if !i.MayRead() {
 		return nil // the version was not read
 	}
-	if i.Version == nil {
+	switch {
+	case i.replaced:
+		return []Problem{{kudo.ReasonOperatorVersionNotFound, fmt.Sprintf("OperatorVersion %s was replaced: run a plan of Instance %q to use the new one",
+			VersionOf(i.Instance), i.Instance.Parent().Name)}}
+	case i.Version == nil:
 		return []Problem{versionNotFound(VersionOf(i.Instance))}
 	}
 	if len(i.VersionProblems) == 0 {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/pack"
@@ -17,7 +18,7 @@ import (
 // version returns a minimal OperatorVersion that can run.
 func version() *kudo.OperatorVersion {
 	return &kudo.OperatorVersion{
-		ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: "kafka-1.0.0"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: packages, Name: "kafka-1.0.0", UID: "version"},
 		Spec: kudo.OperatorVersionSpec{
 			Operator: corev1.ObjectReference{Name: "kafka"}, Version: "1.0.0",
 			Parameters: []kudo.Parameter{{Name: "TEXT"}, {Name: "COUNT", Type: kudo.IntegerType}},
@@ -57,6 +58,16 @@ func installedIn(namespace string) func(*kudo.Instance) {
 func started(parameters map[string]string, i *kudo.Instance) *kudo.Instance {
 	i.Status.Execution = &kudo.Execution{UID: "x", Plan: kudo.DeployPlan, Parameters: parameters}
 	return i
+}
+
+// childOf returns a child of Instance shop, of the OperatorVersion with that uid.
+func childOf(name string, uid types.UID, change ...func(*kudo.Instance)) *kudo.Instance {
+	child := running("shop."+name, change...)
+	child.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: kudo.GroupVersion.String(), Kind: "Instance", Name: "shop", UID: "shop", Controller: new(true),
+	}}
+	child.Spec.OperatorVersion.UID = uid
+	return child
 }
 
 // parentOf returns the tree of version with one child.
@@ -171,6 +182,18 @@ func TestJudge(t *testing.T) {
 		},
 		"a child whose name fits": {
 			instance: running(strings.Repeat("a", 53)), version: version(), tree: parentOf("zookeeper"), reason: "Resolved",
+		},
+		"a child whose OperatorVersion was replaced since its parent has chosen it": {
+			instance: childOf("kafka", "before", given(map[string]string{"TYPO": "x"})), version: version(), reason: "OperatorVersionNotFound",
+			treeFault: &tree.Error{Problems: []tree.Problem{{Reason: "CircularOperators", Message: "round"}}},
+			mentions:  []string{`OperatorVersion addon-packages/kafka-1.0.0 was replaced: run a plan of Instance "shop" to use the new one`},
+		},
+		"a child whose OperatorVersion its parent has chosen": {
+			instance: childOf("kafka", version().UID), version: version(), reason: "Resolved",
+		},
+		"a child of an earlier release, without a uid": {instance: childOf("kafka", ""), version: version(), reason: "Resolved"},
+		"an Instance of a user that has any uid": {
+			instance: running("kafka", func(i *kudo.Instance) { i.Spec.OperatorVersion.UID = "before" }), version: version(), reason: "Resolved",
 		},
 		"a tree that is not complete": {
 			instance: running("kafka"), version: version(),

@@ -100,6 +100,7 @@ func specFields(spec *kudo.TaskSpec) []specField {
 		{"instanceName", spec.InstanceName != "", child},
 		{"appVersion", spec.AppVersion != "", child},
 		{"operatorVersion", spec.OperatorVersion != "", child},
+		{"operatorVersionName", spec.OperatorVersionName != "", child},
 		{"parameterFile", spec.ParameterFile != "", child},
 		{"enablingParameter", spec.EnablingParameter != "", child},
 	}

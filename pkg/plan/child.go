@@ -28,6 +28,9 @@ type Child struct {
 	// Due is true if a plan of the child is to run and has not started yet.
 	Due bool
 
+	// Former is true if the task has another child now: the hub is to remove this one.
+	Former bool
+
 	// Vanished is true if the current version has no task for the child: the hub is to remove it.
 	Vanished bool
 }
@@ -74,10 +77,13 @@ func (c Child) applied() Outcome {
 
 // problem describes the problem of a child of an idle Instance; empty if it is healthy, or not expected to exist.
 func (c Child) problem() string {
-	if c.Acknowledged.State != kudo.ChildApplied {
-		return ""
-	}
 	switch {
+	case c.Former && c.Mirror != nil && c.Mirror.Removing():
+		return c.describe("is being removed" + c.why())
+	case c.Former:
+		return c.describe("no task creates it any longer, waiting for the hub to remove it")
+	case c.Acknowledged.State != kudo.ChildApplied:
+		return ""
 	case !c.isCurrent():
 		return c.describe("is missing")
 	case c.Mirror.Removing():

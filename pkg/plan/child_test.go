@@ -120,6 +120,25 @@ func TestReadyOfAnInstanceWithChildren(t *testing.T) {
 	}
 }
 
+func TestReadyOfAnInstanceWithAFormerChild(t *testing.T) {
+	for name, test := range map[string]struct {
+		child plan.Child
+		says  string
+	}{
+		"a former child that is on its way out":       {plan.Child{Former: true, Mirror: mirrored("u", 2, 2, childRemoving, kudo.AnnotationHubDeleted)}, "Instance apps/aa.bb: is being removed: waiting for 2 objects"},
+		"a former child that the hub has not deleted": {plan.Child{Former: true, Mirror: mirrored("u", 2, 2, childReady)}, "waiting for the hub to remove it"},
+		"a former child that is on the hub only":      {plan.Child{Former: true}, "waiting for the hub to remove it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.child.Name = types.NamespacedName{Namespace: "apps", Name: "aa.bb"}
+			got := plan.Ready(kudo.PlanStatus{Name: "deploy", Status: kudo.Complete}, owner, nil, []plan.Child{test.child})
+			if got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, test.says) {
+				t.Errorf("got %s %q", got.Status, got.Message)
+			}
+		})
+	}
+}
+
 func TestDue(t *testing.T) {
 	all := versionOf("deploy", "update", "upgrade", "backup")
 	last := &kudo.Execution{UID: "x", Plan: "deploy", OperatorVersion: one, Parameters: map[string]string{"PLAIN": "a"}}

@@ -120,7 +120,7 @@ func (s *simulation) child(version *kudo.OperatorVersion, coming plan.Coming, pl
 		return nil, ""
 	case step.Current == nil:
 		child.Effect = Created
-	case step.Apply != nil || step.Rerun != nil:
+	case step.Apply != nil && !step.OnlyPins() || step.Rerun != nil:
 		child.Effect = Changed
 	}
 	return child, s.below(child, step)

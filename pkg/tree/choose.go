@@ -14,9 +14,10 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// Choose returns the version that a KudoOperator task refers to: a version of its operator with its appVersion and operatorVersion. If
-// several match, it returns the one with the highest appVersion, and among those the highest version, as in KUDO's repositories. It ignores
-// candidates of other operators. If none matches, the error is an *AbsenceError, unless the task's operator name is invalid.
+// Choose returns the version that a KudoOperator task refers to: a version of its operator with its appVersion and operatorVersion and, in a
+// pushed package, its name. If several match, it returns the one with the highest appVersion, and among those the highest version, as in
+// KUDO's repositories. It ignores candidates of other operators. If none matches, the error is an *AbsenceError, unless the task's operator
+// name is invalid.
 func Choose(task kudo.Task, candidates []kudo.OperatorVersion) (kudo.OperatorVersion, error) {
 	var chosen *kudo.OperatorVersion
 	var others []*kudo.OperatorVersion
@@ -24,7 +25,7 @@ func Choose(task kudo.Task, candidates []kudo.OperatorVersion) (kudo.OperatorVer
 		candidate := &candidates[i]
 		switch {
 		case candidate.Spec.Operator.Name != task.Spec.Package:
-		case !means(task.Spec.AppVersion, candidate.Spec.AppVersion), !means(task.Spec.OperatorVersion, candidate.Spec.Version):
+		case !isMeant(task, candidate):
 			others = append(others, candidate)
 		case chosen == nil || Compare(chosen, candidate) < 0:
 			chosen = candidate
@@ -34,6 +35,12 @@ func Choose(task kudo.Task, candidates []kudo.OperatorVersion) (kudo.OperatorVer
 		return kudo.OperatorVersion{}, absence(task, others)
 	}
 	return *chosen, nil
+}
+
+// isMeant reports whether the task refers to the version of its operator.
+func isMeant(task kudo.Task, candidate *kudo.OperatorVersion) bool {
+	return means(task.Spec.AppVersion, candidate.Spec.AppVersion) && means(task.Spec.OperatorVersion, candidate.Spec.Version) &&
+		means(task.Spec.OperatorVersionName, candidate.Name)
 }
 
 // means reports whether a version matches the task's; an empty one matches any.
@@ -113,7 +120,7 @@ func absence(task kudo.Task, others []*kudo.OperatorVersion) error {
 
 // wanted returns the name of the OperatorVersion as far as the task specifies it.
 func wanted(task kudo.Task) string {
-	return joined(task.Spec.Package, task.Spec.AppVersion, task.Spec.OperatorVersion)
+	return cmp.Or(task.Spec.OperatorVersionName, joined(task.Spec.Package, task.Spec.AppVersion, task.Spec.OperatorVersion))
 }
 
 func joined(parts ...string) string {

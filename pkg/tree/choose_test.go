@@ -15,6 +15,7 @@ import (
 func TestChoose(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		appVersion, version string   // of the task
+		name                string   // of the exact OperatorVersion, as in a pushed package
 		candidates          []string // APPVERSION_VERSION, or VERSION
 		want                string
 		problem             string
@@ -30,10 +31,14 @@ func TestChoose(t *testing.T) {
 		"the highest appVersion with it":                  {version: "1.0.0", candidates: []string{"3.8.0_1.0.0", "3.9.0_1.0.0", "4.0.0_2.0.0"}, want: "3.9.0_1.0.0"},
 		"the appVersion that is asked for":                {appVersion: "3.8.0", candidates: []string{"3.8.0_1.0.0", "3.8.0_1.1.0", "3.9.0_2.0.0"}, want: "3.8.0_1.1.0"},
 		"both":                                            {appVersion: "3.8.0", version: "1.0.0", candidates: []string{"3.8.0_1.0.0", "3.8.0_1.1.0"}, want: "3.8.0_1.0.0"},
-		"nothing there":                                   {problem: `operator "zk" does not exist`},
-		"the version is not there":                        {version: "3.0.0", candidates: []string{"1.0.0", "2.0.0"}, problem: `OperatorVersion zk-3.0.0 does not exist`},
-		"the appVersion is not there":                     {appVersion: "4.0", candidates: []string{"3.9_1.0.0"}, problem: `use an existing version: zk-3.9-1.0.0`},
-		"not together":                                    {appVersion: "3.9", version: "2.0.0", candidates: []string{"3.9_1.0.0", "3.8_2.0.0"}, problem: `OperatorVersion zk-3.9-2.0.0 does not exist`},
+		"exactly the one without an appVersion":           {name: "zk-1.0.0", version: "1.0.0", candidates: []string{"1.0.0", "7.2_1.0.0"}, want: "1.0.0"},
+		"any appVersion, written by hand":                 {version: "1.0.0", candidates: []string{"1.0.0", "7.2_1.0.0"}, want: "7.2_1.0.0"},
+		"not exactly that one": {name: "zk-1.0.0", version: "1.0.0", candidates: []string{"7.2_1.0.0"},
+			problem: "OperatorVersion zk-1.0.0 does not exist: push its package first (kubectl addon package push DIR), or use an existing version: zk-7.2-1.0.0"},
+		"nothing there":               {problem: `operator "zk" does not exist`},
+		"the version is not there":    {version: "3.0.0", candidates: []string{"1.0.0", "2.0.0"}, problem: `OperatorVersion zk-3.0.0 does not exist`},
+		"the appVersion is not there": {appVersion: "4.0", candidates: []string{"3.9_1.0.0"}, problem: `use an existing version: zk-3.9-1.0.0`},
+		"not together":                {appVersion: "3.9", version: "2.0.0", candidates: []string{"3.9_1.0.0", "3.8_2.0.0"}, problem: `OperatorVersion zk-3.9-2.0.0 does not exist`},
 		"of many that are there some are named": {version: "9.0.0", candidates: strings.Fields(strings.Repeat("1.0.0 ", 11)),
 			problem: "zk-1.0.0, and 3 more"},
 	} {
@@ -44,7 +49,7 @@ func TestChoose(t *testing.T) {
 			}
 			rand.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
 			task := kudo.Task{Spec: kudo.TaskSpec{KudoOperatorTaskSpec: kudo.KudoOperatorTaskSpec{
-				Package: "zk", AppVersion: test.appVersion, OperatorVersion: test.version,
+				Package: "zk", AppVersion: test.appVersion, OperatorVersion: test.version, OperatorVersionName: test.name,
 			}}}
 			got, err := tree.Choose(task, candidates)
 			switch {

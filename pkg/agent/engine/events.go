@@ -105,7 +105,9 @@ func (e *engine) usersOf(ctx context.Context, version client.Object) []reconcile
 // parentsOf maps an Instance to the parents that wait for it, or include its health.
 func (e *engine) parentsOf(ctx context.Context, child client.Object) []reconcile.Request {
 	return e.requestsFor(ctx, child.GetNamespace(), func(i *kudo.Instance) bool {
-		return slices.ContainsFunc(i.Status.Children, func(c kudo.ChildStatus) bool { return c.Instance == child.GetName() })
+		return slices.ContainsFunc(i.Status.Children, func(c kudo.ChildStatus) bool {
+			return c.Instance == child.GetName() || slices.Contains(c.Former, child.GetName())
+		})
 	})
 }
 

@@ -43,6 +43,14 @@ func (e *engine) children(ctx context.Context, o plan.Observation) ([]plan.Child
 		}
 		child.Vanished = isWhole && !slices.ContainsFunc(tasks, func(t kudo.Task) bool { return t.Name == said.Task })
 		children = append(children, child)
+		for _, name := range said.Former {
+			former, err := e.see(ctx, e.client, o.Instance, kudo.ChildStatus{Task: said.Task, Instance: name})
+			if err != nil {
+				return nil, err
+			}
+			former.Former = true
+			children = append(children, former)
+		}
 	}
 	return children, nil
 }

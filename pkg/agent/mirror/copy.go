@@ -158,7 +158,7 @@ func (m *mirror) restore(ctx context.Context, wanted, made *kudo.Instance) error
 		return nil
 	}
 	key := types.NamespacedName{Namespace: last.OperatorVersion.Namespace, Name: last.OperatorVersion.Name}
-	if _, err := m.ensureVersion(ctx, key, made.Namespace); client.IgnoreNotFound(err) != nil {
+	if err := m.ensureVersion(ctx, key, made.Namespace); client.IgnoreNotFound(err) != nil {
 		return err
 	}
 	made.Status = *wanted.Status.DeepCopy()

@@ -14,20 +14,58 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
-// copyVersion mirrors the OperatorVersion that the Instance's spec refers to, once: it is immutable.
+// copyVersion mirrors the OperatorVersion that the Instance's spec refers to, once: it is immutable. If the hub has replaced the one that a
+// child's parent has chosen, it returns the mirror of that one.
 func (m *mirror) copyVersion(ctx context.Context, wanted *kudo.Instance) (*kudo.OperatorVersion, error) {
 	key := types.NamespacedName{Namespace: wanted.Spec.OperatorVersion.Namespace, Name: wanted.Spec.OperatorVersion.Name}
 	if key.Namespace == "" {
 		key.Namespace = m.cluster
 	}
-	return m.ensureVersion(ctx, key, wanted.TargetNamespace())
+	original, err := m.readVersion(ctx, key)
+	switch uid := wanted.VersionUID(); {
+	case err != nil:
+		return nil, err
+	case uid != "" && uid != original.UID:
+		return m.chosenVersion(ctx, key, wanted)
+	default:
+		return m.mirrorVersion(ctx, original, wanted.TargetNamespace())
+	}
 }
 
-func (m *mirror) ensureVersion(ctx context.Context, key types.NamespacedName, namespace string) (*kudo.OperatorVersion, error) {
+// chosenVersion returns the mirror of the OperatorVersion that the child's parent has chosen and the hub has replaced since.
+func (m *mirror) chosenVersion(ctx context.Context, key types.NamespacedName, child *kudo.Instance) (*kudo.OperatorVersion, error) {
+	chosen := &kudo.OperatorVersion{}
+	name := VersionName(corev1.ObjectReference{Name: key.Name, UID: child.VersionUID()})
+	err := m.local.Get(ctx, types.NamespacedName{Namespace: child.TargetNamespace(), Name: name}, chosen)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("OperatorVersion %q was replaced on the hub: run a plan of Instance %q to use the new one", key, child.Parent().Name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading mirrored OperatorVersion %q: %w", name, err)
+	}
+	return chosen, nil
+}
+
+// ensureVersion mirrors the OperatorVersion of that name on the hub.
+func (m *mirror) ensureVersion(ctx context.Context, key types.NamespacedName, namespace string) error {
+	original, err := m.readVersion(ctx, key)
+	if err == nil {
+		_, err = m.mirrorVersion(ctx, original, namespace)
+	}
+	return err
+}
+
+func (m *mirror) readVersion(ctx context.Context, key types.NamespacedName) (*kudo.OperatorVersion, error) {
 	original := &kudo.OperatorVersion{}
 	if err := m.hub.Get(ctx, key, original); err != nil {
 		return nil, fmt.Errorf("reading OperatorVersion %q on the hub: %w", key, err)
 	}
+	return original, nil
+}
+
+// mirrorVersion creates the mirror of an OperatorVersion if it does not exist.
+func (m *mirror) mirrorVersion(ctx context.Context, original *kudo.OperatorVersion, namespace string) (*kudo.OperatorVersion, error) {
+	key := client.ObjectKeyFromObject(original)
 	made := &kudo.OperatorVersion{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:      VersionName(corev1.ObjectReference{Name: original.Name, UID: original.UID}),

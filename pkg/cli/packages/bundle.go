@@ -225,12 +225,14 @@ func (l *loader) storedVersion(task kudo.Task) (childVersion, error) {
 	return childVersion{name: chosen.Name, spec: &chosen.Spec}, nil
 }
 
-// objects returns the package's objects for the hub, in which tasks name operators and exact versions instead of the locations of packages.
+// objects returns the package's objects for the hub, in which tasks name operators and exact OperatorVersions instead of the locations of
+// packages. The name makes them exact: without it, a version without appVersion would mean any appVersion.
 func (m *member) objects(namespace string) (*kudo.Operator, *kudo.OperatorVersion) {
 	operator, version := m.pkg.Objects(namespace)
 	for i, child := range m.children {
 		spec := &version.Spec.Tasks[i].Spec
 		spec.Package, spec.OperatorVersion, spec.AppVersion = child.spec.Operator.Name, child.spec.Version, child.spec.AppVersion
+		spec.OperatorVersionName = child.name
 	}
 	return operator, version
 }

@@ -52,8 +52,11 @@ func load(t *testing.T, l *loader, name string) (members, problems []string) {
 	for _, m := range b.members {
 		_, version := m.objects("ns")
 		line := version.Name
-		for _, task := range version.Spec.Tasks {
+		for i, task := range version.Spec.Tasks {
 			if task.Kind == kudo.TaskKudoOperator {
+				if task.Spec.OperatorVersionName != m.children[i].name {
+					t.Errorf("%s: task %s: got the exact name %q, want %q", version.Name, task.Name, task.Spec.OperatorVersionName, m.children[i].name)
+				}
 				line += " " + strings.Join([]string{task.Spec.Package, task.Spec.AppVersion, task.Spec.OperatorVersion}, "_")
 			}
 		}

@@ -1,6 +1,7 @@
 package packages
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,8 +13,10 @@ import (
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
-// changedFields returns the names of the fields that differ between two versions.
+// changedFields returns the names of the fields that differ between two versions. The exact name of a child's OperatorVersion is no
+// difference if the stored task has none, because earlier releases did not store it.
 func changedFields(stored, wanted *kudo.OperatorVersionSpec) []string {
+	wanted = asStored(stored, wanted)
 	if equality.Semantic.DeepEqual(stored, wanted) { // also if one has an empty list and the other none
 		return nil
 	}
@@ -27,6 +30,18 @@ func changedFields(stored, wanted *kudo.OperatorVersionSpec) []string {
 	}
 	slices.Sort(changed)
 	return slices.Compact(changed)
+}
+
+// asStored returns wanted without the names of children's OperatorVersions in tasks that are stored without one.
+func asStored(stored, wanted *kudo.OperatorVersionSpec) *kudo.OperatorVersionSpec {
+	wanted = wanted.DeepCopy()
+	for i := range wanted.Tasks {
+		at := slices.IndexFunc(stored.Tasks, func(t kudo.Task) bool { return t.Name == wanted.Tasks[i].Name })
+		if at >= 0 && stored.Tasks[at].Spec.OperatorVersionName == "" {
+			wanted.Tasks[i].Spec.OperatorVersionName = ""
+		}
+	}
+	return wanted
 }
 
 // changedName names the changed field. For a task whose child operator has another version it states that: the package itself may be
@@ -52,5 +67,5 @@ func childName(tasks []kudo.Task, name string) string {
 		return ""
 	}
 	spec := tasks[i].Spec
-	return pack.VersionName(spec.Package, spec.AppVersion, spec.OperatorVersion)
+	return cmp.Or(spec.OperatorVersionName, pack.VersionName(spec.Package, spec.AppVersion, spec.OperatorVersion))
 }

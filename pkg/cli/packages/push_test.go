@@ -53,14 +53,21 @@ func TestChangedTasks(t *testing.T) {
 	switched := child("a", "1.0.0")
 	switched.Spec.EnablingParameter = "ON"
 	dummy := kudo.Task{Name: "a", Kind: kudo.TaskDummy}
-	stored := []kudo.Task{child("a", "1.0.0"), child("b", "1.0.0")}
+	exactly := func(task kudo.Task, name string) kudo.Task {
+		task.Spec.OperatorVersionName = name
+		return task
+	}
+	stored := []kudo.Task{child("a", "1.0.0"), exactly(child("b", "1.0.0"), "zz-1.0.0")}
 	for sentence, test := range map[string]struct {
 		wanted []kudo.Task
 		want   []string
 	}{
-		"none":                     {stored, nil},
-		"another order":            {[]kudo.Task{stored[1], stored[0]}, []string{"order of parameters or tasks"}},
-		"another child":            {[]kudo.Task{child("a", "1.1.0"), stored[1]}, []string{"task a with child operator zz-1.1.0 instead of zz-1.0.0"}},
+		"none":          {stored, nil},
+		"another order": {[]kudo.Task{stored[1], stored[0]}, []string{"order of parameters or tasks"}},
+		"another child": {[]kudo.Task{child("a", "1.1.0"), stored[1]}, []string{"task a with child operator zz-1.1.0 instead of zz-1.0.0"}},
+		"the exact name of a child that an earlier release has stored without": {[]kudo.Task{exactly(stored[0], "zz-1.0.0"), stored[1]}, nil},
+		"another child of the same version": {[]kudo.Task{stored[0], exactly(stored[1], "zz")},
+			[]string{"task b with child operator zz instead of zz-1.0.0"}},
 		"the same child otherwise": {[]kudo.Task{switched, stored[1]}, []string{"task a"}},
 		"no child any more":        {[]kudo.Task{dummy, stored[1]}, []string{"task a"}},
 		"one that is gone":         {[]kudo.Task{stored[1]}, []string{"task a"}},

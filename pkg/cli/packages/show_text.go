@@ -141,7 +141,8 @@ func taskText(task kudo.Task) string {
 	spec := task.Spec
 	switch {
 	case tree.MakesChild(task):
-		text := strings.Join(slices.DeleteFunc([]string{spec.Package, spec.AppVersion, spec.OperatorVersion}, func(s string) bool { return s == "" }), "-")
+		text := cmp.Or(spec.OperatorVersionName,
+			strings.Join(slices.DeleteFunc([]string{spec.Package, spec.AppVersion, spec.OperatorVersion}, func(s string) bool { return s == "" }), "-"))
 		if spec.ParameterFile != "" {
 			text += " with " + spec.ParameterFile
 		}

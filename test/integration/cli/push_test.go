@@ -88,8 +88,10 @@ var _ = Describe("package push", func() {
 				"operator.kudo.dev/shop created\noperatorversion.kudo.dev/shop-1.0.0 created\n"))
 			var version kudo.OperatorVersion
 			Expect(hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "shop-1.0.0"}, &version)).To(Succeed())
-			Expect(version.Spec.Tasks[0].Spec).To(And(HaveField("Package", "cart"), HaveField("OperatorVersion", "0.2.0")))
-			Expect(version.Spec.Tasks[1].Spec).To(And(HaveField("Package", "ledger"), HaveField("OperatorVersion", "1.10.0")))
+			Expect(version.Spec.Tasks[0].Spec).To(And(
+				HaveField("Package", "cart"), HaveField("OperatorVersion", "0.2.0"), HaveField("OperatorVersionName", "cart-0.2.0")))
+			Expect(version.Spec.Tasks[1].Spec).To(And(
+				HaveField("Package", "ledger"), HaveField("OperatorVersion", "1.10.0"), HaveField("OperatorVersionName", "ledger-1.10.0")))
 
 			By("pushing it again, changed where only its dependency was not raised")
 			Expect(run(ctx, "package", "push", shop, "-n", namespace).out).NotTo(Or(ContainSubstring("created"), ContainSubstring("configured")))
@@ -100,6 +102,25 @@ var _ = Describe("package push", func() {
 			Expect(changed.out).To(BeEmpty())
 			Expect(hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "shop-1.1.0"}, &version)).NotTo(Succeed())
 		})
+
+	It("finds a package unchanged that an earlier release has stored, without the exact name of a child", func(ctx context.Context) {
+		namespace := newNamespace(ctx)
+		dir := GinkgoT().TempDir()
+		shop := filepath.Join(dir, "shop")
+		writePackage(shop, "1.0.0", "../cart")
+		writePackage(filepath.Join(dir, "cart"), "0.2.0")
+		Expect(run(ctx, "package", "push", shop, "-n", namespace).err).NotTo(HaveOccurred())
+		var version kudo.OperatorVersion
+		Expect(hub.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "shop-1.0.0"}, &version)).To(Succeed())
+		Expect(hub.Delete(ctx, &version)).To(Succeed())
+		version.ObjectMeta = metav1.ObjectMeta{Namespace: namespace, Name: version.Name}
+		version.Spec.Tasks[0].Spec.OperatorVersionName = ""
+		Expect(hub.Create(ctx, &version)).To(Succeed())
+
+		again := run(ctx, "package", "push", shop, "-n", namespace)
+		Expect(again.err).NotTo(HaveOccurred())
+		Expect(again.out).To(HaveSuffix("operatorversion.kudo.dev/shop-1.0.0 unchanged\n"))
+	})
 
 	It("says that a name means another version now, where nothing else has changed", func(ctx context.Context) {
 		namespace := newNamespace(ctx)

@@ -109,7 +109,8 @@ const (
 const (
 	// ReasonResolved means that the OperatorVersion and the parameters are valid.
 	ReasonResolved = "Resolved"
-	// ReasonOperatorVersionNotFound means that the OperatorVersion does not exist.
+	// ReasonOperatorVersionNotFound means that the OperatorVersion does not exist, or that it was replaced since the parent of a child
+	// Instance has chosen it.
 	ReasonOperatorVersionNotFound = "OperatorVersionNotFound"
 	// ReasonOperatorVersionInvalid means that the OperatorVersion exists but cannot be run. The message lists every problem.
 	ReasonOperatorVersionInvalid = "OperatorVersionInvalid"
@@ -283,6 +284,12 @@ type ChildStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Message string `json:"message,omitempty"`
+
+	// former lists the names of child Instances that the task created under another name, and that are not removed yet.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	Former []string `json:"former,omitempty"`
 }
 
 // PlanStatus is the state of a plan's last execution.
@@ -433,6 +440,15 @@ func (i *Instance) Parent() *metav1.OwnerReference {
 		return nil
 	}
 	return owner
+}
+
+// VersionUID returns the uid of the OperatorVersion that the parent of a child Instance has chosen; empty if the Instance is not a child, or
+// if an earlier release of the hub created it. Another OperatorVersion of the same name does not belong to the Instance.
+func (i *Instance) VersionUID() types.UID {
+	if i.Parent() == nil {
+		return ""
+	}
+	return i.Spec.OperatorVersion.UID
 }
 
 // ForceReleased reports whether the Instance is being deleted without waiting for the removal of its resources.

@@ -262,6 +262,11 @@ type KudoOperatorTaskSpec struct {
 	// +optional
 	OperatorVersion string `json:"operatorVersion,omitempty"`
 
+	// operatorVersionName is the name of the exact OperatorVersion of the child, set by 'kubectl addon package push'.
+	// If it is set, no other OperatorVersion is used, whatever is pushed later. Not part of KUDO's API.
+	// +optional
+	OperatorVersionName string `json:"operatorVersionName,omitempty"`
+
 	// parameterFile is the name of the template that renders the child's parameters.
 	// +optional
 	ParameterFile string `json:"parameterFile,omitempty"`
