@@ -199,6 +199,7 @@ func childConfiguration(want *kudo.Instance) (*unstructured.Unstructured, error)
 		return nil, err
 	}
 	configuration.SetLabels(want.Labels)
+	configuration.SetAnnotations(want.Annotations)
 	return configuration, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
 // Acknowledgements returns the desired status.children of the Instance, given what the hub has told the agent before. It omits tasks that
@@ -31,8 +30,8 @@ func Acknowledgements(p Parent, told []kudo.ChildStatus) []kudo.ChildStatus {
 	return statuses
 }
 
-// Progress returns the part of an Instance's plan states that Children needs: which tasks are in progress, whether the last execution has
-// failed, and the completed parts of an execution that has children. It is empty for most Instances.
+// Progress returns the part of an Instance's plan states that Children needs: which tasks are in progress, which owed plans have ended
+// without completing, and the state of the last execution of an Instance that has children. It is empty for most Instances.
 func Progress(status kudo.InstanceStatus) map[string]kudo.PlanStatus {
 	kept := map[string]kudo.PlanStatus{}
 	for name, state := range status.PlanStatus {
@@ -41,8 +40,8 @@ func Progress(status kudo.InstanceStatus) map[string]kudo.PlanStatus {
 		switch {
 		case last && state.Status.Running():
 			brief.Phases = working(state.Phases)
-		case last && state.Status == kudo.FatalError:
-		case len(status.Children) > 0 && (last || plan.BringsAll(name)):
+		case status.Execution != nil && slices.ContainsFunc(status.Execution.Owed, func(o kudo.OwedPlan) bool { return o.Plan == name && o.Outcome != "" }):
+		case len(status.Children) > 0 && last:
 		default:
 			continue
 		}

@@ -274,6 +274,7 @@ func (p Parent) child(name string, placed plan.Placed, version *kudo.OperatorVer
 			Namespace:       p.Instance.Namespace,
 			Name:            name,
 			Labels:          map[string]string{kudo.LabelRoot: p.root()},
+			Annotations:     map[string]string{kudo.AnnotationVersionContent: plan.ContentDigest(&version.Spec)},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(p.Instance, kudo.GroupVersion.WithKind("Instance"))},
 		},
 		Spec: kudo.InstanceSpec{
@@ -351,29 +352,39 @@ func matchesChild(current, want *kudo.Instance) bool {
 		maps.Equal(current.Spec.Parameters, want.Spec.Parameters)
 }
 
-// rerun returns the plan of a child that failed before this execution, to run it again once. It returns none if the change by the parent
-// triggers that plan or changes the OperatorVersion, or if a plan is already requested manually.
+// rerun returns the plan of a child to run again once, because the parent's plan runs again: an owed plan that came from the parent and
+// failed. It returns none if a person requested or cancelled that plan, if another plan is about to start or is already requested
+// manually, or if the OperatorVersion changes.
 func (p Parent) rerun(step ChildStep, want *kudo.Instance, version *kudo.OperatorVersion) *kudo.PlanExecution {
 	current := step.Current
 	if current == nil || current.Status.Execution == nil || asksForPlan(current) {
 		return nil
 	}
-	last := current.Status.Execution
-	status := current.Status.PlanStatus[last.Plan]
-	if _, exists := version.Spec.Plans[last.Plan]; !exists || status.UID != last.UID || status.Status != kudo.FatalError {
+	reached := plan.Reached(current.Status, &version.Spec)
+	failed := failedByItself(current.Status, reached)
+	if _, exists := version.Spec.Plans[failed]; !exists || reached.Last.OperatorVersion.UID != version.UID || reached.LastStatus.Running() {
 		return nil
 	}
-	if last.OperatorVersion.UID != version.UID || last.Plan == plan.Due(plan.State{
-		Version: &version.Spec, Reference: last.OperatorVersion,
-		Parameters: want.Spec.Parameters, Last: last, LastStatus: status.Status,
-	}) {
+	reached.Version, reached.Reference, reached.Parameters = &version.Spec, reached.Last.OperatorVersion, want.Spec.Parameters
+	if plan.Due(reached) != "" {
 		return nil
 	}
-	uid := hubUID(last.Plan, fmt.Sprintf("%s/%s", step.Status.Execution, current.UID))
-	if uid == last.Request { // it was rerun and has failed again
+	uid := rerunUID(failed, fmt.Sprintf("%s/%s", step.Status.Execution, current.UID))
+	if slices.Contains(reached.Handled, uid) { // it was rerun and has failed again
 		return nil
 	}
-	return &kudo.PlanExecution{PlanName: last.Plan, UID: uid}
+	return &kudo.PlanExecution{PlanName: failed, UID: uid}
+}
+
+// failedByItself returns the owed plan that failed in an execution that no person requested; empty if there is none.
+func failedByItself(status kudo.InstanceStatus, reached plan.State) string {
+	for _, owed := range reached.Last.Owed {
+		ran := status.PlanStatus[owed.Plan].UID
+		if owed.Outcome == kudo.OwedFailed && (!slices.Contains(reached.Handled, ran) || isRerun(ran)) {
+			return owed.Plan
+		}
+	}
+	return ""
 }
 
 // asksForPlan reports whether a manually requested plan has not started yet.
@@ -398,10 +409,10 @@ func (p Parent) vanished() []ChildStep {
 	return steps
 }
 
-// isWhole reports whether no plan runs and a plan that applies the whole version is complete.
+// isWhole reports whether no plan runs and the version is completely applied.
 func (p Parent) isWhole() bool {
-	statuses := p.Instance.Status.PlanStatus
-	return !statuses[p.Instance.Status.Execution.Plan].Status.Running() && plan.IsWhole(statuses)
+	status := p.Instance.Status
+	return !status.PlanStatus[status.Execution.Plan].Status.Running() && plan.IsWhole(status)
 }
 
 // childNames returns the names of the children that the running version has tasks for.

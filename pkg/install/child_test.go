@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
 // operatorVersion returns a version of the operator of a child Instance.
@@ -127,36 +128,36 @@ func TestChildren(t *testing.T) {
 		state Parent
 		want  string
 	}{
-		"a child that is not there is made":                     {parent(deploying()), "apply bb-1.10.0 TEXT=t; tell Applied"},
-		"one in the desired state is acknowledged":              {parent(deploying(), bb()), "tell Applied bb 3"},
-		"one with other parameters is changed":                  {parent(deploying(), bb(func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"OLD": "x"} })), "apply bb-1.10.0 TEXT=t; tell Applied"},
-		"one of another version is changed":                     {parent(deploying(), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "bb-1.9.0" })), "apply bb-1.10.0 TEXT=t; tell Applied"},
-		"within an execution the version stays":                 {parent(deploying(toldOf("x")), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "bb-1.9.0" })), "tell Applied bb 3"},
-		"in the next one it is chosen again":                    {parent(deploying(toldOf("w")), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "bb-1.9.0" })), "apply bb-1.10.0 TEXT=t; tell Applied"},
-		"what it was made to be in an execution stays":          {parent(deploying(toldOf("x")), bb(func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"TEXT": "drawn"} })), "tell Applied bb 3"},
-		"and is re-created if it was deleted":                   {parent(deploying(toldOf("x"))), "apply bb-1.10.0 TEXT=t; tell Applied"},
-		"or where another one has its name since":               {parent(deploying(toldOf("x")), bb(func(i *kudo.Instance) { i.UID, i.Spec.Parameters = "next", nil })), "apply bb-1.10.0 TEXT=t; tell Applied"},
-		"one that turns out not to be what it is to be":         {parent(deploying(toldOf("x")), bb(notResolved(3))), "tell Failed: no such parameter"},
-		"what was said to have failed stays so":                 {parent(deploying(toldOf("x"), refused), bb()), "tell Failed: no such parameter"},
-		"and is tried again in the next execution":              {parent(deploying(toldOf("w"), refused), bb()), "tell Applied bb 3"},
-		"one that is on its way out is waited for":              {parent(deploying(), bb(deleting)), "nothing"},
-		"one of a parent that is gone goes first":               {parent(deploying(), bb(predecessors)), "delete"},
-		"an Instance that is none has its name":                 {parent(deploying(), bb(foreign)), `tell Failed: an Instance of this name already exists and is not a child of "aa"`},
-		"one has its name with other dots":                      {parent(deploying(), bb(foreign, func(i *kudo.Instance) { i.Name = "aa-bb" })), `tell Failed: Instance cluster1/aa-bb already has the name "aa-bb"`},
-		"one that is switched off and not there":                {parent(deploying(off)), "tell Removed"},
-		"one that is switched off is deleted":                   {parent(deploying(off), bb()), "delete"},
-		"one that is switched off and on its way out":           {parent(deploying(off), bb(deleting)), "nothing"},
-		"one that is switched off leaves its namesake alone":    {parent(deploying(off), bb(foreign)), "tell Removed"},
-		"a switch that is none":                                 {parent(deploying(func(i *kudo.Instance) { i.Status.Execution.Parameters["ON"] = "maybe" })), `tell Failed: parameter "ON": value "maybe": must be true or false`},
-		"one that the hub has not resolved":                     {parent(deploying(), bb(notResolved(3))), "tell Failed: no such parameter"},
-		"one that it had not resolved before":                   {parent(deploying(), bb(notResolved(2))), "tell Applied bb 3"},
-		"a failed one runs its plan again":                      {parent(deploying(), bb(failedIn(kudo.DeployPlan, asTheyAre))), "rerun deploy; tell Applied"},
-		"one that fails in this execution does not":             {parent(deploying(toldOf("x")), bb(failedIn(kudo.DeployPlan, asTheyAre))), "tell Applied bb 3"},
-		"a failed plan that a change leads to is not asked for": {parent(deploying(), bb(failedIn(kudo.UpdatePlan, nil), func(i *kudo.Instance) { i.Spec.Parameters = nil })), "apply bb-1.10.0 TEXT=t; tell Applied"},
-		"a failed plan that a change does not lead to is":       {parent(deploying(), bb(failedIn(kudo.DeployPlan, nil), func(i *kudo.Instance) { i.Spec.Parameters = nil })), "apply bb-1.10.0 TEXT=t; rerun deploy; tell Applied"},
-		"another version needs no failed plan":                  {parent(deploying(), bb(failedIn(kudo.DeployPlan, asTheyAre), func(i *kudo.Instance) { i.Status.Execution.OperatorVersion.UID = "bb-1.9.0" })), "tell Applied bb 3"},
-		"a requested plan has priority":                         {parent(deploying(), bb(failedIn(kudo.DeployPlan, asTheyAre), func(i *kudo.Instance) { i.Spec.PlanExecution = kudo.PlanExecution{PlanName: "update", UID: "u"} })), "tell Applied bb 3"},
-		"nothing is done of a plan whose status is another's":   {parent(deploying(func(i *kudo.Instance) { i.Status.Execution.UID = "z" })), ""},
+		"a child that is not there is made":                                {parent(deploying()), "apply bb-1.10.0 TEXT=t; tell Applied"},
+		"one in the desired state is acknowledged":                         {parent(deploying(), bb()), "tell Applied bb 3"},
+		"one with other parameters is changed":                             {parent(deploying(), bb(func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"OLD": "x"} })), "apply bb-1.10.0 TEXT=t; tell Applied"},
+		"one of another version is changed":                                {parent(deploying(), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "bb-1.9.0" })), "apply bb-1.10.0 TEXT=t; tell Applied"},
+		"within an execution the version stays":                            {parent(deploying(toldOf("x")), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "bb-1.9.0" })), "tell Applied bb 3"},
+		"in the next one it is chosen again":                               {parent(deploying(toldOf("w")), bb(func(i *kudo.Instance) { i.Spec.OperatorVersion.Name = "bb-1.9.0" })), "apply bb-1.10.0 TEXT=t; tell Applied"},
+		"what it was made to be in an execution stays":                     {parent(deploying(toldOf("x")), bb(func(i *kudo.Instance) { i.Spec.Parameters = map[string]string{"TEXT": "drawn"} })), "tell Applied bb 3"},
+		"and is re-created if it was deleted":                              {parent(deploying(toldOf("x"))), "apply bb-1.10.0 TEXT=t; tell Applied"},
+		"or where another one has its name since":                          {parent(deploying(toldOf("x")), bb(func(i *kudo.Instance) { i.UID, i.Spec.Parameters = "next", nil })), "apply bb-1.10.0 TEXT=t; tell Applied"},
+		"one that turns out not to be what it is to be":                    {parent(deploying(toldOf("x")), bb(notResolved(3))), "tell Failed: no such parameter"},
+		"what was said to have failed stays so":                            {parent(deploying(toldOf("x"), refused), bb()), "tell Failed: no such parameter"},
+		"and is tried again in the next execution":                         {parent(deploying(toldOf("w"), refused), bb()), "tell Applied bb 3"},
+		"one that is on its way out is waited for":                         {parent(deploying(), bb(deleting)), "nothing"},
+		"one of a parent that is gone goes first":                          {parent(deploying(), bb(predecessors)), "delete"},
+		"an Instance that is none has its name":                            {parent(deploying(), bb(foreign)), `tell Failed: an Instance of this name already exists and is not a child of "aa"`},
+		"one has its name with other dots":                                 {parent(deploying(), bb(foreign, func(i *kudo.Instance) { i.Name = "aa-bb" })), `tell Failed: Instance cluster1/aa-bb already has the name "aa-bb"`},
+		"one that is switched off and not there":                           {parent(deploying(off)), "tell Removed"},
+		"one that is switched off is deleted":                              {parent(deploying(off), bb()), "delete"},
+		"one that is switched off and on its way out":                      {parent(deploying(off), bb(deleting)), "nothing"},
+		"one that is switched off leaves its namesake alone":               {parent(deploying(off), bb(foreign)), "tell Removed"},
+		"a switch that is none":                                            {parent(deploying(func(i *kudo.Instance) { i.Status.Execution.Parameters["ON"] = "maybe" })), `tell Failed: parameter "ON": value "maybe": must be true or false`},
+		"one that the hub has not resolved":                                {parent(deploying(), bb(notResolved(3))), "tell Failed: no such parameter"},
+		"one that it had not resolved before":                              {parent(deploying(), bb(notResolved(2))), "tell Applied bb 3"},
+		"a failed one runs its plan again":                                 {parent(deploying(), bb(failedIn(kudo.DeployPlan, asTheyAre))), "rerun deploy; tell Applied"},
+		"one that fails in this execution does not":                        {parent(deploying(toldOf("x")), bb(failedIn(kudo.DeployPlan, asTheyAre))), "tell Applied bb 3"},
+		"a failed plan that a change leads to is not asked for":            {parent(deploying(), bb(failedIn(kudo.UpdatePlan, nil), func(i *kudo.Instance) { i.Spec.Parameters = nil })), "apply bb-1.10.0 TEXT=t; tell Applied"},
+		"a failed plan that applies everything runs again with any change": {parent(deploying(), bb(failedIn(kudo.DeployPlan, nil), func(i *kudo.Instance) { i.Spec.Parameters = nil })), "apply bb-1.10.0 TEXT=t; tell Applied"},
+		"another version needs no failed plan":                             {parent(deploying(), bb(failedIn(kudo.DeployPlan, asTheyAre), func(i *kudo.Instance) { i.Status.Execution.OperatorVersion.UID = "bb-1.9.0" })), "tell Applied bb 3"},
+		"a requested plan has priority":                                    {parent(deploying(), bb(failedIn(kudo.DeployPlan, asTheyAre), func(i *kudo.Instance) { i.Spec.PlanExecution = kudo.PlanExecution{PlanName: "update", UID: "u"} })), "tell Applied bb 3"},
+		"nothing is done of a plan whose status is another's":              {parent(deploying(func(i *kudo.Instance) { i.Status.Execution.UID = "z" })), ""},
 		"nothing is done for a queued task": {parent(deploying(func(i *kudo.Instance) {
 			i.Status.PlanStatus[kudo.DeployPlan].Phases[0].Steps[0].Tasks[0].Status = kudo.Pending
 		})), ""},
@@ -245,6 +246,8 @@ func TestChildIsWholly(t *testing.T) {
 	want := bb(func(i *kudo.Instance) {
 		i.ObjectMeta.UID, i.Generation, i.CreationTimestamp = "", 0, metav1.Time{}
 		i.Name, i.OwnerReferences[0].Name, i.Labels[kudo.LabelRoot] = "top.aa.bb", "top.aa", "top"
+		version := operatorVersion("bb", "1.10.0", kudo.UpdatePlan)
+		i.Annotations = map[string]string{kudo.AnnotationVersionContent: plan.ContentDigest(&version.Spec)}
 	})
 	if diff := cmp.Diff(&want, got); diff != "" {
 		t.Error(diff)
@@ -362,7 +365,7 @@ func TestProgress(t *testing.T) {
 	if got := Progress(deploying(completed).Status); got[kudo.DeployPlan].Status != kudo.Complete {
 		t.Errorf("of an Instance at rest that has children: got %v", got)
 	}
-	failed := bb(failedIn("backup", nil)).Status
+	failed := plan.Current(bb(failedIn("backup", nil)).Status, nil)
 	if diff := cmp.Diff(failed.PlanStatus, Progress(failed)); diff != "" {
 		t.Errorf("of a plan that has failed: %s", diff)
 	}

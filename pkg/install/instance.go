@@ -14,6 +14,7 @@ import (
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/pack"
 	"github.com/tandem-addons/tandem/pkg/parameter"
+	"github.com/tandem-addons/tandem/pkg/plan"
 	"github.com/tandem-addons/tandem/pkg/tree"
 )
 
@@ -56,12 +57,18 @@ func Judge(i Instance) metav1.Condition {
 // asChosen returns the state without an OperatorVersion that has replaced the one that the parent of a child Instance has chosen: only the
 // parent's plan chooses again.
 func (i Instance) asChosen() Instance {
-	uid := i.Instance.VersionUID()
-	if uid == "" || i.Version == nil || i.Version.UID == uid {
+	if i.Version == nil || Chooses(i.Instance, i.Version) {
 		return i
 	}
 	i.Version, i.VersionProblems, i.Tree, i.TreeProblem, i.replaced = nil, nil, nil, nil, true
 	return i
+}
+
+// Chooses reports whether the parent of a child Instance has chosen that OperatorVersion, among those of the same name: the object, or one
+// that was deleted and re-created with equal content. Other Instances choose by name.
+func Chooses(i *kudo.Instance, version *kudo.OperatorVersion) bool {
+	uid := i.VersionUID()
+	return uid == "" || uid == version.UID || i.Annotations[kudo.AnnotationVersionContent] == plan.ContentDigest(&version.Spec)
 }
 
 // VersionOf returns the name of the Instance's OperatorVersion. The namespace defaults to the Instance's own.

@@ -2,17 +2,22 @@ package install
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
 // hubRequest is the prefix of every uid that the hub gives to a manual plan request: hub.PLAN.UUID. The uid itself shows that the hub
 // generated it, and for which plan.
 const hubRequest = "hub."
+
+// rerunRequest is the prefix of the uid of a request to run a failed plan of a child again: parent.PLAN.UUID.
+const rerunRequest = "parent."
 
 // RequestChange is the hub's change to an Instance's manual plan request. The zero value is no change.
 type RequestChange struct {
@@ -42,20 +47,37 @@ func Request(i *kudo.Instance) RequestChange {
 	}
 }
 
-// requestUID returns the uid for the Instance's request at its generation.
+// requestUID returns the uid for the Instance's request at its generation. On a restored hub generations occur twice: the uid is none that
+// was handled.
 func requestUID(i *kudo.Instance) types.UID {
-	plan := i.Spec.PlanExecution.PlanName
-	return hubUID(plan, fmt.Sprintf("%s/%d/%s", i.UID, i.Generation, plan))
+	name := i.Spec.PlanExecution.PlanName
+	occasion := fmt.Sprintf("%s/%d/%s", i.UID, i.Generation, name)
+	handled := plan.Reached(i.Status, nil).Handled
+	for slices.Contains(handled, hubUID(name, occasion)) {
+		occasion += "/again"
+	}
+	return hubUID(name, occasion)
 }
 
-// hubUID returns the uid of a plan request that the hub creates or completes. It is the same for the same occasion.
-func hubUID(plan, occasion string) types.UID {
-	return types.UID(hubRequest + plan + "." + uuid.NewSHA1(uuid.NameSpaceURL, []byte(occasion)).String())
+// hubUID returns the uid of a plan request that the hub completes. It is the same for the same occasion.
+func hubUID(name, occasion string) types.UID { return uidFor(hubRequest, name, occasion) }
+
+// rerunUID returns the uid of a request to run a failed plan of a child again. It is the same for the same occasion.
+func rerunUID(name, occasion string) types.UID { return uidFor(rerunRequest, name, occasion) }
+
+func uidFor(prefix, name, occasion string) types.UID {
+	return types.UID(prefix + name + "." + uuid.NewSHA1(uuid.NameSpaceURL, []byte(occasion)).String())
 }
+
+// isRerun reports whether the uid is of a request to run a failed plan of a child again.
+func isRerun(uid types.UID) bool { return strings.HasPrefix(string(uid), rerunRequest) }
 
 // requestedFromHub reports whether the hub generated the uid, and for which plan.
-func requestedFromHub(uid types.UID) (plan string, given bool) {
+func requestedFromHub(uid types.UID) (name string, given bool) {
 	rest, given := strings.CutPrefix(string(uid), hubRequest)
+	if !given {
+		rest, given = strings.CutPrefix(string(uid), rerunRequest)
+	}
 	end := strings.LastIndex(rest, ".")
 	if !given || end < 0 || uuid.Validate(rest[end+1:]) != nil {
 		return "", false
@@ -65,6 +87,6 @@ func requestedFromHub(uid types.UID) (plan string, given bool) {
 
 // isHandled reports whether the agent has started the requested plan.
 func isHandled(i *kudo.Instance) bool {
-	execution, uid := i.Status.Execution, i.Spec.PlanExecution.UID
-	return execution != nil && uid != "" && execution.Request == uid
+	uid := i.Spec.PlanExecution.UID
+	return uid != "" && slices.Contains(plan.Reached(i.Status, nil).Handled, uid)
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -72,5 +73,17 @@ func TestRequestGivesEachRequestItsOwnUID(t *testing.T) {
 			t.Errorf("%s: uid %q, as %q has it", name, uid, other)
 		}
 		given[uid] = name
+	}
+}
+
+// A hub that was restored from a backup counts the same generations again, while the agent remembers what it has handled.
+func TestRequestAfterARestore(t *testing.T) {
+	i := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{UID: "u", Generation: 7}, Spec: kudo.InstanceSpec{PlanExecution: kudo.PlanExecution{PlanName: "backup"}}}
+	first := Request(i).UID
+	i.Status = kudo.InstanceStatus{
+		Execution: &kudo.Execution{UID: "later", Plan: "deploy"}, Whole: &kudo.WholeVersion{}, HandledRequests: []types.UID{first, "other"},
+	}
+	if again := Request(i).UID; again == first || again == "" {
+		t.Errorf("got %q, which is handled", again)
 	}
 }

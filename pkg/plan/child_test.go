@@ -89,14 +89,13 @@ func TestChildOutcome(t *testing.T) {
 }
 
 func TestReadyOfAnInstanceWithChildren(t *testing.T) {
-	complete := kudo.PlanStatus{Name: "deploy", Status: kudo.Complete}
 	for name, test := range map[string]struct {
 		child  plan.Child
 		status metav1.ConditionStatus
 		says   string
 	}{
-		"a child that is ready":                       {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 2, 2, childReady)}, metav1.ConditionTrue, "deploy"},
-		"a generation that leads to nothing":          {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 3, 2, childReady)}, metav1.ConditionTrue, "deploy"},
+		"a child that is ready":                       {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 2, 2, childReady)}, metav1.ConditionTrue, "all applied objects are healthy"},
+		"a generation that leads to nothing":          {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 3, 2, childReady)}, metav1.ConditionTrue, "all applied objects are healthy"},
 		"a generation that leads to a plan":           {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 3, 2, childReady), Due: true}, metav1.ConditionFalse, "a plan is about to start"},
 		"a child that a user's plan runs for":         {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 3, 3, childRuns)}, metav1.ConditionFalse, "waits for a Deployment"},
 		"a child that has failed":                     {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 3, 3, childFailed)}, metav1.ConditionFalse, "no image"},
@@ -105,14 +104,14 @@ func TestReadyOfAnInstanceWithChildren(t *testing.T) {
 		"a child that the hub has released":           {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 2, 2, childReady, kudo.AnnotationOrphaned)}, metav1.ConditionFalse, "Instance apps/aa.bb: is missing"},
 		"a child that is on its way out":              {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 2, 2, childRemoving, kudo.AnnotationHubDeleted)}, metav1.ConditionFalse, "is being removed: waiting for 2 objects"},
 		"a child that no task makes any more":         {plan.Child{Acknowledged: said(kudo.ChildApplied), Mirror: mirrored("u", 2, 2, childReady), Vanished: true}, metav1.ConditionFalse, "waiting for the hub to remove it"},
-		"a child that is not to be":                   {plan.Child{Acknowledged: said(kudo.ChildRemoved)}, metav1.ConditionTrue, "deploy"},
-		"a child that was not to be, and has no task": {plan.Child{Acknowledged: said(kudo.ChildRemoved), Vanished: true}, metav1.ConditionTrue, "deploy"},
-		"another Instance of such a one's name":       {plan.Child{Acknowledged: said(kudo.ChildRemoved), Mirror: mirrored("v", 2, 2, childFailed)}, metav1.ConditionTrue, "deploy"},
+		"a child that is not to be":                   {plan.Child{Acknowledged: said(kudo.ChildRemoved)}, metav1.ConditionTrue, "all applied objects are healthy"},
+		"a child that was not to be, and has no task": {plan.Child{Acknowledged: said(kudo.ChildRemoved), Vanished: true}, metav1.ConditionTrue, "all applied objects are healthy"},
+		"another Instance of such a one's name":       {plan.Child{Acknowledged: said(kudo.ChildRemoved), Mirror: mirrored("v", 2, 2, childFailed)}, metav1.ConditionTrue, "all applied objects are healthy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			child := test.child
 			child.Name = types.NamespacedName{Namespace: "apps", Name: "aa.bb"}
-			got := plan.Ready(complete, owner, nil, []plan.Child{child})
+			got := plan.Ready(owner, nil, []plan.Child{child})
 			if got.Status != test.status || !strings.Contains(got.Message, test.says) {
 				t.Errorf("got %s %q", got.Status, got.Message)
 			}
@@ -131,7 +130,7 @@ func TestReadyOfAnInstanceWithAFormerChild(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.child.Name = types.NamespacedName{Namespace: "apps", Name: "aa.bb"}
-			got := plan.Ready(kudo.PlanStatus{Name: "deploy", Status: kudo.Complete}, owner, nil, []plan.Child{test.child})
+			got := plan.Ready(owner, nil, []plan.Child{test.child})
 			if got.Status != metav1.ConditionFalse || !strings.Contains(got.Message, test.says) {
 				t.Errorf("got %s %q", got.Status, got.Message)
 			}
@@ -146,22 +145,36 @@ func TestDue(t *testing.T) {
 		state plan.State
 		want  string
 	}{
-		"nothing has changed":                 {plan.State{Version: all, Reference: one, Parameters: last.Parameters, Last: last}, ""},
-		"a default that is spelled out":       {plan.State{Version: all, Reference: one, Last: last}, ""},
-		"nothing was ever started":            {plan.State{Version: all, Reference: one}, "deploy"},
-		"another version":                     {plan.State{Version: all, Reference: two, Parameters: last.Parameters, Last: last}, "upgrade"},
-		"a parameter":                         {plan.State{Version: all, Reference: one, Parameters: map[string]string{"BACKUP": "b"}, Last: last}, "backup"},
-		"a parameter while another plan runs": {plan.State{Version: all, Reference: one, Parameters: map[string]string{"BACKUP": "b"}, Last: last, LastStatus: kudo.InProgress, LastVersion: all}, "backup"},
-		"a request":                           {plan.State{Version: all, Reference: one, Last: last, Request: kudo.PlanExecution{PlanName: "backup", UID: "r"}}, "backup"},
-		"a plan that does not exist":          {plan.State{Version: versionOf("deploy"), Reference: one, Last: last, Request: kudo.PlanExecution{PlanName: "backup", UID: "r"}}, ""},
-		"a version that is not there":         {plan.State{Reference: two, Last: last}, ""},
-		"an Instance that is being removed":   {plan.State{Version: all, Reference: two, Last: last, Removing: true}, ""},
+		"nothing has changed":                       {plan.State{Version: all, Reference: one, Parameters: last.Parameters, Last: last}, ""},
+		"a default that is spelled out":             {plan.State{Version: all, Reference: one, Last: last}, ""},
+		"nothing was ever started":                  {plan.State{Version: all, Reference: one}, "deploy"},
+		"another version":                           {plan.State{Version: all, Reference: two, Parameters: last.Parameters, Last: last, Whole: &kudo.WholeVersion{OperatorVersion: one}}, "upgrade"},
+		"another version before deploy is complete": {plan.State{Version: all, Reference: two, Parameters: last.Parameters, Last: last}, "deploy"},
+		"a parameter":                               {plan.State{Version: all, Reference: one, Parameters: map[string]string{"BACKUP": "b"}, Last: last}, "backup"},
+		"a parameter while another plan runs":       {plan.State{Version: all, Reference: one, Parameters: map[string]string{"BACKUP": "b"}, Last: last, LastStatus: kudo.InProgress, LastVersion: all}, "backup"},
+		"a request":                                 {plan.State{Version: all, Reference: one, Last: last, Request: kudo.PlanExecution{PlanName: "backup", UID: "r"}}, "backup"},
+		"a plan that does not exist":                {plan.State{Version: versionOf("deploy"), Reference: one, Last: last, Request: kudo.PlanExecution{PlanName: "backup", UID: "r"}}, ""},
+		"a version that is not there":               {plan.State{Reference: two, Last: last}, ""},
+		"an Instance that is being removed":         {plan.State{Version: all, Reference: two, Last: last, Removing: true}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := plan.Due(test.state); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// A manually requested plan that is not owed influences neither the Instance nor its parent while it is queued.
+func TestOutstanding(t *testing.T) {
+	all := versionOf("deploy", "update", "backup", "cleanup")
+	whole := &kudo.WholeVersion{OperatorVersion: one}
+	last := &kudo.Execution{UID: "x", Plan: "deploy", OperatorVersion: one}
+	for name, want := range map[string]string{"backup": "", "deploy": "deploy", "cleanup": "cleanup"} {
+		s := plan.State{Version: all, Reference: one, Last: last, Whole: whole, Request: kudo.PlanExecution{PlanName: name, UID: "r"}}
+		if got := plan.Outstanding(s); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
 	}
 }
 

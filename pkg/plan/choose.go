@@ -1,49 +1,26 @@
 package plan
 
 import (
-	"fmt"
 	"maps"
-
-	corev1 "k8s.io/api/core/v1"
+	"slices"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
-	"github.com/tandem-addons/tandem/pkg/parameter"
 )
-
-// State is the desired state of an Instance, together with its last execution.
-type State struct {
-	// Version is the OperatorVersion that the Instance's spec names, nil if it does not exist, and Reference its identity on the hub.
-	Version   *kudo.OperatorVersionSpec
-	Reference corev1.ObjectReference
-
-	// Generation is the Instance's generation on the hub.
-	Generation int64
-
-	// Parameters are the parameters in the Instance's spec.
-	Parameters map[string]string
-
-	// Request is the Instance's spec.planExecution.
-	Request kudo.PlanExecution
-
-	// Removing is true if the Instance is to be removed.
-	Removing bool
-
-	// Last is the last started execution, nil if there is none, and LastStatus its status.
-	Last       *kudo.Execution
-	LastStatus kudo.ExecutionStatus
-
-	// LastVersion is the OperatorVersion of Last, nil if it is lost. It provides the cleanup plan.
-	LastVersion *kudo.OperatorVersionSpec
-}
 
 // Choice is the action for a State. The zero value means that nothing is started or stopped.
 type Choice struct {
+	// Adopt is true if the desired OperatorVersion replaces that of the last execution, which was deleted and re-created with equal content.
+	Adopt bool
+
 	// Start is the execution to start, without a uid unless the request has one (a manually requested plan). It supersedes a running
 	// execution.
 	Start *kudo.Execution
 
 	// Version is the OperatorVersion of Start.
 	Version *kudo.OperatorVersionSpec
+
+	// Restart is true if the changes that Start takes require a restart of pods (KEP-27).
+	Restart bool
 
 	// Cancel is true if the running execution is to be cancelled.
 	Cancel bool
@@ -55,227 +32,202 @@ type Choice struct {
 // Due reports whether the choice starts an execution or a removal.
 func (c Choice) Due() bool { return c.Start != nil || c.Remove }
 
-// MissingPlanError reports that an OperatorVersion lacks the plan to run.
-type MissingPlanError struct{ Plan string }
-
-func (e *MissingPlanError) Error() string {
-	return fmt.Sprintf("the OperatorVersion has no plan %q", e.Plan)
-}
-
-// Choose compares the desired state with the last execution (DESIGN §5, "Which plan runs"). It is level-triggered: it does not depend on
-// the last edit. A *MissingPlanError means that the plan to run does not exist.
-func Choose(w State) (Choice, error) {
-	if w.Removing {
-		return chooseCleanup(w), nil
+// Choose compares the desired state with the reached one (DESIGN §5, "Which plan runs"). It is level-triggered: it does not depend on the
+// last edit. A *MissingPlanError means that the plan to run does not exist.
+func Choose(s State) (Choice, error) {
+	if s.Removing {
+		return chooseCleanup(s), nil
 	}
-	if w.Last != nil && w.Request.Cancel && w.Request.UID == w.Last.UID && w.LastStatus.Running() {
+	if s.isRecreated() {
+		return Choice{Adopt: true}, nil
+	}
+	if s.Last != nil && s.Request.Cancel && s.Request.UID == s.Last.UID && s.LastStatus.Running() {
 		return Choice{Cancel: true}, nil
 	}
-	if w.Version == nil {
+	if s.Version == nil {
 		return Choice{}, nil
 	}
-	start, err := chooseStart(w)
-	if err != nil || start == nil {
+	choice, err := s.next()
+	if err != nil || choice.Start == nil || mustWait(s, choice.Start.Plan) {
 		return Choice{}, err
 	}
-	if mustWait(w, start.Plan) {
-		return Choice{}, nil
-	}
-	return Choice{Start: start, Version: w.Version}, nil
+	return choice, nil
 }
 
-// Due returns the plan that the desired state requires next, regardless of what it has to wait for; empty if there is none or if it does
-// not exist.
-func Due(w State) string {
-	if w.Removing || w.Version == nil {
+// Due returns the plan that starts next, regardless of what it has to wait for; empty if there is none or if it does not exist.
+func Due(s State) string {
+	if s.Removing || s.Version == nil {
 		return ""
 	}
-	start, err := chooseStart(w)
-	if err != nil || start == nil {
+	choice, err := s.next()
+	if err != nil || choice.Start == nil {
 		return ""
 	}
-	return start.Plan
+	return choice.Start.Plan
+}
+
+// Outstanding is Due without plans that influence condition Ready neither while they run: manually requested ones that are not owed. The
+// cleanup plan does, because it owes another deployment.
+func Outstanding(s State) string {
+	name := Due(s)
+	if name == "" || name == kudo.CleanupPlan {
+		return name
+	}
+	if choice, _ := s.next(); choice.Start.UID != "" && owedAt(choice.Start.Owed, name) < 0 {
+		return ""
+	}
+	return name
 }
 
 // chooseCleanup runs the cleanup plan of the last execution to completion before objects are removed. It supersedes any running plan. A
 // manually requested cleanup plan does not count: it has the uid of a request.
-func chooseCleanup(w State) Choice {
-	if w.Last == nil || w.LastVersion == nil {
+func chooseCleanup(s State) Choice {
+	if s.Last == nil || s.LastVersion == nil {
 		return Choice{Remove: true}
 	}
-	if _, exists := w.LastVersion.Plans[kudo.CleanupPlan]; !exists {
+	if _, exists := s.LastVersion.Plans[kudo.CleanupPlan]; !exists {
 		return Choice{Remove: true}
 	}
-	if w.Last.Plan == kudo.CleanupPlan && w.Last.UID != w.Last.Request && w.LastStatus != kudo.FatalError {
-		return Choice{Remove: w.LastStatus == kudo.Complete}
+	if s.Last.Plan == kudo.CleanupPlan && s.Last.UID != s.Last.Request && s.LastStatus != kudo.FatalError {
+		return Choice{Remove: s.LastStatus == kudo.Complete}
 	}
-	start := *w.Last
+	start := *s.Last
 	start.Plan = kudo.CleanupPlan
 	start.UID = ""
-	return Choice{Start: &start, Version: w.LastVersion}
+	start.Owed = owedAfterCleanup(s.LastVersion, s.Last.Owed)
+	return Choice{Start: &start, Version: s.LastVersion}
 }
 
 // mustWait reports whether a running plan blocks another one. A change that selects the running plan restarts it. A change that selects
 // another plan waits, unless the running one is in ERROR or cannot continue because its OperatorVersion is lost. A value that was in the
 // spec when the running plan started is not a change: if one edit triggers two plans, the second waits for the end of the first, whatever
 // its outcome.
-func mustWait(w State, plan string) bool {
-	if w.Last == nil || !w.LastStatus.Running() || w.Last.Plan == plan || w.LastVersion == nil {
+func mustWait(s State, plan string) bool {
+	if s.Last == nil || !s.LastStatus.Running() || s.Last.Plan == plan || s.LastVersion == nil {
 		return false
 	}
-	return w.LastStatus != kudo.Error || w.Last.Generation == w.Generation
+	return s.LastStatus != kudo.Error || s.Last.Generation == s.Generation
 }
 
-// chooseStart returns the execution for the first difference between the desired state and the last execution; nil if there is none.
-func chooseStart(w State) (*kudo.Execution, error) {
-	start, err := w.difference()
-	if err != nil || start == nil {
-		return nil, err
+// next returns what starts next, in the order of DESIGN's table: the first difference between the desired state and the last execution,
+// then an owed plan, then a manual request. It is the zero value if there is none.
+func (s State) next() (Choice, error) {
+	if s.Last == nil || s.isOtherVersion() {
+		return s.startWhole("")
 	}
-	if _, exists := w.Version.Plans[start.Plan]; !exists {
-		return nil, &MissingPlanError{Plan: start.Plan}
+	changed := changedParameters(s.Version.Parameters, s.Last.Parameters, s.Parameters)
+	switch {
+	case len(changed) > 0 && s.owedWhole() != "":
+		return s.startWhole(s.owedWhole())
+	case len(changed) > 0:
+		return s.startTriggered(changed)
+	case !s.LastStatus.Running() && s.firstOwed() != "":
+		return s.start(s.firstOwed(), s.Last.Parameters, owe(s.Last.Owed, kudo.OwedPlan{Plan: s.firstOwed()}), false)
+	case s.isRequested():
+		return s.startRequested()
+	default:
+		return Choice{}, nil
 	}
-	return start, nil
 }
 
-// difference returns the execution for the first difference, in the order of DESIGN's table.
-func (w State) difference() (*kudo.Execution, error) {
-	if w.Last == nil {
-		return w.execution(kudo.DeployPlan, w.Parameters, true), nil
+// startWhole starts a plan that applies the complete desired OperatorVersion, with all current values: the named one, or the whole plan.
+func (s State) startWhole(name string) (Choice, error) {
+	if name == "" {
+		var err error
+		if name, err = s.wholePlan(); err != nil {
+			return Choice{}, err
+		}
 	}
-	if !sameVersion(w.Reference, w.Last.OperatorVersion) {
-		plan, err := firstPlan(w.Version, kudo.UpgradePlan, kudo.UpdatePlan, kudo.DeployPlan)
-		return w.execution(plan, w.Parameters, true), err
+	var changed []kudo.Parameter
+	restart := true
+	if s.Last != nil {
+		changed = changedParameters(s.Version.Parameters, s.Last.Parameters, s.Parameters)
+		restart = s.isOtherVersion() || slices.ContainsFunc(changed, RestartsPods)
 	}
-	if changed := changedParameters(w.Version.Parameters, w.Last.Parameters, w.Parameters); len(changed) > 0 {
-		return w.update(changed)
-	}
-	if w.requested() {
-		start := w.execution(w.Request.PlanName, w.Last.Parameters, false)
-		start.UID, start.Request = w.Request.UID, w.Request.UID
-		return start, nil
-	}
-	return nil, nil
+	return s.start(name, s.Parameters, s.owing(name, changed), restart)
 }
 
-// requested reports whether there is a manual plan request that has not run yet. A request with the uid of the last execution requests
-// nothing: it is left over from a request to cancel that execution.
-func (w State) requested() bool {
-	request := w.Request
-	return request.PlanName != "" && request.UID != "" && !request.Cancel && request.UID != w.Last.Request && request.UID != w.Last.UID
-}
-
-// update starts the next plan with the values of the parameters that trigger it. The other parameters keep their values until the plan has
-// ended.
-func (w State) update(changed []kudo.Parameter) (*kudo.Execution, error) {
-	plan, err := w.turn(changed)
+// startTriggered starts the next triggered plan with the values of the parameters that trigger it. The other parameters keep their values
+// until the plan has ended.
+func (s State) startTriggered(changed []kudo.Parameter) (Choice, error) {
+	name, err := s.triggered(changed)
 	if err != nil {
-		return nil, err
+		return Choice{}, err
 	}
-	values := maps.Clone(w.Last.Parameters)
+	values := maps.Clone(s.Last.Parameters)
 	if values == nil {
 		values = map[string]string{}
 	}
 	restart := false
 	for _, p := range changed {
-		if triggered, _ := TriggeredPlan(w.Version, p); triggered != plan {
+		if triggered, _ := TriggeredPlan(s.Version, p); triggered != name {
 			continue
 		}
-		if value, given := w.Parameters[p.Name]; given {
+		if value, given := s.Parameters[p.Name]; given {
 			values[p.Name] = value
 		} else {
 			delete(values, p.Name)
 		}
-		restart = restart || p.ForcePodRestart == nil || bool(*p.ForcePodRestart)
+		restart = restart || RestartsPods(p)
 	}
-	return w.execution(plan, values, restart), nil
+	owed := s.Last.Owed
+	if s.Generation != s.Last.Generation {
+		owed = untried(owed) // otherwise the values are of the edit for which it failed
+	}
+	owed = owe(owed, kudo.OwedPlan{Plan: name})
+	if name == kudo.CleanupPlan {
+		owed = owedAfterCleanup(s.Version, owed)
+	}
+	return s.start(name, values, owed, restart)
 }
 
-// turn returns the plan of the first changed parameter, in the package's order. If any changed parameter triggers the running plan, it
+// triggered returns the plan of the first changed parameter, in the package's order. If any changed parameter triggers the running plan, it
 // returns that plan: it is restarted, whatever other plans are queued.
-func (w State) turn(changed []kudo.Parameter) (string, error) {
-	if w.LastStatus.Running() {
+func (s State) triggered(changed []kudo.Parameter) (string, error) {
+	if s.LastStatus.Running() {
 		for _, p := range changed {
-			if plan, err := TriggeredPlan(w.Version, p); err == nil && plan == w.Last.Plan {
+			if plan, err := TriggeredPlan(s.Version, p); err == nil && plan == s.Last.Plan {
 				return plan, nil
 			}
 		}
 	}
-	return TriggeredPlan(w.Version, changed[0])
+	return TriggeredPlan(s.Version, changed[0])
 }
 
-// execution returns an execution of plan with values. It inherits the pending restarts of the last one.
-func (w State) execution(plan string, values map[string]string, restart bool) *kudo.Execution {
-	started := &kudo.Execution{
-		Plan:            plan,
-		Generation:      w.Generation,
-		OperatorVersion: w.Reference,
-		Parameters:      values,
-		RestartPending:  restart,
+// isRequested reports whether there is a manual plan request that has not run yet. A request with the uid of the last execution requests
+// nothing: it is left over from a request to cancel that execution.
+func (s State) isRequested() bool {
+	return s.Request.PlanName != "" && s.Request.UID != "" && !s.Request.Cancel && !s.isHandled(s.Request.UID)
+}
+
+// startRequested starts the manually requested plan. A plan that applies the complete OperatorVersion is owed from its start. The cleanup
+// plan removes what was applied, so that the OperatorVersion has to be deployed again.
+func (s State) startRequested() (Choice, error) {
+	name, owed := s.Request.PlanName, s.Last.Owed
+	switch {
+	case name == kudo.CleanupPlan:
+		owed = owedAfterCleanup(s.Version, owed)
+	case s.appliesAll(name):
+		owed = owe(owed, kudo.OwedPlan{Plan: name, Whole: true})
+	case owedAt(owed, name) >= 0:
+		owed = owe(owed, kudo.OwedPlan{Plan: name})
 	}
-	if w.Last != nil {
-		started.RestartPending = restart || w.Last.RestartPending
-		started.Request = w.Last.Request
+	choice, err := s.start(name, s.Last.Parameters, owed, false)
+	if err != nil {
+		return Choice{}, &MissingPlanError{Plan: name, Requested: true}
 	}
-	return started
+	choice.Start.UID, choice.Start.Request = s.Request.UID, s.Request.UID
+	return choice, nil
 }
 
-// sameVersion compares identities: an OperatorVersion that was deleted and re-created is a different one.
-func sameVersion(a, b corev1.ObjectReference) bool {
-	return a.Namespace == b.Namespace && a.Name == b.Name && a.UID == b.UID
-}
-
-// Trigger is a plan and the changed parameters that trigger it.
-type Trigger struct {
-	Plan       string
-	Parameters []string
-}
-
-// Triggers lists the plans that the parameters with a changed effective value trigger, in the package's order. It omits a parameter without
-// a trigger, which may change along with any other, as in KUDO.
-func Triggers(definitions []kudo.Parameter, before, after map[string]string) []Trigger {
-	var triggers []Trigger
-	places := map[string]int{}
-	for _, p := range changedParameters(definitions, before, after) {
-		if p.Trigger == "" {
-			continue
-		}
-		at, known := places[p.Trigger]
-		if !known {
-			at, triggers = len(triggers), append(triggers, Trigger{Plan: p.Trigger})
-			places[p.Trigger] = at
-		}
-		triggers[at].Parameters = append(triggers[at].Parameters, p.Name)
+// start returns the start of a plan of the desired version with values.
+func (s State) start(name string, values map[string]string, owed []kudo.OwedPlan, restart bool) (Choice, error) {
+	if _, exists := s.Version.Plans[name]; !exists {
+		return Choice{}, &MissingPlanError{Plan: name}
 	}
-	return triggers
-}
-
-// changedParameters lists the parameters with a changed effective value, in the package's order.
-func changedParameters(definitions []kudo.Parameter, before, after map[string]string) []kudo.Parameter {
-	var changed []kudo.Parameter
-	for i := range definitions {
-		if p := &definitions[i]; parameter.InForce(p, before) != parameter.InForce(p, after) {
-			changed = append(changed, *p)
-		}
+	started := &kudo.Execution{Plan: name, Generation: s.Generation, OperatorVersion: s.Reference, Parameters: values, Owed: owed}
+	if s.Last != nil {
+		started.Request = s.Last.Request
 	}
-	return changed
-}
-
-// TriggeredPlan returns the plan that a change of p runs. A *MissingPlanError means that it does not exist.
-func TriggeredPlan(version *kudo.OperatorVersionSpec, p kudo.Parameter) (string, error) {
-	if p.Trigger != "" {
-		return firstPlan(version, p.Trigger)
-	}
-	return firstPlan(version, kudo.UpdatePlan, kudo.DeployPlan)
-}
-
-// firstPlan returns the first of names that exists. Its error names the last.
-func firstPlan(version *kudo.OperatorVersionSpec, names ...string) (string, error) {
-	for _, name := range names {
-		if _, exists := version.Plans[name]; exists {
-			return name, nil
-		}
-	}
-	last := names[len(names)-1]
-	return last, &MissingPlanError{Plan: last}
+	return Choice{Start: started, Version: s.Version, Restart: restart}, nil
 }

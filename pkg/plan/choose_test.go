@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -45,24 +47,33 @@ func TestChoose(t *testing.T) {
 		}
 		return last
 	}
-	// start returns the expected execution, as a change of a bare execution of the first version.
-	start := func(name string, values map[string]string, restart bool) *kudo.Execution {
-		return &kudo.Execution{Plan: name, Generation: 7, OperatorVersion: one, Parameters: values, RestartPending: restart}
+	type started struct {
+		kudo.Execution
+		restart bool
 	}
-	upgraded := func(e *kudo.Execution) *kudo.Execution {
+	// start returns the expected execution, as a change of a bare execution of the first version.
+	start := func(name string, values map[string]string, restart bool) *started {
+		return &started{kudo.Execution{Plan: name, Generation: 7, OperatorVersion: one, Parameters: values}, restart}
+	}
+	upgraded := func(e *started) *started {
 		e.OperatorVersion = two
 		return e
 	}
-	byHand := func(e *kudo.Execution) *kudo.Execution {
+	byHand := func(e *started) *started {
 		e.UID, e.Request = "r", "r"
 		return e
+	}
+	cleanup := func(request types.UID) *started {
+		s := done.DeepCopy()
+		s.Plan, s.UID, s.Request = "cleanup", "", request
+		return &started{Execution: *s}
 	}
 	unchanged := map[string]string{"PLAIN": "a"}
 	request := kudo.PlanExecution{PlanName: "backup", UID: "r"}
 
 	for name, test := range map[string]struct {
 		state  plan.State
-		start  *kudo.Execution
+		start  *started
 		cancel bool
 		remove bool
 		lost   bool // the OperatorVersion of the last execution
@@ -147,14 +158,9 @@ func TestChoose(t *testing.T) {
 			state: plan.State{Parameters: unchanged, Request: kudo.PlanExecution{PlanName: "fly", UID: "r"}, Last: done, LastStatus: kudo.Complete},
 			lacks: "fly",
 		},
-		"a manual request leaves no restart of pods pending": {
+		"a request by hand owes no restart of pods": {
 			state: plan.State{Parameters: unchanged, Request: kudo.PlanExecution{PlanName: "deploy", UID: "r"}, Last: done, LastStatus: kudo.Complete},
 			start: byHand(start("deploy", unchanged, false)),
-		},
-		"a request runs a failed plan again, with its pending restart of pods": {
-			state: plan.State{Parameters: unchanged, Request: kudo.PlanExecution{PlanName: "deploy", UID: "r"}, LastStatus: kudo.FatalError,
-				Last: ran("deploy", func(e *kudo.Execution) { e.RestartPending = true })},
-			start: byHand(start("deploy", unchanged, true)),
 		},
 		"a request waits while another plan runs": {
 			state: plan.State{Parameters: unchanged, Request: request, Last: done, LastStatus: kudo.InProgress},
@@ -167,11 +173,11 @@ func TestChoose(t *testing.T) {
 			state: plan.State{Parameters: unchanged, Request: request, Last: done, LastStatus: kudo.Error},
 			start: byHand(start("backup", unchanged, false)),
 		},
-		"a request with a change runs after it, and is not regarded as handled": {
+		"a request beside a change has its turn after it, and is not taken for handled": {
 			state: plan.State{Parameters: map[string]string{"PLAIN": "b"}, Request: request, Last: done, LastStatus: kudo.Complete},
 			start: start("update", map[string]string{"PLAIN": "b"}, true),
 		},
-		"a request before the first execution runs after deploy": {
+		"a request before anything was executed has its turn after deploy": {
 			state: plan.State{Parameters: unchanged, Request: request},
 			start: start("deploy", unchanged, true),
 		},
@@ -201,7 +207,7 @@ func TestChoose(t *testing.T) {
 			state: plan.State{Parameters: map[string]string{"PLAIN": "c"}, Last: ran("backup", nil), LastStatus: kudo.Error},
 			start: start("update", map[string]string{"PLAIN": "c"}, true),
 		},
-		"or it cannot continue, because its OperatorVersion is lost": {
+		"or it cannot go on, because its OperatorVersion is lost": {
 			state: plan.State{Parameters: map[string]string{"PLAIN": "c"}, Last: ran("backup", nil), LastStatus: kudo.InProgress},
 			lost:  true,
 			start: start("update", map[string]string{"PLAIN": "c"}, true),
@@ -210,7 +216,7 @@ func TestChoose(t *testing.T) {
 			state: plan.State{Parameters: map[string]string{"PLAIN": "b", "BACKUP": "x"}, LastStatus: kudo.Error,
 				Last: ran("update", func(e *kudo.Execution) { e.Parameters, e.Generation = map[string]string{"PLAIN": "b"}, 7 })},
 		},
-		"and runs when the first has failed": {
+		"and has its turn when the first has failed": {
 			state: plan.State{Parameters: map[string]string{"PLAIN": "b", "BACKUP": "x"}, LastStatus: kudo.FatalError,
 				Last: ran("update", func(e *kudo.Execution) { e.Parameters, e.Generation = map[string]string{"PLAIN": "b"}, 7 })},
 			start: start("backup", map[string]string{"PLAIN": "b", "BACKUP": "x"}, true),
@@ -235,7 +241,7 @@ func TestChoose(t *testing.T) {
 			state: plan.State{Reference: two, Parameters: unchanged, Last: done, LastStatus: kudo.Error},
 			start: upgraded(start("upgrade", unchanged, true)),
 		},
-		"and restarts the plan of its own name immediately": {
+		"and restarts the plan of its own name at once": {
 			state: plan.State{Version: versionOf("deploy"), Reference: two, Parameters: unchanged, Last: done, LastStatus: kudo.InProgress},
 			start: upgraded(start("deploy", unchanged, true)),
 		},
@@ -271,32 +277,13 @@ func TestChoose(t *testing.T) {
 			state:  plan.State{Reference: two, Parameters: unchanged, Request: request, Last: done, LastStatus: kudo.Complete},
 			absent: true,
 		},
-		"and does not prevent cancelling": {
+		"and does not stand in the way of cancelling": {
 			state:  plan.State{Request: kudo.PlanExecution{UID: "x", Cancel: true}, Last: done, LastStatus: kudo.InProgress},
 			absent: true,
 			cancel: true,
 		},
 		"after a failure, nothing is started again by itself": {
 			state: plan.State{Parameters: unchanged, Last: done, LastStatus: kudo.FatalError},
-		},
-		"a pending restart of pods stays pending": {
-			state: plan.State{Parameters: map[string]string{"PLAIN": "a", "QUIET": "2"}, LastStatus: kudo.FatalError,
-				Last: ran("update", func(e *kudo.Execution) { e.RestartPending = true })},
-			start: start("update", map[string]string{"PLAIN": "a", "QUIET": "2"}, true),
-		},
-		"a pending restart does not start an execution": {
-			state: plan.State{Parameters: unchanged, LastStatus: kudo.FatalError,
-				Last: ran("update", func(e *kudo.Execution) { e.RestartPending = true })},
-		},
-		"a pending restart of a superseded plan is pending for the next": {
-			state: plan.State{Parameters: map[string]string{"PLAIN": "a", "BACKUP_QUIET": "y"}, LastStatus: kudo.Error,
-				Last: ran("update", func(e *kudo.Execution) { e.RestartPending = true })},
-			start: start("backup", map[string]string{"PLAIN": "a", "BACKUP_QUIET": "y"}, true),
-		},
-		"a pending restart of the running plan is pending when it is restarted": {
-			state: plan.State{Parameters: map[string]string{"PLAIN": "a", "QUIET": "3"}, LastStatus: kudo.InProgress,
-				Last: ran("update", func(e *kudo.Execution) { e.RestartPending = true })},
-			start: start("update", map[string]string{"PLAIN": "a", "QUIET": "3"}, true),
 		},
 		"the flag of the version that runs counts: it has been turned round": {
 			state: plan.State{Version: &kudo.OperatorVersionSpec{Plans: all.Plans, Parameters: []kudo.Parameter{
@@ -314,7 +301,7 @@ func TestChoose(t *testing.T) {
 		"a request to cancel another execution is inert": {
 			state: plan.State{Parameters: unchanged, Request: kudo.PlanExecution{UID: "w", Cancel: true}, Last: done, LastStatus: kudo.InProgress},
 		},
-		"a change with a request to cancel runs after the cancellation": {
+		"a change that comes with a request to cancel has its turn when that is done": {
 			state:  plan.State{Parameters: map[string]string{"PLAIN": "b"}, Request: kudo.PlanExecution{UID: "x", Cancel: true}, Last: done, LastStatus: kudo.InProgress},
 			cancel: true,
 		},
@@ -337,11 +324,7 @@ func TestChoose(t *testing.T) {
 		},
 		"removal supersedes a running plan by cleanup, with what was last started": {
 			state: plan.State{Removing: true, Reference: two, Parameters: map[string]string{"PLAIN": "c"}, Last: done, LastStatus: kudo.InProgress},
-			start: func() *kudo.Execution {
-				s := done.DeepCopy()
-				s.Plan, s.UID = "cleanup", ""
-				return s
-			}(),
+			start: cleanup(""),
 		},
 		"cleanup runs to its end": {
 			state: plan.State{Removing: true, Last: ran("cleanup", nil), LastStatus: kudo.Error},
@@ -352,20 +335,12 @@ func TestChoose(t *testing.T) {
 		},
 		"and again when it failed": {
 			state: plan.State{Removing: true, Last: ran("cleanup", nil), LastStatus: kudo.FatalError},
-			start: func() *kudo.Execution {
-				s := done.DeepCopy()
-				s.Plan, s.UID = "cleanup", ""
-				return s
-			}(),
+			start: cleanup(""),
 		},
 		"a cleanup that was run by hand does not count": {
 			state: plan.State{Removing: true, LastStatus: kudo.Complete,
 				Last: ran("cleanup", func(e *kudo.Execution) { e.Request = e.UID })},
-			start: func() *kudo.Execution {
-				s := done.DeepCopy()
-				s.Plan, s.UID, s.Request = "cleanup", "", "x"
-				return s
-			}(),
+			start: cleanup("x"),
 		},
 		"removal of what was never executed needs no plan": {
 			state:  plan.State{Removing: true, Parameters: unchanged},
@@ -385,8 +360,15 @@ func TestChoose(t *testing.T) {
 			if state.Reference.Name == "" {
 				state.Reference = one
 			}
+			if state.Last != nil && state.Whole == nil {
+				state.Whole = &kudo.WholeVersion{OperatorVersion: state.Last.OperatorVersion}
+			}
 			if !test.lost {
-				state.LastVersion = state.Version
+				last := *state.Version
+				if state.Last != nil && state.Last.OperatorVersion != state.Reference {
+					last.Version = "another one"
+				}
+				state.LastVersion = &last
 			}
 			if test.absent {
 				state.Version = nil
@@ -399,7 +381,11 @@ func TestChoose(t *testing.T) {
 			case test.lacks == "" && err != nil:
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(test.start, choice.Start); diff != "" {
+			var got *started
+			if choice.Start != nil {
+				got = &started{*choice.Start, choice.Restart}
+			}
+			if diff := cmp.Diff(test.start, got, cmp.AllowUnexported(started{}), cmpopts.IgnoreFields(kudo.Execution{}, "Owed")); diff != "" {
 				t.Errorf("started (-want +got):\n%s", diff)
 			}
 			if choice.Cancel != test.cancel || choice.Remove != test.remove {

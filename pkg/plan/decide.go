@@ -1,11 +1,13 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -44,6 +46,8 @@ const (
 	ActionWait ActionKind = "Wait"
 	// ActionCancel records that the running execution was cancelled manually.
 	ActionCancel ActionKind = "Cancel"
+	// ActionAdopt records that a re-created OperatorVersion with equal content replaces the one of the last execution.
+	ActionAdopt ActionKind = "Adopt"
 	// ActionStart records the start of an execution and the objects that its first tasks apply, before any task runs.
 	ActionStart ActionKind = "Start"
 	// ActionStep runs the next tasks in parallel.
@@ -70,7 +74,7 @@ type Action struct {
 	// Prune lists the objects that ActionSettle deletes.
 	Prune []kudo.InventoryEntry
 
-	// Status and the condition Ready are recorded by ActionWait and ActionCancel. After is the time after which ActionWait ends without a
+	// Status and the condition Ready are recorded by ActionWait, ActionCancel and ActionAdopt. After is the time after which ActionWait ends without a
 	// change; zero means never.
 	Status kudo.InstanceStatus
 	Ready  metav1.Condition
@@ -89,6 +93,8 @@ func Decide(o Observation) Action {
 // action returns the action for a choice. The error is why no choice could be made.
 func (o Observation) action(choice Choice, err error) Action {
 	switch {
+	case choice.Adopt:
+		return o.adopt()
 	case choice.Cancel:
 		return o.cancel()
 	case choice.Start != nil && choice.Start.Plan == kudo.CleanupPlan && o.CleanupWait > 0:
@@ -119,6 +125,7 @@ func (o Observation) isRemoved() bool {
 // idle returns the action if nothing runs and nothing starts.
 func (o Observation) idle(err error) Action {
 	last := o.Instance.Status.Execution
+	var missing *MissingPlanError
 	switch {
 	case o.Desired == nil:
 		return o.wait(Condition(metav1.ConditionFalse, kudo.ReasonNotMirrored,
@@ -126,7 +133,7 @@ func (o Observation) idle(err error) Action {
 	case o.Running == nil && last != nil && err == nil:
 		return o.wait(Condition(metav1.ConditionFalse, kudo.ReasonNotMirrored,
 			fmt.Sprintf("OperatorVersion %q of the last execution no longer exists", last.OperatorVersion.Name)))
-	case err != nil:
+	case err != nil && !(errors.As(err, &missing) && missing.Requested): // the hub reports such a request in condition Resolved
 		return o.wait(Condition(metav1.ConditionFalse, kudo.ReasonPlanFailed, err.Error()))
 	default:
 		return o.Rest()
@@ -135,19 +142,36 @@ func (o Observation) idle(err error) Action {
 
 // Rest returns the action when no plan runs. Once a version is completely applied, objects of removed tasks are pruned.
 func (o Observation) Rest() Action {
-	last := o.lastStatus()
-	if last.Status == kudo.FatalError {
-		return o.wait(Ready(last, o.Owner, nil, nil))
+	if failed := o.State().FailedOwed(); failed != "" {
+		return o.wait(Failed(o.Instance.Status.PlanStatus[failed], failed))
 	}
-	return Action{Kind: ActionSettle, Prune: Vanished(o.Instance.Status.Inventory, o.Running, o.Instance.Status.PlanStatus)}
+	settle := Action{Kind: ActionSettle}
+	if IsWhole(o.Instance.Status) {
+		settle.Prune = Vanished(o.Instance.Status.Inventory, o.Running)
+	}
+	return settle
 }
 
-// Settled returns condition Ready of an idle Instance, given the objects in its inventory and its children.
+// Settled returns condition Ready of an Instance that is idle or runs a plan that does not influence it, given the objects in its inventory
+// and its children.
 func (o Observation) Settled(objects []Object, children []Child) metav1.Condition {
-	if next, err := Choose(o.State()); err == nil && next.Due() {
-		return Pending(o.lastStatus(), next)
+	s := o.State()
+	if s.Removing {
+		return Condition(metav1.ConditionFalse, kudo.ReasonRemoving, "objects are about to be removed")
 	}
-	return Ready(o.lastStatus(), o.Owner, objects, children)
+	if failed := s.FailedOwed(); failed != "" {
+		return Failed(o.Instance.Status.PlanStatus[failed], failed)
+	}
+	if next := s.awaited(); next != "" {
+		return Pending(next)
+	}
+	return Ready(o.Owner, objects, children)
+}
+
+// awaited returns the next plan that has to complete before the Instance is Ready, whatever it waits for; empty if there is none.
+func (s State) awaited() string {
+	s.LastStatus = kudo.Complete
+	return Outstanding(s)
 }
 
 // Removed returns the action that records the completed removal of the Instance.
@@ -166,10 +190,23 @@ func (o Observation) retryCleanup() Action {
 }
 
 func (o Observation) cancel() Action {
-	status := *o.Instance.Status.DeepCopy()
-	name := status.Execution.Plan
-	status.PlanStatus[name] = Cancel(status.PlanStatus[name], o.Now)
-	return Action{Kind: ActionCancel, Status: status, Ready: Running(status.PlanStatus[name])}
+	cancel := Action{Kind: ActionCancel, Status: Cancelled(o.Running, o.Instance.Status, o.Now), Ready: o.recordedReady()}
+	if !Aside(cancel.Status) {
+		cancel.Ready = Running(cancel.Status.PlanStatus[cancel.Status.Execution.Plan])
+	}
+	return cancel
+}
+
+func (o Observation) adopt() Action {
+	return Action{Kind: ActionAdopt, Status: Adopt(o.Instance.Status, o.Reference), Ready: o.recordedReady()}
+}
+
+// recordedReady returns condition Ready as it is recorded.
+func (o Observation) recordedReady() metav1.Condition {
+	if ready := meta.FindStatusCondition(o.Instance.Status.Conditions, kudo.ConditionReady); ready != nil {
+		return Condition(ready.Status, ready.Reason, ready.Message)
+	}
+	return Condition(metav1.ConditionUnknown, kudo.ReasonPlanPending, "not evaluated yet")
 }
 
 // wait leaves the plans unchanged.
@@ -194,22 +231,16 @@ func (o Observation) abandonedPods(choice Choice) []Object {
 	return abandoned
 }
 
-// State returns the desired state of the Instance, together with its last execution.
+// State returns the desired state of the Instance together with the reached one.
 func (o Observation) State() State {
-	w := State{
-		Version:     o.Desired,
-		Reference:   o.Reference,
-		Generation:  o.Instance.HubGeneration(),
-		Parameters:  o.Instance.Spec.Parameters,
-		Request:     o.Instance.Spec.PlanExecution,
-		Removing:    o.Instance.Removing(),
-		Last:        o.Instance.Status.Execution,
-		LastVersion: o.Running,
-	}
-	if w.Last != nil {
-		w.LastStatus = o.lastStatus().Status
-	}
-	return w
+	s := Reached(o.Instance.Status, o.Running)
+	s.Version = o.Desired
+	s.Reference = o.Reference
+	s.Generation = o.Instance.HubGeneration()
+	s.Parameters = o.Instance.Spec.Parameters
+	s.Request = o.Instance.Spec.PlanExecution
+	s.Removing = o.Instance.Removing()
+	return s
 }
 
 // lastStatus returns the status of the last execution.
@@ -217,22 +248,25 @@ func (o Observation) lastStatus() kudo.PlanStatus {
 	return o.Instance.Status.PlanStatus[o.Instance.Status.Execution.Plan]
 }
 
-// Normalized returns the observation with a status of the last execution that has the shape of its plan, even if another writer has changed
-// it.
+// Normalized returns the observation with a status in the current format, in which the status of the last execution has the shape of its
+// plan, even if another writer has changed it.
 func (o Observation) Normalized() Observation {
 	last := o.Instance.Status.Execution
-	if last == nil || o.Running == nil {
+	if last == nil {
 		return o
 	}
-	recorded := o.Instance.Status.PlanStatus[last.Plan]
-	status := Normalize(last.Plan, o.Running.Plans[last.Plan], recorded, last.UID, o.Now)
-	if equality.Semantic.DeepEqual(status, recorded) {
+	status := Current(o.Instance.Status, o.Running)
+	if o.Running != nil {
+		status = *status.DeepCopy()
+		if status.PlanStatus == nil {
+			status.PlanStatus = map[string]kudo.PlanStatus{}
+		}
+		status.PlanStatus[last.Plan] = Normalize(last.Plan, o.Running.Plans[last.Plan], status.PlanStatus[last.Plan], last.UID, o.Now)
+	}
+	if equality.Semantic.DeepEqual(status, o.Instance.Status) {
 		return o
 	}
 	o.Instance = o.Instance.DeepCopy()
-	if o.Instance.Status.PlanStatus == nil {
-		o.Instance.Status.PlanStatus = map[string]kudo.PlanStatus{}
-	}
-	o.Instance.Status.PlanStatus[last.Plan] = status
+	o.Instance.Status = status
 	return o
 }

@@ -29,8 +29,15 @@ func observed(status kudo.ExecutionStatus, change ...func(*plan.Observation)) pl
 	}
 	instance.Status = kudo.InstanceStatus{
 		Execution:  &kudo.Execution{UID: "x", Plan: "deploy", OperatorVersion: one, Parameters: map[string]string{"PLAIN": "a"}},
+		Whole:      &kudo.WholeVersion{OperatorVersion: one},
 		PlanStatus: map[string]kudo.PlanStatus{"deploy": deploy},
 		Inventory:  []kudo.InventoryEntry{config("kept", "one"), config("left", "three")},
+	}
+	switch {
+	case status == kudo.FatalError:
+		instance.Status.Execution.Owed = []kudo.OwedPlan{{Plan: "deploy", Outcome: kudo.OwedFailed}}
+	case status.Running():
+		instance.Status.Execution.Owed = []kudo.OwedPlan{{Plan: "deploy"}}
 	}
 	o := plan.Observation{
 		Now: noon, Instance: instance, Owner: plan.Owner{Namespace: "apps", Name: "kafka"},

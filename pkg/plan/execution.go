@@ -14,25 +14,42 @@ import (
 func Start(status kudo.InstanceStatus, choice Choice, uid types.UID, now time.Time) kudo.InstanceStatus {
 	execution := *choice.Start
 	execution.UID = cmp.Or(execution.UID, uid)
+	status = Current(status, nil)
 	started := *status.DeepCopy()
 	started.PlanStatus = plansOf(choice.Version, status, execution, now)
 	started.Execution = &execution
-	return recordLast(started, Begin(execution.Plan, choice.Version.Plans[execution.Plan], execution.UID, now))
+	if Manual(started) {
+		started.HandledRequests = handle(started.HandledRequests, execution.UID)
+	}
+	if execution.Plan == kudo.CleanupPlan {
+		started.Whole = nil // what was applied is about to be removed
+	}
+	return recordLast(started, choice.Version, kudo.OwedFailed, Begin(execution.Plan, choice.Version.Plans[execution.Plan], execution.UID, now))
 }
 
 // Advance returns the status of an Instance after the outcomes of tasks of its last execution, which runs version.
 func Advance(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, outcomes map[Task]Outcome, now time.Time) kudo.InstanceStatus {
 	name := status.Execution.Plan
-	return recordLast(*status.DeepCopy(), Record(version.Plans[name], status.PlanStatus[name], outcomes, now))
+	return recordLast(*status.DeepCopy(), version, kudo.OwedFailed, Record(version.Plans[name], status.PlanStatus[name], outcomes, now))
 }
 
-// recordLast records the state of the last execution. Its completion clears the pending restart of pods (KEP-27).
-func recordLast(status kudo.InstanceStatus, last kudo.PlanStatus) kudo.InstanceStatus {
+// Cancelled returns the status of an Instance whose last execution, which runs version, was cancelled.
+func Cancelled(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, now time.Time) kudo.InstanceStatus {
+	return recordLast(*status.DeepCopy(), version, kudo.OwedCancelled, Cancel(status.PlanStatus[status.Execution.Plan], now))
+}
+
+// Refused returns the status of an Instance whose execution, which has just started and runs version, cannot continue for that reason.
+func Refused(version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, reason string, now time.Time) kudo.InstanceStatus {
+	return recordLast(*status.DeepCopy(), version, kudo.OwedFailed, end(status.PlanStatus[status.Execution.Plan], reason, now))
+}
+
+// recordLast records the state of the last execution, and which plans are still owed. outcome is recorded for a plan that has ended without
+// completing.
+func recordLast(
+	status kudo.InstanceStatus, version *kudo.OperatorVersionSpec, outcome kudo.OwedOutcome, last kudo.PlanStatus,
+) kudo.InstanceStatus {
 	status.PlanStatus[status.Execution.Plan] = last
-	if last.Status == kudo.Complete {
-		status.Execution.RestartPending = false
-	}
-	return status
+	return ended(status, version, outcome)
 }
 
 // plansOf keeps the states of plans for an unchanged OperatorVersion. The plans of a changed version have never run. A plan that was
@@ -41,7 +58,7 @@ func plansOf(
 	version *kudo.OperatorVersionSpec, status kudo.InstanceStatus, started kudo.Execution, now time.Time,
 ) map[string]kudo.PlanStatus {
 	last := status.Execution
-	same := last != nil && sameVersion(last.OperatorVersion, started.OperatorVersion)
+	same := last != nil && sameReference(last.OperatorVersion, started.OperatorVersion)
 	statuses := make(map[string]kudo.PlanStatus, len(version.Plans))
 	for name, spec := range version.Plans {
 		before, known := status.PlanStatus[name]

@@ -65,29 +65,3 @@ func TestStart(t *testing.T) {
 		})
 	}
 }
-
-func TestARestartIsOwedUntilAnExecutionIsComplete(t *testing.T) {
-	version := versionOf("deploy", "empty")
-	version.Plans["deploy"] = kudo.Plan{Phases: []kudo.Phase{{Name: "p", Steps: []kudo.Step{{Name: "s", Tasks: []string{"t"}}}}}}
-	start := func(name string) kudo.InstanceStatus {
-		owing := &kudo.Execution{UID: "x", Plan: name, OperatorVersion: one, RestartPending: true}
-		return plan.Start(kudo.InstanceStatus{}, plan.Choice{Start: owing, Version: version}, "", noon)
-	}
-	after := func(outcome kudo.ExecutionStatus) kudo.InstanceStatus {
-		return plan.Advance(version, start("deploy"), map[plan.Task]plan.Outcome{{}: {Status: outcome}}, noon)
-	}
-	for name, test := range map[string]struct {
-		status kudo.InstanceStatus
-		owed   bool
-	}{
-		"while it runs":            {after(kudo.InProgress), true},
-		"while it fails":           {after(kudo.Error), true},
-		"when it has failed":       {after(kudo.FatalError), true},
-		"not when it is complete":  {after(kudo.Complete), false},
-		"nor by one without tasks": {start("empty"), false},
-	} {
-		if test.status.Execution.RestartPending != test.owed {
-			t.Errorf("%s: restartPending is %v", name, test.status.Execution.RestartPending)
-		}
-	}
-}

@@ -12,6 +12,13 @@ type Coming struct {
 	Changed []string
 	// NoRestart are the changed parameters that restart no pods (KEP-27).
 	NoRestart []string
+	// Restart is true if pods restart that no execution before it has restarted.
+	Restart bool
+	// Whole is true if the execution applies the complete OperatorVersion.
+	Whole bool
+
+	// before is the state before the execution.
+	before State
 }
 
 // Cause is why an execution starts: the first difference in the order of DESIGN's table.
@@ -22,53 +29,97 @@ const (
 	Installation     Cause = "Installation"
 	OtherVersion     Cause = "OtherVersion"
 	OtherParameters  Cause = "OtherParameters"
+	StillOwed        Cause = "StillOwed"
 	RequestedByHand  Cause = "RequestedByHand"
 	RemovalRequested Cause = "RemovalRequested"
 )
 
 // Forecast lists the executions that start one after the other if each completes. If Choose starts nothing, the first one waits for the end
 // of the running plan. A *MissingPlanError ends the list.
-func Forecast(w State) ([]Coming, error) {
-	if w.Removing {
-		if start := chooseCleanup(w).Start; start != nil {
+func Forecast(s State) ([]Coming, error) {
+	if s.Removing {
+		if start := chooseCleanup(s).Start; start != nil {
 			return []Coming{{Execution: *start, Cause: RemovalRequested}}, nil
 		}
 		return nil, nil
 	}
-	if w.Version == nil {
+	if s.Version == nil {
 		return nil, nil
 	}
-	if choice, err := Choose(w); err != nil || choice.Start == nil {
-		w.LastStatus = kudo.Complete // nothing supersedes a running plan
+	if choice, err := Choose(s); s.LastStatus.Running() && (err != nil || choice.Start == nil) {
+		s = s.Completed() // nothing supersedes the running plan
 	}
 	var forecast []Coming
-	for { // terminates: each execution resolves a difference
-		start, err := chooseStart(w)
-		if err != nil || start == nil {
+	restarts := map[string]bool{} // owed plans whose pods restart, too
+	for {                         // terminates: each execution resolves a difference, settles an owed plan, or handles the request
+		choice, err := s.next()
+		if err != nil || choice.Start == nil {
 			return forecast, err
 		}
-		forecast = append(forecast, w.coming(*start))
-		last := *start
-		last.RestartPending = false
-		w.Last, w.LastStatus, w.LastVersion = &last, kudo.Complete, w.Version
+		forecast = append(forecast, s.coming(choice).restarting(choice, restarts))
+		s = s.after(choice.Start, s.Version)
 	}
 }
 
+// restarting returns the execution with its restart of pods, and updates the owed plans whose pods restart.
+func (c Coming) restarting(choice Choice, owed map[string]bool) Coming {
+	for name := range Affected(choice.Start) {
+		owed[name] = owed[name] || choice.Restart
+	}
+	c.Restart = owed[c.Plan]
+	delete(owed, c.Plan)
+	return c
+}
+
+// Completed returns the state after the last execution has completed.
+func (s State) Completed() State { return s.after(s.Last, s.LastVersion) }
+
+// after returns the state after an execution of version has completed.
+func (s State) after(execution *kudo.Execution, version *kudo.OperatorVersionSpec) State {
+	status := kudo.InstanceStatus{
+		Execution: execution.DeepCopy(), Whole: s.Whole, HandledRequests: s.Handled,
+		PlanStatus: map[string]kudo.PlanStatus{execution.Plan: {Status: kudo.Complete}},
+	}
+	if execution.Plan == kudo.CleanupPlan {
+		status.Whole = nil
+	}
+	status = ended(status, version, "")
+	s.Last, s.LastStatus, s.LastVersion, s.Whole = status.Execution, kudo.Complete, version, status.Whole
+	return s
+}
+
 // coming returns the execution and why it starts after the last one.
-func (w State) coming(start kudo.Execution) Coming {
-	c := Coming{Execution: start, Cause: RequestedByHand}
-	if w.Last == nil {
+func (s State) coming(choice Choice) Coming {
+	start := *choice.Start
+	c := Coming{Execution: start, Cause: RequestedByHand, before: s}
+	if at := owedAt(start.Owed, start.Plan); at >= 0 {
+		c.Whole = start.Owed[at].Whole
+	}
+	if s.Last == nil {
 		c.Cause = Installation
 		return c
 	}
-	for _, p := range changedParameters(w.Version.Parameters, w.Last.Parameters, start.Parameters) {
+	for _, p := range changedParameters(s.Version.Parameters, s.Last.Parameters, start.Parameters) {
 		c.Cause, c.Changed = OtherParameters, append(c.Changed, p.Name)
-		if p.ForcePodRestart != nil && !bool(*p.ForcePodRestart) {
+		if !RestartsPods(p) {
 			c.NoRestart = append(c.NoRestart, p.Name)
 		}
 	}
-	if !sameVersion(start.OperatorVersion, w.Last.OperatorVersion) {
+	switch {
+	case s.isOtherVersion():
 		c.Cause = OtherVersion
+	case len(c.Changed) == 0 && start.UID == "":
+		c.Cause = StillOwed
 	}
 	return c
+}
+
+// Completed returns the status of an Instance once the forecast execution of version has completed.
+func (c Coming) Completed(version *kudo.OperatorVersionSpec) kudo.InstanceStatus {
+	execution := c.Execution
+	status := kudo.InstanceStatus{
+		Execution: &execution, Whole: c.before.Whole, HandledRequests: c.before.Handled,
+		PlanStatus: map[string]kudo.PlanStatus{c.Plan: {Name: c.Plan, Status: kudo.Complete, UID: c.UID}},
+	}
+	return ended(status, version, "")
 }

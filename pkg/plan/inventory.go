@@ -1,6 +1,9 @@
 package plan
 
 import (
+	"cmp"
+	"encoding/json"
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -11,6 +14,33 @@ import (
 // MostObjects is the maximum number of objects of an Instance: the limit of its inventory.
 const MostObjects = 10000
 
+// mostBytes is the maximum size of an Instance's inventory together with its parameters, which the spec and the status hold. It leaves room
+// below etcd's limit of 1.5 MiB for an object.
+const mostBytes = 1300000
+
+// Fits returns an error if an Instance cannot be stored with that inventory and those parameters.
+func Fits(inventory []kudo.InventoryEntry, parameters map[string]string) error {
+	if len(inventory) > MostObjects {
+		return fmt.Errorf("an Instance can have at most %d objects, and this one would have %d: divide the package", MostObjects, len(inventory))
+	}
+	listed, given := sizeOf(inventory), 2*sizeOf(parameters)
+	if listed+given <= mostBytes {
+		return nil
+	}
+	return fmt.Errorf("an Instance can have at most %d bytes of inventory and parameters, and this one would have %d: %d for %d objects, "+
+		"%d for parameters (twice): shorten names or parameters, or divide the package",
+		mostBytes, listed+given, listed, len(inventory), given)
+}
+
+// sizeOf returns the size of a value as JSON, in bytes.
+func sizeOf(value any) int {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return 0 // it consists of strings
+	}
+	return len(encoded)
+}
+
 // Entry returns the inventory entry of an object that a task applies.
 func Entry(o *unstructured.Unstructured, task string) kudo.InventoryEntry {
 	return kudo.InventoryEntry{
@@ -18,34 +48,39 @@ func Entry(o *unstructured.Unstructured, task string) kudo.InventoryEntry {
 	}
 }
 
-// identity returns an entry without its task: an object has one entry, for the task that applied it last.
-func identity(entry kudo.InventoryEntry) kudo.InventoryEntry {
-	entry.Task = ""
-	return entry
+// Identity returns the entry with only the identity of its object, which has one entry in an inventory.
+func Identity(entry kudo.InventoryEntry) kudo.InventoryEntry {
+	return kudo.InventoryEntry{Group: entry.Group, Kind: entry.Kind, Namespace: entry.Namespace, Name: entry.Name}
 }
 
-// Track adds the objects that a task is about to apply. Entries of another task move to this one.
-func Track(inventory []kudo.InventoryEntry, task string, wants []*unstructured.Unstructured) []kudo.InventoryEntry {
+// Track adds the objects that a task is about to apply; manual is true if its plan is requested manually and not owed. Entries of another
+// task move to this one.
+func Track(inventory []kudo.InventoryEntry, task string, manual bool, wants []*unstructured.Unstructured) []kudo.InventoryEntry {
 	entries := make([]kudo.InventoryEntry, 0, len(wants))
 	for _, want := range wants {
-		entries = append(entries, Entry(want, task))
+		entry := Entry(want, task)
+		entry.Manual = manual
+		entries = append(entries, entry)
 	}
 	return List(inventory, entries...)
 }
 
-// List adds entries to the inventory, replacing existing entries of the same objects.
+// List adds entries to the inventory, replacing existing entries of the same objects. A required restart of pods stays, and so does an
+// entry that a plan which was not requested manually has applied.
 func List(inventory []kudo.InventoryEntry, entries ...kudo.InventoryEntry) []kudo.InventoryEntry {
 	listed := slices.Clone(inventory)
 	places := make(map[kudo.InventoryEntry]int, len(listed))
 	for i, entry := range listed {
-		places[identity(entry)] = i
+		places[Identity(entry)] = i
 	}
 	for _, entry := range entries {
-		if i, known := places[identity(entry)]; known {
+		if i, known := places[Identity(entry)]; known {
+			entry.Restart = cmp.Or(entry.Restart, listed[i].Restart)
+			entry.Manual = entry.Manual && listed[i].Manual
 			listed[i] = entry
 			continue
 		}
-		places[identity(entry)] = len(listed)
+		places[Identity(entry)] = len(listed)
 		listed = append(listed, entry)
 	}
 	return listed
@@ -54,7 +89,7 @@ func List(inventory []kudo.InventoryEntry, entries ...kudo.InventoryEntry) []kud
 // Forget removes objects from the inventory, regardless of their tasks.
 func Forget(inventory []kudo.InventoryEntry, gone ...kudo.InventoryEntry) []kudo.InventoryEntry {
 	struck := identities(gone)
-	return only(inventory, func(e kudo.InventoryEntry) bool { return !struck[identity(e)] })
+	return only(inventory, func(e kudo.InventoryEntry) bool { return !struck[Identity(e)] })
 }
 
 // Applied returns the entries of objects that tasks have applied, without those that a removal has only found.
@@ -80,28 +115,11 @@ func Surplus(inventory []kudo.InventoryEntry, task string, wants []*unstructured
 	for _, want := range wants {
 		wanted[Entry(want, "")] = true
 	}
-	return only(inventory, func(e kudo.InventoryEntry) bool { return e.Task == task && !wanted[identity(e)] })
+	return only(inventory, func(e kudo.InventoryEntry) bool { return e.Task == task && !wanted[Identity(e)] })
 }
 
-// wholePlans are the plans that apply a whole version.
-var wholePlans = []string{kudo.UpgradePlan, kudo.UpdatePlan, kudo.DeployPlan}
-
-// BringsAll reports whether the plan of that name applies a whole version.
-func BringsAll(name string) bool { return slices.Contains(wholePlans, name) }
-
-// IsWhole reports whether a plan that applies the whole version is complete. Before that, replacements for the objects of the previous
-// version may be missing.
-func IsWhole(statuses map[string]kudo.PlanStatus) bool {
-	return slices.ContainsFunc(wholePlans, func(name string) bool { return statuses[name].Status == kudo.Complete })
-}
-
-// Vanished returns the entries of tasks that the version does not have, without those that a removal has only found. It returns none before IsWhole is true for the version.
-func Vanished(
-	inventory []kudo.InventoryEntry, version *kudo.OperatorVersionSpec, statuses map[string]kudo.PlanStatus,
-) []kudo.InventoryEntry {
-	if !IsWhole(statuses) {
-		return nil
-	}
+// Vanished returns the entries of tasks that the version does not have, without objects that a removal has only found.
+func Vanished(inventory []kudo.InventoryEntry, version *kudo.OperatorVersionSpec) []kudo.InventoryEntry {
 	tasks := map[string]bool{}
 	for _, task := range version.Tasks {
 		tasks[task.Name] = true
@@ -124,11 +142,12 @@ func Unfinished(inventory []kudo.InventoryEntry, spec kudo.Plan, status kudo.Pla
 func Inherit(entries, elsewhere []kudo.InventoryEntry) (inherited, rest []kudo.InventoryEntry) {
 	heirs := map[kudo.InventoryEntry]kudo.InventoryEntry{}
 	for _, entry := range elsewhere {
-		heirs[identity(entry)] = entry
+		heirs[Identity(entry)] = entry
 	}
 	for _, entry := range entries {
-		if heir, found := heirs[identity(entry)]; found {
-			inherited = append(inherited, heir)
+		if heir, found := heirs[Identity(entry)]; found {
+			entry.Task = heir.Task
+			inherited = append(inherited, entry)
 			continue
 		}
 		rest = append(rest, entry)
@@ -146,7 +165,7 @@ func Upcoming(spec kudo.Plan, status kudo.PlanStatus) []Task {
 func identities(entries []kudo.InventoryEntry) map[kudo.InventoryEntry]bool {
 	set := make(map[kudo.InventoryEntry]bool, len(entries))
 	for _, entry := range entries {
-		set[identity(entry)] = true
+		set[Identity(entry)] = true
 	}
 	return set
 }

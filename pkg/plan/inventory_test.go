@@ -1,7 +1,9 @@
 package plan_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -61,11 +63,11 @@ func TestTrack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := append(entries(nil), test.before...)
-			got := plan.Track(test.before, test.task, test.wants)
+			got := plan.Track(test.before, test.task, false, test.wants)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(got, plan.Track(got, test.task, test.wants)); diff != "" {
+			if diff := cmp.Diff(got, plan.Track(got, test.task, false, test.wants)); diff != "" {
 				t.Errorf("the second time changes something:\n%s", diff)
 			}
 			if diff := cmp.Diff(before, test.before); diff != "" {
@@ -136,24 +138,31 @@ func TestSurplus(t *testing.T) {
 func TestVanished(t *testing.T) {
 	version := &kudo.OperatorVersionSpec{Tasks: []kudo.Task{{Name: "new"}, {Name: "both"}}}
 	inventory := entries{config("a", "old"), config("b", "both"), config("c", "new"), config("found", "")}
+	if diff := cmp.Diff(entries{config("a", "old")}, entries(plan.Vanished(inventory, version))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestIsWhole(t *testing.T) {
+	execution := func(owed ...kudo.OwedPlan) *kudo.Execution {
+		return &kudo.Execution{UID: "x", Plan: "upgrade", OperatorVersion: two, Owed: owed}
+	}
 	for name, test := range map[string]struct {
-		statuses map[string]kudo.PlanStatus
-		want     entries
+		status kudo.InstanceStatus
+		want   bool
 	}{
-		"nothing before the version was applied": {map[string]kudo.PlanStatus{"upgrade": {Status: kudo.InProgress}}, nil},
-		"nothing after it failed":                {map[string]kudo.PlanStatus{"upgrade": {Status: kudo.FatalError}}, nil},
-		"nothing when only another plan was run by hand": {
-			map[string]kudo.PlanStatus{"upgrade": {Status: kudo.FatalError}, "backup": {Status: kudo.Complete}}, nil},
-		"what tasks have applied that the version has no more": {
-			map[string]kudo.PlanStatus{"upgrade": {Status: kudo.Complete}}, entries{config("a", "old")}},
-		"also where another plan took the place of upgrade": {
-			map[string]kudo.PlanStatus{"deploy": {Status: kudo.Complete}}, entries{config("a", "old")}},
+		"never executed":       {kudo.InstanceStatus{}, false},
+		"the version is whole": {kudo.InstanceStatus{Execution: execution(), Whole: &kudo.WholeVersion{OperatorVersion: two}}, true},
+		"a triggered plan is owed": {
+			kudo.InstanceStatus{Execution: execution(kudo.OwedPlan{Plan: "exporter"}), Whole: &kudo.WholeVersion{OperatorVersion: two}}, true},
+		"the version before was whole": {
+			kudo.InstanceStatus{Execution: execution(kudo.OwedPlan{Plan: "upgrade", Whole: true}), Whole: &kudo.WholeVersion{OperatorVersion: one}}, false},
+		"it runs again as a whole": {
+			kudo.InstanceStatus{Execution: execution(kudo.OwedPlan{Plan: "upgrade", Whole: true}), Whole: &kudo.WholeVersion{OperatorVersion: two}}, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, plan.Vanished(inventory, version, test.statuses), cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
+		if got := plan.IsWhole(test.status); got != test.want {
+			t.Errorf("%s: got %v", name, got)
+		}
 	}
 }
 
@@ -261,5 +270,32 @@ func TestAnInventoryIsTornDownFromItsEnd(t *testing.T) {
 				t.Errorf("the input has changed:\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestFits(t *testing.T) {
+	many := func(count int, name string) entries {
+		var listed entries
+		for i := range count {
+			listed = append(listed, kudo.InventoryEntry{Group: "apps", Kind: "Deployment", Namespace: "monitoring", Name: fmt.Sprint(name, i), Task: "app"})
+		}
+		return listed
+	}
+	long := strings.Repeat("n", 150)
+	for name, test := range map[string]struct {
+		inventory  entries
+		parameters map[string]string
+		says       string
+	}{
+		"10,000 objects with ordinary names": {many(10000, "prometheus-"), nil, ""},
+		"one more":                           {many(10001, "p"), nil, "at most 10000 objects, and this one would have 10001"},
+		"7,000 objects with long names and large parameters": {many(7000, long), map[string]string{"CONFIG": strings.Repeat("c", 400<<10)},
+			"at most 1300000 bytes of inventory and parameters"},
+		"parameters alone": {nil, map[string]string{"CONFIG": strings.Repeat("c", 700<<10)}, "for 0 objects"},
+	} {
+		err := plan.Fits(test.inventory, test.parameters)
+		if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: got %v", name, err)
+		}
 	}
 }

@@ -121,13 +121,14 @@ func (l *life) uid() types.UID {
 
 // seen returns the desired state with the committed status, as an agent reads both.
 func (l *life) seen() plan.State {
-	w := l.state
-	w.Last = l.status.Execution
-	if w.Last != nil {
-		w.LastStatus = l.status.PlanStatus[w.Last.Plan].Status
-		w.LastVersion = l.running()
+	s := l.state
+	if l.status.Execution == nil {
+		return s
 	}
-	return w
+	reached := plan.Reached(l.status, l.running())
+	s.Last, s.LastStatus, s.LastVersion = reached.Last, reached.LastStatus, reached.LastVersion
+	s.Whole, s.Handled = reached.Whole, reached.Handled
+	return s
 }
 
 // running returns the last started version.
@@ -199,16 +200,29 @@ func (l *life) check(before, after kudo.InstanceStatus) {
 			l.done[status.UID] = string(status.Status) + " " + status.Message
 		}
 	}
+	l.checkOwed(before, after)
 	last := after.PlanStatus[after.Execution.Plan]
 	switch {
-	case last.Status == kudo.Complete && after.Execution.RestartPending:
-		l.t.Fatalf("seed %d: plan %q is complete and still owes a restart", l.seed, last.Name)
-	case last.Status != kudo.Complete && before.Execution != nil && before.Execution.RestartPending && !after.Execution.RestartPending:
-		l.t.Fatalf("seed %d: a restart that was owed is forgotten while plan %q is %s", l.seed, last.Name, last.Status)
 	case before.Execution != nil && before.Execution.UID == after.Execution.UID:
 		checkKept(l.t, before.PlanStatus[last.Name], last)
 	case before.Execution != nil && l.done[after.Execution.UID] != "" && last.Status.Running():
 		l.t.Fatalf("seed %d: uid %s is given twice", l.seed, after.Execution.UID)
+	}
+}
+
+// checkOwed asserts that no plan is forgotten that still has to complete.
+func (l *life) checkOwed(before, after kudo.InstanceStatus) {
+	last, owed := after.PlanStatus[after.Execution.Plan], after.Execution.Owed
+	whole := slices.ContainsFunc(owed, func(o kudo.OwedPlan) bool { return o.Whole })
+	switch {
+	case len(owed) == 0 && after.Whole == nil && last.Name != "cleanup":
+		l.t.Fatalf("seed %d: nothing is owed while plan %q is %s, and no version is whole", l.seed, last.Name, last.Status)
+	case len(owed) == 0 && after.Whole != nil && after.Whole.OperatorVersion != after.Execution.OperatorVersion:
+		l.t.Fatalf("seed %d: nothing is owed, and %s is not whole", l.seed, after.Execution.OperatorVersion.Name)
+	case before.Execution == nil || before.Execution.OperatorVersion != after.Execution.OperatorVersion || whole:
+		return
+	case len(owed) < len(before.Execution.Owed) && last.Status != kudo.Complete:
+		l.t.Fatalf("seed %d: plans %v are owed, and %v once plan %q is %s", l.seed, before.Execution.Owed, owed, last.Name, last.Status)
 	}
 }
 
@@ -237,7 +251,13 @@ func TestWhateverHappensAnInstanceSettlesWhereItsSpecSays(t *testing.T) {
 		if choice != (plan.Choice{}) {
 			t.Fatalf("seed %d: it has settled, and yet there is something to do: %+v", seed, choice)
 		}
-		if err == nil && w.Request.PlanName != "" && w.Last.Request != w.Request.UID {
+		for _, owed := range w.Last.Owed {
+			blocked := w.Last.Owed[0].Whole && w.Last.Owed[0].Outcome != ""
+			if owed.Outcome == "" && !blocked {
+				t.Fatalf("seed %d: plan %q is owed and does not start", seed, owed.Plan)
+			}
+		}
+		if err == nil && w.Request.PlanName != "" && !slices.Contains(w.Handled, w.Request.UID) {
 			t.Fatalf("seed %d: request %+v was not handled", seed, w.Request)
 		}
 		if w.Last.OperatorVersion != w.Reference || !w.LastStatus.Terminal() {

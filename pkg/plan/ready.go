@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -53,12 +54,9 @@ func Everywhere(version *kudo.OperatorVersionSpec) []Placed {
 	return placed
 }
 
-// Ready returns condition Ready of an Instance without a running plan (DESIGN §5): True if the last plan is complete, all objects in the
-// inventory exist, belong to the owner and are healthy, and the children are healthy too.
-func Ready(last kudo.PlanStatus, owner Owner, listed []Object, children []Child) metav1.Condition {
-	if last.Status == kudo.FatalError {
-		return Condition(metav1.ConditionFalse, kudo.ReasonPlanFailed, fmt.Sprintf("plan %q failed: %s", last.Name, last.Message))
-	}
+// Ready returns condition Ready of an Instance of which no plan has failed or is pending (DESIGN §5): True if all objects in the inventory
+// exist, belong to the owner and are healthy, and the children are healthy too.
+func Ready(owner Owner, listed []Object, children []Child) metav1.Condition {
 	for _, o := range listed {
 		if problem := problemOf(owner, o); problem != "" {
 			return Condition(metav1.ConditionFalse, kudo.ReasonUnhealthy, problem)
@@ -69,17 +67,22 @@ func Ready(last kudo.PlanStatus, owner Owner, listed []Object, children []Child)
 			return Condition(metav1.ConditionFalse, kudo.ReasonUnhealthy, problem)
 		}
 	}
-	return Condition(metav1.ConditionTrue, kudo.ReasonHealthy,
-		fmt.Sprintf("plan %q is complete and all applied objects are healthy", last.Name))
+	return Condition(metav1.ConditionTrue, kudo.ReasonHealthy, "all plans are complete and all applied objects are healthy")
 }
 
-// Pending returns condition Ready of an Instance with a complete plan and another action that is due. It is False in between: a client that
-// waits for its generation to be Ready would otherwise take pending changes for done.
-func Pending(last kudo.PlanStatus, next Choice) metav1.Condition {
-	if next.Remove {
-		return Condition(metav1.ConditionFalse, kudo.ReasonRemoving, fmt.Sprintf("plan %q is complete", last.Name))
+// Failed returns condition Ready of an Instance with a plan that failed and does not start again by itself.
+func Failed(failed kudo.PlanStatus, name string) metav1.Condition {
+	message := fmt.Sprintf("plan %q failed", name)
+	if failed.Message != "" {
+		message += ": " + failed.Message
 	}
-	return Condition(metav1.ConditionFalse, kudo.ReasonPlanPending, fmt.Sprintf("plan %q is complete, and plan %q is next", last.Name, next.Start.Plan))
+	return Condition(metav1.ConditionFalse, kudo.ReasonPlanFailed, message)
+}
+
+// Pending returns condition Ready of an Instance with a plan that is about to start. It is False in between: a client that waits for its
+// generation to be Ready would otherwise take pending changes for done.
+func Pending(next string) metav1.Condition {
+	return Condition(metav1.ConditionFalse, kudo.ReasonPlanPending, fmt.Sprintf("plan %q is next", next))
 }
 
 // missing is the end of a condition message about an applied object that no longer exists.
@@ -113,6 +116,39 @@ func problemOf(owner Owner, o Object) string {
 func (o Object) passing() bool {
 	kind := o.Want.GroupVersionKind().GroupKind()
 	return kind == schema.GroupKind{Group: "batch", Kind: "Job"} || kind == schema.GroupKind{Kind: "Pod"}
+}
+
+// LastRequest returns condition LastRequestSucceeded of an Instance: the outcome of its last manual plan request. It returns nil if there is
+// none, or if its plan has run again since it ended.
+func LastRequest(status kudo.InstanceStatus) *metav1.Condition {
+	if len(status.HandledRequests) == 0 {
+		return nil
+	}
+	request := status.HandledRequests[len(status.HandledRequests)-1]
+	for _, name := range slices.Sorted(maps.Keys(status.PlanStatus)) {
+		ran := status.PlanStatus[name]
+		if ran.UID != request {
+			continue
+		}
+		c := &metav1.Condition{Type: kudo.ConditionLastRequestSucceeded}
+		switch ran.Status {
+		case kudo.Complete:
+			c.Status, c.Reason, c.Message = metav1.ConditionTrue, kudo.ReasonPlanComplete, fmt.Sprintf("plan %q is complete", name)
+		case kudo.FatalError:
+			c.Status, c.Reason, c.Message = metav1.ConditionFalse, kudo.ReasonPlanFailed, Failed(ran, name).Message
+		default:
+			c.Status, c.Reason, c.Message = metav1.ConditionUnknown, kudo.ReasonPlanInProgress, fmt.Sprintf("plan %q is running", name)
+		}
+		return c
+	}
+	before := meta.FindStatusCondition(status.Conditions, kudo.ConditionLastRequestSucceeded)
+	if before == nil || before.Status != metav1.ConditionUnknown || status.Execution == nil {
+		return nil
+	}
+	return &metav1.Condition{
+		Type: kudo.ConditionLastRequestSucceeded, Status: metav1.ConditionFalse, Reason: kudo.ReasonPlanFailed,
+		Message: fmt.Sprintf("the requested plan was superseded by plan %q", status.Execution.Plan),
+	}
 }
 
 // Running returns condition Ready of an Instance with a running plan.

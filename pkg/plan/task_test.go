@@ -226,32 +226,28 @@ func TestDummyOutcome(t *testing.T) {
 }
 
 func TestReady(t *testing.T) {
-	complete := kudo.PlanStatus{Name: "deploy", Status: kudo.Complete}
 	there := object("ConfigMap", "c")
 	for name, test := range map[string]struct {
-		last   kudo.PlanStatus
 		listed []plan.Object
 		status metav1.ConditionStatus
 		reason string
 		says   string
 	}{
-		"complete and all there": {complete, []plan.Object{{Want: there, Live: there}}, metav1.ConditionTrue, kudo.ReasonHealthy, "deploy"},
-		"a failed plan, with what failed": {kudo.PlanStatus{Name: "update", Status: kudo.FatalError, Message: "broken"}, nil,
-			metav1.ConditionFalse, kudo.ReasonPlanFailed, `plan "update" failed: broken`},
-		"an object that is gone, with its name": {complete, []plan.Object{{Want: there}}, metav1.ConditionFalse, kudo.ReasonUnhealthy, "ConfigMap apps/c: is missing"},
-		"a Job that is gone has done its work":  {complete, []plan.Object{{Want: object("Job", "j", version("batch/v1"))}}, metav1.ConditionTrue, kudo.ReasonHealthy, ""},
-		"so has a Pod":                          {complete, []plan.Object{{Want: object("Pod", "p")}}, metav1.ConditionTrue, kudo.ReasonHealthy, ""},
-		"another group's Job has not":           {complete, []plan.Object{{Want: object("Job", "j", version("example.com/v1"))}}, metav1.ConditionFalse, kudo.ReasonUnhealthy, "Job apps/j: is missing"},
-		"a cluster-scoped object that is gone": {complete, []plan.Object{{Want: object("ClusterRole", "r", func(o *unstructured.Unstructured) { o.SetNamespace("") })}},
+		"complete and all there":                {[]plan.Object{{Want: there, Live: there}}, metav1.ConditionTrue, kudo.ReasonHealthy, "all applied objects are healthy"},
+		"an object that is gone, with its name": {[]plan.Object{{Want: there}}, metav1.ConditionFalse, kudo.ReasonUnhealthy, "ConfigMap apps/c: is missing"},
+		"a Job that is gone has done its work":  {[]plan.Object{{Want: object("Job", "j", version("batch/v1"))}}, metav1.ConditionTrue, kudo.ReasonHealthy, ""},
+		"so has a Pod":                          {[]plan.Object{{Want: object("Pod", "p")}}, metav1.ConditionTrue, kudo.ReasonHealthy, ""},
+		"another group's Job has not":           {[]plan.Object{{Want: object("Job", "j", version("example.com/v1"))}}, metav1.ConditionFalse, kudo.ReasonUnhealthy, "Job apps/j: is missing"},
+		"a cluster-scoped object that is gone": {[]plan.Object{{Want: object("ClusterRole", "r", func(o *unstructured.Unstructured) { o.SetNamespace("") })}},
 			metav1.ConditionFalse, kudo.ReasonUnhealthy, "ClusterRole r: is missing"},
-		"an object that was replaced by another owner's": {complete, []plan.Object{{Want: there, Live: object("ConfigMap", "c", func(o *unstructured.Unstructured) { o.SetLabels(nil) })}},
+		"an object that was replaced by another owner's": {[]plan.Object{{Want: there, Live: object("ConfigMap", "c", func(o *unstructured.Unstructured) { o.SetLabels(nil) })}},
 			metav1.ConditionFalse, kudo.ReasonUnhealthy, "ConfigMap apps/c: already exists and was not created by this Instance"},
-		"an object that is on its way out, with what holds it": {complete, []plan.Object{{Want: there, Live: object("ConfigMap", "c", dying("example.com/hold"))}},
+		"an object that is on its way out, with what holds it": {[]plan.Object{{Want: there, Live: object("ConfigMap", "c", dying("example.com/hold"))}},
 			metav1.ConditionFalse, kudo.ReasonUnhealthy, "ConfigMap apps/c: is being deleted, held by finalizer example.com/hold"},
-		"an object that is broken, with its cause": {complete, []plan.Object{{Want: there, Live: object("PersistentVolumeClaim", "v", phase("Lost"))}}, metav1.ConditionFalse, kudo.ReasonUnhealthy, "apps/v"},
+		"an object that is broken, with its cause": {[]plan.Object{{Want: there, Live: object("PersistentVolumeClaim", "v", phase("Lost"))}}, metav1.ConditionFalse, kudo.ReasonUnhealthy, "apps/v"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := plan.Ready(test.last, owner, test.listed, nil)
+			got := plan.Ready(owner, test.listed, nil)
 			if got.Status != test.status || got.Reason != test.reason || !strings.Contains(got.Message, test.says) {
 				t.Errorf("got %s %s %q", got.Status, got.Reason, got.Message)
 			}

@@ -97,27 +97,26 @@ type Child struct {
 	Preview         *Preview
 }
 
-// state returns the desired state of the Instance.
+// state returns the desired state of the Instance together with the reached one.
 func (c Change) state() plan.State {
-	w := plan.State{Removing: c.After == nil}
+	s := plan.State{}
+	if c.Before != nil {
+		var started *kudo.OperatorVersionSpec
+		if c.Started != nil {
+			started = &c.Started.Spec
+		}
+		s = plan.Reached(c.Before.Status, started)
+		s.Generation, s.Request = c.Before.Generation+1, c.Before.Spec.PlanExecution
+	}
+	s.Removing = c.After == nil
 	if c.After != nil {
-		w.Parameters = c.After.Spec.Parameters
+		s.Parameters = c.After.Spec.Parameters
 	}
 	if c.Version != nil {
-		w.Version = &c.Version.Spec
-		w.Reference = corev1.ObjectReference{Namespace: c.Version.Namespace, Name: c.Version.Name, UID: c.Version.UID}
+		s.Version = &c.Version.Spec
+		s.Reference = corev1.ObjectReference{Namespace: c.Version.Namespace, Name: c.Version.Name, UID: c.Version.UID}
 	}
-	if c.Before == nil {
-		return w
-	}
-	w.Generation, w.Request = c.Before.Generation+1, c.Before.Spec.PlanExecution
-	if w.Last = c.Before.Status.Execution; w.Last != nil {
-		w.LastStatus = c.Before.Status.PlanStatus[w.Last.Plan].Status
-	}
-	if c.Started != nil {
-		w.LastVersion = &c.Started.Spec
-	}
-	return w
+	return s
 }
 
 // take assigns the version to the fields of the change that it belongs to.

@@ -17,9 +17,12 @@ func (s *simulation) parent(version *kudo.OperatorVersion, coming plan.Coming, s
 	if s.change.After != nil {
 		parent.Spec = *s.change.After.Spec.DeepCopy()
 	}
-	execution := coming.Execution
-	execution.UID, status.UID = playing, playing
-	parent.Status.Execution = &execution
+	coming.UID, status.UID = playing, playing
+	if status.Status == kudo.Complete {
+		parent.Status = coming.Completed(&version.Spec)
+	} else {
+		parent.Status.Execution = &coming.Execution
+	}
 	parent.Status.PlanStatus = map[string]kudo.PlanStatus{coming.Plan: status}
 	return install.Parent{
 		Instance: parent, Running: version, Wanted: version, Instances: s.change.Instances, Candidates: s.change.Candidates,
@@ -44,8 +47,11 @@ func (s *simulation) settle(of Change) {
 		child.Status, child.UID = of.Before.Status, of.Before.UID
 	}
 	if ahead, err := plan.Forecast(of.state()); err == nil && len(ahead) > 0 {
-		child.Status.Execution = &ahead[len(ahead)-1].Execution
-		child.Status.PlanStatus = map[string]kudo.PlanStatus{child.Status.Execution.Plan: {Status: kudo.Complete}}
+		last := ahead[len(ahead)-1]
+		last.UID = playing
+		inventory := child.Status.Inventory
+		child.Status = last.Completed(&of.Version.Spec)
+		child.Status.Inventory = inventory
 	}
 	others := slices.DeleteFunc(slices.Clone(s.change.Instances), func(i kudo.Instance) bool { return i.Name == child.Name })
 	s.change.Instances = append(others, *child)

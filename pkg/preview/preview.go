@@ -27,7 +27,7 @@ func of(c Change, depth int) Preview {
 	if err != nil {
 		p.Problem = err.Error()
 	}
-	if choice, err := plan.Choose(state); len(ahead) > 0 && err == nil && choice.Start == nil {
+	if choice, err := plan.Choose(state); len(ahead) > 0 && err == nil && choice.Start == nil && !choice.Adopt {
 		p.WaitsFor = state.Last.Plan
 	}
 	s := newSimulation(c, depth)
@@ -53,8 +53,8 @@ func (s *simulation) play(coming plan.Coming) Plan {
 			}
 		}
 	}
-	if coming.Cause != plan.RemovalRequested && plan.BringsAll(coming.Plan) {
-		played.Removed = s.remove(plan.Vanished(s.inventory, &version.Spec, map[string]kudo.PlanStatus{coming.Plan: {Status: kudo.Complete}}))
+	if coming.Whole {
+		played.Removed = s.remove(plan.Vanished(s.inventory, &version.Spec))
 		played.Children = s.vanishedChildren(version, coming)
 	}
 	return played
@@ -89,7 +89,7 @@ func (s *simulation) task(version *kudo.OperatorVersion, coming plan.Coming, pla
 		return t
 	}
 	for _, want := range wants {
-		t.Objects = append(t.Objects, s.apply(t, want, coming.RestartPending))
+		t.Objects = append(t.Objects, s.apply(t, want, coming.Restart))
 	}
 	t.Objects = append(t.Objects, s.remove(plan.Surplus(s.inventory, placed.Task.Name, wants))...)
 	return t

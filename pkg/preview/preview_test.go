@@ -110,6 +110,13 @@ func deployed(version *kudo.OperatorVersion, status kudo.ExecutionStatus, parame
 	return i
 }
 
+// running returns the Instance while it runs that plan.
+func running(name string, i *kudo.Instance) *kudo.Instance {
+	i.Status.Execution.Plan, i.Status.Execution.UID = name, "now"
+	i.Status.PlanStatus[name] = kudo.PlanStatus{UID: "now", Status: kudo.InProgress}
+	return i
+}
+
 func entry(group, kind, namespace, name, task string) kudo.InventoryEntry {
 	return kudo.InventoryEntry{Group: group, Kind: kind, Namespace: namespace, Name: name, Task: task}
 }
@@ -181,9 +188,16 @@ func TestPreview(t *testing.T) {
 				"deploy (OtherParameters: MODE), restarts", "app Apply: changed Deployment ns/app, created ConfigMap settings-b, removed ConfigMap ns/settings-a",
 				"extra Delete:", "db DeleteChild:", "once Apply: replaced Job ns/once"},
 		},
-		"a plan that runs is waited for": {
+		"a change restarts the plan that applies everything": {
 			before: deployed(v1, kudo.InProgress, off, applied...), after: instance(v1, with(map[string]string{"SIZE": "3"})), version: v1,
-			want: []string{"waits for deploy", "resize (OtherParameters: SIZE), no restart for SIZE", "app Apply: changed Deployment ns/app, unchanged ConfigMap ns/settings-a"},
+			want: []string{"deploy (OtherParameters: SIZE), no restart for SIZE", "app Apply: changed Deployment ns/app, unchanged ConfigMap ns/settings-a",
+				"extra Delete:", "db DeleteChild:", "once Apply: replaced Job ns/once"},
+		},
+		"another running plan is waited for": {
+			before: running("resize", deployed(v1, kudo.Complete, off, applied...)), after: instance(v1, with(map[string]string{"MODE": "b"})), version: v1,
+			want: []string{"waits for resize",
+				"deploy (OtherParameters: MODE), restarts", "app Apply: changed Deployment ns/app, created ConfigMap settings-b, removed ConfigMap ns/settings-a",
+				"extra Delete:", "db DeleteChild:", "once Apply: replaced Job ns/once"},
 		},
 		"a version without a task releases its objects": {
 			before: deployed(v1, kudo.Complete, off, applied...), after: instance(v2, off), version: v2,
@@ -263,7 +277,7 @@ func told(p preview.Preview) []string {
 			line += ": " + strings.Join(coming.Changed, ", ")
 		}
 		line += ")"
-		if coming.RestartPending && coming.Cause != "Installation" && coming.Cause != "RemovalRequested" {
+		if coming.Restart && coming.Cause != "Installation" && coming.Cause != "RemovalRequested" {
 			line += ", restarts"
 		}
 		if len(coming.NoRestart) > 0 {

@@ -22,12 +22,15 @@ type simulation struct {
 	// inventory is the agent's reported inventory, updated by the simulation, and contents the known contents of its objects.
 	inventory []kudo.InventoryEntry
 	contents  map[kudo.InventoryEntry]*unstructured.Unstructured
+	// restarted are the objects whose pods a simulated plan has restarted.
+	restarted map[kudo.InventoryEntry]bool
 }
 
 func newSimulation(c Change, depth int) *simulation {
 	s := &simulation{
 		change: c, depth: depth, instance: cmp.Or(c.Before, c.After),
-		contents: map[kudo.InventoryEntry]*unstructured.Unstructured{},
+		contents:  map[kudo.InventoryEntry]*unstructured.Unstructured{},
+		restarted: map[kudo.InventoryEntry]bool{},
 	}
 	if c.Before != nil {
 		s.inventory = c.Before.Status.Inventory
@@ -76,16 +79,10 @@ func (s *simulation) listed(objects []*unstructured.Unstructured) []kudo.Invento
 		if len(plan.Unlisted(s.inventory, []*unstructured.Unstructured{o})) > 0 {
 			continue
 		}
-		i := slices.IndexFunc(s.inventory, func(e kudo.InventoryEntry) bool { return without(e) == plan.Entry(o, "") })
+		i := slices.IndexFunc(s.inventory, func(e kudo.InventoryEntry) bool { return plan.Identity(e) == plan.Entry(o, "") })
 		entries = append(entries, s.inventory[i])
 	}
 	return entries
-}
-
-// without returns the entry without its task: an object has one entry.
-func without(entry kudo.InventoryEntry) kudo.InventoryEntry {
-	entry.Task = ""
-	return entry
 }
 
 // apply applies an object; restarts is true if that restarts pods.
@@ -96,8 +93,12 @@ func (s *simulation) apply(t Task, want *unstructured.Unstructured, restarts boo
 	if len(there) > 0 {
 		o.Before = s.known(there[0], t.Placed)
 	}
+	restarts = restarts && render.HasPods(want) && !s.restarted[plan.Identity(entry)]
+	if restarts {
+		s.restarted[plan.Identity(entry)] = true
+	}
 	s.inventory = plan.List(s.inventory, entry)
-	s.contents[without(entry)] = o.After
+	s.contents[plan.Identity(entry)] = o.After
 	switch {
 	case len(there) == 0:
 		o.Effect = Created
@@ -108,7 +109,7 @@ func (s *simulation) apply(t Task, want *unstructured.Unstructured, restarts boo
 	case o.Before == nil:
 		o.Effect = Unknown
 	default:
-		o.Effect = difference(o.Before, o.After, restarts && render.HasPods(want))
+		o.Effect = difference(o.Before, o.After, restarts)
 	}
 	return o
 }
@@ -141,7 +142,7 @@ func (s *simulation) remove(entries []kudo.InventoryEntry) []Object {
 	var objects []Object
 	for _, entry := range entries {
 		o := Object{InventoryEntry: entry, Effect: Removed}
-		if !slices.ContainsFunc(objects, func(other Object) bool { return without(other.InventoryEntry) == without(entry) }) {
+		if !slices.ContainsFunc(objects, func(other Object) bool { return plan.Identity(other.InventoryEntry) == plan.Identity(entry) }) {
 			objects = append(objects, o)
 		}
 	}
@@ -152,7 +153,7 @@ func (s *simulation) remove(entries []kudo.InventoryEntry) []Object {
 // known returns the last applied content of an inventory object, if it can be determined: it renders the object's task as in the simulated
 // plan, but with the OperatorVersion and the parameters that were last started. So only their changes differ.
 func (s *simulation) known(entry kudo.InventoryEntry, at plan.Placed) *unstructured.Unstructured {
-	if content, played := s.contents[without(entry)]; played {
+	if content, played := s.contents[plan.Identity(entry)]; played {
 		return content
 	}
 	started := s.change.Started
@@ -172,7 +173,7 @@ func (s *simulation) known(entry kudo.InventoryEntry, at plan.Placed) *unstructu
 	for _, o := range made {
 		s.contents[plan.Entry(o, "")] = lasting(o)
 	}
-	return s.contents[without(entry)]
+	return s.contents[plan.Identity(entry)]
 }
 
 // lasting returns the object without fields that change with every execution, and without a namespace that was not written.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/template"
@@ -49,20 +50,20 @@ func FuzzObjects(f *testing.F) {
 
 // FuzzRestartPods checks that any two objects result in an object, that the input stays unmodified, and that a second pass changes nothing.
 func FuzzRestartPods(f *testing.F) {
-	f.Add(`{"apiVersion":"apps/v1","kind":"Deployment","spec":{"template":{}}}`, `{"spec":{"template":{"metadata":{"annotations":{"a":1}}}}}`, true)
-	f.Add(`{"apiVersion":"batch/v1","kind":"CronJob","spec":{"jobTemplate":{"spec":{"template":{"metadata":[]}}}}}`, `{}`, false)
-	f.Add(`{"apiVersion":"apps/v1","kind":"StatefulSet","spec":{"template":{"metadata":{"annotations":{"kudo.dev/last-plan-execution-uid":{}}}}}}`, `null`, false)
-	f.Fuzz(func(t *testing.T, first, second string, restart bool) {
+	f.Add(`{"apiVersion":"apps/v1","kind":"Deployment","spec":{"template":{}}}`, `{"spec":{"template":{"metadata":{"annotations":{"a":1}}}}}`, "me")
+	f.Add(`{"apiVersion":"batch/v1","kind":"CronJob","spec":{"jobTemplate":{"spec":{"template":{"metadata":[]}}}}}`, `{}`, "")
+	f.Add(`{"apiVersion":"apps/v1","kind":"StatefulSet","spec":{"template":{"metadata":{"annotations":{"kudo.dev/last-plan-execution-uid":{}}}}}}`, `null`, "")
+	f.Fuzz(func(t *testing.T, first, second, restart string) {
 		obj, live := decodedObject(first), decodedObject(second)
 		if obj == nil {
 			return
 		}
 		before := obj.DeepCopy()
-		once := RestartPods(obj, live, "me", restart)
+		once := RestartPods(obj, live, "me", types.UID(restart))
 		if diff := cmp.Diff(before, obj); diff != "" {
 			t.Errorf("the object was changed (-want +got)\n%s", diff)
 		}
-		if diff := cmp.Diff(once, RestartPods(once, live, "me", restart)); diff != "" {
+		if diff := cmp.Diff(once, RestartPods(once, live, "me", types.UID(restart))); diff != "" {
 			t.Errorf("a second pass changes it (-once +twice)\n%s", diff)
 		}
 	})

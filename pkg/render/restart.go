@@ -1,6 +1,8 @@
 package render
 
 import (
+	"cmp"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,17 +20,18 @@ var podTemplatePaths = map[schema.GroupKind][]string{
 	{Group: "batch", Kind: "CronJob"}:    {"spec", "jobTemplate", "spec", "template"},
 }
 
-// RestartPods sets the only annotation of a pod template that changes between executions (KEP-27): to the execution's uid if pods must
-// restart or the object does not exist yet (live is nil); otherwise to the value on the live object, so that the template is unchanged and
-// nothing restarts. It returns a copy; objects without pods are returned unchanged.
-func RestartPods(obj, live *unstructured.Unstructured, execution types.UID, restart bool) *unstructured.Unstructured {
+// RestartPods sets the only annotation of a pod template that changes between executions (KEP-27): to the uid of the execution that last
+// required a restart of the object's pods; without one to the value on the live object, so that the template is unchanged and nothing
+// restarts, and to the uid of the current execution if the object does not exist yet (live is nil). It returns a copy; objects without pods
+// are returned unchanged.
+func RestartPods(obj, live *unstructured.Unstructured, execution, required types.UID) *unstructured.Unstructured {
 	obj = obj.DeepCopy()
 	template := podTemplate(obj)
 	if template == nil {
 		return obj
 	}
-	value := string(execution)
-	if live != nil && !restart {
+	value := string(cmp.Or(required, execution))
+	if live != nil && required == "" {
 		value, _, _ = unstructured.NestedString(podTemplate(live), "metadata", "annotations", kudo.AnnotationExecution)
 	}
 	if value == "" {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 )
 
@@ -31,30 +32,30 @@ func TestRestartPods(t *testing.T) {
 	)
 	for name, test := range map[string]struct {
 		obj, live string
-		restart   bool
+		restart   types.UID
 		want      string
 	}{
-		"a new object gets the execution":                       {plain, "", false, carriesMe},
-		"a restart sets the execution":                          {plain, carriesX, true, carriesMe},
-		"without a restart the live value stays":                {plain, carriesX, false, carriesX},
-		"without a restart a live object without it stays so":   {plain, plain, false, plain},
-		"a value that the template wrote gives way to the live": {carriesX, carriesMe, false, carriesMe},
-		"a Job is left alone":                                   {job, "", true, job},
+		"a new object gets the execution":                       {plain, "", "", carriesMe},
+		"a restart sets the execution":                          {plain, carriesX, "me", carriesMe},
+		"without a restart the live value stays":                {plain, carriesX, "", carriesX},
+		"without a restart a live object without it stays so":   {plain, plain, "", plain},
+		"a value that the template wrote gives way to the live": {carriesX, carriesMe, "", carriesMe},
+		"a Job is left alone":                                   {job, "", "me", job},
 		"other annotations are kept": {
-			"{apiVersion: apps/v1, kind: DaemonSet, spec: {template: {metadata: {annotations: {a: b}}}}}", "", true,
+			"{apiVersion: apps/v1, kind: DaemonSet, spec: {template: {metadata: {annotations: {a: b}}}}}", "", "me",
 			"{apiVersion: apps/v1, kind: DaemonSet, spec: {template: {metadata: {annotations: {a: b, kudo.dev/last-plan-execution-uid: me}}}}}",
 		},
 		"a CronJob's pods": {
-			"{apiVersion: batch/v1, kind: CronJob, spec: {jobTemplate: {spec: {template: {spec: {}}}}}}", "", true,
+			"{apiVersion: batch/v1, kind: CronJob, spec: {jobTemplate: {spec: {template: {spec: {}}}}}}", "", "me",
 			"{apiVersion: batch/v1, kind: CronJob, spec: {jobTemplate: {spec: {template: {metadata: {annotations: {kudo.dev/last-plan-execution-uid: me}}, spec: {}}}}}}",
 		},
 		"a custom resource is left alone": {
-			"{apiVersion: example.com/v1, kind: Deployment, spec: {template: {}}}", "", true,
+			"{apiVersion: example.com/v1, kind: Deployment, spec: {template: {}}}", "", "me",
 			"{apiVersion: example.com/v1, kind: Deployment, spec: {template: {}}}",
 		},
-		"an object without pod template is left alone": {"{apiVersion: apps/v1, kind: Deployment}", "", true, "{apiVersion: apps/v1, kind: Deployment}"},
-		"a malformed object is left alone":             {malformed, "", true, malformed},
-		"a malformed live object carries nothing":      {plain, malformed, false, plain},
+		"an object without pod template is left alone": {"{apiVersion: apps/v1, kind: Deployment}", "", "me", "{apiVersion: apps/v1, kind: Deployment}"},
+		"a malformed object is left alone":             {malformed, "", "me", malformed},
+		"a malformed live object carries nothing":      {plain, malformed, "", plain},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj, live := object(t, test.obj), object(t, test.live)

@@ -50,7 +50,6 @@ var wordings = []wording{
 	phrase(`circles?`, "cycle"),
 	phrase(`for good`, "permanently"),
 	phrase(`as ever`, "as before"),
-	phrase(`owe|owes|owed`, "pending"),
 	phrase(`in vain`, "without effect"),
 	phrase(`out of touch|(?:lose|loses|lost) touch`, "unreachable, disconnected"),
 	phrase(`thereof|thereupon|wherefrom|hereby`, "name the noun"),

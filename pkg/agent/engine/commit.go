@@ -46,7 +46,7 @@ type result struct {
 
 // recorded returns the result of an action that is only recorded.
 func recorded(action plan.Action) result {
-	return result{status: action.Status, ready: action.Ready, again: action.Kind == plan.ActionCancel, after: action.After}
+	return result{status: action.Status, ready: action.Ready, again: action.Kind == plan.ActionCancel || action.Kind == plan.ActionAdopt, after: action.After}
 }
 
 // statusOf adds condition Ready and the observed generation to the status, and returns when to reconcile again. It delays a write that only
@@ -58,6 +58,11 @@ func (r result) statusOf(o plan.Observation, stored kudo.InstanceStatus) (kudo.I
 	ready.ObservedGeneration = status.ObservedGeneration
 	settled, _ := apply.Settle(status.Conditions, ready, o.Now)
 	meta.SetStatusCondition(&status.Conditions, settled)
+	if request := plan.LastRequest(status); request != nil {
+		request.ObservedGeneration = status.ObservedGeneration
+		recent, _ := apply.Settle(status.Conditions, *request, o.Now)
+		meta.SetStatusCondition(&status.Conditions, recent)
+	}
 	if !r.unhurried || !plan.OnlyMessagesDiffer(stored, status) {
 		return status, r.after
 	}

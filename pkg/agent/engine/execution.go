@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/pipe"
@@ -33,6 +34,11 @@ func executionOf(o plan.Observation) *execution {
 
 func (x *execution) owner() plan.Owner {
 	return plan.Owner{Namespace: x.instance.Namespace, Name: render.InstanceName(x.instance.Name)}
+}
+
+// aside reports whether the execution does not influence condition Ready.
+func (x *execution) aside() bool {
+	return x.Execution != nil && plan.Aside(kudo.InstanceStatus{Execution: x.Execution})
 }
 
 // status returns the recorded status of a task of the execution.
@@ -141,4 +147,11 @@ func (l *ledger) forget(gone ...kudo.InventoryEntry) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	l.entries = plan.Forget(l.entries, gone...)
+}
+
+// restart returns the execution that last required a restart of the object's pods; empty if there is none.
+func (l *ledger) restart(object *unstructured.Unstructured) types.UID {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return plan.RequiredRestart(l.entries, plan.Entry(object, ""))
 }

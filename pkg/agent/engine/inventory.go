@@ -27,7 +27,7 @@ func (e *engine) listAhead(x *execution, status kudo.PlanStatus) bool {
 		if wants, _, err = e.objects.placeAll(x.instance, wants); err != nil {
 			continue
 		}
-		if tracked := plan.Track(x.inventory.entries, placed.Task.Name, wants); len(tracked) <= plan.MostObjects {
+		if tracked := plan.Track(x.inventory.entries, placed.Task.Name, x.aside(), wants); plan.Fits(tracked, x.Parameters) == nil {
 			x.inventory.entries = tracked
 		}
 	}
@@ -37,8 +37,8 @@ func (e *engine) listAhead(x *execution, status kudo.PlanStatus) bool {
 // postpone delays a task until a commit has listed its objects, whose kind was unknown before. The outcome is fatal if no commit can list
 // them, because the inventory is full or because every rendering names the objects differently.
 func (x *execution) postpone(placed plan.Placed, wants []*unstructured.Unstructured) plan.Outcome {
-	if more := len(plan.Unlisted(x.instance.Status.Inventory, wants)) + len(x.instance.Status.Inventory); more > plan.MostObjects {
-		return fatal(fmt.Errorf("an Instance can have at most %d objects, and this task would increase the number to %d", plan.MostObjects, more))
+	if err := plan.Fits(plan.Track(x.instance.Status.Inventory, placed.Task.Name, x.aside(), wants), x.Parameters); err != nil {
+		return fatal(err)
 	}
 	_, again, err := x.asks(placed)
 	if err != nil {
@@ -84,7 +84,7 @@ func (e *engine) applied(x *execution) (entries []kudo.InventoryEntry, certain b
 		if wants, _, err = e.objects.placeAll(x.instance, wants); err != nil {
 			return nil, false, err
 		}
-		entries = plan.Track(entries, placed.Task.Name, wants)
+		entries = plan.Track(entries, placed.Task.Name, false, wants)
 	}
 	return entries, true, nil
 }

@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/plan"
 )
@@ -13,23 +15,33 @@ func (e *engine) settle(ctx context.Context, o plan.Observation, surplus []kudo.
 	if _, err := e.prune(ctx, x, surplus); err != nil {
 		return result{}, err
 	}
-	objects := make([]plan.Object, 0, len(x.inventory.entries))
-	for _, entry := range x.inventory.entries {
+	status := *o.Instance.Status.DeepCopy()
+	status.Inventory = x.inventory.entries
+	ready, err := e.judge(ctx, o, status.Inventory)
+	return result{status: status, ready: ready}, err
+}
+
+// judge returns condition Ready for the objects in the inventory and the children. Objects that only manually requested plans have applied
+// do not influence it.
+func (e *engine) judge(ctx context.Context, o plan.Observation, inventory []kudo.InventoryEntry) (metav1.Condition, error) {
+	objects := make([]plan.Object, 0, len(inventory))
+	for _, entry := range inventory {
+		if entry.Manual {
+			continue
+		}
 		object, err := e.objects.listed(ctx, entry, e.objects.get)
 		if err != nil {
-			return result{}, err
+			return metav1.Condition{}, err
 		}
 		objects = append(objects, object)
 	}
 	objects, err := e.objects.withClasses(ctx, objects)
 	if err != nil {
-		return result{}, err
+		return metav1.Condition{}, err
 	}
 	children, err := e.children(ctx, o)
 	if err != nil {
-		return result{}, err
+		return metav1.Condition{}, err
 	}
-	status := *o.Instance.Status.DeepCopy()
-	status.Inventory = x.inventory.entries
-	return result{status: status, ready: o.Settled(objects, children)}, nil
+	return o.Settled(objects, children), nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/plan"
@@ -34,10 +35,22 @@ func (e *engine) step(ctx context.Context, o plan.Observation, tasks []plan.Task
 	if progress.Status.Terminal() {
 		return e.end(ctx, o, status), nil
 	}
+	ready, err := e.readyBeside(ctx, o, status)
+	if err != nil {
+		return result{}, err
+	}
 	return result{
-		status: status, ready: plan.Running(progress), again: listed || plan.Progressed(before, progress), unhurried: true,
+		status: status, ready: ready, again: listed || plan.Progressed(before, progress), unhurried: true,
 		after: soonest(soonest(after, e.until(plan.Deadline(spec, progress))), lookAgain(outcomes)),
 	}, nil
+}
+
+// readyBeside returns condition Ready while a plan runs: a plan that was requested manually and is not owed leaves it to the objects.
+func (e *engine) readyBeside(ctx context.Context, o plan.Observation, status kudo.InstanceStatus) (metav1.Condition, error) {
+	if !plan.Aside(status) {
+		return plan.Running(status.PlanStatus[status.Execution.Plan]), nil
+	}
+	return e.judge(ctx, o, status.Inventory)
 }
 
 // carryOutAll runs tasks in parallel. Tasks that failed recently are skipped until after. Once one has failed fatally, running tasks

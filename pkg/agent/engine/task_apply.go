@@ -141,7 +141,7 @@ func (e *engine) apply(ctx context.Context, x *execution, want *unstructured.Uns
 		e.objects.expectations.NoteNewest(object.Live)
 		return object, nil
 	}
-	desired := render.RestartPods(want, object.Live, x.UID, x.RestartPending)
+	desired := render.RestartPods(want, object.Live, x.UID, x.inventory.restart(want))
 	live, err := apply.Onto(ctx, e.clients.client, object.Live, desired, fieldManager)
 	if err != nil {
 		return object, fmt.Errorf("applying %s: %w", plan.Describe(want), apply.Refused(err, object.Live, desired))

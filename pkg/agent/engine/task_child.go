@@ -34,7 +34,7 @@ func (e *engine) child(ctx context.Context, x *execution, placed plan.Placed, ac
 
 // children returns the children of an idle Instance, as acknowledged by the hub.
 func (e *engine) children(ctx context.Context, o plan.Observation) ([]plan.Child, error) {
-	tasks, isWhole := tree.Tasks(o.Running), plan.IsWhole(o.Instance.Status.PlanStatus)
+	tasks, isWhole := tree.Tasks(o.Running), plan.IsWhole(o.Instance.Status)
 	var children []plan.Child
 	for _, said := range o.Instance.Status.Children {
 		child, err := e.see(ctx, e.client, o.Instance, said)
@@ -67,6 +67,6 @@ func (e *engine) see(ctx context.Context, from client.Reader, parent *kudo.Insta
 		return child, fmt.Errorf("reading Instance %q: %w", said.Instance, err)
 	}
 	observed, err := e.withVersions(ctx, mirror)
-	child.Mirror, child.Due = mirror, plan.Due(observed.State()) != ""
+	child.Mirror, child.Due = mirror, plan.Outstanding(observed.State()) != ""
 	return child, err
 }

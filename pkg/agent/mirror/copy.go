@@ -55,11 +55,14 @@ func (m *mirror) copy(ctx context.Context, wanted, existing *kudo.Instance) erro
 }
 
 // takeUp prepares the status of a mirror that was not handed over yet, or whose partial removal was cancelled: then everything is deployed
-// again, and the inventory lists what else may exist. Objects that only the removal has found are not pruned by a later plan.
+// again, the inventory lists what else may exist, and handled requests stay handled. Objects that only the removal has found are not pruned
+// by a later plan.
 func (m *mirror) takeUp(ctx context.Context, wanted, existing *kudo.Instance) error {
 	switch _, copied := existing.Annotations[kudo.AnnotationHubGeneration]; {
 	case existing.Annotations[kudo.AnnotationHubDeleted] != "" && (existing.Status.Execution != nil || len(existing.Status.Inventory) > 0):
-		existing.Status = kudo.InstanceStatus{Inventory: plan.Applied(existing.Status.Inventory)}
+		existing.Status = kudo.InstanceStatus{
+			Inventory: plan.Applied(existing.Status.Inventory), HandledRequests: plan.Current(existing.Status, nil).HandledRequests,
+		}
 		return m.writeStatus(ctx, existing)
 	case !copied:
 		return m.restore(ctx, wanted, existing)

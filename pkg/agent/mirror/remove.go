@@ -57,7 +57,9 @@ func (m *mirror) remove(ctx context.Context, wanted, existing *kudo.Instance) er
 }
 
 // hasNothing reports whether an Instance without a mirror never had objects, or has none any more.
-func hasNothing(wanted *kudo.Instance) bool { return wanted.Status.Execution == nil || wanted.Removed() }
+func hasNothing(wanted *kudo.Instance) bool {
+	return wanted.Status.Execution == nil || wanted.Removed()
+}
 
 // waitsForParent reports whether a child that is being deleted waits until everything else of its parent is removed, whose cleanup plan may
 // need it. The hub deletes them in that order; Kubernetes' garbage collector and a user who deletes all Instances together do not.

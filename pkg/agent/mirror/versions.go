@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/install"
 )
 
 // copyVersion mirrors the OperatorVersion that the Instance's spec refers to, once: it is immutable. If the hub has replaced the one that a
@@ -22,10 +23,10 @@ func (m *mirror) copyVersion(ctx context.Context, wanted *kudo.Instance) (*kudo.
 		key.Namespace = m.cluster
 	}
 	original, err := m.readVersion(ctx, key)
-	switch uid := wanted.VersionUID(); {
+	switch {
 	case err != nil:
 		return nil, err
-	case uid != "" && uid != original.UID:
+	case !install.Chooses(wanted, original):
 		return m.chosenVersion(ctx, key, wanted)
 	default:
 		return m.mirrorVersion(ctx, original, wanted.TargetNamespace())

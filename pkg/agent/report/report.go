@@ -273,7 +273,8 @@ func (r *reporter) withReady(onHub *kudo.Instance, status kudo.InstanceStatus, r
 	ready := plan.Condition(metav1.ConditionFalse, reason, message)
 	ready.ObservedGeneration = onHub.Generation
 	settled, _ := apply.Settle(onHub.Status.Conditions, ready, r.clock())
-	part.Conditions = []metav1.Condition{settled}
+	meta.RemoveStatusCondition(&part.Conditions, kudo.ConditionReady)
+	part.Conditions = append([]metav1.Condition{settled}, part.Conditions...)
 	return part
 }
 
@@ -282,11 +283,15 @@ func reportable(status kudo.InstanceStatus) *kudo.InstanceStatus {
 	part := &kudo.InstanceStatus{
 		PlanStatus:         status.PlanStatus,
 		Execution:          status.Execution,
+		Whole:              status.Whole,
+		HandledRequests:    status.HandledRequests,
 		Inventory:          status.Inventory,
 		ObservedGeneration: status.ObservedGeneration,
 	}
-	if ready := meta.FindStatusCondition(status.Conditions, kudo.ConditionReady); ready != nil {
-		part.Conditions = []metav1.Condition{*ready}
+	for _, name := range []string{kudo.ConditionReady, kudo.ConditionLastRequestSucceeded} {
+		if condition := meta.FindStatusCondition(status.Conditions, name); condition != nil {
+			part.Conditions = append(part.Conditions, *condition)
+		}
 	}
 	return part
 }

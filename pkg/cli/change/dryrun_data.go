@@ -203,7 +203,7 @@ func comingOf(p preview.Preview) comingData {
 	}
 	for _, coming := range p.Plans {
 		next := planData{
-			Plan: coming.Plan, Cause: coming.Cause, Parameters: coming.Changed, RestartsPods: coming.RestartPending, NoRestart: coming.NoRestart,
+			Plan: coming.Plan, Cause: coming.Cause, Parameters: coming.Changed, RestartsPods: coming.Restart, NoRestart: coming.NoRestart,
 			Tasks: []taskData{}, Removed: objectsOf(coming.Removed), Children: childrenOf(coming.Children),
 		}
 		for _, t := range coming.Tasks {

@@ -121,6 +121,8 @@ func (p planData) causeText() string {
 		return "change of OperatorVersion and " + changed
 	case plan.OtherParameters:
 		return "change of " + changed
+	case plan.StillOwed:
+		return "not complete yet for the current configuration"
 	case plan.RemovalRequested:
 		return "before the objects of the Instance are removed"
 	default:

@@ -22,6 +22,7 @@ import (
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/planstatus"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
+	"github.com/tandem-addons/tandem/pkg/plan"
 )
 
 // PlanWaitOptions holds the arguments and flags of the command.
@@ -255,9 +256,8 @@ func (a awaitedPlan) ended(view planstatus.View) (bool, error) {
 	if a.request != "" || !resting(view) {
 		return false, nil
 	}
-	last := instance.Status.Execution.Plan
-	if instance.Status.PlanStatus[last].Status == kudo.FatalError {
-		return false, planFailed(instance, last)
+	if failed := plan.Reached(instance.Status, nil).FailedOwed(); failed != "" {
+		return false, planFailed(instance, failed)
 	}
 	return true, nil
 }

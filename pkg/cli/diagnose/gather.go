@@ -57,7 +57,7 @@ func (d *diagnosis) hub(ctx context.Context, h hubclient.Hub, f *hubclient.Facto
 
 // fleet summarizes the selected clusters and returns their names. Any response of the hub is enough to continue the diagnosis.
 func (d *diagnosis) fleet(ctx context.Context, h hubclient.Hub, where hubclient.Selection) ([]string, error) {
-	fleet, err := inspect.GatherGlance(ctx, h, where)
+	fleet, err := inspect.GatherGlance(ctx, h, where, func(err error) { d.failed("fleet", err) })
 	if apierrors.ReasonForError(err) != metav1.StatusReasonUnknown || meta.IsNoMatchError(err) {
 		d.failed("fleet", err)
 		return where.Names, nil

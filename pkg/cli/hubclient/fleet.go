@@ -4,11 +4,15 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
 
 // GatherFleet reads the definitions of the hub and the add-ons of the clusters.
@@ -50,11 +54,13 @@ func NamespacesOf(clusters []string) []string {
 	return clusters
 }
 
-func listProblem(namespace string, err error) error {
+func listProblem(namespace string, err error) error { return listingProblem("add-ons", namespace, err) }
+
+func listingProblem(objects, namespace string, err error) error {
 	if namespace == metav1.NamespaceAll {
-		return fmt.Errorf("listing the add-ons of all clusters: %w", err)
+		return fmt.Errorf("listing the %s of all clusters: %w", objects, err)
 	}
-	return fmt.Errorf("listing the add-ons of cluster %q: %w", namespace, err)
+	return fmt.Errorf("listing the %s of cluster %q: %w", objects, namespace, err)
 }
 
 // summary has the fields of a ManagedClusterAddOn that a fleet overview needs; managed fields, which are most of an object, are not
@@ -94,18 +100,89 @@ func (h Hub) EachAddOn(ctx context.Context, clusters []string, visit func(*addon
 	if err != nil {
 		return err
 	}
-	meant := make(map[string]bool, len(clusters))
-	for _, cluster := range clusters {
-		meant[cluster] = true
-	}
+	meant := selected(clusters)
 	for _, namespace := range NamespacesOf(clusters) {
 		err := Each(ctx, list, namespace, func(s *summary) {
-			if clusters == nil || meant[s.Metadata.Namespace] {
+			if meant(s.Metadata.Namespace) {
 				visit(s.addOn())
 			}
 		})
 		if err != nil {
 			return listProblem(namespace, err)
+		}
+	}
+	return nil
+}
+
+// selected returns a function that reports whether a cluster is among the given ones; with nil, every cluster is.
+func selected(clusters []string) func(string) bool {
+	meant := make(map[string]bool, len(clusters))
+	for _, cluster := range clusters {
+		meant[cluster] = true
+	}
+	return func(cluster string) bool { return clusters == nil || meant[cluster] }
+}
+
+// instanceSummary has the fields of an Instance that a fleet overview needs.
+type instanceSummary struct {
+	Metadata struct {
+		Namespace         string                  `json:"namespace"`
+		Name              string                  `json:"name"`
+		Annotations       map[string]string       `json:"annotations"`
+		CreationTimestamp metav1.Time             `json:"creationTimestamp"`
+		DeletionTimestamp *metav1.Time            `json:"deletionTimestamp"`
+		OwnerReferences   []metav1.OwnerReference `json:"ownerReferences"`
+	} `json:"metadata"`
+	Spec struct {
+		OperatorVersion corev1.ObjectReference `json:"operatorVersion"`
+	} `json:"spec"`
+	Status struct {
+		Conditions []metav1.Condition `json:"conditions"`
+	} `json:"status"`
+}
+
+// instance returns an Instance with the decoded fields.
+func (s *instanceSummary) instance() *kudo.Instance {
+	return &kudo.Instance{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.Metadata.Namespace, Name: s.Metadata.Name, Annotations: s.Metadata.Annotations, OwnerReferences: s.Metadata.OwnerReferences,
+			CreationTimestamp: s.Metadata.CreationTimestamp, DeletionTimestamp: s.Metadata.DeletionTimestamp,
+		},
+		Spec:   kudo.InstanceSpec{OperatorVersion: s.Spec.OperatorVersion},
+		Status: kudo.InstanceStatus{Conditions: s.Status.Conditions},
+	}
+}
+
+// Independent reports whether an Instance belongs to no add-on and to no other Instance: users create and delete it.
+func Independent(i *kudo.Instance) bool {
+	owner := metav1.GetControllerOfNoCopy(i)
+	return !kudo.IsMirror(i) && i.Parent() == nil && (owner == nil || owner.Kind != "ManagedClusterAddOn")
+}
+
+// EachInstance visits the independent Instances of the clusters, with nil for all, in the order of the hub's response. Only metadata, the
+// OperatorVersion and conditions are set. It visits none if the hub does not have the kind. If the user lacks permission, unreadable gets the error.
+func (h Hub) EachInstance(ctx context.Context, clusters []string, visit func(*kudo.Instance), unreadable func(error)) error {
+	list, err := h.Lists(kudo.GroupVersion.WithKind("Instance"))
+	if meta.IsNoMatchError(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	meant := selected(clusters)
+	for _, namespace := range NamespacesOf(clusters) {
+		err := Each(ctx, list, namespace, func(s *instanceSummary) {
+			if instance := s.instance(); meant(instance.Namespace) && Independent(instance) {
+				visit(instance)
+			}
+		})
+		if err != nil {
+			err = listingProblem("Instances", namespace, err)
+		}
+		if apierrors.IsForbidden(err) {
+			unreadable(err)
+		} else if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -27,7 +27,8 @@ func NewCmdFleet(f *hubclient.Factory, runF func(context.Context, *FleetOptions)
 		Use:   "fleet",
 		Short: "Summarize the status of all add-ons on managed clusters",
 		Long: "Summarize the status of each add-on and the reasons of problems. Below, list the clusters with a mark for each add-on, the\n" +
-			"worst first: clusters with the same marks share a line. With -o wide, nothing is omitted.\n\n" +
+			"worst first: clusters with the same marks share a line. With -o wide, nothing is omitted. Instances that belong to no\n" +
+			"add-on are included as instance/NAME, and are available if they are ready.\n\n" +
 			"The command contacts only the hub.",
 		Example: "  kubectl addon fleet\n" +
 			"  kubectl addon fleet --selector region=eu -o wide",
@@ -52,7 +53,7 @@ func runFleet(ctx context.Context, o *FleetOptions) error {
 	if err != nil {
 		return err
 	}
-	fleet, err := GatherGlance(ctx, h, o.where)
+	fleet, err := GatherGlance(ctx, h, o.where, unreadTo(o.ErrOut))
 	if err != nil {
 		return hubclient.Advise(err, strings.Join(o.where.Names, ","))
 	}

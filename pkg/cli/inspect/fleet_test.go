@@ -9,6 +9,7 @@ import (
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/clitest"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 )
@@ -17,12 +18,22 @@ import (
 func glanceOf(clusters map[string]clitest.Cluster) glance {
 	fleet := glance{}
 	for name, view := range clusters {
-		fleet[name] = map[string]glimpse{}
+		fleet[name] = map[subject]glimpse{}
 		for _, addOn := range view.AddOns {
-			fleet[name][addOn.Name] = glimpseOf(addOn)
+			fleet.add(name, subject{name: addOn.Name}, glimpseOf(addOn))
+		}
+		for _, instance := range view.Instances {
+			fleet.add(name, subject{instance: true, name: instance.Name}, glimpseAt(instance, instance.Status.Conditions, kudo.ConditionReady))
 		}
 	}
 	return fleet
+}
+
+// instanceOf returns an Instance on cluster1 with the conditions.
+func instanceOf(name string, conditions ...metav1.Condition) *kudo.Instance {
+	instance := clitest.Instance()
+	instance.Name, instance.Status.Conditions = name, conditions
+	return instance
 }
 
 func TestFleet(t *testing.T) {
@@ -49,8 +60,18 @@ func TestFleet(t *testing.T) {
 		}
 		wide[fmt.Sprintf("cluster-%04d", i)] = view
 	}
+	mixed := healthy()
+	mixed.Instances = map[string]*kudo.Instance{
+		"kafka": instanceOf("kafka", clitest.Condition(kudo.ConditionReady, "False", kudo.ReasonPlanFailed, "")),
+		"store": instanceOf("store", clitest.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, "")),
+	}
+	alone := clitest.Defined()
+	alone.Instances = map[string]*kudo.Instance{"kafka": instanceOf("kafka"), "store": instanceOf("store")}
+	instances := glanceOf(map[string]clitest.Cluster{"cluster1": mixed, "cluster2": alone, "cluster3": healthy()})
+	clitest.Golden(t, "data-fleet-instances", clitest.Printed(t, "yaml", terminal.Shown{Data: instances.Sum()}))
 	for name, sum := range map[string]fleetSum{
-		"fleet": small.Sum(), "fleet-healthy": glanceOf(map[string]clitest.Cluster{"cluster1": healthy()}).Sum(),
+		"fleet-instances": instances.Sum(),
+		"fleet":           small.Sum(), "fleet-healthy": glanceOf(map[string]clitest.Cluster{"cluster1": healthy()}).Sum(),
 		"fleet-empty": glanceOf(map[string]clitest.Cluster{"cluster1": clitest.Defined()}).Sum(), "fleet-large": glanceOf(wide).Sum(),
 	} {
 		t.Run(name, func(t *testing.T) { clitest.Golden(t, name, sum.Text(false)) })
@@ -77,7 +98,7 @@ func TestGet(t *testing.T) {
 		ConfigGroupResource: upstream.ConfigGroupResource{Group: addonv1alpha1.GroupKudo, Resource: addonv1alpha1.ResourceOperatorVersions},
 		DefaultConfig:       &upstream.ConfigReferent{Namespace: "addon-packages", Name: "kafka-3.9.0-1.0.0"},
 	}}
-	var list addOnList
+	list := addOnList{Instances: []instanceItem{}}
 	for _, name := range view.Installed() {
 		addOn := view.AddOns[name]
 		addOn.CreationTimestamp = metav1.NewTime(now.Add(-90 * time.Minute))
@@ -85,6 +106,21 @@ func TestGet(t *testing.T) {
 	}
 	clitest.Golden(t, "get", list.text(now))
 	clitest.Golden(t, "data-get", clitest.Printed(t, "yaml", terminal.Shown{Data: list})+"---\n"+clitest.Printed(t, "name", terminal.Shown{Names: list.names()}))
+	for _, instance := range []*kudo.Instance{
+		instanceOf("works", clitest.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, "")),
+		instanceOf("waits", clitest.Condition(kudo.ConditionResolved, "False", "OperatorVersionNotFound", "")),
+		instanceOf("edited", clitest.Condition(kudo.ConditionReady, "True", kudo.ReasonHealthy, ""),
+			clitest.Condition(kudo.ConditionResolved, "False", "ParametersInvalid", "")),
+		instanceOf("silent"),
+	} {
+		instance.CreationTimestamp = metav1.NewTime(now.Add(-90 * time.Minute))
+		list.Instances = append(list.Instances, instanceItemOf(instance))
+	}
+	list.sort()
+	clitest.Golden(t, "get-instances", list.text(now))
+	clitest.Golden(t, "get-instances-only", addOnList{Instances: list.Instances}.text(now))
+	clitest.Golden(t, "data-get-instances", clitest.Printed(t, "yaml", terminal.Shown{Data: addOnList{AddOns: []addOnItem{}, Instances: list.Instances}})+
+		"---\n"+clitest.Printed(t, "name", terminal.Shown{Names: addOnList{Instances: list.Instances}.names()}))
 	if text := (addOnList{}).text(now); text != "No add-ons are enabled.\n" {
 		t.Error(text)
 	}

@@ -25,7 +25,7 @@ const groupsShown = 20
 
 // Text returns the summary as tables; wide includes everything.
 func (s fleetSum) Text(wide bool) string {
-	if len(s.AddOns) == 0 {
+	if len(s.rows()) == 0 {
 		return fmt.Sprintf("No add-ons are enabled on %s.\n", terminal.Counted(s.Clusters, "managed cluster"))
 	}
 	text := s.headline() + "\n" + s.addOnTable()
@@ -34,21 +34,58 @@ func (s fleetSum) Text(wide bool) string {
 	}
 	text += "\n" + s.matrix(wide)
 	if len(s.Reasons) > 0 && s.Reasons[0].State != stateRemoving {
-		text += fmt.Sprintf("\nTo see why:\n\n  kubectl addon why %s --cluster %s\n", s.Reasons[0].example, s.Reasons[0].Clusters[0])
+		text += "\nTo see why:\n\n  " + s.Reasons[0].command() + "\n"
 	}
 	return text
 }
 
+// command returns the command that explains the example.
+func (r reasonSum) command() string {
+	if r.example.instance {
+		return fmt.Sprintf("kubectl addon plan status %s --cluster %s", r.example.name, r.Clusters[0])
+	}
+	return fmt.Sprintf("kubectl addon why %s --cluster %s", r.example.name, r.Clusters[0])
+}
+
+// fleetRow is an add-on or Instance, and its number of clusters by state.
+type fleetRow struct {
+	of subject
+	stateSum
+}
+
+// rows returns the add-ons, then the Instances.
+func (s fleetSum) rows() []fleetRow {
+	rows := make([]fleetRow, 0, len(s.AddOns)+len(s.Instances))
+	for _, of := range s.AddOns {
+		rows = append(rows, fleetRow{subject{name: of.AddOn}, of.stateSum})
+	}
+	for _, of := range s.Instances {
+		rows = append(rows, fleetRow{subject{instance: true, name: of.Instance}, of.stateSum})
+	}
+	return rows
+}
+
+// title returns the title of the column with the names of add-ons, or of add-ons and Instances.
+func (s fleetSum) title(addOns, all string) string {
+	if len(s.Instances) == 0 {
+		return addOns
+	}
+	return all
+}
+
 func (s fleetSum) headline() string {
 	total, counts := 0, map[addOnState]int{}
-	for _, of := range s.AddOns {
+	for _, of := range s.rows() {
 		total += of.Clusters
 		for state, count := range of.States {
 			counts[state] += count
 		}
 	}
-	text := fmt.Sprintf("%s, %s: %d of %d are available", terminal.Counted(s.Clusters, "managed cluster"), terminal.Counted(len(s.AddOns), "add-on"),
-		counts[stateAvailable], total)
+	text := terminal.Counted(s.Clusters, "managed cluster") + ", " + terminal.Counted(len(s.AddOns), "add-on")
+	if len(s.Instances) > 0 {
+		text += ", " + terminal.Counted(len(s.Instances), "Instance")
+	}
+	text += fmt.Sprintf(": %d of %d are available", counts[stateAvailable], total)
 	for _, state := range addOnStates {
 		if state != stateAvailable && counts[state] > 0 {
 			text += fmt.Sprintf(", %d %s", counts[state], texts[state])
@@ -57,17 +94,17 @@ func (s fleetSum) headline() string {
 	return text + "\n"
 }
 
-// addOnTable returns the table of add-ons, with the letters that name them in the lines of clusters.
+// addOnTable returns the table of add-ons and Instances, with the letters that name them in the lines of clusters.
 func (s fleetSum) addOnTable() string {
-	rows := make([][]string, 0, len(s.AddOns))
-	for i, of := range s.AddOns {
-		row := []string{letters(i), terminal.Word(of.AddOn), strconv.Itoa(of.Clusters)}
+	rows := make([][]string, 0, len(s.AddOns)+len(s.Instances))
+	for i, of := range s.rows() {
+		row := []string{letters(i), terminal.Word(of.of.String()), strconv.Itoa(of.Clusters)}
 		for _, state := range columns {
 			row = append(row, strconv.Itoa(of.States[state]))
 		}
 		rows = append(rows, row)
 	}
-	header := []string{"", "ADD-ON", "CLUSTERS"}
+	header := []string{"", s.title("ADD-ON", "NAME"), "CLUSTERS"}
 	for _, state := range columns {
 		header = append(header, strings.ToUpper(texts[state]))
 	}
@@ -80,16 +117,21 @@ var columns = []addOnState{stateAvailable, stateDegraded, stateNotAvailable, sta
 func (s fleetSum) reasonTable(wide bool) string {
 	rows := make([][]string, 0, len(s.Reasons))
 	for _, of := range s.Reasons {
-		rows = append(rows, []string{of.Reason, texts[of.State], terminal.ClustersText(of.AddOns, wide), terminal.ClustersText(of.Clusters, wide)})
+		names := slices.Clone(of.AddOns)
+		for _, name := range of.Instances {
+			names = append(names, subject{instance: true, name: name}.String())
+		}
+		rows = append(rows, []string{of.Reason, texts[of.State], terminal.ClustersText(names, wide), terminal.ClustersText(of.Clusters, wide)})
 	}
-	return terminal.Table([]string{"REASON", "STATE", "ADD-ONS", "CLUSTERS"}, rows)
+	return terminal.Table([]string{"REASON", "STATE", s.title("ADD-ONS", "NAMES"), "CLUSTERS"}, rows)
 }
 
 // matrix returns a line for each group of clusters, with a mark for each add-on.
 func (s fleetSum) matrix(wide bool) string {
-	width := len(letters(len(s.AddOns) - 1))
+	count := len(s.AddOns) + len(s.Instances)
+	width := len(letters(count - 1))
 	var b strings.Builder
-	for i := range s.AddOns {
+	for i := range count {
 		fmt.Fprintf(&b, "%-*s ", width, letters(i))
 	}
 	b.WriteString("  CLUSTERS\n")

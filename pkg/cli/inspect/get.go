@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/cli/hubclient"
 	"github.com/tandem-addons/tandem/pkg/cli/terminal"
 	"github.com/tandem-addons/tandem/pkg/install"
@@ -38,7 +40,8 @@ func NewCmdGet(f *hubclient.Factory, runF func(context.Context, *GetOptions) err
 		Use:   "get [ADDON]",
 		Short: "List add-ons and their status on managed clusters",
 		Long: "List the enabled add-ons with their status. VERSION is the desired OperatorVersion of a plan-based add-on. REASON\n" +
-			"is the reason of the first problem, or of condition Available if there is none.\n\n" +
+			"is the reason of the first problem, or of condition Available if there is none. A second table lists the Instances that\n" +
+			"belong to no add-on; child Instances are omitted.\n\n" +
 			"The command contacts only the hub.",
 		Example: "  kubectl addon get\n" +
 			"  kubectl addon get kafka --cluster cluster1,cluster2 -o json",
@@ -64,16 +67,22 @@ func runGet(ctx context.Context, o *GetOptions) error {
 	if err != nil {
 		return err
 	}
-	list, err := listAddOns(ctx, h, o.where, o.addOn)
+	list, err := listAddOns(ctx, h, o.where, o.addOn, unreadTo(o.ErrOut))
 	if err != nil {
 		return hubclient.Advise(err, strings.Join(o.where.Names, ","))
 	}
 	return o.output.Print(o.Out, terminal.Shown{Text: list.text(time.Now()), Data: list, Names: list.names()})
 }
 
-// addOnList is the output of `get`.
+// unreadTo returns a function that writes a warning about Instances that the user may not read.
+func unreadTo(out io.Writer) func(error) {
+	return func(err error) { fmt.Fprintf(out, "Warning: Instances are not shown: %v\n", err) }
+}
+
+// addOnList is the output of `get`. Instances are those that belong to no add-on.
 type addOnList struct {
-	AddOns []addOnItem `json:"addOns"`
+	AddOns    []addOnItem    `json:"addOns"`
+	Instances []instanceItem `json:"instances"`
 }
 
 // addOnItem is an add-on on one cluster.
@@ -89,9 +98,21 @@ type addOnItem struct {
 	Created   metav1.Time            `json:"created"`
 }
 
-// listAddOns returns the add-ons of the selected clusters, all or those of a name, sorted by cluster and name.
-func listAddOns(ctx context.Context, h hubclient.Hub, where hubclient.Selection, name string) (addOnList, error) {
-	list, others := addOnList{AddOns: []addOnItem{}}, map[string]bool{}
+// instanceItem is an Instance on one cluster.
+type instanceItem struct {
+	Cluster         string `json:"cluster"`
+	Instance        string `json:"instance"`
+	OperatorVersion string `json:"operatorVersion"`
+	// Ready is the status of the condition; empty if it is missing.
+	Ready   metav1.ConditionStatus `json:"ready,omitempty"`
+	Reason  string                 `json:"reason,omitempty"`
+	Created metav1.Time            `json:"created"`
+}
+
+// listAddOns returns the add-ons and independent Instances of the selected clusters, all or those of a name, sorted by cluster and name.
+// unread gets the error if the user may not read Instances.
+func listAddOns(ctx context.Context, h hubclient.Hub, where hubclient.Selection, name string, unread func(error)) (addOnList, error) {
+	list, others := addOnList{AddOns: []addOnItem{}, Instances: []instanceItem{}}, map[string]bool{}
 	var clusters []string
 	if !where.Everything() {
 		var err error
@@ -103,8 +124,9 @@ func listAddOns(ctx context.Context, h hubclient.Hub, where hubclient.Selection,
 	if err != nil {
 		return list, err
 	}
+	isMeant := func(found string) bool { return name == "" || name == found }
 	err = h.EachAddOn(ctx, clusters, func(addOn *addonv1alpha1.ManagedClusterAddOn) {
-		if name == "" || name == addOn.Name {
+		if isMeant(addOn.Name) {
 			list.AddOns = append(list.AddOns, itemOf(addOn, definitions[addOn.Name]))
 		} else {
 			others[addOn.Name] = true
@@ -113,23 +135,44 @@ func listAddOns(ctx context.Context, h hubclient.Hub, where hubclient.Selection,
 	if err != nil {
 		return list, err
 	}
-	if _, defined := definitions[name]; len(list.AddOns) == 0 && name != "" {
-		names := slices.Sorted(maps.Keys(others))
-		if !defined {
-			return list, fmt.Errorf("add-on %q%s is not enabled on the selected clusters, and no ClusterManagementAddOn has that name; "+
-				"enabled add-ons: %s", name, terminal.DidYouMean(name, names), terminal.Listed(names))
+	err = h.EachInstance(ctx, clusters, func(instance *kudo.Instance) {
+		if isMeant(instance.Name) {
+			list.Instances = append(list.Instances, instanceItemOf(instance))
 		}
-		return list, fmt.Errorf("add-on %q is not enabled on the selected clusters: run 'kubectl addon enable %s --cluster CLUSTER'; "+
-			"enabled add-ons: %s", name, name, terminal.Listed(names))
+	}, unread)
+	if err != nil {
+		return list, err
 	}
-	slices.SortFunc(list.AddOns, func(a, b addOnItem) int {
-		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.AddOn, b.AddOn))
-	})
+	if name != "" && len(list.AddOns)+len(list.Instances) == 0 {
+		_, defined := definitions[name]
+		return list, notEnabled(name, defined, slices.Sorted(maps.Keys(others)))
+	}
+	list.sort()
 	return list, nil
 }
 
+// notEnabled returns the error that a selected add-on is not enabled, given whether it is defined and the names of those that are enabled.
+func notEnabled(name string, defined bool, enabled []string) error {
+	if !defined {
+		return fmt.Errorf("add-on %q%s is not enabled on the selected clusters, and no ClusterManagementAddOn has that name; "+
+			"enabled add-ons: %s", name, terminal.DidYouMean(name, enabled), terminal.Listed(enabled))
+	}
+	return fmt.Errorf("add-on %q is not enabled on the selected clusters: run 'kubectl addon enable %s --cluster CLUSTER'; "+
+		"enabled add-ons: %s", name, name, terminal.Listed(enabled))
+}
+
+func (l addOnList) sort() {
+	slices.SortFunc(l.AddOns, func(a, b addOnItem) int {
+		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.AddOn, b.AddOn))
+	})
+	slices.SortFunc(l.Instances, func(a, b instanceItem) int {
+		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Instance, b.Instance))
+	})
+}
+
 func itemOf(addOn *addonv1alpha1.ManagedClusterAddOn, definition hubclient.Definition) addOnItem {
-	item := addOnItem{Cluster: addOn.Namespace, AddOn: addOn.Name, Reason: reasonOf(addOn), Created: addOn.CreationTimestamp}
+	item := addOnItem{Cluster: addOn.Namespace, AddOn: addOn.Name, Created: addOn.CreationTimestamp,
+		Reason: reasonOf(addOn, addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)}
 	if definition.PlanManaged {
 		item.OperatorVersion = install.Configure(definition.Object, addOn, "").OperatorVersion.Name
 	}
@@ -142,22 +185,32 @@ func itemOf(addOn *addonv1alpha1.ManagedClusterAddOn, definition hubclient.Defin
 	return item
 }
 
-// reasonOf returns the reason of the first problem of an add-on: not available, degraded, last change held up. Without a problem it returns
-// the reason of Available.
-func reasonOf(addOn *addonv1alpha1.ManagedClusterAddOn) string {
-	if !addOn.DeletionTimestamp.IsZero() {
+func instanceItemOf(instance *kudo.Instance) instanceItem {
+	item := instanceItem{
+		Cluster: instance.Namespace, Instance: instance.Name, OperatorVersion: instance.Spec.OperatorVersion.Name,
+		Reason: reasonOf(instance, instance.Status.Conditions, kudo.ConditionReady), Created: instance.CreationTimestamp,
+	}
+	if condition := meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionReady); condition != nil {
+		item.Ready = condition.Status
+	}
+	return item
+}
+
+// reasonOf returns the reason of the first problem of an add-on or Instance: not available or not ready (the condition of the given type),
+// degraded, last change held up. Without a problem it returns the reason of that condition.
+func reasonOf(object metav1.Object, conditions []metav1.Condition, health string) string {
+	if object.GetDeletionTimestamp() != nil {
 		return "Deleting"
 	}
-	conditions := addOn.Status.Conditions
-	available := meta.FindStatusCondition(conditions, addonv1alpha1.ConditionAvailable)
-	if available == nil || available.Status != metav1.ConditionTrue {
-		if resolved := meta.FindStatusCondition(conditions, addonv1alpha1.ConditionResolved); available == nil && resolved != nil {
+	healthy := meta.FindStatusCondition(conditions, health)
+	if healthy == nil || healthy.Status != metav1.ConditionTrue {
+		if resolved := meta.FindStatusCondition(conditions, addonv1alpha1.ConditionResolved); healthy == nil && resolved != nil {
 			return resolved.Reason
 		}
-		if available == nil {
+		if healthy == nil {
 			return ""
 		}
-		return available.Reason
+		return healthy.Reason
 	}
 	for _, against := range []struct {
 		kind string
@@ -167,15 +220,25 @@ func reasonOf(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 			return condition.Reason
 		}
 	}
-	return available.Reason
+	return healthy.Reason
 }
 
-// text returns the list as a table.
+// text returns the list as a table of add-ons and a table of Instances; either is omitted if it is empty.
 func (l addOnList) text(now time.Time) string {
-	if len(l.AddOns) == 0 {
+	var tables []string
+	if len(l.AddOns) > 0 {
+		tables = append(tables, l.addOnTable(now))
+	}
+	if len(l.Instances) > 0 {
+		tables = append(tables, l.instanceTable(now))
+	}
+	if len(tables) == 0 {
 		return "No add-ons are enabled.\n"
 	}
-	orNone := func(text string) string { return cmp.Or(text, "-") }
+	return strings.Join(tables, "\n")
+}
+
+func (l addOnList) addOnTable(now time.Time) string {
 	rows := make([][]string, 0, len(l.AddOns))
 	for _, i := range l.AddOns {
 		rows = append(rows, []string{
@@ -186,10 +249,26 @@ func (l addOnList) text(now time.Time) string {
 	return terminal.Table([]string{"CLUSTER", "ADD-ON", "VERSION", "AVAILABLE", "DEGRADED", "REASON", "AGE"}, rows)
 }
 
+func (l addOnList) instanceTable(now time.Time) string {
+	rows := make([][]string, 0, len(l.Instances))
+	for _, i := range l.Instances {
+		rows = append(rows, []string{
+			i.Cluster, i.Instance, orNone(i.OperatorVersion), cmp.Or(string(i.Ready), "Unknown"), orNone(i.Reason),
+			duration.HumanDuration(now.Sub(i.Created.Time)),
+		})
+	}
+	return terminal.Table([]string{"CLUSTER", "INSTANCE", "VERSION", "READY", "REASON", "AGE"}, rows)
+}
+
+func orNone(text string) string { return cmp.Or(text, "-") }
+
 func (l addOnList) names() []string {
-	names := make([]string, 0, len(l.AddOns))
+	names := make([]string, 0, len(l.AddOns)+len(l.Instances))
 	for _, i := range l.AddOns {
 		names = append(names, terminal.ObjectName(addonv1alpha1.GroupVersion.Group, "ManagedClusterAddOn", i.AddOn))
+	}
+	for _, i := range l.Instances {
+		names = append(names, terminal.ObjectName(kudo.GroupVersion.Group, "Instance", i.Instance))
 	}
 	return names
 }

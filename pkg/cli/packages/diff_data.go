@@ -81,9 +81,11 @@ func upgrade(before, after *kudo.OperatorVersion) diffUpgrade {
 			"both are OperatorVersion %s, which is immutable once it is pushed: raise operatorVersion", after.Name)}}
 	}
 	var u diffUpgrade
+	deployed := corev1.ObjectReference{Name: before.Name}
 	choice, err := plan.Choose(plan.State{
 		Version: &after.Spec, Reference: corev1.ObjectReference{Name: after.Name},
-		Last: &kudo.Execution{Plan: kudo.DeployPlan, OperatorVersion: corev1.ObjectReference{Name: before.Name}}, LastStatus: kudo.Complete,
+		Last: &kudo.Execution{Plan: kudo.DeployPlan, OperatorVersion: deployed}, LastStatus: kudo.Complete, LastVersion: &before.Spec,
+		Whole: &kudo.WholeVersion{OperatorVersion: deployed},
 	})
 	switch {
 	case err != nil:

@@ -32,12 +32,14 @@ func (v View) Due() string {
 	if v.Version == nil {
 		return ""
 	}
-	return plan.Due(plan.State{
-		Generation: v.Instance.Generation, Parameters: v.Instance.Spec.Parameters, Request: v.Instance.Spec.PlanExecution,
-		Version:   &v.Version.Spec,
-		Reference: corev1.ObjectReference{Namespace: v.Version.Namespace, Name: v.Version.Name, UID: v.Version.UID},
-		Last:      v.Instance.Status.Execution, LastStatus: kudo.Complete,
-	})
+	state := plan.Reached(v.Instance.Status, nil)
+	if state.LastStatus.Running() {
+		state = state.Completed()
+	}
+	state.Generation, state.Parameters, state.Request = v.Instance.Generation, v.Instance.Spec.Parameters, v.Instance.Spec.PlanExecution
+	state.Version = &v.Version.Spec
+	state.Reference = corev1.ObjectReference{Namespace: v.Version.Namespace, Name: v.Version.Name, UID: v.Version.UID}
+	return plan.Due(state)
 }
 
 // Unseen reports whether the agent has not observed the last change of an Instance that waits for nothing else. A removal that has started

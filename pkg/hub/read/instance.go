@@ -111,8 +111,8 @@ type instanceView struct {
 // ViewInstance returns the view for a predicate.
 func ViewInstance(i *kudo.Instance) instanceView {
 	var handled types.UID
-	if i.Status.Execution != nil {
-		handled = i.Status.Execution.Request
+	if requests := i.Status.HandledRequests; len(requests) > 0 {
+		handled = requests[len(requests)-1]
 	}
 	return instanceView{
 		handled:    handled,

@@ -258,8 +258,9 @@ spec:
 	It("a plan is run by hand once, and cancelled", func(ctx context.Context) {
 		h := runningByHand(ctx)
 		h.change(ctx, func(s *kudo.InstanceSpec) { s.PlanExecution.Cancel = true })
-		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(
+		Eventually(func() metav1.Condition { return h.lastRequest(ctx) }).Should(
 			is(metav1.ConditionFalse, kudo.ReasonPlanFailed, `plan "wait" failed: cancelled`))
+		Expect(h.ready(ctx).Status).To(Equal(metav1.ConditionTrue), "a plan that was requested manually and is not owed does not influence it")
 		h.finish(ctx)
 	})
 
@@ -269,8 +270,9 @@ spec:
 			i.Spec.Parameters = map[string]string{"UNHEARD_OF": "1"}
 			i.Spec.PlanExecution.Cancel = true
 		})
-		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(
+		Eventually(func() metav1.Condition { return h.lastRequest(ctx) }).Should(
 			is(metav1.ConditionFalse, kudo.ReasonPlanFailed, `plan "wait" failed: cancelled`))
+		Expect(h.ready(ctx).Status).To(Equal(metav1.ConditionTrue), "a plan that was requested manually and is not owed does not influence it")
 		Expect(h.mirror(ctx).Spec.Parameters).NotTo(HaveKey("UNHEARD_OF"))
 		h.finish(ctx)
 	})

@@ -296,6 +296,8 @@ var _ = Describe("The plan that runs", func() {
 	It("continues with its own version while an upgrade with other phases and steps is queued", func(ctx context.Context) {
 		h := newInstance(ctx, choices(), nil)
 		h.resolve(ctx)
+		h.rollsOut(ctx, "deploy", kudo.PlanStatus{})
+		h.change(ctx, setting("VALUE", "two"))
 		Eventually(func() string { return h.ready(ctx).Message }).Should(ContainSubstring("Deployment"))
 		next := choices()
 		next.Version = "2.0.0"

@@ -250,6 +250,12 @@ func (h *hubPart) ready(ctx context.Context) metav1.Condition {
 	return metav1.Condition{}
 }
 
+// lastRequest returns condition LastRequestSucceeded of the Instance on the hub; the zero value if there is none.
+func (h *hubPart) lastRequest(ctx context.Context) metav1.Condition {
+	GinkgoHelper()
+	return ptr.Deref(meta.FindStatusCondition(h.get(ctx).Status.Conditions, kudo.ConditionLastRequestSucceeded), metav1.Condition{})
+}
+
 // plan returns the status of a plan on the hub.
 func (h *hubPart) plan(ctx context.Context, name string) kudo.PlanStatus {
 	GinkgoHelper()

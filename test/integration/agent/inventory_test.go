@@ -261,15 +261,95 @@ var _ = Describe("The inventory", func() {
 		h.finish(ctx)
 	})
 
+	It("is bounded in bytes, before anything is applied", func(ctx context.Context) {
+		DeferCleanup(runAgent())
+		spec := configOnly()
+		spec.Parameters = append(spec.Parameters, kudo.Parameter{Name: "CONTENT"})
+		spec.Templates["many.yaml"] = `{{ range until 7000 }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ $.Name }}-` + strings.Repeat("long-", 30) + `{{ . }}"}
+{{ end }}`
+		spec.Tasks = append(spec.Tasks, task("many", kudo.TaskApply, "many.yaml"))
+		spec.Plans["deploy"] = serial("config", "many")
+		h := newInstance(ctx, spec, map[string]string{"CONTENT": strings.Repeat("c", 400<<10)})
+		h.resolve(ctx)
+		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
+			HaveField("Message", ContainSubstring("at most 1300000 bytes of inventory and parameters, and this one would have"))))
+		Expect(h.ready(ctx)).To(is(metav1.ConditionFalse, kudo.ReasonPlanFailed, "for 7002 objects"))
+		Expect(h.config(ctx, "-config")).To(BeEmpty())
+
+		By("parameters that alone are too large")
+		h.change(ctx, setting("CONTENT", strings.Repeat("c", 660<<10)))
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonPlanFailed, "for 0 objects"))
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = nil })
+		h.finish(ctx)
+	})
+
+	It("keeps the restart that a refused execution requires", func(ctx context.Context) {
+		DeferCleanup(runAgent())
+		spec := configOnly()
+		spec.Parameters = append(spec.Parameters, kudo.Parameter{Name: "COUNT", Default: new("0"), ForcePodRestart: new(kudo.Flag(false))})
+		spec.Templates["cron.yaml"] = `{{ range until (int .Params.COUNT) }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ $.Name }}-{{ . }}"}
+{{ end }}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: "{{ .Name }}"}
+spec:
+  schedule: "0 0 1 1 *"
+  jobTemplate: {spec: {template: {metadata: {labels: {app: x}}, spec: {restartPolicy: Never, containers: [{name: app, image: "app:1"}]}}}}
+`
+		spec.Tasks = append(spec.Tasks, task("cron", kudo.TaskApply, "cron.yaml"))
+		spec.Plans["deploy"] = serial("config", "cron")
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.Parameters = map[string]string{"VALUE": "two", "COUNT": "10001"} })
+		Eventually(func() kudo.PlanStatus { return h.plan(ctx, "deploy") }).Should(And(HaveField("Status", kudo.FatalError),
+			HaveField("Message", ContainSubstring("at most 10000 objects"))))
+		refused := h.plan(ctx, "deploy")
+		h.change(ctx, setting("COUNT", "0"))
+		h.completes(ctx, "deploy", refused)
+		cron := blank("batch/v1 CronJob")
+		Expect(h.local(ctx, "", cron)).To(BeTrue())
+		stamp, _, err := unstructured.NestedString(cron.Object, "spec", "jobTemplate", "spec", "template", "metadata", "annotations", kudo.AnnotationExecution)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(stamp).To(Equal(string(refused.UID)))
+		h.finish(ctx)
+	})
+
+	It("does not keep a plan from starting while the kind of a later task cannot be discovered", func(ctx context.Context) {
+		DeferCleanup(runAgent())
+		const group = "later.tandem.test"
+		spec := configOnly()
+		spec.Templates["widget.yaml"] = "apiVersion: " + group + "/v1\nkind: Widget\nmetadata: {name: x}"
+		spec.Tasks = append(spec.Tasks, task("widget", kudo.TaskApply, "widget.yaml"))
+		spec.Plans["deploy"] = serial("config", "widget")
+		revive := deadGroup(ctx, group)
+		h := newInstance(ctx, spec, nil)
+		h.resolve(ctx)
+		Eventually(func() metav1.Condition { return h.ready(ctx) }).Should(is(metav1.ConditionFalse, kudo.ReasonPlanError, group))
+		revive()
+		h.finish(ctx)
+	})
+
 	It("forgets what was listed ahead and never applied", func(ctx context.Context) {
 		DeferCleanup(runAgent())
 		spec := configOnly()
 		spec.Templates["lost.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Name }}-lost\", namespace: nowhere}"
 		spec.Tasks = append(spec.Tasks, task("lost", kudo.TaskApply, "lost.yaml"))
-		spec.Plans["deploy"], spec.Plans["update"] = serial("config", "lost"), serial("config")
+		spec.Plans["update"], spec.Plans["more"] = serial("config"), serial("config", "lost")
 		h := newInstance(ctx, spec, nil)
 		h.resolve(ctx)
-		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).Should(Equal(kudo.Error))
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		h.change(ctx, func(s *kudo.InstanceSpec) { s.PlanExecution = kudo.PlanExecution{PlanName: "more", UID: "more"} })
+		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "more").Status }).Should(Equal(kudo.Error))
 		Expect(entries(h.mirror(ctx))).To(ContainElement("ConfigMap nowhere/" + h.name + "-lost"))
 		h.change(ctx, setting("VALUE", "two"))
 		h.completes(ctx, "update", kudo.PlanStatus{})

@@ -28,8 +28,11 @@ operatorVersion: 1.0.0
 tasks:
 - {name: gate, kind: Apply, spec: {resources: [gate.yaml]}}
 - {name: all, kind: Apply, spec: {resources: [all.yaml]}}
+- {name: last, kind: Apply, spec: {resources: [last.yaml]}}
+- {name: noop, kind: Dummy, spec: {done: true}}
 plans:
-  deploy: {phases: [{name: main, steps: [{name: gate, tasks: [gate]}, {name: all, tasks: [all]}]}]}
+  deploy: {phases: [{name: main, steps: [{name: gate, tasks: [gate]}, {name: all, tasks: [all]}, {name: last, tasks: [last]}]}]}
+  noop: {phases: [{name: main, steps: [{name: noop, tasks: [noop]}]}]}
 `),
 	"params.yaml": file(`
 apiVersion: kudo.dev/v1beta1
@@ -38,12 +41,18 @@ parameters:
 - {name: SIZE, type: integer, default: 1, forcePodRestart: "false"}
 - {name: KIND, default: ConfigMap, forcePodRestart: "false"}
 - {name: PLACE, default: "", forcePodRestart: false}
+- {name: LAST, default: ConfigMap, forcePodRestart: false}
 `),
 	"templates/gate.yaml": file(`
 apiVersion: v1
 kind: {{ .Params.KIND }}
 metadata: {name: "{{ .Name }}-gate"{{ with .Params.PLACE }}, namespace: {{ . }}{{ end }}}
 data: {value: "{{ .Params.VALUE }}"}
+`),
+	"templates/last.yaml": file(`
+apiVersion: v1
+kind: {{ .Params.LAST }}
+metadata: {name: "{{ .Name }}-last"}
 `),
 	"templates/all.yaml": file(`
 {{ define "template" }}{metadata: {labels: {app: "{{ .Name }}"}}, spec: {containers: [{name: app, image: "app:1"}]}}{{ end }}
@@ -320,18 +329,38 @@ var _ = Describe("Pods restart", func() {
 		restarted(upgraded, after, execution(ctx))
 	})
 
+	It("although another plan completes before the one that was to restart them", func(ctx context.Context) {
+		h.set(ctx, map[string]string{"KIND": "Nonsense", "VALUE": "two"})
+		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).Should(Equal(kudo.FatalError))
+		due := execution(ctx)
+		h.change(ctx, requests("noop", "by-hand"))
+		h.ended(ctx, "noop", "by-hand")
+		after := afterwards(ctx, "deploy", func() { h.set(ctx, map[string]string{"KIND": "", "SIZE": "2"}) })
+		restarted(before, after, due)
+	})
+
+	It("once, if the execution that restarted them has failed afterwards", func(ctx context.Context) {
+		h.set(ctx, map[string]string{"LAST": "Nonsense", "VALUE": "two"})
+		Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).Should(Equal(kudo.FatalError))
+		failed := h.existing(ctx)
+		restarted(before, failed, execution(ctx))
+		after := afterwards(ctx, "deploy", func() { h.set(ctx, map[string]string{"LAST": "", "SIZE": "2"}) })
+		Expect(templates(after)).To(Equal(templates(failed)))
+	})
+
 	DescribeTable("later, where they were due when their plan",
 		func(ctx context.Context, stuck map[string]string, state kudo.ExecutionStatus, end func(context.Context)) {
 			stuck["VALUE"] = "two"
 			h.set(ctx, stuck)
 			Eventually(func() kudo.ExecutionStatus { return h.plan(ctx, "deploy").Status }).Should(Equal(state))
+			due := execution(ctx)
 			if end != nil {
 				end(ctx)
 			}
 			Expect(h.existing(ctx)).To(Equal(before), "the gate is shut")
 
 			after := afterwards(ctx, "deploy", func() { h.set(ctx, map[string]string{"KIND": "", "PLACE": "", "SIZE": "2"}) })
-			restarted(before, after, execution(ctx))
+			restarted(before, after, due)
 
 			again := afterwards(ctx, "deploy", func() { h.set(ctx, map[string]string{"SIZE": "1"}) })
 			Expect(templates(again)).To(Equal(templates(after)), "they have restarted by now")

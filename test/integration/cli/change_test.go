@@ -115,6 +115,7 @@ plans:
 				UID: types.UID("run-" + instance.ResourceVersion), Plan: plan, Generation: instance.Generation, Parameters: instance.Spec.Parameters,
 				OperatorVersion: corev1.ObjectReference{Namespace: version.Namespace, Name: version.Name, UID: version.UID},
 			}
+			instance.Status.Whole = &kudo.WholeVersion{OperatorVersion: instance.Status.Execution.OperatorVersion}
 			instance.Status.ObservedGeneration = instance.Generation
 			instance.Status.PlanStatus = map[string]kudo.PlanStatus{plan: {Name: plan, UID: instance.Status.Execution.UID, Status: kudo.Complete}}
 			instance.Status.Inventory = []kudo.InventoryEntry{

@@ -2,11 +2,14 @@ package cli
 
 import (
 	"context"
+	"path/filepath"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -231,5 +234,90 @@ var _ = Describe("add-ons", func() {
 			release(ctx, first, "maps")
 			Expect(run(ctx, "fleet").out).To(ContainSubstring("·"))
 		})
+
+		It("show Instances that belong to no add-on", func(ctx SpecContext) {
+			cluster := newCluster(ctx, nil)
+			instance := func(name string, owner ...metav1.OwnerReference) *kudo.Instance {
+				GinkgoHelper()
+				instance := &kudo.Instance{
+					ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: name, OwnerReferences: owner},
+					Spec:       kudo.InstanceSpec{OperatorVersion: corev1.ObjectReference{Namespace: "addon-packages", Name: name + "-1.0.0"}},
+				}
+				Expect(hub.Create(ctx, instance)).To(Succeed())
+				return instance
+			}
+			parent := instance("queue")
+			instance("queue.base", *metav1.NewControllerRef(parent, kudo.GroupVersion.WithKind("Instance")))
+			failed := instance("store")
+			failed.Status.Conditions = []metav1.Condition{{
+				Type: kudo.ConditionReady, Status: metav1.ConditionFalse, Reason: kudo.ReasonPlanFailed, LastTransitionTime: metav1.Now(),
+			}}
+			Expect(hub.Status().Update(ctx, failed)).To(Succeed())
+			got := run(ctx, "get", "--cluster", cluster)
+			Expect(got.err).NotTo(HaveOccurred())
+			Expect(strings.Fields(got.out)).To(HaveExactElements(
+				"CLUSTER", "INSTANCE", "VERSION", "READY", "REASON", "AGE",
+				cluster, "queue", "queue-1.0.0", "Unknown", "-", HaveSuffix("s"),
+				cluster, "store", "store-1.0.0", "False", "PlanFailed", HaveSuffix("s"),
+			))
+			Expect(run(ctx, "get", "--cluster", cluster, "-o", "name").out).To(Equal("instance.kudo.dev/queue\ninstance.kudo.dev/store\n"))
+
+			define(ctx, "globe", "", "")
+			Expect(run(ctx, "enable", "globe", "--cluster", cluster).err).NotTo(HaveOccurred())
+			globe := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "globe"}}
+			Expect(hub.Get(ctx, client.ObjectKeyFromObject(globe), globe)).To(Succeed())
+			instance("globe", *metav1.NewControllerRef(globe, addonv1alpha1.GroupVersion.WithKind("ManagedClusterAddOn")))
+			listed := run(ctx, "get", "--cluster", cluster, "-o", "jsonpath={.addOns[*].addOn} {.instances[*].instance}")
+			Expect(listed.out).To(Equal("globe queue store"))
+			Expect(run(ctx, "get", "store", "-o", "jsonpath={.instances[*].cluster}").out).To(Equal(cluster))
+
+			fleet := run(ctx, "fleet", "--cluster", cluster)
+			Expect(fleet.err).NotTo(HaveOccurred())
+			Expect(fleet.out).To(And(
+				HavePrefix("1 managed cluster, 1 add-on, 2 Instances: 0 of 3 are available, 1 not available, 2 unknown\n"),
+				MatchRegexp(`PlanFailed +not available +1 \(instance/store\)`),
+				HaveSuffix("kubectl addon plan status store --cluster "+cluster+"\n"),
+			))
+			file := filepath.Join(GinkgoT().TempDir(), "archive.tar.gz")
+			Expect(run(ctx, "diagnose", "--cluster", cluster, "-o", file).err).NotTo(HaveOccurred())
+			Expect(unpacked(file)["summary.txt"]).To(ContainSubstring("instance/store"))
+		})
+
+		It("show add-ons to users who may not read Instances, with a warning", func(ctx SpecContext) {
+			cluster := newCluster(ctx, nil)
+			define(ctx, "plain", "", "")
+			Expect(run(ctx, "enable", "plain", "--cluster", cluster).err).NotTo(HaveOccurred())
+			user := "reader-" + cluster
+			allow(ctx, cluster, user, rbacv1.PolicyRule{
+				APIGroups: []string{addonv1alpha1.GroupVersion.Group}, Resources: []string{"managedclusteraddons"}, Verbs: []string{"get", "list"},
+			})
+			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: []rbacv1.PolicyRule{
+				{APIGroups: []string{addonv1alpha1.GroupVersion.Group}, Resources: []string{"clustermanagementaddons"}, Verbs: []string{"list"}},
+				{APIGroups: []string{"cluster.open-cluster-management.io"}, Resources: []string{"managedclusters"}, Verbs: []string{"get", "list"}},
+			}}
+			Expect(hub.Create(ctx, role)).To(Succeed())
+			binding := &rbacv1.ClusterRoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+				Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+			}
+			Expect(hub.Create(ctx, binding)).To(Succeed())
+			DeferCleanup(func(ctx context.Context) {
+				Expect(hub.Delete(ctx, binding)).To(Succeed())
+				Expect(hub.Delete(ctx, role)).To(Succeed())
+			})
+			got := run(ctx, "get", "--cluster", cluster, "--as", user, "-o", "name")
+			Expect(got.err).NotTo(HaveOccurred())
+			Expect(got.out).To(Equal("managedclusteraddon.addon.open-cluster-management.io/plain\n"))
+			Expect(got.errOut).To(HavePrefix(`Warning: Instances are not shown: listing the Instances of cluster "` + cluster + `": `))
+		})
+	})
+
+	It("refuses parameters that are longer than an AddOnDeploymentConfig may hold", func(ctx SpecContext) {
+		cluster := newCluster(ctx, nil)
+		config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "long"}}
+		config.Spec.CustomizedVariables = []upstream.CustomizedVariable{{Name: "TEXT", Value: strings.Repeat("ä", 1024)}}
+		Expect(hub.Create(ctx, config)).To(Succeed())
+		config.Spec.CustomizedVariables[0].Value += "a"
+		Expect(hub.Update(ctx, config)).To(MatchError(ContainSubstring("Too long")))
 	})
 })

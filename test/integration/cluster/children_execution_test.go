@@ -101,26 +101,29 @@ var _ = Describe("The execution of a plan that has children", func() {
 		Expect(g.executions(ctx, "aa", "aa.bb")).To(And(HaveKeyWithValue("aa", BeEquivalentTo("again")), HaveKeyWithValue("aa.bb", executed["aa.bb"])))
 	})
 
-	It("gives way to the next where its OperatorVersion was replaced before it came to a child", func(ctx SpecContext) {
-		g.push(ctx, "bb", "1.0.0")
-		upgradable := func(v *kudo.OperatorVersionSpec) {
-			gated(v)
-			v.Plans[kudo.UpgradePlan] = v.Plans[kudo.DeployPlan]
-		}
-		replaced := g.pushWith(ctx, "aa", "1.0.0", upgradable, gate(), child("bb"))
-		g.root(ctx, "aa", "aa-1.0.0", nil)
-		g.closed(ctx, "aa")
-		mirrored := g.mirror(ctx, "aa").Spec.OperatorVersion.Name
-		Expect(server.Delete(ctx, replaced)).To(Succeed())
-		g.pushWith(ctx, "aa", "1.0.0", upgradable, gate(), child("bb"))
-		Eventually(func() string { return g.mirror(ctx, "aa").Spec.OperatorVersion.Name }).WithContext(ctx).ShouldNot(Equal(mirrored))
+	DescribeTable("while its OperatorVersion is deleted and created again",
+		func(ctx SpecContext, change func(*kudo.OperatorVersionSpec), continues bool) {
+			g.push(ctx, "bb", "1.0.0")
+			deleted := g.pushWith(ctx, "aa", "1.0.0", gated, gate(), child("bb"))
+			g.root(ctx, "aa", "aa-1.0.0", nil)
+			g.closed(ctx, "aa")
+			running, mirrored := g.executions(ctx, "aa")["aa"], g.mirror(ctx, "aa").Spec.OperatorVersion.Name
+			Expect(server.Delete(ctx, deleted)).To(Succeed())
+			g.pushWith(ctx, "aa", "1.0.0", func(v *kudo.OperatorVersionSpec) { gated(v); change(v) }, gate(), child("bb"))
+			Eventually(func() string { return g.mirror(ctx, "aa").Spec.OperatorVersion.Name }).WithContext(ctx).ShouldNot(Equal(mirrored))
 
-		g.opens(ctx, "aa-gate")
-		Expect(g.settles(ctx, "aa").Status.Execution.Plan).To(Equal(kudo.UpgradePlan))
-		Expect(g.config(ctx, "aa.bb")).NotTo(BeNil())
-		Expect(notesOf(ctx, g.name, "ChildFailed")).To(ConsistOf(
-			`Instance "aa.bb": OperatorVersion ` + g.name + `/aa-1.0.0 of the running plan "deploy" no longer exists`))
-	})
+			g.opens(ctx, "aa-gate")
+			settled := g.settles(ctx, "aa").Status.Execution
+			Expect(settled.Plan).To(Equal(kudo.DeployPlan))
+			Expect(settled.UID == running).To(Equal(continues))
+			Expect(settled.OperatorVersion.UID).To(Equal(g.onHub(ctx, "aa").Status.Whole.OperatorVersion.UID))
+			Expect(g.config(ctx, "aa.bb")).NotTo(BeNil())
+		},
+		Entry("continues if the content is equal", func(*kudo.OperatorVersionSpec) {}, true),
+		Entry("starts again if the content differs", func(v *kudo.OperatorVersionSpec) {
+			v.Parameters = append(v.Parameters, stringParameter("NEW", "x"))
+		}, false),
+	)
 
 	It("is one of many, each with children of its own, and several of one operator", func(ctx SpecContext) {
 		g.pushWith(ctx, "bb", "1.0.0", func(v *kudo.OperatorVersionSpec) {

@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -71,6 +72,21 @@ var _ = Describe("The version of a child", func() {
 		Eventually(func() string { return string(g.executions(ctx, "shop")["shop"]) }).WithContext(ctx).Should(Equal("again"))
 		g.settles(ctx, "shop")
 		Expect(g.onHub(ctx, "shop.cache").Spec.OperatorVersion.Name).To(Equal("cache-1.0.0"))
+	})
+
+	It("is adopted if it is deleted and re-created with equal content", func(ctx SpecContext) {
+		deleted := g.push(ctx, "bb", "1.0.0")
+		g.push(ctx, "aa", "1.0.0", child("bb"))
+		g.root(ctx, "aa", "aa-1.0.0", nil)
+		g.settles(ctx, "aa")
+		executed, mirrored := g.executions(ctx, "aa", "aa.bb"), g.mirror(ctx, "aa.bb").Spec.OperatorVersion.Name
+		Expect(server.Delete(ctx, deleted)).To(Succeed())
+		again := g.push(ctx, "bb", "1.0.0")
+		Eventually(func() string { return g.mirror(ctx, "aa.bb").Spec.OperatorVersion.Name }).WithContext(ctx).ShouldNot(Equal(mirrored))
+		Eventually(func() types.UID { return g.onHub(ctx, "aa.bb").Status.Execution.OperatorVersion.UID }).WithContext(ctx).Should(Equal(again.UID))
+		g.settles(ctx, "aa")
+		g.settles(ctx, "aa.bb")
+		Expect(g.executions(ctx, "aa", "aa.bb")).To(Equal(executed))
 	})
 
 	It("is not replaced before its parent's plan reaches it again", func(ctx SpecContext) {

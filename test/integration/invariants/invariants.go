@@ -63,7 +63,8 @@ var allowed = map[string]map[string][]string{
 	"addon-agent-availability": {addOn: {`.status.conditions[type="Available"]`}},
 	"addon-agent-report": {
 		instance: {
-			`.status.execution`, `.status.planStatus`, `.status.inventory`, `.status.observedGeneration`, `.status.conditions[type="Ready"]`,
+			`.status.execution`, `.status.whole`, `.status.handledRequests`, `.status.planStatus`, `.status.inventory`,
+			`.status.observedGeneration`, `.status.conditions[type="Ready"]`, `.status.conditions[type="LastRequestSucceeded"]`,
 		},
 	},
 }

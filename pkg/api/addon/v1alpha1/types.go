@@ -36,8 +36,9 @@ type ClusterManagementAddOnSpec struct {
 // DependencySpec holds the fields that Tandem adds to upstream's spec. `make generate` adds its schema to upstream's CRD.
 type DependencySpec struct {
 	// dependencies is a list of add-ons that this add-on depends on.
-	// The add-on will only be installed and considered healthy if all its dependencies
-	// are installed and available on the managed cluster.
+	// The add-on is only available if all its Required dependencies are installed and available on the
+	// managed cluster; if it is plan-based, it is only installed once they are. Without an Optional
+	// dependency it works with reduced functionality, and is reported as degraded.
 	// An empty list means the add-on has no dependencies.
 	// The default is an empty list.
 	// +optional

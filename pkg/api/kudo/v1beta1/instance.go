@@ -101,8 +101,11 @@ func (s ExecutionStatus) Running() bool { return s == Pending || s == InProgress
 const (
 	// ConditionResolved is True if everything that the Instance refers to exists and is valid. Set by the hub.
 	ConditionResolved = "Resolved"
-	// ConditionReady is True if the last plan is complete and all applied objects exist and are healthy. Set by the agent.
+	// ConditionReady is True if no plan is owed and all applied objects exist and are healthy. Set by the agent.
 	ConditionReady = "Ready"
+	// ConditionLastRequestSucceeded is True if the last manually requested plan (spec.planExecution) is complete, False if it failed, and
+	// Unknown while it runs. Written by the agent.
+	ConditionLastRequestSucceeded = "LastRequestSucceeded"
 )
 
 // The reasons of ConditionResolved.
@@ -132,9 +135,12 @@ const (
 	ReasonChildrenInvalid = "ChildrenInvalid"
 )
 
+// ReasonPlanComplete is a reason of ConditionLastRequestSucceeded, beside ReasonPlanInProgress and ReasonPlanFailed: the plan is complete.
+const ReasonPlanComplete = "PlanComplete"
+
 // The reasons of ConditionReady.
 const (
-	// ReasonHealthy means that the last plan is complete and its objects are healthy.
+	// ReasonHealthy means that all plans are complete and all applied objects are healthy.
 	ReasonHealthy = "Healthy"
 	// ReasonPlanPending means that a plan is about to start.
 	ReasonPlanPending = "PlanPending"
@@ -142,7 +148,7 @@ const (
 	ReasonPlanInProgress = "PlanInProgress"
 	// ReasonPlanError means that a task of the running plan fails and is retried.
 	ReasonPlanError = "PlanError"
-	// ReasonPlanFailed means that the last plan ended with FATAL_ERROR.
+	// ReasonPlanFailed means that a plan failed or was cancelled that is still owed.
 	ReasonPlanFailed = "PlanFailed"
 	// ReasonUnhealthy means that an object applied by the Instance is missing or not healthy.
 	ReasonUnhealthy = "Unhealthy"
@@ -173,6 +179,18 @@ type InstanceStatus struct {
 	// execution is the execution that was last started. Not part of KUDO's API.
 	// +optional
 	Execution *Execution `json:"execution,omitempty"`
+
+	// whole is the OperatorVersion whose complete plan (deploy, upgrade or update) completed last. Before that it is absent, and plan
+	// deploy still has to complete. Not part of KUDO's API.
+	// +optional
+	Whole *WholeVersion `json:"whole,omitempty"`
+
+	// handledRequests lists the uids of the last manual plan requests (spec.planExecution) that were started, oldest first. A uid in the
+	// list starts nothing again. Not part of KUDO's API.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	HandledRequests []types.UID `json:"handledRequests,omitempty"`
 
 	// inventory is the list of objects on the managed cluster that tasks have applied, or are about to apply, and that were not deleted
 	// since. It is written before the objects, so that none is ever untracked. Not part of KUDO's API.
@@ -210,14 +228,64 @@ type Execution struct {
 	// +mapType=atomic
 	Parameters map[string]string `json:"parameters,omitempty"`
 
-	// restartPending specifies that pods must restart and have not all been restarted yet (KEP-27). It is set when an execution that
-	// restarts pods starts, and cleared when an execution completes.
+	// owed lists the plans that still have to complete, in the order in which they start. Only a plan that completes is removed.
+	// +optional
+	// +listType=map
+	// +listMapKey=plan
+	// +kubebuilder:validation:MaxItems=256
+	Owed []OwedPlan `json:"owed,omitempty"`
+
+	// restartPending is set in statuses of earlier releases if the execution still has to restart pods. It is replaced by restart of the
+	// inventory.
 	// +optional
 	RestartPending bool `json:"restartPending,omitempty"`
 
-	// request is the uid of the last spec.planExecution that was handled.
+	// request is the uid of the last manual plan request (spec.planExecution) that was started. It is equal to uid if that request started
+	// this execution.
 	// +optional
 	Request types.UID `json:"request,omitempty"`
+}
+
+// OwedPlan is a plan that still has to complete for the current OperatorVersion and parameters.
+type OwedPlan struct {
+	// plan is the name of the plan.
+	Plan string `json:"plan"`
+
+	// whole is true if the plan applies the complete OperatorVersion with all parameters: while it is owed, every change of the spec starts
+	// it again.
+	// +optional
+	Whole bool `json:"whole,omitempty"`
+
+	// outcome of the last execution of the plan for the current spec, if it ended without completing. The plan does not start again before
+	// the spec changes or the plan is requested manually.
+	// +optional
+	Outcome OwedOutcome `json:"outcome,omitempty"`
+}
+
+// OwedOutcome is how an execution ended without completing.
+//
+// +kubebuilder:validation:Enum=Failed;Cancelled
+type OwedOutcome string
+
+const (
+	// OwedFailed is the outcome of an execution that ended with FATAL_ERROR.
+	OwedFailed OwedOutcome = "Failed"
+	// OwedCancelled is the outcome of an execution that was cancelled.
+	OwedCancelled OwedOutcome = "Cancelled"
+)
+
+// WholeVersion is an OperatorVersion that was applied completely.
+type WholeVersion struct {
+	// operatorVersion is its namespace, name and uid on the hub.
+	OperatorVersion corev1.ObjectReference `json:"operatorVersion"`
+
+	// version of the operator, as in the OperatorVersion.
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// appVersion is the version of the application, as in the OperatorVersion.
+	// +optional
+	AppVersion string `json:"appVersion,omitempty"`
 }
 
 // InventoryEntry identifies an object on the managed cluster that belongs to an Instance.
@@ -239,6 +307,15 @@ type InventoryEntry struct {
 	// task is the name of the task that last applied the object.
 	// +optional
 	Task string `json:"task,omitempty"`
+
+	// restart is the uid of the execution that last required a restart of the object's pods (KEP-27). The pod template has it as annotation
+	// kudo.dev/last-plan-execution-uid once it is applied.
+	// +optional
+	Restart types.UID `json:"restart,omitempty"`
+
+	// manual is true if only plans that were requested manually have applied the object: its health does not influence the Instance.
+	// +optional
+	Manual bool `json:"manual,omitempty"`
 }
 
 // ChildState is the result of a KudoOperator task on the hub.

@@ -45,6 +45,9 @@ const (
 
 // Annotations of a mirror on the managed cluster.
 const (
+	// AnnotationVersionContent is the digest of the OperatorVersion's content, on a child Instance: one that is deleted and re-created with
+	// equal content still belongs to the child.
+	AnnotationVersionContent = "kudo.dev/operator-version-content"
 	// AnnotationHubUID is the uid of the mirrored object on the hub.
 	AnnotationHubUID = "kudo.dev/hub-uid"
 	// AnnotationHubGeneration is the generation on the hub that the mirror's spec was copied from. The engine ignores a mirror

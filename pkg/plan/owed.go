@@ -1,0 +1,160 @@
+package plan
+
+import (
+	"slices"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// wholePlan returns the plan that applies the complete desired OperatorVersion: deploy until one was completely applied, then the first
+// that exists of upgrade, update and deploy.
+func (s State) wholePlan() (string, error) {
+	if s.Whole == nil {
+		return firstPlan(s.Version, kudo.DeployPlan)
+	}
+	return firstPlan(s.Version, wholePlans...)
+}
+
+// appliesAll reports whether a manual run of the plan applies the complete OperatorVersion.
+func (s State) appliesAll(name string) bool {
+	whole, err := s.wholePlan()
+	return name == kudo.DeployPlan || err == nil && name == whole
+}
+
+// owing returns the plans that are owed once the plan has started that applies the complete OperatorVersion: the plan itself, then those
+// that the changed parameters trigger and those that were owed before, without plans whose tasks it contains.
+func (s State) owing(whole string, changed []kudo.Parameter) []kudo.OwedPlan {
+	var more []string
+	for _, p := range changed {
+		if name, err := TriggeredPlan(s.Version, p); err == nil {
+			more = append(more, name)
+		}
+	}
+	if s.Last != nil {
+		for _, before := range s.Last.Owed {
+			if _, exists := s.Version.Plans[before.Plan]; exists && !before.Whole {
+				more = append(more, before.Plan)
+			}
+		}
+	}
+	owed := []kudo.OwedPlan{{Plan: whole, Whole: true}}
+	for _, name := range more {
+		if !contains(s.Version, whole, name) && owedAt(owed, name) < 0 {
+			owed = append(owed, kudo.OwedPlan{Plan: name})
+		}
+	}
+	return owed
+}
+
+// contains reports whether a plan runs all tasks of another one.
+func contains(version *kudo.OperatorVersionSpec, plan, other string) bool {
+	tasks := tasksOf(version.Plans[plan])
+	for name := range tasksOf(version.Plans[other]) {
+		if !tasks[name] {
+			return false
+		}
+	}
+	return true
+}
+
+func tasksOf(spec kudo.Plan) map[string]bool {
+	tasks := map[string]bool{}
+	for _, phase := range spec.Phases {
+		for _, step := range phase.Steps {
+			for _, task := range step.Tasks {
+				tasks[task] = true
+			}
+		}
+	}
+	return tasks
+}
+
+// owe adds a plan that is about to start to the owed ones. A plan that was owed as whole stays so, and one that applies the complete
+// OperatorVersion replaces any other such plan.
+func owe(owed []kudo.OwedPlan, more kudo.OwedPlan) []kudo.OwedPlan {
+	at := owedAt(owed, more.Plan)
+	if more.Whole {
+		others := slices.DeleteFunc(slices.Clone(owed), func(o kudo.OwedPlan) bool { return o.Whole || o.Plan == more.Plan })
+		return slices.Insert(others, 0, more)
+	}
+	owed = slices.Clone(owed)
+	if at < 0 {
+		return append(owed, more)
+	}
+	more.Whole = owed[at].Whole
+	owed[at] = more
+	return owed
+}
+
+// owedAfterCleanup returns the owed plans once the cleanup plan has started: the OperatorVersion has to be deployed again.
+func owedAfterCleanup(version *kudo.OperatorVersionSpec, owed []kudo.OwedPlan) []kudo.OwedPlan {
+	deploy, err := firstPlan(version, kudo.DeployPlan, kudo.UpdatePlan, kudo.UpgradePlan)
+	if err != nil {
+		return owed
+	}
+	return owe(owed, kudo.OwedPlan{Plan: deploy, Whole: true})
+}
+
+// untried returns the owed plans as not failed: the spec has changed since.
+func untried(owed []kudo.OwedPlan) []kudo.OwedPlan {
+	owed = slices.Clone(owed)
+	for i := range owed {
+		owed[i].Outcome = ""
+	}
+	return owed
+}
+
+// firstOwed returns the owed plan that starts next by itself; empty if there is none. A plan that failed for the current spec does not, and
+// neither do plans after a failed one that applies the complete OperatorVersion.
+func (s State) firstOwed() string {
+	for _, o := range s.Last.Owed {
+		if o.Outcome == "" {
+			return o.Plan
+		}
+		if o.Whole {
+			return ""
+		}
+	}
+	return ""
+}
+
+// FailedOwed returns the first owed plan that failed or was cancelled for the current spec; empty if there is none.
+func (s State) FailedOwed() string {
+	if s.Last == nil {
+		return ""
+	}
+	if i := slices.IndexFunc(s.Last.Owed, func(o kudo.OwedPlan) bool { return o.Outcome != "" }); i >= 0 {
+		return s.Last.Owed[i].Plan
+	}
+	return ""
+}
+
+// ended returns the status after the end of the last execution, which runs version: only a plan that completes is no longer owed, and one
+// that applies the complete OperatorVersion is recorded. If that was requested manually, nothing else is owed either. outcome is recorded
+// for a plan that does not complete.
+func ended(status kudo.InstanceStatus, version *kudo.OperatorVersionSpec, outcome kudo.OwedOutcome) kudo.InstanceStatus {
+	last := status.Execution
+	at := owedAt(last.Owed, last.Plan)
+	if at < 0 {
+		return status
+	}
+	owed := slices.Clone(last.Owed)
+	switch state := status.PlanStatus[last.Plan].Status; {
+	case state == kudo.FatalError:
+		owed[at].Outcome = outcome
+	case state == kudo.Complete && owed[at].Whole:
+		status.Whole = wholeVersion(last.OperatorVersion, version)
+		if owed = slices.Delete(owed, at, at+1); Manual(status) {
+			owed = nil
+		}
+	case state == kudo.Complete:
+		owed = slices.Delete(owed, at, at+1)
+	default:
+		return status
+	}
+	if len(owed) == 0 {
+		owed = nil
+	}
+	last.Owed = owed
+	return status
+}

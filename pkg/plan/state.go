@@ -1,0 +1,208 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+)
+
+// State is everything that Choose compares: the desired state of an Instance, and the state that its executions have reached.
+type State struct {
+	// Version is the OperatorVersion that the Instance's spec names, nil if it does not exist, and Reference its identity on the hub.
+	Version   *kudo.OperatorVersionSpec
+	Reference corev1.ObjectReference
+
+	// Generation is the Instance's generation on the hub.
+	Generation int64
+
+	// Parameters are the parameters in the Instance's spec.
+	Parameters map[string]string
+
+	// Request is the Instance's spec.planExecution.
+	Request kudo.PlanExecution
+
+	// Removing is true if the Instance is to be removed.
+	Removing bool
+
+	// Last is the last started execution, nil if there is none, and LastStatus its status.
+	Last       *kudo.Execution
+	LastStatus kudo.ExecutionStatus
+
+	// LastVersion is the OperatorVersion of Last, nil if it is lost. It provides the cleanup plan.
+	LastVersion *kudo.OperatorVersionSpec
+
+	// Whole is the OperatorVersion that was applied completely, nil if there is none.
+	Whole *kudo.WholeVersion
+
+	// Handled are the uids of manual requests that were started.
+	Handled []types.UID
+}
+
+// Reached returns the state that the executions of an Instance have reached, without a desired state. version is the OperatorVersion of
+// its last execution, nil if it is lost.
+func Reached(status kudo.InstanceStatus, version *kudo.OperatorVersionSpec) State {
+	status = Current(status, version)
+	s := State{Last: status.Execution, LastVersion: version, Whole: status.Whole, Handled: status.HandledRequests}
+	if s.Last != nil {
+		s.LastStatus = status.PlanStatus[s.Last.Plan].Status
+	}
+	return s
+}
+
+// Current returns a status with the fields that releases before owed plans did not write, derived from those that they wrote. It returns
+// other statuses unchanged. An Instance counts as whole if one of the plans deploy, update and upgrade is complete (DESIGN §5).
+func Current(status kudo.InstanceStatus, version *kudo.OperatorVersionSpec) kudo.InstanceStatus {
+	last := status.Execution
+	if last == nil || status.Whole != nil || len(last.Owed) > 0 {
+		return status
+	}
+	status = *status.DeepCopy()
+	last = status.Execution
+	if len(status.HandledRequests) == 0 && last.Request != "" {
+		status.HandledRequests = []types.UID{last.Request}
+	}
+	if last.RestartPending {
+		status.Inventory = markAll(status.Inventory, last.UID)
+		last.RestartPending = false
+	}
+	if slices.ContainsFunc(wholePlans, func(name string) bool { return status.PlanStatus[name].Status == kudo.Complete }) {
+		status.Whole = wholeVersion(last.OperatorVersion, version)
+	}
+	last.Owed = derivedOwed(status)
+	return status
+}
+
+// derivedOwed returns the plans that are owed according to a status of an earlier release: the last plan, and deploy if no version is whole.
+func derivedOwed(status kudo.InstanceStatus) []kudo.OwedPlan {
+	last := kudo.OwedPlan{Plan: status.Execution.Plan, Whole: status.Whole == nil && slices.Contains(wholePlans, status.Execution.Plan)}
+	state := status.PlanStatus[last.Plan].Status
+	if state == kudo.FatalError {
+		last.Outcome = kudo.OwedFailed
+	}
+	var owed []kudo.OwedPlan
+	if status.Whole == nil && !last.Whole {
+		owed = append(owed, kudo.OwedPlan{Plan: kudo.DeployPlan, Whole: true, Outcome: kudo.OwedFailed})
+	}
+	if last.Whole || state != kudo.Complete && !Manual(status) {
+		owed = append(owed, last)
+	}
+	return owed
+}
+
+// wholePlans are the plans that can apply a complete OperatorVersion, the preferred one first.
+var wholePlans = []string{kudo.UpgradePlan, kudo.UpdatePlan, kudo.DeployPlan}
+
+// owedAt returns the position of a plan among the owed ones; negative if it is not owed.
+func owedAt(owed []kudo.OwedPlan, plan string) int {
+	return slices.IndexFunc(owed, func(o kudo.OwedPlan) bool { return o.Plan == plan })
+}
+
+// wholeVersion returns the identity of a completely applied OperatorVersion, whose spec may be lost.
+func wholeVersion(reference corev1.ObjectReference, version *kudo.OperatorVersionSpec) *kudo.WholeVersion {
+	whole := &kudo.WholeVersion{OperatorVersion: reference}
+	if version != nil {
+		whole.Version, whole.AppVersion = version.Version, version.AppVersion
+	}
+	return whole
+}
+
+// Manual reports whether the last execution was started by a manual request.
+func Manual(status kudo.InstanceStatus) bool {
+	last := status.Execution
+	return last != nil && last.UID != "" && last.UID == last.Request
+}
+
+// Aside reports whether the last execution is of a manually requested plan that is not owed, such as a backup: it does not influence
+// condition Ready.
+func Aside(status kudo.InstanceStatus) bool {
+	return Manual(status) && owedAt(status.Execution.Owed, status.Execution.Plan) < 0
+}
+
+// IsWhole reports whether the OperatorVersion of the last execution is completely applied. Before that, replacements for the objects of the
+// previous version may be missing.
+func IsWhole(status kudo.InstanceStatus) bool {
+	return Reached(status, nil).isWhole()
+}
+
+func (s State) isWhole() bool {
+	return s.Last != nil && s.Whole != nil && sameReference(s.Whole.OperatorVersion, s.Last.OperatorVersion) && s.owedWhole() == ""
+}
+
+// owedWhole returns the owed plan that applies the complete OperatorVersion; empty if there is none.
+func (s State) owedWhole() string {
+	if s.Last == nil {
+		return ""
+	}
+	if i := slices.IndexFunc(s.Last.Owed, func(o kudo.OwedPlan) bool { return o.Whole }); i >= 0 {
+		return s.Last.Owed[i].Plan
+	}
+	return ""
+}
+
+// isOtherVersion reports whether the desired OperatorVersion is another one than that of the last execution.
+func (s State) isOtherVersion() bool {
+	return !sameReference(s.Reference, s.Last.OperatorVersion) && !sameContent(s.Version, s.LastVersion)
+}
+
+// isRecreated reports whether the desired OperatorVersion replaces the one of the last execution, which was deleted and re-created with
+// equal content.
+func (s State) isRecreated() bool {
+	return s.Last != nil && s.Version != nil && !sameReference(s.Reference, s.Last.OperatorVersion) && sameContent(s.Version, s.LastVersion)
+}
+
+func sameReference(a, b corev1.ObjectReference) bool {
+	return a.Namespace == b.Namespace && a.Name == b.Name && a.UID == b.UID
+}
+
+// sameContent reports whether two OperatorVersions, read through the same schema, are equal but for the namespace of their Operator.
+func sameContent(a, b *kudo.OperatorVersionSpec) bool {
+	if a == nil || b == nil {
+		return false
+	}
+	left, right := *a, *b
+	left.Operator.Namespace, right.Operator.Namespace = "", ""
+	return equality.Semantic.DeepEqual(left, right)
+}
+
+// ContentDigest identifies the content of an OperatorVersion, except for the namespace of its Operator, across objects.
+func ContentDigest(version *kudo.OperatorVersionSpec) string {
+	content := *version
+	content.Operator.Namespace = ""
+	encoded, err := json.Marshal(content)
+	if err != nil {
+		return "" // it consists of strings, numbers, lists and maps
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(encoded))
+}
+
+// Adopt returns the status after a re-created OperatorVersion with equal content has replaced that of the last execution.
+func Adopt(status kudo.InstanceStatus, reference corev1.ObjectReference) kudo.InstanceStatus {
+	adopted := *status.DeepCopy()
+	before := adopted.Execution.OperatorVersion
+	if whole := adopted.Whole; whole != nil && sameReference(whole.OperatorVersion, before) {
+		whole.OperatorVersion = reference
+	}
+	adopted.Execution.OperatorVersion = reference
+	return adopted
+}
+
+// mostHandled is the number of remembered manual requests.
+const mostHandled = 64
+
+// handle adds a request to the handled ones.
+func handle(handled []types.UID, request types.UID) []types.UID {
+	handled = append(slices.Clone(handled), request)
+	return handled[max(0, len(handled)-mostHandled):]
+}
+
+// isHandled reports whether a manual request was started before.
+func (s State) isHandled(request types.UID) bool {
+	return slices.Contains(s.Handled, request) || s.Last != nil && (s.Last.UID == request || s.Last.Request == request)
+}

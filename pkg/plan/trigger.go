@@ -1,0 +1,76 @@
+package plan
+
+import (
+	"fmt"
+
+	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/parameter"
+)
+
+// MissingPlanError reports that an OperatorVersion lacks the plan to run; Requested is true if the plan was requested manually.
+type MissingPlanError struct {
+	Plan      string
+	Requested bool
+}
+
+func (e *MissingPlanError) Error() string {
+	return fmt.Sprintf("the OperatorVersion has no plan %q", e.Plan)
+}
+
+// RestartsPods reports whether a change of the parameter restarts pods (KEP-27).
+func RestartsPods(p kudo.Parameter) bool { return p.ForcePodRestart == nil || bool(*p.ForcePodRestart) }
+
+// Trigger is a plan and the changed parameters that trigger it.
+type Trigger struct {
+	Plan       string
+	Parameters []string
+}
+
+// Triggers lists the plans that the parameters with a changed effective value trigger, in the package's order. It omits a parameter without
+// a trigger, which may change along with any other, as in KUDO.
+func Triggers(definitions []kudo.Parameter, before, after map[string]string) []Trigger {
+	var triggers []Trigger
+	places := map[string]int{}
+	for _, p := range changedParameters(definitions, before, after) {
+		if p.Trigger == "" {
+			continue
+		}
+		at, known := places[p.Trigger]
+		if !known {
+			at, triggers = len(triggers), append(triggers, Trigger{Plan: p.Trigger})
+			places[p.Trigger] = at
+		}
+		triggers[at].Parameters = append(triggers[at].Parameters, p.Name)
+	}
+	return triggers
+}
+
+// changedParameters lists the parameters with a changed effective value, in the package's order.
+func changedParameters(definitions []kudo.Parameter, before, after map[string]string) []kudo.Parameter {
+	var changed []kudo.Parameter
+	for i := range definitions {
+		if p := &definitions[i]; parameter.InForce(p, before) != parameter.InForce(p, after) {
+			changed = append(changed, *p)
+		}
+	}
+	return changed
+}
+
+// TriggeredPlan returns the plan that a change of p runs. A *MissingPlanError means that it does not exist.
+func TriggeredPlan(version *kudo.OperatorVersionSpec, p kudo.Parameter) (string, error) {
+	if p.Trigger != "" {
+		return firstPlan(version, p.Trigger)
+	}
+	return firstPlan(version, kudo.UpdatePlan, kudo.DeployPlan)
+}
+
+// firstPlan returns the first of names that exists. Its error names the last.
+func firstPlan(version *kudo.OperatorVersionSpec, names ...string) (string, error) {
+	for _, name := range names {
+		if _, exists := version.Plans[name]; exists {
+			return name, nil
+		}
+	}
+	last := names[len(names)-1]
+	return last, &MissingPlanError{Plan: last}
+}
