@@ -22,7 +22,7 @@ type write struct {
 }
 
 // refusals are the rules that reject a write, in the order in which their problems are listed.
-var refusals = []func(write) []string{parameterProblems, immutableProblems, triggerProblems, requestProblems}
+var refusals = []func(write) []string{parameterProblems, immutableProblems, triggerProblems, planProblems, requestProblems}
 
 // reservations are the rules that only warn, because the problem may resolve without another write: Resolved then reports it.
 var reservations = []func(Instance) []Problem{nameRule, collisionRule, namespaceRule, versionRule, childrenRule}
@@ -142,6 +142,21 @@ func triggerProblems(w write) []string {
 	}
 	return []string{fmt.Sprintf("the changed parameters trigger %d plans, %s: change the parameters of one plan at a time",
 		len(triggers), strings.Join(named, " and "))}
+}
+
+// planProblems requires that the OperatorVersion has the plan that has to run because of the write.
+func planProblems(w write) []string {
+	var before []Problem
+	if w.before != nil {
+		before = planRule(*w.before)
+	}
+	var problems []string
+	for _, problem := range planRule(w.after) {
+		if !slices.Contains(before, problem) {
+			problems = append(problems, problem.Message)
+		}
+	}
+	return problems
 }
 
 // requestProblems requires that a manually requested plan exists.

@@ -48,8 +48,17 @@ func dropping() *kudo.OperatorVersion {
 	return v
 }
 
+// upgrading returns a version without plan deploy.
+func upgrading() *kudo.OperatorVersion {
+	v := strict()
+	v.Name, v.UID = "kafka-4.0.0", "upgrading"
+	v.Spec.Plans[kudo.UpgradePlan] = v.Spec.Plans[kudo.DeployPlan]
+	delete(v.Spec.Plans, kudo.DeployPlan)
+	return v
+}
+
 // versions are the existing versions.
-var versions = []*kudo.OperatorVersion{strict(), later(), dropping()}
+var versions = []*kudo.OperatorVersion{strict(), later(), dropping(), upgrading()}
 
 // with returns a running Instance of strict with parameters NAME, VALUE, NAME, VALUE.
 func with(pairs ...string) *kudo.Instance {
@@ -201,6 +210,22 @@ func TestAdmit(t *testing.T) {
 		"two triggers at the start, when all runs anyway": {after: with("SCALE", "2", "BACKUP", "x")},
 		"two triggers with another version, which runs a plan of its own": {
 			before: of("kafka-2.0.0", with("FIXED", "small")), after: with("SCALE", "2", "BACKUP", "x"),
+		},
+
+		"a version without plan deploy is installed": {
+			after: of("kafka-4.0.0", with()), want: start + "OperatorVersion addon-packages/kafka-4.0.0 has no plan deploy, which the first " +
+				"installation runs: use another version, and upgrade to this one when plan deploy of the other is complete",
+		},
+		"a version without plan deploy got past admission, and something else changes": {
+			before: of("kafka-4.0.0", with()), after: of("kafka-4.0.0", with("TEXT", "b")),
+		},
+		"it is upgraded to a version without plan deploy": {
+			before: executing("u", kudo.Complete), after: of("kafka-4.0.0", executing("u", kudo.Complete)),
+		},
+		"it is upgraded to one before plan deploy is complete": {
+			before: executing("u", kudo.InProgress), after: of("kafka-4.0.0", executing("u", kudo.InProgress)),
+			want: start + "OperatorVersion addon-packages/kafka-4.0.0 has no plan deploy, which the first " +
+				"installation runs: use another version, and upgrade to this one when plan deploy of the other is complete",
 		},
 
 		"a plan that exists is asked for": {before: with(), after: asks(backup, with())},

@@ -298,7 +298,7 @@ func (p Parent) parameters(placed plan.Placed) (map[string]string, error) {
 		return map[string]string{}, nil
 	}
 	text, err := render.Text(render.Context{
-		Version:    &p.Running.Spec,
+		Version:    p.Running.NamedSpec(),
 		Instance:   p.Instance.Name,
 		Namespace:  p.Instance.TargetNamespace(),
 		Parameters: p.Instance.Status.Execution.Parameters,

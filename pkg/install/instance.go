@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -41,7 +42,7 @@ type Instance struct {
 
 // rules judge an Instance, in the order in which their problems are listed.
 var rules = []func(Instance) []Problem{
-	nameRule, collisionRule, namespaceRule, versionRule, childrenRule, parametersRule, immutableRule, requestRule,
+	nameRule, collisionRule, namespaceRule, versionRule, childrenRule, parametersRule, immutableRule, planRule, requestRule,
 }
 
 // Judge returns the condition Resolved of the Instance at its generation: True, or False with every problem.
@@ -218,6 +219,36 @@ func immutableRule(i Instance) []Problem {
 		return nil
 	}
 	return []Problem{{kudo.ReasonParametersInvalid, (&parameter.InvalidError{Problems: problems}).Error()}}
+}
+
+// planRule requires that the OperatorVersion has the plan that has to run for the Instance's spec.
+func planRule(i Instance) []Problem {
+	if i.Version == nil || !i.Instance.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	state := i.state()
+	switch missing := plan.MissingPlan(state); {
+	case missing == "":
+		return nil
+	case state.Whole == nil && missing == kudo.DeployPlan:
+		return []Problem{{kudo.ReasonPlanMissing, fmt.Sprintf("OperatorVersion %s has no plan deploy, which the first installation runs: "+
+			"use another version, and upgrade to this one when plan deploy of the other is complete", VersionOf(i.Instance))}}
+	default:
+		return []Problem{{kudo.ReasonPlanMissing, fmt.Sprintf("OperatorVersion %s has no plan for this change (%s): "+
+			"revert the change, or use a version that has the plan", VersionOf(i.Instance), missing)}}
+	}
+}
+
+// state returns what the Instance's plans depend on, without manual requests.
+func (i Instance) state() plan.State {
+	var started *kudo.OperatorVersionSpec
+	if i.Started != nil {
+		started = &i.Started.Spec
+	}
+	s := plan.Reached(i.Instance.Status, started)
+	s.Version, s.Parameters = &i.Version.Spec, i.Instance.Spec.Parameters
+	s.Reference = corev1.ObjectReference{Namespace: i.Version.Namespace, Name: i.Version.Name, UID: i.Version.UID}
+	return s
 }
 
 // startedProblems returns the immutable parameters whose value in now differs from the last started one.

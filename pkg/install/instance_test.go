@@ -83,6 +83,20 @@ func TestJudge(t *testing.T) {
 	given := func(parameters map[string]string) func(*kudo.Instance) {
 		return func(i *kudo.Instance) { i.Spec.Parameters = parameters }
 	}
+	upgrade := version()
+	upgrade.UID, upgrade.Spec.Plans = "upgrade", map[string]kudo.Plan{kudo.UpgradePlan: version().Spec.Plans[kudo.DeployPlan]}
+	useless := version()
+	useless.UID, useless.Spec.Plans = "useless", map[string]kudo.Plan{"backup": version().Spec.Plans[kudo.DeployPlan]}
+	whole := func(i *kudo.Instance) {
+		started(nil, i).Status.Execution.OperatorVersion.UID = "version"
+		i.Status.Whole = &kudo.WholeVersion{OperatorVersion: i.Status.Execution.OperatorVersion}
+	}
+	upgraded := func(i *kudo.Instance) {
+		i.Status.Execution = &kudo.Execution{UID: "x", Plan: kudo.UpgradePlan, OperatorVersion: corev1.ObjectReference{
+			Namespace: upgrade.Namespace, Name: upgrade.Name, UID: upgrade.UID,
+		}}
+		i.Status.Whole = &kudo.WholeVersion{OperatorVersion: i.Status.Execution.OperatorVersion}
+	}
 	for name, tc := range map[string]struct {
 		instance  *kudo.Instance
 		version   *kudo.OperatorVersion
@@ -117,6 +131,27 @@ func TestJudge(t *testing.T) {
 		},
 		"the OperatorVersion cannot be run": {
 			instance: running("kafka"), version: broken, reason: "OperatorVersionInvalid", mentions: []string{"missing", "push a corrected version"},
+		},
+		"plan deploy is missing and has to run": {
+			instance: running("kafka"), version: upgrade, reason: "PlanMissing", mentions: []string{
+				"OperatorVersion addon-packages/kafka-1.0.0 has no plan deploy, which the first installation runs", "upgrade to this one",
+			},
+		},
+		"plan deploy is missing, and that of the previous version is not complete": {
+			instance: running("kafka", func(i *kudo.Instance) { started(nil, i) }), version: upgrade, started: version(), reason: "PlanMissing",
+			mentions: []string{"has no plan deploy, which the first installation runs"},
+		},
+		"plan deploy is missing, and an upgrade does not run it": {
+			instance: running("kafka", whole), version: upgrade, started: version(), reason: "Resolved",
+		},
+		"plan deploy is missing after the upgrade": {instance: running("kafka", upgraded), version: upgrade, started: upgrade, reason: "Resolved"},
+		"a parameter changes after the upgrade, and no plan applies it": {
+			instance: running("kafka", upgraded, given(map[string]string{"TEXT": "a"})), version: upgrade, started: upgrade, reason: "PlanMissing",
+			mentions: []string{"has no plan for this change (deploy)"},
+		},
+		"every plan of an upgrade is missing": {
+			instance: running("kafka", whole), version: useless, started: version(), reason: "OperatorVersionInvalid",
+			mentions: []string{"plan deploy is missing"},
 		},
 		"parameters are wrong, and all of them are named": {
 			instance: running("kafka", given(map[string]string{"COUNT": "many", "TYPO": "x"})), version: version(),

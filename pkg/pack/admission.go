@@ -15,7 +15,7 @@ const problemLimit = 10
 // Admit rejects a new OperatorVersion for which Check finds errors. Warnings are for the author of the package, and are shown by
 // verification.
 func Admit(version *kudo.OperatorVersion) error {
-	problems := Errors(Check(&version.Spec))
+	problems := Errors(Check(version.NamedSpec()))
 	if len(problems) == 0 {
 		return nil
 	}

@@ -22,6 +22,14 @@ func TestAdmit(t *testing.T) {
 	valid.Operator.Name = "kafka"
 	warned := valid.DeepCopy()
 	warned.Parameters = []kudo.Parameter{{Name: "UNUSED"}}
+	unnamed := valid.DeepCopy()
+	unnamed.Operator.Name = ""
+	capital := valid.DeepCopy()
+	capital.Operator.Name = "Toy_Box"
+	long := valid.DeepCopy()
+	long.Operator.Name = strings.Repeat("x", 64)
+	upgrading := valid.DeepCopy()
+	upgrading.Plans = map[string]kudo.Plan{kudo.UpgradePlan: valid.Plans[kudo.DeployPlan]}
 	broken := valid.DeepCopy()
 	broken.Plans[kudo.DeployPlan].Phases[0].Steps[0].Tasks = []string{"miss"}
 	worse := valid.DeepCopy()
@@ -40,6 +48,10 @@ func TestAdmit(t *testing.T) {
 				"plans.deploy.phases[0].steps[0]", `"miss"`,
 		}},
 		"one with more problems than are listed": {spec: worse, wants: []string{`"P9"`, "; and 2 more errors"}},
+		"one without an operator":                {spec: unnamed},
+		"an operator's name with upper case":     {spec: capital},
+		"an operator's name that is no label":    {spec: long, wants: []string{`is not valid: must be no more than 63`}},
+		"one that exists to upgrade to":          {spec: upgrading},
 		"one that says nothing at all":           {spec: &kudo.OperatorVersionSpec{}, wants: []string{"plan deploy is missing"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,18 +9,31 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// operatorName: the name is valid as the name of an Operator and as a label value.
+// operatorField is the path of the operator's name.
+const operatorField = "operator.name"
+
+// operatorName: the name is valid as a label value.
 func operatorName(s *subject) []Problem {
-	const field = "operator.name"
 	name := s.Operator.Name
 	if name == "" {
-		return []Problem{problemAt(field, "the operator has no name")}
+		return []Problem{problemAt(operatorField, "the operator has no name")}
 	}
-	problems := append(validation.IsDNS1123Subdomain(name), validation.IsValidLabelValue(name)...)
-	if len(problems) == 0 {
+	return invalidName(name, validation.IsValidLabelValue(name))
+}
+
+// objectName: the name of a package's operator is valid as the name of the Operator that 'package push' creates.
+func objectName(s *subject) []Problem {
+	if s.Operator.Name == "" || len(validation.IsValidLabelValue(s.Operator.Name)) > 0 {
+		return nil // operatorName reports it
+	}
+	return invalidName(s.Operator.Name, validation.IsDNS1123Subdomain(s.Operator.Name))
+}
+
+func invalidName(name string, why []string) []Problem {
+	if len(why) == 0 {
 		return nil
 	}
-	return []Problem{problemAt(field, "operator name %s is not valid: %s", text.Quote(name), problems[0])}
+	return []Problem{problemAt(operatorField, "operator name %s is not valid: %s", text.Quote(name), why[0])}
 }
 
 // versions: the package's version is semantic, and together with the app's it can be part of an object's name.

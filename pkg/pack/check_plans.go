@@ -10,10 +10,15 @@ import (
 	"github.com/tandem-addons/tandem/pkg/text"
 )
 
-// deployPlan: plan deploy exists; without it nothing is ever installed.
+// deployPlan: a package without plan deploy can only be upgraded to, if it has the plans for that.
 func deployPlan(s *subject) []Problem {
 	if _, ok := s.Plans[kudo.DeployPlan]; ok {
 		return nil
+	}
+	for _, name := range []string{kudo.UpgradePlan, kudo.UpdatePlan} {
+		if _, ok := s.Plans[name]; ok {
+			return []Problem{warningAt("plans", "plan deploy is missing: Instances can only be upgraded to this version")}
+		}
 	}
 	return []Problem{problemAt("plans", "plan deploy is missing: it installs the operator")}
 }

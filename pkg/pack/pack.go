@@ -33,7 +33,7 @@ func (p *Package) Verify() []Problem {
 	}
 	subject := newSubject(&p.Version)
 	subject.operator, subject.blind = p.Operator, !p.hasParams
-	judged := subject.judge()
+	judged := append(subject.judge(), objectName(subject)...)
 	if len(Errors(problems)) == 0 && len(Errors(judged)) == 0 {
 		judged = append(judged, dryRun(subject)...)
 	}

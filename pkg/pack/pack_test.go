@@ -287,6 +287,7 @@ func TestVerifyPlans(t *testing.T) {
 		want  []string
 	}{
 		"no deploy plan":    {[]string{"other: " + deploy}, []string{`operator.yaml:12: error: plan deploy is missing: it installs the operator`}},
+		"only an upgrade":   {[]string{"upgrade: " + deploy}, []string{`operator.yaml:12: warning: plan deploy is missing: Instances can only be upgraded to this version`}},
 		"an empty plan":     {[]string{"deploy: " + deploy, "other: {}"}, []string{}},
 		"a plan of nothing": {[]string{"deploy: " + deploy, "other:"}, []string{}},
 		"timeouts":          {[]string{"deploy: {timeout: 5m, phases: [{name: m, timeout: 4m, steps: [{name: s, timeout: 90s, tasks: [app]}]}]}"}, []string{}},

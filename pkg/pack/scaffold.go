@@ -23,7 +23,8 @@ const scaffoldName = "my-operator"
 // features. An invalid operator name is an error.
 func Scaffold(name string) (map[string]string, error) {
 	spec := kudo.OperatorVersionSpec{Operator: corev1.ObjectReference{Name: name}}
-	if problems := operatorName(&subject{OperatorVersionSpec: &spec}); len(problems) > 0 {
+	named := &subject{OperatorVersionSpec: &spec}
+	if problems := append(operatorName(named), objectName(named)...); len(problems) > 0 {
 		return nil, errors.New(problems[0].Message)
 	}
 	files := map[string]string{}

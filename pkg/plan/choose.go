@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"maps"
 	"slices"
 
@@ -66,7 +67,7 @@ func Due(s State) string {
 	return choice.Start.Plan
 }
 
-// Outstanding is Due without plans that influence condition Ready neither while they run: manually requested ones that are not owed. The
+// Outstanding is Due without plans that do not influence condition Ready: manually requested ones that are not owed. The
 // cleanup plan does, because it owes another deployment.
 func Outstanding(s State) string {
 	name := Due(s)
@@ -77,6 +78,19 @@ func Outstanding(s State) string {
 		return ""
 	}
 	return name
+}
+
+// MissingPlan returns the plan that starts next, manual requests aside, if the desired OperatorVersion lacks it; empty otherwise.
+func MissingPlan(s State) string {
+	s.Request = kudo.PlanExecution{}
+	var missing *MissingPlanError
+	if s.Removing || s.Version == nil {
+		return ""
+	}
+	if _, err := s.next(); errors.As(err, &missing) {
+		return missing.Plan
+	}
+	return ""
 }
 
 // chooseCleanup runs the cleanup plan of the last execution to completion before objects are removed. It supersedes any running plan. A

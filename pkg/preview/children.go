@@ -33,7 +33,7 @@ func (s *simulation) parent(version *kudo.OperatorVersion, coming plan.Coming, s
 func (s *simulation) equip(change *Change) {
 	operators := s.operators()
 	for i := range s.change.Candidates {
-		if version := &s.change.Candidates[i]; slices.Contains(operators, version.Spec.Operator.Name) {
+		if version := &s.change.Candidates[i]; slices.Contains(operators, version.OperatorName()) {
 			change.take(version)
 		}
 	}

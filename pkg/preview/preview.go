@@ -47,14 +47,14 @@ func (s *simulation) play(coming plan.Coming) Plan {
 	for p, phase := range version.Spec.Plans[coming.Plan].Phases {
 		for i, step := range phase.Steps {
 			for t := range step.Tasks {
-				if placed, found := plan.Find(&version.Spec, coming.Plan, plan.Task{Phase: p, Step: i, Task: t}); found {
+				if placed, found := plan.Find(version.NamedSpec(), coming.Plan, plan.Task{Phase: p, Step: i, Task: t}); found {
 					played.Tasks = append(played.Tasks, s.task(version, coming, placed))
 				}
 			}
 		}
 	}
 	if coming.Whole {
-		played.Removed = s.remove(plan.Vanished(s.inventory, &version.Spec))
+		played.Removed = s.remove(plan.Vanished(s.inventory, version.NamedSpec()))
 		played.Children = s.vanishedChildren(version, coming)
 	}
 	return played
@@ -63,7 +63,7 @@ func (s *simulation) play(coming plan.Coming) Plan {
 // task simulates one task.
 func (s *simulation) task(version *kudo.OperatorVersion, coming plan.Coming, placed plan.Placed) Task {
 	t := Task{Placed: placed}
-	action, err := plan.TaskActionOf(placed.Task, &version.Spec, coming.Execution.Parameters)
+	action, err := plan.TaskActionOf(placed.Task, version.NamedSpec(), coming.Execution.Parameters)
 	if err != nil {
 		t.Problem = err.Error()
 		return t
@@ -78,7 +78,7 @@ func (s *simulation) task(version *kudo.OperatorVersion, coming plan.Coming, pla
 		t.Child, t.Problem = s.child(version, coming, placed)
 		return t
 	}
-	wants, err := s.wants(&version.Spec, coming.Execution, placed)
+	wants, err := s.wants(version.NamedSpec(), coming.Execution, placed)
 	if err != nil {
 		t.Problem = err.Error()
 		return t

@@ -24,7 +24,7 @@ func Choose(task kudo.Task, candidates []kudo.OperatorVersion) (kudo.OperatorVer
 	for i := range candidates {
 		candidate := &candidates[i]
 		switch {
-		case candidate.Spec.Operator.Name != task.Spec.Package:
+		case candidate.OperatorName() != task.Spec.Package:
 		case !isMeant(task, candidate):
 			others = append(others, candidate)
 		case chosen == nil || Compare(chosen, candidate) < 0:
@@ -56,7 +56,7 @@ func Compare(a, b *kudo.OperatorVersion) int {
 
 // isPushed returns 1 if the version is named as by 'package push', else 0.
 func isPushed(v *kudo.OperatorVersion) int {
-	if v.Name == joined(v.Spec.Operator.Name, v.Spec.AppVersion, v.Spec.Version) {
+	if v.Name == joined(v.OperatorName(), v.Spec.AppVersion, v.Spec.Version) {
 		return 1
 	}
 	return 0

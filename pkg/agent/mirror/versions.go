@@ -64,7 +64,7 @@ func (m *mirror) readVersion(ctx context.Context, key types.NamespacedName) (*ku
 	return original, nil
 }
 
-// mirrorVersion creates the mirror of an OperatorVersion if it does not exist.
+// mirrorVersion creates the mirror of an OperatorVersion if it does not exist. The mirror, which has another name, names the operator.
 func (m *mirror) mirrorVersion(ctx context.Context, original *kudo.OperatorVersion, namespace string) (*kudo.OperatorVersion, error) {
 	key := client.ObjectKeyFromObject(original)
 	made := &kudo.OperatorVersion{
@@ -76,7 +76,7 @@ func (m *mirror) mirrorVersion(ctx context.Context, original *kudo.OperatorVersi
 				kudo.AnnotationHubOperatorVersion: key.String(),
 			},
 		},
-		Spec: original.Spec,
+		Spec: *original.NamedSpec(),
 	}
 	err := m.local.Get(ctx, client.ObjectKeyFromObject(made), &kudo.OperatorVersion{})
 	if apierrors.IsNotFound(err) {

@@ -59,7 +59,7 @@ func (c *changing) chooseFor(ctx context.Context, runs client.ObjectKey) (*kudo.
 		return nil, fmt.Errorf("the operator is unknown because the current OperatorVersion %s does not exist; "+
 			"set spec.operatorVersion ('kubectl edit instance.kudo.dev')", runs)
 	}
-	return c.choose(runs.Namespace, version.Spec.Operator.Name)
+	return c.choose(runs.Namespace, version.OperatorName())
 }
 
 // choose returns the requested version of an operator in a namespace.
@@ -68,7 +68,7 @@ func (c *changing) choose(namespace, operator string) (*kudo.OperatorVersion, er
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(versions, func(v kudo.OperatorVersion) bool { return v.Name == c.version && v.Spec.Operator.Name == operator })
+	i := slices.IndexFunc(versions, func(v kudo.OperatorVersion) bool { return v.Name == c.version && v.OperatorName() == operator })
 	if i >= 0 {
 		return &versions[i], nil
 	}
@@ -88,7 +88,7 @@ func (c *changing) create(ctx context.Context, cluster, operator, namespace stri
 	if err != nil {
 		return change{}, err
 	}
-	c.name = cmp.Or(c.name, version.Spec.Operator.Name)
+	c.name = cmp.Or(c.name, version.OperatorName())
 	if c.fleet[cluster].AddOns[c.name] != nil {
 		return change{}, fmt.Errorf("add-on %q is enabled on cluster %s and owns the Instance of that name; choose another name "+
 			"('kubectl addon install %s NAME')", c.name, cluster, operator)
@@ -121,7 +121,7 @@ func (c *changing) find(cluster, name string) (*kudo.OperatorVersion, error) {
 			return &found, nil
 		}
 		if err == nil {
-			chosen, err := c.choose(namespace, found.Spec.Operator.Name)
+			chosen, err := c.choose(namespace, found.OperatorName())
 			if err == nil {
 				return chosen, nil
 			}

@@ -222,7 +222,7 @@ func (l *loader) storedVersion(task kudo.Task) (childVersion, error) {
 	if err != nil {
 		return childVersion{}, fmt.Errorf("on the hub: %w; set --repository to look it up in a repository", err)
 	}
-	return childVersion{name: chosen.Name, spec: &chosen.Spec}, nil
+	return childVersion{name: chosen.Name, spec: chosen.NamedSpec()}, nil
 }
 
 // objects returns the package's objects for the hub, in which tasks name operators and exact OperatorVersions instead of the locations of

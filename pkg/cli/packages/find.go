@@ -102,6 +102,7 @@ func storedPackage(ctx context.Context, c client.Client, namespace, name string)
 	if err != nil {
 		return packageView{}, fmt.Errorf("in namespace %q on the hub: %w", namespace, err)
 	}
+	version.Spec = *version.NamedSpec()
 	view := packageView{place: fmt.Sprintf("namespace %s on the hub", namespace), version: version}
 	var operator kudo.Operator
 	key := client.ObjectKey{Namespace: namespace, Name: version.Spec.Operator.Name}

@@ -102,7 +102,7 @@ func (l *loader) listed(ctx context.Context) ([]listedPackage, error) {
 	newestFirst(versions)
 	packages := []listedPackage{}
 	for _, v := range versions {
-		p, entry := listedOf(v), l.catalog.entry(v.Spec.Operator.Name, v.Name)
+		p, entry := listedOf(v), l.catalog.entry(v.OperatorName(), v.Name)
 		p.Digest = entry.Digest
 		for _, address := range entry.URLs {
 			if at, err := follow(entry.index, address, entry.Digest); err == nil {
@@ -176,14 +176,14 @@ func versionNames(ctx context.Context, h hubclient.Hub, namespace string) ([]kud
 func listedOf(v kudo.OperatorVersion) listedPackage {
 	return listedPackage{
 		OperatorVersion: v.Name, Namespace: v.Namespace,
-		Operator: v.Spec.Operator.Name, Version: v.Spec.Version, AppVersion: v.Spec.AppVersion,
+		Operator: v.OperatorName(), Version: v.Spec.Version, AppVersion: v.Spec.AppVersion,
 	}
 }
 
 // newestFirst sorts versions by namespace and operator, highest version first.
 func newestFirst(versions []kudo.OperatorVersion) {
 	slices.SortFunc(versions, func(a, b kudo.OperatorVersion) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Spec.Operator.Name, b.Spec.Operator.Name), tree.Compare(&b, &a))
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.OperatorName(), b.OperatorName()), tree.Compare(&b, &a))
 	})
 }
 

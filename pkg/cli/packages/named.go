@@ -23,7 +23,7 @@ func Named(name string, versions []kudo.OperatorVersion) (kudo.OperatorVersion, 
 	}
 	var names []string
 	for _, version := range versions {
-		names = append(names, version.Spec.Operator.Name, version.Name)
+		names = append(names, version.OperatorName(), version.Name)
 	}
 	switch meant := text.ClosestMatch(name, names); {
 	case meant != "":

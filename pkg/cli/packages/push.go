@@ -126,7 +126,7 @@ func existing(ctx context.Context, c client.Client, members []*member, namespace
 		if exists[version.Name] = err == nil; !exists[version.Name] {
 			continue
 		}
-		if changed := changedFields(&stored.Spec, &version.Spec); len(changed) > 0 {
+		if changed := changedFields(stored.NamedSpec(), &version.Spec); len(changed) > 0 {
 			conflicts = append(conflicts, fmt.Errorf("OperatorVersion %q already exists in namespace %q with different content (%s) "+
 				"and is immutable: raise operatorVersion in %s", version.Name, version.Namespace, strings.Join(changed, ", "), m.file("operator.yaml")))
 		}
@@ -150,7 +150,7 @@ func describing(ctx context.Context, c client.Client, members []*member, namespa
 	highest := map[string]bool{}
 	for _, version := range versions {
 		var task kudo.Task
-		task.Spec.Package = version.Spec.Operator.Name
+		task.Spec.Package = version.OperatorName()
 		if chosen, err := tree.Choose(task, versions); err == nil {
 			highest[chosen.Name] = true
 		}

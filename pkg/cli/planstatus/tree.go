@@ -31,7 +31,7 @@ func planTree(view View, plans []string) terminal.Node {
 	root := terminal.Node{Text: view.Instance.Name}
 	var defined map[string]kudo.Plan
 	if view.Version != nil {
-		root.Text += fmt.Sprintf(" (operator %s, version %s)", view.Version.Spec.Operator.Name, view.Version.Spec.Version)
+		root.Text += fmt.Sprintf(" (operator %s, version %s)", view.Version.OperatorName(), view.Version.Spec.Version)
 		defined = view.Version.Spec.Plans
 	}
 	for _, name := range plans {

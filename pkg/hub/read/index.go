@@ -114,7 +114,7 @@ func parentKeys(o client.Object) []string {
 
 // operatorKeys and childKeys return the operator of an OperatorVersion, and its child operators.
 func operatorKeys(o client.Object) []string {
-	return []string{o.(*kudo.OperatorVersion).Spec.Operator.Name}
+	return []string{o.(*kudo.OperatorVersion).OperatorName()}
 }
 
 func childKeys(o client.Object) []string {

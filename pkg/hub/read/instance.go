@@ -105,6 +105,7 @@ type instanceView struct {
 	removed    bool
 	forced     bool
 	handled    types.UID // of the last manual plan request
+	whole      bool      // an OperatorVersion was applied completely
 	resolved   controller.ConditionView
 }
 
@@ -116,6 +117,7 @@ func ViewInstance(i *kudo.Instance) instanceView {
 	}
 	return instanceView{
 		handled:    handled,
+		whole:      i.Status.Whole != nil,
 		generation: i.Generation,
 		deleting:   !i.DeletionTimestamp.IsZero(),
 		held:       controllerutil.ContainsFinalizer(i, kudo.Finalizer),

@@ -84,8 +84,8 @@ func InstancesRunning(ctx context.Context, c client.Reader, changed client.Objec
 func withAncestors(ctx context.Context, c client.Reader, version *kudo.OperatorVersion) ([]types.NamespacedName, error) {
 	names := []types.NamespacedName{client.ObjectKeyFromObject(version)}
 	met := map[string]bool{version.Name: true}
-	asked := map[string]bool{version.Spec.Operator.Name: true}
-	for operators := []string{version.Spec.Operator.Name}; len(operators) > 0; operators = operators[1:] {
+	asked := map[string]bool{version.OperatorName(): true}
+	for operators := []string{version.OperatorName()}; len(operators) > 0; operators = operators[1:] {
 		var parents kudo.OperatorVersionList
 		err := c.List(ctx, &parents, client.InNamespace(version.Namespace), client.MatchingFields{byChild: operators[0]},
 			client.UnsafeDisableDeepCopy)
@@ -98,7 +98,7 @@ func withAncestors(ctx context.Context, c client.Reader, version *kudo.OperatorV
 				met[parent.Name] = true
 				names = append(names, client.ObjectKeyFromObject(parent))
 			}
-			if operator := parent.Spec.Operator.Name; !asked[operator] {
+			if operator := parent.OperatorName(); !asked[operator] {
 				asked[operator] = true
 				operators = append(operators, operator)
 			}

@@ -26,7 +26,7 @@ func (v Verifications) Of(version *kudo.OperatorVersion) []pack.Problem {
 	if known, ok := v.problems.Get(version.UID); ok {
 		return known.([]pack.Problem)
 	}
-	problems := pack.Errors(pack.Check(&version.Spec))
+	problems := pack.Errors(pack.Check(version.NamedSpec()))
 	v.problems.Add(version.UID, problems)
 	return problems
 }

@@ -252,7 +252,7 @@ func (s *stage) nothingOf(ctx context.Context, cluster, name string) error {
 		return err
 	}
 	for _, version := range versions.Items {
-		if version.Spec.Operator.Name == name {
+		if version.OperatorName() == name {
 			return fmt.Errorf("OperatorVersion %s remains", version.Name)
 		}
 	}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -120,6 +121,26 @@ var _ = Describe("An Instance on the hub", func() {
 		Eventually(func() []string { return h.versions(ctx) }).Should(ConsistOf(HavePrefix(h.name + "-2.0.0-")))
 		h.finish(ctx)
 	})
+
+	DescribeTable("names an operator in labels and templates that is no object's name",
+		func(ctx context.Context, operator string, want func(*hubPart) string) {
+			spec := configOnly()
+			spec.Operator.Name = operator
+			spec.Templates["config.yaml"] += "  operator: \"{{ .OperatorName }}\"\n"
+			spec.Templates["config.yaml"] = strings.Replace(spec.Templates["config.yaml"], `data: {value: "{{ .Params.VALUE }}"}`,
+				"data:\n  value: \"{{ .Params.VALUE }}\"", 1)
+			h := newInstance(ctx, spec, nil)
+			h.resolve(ctx)
+			h.completes(ctx, "deploy", kudo.PlanStatus{})
+			config := &corev1.ConfigMap{}
+			Expect(h.local(ctx, "-config", config)).To(BeTrue())
+			Expect(config.Labels).To(HaveKeyWithValue(kudo.LabelOperator, want(h)))
+			Expect(config.Data).To(HaveKeyWithValue("operator", want(h)))
+			h.finish(ctx)
+		},
+		Entry("an OperatorVersion without an operator, by its own name", "", func(h *hubPart) string { return h.name }),
+		Entry("an operator with upper case", "Toy_Box", func(*hubPart) string { return "Toy_Box" }),
+	)
 
 	It("does not do again, after a restart of the agent, what was complete", func(ctx context.Context) {
 		h := newInstance(ctx, standard(), nil)

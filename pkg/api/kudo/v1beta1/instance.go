@@ -117,6 +117,8 @@ const (
 	ReasonOperatorVersionNotFound = "OperatorVersionNotFound"
 	// ReasonOperatorVersionInvalid means that the OperatorVersion exists but cannot be run. The message lists every problem.
 	ReasonOperatorVersionInvalid = "OperatorVersionInvalid"
+	// ReasonPlanMissing means that the OperatorVersion does not have the plan that has to run, such as deploy for a first installation.
+	ReasonPlanMissing = "PlanMissing"
 	// ReasonNamespaceNotAllowed means that the OperatorVersion is in a namespace that agents may not read.
 	ReasonNamespaceNotAllowed = "NamespaceNotAllowed"
 	// ReasonParametersInvalid means that parameters are unknown, missing, or of the wrong type.

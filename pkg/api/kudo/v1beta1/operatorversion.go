@@ -11,6 +11,7 @@ import (
 // OperatorVersionSpec describes a version of an operator: its parameters, templates, tasks and plans.
 type OperatorVersionSpec struct {
 	// operator is a reference to the Operator of this version.
+	// Defaults to the name of the OperatorVersion, without the versions that it ends with.
 	// +optional
 	Operator corev1.ObjectReference `json:"operator,omitzero"`
 
@@ -377,6 +378,30 @@ type OperatorVersion struct {
 	Spec OperatorVersionSpec `json:"spec,omitzero"`
 	// +optional
 	Status OperatorVersionStatus `json:"status,omitzero"`
+}
+
+// OperatorName returns the name of the operator: that in the spec, or else the name of the OperatorVersion without the versions that it
+// ends with, because KUDO accepts an OperatorVersion that names none.
+func (v *OperatorVersion) OperatorName() string {
+	if v.Spec.Operator.Name != "" {
+		return v.Spec.Operator.Name
+	}
+	for _, version := range []string{v.Spec.AppVersion + "-" + v.Spec.Version, v.Spec.Version} {
+		if name, ends := strings.CutSuffix(v.Name, "-"+version); ends && name != "" {
+			return name
+		}
+	}
+	return v.Name
+}
+
+// NamedSpec returns the spec with the name of the operator. It shares its content with the OperatorVersion.
+func (v *OperatorVersion) NamedSpec() *OperatorVersionSpec {
+	if v.Spec.Operator.Name != "" {
+		return &v.Spec
+	}
+	spec := v.Spec
+	spec.Operator.Name = v.OperatorName()
+	return &spec
 }
 
 // OperatorVersionList is a list of OperatorVersions.
