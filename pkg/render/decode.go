@@ -107,6 +107,19 @@ func expand(object map[string]any) ([]map[string]any, error) {
 	return objects, nil
 }
 
+func isEmpty(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	default:
+		return false
+	}
+}
+
 func setDefault(m map[string]any, key string, value any) {
 	if m[key] == nil {
 		m[key] = value

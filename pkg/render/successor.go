@@ -13,7 +13,7 @@ type removal struct {
 	replacement string
 }
 
-// successors are removed API versions with an unchanged schema in the replacement. Source: the "Deprecated API Migration Guide"
+// successors are removed API versions with an unchanged schema in the replacement, or one that succeed converts to. Source: the "Deprecated API Migration Guide"
 // of the Kubernetes documentation, and the release notes for alpha versions.
 var successors = removals(map[string][]gone{
 	"policy/v1beta1": {{"1.25", "policy/v1", kinds{"PodDisruptionBudget"}}},
@@ -41,6 +41,7 @@ var successors = removals(map[string][]gone{
 	"admissionregistration.k8s.io/v1beta1": {
 		{"1.34", "admissionregistration.k8s.io/v1", kinds{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}},
 	},
+	"apiextensions.k8s.io/v1beta1":         {{"1.22", "apiextensions.k8s.io/v1", kinds{"CustomResourceDefinition"}}},
 	"coordination.k8s.io/v1beta1":          {{"1.22", "coordination.k8s.io/v1", kinds{"Lease"}}},
 	"node.k8s.io/v1beta1":                  {{"1.25", "node.k8s.io/v1", kinds{"RuntimeClass"}}},
 	"apiregistration.k8s.io/v1beta1":       {{"1.22", "apiregistration.k8s.io/v1", kinds{"APIService"}}},
@@ -59,7 +60,6 @@ var changed = removals(map[string][]gone{
 	},
 	"apps/v1beta1":                       {{"1.16", "apps/v1", kinds{"Deployment", "StatefulSet"}}},
 	"networking.k8s.io/v1beta1":          {{"1.22", "networking.k8s.io/v1", kinds{"Ingress"}}},
-	"apiextensions.k8s.io/v1beta1":       {{"1.22", "apiextensions.k8s.io/v1", kinds{"CustomResourceDefinition"}}},
 	"rbac.authorization.k8s.io/v1alpha1": {{"1.23", "rbac.authorization.k8s.io/v1", kinds{"RoleBinding", "ClusterRoleBinding"}}},
 	"admissionregistration.k8s.io/v1beta1": {
 		{"1.22", "admissionregistration.k8s.io/v1", kinds{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}},
@@ -99,7 +99,7 @@ func removals(listing map[string][]gone) map[schema.GroupVersionKind]removal {
 	return table
 }
 
-// Successor returns the kind that replaces gvk, if Kubernetes has removed that API version and the replacement has the same schema; false
+// Successor returns the kind that replaces gvk, if Kubernetes has removed that API version and objects of it are applied as the replacement; false
 // for every other kind.
 func Successor(gvk schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
 	r, ok := successors[gvk]
@@ -131,8 +131,11 @@ func succeed(obj *unstructured.Unstructured) {
 		return
 	}
 	obj.SetAPIVersion(successor.GroupVersion().String())
-	if gvk.Kind == "PodDisruptionBudget" {
+	switch gvk.Kind {
+	case "PodDisruptionBudget":
 		keepEmptySelector(obj)
+	case "CustomResourceDefinition":
+		convertDefinition(obj)
 	}
 }
 
@@ -150,17 +153,4 @@ func keepEmptySelector(obj *unstructured.Unstructured) {
 		}
 	}
 	delete(spec, "selector")
-}
-
-func isEmpty(value any) bool {
-	switch v := value.(type) {
-	case nil:
-		return true
-	case map[string]any:
-		return len(v) == 0
-	case []any:
-		return len(v) == 0
-	default:
-		return false
-	}
 }

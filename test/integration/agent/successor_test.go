@@ -7,6 +7,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 )
@@ -37,8 +40,60 @@ var removed = map[string]string{
 		"[{expression: 'true'}], matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: ['*'], operations: [CREATE], resources: ['*']}]}}",
 }
 
+// formerDefinition is a resource definition as older packages have it, with a schema that is not structural.
+const formerDefinition = `
+apiVersion: apiextensions.k8s.io/v1beta1
+kind: CustomResourceDefinition
+metadata: {name: '{{ .Name | replace "-" "" }}s.toys.k8s.io'}
+spec:
+  group: toys.k8s.io
+  version: v1
+  names: {kind: 'Toy{{ .Name | replace "-" "" }}', plural: '{{ .Name | replace "-" "" }}s'}
+  subresources: {status: {}}
+  additionalPrinterColumns: [{name: Size, type: integer, JSONPath: .spec.size}]
+  validation:
+    openAPIV3Schema:
+      properties:
+        metadata: {type: object}
+        spec:
+          properties:
+            size: {type: integer}
+            port: {anyOf: [{type: integer}, {type: string}]}
+            inner: {properties: {known: {type: string}}}
+            list: {type: array}
+            free: {description: anything}
+status: {acceptedNames: {kind: "", plural: ""}, conditions: [], storedVersions: []}
+`
+
 var _ = Describe("A kind in an API version that Kubernetes has removed", func() {
 	BeforeEach(func() { DeferCleanup(runAgent()) })
+
+	It("is converted, if it is a resource definition", func(ctx context.Context) {
+		h := newInstance(ctx, single(formerDefinition), nil)
+		h.resolve(ctx)
+		h.completes(ctx, "deploy", kudo.PlanStatus{})
+		kind := schema.GroupVersionKind{Group: "toys.k8s.io", Version: "v1", Kind: "Toy" + strings.ReplaceAll(h.name, "-", "")}
+		toy := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+			"port": "http", "size": int64(3), "inner": map[string]any{"unknown": "kept"}, "list": []any{"a", int64(1)}, "free": []any{int64(1)},
+		}}}
+		toy.SetGroupVersionKind(kind)
+		toy.SetNamespace("default")
+		toy.SetName("toy")
+		want := toy.DeepCopy().Object["spec"]
+		invalid := toy.DeepCopy()
+		Expect(unstructured.SetNestedField(invalid.Object, "many", "spec", "size")).To(Succeed())
+		Eventually(func() error { return managed.Create(ctx, invalid.DeepCopy()) }).Should(MatchError(ContainSubstring("spec.size")))
+		Expect(managed.Create(ctx, toy)).To(Succeed())
+		Expect(toy.Object["spec"]).To(Equal(want), "unknown fields are kept")
+		definition := &unstructured.Unstructured{}
+		definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+		Expect(managed.Get(ctx, client.ObjectKey{Name: strings.ReplaceAll(h.name, "-", "") + "s.toys.k8s.io"}, definition)).To(Succeed())
+		versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(versions).To(ConsistOf(And(HaveKeyWithValue("name", "v1"), HaveKey("subresources"), HaveKeyWithValue("additionalPrinterColumns",
+			ConsistOf(HaveKeyWithValue("jsonPath", ".spec.size"))))))
+		h.finish(ctx)
+	})
 
 	It("is applied as its successor, and means the same", func(ctx context.Context) {
 		var manifests []string
