@@ -97,7 +97,9 @@ var _ = Describe("A package with Pipe tasks", Label(quick), onSandbox("it makes 
 			condition, err := pipeReady(ctx, hub)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(condition.Status).To(Equal(metav1.ConditionTrue), condition.Message)
-			g.Expect(condition.Message).To(ContainSubstring(`"update"`))
+			instance := pipeInstance()
+			g.Expect(hub.Get(ctx, client.ObjectKeyFromObject(instance), instance)).To(Succeed())
+			g.Expect(instance.Status.PlanStatus["update"].Status).To(Equal(kudo.Complete))
 		}).WithContext(ctx).WithTimeout(patience).WithPolling(interval).Should(Succeed())
 		Expect(pipeDeployment(ctx, cluster).Spec.Template).To(Equal(template))
 		Expect(created(box.Cluster("cluster1").AuditLog(), "pods")).To(HaveLen(1))
@@ -106,7 +108,7 @@ var _ = Describe("A package with Pipe tasks", Label(quick), onSandbox("it makes 
 	It("says of a file that is too large which it is, and leaves no pod", func(ctx SpecContext) {
 		change(ctx, hub, func(i *kudo.Instance) { i.Spec.PlanExecution = kudo.PlanExecution{PlanName: "bulk", UID: "now"} })
 		Eventually(func(g Gomega) {
-			condition, err := pipeReady(ctx, hub)
+			condition, err := pipeCondition(ctx, hub, kudo.ConditionLastRequestSucceeded)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(condition.Message).To(HaveSuffix(`task "bulk": file "/out/too-large" is larger than the 1048576 bytes that a ConfigMap can hold`))
 			g.Expect(pipePods(ctx, cluster)).To(BeEmpty())
@@ -147,11 +149,15 @@ func killAgent(ctx context.Context, box *sandbox.Sandbox) int {
 }
 
 func pipeReady(ctx context.Context, hub client.Client) (metav1.Condition, error) {
+	return pipeCondition(ctx, hub, kudo.ConditionReady)
+}
+
+func pipeCondition(ctx context.Context, hub client.Client, name string) (metav1.Condition, error) {
 	instance := pipeInstance()
 	if err := hub.Get(ctx, client.ObjectKeyFromObject(instance), instance); err != nil {
 		return metav1.Condition{}, err
 	}
-	return ptr.Deref(meta.FindStatusCondition(instance.Status.Conditions, kudo.ConditionReady), metav1.Condition{}), nil
+	return ptr.Deref(meta.FindStatusCondition(instance.Status.Conditions, name), metav1.Condition{}), nil
 }
 
 func change(ctx context.Context, hub client.Client, edit func(*kudo.Instance)) {
