@@ -95,6 +95,18 @@ func owedAfterCleanup(version *kudo.OperatorVersionSpec, owed []kudo.OwedPlan) [
 	return owe(owed, kudo.OwedPlan{Plan: deploy, Whole: true})
 }
 
+// Affected returns the plans whose workloads a change affects that starts the execution: its own plan and, if that applies the complete
+// OperatorVersion, the plans owed after it.
+func Affected(started *kudo.Execution) map[string]bool {
+	affected := map[string]bool{started.Plan: true}
+	if at := owedAt(started.Owed, started.Plan); at >= 0 && started.Owed[at].Whole {
+		for _, o := range started.Owed {
+			affected[o.Plan] = true
+		}
+	}
+	return affected
+}
+
 // untried returns the owed plans as not failed: the spec has changed since.
 func untried(owed []kudo.OwedPlan) []kudo.OwedPlan {
 	owed = slices.Clone(owed)

@@ -22,18 +22,6 @@ func isRestartable(e kudo.InventoryEntry) bool {
 	return slices.Contains(restartable, schema.GroupKind{Group: e.Group, Kind: e.Kind})
 }
 
-// Affected returns the plans whose workloads a change affects that starts the execution: its own plan and, if that applies the complete
-// OperatorVersion, the plans owed after it.
-func Affected(started *kudo.Execution) map[string]bool {
-	affected := map[string]bool{started.Plan: true}
-	if at := owedAt(started.Owed, started.Plan); at >= 0 && started.Owed[at].Whole {
-		for _, o := range started.Owed {
-			affected[o.Plan] = true
-		}
-	}
-	return affected
-}
-
 // MarkRestart returns the inventory after an execution has started whose changes require a restart of pods (KEP-27): its uid is required in
 // the pod templates of all rendered workloads, and of those that a task has applied which cannot be rendered. A mark is only replaced by
 // a later one, so that no other plan loses it.
