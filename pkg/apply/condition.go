@@ -25,39 +25,30 @@ func Condition(
 	ctx context.Context, c client.Client, obj client.Object, current []metav1.Condition, manager string,
 	want metav1.Condition, now time.Time,
 ) (bool, error) {
-	fields, err := conditionFields(current, want, now)
-	if err != nil || fields == nil {
-		return false, err
-	}
-	err = Status(ctx, c, obj, manager, fields)
-	return err == nil, err
+	return settled(current, want, now, func(fields map[string]any) error { return Status(ctx, c, obj, manager, fields) })
 }
 
-// ConditionAsRead is Condition for exactly the object that was read: if it changed or was replaced since, nothing is written and the error is
-// a conflict (apierrors.IsConflict).
+// ConditionAsRead is Condition for exactly the object that was read: if it changed or was replaced since, nothing is written and the error
+// is a conflict (apierrors.IsConflict).
 func ConditionAsRead(
 	ctx context.Context, c client.Client, obj client.Object, current []metav1.Condition, manager string,
 	want metav1.Condition, now time.Time,
 ) (bool, error) {
-	fields, err := conditionFields(current, want, now)
-	if err != nil || fields == nil {
-		return false, err
-	}
-	err = StatusAsRead(ctx, c, obj, manager, fields)
-	return err == nil, err
+	return settled(current, want, now, func(fields map[string]any) error { return StatusAsRead(ctx, c, obj, manager, fields) })
 }
 
-// conditionFields returns the status to apply for a condition; nil if current already contains it.
-func conditionFields(current []metav1.Condition, want metav1.Condition, now time.Time) (map[string]any, error) {
-	settled, changed := Settle(current, want, now)
+// settled writes a condition unless current already contains it, and reports whether it wrote.
+func settled(current []metav1.Condition, want metav1.Condition, now time.Time, write func(fields map[string]any) error) (bool, error) {
+	condition, changed := Settle(current, want, now)
 	if !changed {
-		return nil, nil
+		return false, nil
 	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&settled)
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&condition)
 	if err != nil {
-		return nil, fmt.Errorf("encoding condition %s: %w", want.Type, err)
+		return false, fmt.Errorf("encoding condition %s: %w", want.Type, err)
 	}
-	return map[string]any{"conditions": []any{fields}}, nil
+	err = write(map[string]any{"conditions": []any{fields}})
+	return err == nil, err
 }
 
 // messageLimit is the maximum length of a condition's message in bytes; the API server allows that number of characters.

@@ -30,9 +30,6 @@ type Choice struct {
 	Remove bool
 }
 
-// Due reports whether the choice starts an execution or a removal.
-func (c Choice) Due() bool { return c.Start != nil || c.Remove }
-
 // Choose compares the desired state with the reached one (DESIGN §5, "Which plan runs"). It is level-triggered: it does not depend on the
 // last edit. A *MissingPlanError means that the plan to run does not exist.
 func Choose(s State) (Choice, error) {
@@ -57,27 +54,29 @@ func Choose(s State) (Choice, error) {
 
 // Due returns the plan that starts next, regardless of what it has to wait for; empty if there is none or if it does not exist.
 func Due(s State) string {
-	if s.Removing || s.Version == nil {
-		return ""
+	if start := due(s); start != nil {
+		return start.Plan
 	}
-	choice, err := s.next()
-	if err != nil || choice.Start == nil {
-		return ""
-	}
-	return choice.Start.Plan
+	return ""
 }
 
-// Outstanding is Due without plans that do not influence condition Ready: manually requested ones that are not owed. The
-// cleanup plan does, because it owes another deployment.
+// Outstanding is Due without plans that do not influence condition Ready: manually requested ones that are not owed. The cleanup plan does,
+// because it owes another deployment.
 func Outstanding(s State) string {
-	name := Due(s)
-	if name == "" || name == kudo.CleanupPlan {
-		return name
-	}
-	if choice, _ := s.next(); choice.Start.UID != "" && owedAt(choice.Start.Owed, name) < 0 {
+	start := due(s)
+	if start == nil || start.UID != "" && start.Plan != kudo.CleanupPlan && owedAt(start.Owed, start.Plan) < 0 {
 		return ""
 	}
-	return name
+	return start.Plan
+}
+
+// due returns the execution of Due, nil if there is none.
+func due(s State) *kudo.Execution {
+	if s.Removing || s.Version == nil {
+		return nil
+	}
+	choice, _ := s.next() // without a start if the plan does not exist
+	return choice.Start
 }
 
 // MissingPlan returns the plan that starts next, manual requests aside, if the desired OperatorVersion lacks it; empty otherwise.
@@ -188,11 +187,7 @@ func (s State) startTriggered(changed []kudo.Parameter) (Choice, error) {
 	if s.Generation != s.Last.Generation {
 		owed = untried(owed) // otherwise the values are of the edit for which it failed
 	}
-	owed = owe(owed, kudo.OwedPlan{Plan: name})
-	if name == kudo.CleanupPlan {
-		owed = owedAfterCleanup(s.Version, owed)
-	}
-	return s.start(name, values, owed, restart)
+	return s.start(name, values, owe(owed, kudo.OwedPlan{Plan: name}), restart)
 }
 
 // triggered returns the plan of the first changed parameter, in the package's order. If any changed parameter triggers the running plan, it
@@ -214,13 +209,10 @@ func (s State) isRequested() bool {
 	return s.Request.PlanName != "" && s.Request.UID != "" && !s.Request.Cancel && !s.isHandled(s.Request.UID)
 }
 
-// startRequested starts the manually requested plan. A plan that applies the complete OperatorVersion is owed from its start. The cleanup
-// plan removes what was applied, so that the OperatorVersion has to be deployed again.
+// startRequested starts the manually requested plan. A plan that applies the complete OperatorVersion is owed from its start.
 func (s State) startRequested() (Choice, error) {
 	name, owed := s.Request.PlanName, s.Last.Owed
 	switch {
-	case name == kudo.CleanupPlan:
-		owed = owedAfterCleanup(s.Version, owed)
 	case s.appliesAll(name):
 		owed = owe(owed, kudo.OwedPlan{Plan: name, Whole: true})
 	case owedAt(owed, name) >= 0:
@@ -234,10 +226,14 @@ func (s State) startRequested() (Choice, error) {
 	return choice, nil
 }
 
-// start returns the start of a plan of the desired version with values.
+// start returns the start of a plan of the desired version with values. The cleanup plan removes what was applied, so the OperatorVersion has
+// to be deployed again.
 func (s State) start(name string, values map[string]string, owed []kudo.OwedPlan, restart bool) (Choice, error) {
 	if _, exists := s.Version.Plans[name]; !exists {
 		return Choice{}, &MissingPlanError{Plan: name}
+	}
+	if name == kudo.CleanupPlan {
+		owed = owedAfterCleanup(s.Version, owed)
 	}
 	started := &kudo.Execution{Plan: name, Generation: s.Generation, OperatorVersion: s.Reference, Parameters: values, Owed: owed}
 	if s.Last != nil {

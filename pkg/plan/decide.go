@@ -74,8 +74,8 @@ type Action struct {
 	// Prune lists the objects that ActionSettle deletes.
 	Prune []kudo.InventoryEntry
 
-	// Status and the condition Ready are recorded by ActionWait, ActionCancel and ActionAdopt. After is the time after which ActionWait ends without a
-	// change; zero means never.
+	// Status and the condition Ready are recorded by ActionWait, ActionCancel and ActionAdopt. After is the time after which ActionWait ends
+	// without a change; zero means never.
 	Status kudo.InstanceStatus
 	Ready  metav1.Condition
 	After  time.Duration

@@ -50,8 +50,9 @@ func Forecast(s State) ([]Coming, error) {
 		s = s.Completed() // nothing supersedes the running plan
 	}
 	var forecast []Coming
-	restarts := map[string]bool{} // owed plans whose pods restart, too
-	for {                         // terminates: each execution resolves a difference, settles an owed plan, or handles the request
+	restarts := map[string]bool{} // the owed plans whose pods restart, too
+
+	for { // terminates: each execution resolves a difference, settles an owed plan, or handles the request
 		choice, err := s.next()
 		if err != nil || choice.Start == nil {
 			return forecast, err
@@ -76,16 +77,21 @@ func (s State) Completed() State { return s.after(s.Last, s.LastVersion) }
 
 // after returns the state after an execution of version has completed.
 func (s State) after(execution *kudo.Execution, version *kudo.OperatorVersionSpec) State {
+	status := s.completed(*execution, version)
+	s.Last, s.LastStatus, s.LastVersion, s.Whole = status.Execution, kudo.Complete, version, status.Whole
+	return s
+}
+
+// completed returns the status of the Instance after an execution of version has completed.
+func (s State) completed(execution kudo.Execution, version *kudo.OperatorVersionSpec) kudo.InstanceStatus {
 	status := kudo.InstanceStatus{
-		Execution: execution.DeepCopy(), Whole: s.Whole, HandledRequests: s.Handled,
-		PlanStatus: map[string]kudo.PlanStatus{execution.Plan: {Status: kudo.Complete}},
+		Execution: &execution, Whole: s.Whole, HandledRequests: s.Handled,
+		PlanStatus: map[string]kudo.PlanStatus{execution.Plan: {Name: execution.Plan, Status: kudo.Complete, UID: execution.UID}},
 	}
 	if execution.Plan == kudo.CleanupPlan {
 		status.Whole = nil
 	}
-	status = ended(status, version, "")
-	s.Last, s.LastStatus, s.LastVersion, s.Whole = status.Execution, kudo.Complete, version, status.Whole
-	return s
+	return ended(status, version, "")
 }
 
 // coming returns the execution and why it starts after the last one.
@@ -116,10 +122,5 @@ func (s State) coming(choice Choice) Coming {
 
 // Completed returns the status of an Instance once the forecast execution of version has completed.
 func (c Coming) Completed(version *kudo.OperatorVersionSpec) kudo.InstanceStatus {
-	execution := c.Execution
-	status := kudo.InstanceStatus{
-		Execution: &execution, Whole: c.before.Whole, HandledRequests: c.before.Handled,
-		PlanStatus: map[string]kudo.PlanStatus{c.Plan: {Name: c.Plan, Status: kudo.Complete, UID: c.UID}},
-	}
-	return ended(status, version, "")
+	return c.before.completed(c.Execution, version)
 }

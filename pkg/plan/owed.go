@@ -72,12 +72,12 @@ func tasksOf(spec kudo.Plan) map[string]bool {
 // owe adds a plan that is about to start to the owed ones. A plan that was owed as whole stays so, and one that applies the complete
 // OperatorVersion replaces any other such plan.
 func owe(owed []kudo.OwedPlan, more kudo.OwedPlan) []kudo.OwedPlan {
-	at := owedAt(owed, more.Plan)
 	if more.Whole {
 		others := slices.DeleteFunc(slices.Clone(owed), func(o kudo.OwedPlan) bool { return o.Whole || o.Plan == more.Plan })
 		return slices.Insert(others, 0, more)
 	}
 	owed = slices.Clone(owed)
+	at := owedAt(owed, more.Plan)
 	if at < 0 {
 		return append(owed, more)
 	}
@@ -95,8 +95,8 @@ func owedAfterCleanup(version *kudo.OperatorVersionSpec, owed []kudo.OwedPlan) [
 	return owe(owed, kudo.OwedPlan{Plan: deploy, Whole: true})
 }
 
-// Affected returns the plans whose workloads a change affects that starts the execution: its own plan and, if that applies the complete
-// OperatorVersion, the plans owed after it.
+// Affected returns the plans whose workloads restart if the execution takes changes that restart pods: its own plan and, if that applies the
+// complete OperatorVersion, the plans owed after it.
 func Affected(started *kudo.Execution) map[string]bool {
 	affected := map[string]bool{started.Plan: true}
 	if at := owedAt(started.Owed, started.Plan); at >= 0 && started.Owed[at].Whole {

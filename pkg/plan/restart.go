@@ -7,24 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
+	"github.com/tandem-addons/tandem/pkg/render"
 )
 
-// restartable are the kinds with a pod template whose change restarts pods. That of a Job cannot be changed.
-var restartable = []schema.GroupKind{
-	{Group: "apps", Kind: "Deployment"},
-	{Group: "apps", Kind: "StatefulSet"},
-	{Group: "apps", Kind: "DaemonSet"},
-	{Group: "apps", Kind: "ReplicaSet"},
-	{Group: "batch", Kind: "CronJob"},
-}
-
-func isRestartable(e kudo.InventoryEntry) bool {
-	return slices.Contains(restartable, schema.GroupKind{Group: e.Group, Kind: e.Kind})
-}
-
-// MarkRestart returns the inventory after an execution has started whose changes require a restart of pods (KEP-27): its uid is required in
-// the pod templates of all rendered workloads, and of those that a task has applied which cannot be rendered. A mark is only replaced by
-// a later one, so that no other plan loses it.
+// MarkRestart returns the inventory after an execution has started whose changes require a restart of pods (KEP-27): the pod templates of all
+// rendered workloads, and of all workloads of tasks that cannot be rendered, must have its uid. A mark is only replaced by a later one, so
+// no other plan loses it.
 func MarkRestart(
 	inventory []kudo.InventoryEntry, rendered []kudo.InventoryEntry, unrenderable map[string]bool, execution types.UID,
 ) []kudo.InventoryEntry {
@@ -40,7 +28,7 @@ func markAll(inventory []kudo.InventoryEntry, execution types.UID) []kudo.Invent
 func mark(inventory []kudo.InventoryEntry, execution types.UID, which func(kudo.InventoryEntry) bool) []kudo.InventoryEntry {
 	marked := slices.Clone(inventory)
 	for i, entry := range marked {
-		if isRestartable(entry) && which(entry) {
+		if render.HasPodTemplate(schema.GroupKind{Group: entry.Group, Kind: entry.Kind}) && which(entry) {
 			marked[i].Restart = execution
 		}
 	}

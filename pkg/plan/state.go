@@ -166,16 +166,19 @@ func sameContent(a, b *kudo.OperatorVersionSpec) bool {
 	if a == nil || b == nil {
 		return false
 	}
-	left, right := *a, *b
-	left.Operator.Namespace, right.Operator.Namespace = "", ""
-	return equality.Semantic.DeepEqual(left, right)
+	return equality.Semantic.DeepEqual(contentOf(a), contentOf(b))
+}
+
+// contentOf returns what identifies an OperatorVersion across objects.
+func contentOf(version *kudo.OperatorVersionSpec) kudo.OperatorVersionSpec {
+	content := *version
+	content.Operator.Namespace = ""
+	return content
 }
 
 // ContentDigest identifies the content of an OperatorVersion, except for the namespace of its Operator, across objects.
 func ContentDigest(version *kudo.OperatorVersionSpec) string {
-	content := *version
-	content.Operator.Namespace = ""
-	encoded, err := json.Marshal(content)
+	encoded, err := json.Marshal(contentOf(version))
 	if err != nil {
 		return "" // it consists of strings, numbers, lists and maps
 	}

@@ -46,6 +46,12 @@ func RestartPods(obj, live *unstructured.Unstructured, execution, required types
 // HasPods reports whether RestartPods restarts pods of the object.
 func HasPods(obj *unstructured.Unstructured) bool { return podTemplate(obj) != nil }
 
+// HasPodTemplate reports whether RestartPods restarts pods of objects of the kind.
+func HasPodTemplate(kind schema.GroupKind) bool {
+	_, found := podTemplatePaths[kind]
+	return found
+}
+
 // podTemplate returns the object's pod template; nil if it has none. The API server rejects a malformed one with a better message.
 func podTemplate(obj *unstructured.Unstructured) map[string]any {
 	path, ok := podTemplatePaths[obj.GroupVersionKind().GroupKind()]
