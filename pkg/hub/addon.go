@@ -237,10 +237,7 @@ func (a *addOns) remove(ctx context.Context, addOn *addonv1alpha1.ManagedCluster
 		}
 	}
 	preconditions := client.Preconditions{UID: &instance.UID, ResourceVersion: &instance.ResourceVersion}
-	if err := a.client.Delete(ctx, &instance, preconditions); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("deleting Instance %s: %w", client.ObjectKeyFromObject(&instance), err))
-	}
-	return nil
+	return client.IgnoreNotFound(deleteInstance(ctx, a.client, &instance, ManagerAddOn, preconditions))
 }
 
 func (a *addOns) dependents(ctx context.Context, addOn client.Object) ([]reconcile.Request, error) {

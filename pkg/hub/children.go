@@ -233,8 +233,8 @@ func (c *children) delete(ctx context.Context, parent, child *kudo.Instance, for
 	if !child.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	if err := c.client.Delete(ctx, child.DeepCopy(), client.Preconditions{UID: &child.UID}); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("deleting Instance %s: %w", client.ObjectKeyFromObject(child), err))
+	if err := deleteInstance(ctx, c.client, child, ManagerChildren, client.Preconditions{UID: &child.UID}); err != nil {
+		return client.IgnoreNotFound(err)
 	}
 	c.recorder.Eventf(parent, child, corev1.EventTypeNormal, eventChildDeleted, actionBringAbout, "%s",
 		controller.Note(fmt.Sprintf("Instance %q is removed", child.Name)))

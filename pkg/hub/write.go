@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -28,6 +29,25 @@ func releaseTree(ctx context.Context, c client.Client, instance *kudo.Instance) 
 		}
 	}
 	return controller.Release(ctx, c, instance, kudo.Finalizer)
+}
+
+// deleteInstance deletes an Instance. The admission policy tandem-instance-deletion recognizes addon-manager by the name of its service
+// account; under another identity, addon-manager sets the annotation that allows the deletion, as users do.
+func deleteInstance(ctx context.Context, c client.Client, instance *kudo.Instance, manager string, preconditions client.Preconditions) error {
+	err := c.Delete(ctx, instance.DeepCopy(), preconditions)
+	if apierrors.IsForbidden(err) && instance.Annotations[kudo.AnnotationAllowDeletion] != "true" {
+		allowed := instance.DeepCopy()
+		metav1.SetMetaDataAnnotation(&allowed.ObjectMeta, kudo.AnnotationAllowDeletion, "true")
+		unchanged := client.MergeFromWithOptions(instance, client.MergeFromWithOptimisticLock{})
+		if err := c.Patch(ctx, allowed, unchanged, client.FieldOwner(manager)); err != nil {
+			return fmt.Errorf("allowing the deletion of Instance %s: %w", client.ObjectKeyFromObject(instance), err)
+		}
+		err = c.Delete(ctx, allowed, client.Preconditions{UID: &allowed.UID, ResourceVersion: &allowed.ResourceVersion})
+	}
+	if err != nil {
+		return fmt.Errorf("deleting Instance %s: %w", client.ObjectKeyFromObject(instance), err)
+	}
+	return nil
 }
 
 // instanceConfiguration returns the apply configuration of an Instance that the hub creates.

@@ -36,7 +36,7 @@ var _ = Describe("The removal of a tree of operators", func() {
 		seen := g.follow(ctx)
 		g.holds(ctx, "aa", "tandem.test/hold")
 		for _, name := range names {
-			Expect(server.Delete(ctx, g.onHub(ctx, name))).To(Succeed())
+			Expect(systemClient("generic-garbage-collector").Delete(ctx, g.onHub(ctx, name))).To(Succeed())
 		}
 		Eventually(func() string { return readyOf(g.onHub(ctx, "aa")) }).WithContext(ctx).Should(Equal(kudo.ReasonRemoving))
 		Consistently(func(check Gomega) {
@@ -100,10 +100,14 @@ var _ = Describe("The removal of a tree of operators", func() {
 		Expect(apierrors.IsNotFound(managed.Get(ctx, client.ObjectKeyFromObject(stuck), stuck))).To(BeTrue())
 	})
 
-	It("may begin below, which is missed above until a plan runs there again", func(ctx SpecContext) {
+	It("may begin below if that is allowed, which is missed above until a plan runs there again", func(ctx SpecContext) {
 		g.root(ctx, "aa", "aa-1.0.0", nil)
 		g.settles(ctx, "aa")
 		before := g.onHub(ctx, "aa.bb").UID
+		Expect(server.Delete(ctx, g.onHub(ctx, "aa.bb"))).To(MatchError(And(
+			ContainSubstring(`is a child of Instance "aa"`), ContainSubstring("kubectl addon uninstall aa --cluster "+g.name))))
+		Expect(server.Patch(ctx, g.onHub(ctx, "aa.bb"), client.RawPatch(types.MergePatchType,
+			[]byte(`{"metadata":{"annotations":{"`+kudo.AnnotationAllowDeletion+`":"true"}}}`)))).To(Succeed())
 		Expect(server.Delete(ctx, g.onHub(ctx, "aa.bb"))).To(Succeed())
 		g.gone(ctx, "aa.bb", "aa.bb.ee")
 		Eventually(func() string { return g.message(ctx, "aa") }).WithContext(ctx).Should(

@@ -158,17 +158,26 @@ func (s *site) isOrphaned(ctx context.Context) {
 	}
 }
 
-// empty acts as the namespace controller: it deletes the namespace and its content.
+// empty deletes the namespace and its content.
 func (s *site) empty(ctx context.Context) {
 	GinkgoHelper()
 	Expect(server.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name}})).To(Succeed())
 	s.deleteAll(ctx)
 }
 
+// deleteAll deletes the content of the namespace as the namespace controller does.
 func (s *site) deleteAll(ctx context.Context) {
 	GinkgoHelper()
-	Expect(server.DeleteAllOf(ctx, &kudo.Instance{}, client.InNamespace(s.name))).To(Succeed())
-	Expect(server.DeleteAllOf(ctx, &addonv1alpha1.ManagedClusterAddOn{}, client.InNamespace(s.name))).To(Succeed())
+	emptying := systemClient("namespace-controller")
+	Expect(emptying.DeleteAllOf(ctx, &kudo.Instance{}, client.InNamespace(s.name))).To(Succeed())
+	Expect(emptying.DeleteAllOf(ctx, &addonv1alpha1.ManagedClusterAddOn{}, client.InNamespace(s.name))).To(Succeed())
+}
+
+// disable deletes the add-on and the user's Instance.
+func (s *site) disable(ctx context.Context) {
+	GinkgoHelper()
+	Expect(server.Delete(ctx, s.addOn)).To(Succeed())
+	Expect(server.Delete(ctx, s.instance)).To(Succeed())
 }
 
 var _ = Describe("A cluster that is detached", func() {
@@ -215,7 +224,7 @@ var _ = Describe("A cluster that is detached", func() {
 		}
 
 		By("disabling what is on it, which removes it")
-		s.deleteAll(ctx)
+		s.disable(ctx)
 		for _, name := range s.names() {
 			Eventually(func() *kudo.Instance { return s.onHub(ctx, name) }).Should(BeNil())
 			Expect(s.exists(ctx, name)).To(BeFalse())
@@ -258,7 +267,7 @@ var _ = Describe("An Instance that is force-released", func() {
 		Expect(server.Create(ctx, s.instance.DeepCopy())).To(Succeed())
 		Eventually(s.isReady(ctx, name)).Should(BeTrue())
 		Expect(s.exists(ctx, name)).To(BeTrue(), "it is deployed again")
-		s.deleteAll(ctx)
+		s.disable(ctx)
 		Eventually(func() *kudo.Instance { return s.onHub(ctx, name) }).Should(BeNil())
 		Expect(s.exists(ctx, name)).To(BeFalse())
 		s.unregister(ctx)

@@ -85,6 +85,12 @@ func clientOf(config *rest.Config) client.WithWatch {
 	return c
 }
 
+// systemClient returns a client of one of Kubernetes' controllers on the hub.
+func systemClient(controller string) client.Client {
+	GinkgoHelper()
+	return clientOf(as(hubServer.Config, "system:serviceaccount:kube-system:"+controller, "system:masters"))
+}
+
 // as returns config for another identity.
 func as(config *rest.Config, user string, groups ...string) *rest.Config {
 	config = rest.CopyConfig(config)

@@ -231,6 +231,26 @@ var _ = Describe("The add-on controller", func() {
 		Eventually(exists(kafka)).WithContext(ctx).Should(BeFalse())
 	})
 
+	It("deletes the Instance under whatever service account it runs", func(ctx SpecContext) {
+		stopHub()
+		_, stopHub = runHub(serving, func(config *rest.Config, _ *hub.Options) {
+			config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:platform:addons", Groups: []string{"system:masters"}}
+		})
+		f.define(ctx, "kafka", runs(version))
+		kafka := f.enable(ctx, cluster, "kafka")
+		Eventually(conditionOf(kafka, "Resolved")).WithContext(ctx).Should(Equal(resolved(version)))
+		instance := get(ctx, instanceOf(kafka))
+		Expect(server.Delete(ctx, instance.DeepCopy())).To(MatchError(
+			ContainSubstring("kubectl addon disable " + kafka.Name + " --cluster " + cluster)))
+
+		Expect(server.Delete(ctx, kafka)).To(Succeed())
+		Eventually(func(g Gomega) {
+			g.Expect(get(ctx, instance).DeletionTimestamp).NotTo(BeNil())
+		}).WithContext(ctx).Should(Succeed())
+		removed(ctx, instance)
+		Eventually(exists(kafka)).WithContext(ctx).Should(BeFalse())
+	})
+
 	It("releases an add-on that was never installed immediately", func(ctx SpecContext) {
 		f.define(ctx, "kafka", both(runs(version), f.needing(addonv1alpha1.AddonDependency{Name: "zookeeper"})))
 		kafka := f.enable(ctx, cluster, "kafka")

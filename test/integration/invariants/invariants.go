@@ -48,8 +48,11 @@ var allowed = map[string]map[string][]string{
 	}},
 	"addon-manager-delivery": {addOn: {`.metadata.finalizers`, `.status.conditions[type="AddOnsRemaining"]`}},
 	"addon-manager-addon": {
-		addOn:    {`.metadata.finalizers`},
-		instance: {`.metadata.ownerReferences`, `.spec.operatorVersion`, `.spec.parameters`, `.spec.installNamespace`},
+		addOn: {`.metadata.finalizers`},
+		instance: {
+			`.metadata.ownerReferences`, `.metadata.annotations.kudo.dev/allow-deletion`,
+			`.spec.operatorVersion`, `.spec.parameters`, `.spec.installNamespace`,
+		},
 	},
 	"addon-manager-instance": {
 		instance: {`.metadata.finalizers`, `.spec.planExecution.uid`, `.status.conditions[type="Resolved"]`},
@@ -57,6 +60,7 @@ var allowed = map[string]map[string][]string{
 	// On a child the data from its parent, on the parent the answers to its tasks.
 	"addon-manager-children": {instance: {
 		`.metadata.labels.kudo.dev/root`, `.metadata.ownerReferences`, `.metadata.annotations.kudo.dev/force-release`,
+		`.metadata.annotations.kudo.dev/allow-deletion`,
 		`.spec.operatorVersion`, `.spec.parameters`, `.spec.installNamespace`, `.spec.serviceAccountName`, `.spec.planExecution`,
 		`.status.children`,
 	}},

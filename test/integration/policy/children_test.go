@@ -37,7 +37,7 @@ var _ = Describe("The parameters of a child Instance", Ordered, func() {
 	change := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"parameters":{"A":"b"}}}`))
 	BeforeAll(func(ctx SpecContext) {
 		Expect(server.Create(ctx, child)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { Expect(server.Delete(ctx, child)).To(Succeed()) })
+		DeferCleanup(func(ctx SpecContext) { Expect(tandem.as(addonManager).Delete(ctx, child)).To(Succeed()) })
 		editor := &rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: "instance-editor"},
 			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{kudo.GroupVersion.Group}, Resources: []string{"instances"}, Verbs: []string{"patch"}}},

@@ -41,6 +41,9 @@ const (
 	// AnnotationForceRelease, if "true", releases an Instance that is being deleted: the hub does not wait for the agent, and the
 	// agent leaves existing objects on the cluster.
 	AnnotationForceRelease = "kudo.dev/force-release"
+	// AnnotationAllowDeletion, if "true", lets users delete an Instance that belongs to an add-on or a parent Instance, with its volumes.
+	// Its owner creates it again. The admission policy tandem-instance-deletion refuses the deletion without it.
+	AnnotationAllowDeletion = "kudo.dev/allow-deletion"
 )
 
 // Annotations of a mirror on the managed cluster.
