@@ -11,10 +11,14 @@ import (
 	"github.com/tandem-addons/tandem/pkg/hub/read"
 )
 
-// addOn warns about the deletion of a ManagedClusterAddOn that others on the cluster require. It never rejects it: the dependents are
-// Degraded, and all of them may have to be removed.
+// addOn warns about the deletion of a ManagedClusterAddOn that others on the cluster require, and about a change of one that is being
+// deleted. It never rejects either: the dependents are Degraded, and all of them may have to be removed.
 func (a *admissions) addOn(ctx context.Context, w write[*addonv1alpha1.ManagedClusterAddOn]) (opinion, error) {
-	if w.after != nil || !w.before.DeletionTimestamp.IsZero() {
+	going := !w.before.DeletionTimestamp.IsZero()
+	switch {
+	case going && w.after != nil:
+		return lost(w.before), nil
+	case going || w.after != nil:
 		return opinion{}, nil
 	}
 	names, err := read.DefinedOn(ctx, a.client, w.before.Name)
@@ -32,6 +36,12 @@ func (a *admissions) addOn(ctx context.Context, w write[*addonv1alpha1.ManagedCl
 		}
 	}
 	return losing(dependents, " on "+w.before.Namespace, w.before.Name, ""), nil
+}
+
+// lost warns about a change of an add-on that is being deleted.
+func lost(addOn *addonv1alpha1.ManagedClusterAddOn) opinion {
+	return opinion{warnings: []string{fmt.Sprintf("%s is being removed from %s, so this change is lost: enable it again once it is gone "+
+		"('kubectl addon enable' waits for that)", addOn.Name, addOn.Namespace)}}
 }
 
 // requires reports whether that add-on is installed, is not being deleted, and requires need.

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
 	"github.com/tandem-addons/tandem/pkg/controller"
 )
@@ -210,6 +211,30 @@ func TestLosing(t *testing.T) {
 			got := losing(test.dependents, " on cluster1", "zookeeper", "").warnings[0]
 			if got != test.want || len(got) > 256 {
 				t.Errorf("got %q (%d bytes), want %q", got, len(got), test.want)
+			}
+		})
+	}
+}
+
+func TestChangesOfAddOnsThatAreBeingDeleted(t *testing.T) {
+	stays := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: strings.Repeat("z", 63)}}
+	going := stays.DeepCopy()
+	going.DeletionTimestamp = new(metav1.Now())
+	for name, test := range map[string]struct {
+		before, after *addonv1alpha1.ManagedClusterAddOn
+		warns         bool
+	}{
+		"a change is lost":                     {before: going, after: going, warns: true},
+		"a change of one that stays":           {before: stays, after: stays},
+		"deleting one that is deleted already": {before: going},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := (&admissions{}).addOn(t.Context(), write[*addonv1alpha1.ManagedClusterAddOn]{before: test.before, after: test.after})
+			if err != nil || got.refused != nil {
+				t.Errorf("got errors %v, %v", err, got.refused)
+			}
+			if warns := len(got.warnings) == 1 && len(got.warnings[0]) <= warningLimit; warns != test.warns {
+				t.Errorf("got warnings %q", got.warnings)
 			}
 		})
 	}

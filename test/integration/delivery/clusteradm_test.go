@@ -279,6 +279,10 @@ var _ = Describe("clusteradm", func() {
 			return instance.DeletionTimestamp
 		}).WithContext(ctx).ShouldNot(BeNil(), "what starts the plan cleanup")
 		Expect(user.disable(ctx, cluster, kafka.Name)).To(Succeed(), "clusteradm says the same again")
+		warned := len(user.warnings)
+		Expect(user.enable(ctx, kafka)).To(Succeed())
+		Expect(user.warnings[warned:]).To(ConsistOf(kafka.Name+" is being removed from "+cluster+", so this change is lost: "+
+			"enable it again once it is gone ('kubectl addon enable' waits for that)"), "clusteradm says that it is deployed")
 		Consistently(exists(asStored)).WithContext(ctx).Should(BeTrue(), "the agent has not cleaned up yet")
 
 		removed(ctx, instance)

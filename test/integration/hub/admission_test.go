@@ -288,6 +288,54 @@ var _ = Describe("Admission", func() {
 			Expect(exists(zookeeper)(Default, ctx)).To(BeFalse())
 		})
 
+		It("warns of a change while it is being deleted, which is lost", func(ctx SpecContext) {
+			going := f.enable(ctx, cluster, "going", func(a *addonv1alpha1.ManagedClusterAddOn) {
+				a.Finalizers, a.Annotations = []string{"tandem.test/going"}, map[string]string{"a": "b"}
+			})
+			patched := func(patch string) func() error {
+				return func() error {
+					return user.Patch(ctx, going.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)))
+				}
+			}
+			updated := func(c client.Client) func() error { // as clusteradm does, with or without a difference
+				return func() error {
+					return environment.Edit(ctx, c, going.DeepCopy(), func(*addonv1alpha1.ManagedClusterAddOn) {})
+				}
+			}
+			changes := map[string]func() error{
+				"spec":                  patched(`{"spec":{"installNamespace":"elsewhere"}}`),
+				"labels":                patched(`{"metadata":{"labels":{"tier":"gold"}}}`),
+				"annotations":           patched(`{"metadata":{"annotations":null}}`),
+				"nothing, by a patch":   patched(`{}`),
+				"nothing, by an update": updated(user),
+				"spec, in a dry run": func() error {
+					return user.Patch(ctx, going.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"installNamespace":"c"}}`)), client.DryRunAll)
+				},
+				"spec, through v1beta1": func() error {
+					beta := &unstructured.Unstructured{}
+					beta.SetAPIVersion("addon.open-cluster-management.io/v1beta1")
+					beta.SetKind("ManagedClusterAddOn")
+					beta.SetNamespace(going.Namespace)
+					beta.SetName(going.Name)
+					return user.Patch(ctx, beta, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"tier":"silver"}}}`)))
+				},
+			}
+			for what, change := range changes {
+				Expect(heard.of(func() { Expect(change()).To(Succeed()) })).To(BeEmpty(), "%s of an add-on that stays", what)
+			}
+			Expect(server.Delete(ctx, going)).To(Succeed())
+			for what, change := range changes {
+				Expect(heard.of(func() { Expect(change()).To(Succeed()) })).To(Equal([]string{fmt.Sprintf("%s is being removed from %s, so this change "+
+					"is lost: enable it again once it is gone ('kubectl addon enable' waits for that)", going.Name, cluster)}), what)
+			}
+
+			Expect(heard.of(func() {
+				Expect(user.Status().Patch(ctx, going.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"status":{"namespace":"a"}}`)))).To(Succeed())
+				Expect(patched(`{"metadata":{"finalizers":null}}`)()).To(Succeed())
+			})).To(BeEmpty(), "what controllers write")
+			Expect(exists(going)(Default, ctx)).To(BeFalse())
+		})
+
 		It("does not warn without dependents", func(ctx SpecContext) {
 			alone := f.enable(ctx, cluster, "alone")
 			Expect(heard.of(func() { Expect(user.Delete(ctx, alone)).To(Succeed()) })).To(BeEmpty())
