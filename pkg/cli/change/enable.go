@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -42,7 +43,9 @@ func NewCmdEnable(f *hubclient.Factory, runF func(context.Context, *EnableOption
 			"enabled too. The order does not matter: a plan-based add-on is installed once the add-ons that it requires are\n" +
 			"available.\n\n" +
 			"Parameters given with -p are stored in the AddOnDeploymentConfig ADDON-parameters in the cluster's namespace, and the\n" +
-			"add-on refers to it. If the add-on is already enabled, the given parameters change and all others stay the same.",
+			"add-on refers to it. If the add-on is already enabled, the given parameters change and all others stay the same.\n\n" +
+			"If the add-on is being removed from a cluster, the command waits until it is gone, and enables it again. With\n" +
+			"--with-dependencies the same applies to required add-ons.",
 		Example: "  kubectl addon enable kafka --cluster cluster1 --namespace data --with-dependencies --wait\n" +
 			"  kubectl addon enable kafka --selector region=eu -p BROKERS=5",
 		Args: terminal.Exactly("ADDON"),
@@ -77,7 +80,8 @@ func runEnable(ctx context.Context, o *EnableOptions) error {
 	return hubclient.Advise(enable(ctx, h, o), strings.Join(o.Names, ","))
 }
 
-// enable creates the add-on on each of the clusters. A failure on one cluster does not affect the others.
+// enable creates the add-on on each of the clusters, and on those from which it is being removed once it is gone. A failure on one cluster
+// does not affect the others.
 func enable(ctx context.Context, h hubclient.Hub, o *EnableOptions) error {
 	clusters, err := o.Clusters(ctx, h)
 	if err != nil {
@@ -92,26 +96,48 @@ func enable(ctx context.Context, h hubclient.Hub, o *EnableOptions) error {
 		return fmt.Errorf("ClusterManagementAddOn %q not found%s; available add-ons: %s",
 			o.addOn, terminal.DidYouMean(o.addOn, names), terminal.Listed(names))
 	}
-	reader := hubclient.Remembering(h, h)
-	var steps []step
-	var problems []error
-	hints := terminal.ClusterTexts{}
-	for _, cluster := range clusters {
-		found, err := enabling{view: fleet[cluster], addOn: o.addOn, desired: o.desired}.steps(ctx, reader, hints)
+	first, err := o.enableOn(ctx, h, fleet, clusters, o.IOStreams)
+	again := func(ctx context.Context, clusters []string, streams genericiooptions.IOStreams) (enabled, error) {
+		_, fleet, err := hubclient.GatherFleet(ctx, h, clusters)
 		if err != nil {
-			problems = append(problems, err)
-			continue
+			return enabled{}, err
 		}
-		steps = append(steps, found...)
+		return o.enableOn(ctx, h, fleet, clusters, streams)
 	}
-	if err := terminal.Warn(o.ErrOut, hints.Texts()...); err != nil {
-		return err
+	w := enableWait{addOn: o.addOn, available: o.Wait, enable: again}
+	return errors.Join(err, w.await(ctx, h, o.IOStreams, o.Timeout, first))
+}
+
+// enableOn enables the add-on on each of the clusters, unless it is being removed.
+func (o *EnableOptions) enableOn(
+	ctx context.Context, h hubclient.Hub, fleet map[string]hubclient.Cluster, clusters []string, streams genericiooptions.IOStreams,
+) (enabled, error) {
+	reader, hints := hubclient.Remembering(h, h), terminal.ClusterTexts{}
+	var steps []step
+	var result enabled
+	var problems []error
+	for _, cluster := range clusters {
+		e := enabling{view: fleet[cluster], addOn: o.addOn, desired: o.desired}
+		removals := e.removals()
+		found, err := e.after(removals).steps(ctx, reader, hints)
+		switch {
+		case err != nil:
+			problems = append(problems, err)
+		case len(removals) > 0:
+			result.going = append(result.going, removals...)
+			for _, removed := range removals {
+				hints.Add(cluster, removed.Name+" is being removed, and is enabled again once it is gone")
+			}
+		default:
+			steps = append(steps, found...)
+		}
 	}
-	done, err := carryOut(ctx, h, o.Out, steps)
-	if problems = append(problems, err); o.Wait && len(done) > 0 {
-		problems = append(problems, awaitAvailable(ctx, h, o.IOStreams, done, o.Timeout))
+	if err := terminal.Warn(streams.ErrOut, hints.Texts()...); err != nil {
+		return enabled{}, err
 	}
-	return errors.Join(problems...)
+	var err error
+	result.done, err = carryOut(ctx, h, streams.Out, steps)
+	return result, errors.Join(append(problems, err)...)
 }
 
 // carryOut writes the steps of each cluster in order and returns the completed steps. A failure stops the remaining steps of the same

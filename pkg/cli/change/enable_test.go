@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "github.com/tandem-addons/tandem/pkg/api/addon/v1alpha1"
 	kudo "github.com/tandem-addons/tandem/pkg/api/kudo/v1beta1"
@@ -32,7 +35,9 @@ func TestEnableSteps(t *testing.T) {
 		// want lists the add-ons to write, each with its namespace.
 		want  []string
 		hints []string
-		err   string
+		// removals lists the add-ons that have to be gone first.
+		removals []string
+		err      string
 	}{
 		"an add-on that requires nothing":        {view: clitest.Defined("shop:"), want: []string{"shop "}},
 		"one whose required add-on is missing":   {view: shop(), want: []string{"shop "}, hints: []string{lacks}},
@@ -50,10 +55,21 @@ func TestEnableSteps(t *testing.T) {
 			err: `add-on "shop" is already enabled on cluster cluster1 in namespace "data"; to move it, disable it first ('kubectl addon disable shop --cluster cluster1')`},
 		"one that is being removed": {
 			view: clitest.Defined("shop:").With("shop", clitest.Works).Deleting("shop"),
-			err:  `add-on "shop" is being removed from cluster cluster1; enable it again once it is gone ('kubectl addon why shop --cluster cluster1')`},
-		"with a required add-on that is being removed": {
-			view: shop().With("kafka", clitest.Works).Deleting("kafka"), desired: desired{withDependencies: true},
-			err: `add-on "shop" requires "kafka", which is being removed from cluster cluster1; retry once it is gone`},
+			want: []string{"shop "}, removals: []string{"shop"}},
+		"one that is being removed, in another namespace": {
+			view: clitest.Defined("shop:").With("shop", clitest.Works).In("shop", "data").Deleting("shop"), desired: desired{namespace: "other"},
+			want: []string{"shop other"}, removals: []string{"shop"}},
+		"one that is being removed, where OCM enables it": {
+			view:     clitest.Defined("shop:").PlacedBy("shop", "shops").With("shop", clitest.Works).Deleting("shop"),
+			removals: []string{"shop"},
+			err: `OCM enables add-on "shop" only on clusters that these Placements select: default/shops; make one of them select cluster cluster1, ` +
+				`for example with a label that it requires ('kubectl label managedcluster cluster1 NAME=VALUE'), or set spec.installStrategy.type of the ClusterManagementAddOn to Manual`},
+		"with required add-ons, some of which are being removed": {
+			view: shop().With("kafka", clitest.Works).Deleting("kafka").With("graphs").Deleting("graphs"), desired: desired{withDependencies: true},
+			want: []string{"zookeeper ", "kafka ", "shop "}, removals: []string{"kafka"}},
+		"alone, while a required add-on is being removed": {
+			view: shop().With("kafka", clitest.Works).Deleting("kafka"), want: []string{"shop "},
+			hints: []string{"shop is waiting for required add-ons: Required kafka (Deleting); enable missing ones with --with-dependencies"}},
 		"with a dependency that is not defined": {
 			view: clitest.Defined("shop: kafka", "kafka: zookeper"), desired: desired{withDependencies: true},
 			err: `add-on "kafka" requires "zookeper", but there is no ClusterManagementAddOn of that name; create it, or correct the dependencies ` +
@@ -76,11 +92,19 @@ func TestEnableSteps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			hints := terminal.ClusterTexts{}
-			names, err := enabling{view: test.view.Cluster, addOn: "shop", desired: test.desired}.names(hints)
+			e := enabling{view: test.view.Cluster, addOn: "shop", desired: test.desired}
+			var removals []string
+			for _, removed := range e.removals() {
+				removals = append(removals, removed.Name)
+			}
+			if diff := cmp.Diff(test.removals, removals); diff != "" {
+				t.Error(diff)
+			}
+			e = e.after(e.removals())
+			names, err := e.names(hints)
 			var got []string
 			for _, name := range names {
 				var s step
-				e := enabling{view: test.view.Cluster, addOn: "shop", desired: test.desired}
 				if s, err = e.step(name); err == nil && len(test.desired.parameters) > 0 {
 					s, err = e.configured(context.Background(), nil, s)
 				}
@@ -230,6 +254,40 @@ func TestEnableWaitsUntilItIsAvailable(t *testing.T) {
 			}
 			if news := out.String(); test.told != "" && !strings.HasSuffix(news, test.told) {
 				t.Errorf("got %q", news)
+			}
+		})
+	}
+}
+
+func TestEnableSaysWhatItStillWaitsFor(t *testing.T) {
+	leaving := func(cluster string) installed {
+		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "kafka"}}
+		return installed{ObjectKey: client.ObjectKeyFromObject(addOn), addOn: addOn}
+	}
+	const removal = "the removal of managedclusteraddon.addon.open-cluster-management.io/kafka%s is still in progress after 3s: Removing " +
+		"(see 'kubectl addon uninstall --help' for --force)"
+	pending := &target{trees: []terminal.Node{{Text: "kafka on c3: Available Unknown: not reported yet"}}}
+	const unavailable = "add-ons are still not available after 3s: kafka on c3: Available Unknown: not reported yet; " +
+		"see 'kubectl addon why ADDON --cluster CLUSTER'"
+	for name, test := range map[string]struct {
+		going   []installed
+		targets []*target
+		want    string
+	}{
+		"a removal": {
+			going: []installed{leaving("c1")}, want: `add-on "kafka" is not enabled on cluster c1: ` + fmt.Sprintf(removal, "")},
+		"removals on several clusters": {
+			going: []installed{leaving("c1"), leaving("c2")},
+			want:  `add-on "kafka" is not enabled on 2 clusters (c1, c2): ` + fmt.Sprintf(removal, " on 2 clusters (c1, c2)")},
+		"one that is not available": {targets: []*target{pending, {settled: true}}, want: unavailable},
+		"a removal, and one that is not available elsewhere": {
+			going: []installed{leaving("c1")}, targets: []*target{pending},
+			want: `add-on "kafka" is not enabled on cluster c1: ` + fmt.Sprintf(removal, "") + "\n" + unavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := enableWait{goneWait: goneWait{going: test.going, waiting: "Removing"}, addOn: "kafka", targets: test.targets}
+			if diff := cmp.Diff(test.want, clitest.ErrorText(w.unfinished(" after 3s"))); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

@@ -1,9 +1,11 @@
 package change
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
 	upstream "open-cluster-management.io/api/addon/v1alpha1"
@@ -24,18 +27,42 @@ import (
 	"github.com/tandem-addons/tandem/pkg/install"
 )
 
-// awaitAvailable waits until all written add-ons are available, and shows progress. The failure of one add-on does not stop waiting for the
-// others.
-func awaitAvailable(ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, done []step, timeout time.Duration) error {
-	w := availableWait{progress: h.Progress(streams.ErrOut)}
-	for _, s := range done {
-		w.targets = append(w.targets, &target{step: s})
+// enabled is the result of enabling an add-on on clusters.
+type enabled struct {
+	// done lists the completed steps.
+	done []step
+	// going lists the add-ons that are being removed, and are enabled again once they are gone.
+	going []installed
+}
+
+// enableWait waits until add-ons that are being removed are gone, and enables them again on each cluster. If requested, it waits until all
+// enabled add-ons are available. The failure of one add-on does not stop waiting for the others.
+type enableWait struct {
+	goneWait
+	addOn string
+	// available is set to wait until the enabled add-ons, which are then the targets, are available.
+	available bool
+	targets   []*target
+	// enable enables the add-on on clusters.
+	enable func(ctx context.Context, clusters []string, streams genericiooptions.IOStreams) (enabled, error)
+	// again shows the add-ons that were enabled again. out holds the output about them until the progress, which is drawn in place, ends.
+	again    []terminal.Node
+	out      bytes.Buffer
+	problems []error
+}
+
+// await waits, shows progress, and prints the results.
+func (w *enableWait) await(
+	ctx context.Context, h hubclient.Hub, streams genericiooptions.IOStreams, timeout time.Duration, first enabled,
+) error {
+	w.goneWait = goneWait{hub: h, progress: h.Progress(streams.ErrOut)}
+	w.add(first)
+	if len(w.going)+len(w.targets) == 0 {
+		return nil
 	}
-	err := h.Await(ctx, w.clusters(), timeout, w.look, func(after string) error {
-		return fmt.Errorf("add-ons are still not available%s: %s; see 'kubectl addon why ADDON --cluster CLUSTER'",
-			after, strings.Join(w.open(), "; "))
-	})
-	problems := []error{err}
+	err := h.Await(ctx, w.clusters(), timeout, w.look, w.unfinished)
+	_, failed := w.out.WriteTo(streams.Out)
+	problems := append(w.problems, err, failed)
 	for _, t := range w.targets {
 		if problems = append(problems, t.problem); t.settled && t.problem == nil {
 			text := fmt.Sprintf("%s available on %s\n",
@@ -46,24 +73,20 @@ func awaitAvailable(ctx context.Context, h hubclient.Hub, streams genericiooptio
 	return errors.Join(problems...)
 }
 
-// availableWait waits for add-ons to become available.
-type availableWait struct {
-	targets  []*target
-	progress *terminal.Progress
-}
-
-// target is an add-on to wait for.
-type target struct {
-	step
-	// seen is set once the add-on was observed. settled ends the wait: the add-on is available, or problem states why it will not be.
-	seen, settled bool
-	problem       error
-	trees         []terminal.Node
+// add adds the add-ons to wait for.
+func (w *enableWait) add(result enabled) {
+	w.going = append(w.going, result.going...)
+	if !w.available {
+		return
+	}
+	for _, s := range result.done {
+		w.targets = append(w.targets, &target{step: s})
+	}
 }
 
 // clusters returns the clusters of the add-ons.
-func (w *availableWait) clusters() []string {
-	var clusters []string
+func (w *enableWait) clusters() []string {
+	clusters := clustersOf(w.going)
 	for _, t := range w.targets {
 		clusters = append(clusters, t.wanted.Namespace)
 	}
@@ -71,8 +94,63 @@ func (w *availableWait) clusters() []string {
 	return slices.Compact(clusters)
 }
 
-// open returns the first few add-ons that are still pending.
-func (w *availableWait) open() []string {
+func (w *enableWait) look(ctx context.Context, reader client.Reader) (bool, error) {
+	trees, err := w.lookAtRemovals(ctx, reader)
+	if err != nil {
+		return false, err
+	}
+	all := len(w.going) == 0
+	for _, t := range w.targets {
+		if !t.settled {
+			if err := t.look(ctx, reader); err != nil {
+				return false, err
+			}
+		}
+		all = all && t.settled
+		trees = append(trees, t.trees...)
+	}
+	return all, w.progress.Show(trees...)
+}
+
+// lookAtRemovals enables the add-ons on clusters where those that were being removed are gone, and returns the lines for the others.
+func (w *enableWait) lookAtRemovals(ctx context.Context, reader client.Reader) ([]terminal.Node, error) {
+	before := clustersOf(w.going)
+	lines, err := w.remaining(ctx, reader, true)
+	if err != nil {
+		return nil, err
+	}
+	remaining := sets.New(clustersOf(w.going)...)
+	if free := slices.DeleteFunc(before, remaining.Has); len(free) > 0 {
+		result, err := w.enable(ctx, free, genericiooptions.IOStreams{Out: &w.out, ErrOut: io.Discard})
+		w.problems = append(w.problems, err)
+		w.add(result)
+		for _, s := range result.done {
+			place := planstatus.PlaceOf(s.wanted)
+			w.again = append(w.again, terminal.Node{Part: place, Text: place + ": enabled", Message: "enabled", State: kudo.Complete})
+		}
+	}
+	if w.available {
+		return lines, nil // the targets show the others
+	}
+	return append(lines, w.again...), nil
+}
+
+// unfinished returns an error that lists the add-ons that are not gone or not available.
+func (w *enableWait) unfinished(after string) error {
+	var problems []error
+	if len(w.going) > 0 {
+		problems = append(problems, fmt.Errorf("add-on %q is not enabled on %s: %w",
+			w.addOn, terminal.OnClusters(clustersOf(w.going)), w.goneWait.unfinished(after)))
+	}
+	if slices.ContainsFunc(w.targets, func(t *target) bool { return !t.settled }) {
+		problems = append(problems, fmt.Errorf("add-ons are still not available%s: %s; see 'kubectl addon why ADDON --cluster CLUSTER'",
+			after, strings.Join(w.open(), "; ")))
+	}
+	return errors.Join(problems...)
+}
+
+// open returns the first few add-ons that are not available.
+func (w *enableWait) open() []string {
 	var texts []string
 	for _, t := range w.targets {
 		if !t.settled && len(t.trees) > 0 {
@@ -85,19 +163,13 @@ func (w *availableWait) open() []string {
 	return texts
 }
 
-func (w *availableWait) look(ctx context.Context, reader client.Reader) (bool, error) {
-	var trees []terminal.Node
-	all := true
-	for _, t := range w.targets {
-		if !t.settled {
-			if err := t.look(ctx, reader); err != nil {
-				return false, err
-			}
-		}
-		all = all && t.settled
-		trees = append(trees, t.trees...)
-	}
-	return all, w.progress.Show(trees...)
+// target is an add-on to wait for.
+type target struct {
+	step
+	// seen is set once the add-on was observed. settled ends the wait: the add-on is available, or problem states why it will not be.
+	seen, settled bool
+	problem       error
+	trees         []terminal.Node
 }
 
 func (t *target) look(ctx context.Context, reader client.Reader) error {

@@ -3,6 +3,7 @@ package change
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -100,13 +101,13 @@ func (i installed) refuse(force bool) error {
 	return nil
 }
 
-// clustersOf returns the clusters of the found objects.
+// clustersOf returns the clusters of the found objects, which are grouped by cluster.
 func clustersOf(found []installed) []string {
 	var clusters []string
 	for _, i := range found {
 		clusters = append(clusters, i.Namespace)
 	}
-	return clusters
+	return slices.Compact(clusters)
 }
 
 // left returns the found objects that still exist.

@@ -47,6 +47,30 @@ type enabling struct {
 	desired
 }
 
+// removals returns the add-ons to enable that are being removed, and can be enabled again only once they are gone.
+func (e enabling) removals() []installed {
+	names := []string{e.addOn}
+	if e.withDependencies {
+		names = append(dependency.Prerequisites(e.addOn, e.view.Needs), e.addOn)
+	}
+	var going []installed
+	for _, name := range names {
+		if addOn := e.view.AddOns[name]; addOn != nil && !addOn.DeletionTimestamp.IsZero() {
+			going = append(going, installed{ObjectKey: client.ObjectKeyFromObject(addOn), addOn: addOn})
+		}
+	}
+	return going
+}
+
+// after returns the add-on to enable once the removals are complete.
+func (e enabling) after(removals []installed) enabling {
+	e.view.AddOns = maps.Clone(e.view.AddOns)
+	for _, removed := range removals {
+		delete(e.view.AddOns, removed.Name)
+	}
+	return e
+}
+
 // steps returns the add-ons to write, required add-ons first, and adds hints for the cluster. It returns an error if the add-on cannot be
 // enabled.
 func (e enabling) steps(ctx context.Context, reader client.Reader, hints terminal.ClusterTexts) ([]step, error) {
@@ -104,9 +128,6 @@ func (e enabling) unreachable(name string) error {
 		case dependency.NoSuchAddOn:
 			return fmt.Errorf("add-on %q requires %q, but there is no ClusterManagementAddOn of that name; create it, or correct the "+
 				"dependencies ('kubectl edit clustermanagementaddon %s')", name, j.Name, name)
-		case dependency.Deleting:
-			return fmt.Errorf("add-on %q requires %q, which is being removed from cluster %s; retry once it is gone",
-				name, j.Name, e.view.Name)
 		}
 	}
 	return nil
@@ -127,9 +148,8 @@ func (e enabling) step(name string) (step, error) {
 	current := s.current.Spec.InstallNamespace
 	switch {
 	case !s.current.DeletionTimestamp.IsZero():
-		return s, fmt.Errorf("add-on %q is being removed from cluster %s; enable it again once it is gone "+
-			"('kubectl addon why %s --cluster %s')",
-			name, cluster, name, cluster)
+		return s, fmt.Errorf("add-on %q is being removed from cluster %s; 'kubectl addon enable %[1]s --cluster %[2]s' waits until it is "+
+			"gone and enables it again", name, cluster)
 	case e.namespace != "" && e.namespace != current:
 		return s, fmt.Errorf("add-on %q is already enabled on cluster %s in namespace %q; to move it, disable it first "+
 			"('kubectl addon disable %s --cluster %s')", name, cluster, current, name, cluster)
@@ -301,16 +321,23 @@ func (e enabling) judge(ctx context.Context, reader client.Reader, s step) error
 	return err
 }
 
-// taken reads an existing Instance that has the name of an add-on to enable.
+// taken reads an existing Instance that has the name of an add-on to enable. The Instance of an earlier add-on of the same name does not
+// count: it is deleted with that add-on.
 func taken(ctx context.Context, reader client.Reader, a *install.AddOn) error {
 	key, instance := client.ObjectKeyFromObject(a.ManagedAddOn), &kudo.Instance{}
 	switch err := reader.Get(ctx, key, instance); {
-	case err == nil:
+	case err == nil && !ofAddOn(instance, key.Name):
 		a.Instances = []kudo.Instance{*instance}
-	case !apierrors.IsNotFound(err):
+	case client.IgnoreNotFound(err) != nil:
 		return fmt.Errorf("reading Instance %s: %w", key, err)
 	}
 	return nil
+}
+
+// ofAddOn reports whether the Instance belongs to an add-on of that name.
+func ofAddOn(instance *kudo.Instance, name string) bool {
+	owner := metav1.GetControllerOf(instance)
+	return owner != nil && owner.Kind == "ManagedClusterAddOn" && owner.Name == name
 }
 
 // decide returns the Instance that the hub derives from the add-on, or nil if the add-on waits for something. started is the

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -121,6 +122,133 @@ var _ = Describe("add-ons", func() {
 			late := run(ctx, "enable", "slow", "--cluster", cluster, "--wait", "--timeout", "3s")
 			Expect(late.code).To(Equal(cli.ExitTimeout))
 			Expect(late.err).To(MatchError(ContainSubstring("add-ons are still not available after 3s: slow on " + cluster + ": Available Unknown: not reported yet")))
+		})
+
+		Context("while the add-on is being removed", func() {
+			// removing creates an add-on that is being removed from a new cluster, until it is freed.
+			removing := func(ctx context.Context, name string) *addonv1alpha1.ManagedClusterAddOn {
+				GinkgoHelper()
+				addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{
+					Namespace: newCluster(ctx, nil), Name: name, Finalizers: []string{"example.com/held"},
+				}}
+				Expect(hub.Create(ctx, addOn)).To(Succeed())
+				Expect(hub.Delete(ctx, addOn)).To(Succeed())
+				DeferCleanup(func(ctx context.Context) {
+					none := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+					Expect(client.IgnoreNotFound(hub.Patch(ctx, addOn, none))).To(Succeed())
+				})
+				return addOn
+			}
+			free := func(ctx context.Context, object client.Object) {
+				GinkgoHelper()
+				patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"finalizers":null}}`, object.GetUID())
+				Expect(hub.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))).To(Succeed())
+			}
+			// again waits until the add-on of that name is a new one.
+			again := func(ctx context.Context, removed *addonv1alpha1.ManagedClusterAddOn) {
+				GinkgoHelper()
+				Eventually(func(g Gomega) {
+					current := &addonv1alpha1.ManagedClusterAddOn{}
+					g.Expect(hub.Get(ctx, client.ObjectKeyFromObject(removed), current)).To(Succeed())
+					g.Expect(current.UID).NotTo(Equal(removed.UID))
+				}).WithContext(ctx).Should(Succeed())
+			}
+			const kind = "managedclusteraddon.addon.open-cluster-management.io/"
+
+			It("waits until it is gone, and enables it again, on each cluster", func(ctx SpecContext) {
+				define(ctx, "tide", "", "")
+				first, second, third := removing(ctx, "tide"), removing(ctx, "tide"), newCluster(ctx, nil)
+				progress := gbytes.NewBuffer()
+				done := beginTo(ctx, progress, "enable", "tide", "--cluster", first.Namespace+","+second.Namespace+","+third, "-n", "sea")
+				Eventually(func() error {
+					return hub.Get(ctx, client.ObjectKey{Namespace: third, Name: "tide"}, &addonv1alpha1.ManagedClusterAddOn{})
+				}).Should(Succeed(), "it waits only where it has to")
+				Eventually(progress).Should(gbytes.Say(`Warning: on 2 clusters \(.*\): tide is being removed, and is enabled again once it is gone\n`))
+				Eventually(progress).Should(gbytes.Say("waiting for tide on .*: ManagedClusterAddOn tide is held by finalizers: example.com/held"))
+
+				free(ctx, second)
+				again(ctx, second)
+				Expect(enabled(ctx, second.Namespace, "tide").Spec.InstallNamespace).To(Equal("sea"))
+				Eventually(progress).Should(gbytes.Say("tide on " + second.Namespace + ": enabled\n"))
+				Consistently(done).ShouldNot(Receive())
+				Expect(enabled(ctx, first.Namespace, "tide").UID).To(Equal(first.UID))
+
+				free(ctx, first)
+				var got result
+				Eventually(done).Should(Receive(&got))
+				Expect(got.err).NotTo(HaveOccurred())
+				Expect(got.out).To(Equal(kind + "tide enabled on " + third + "\n" +
+					kind + "tide enabled on " + second.Namespace + "\n" + kind + "tide enabled on " + first.Namespace + "\n"))
+				again(ctx, first)
+			})
+
+			It("waits for the plan-based one's Instance, and until all are available", func(ctx SpecContext) {
+				addOn := removing(ctx, "shop")
+				cluster := addOn.Namespace
+				Expect(run(ctx, "package", "push", packageDir("a: b\n"), "-n", cluster).err).NotTo(HaveOccurred())
+				define(ctx, "shop", cluster, "shop-1.10-1.2.0")
+				instance := &kudo.Instance{ObjectMeta: metav1.ObjectMeta{
+					Namespace: cluster, Name: "shop", Finalizers: []string{kudo.Finalizer},
+				}}
+				owner := metav1.NewControllerRef(addOn, addonv1alpha1.GroupVersion.WithKind("ManagedClusterAddOn"))
+				instance.OwnerReferences = []metav1.OwnerReference{*owner}
+				instance.Spec.OperatorVersion = corev1.ObjectReference{Namespace: cluster, Name: "shop-1.10-1.2.0"}
+				Expect(hub.Create(ctx, instance)).To(Succeed())
+				Expect(hub.Delete(ctx, instance)).To(Succeed())
+
+				Expect(run(ctx, "update", "shop", "--cluster", cluster, "-p", "SIZE=3", "--dry-run").out).To(ContainSubstring(
+					`'kubectl addon enable shop --cluster ` + cluster + `' waits until it is gone and enables it again`))
+				wrong := run(ctx, "enable", "shop", "--cluster", cluster, "-p", "SIZ=3")
+				Expect(wrong.err).To(MatchError(ContainSubstring("SIZ (did you mean SIZE?)")), "it does not wait for a change that cannot work")
+
+				progress := gbytes.NewBuffer()
+				done := beginTo(ctx, progress, "enable", "shop", "--cluster", cluster, "-p", "SIZE=3", "--wait")
+				Eventually(progress).Should(gbytes.Say(
+					"waiting for shop on " + cluster + ": the agent of cluster " + cluster + " has not started to remove Instance shop\n"))
+				free(ctx, addOn)
+				Consistently(done).ShouldNot(Receive(), "its Instance is not gone")
+				free(ctx, instance)
+				again(ctx, addOn)
+				Expect(enabled(ctx, cluster, "shop").Spec.Configs).To(HaveLen(1))
+				Eventually(progress).Should(gbytes.Say("shop on " + cluster + ": Available Unknown: not reported yet\n"))
+				Consistently(done).ShouldNot(Receive())
+				available(ctx, cluster, "shop")
+				var got result
+				Eventually(done).Should(Receive(&got))
+				Expect(got.err).NotTo(HaveOccurred())
+				Expect(got.out).To(Equal("addondeploymentconfig.addon.open-cluster-management.io/shop-parameters created on " + cluster +
+					"\n" + kind + "shop enabled on " + cluster + "\n" + kind + "shop available on " + cluster + "\n"))
+			})
+
+			It("waits for required ones too, with --with-dependencies", func(ctx SpecContext) {
+				define(ctx, "moon", "", "")
+				define(ctx, "ebb", "", "", "moon")
+				moon := removing(ctx, "moon")
+				alone := run(ctx, "enable", "ebb", "--cluster", moon.Namespace)
+				Expect(alone.err).NotTo(HaveOccurred())
+				Expect(alone.errOut).To(ContainSubstring("Required moon (Deleting)"))
+				done := begin(ctx, "enable", "ebb", "--cluster", moon.Namespace, "--with-dependencies")
+				Consistently(done).ShouldNot(Receive())
+				free(ctx, moon)
+				var got result
+				Eventually(done).Should(Receive(&got))
+				Expect(got.err).NotTo(HaveOccurred())
+				Expect(got.out).To(Equal(kind + "moon enabled on " + moon.Namespace + "\n" +
+					kind + "ebb unchanged on " + moon.Namespace + "\n"))
+				again(ctx, moon)
+			})
+
+			It("names what remains after its timeout", func(ctx SpecContext) {
+				define(ctx, "rock", "", "")
+				held, other := removing(ctx, "rock"), newCluster(ctx, nil)
+				late := run(ctx, "enable", "rock", "--cluster", held.Namespace+","+other, "--timeout", "3s")
+				Expect(late.code).To(Equal(cli.ExitTimeout))
+				Expect(late.err).To(MatchError(`add-on "rock" is not enabled on cluster ` + held.Namespace + `: the removal of ` + kind +
+					`rock is still in progress after 3s: ManagedClusterAddOn rock is held by finalizers: example.com/held ` +
+					`(see 'kubectl addon uninstall --help' for --force)`))
+				Expect(late.out).To(Equal(kind + "rock enabled on " + other + "\n"))
+				Expect(enabled(ctx, held.Namespace, "rock").UID).To(Equal(held.UID))
+			})
 		})
 
 		It("stores parameters in the config that the add-on refers to, and refuses those that the hub would refuse", func(ctx SpecContext) {
